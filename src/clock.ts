@@ -1,0 +1,33 @@
+/** Time as a dependency: the daemon asks this for the hour and for its timers, so a test can turn the hands. */
+
+export interface Clock {
+  /** Wall time in epoch milliseconds: for timestamps that others read and for expiry that others wrote. */
+  now(): number
+  /** Milliseconds from an arbitrary start that never jump: for durations, deadlines and ages. */
+  elapsed(): number
+  /** Runs `task` once after `ms`; the returned function cancels it, also after it ran. */
+  after(ms: number, task: () => void): () => void
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  elapsed: () => performance.now(),
+  after(ms, task) {
+    const timer = setTimeout(task, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+/** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal, nothing is thrown. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve()
+    const wake = () => {
+      cancel()
+      signal?.removeEventListener('abort', wake)
+      resolve()
+    }
+    const cancel = clock.after(ms, wake)
+    signal?.addEventListener('abort', wake)
+  })
+}

@@ -1,0 +1,46 @@
+import type { Clock } from '../../src/clock.ts'
+
+/** A clock whose hands only the test moves; `waits` is the schedule of everything that was asked for. */
+export class FakeClock implements Clock {
+  readonly waits: number[] = []
+  #now: number
+  readonly #start: number
+  #timers: { at: number; task: () => void }[] = []
+
+  constructor(now = Date.parse('2026-01-01T00:00:00Z')) {
+    this.#now = now
+    this.#start = now
+  }
+
+  now = () => this.#now
+  elapsed = () => this.#now - this.#start
+
+  after = (ms: number, task: () => void) => {
+    const timer = { at: this.#now + ms, task }
+    this.waits.push(ms)
+    this.#timers.push(timer)
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer)
+    }
+  }
+
+  /** Moves time forward, running what falls due in order, and lets promises settle after each. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#now + ms
+    for (;;) {
+      const due = this.#timers.filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0]
+      if (due === undefined) break
+      this.#now = Math.max(this.#now, due.at)
+      this.#timers = this.#timers.filter((other) => other !== due)
+      due.task()
+      await new Promise(setImmediate)
+    }
+    this.#now = end
+    await new Promise(setImmediate)
+  }
+
+  /** Timers that have not run yet. */
+  get pending(): number {
+    return this.#timers.length
+  }
+}
