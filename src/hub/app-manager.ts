@@ -1,0 +1,141 @@
+/** The apps of one hub as they are known: read over REST, kept true by the realtime events. */
+import { type Clock, sleep } from '../clock.ts'
+import { type App, patchApp } from '../model/app.ts'
+import { type AppEvent, type Apps, type Change, reduce } from '../model/reduce.ts'
+import type { HubClient } from './client.ts'
+
+/** How long to wait before a list that is suddenly empty is read again and believed. */
+const SECOND_LOOK_MS = 2000
+
+/** `first`: the list was unknown before, so that these are facts but no news. */
+export type AppsListener = (changes: readonly Change[], first: boolean) => void
+
+export class AppManager {
+  readonly #client: Pick<HubClient, 'call'>
+  readonly #clock: Clock
+  readonly #apps = new Map<string, App>()
+  readonly #listeners = new Set<AppsListener>()
+  readonly #destroyed = new AbortController()
+  /** Whether the list has been read at all. */
+  #complete = false
+  /** Whether the realtime channel keeps the list true. */
+  #live = false
+  /** Events of the read under way. */
+  #meanwhile: AppEvent[] | undefined
+  #reading: Promise<void> | undefined
+  #waiting: Promise<void> | undefined
+
+  constructor(client: Pick<HubClient, 'call'>, clock: Clock) {
+    this.#client = client
+    this.#clock = clock
+  }
+
+  get apps(): Apps {
+    return this.#apps
+  }
+
+  /** Whether `apps` is the hub's list: before the first good read nothing may be concluded from what is missing. */
+  get complete(): boolean {
+    return this.#complete
+  }
+
+  /** Calls `listener` after each change; the returned function ends that. */
+  subscribe(listener: AppsListener): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** While live, `getApps` and `getApp` answer from memory. Call with `true` only after a `refresh`. */
+  setLive(live: boolean): void {
+    this.#live = live
+  }
+
+  /** All apps: from memory while live, else read anew. A `filter` (the keys that must be equal) always reads anew. */
+  async getApps(filter?: Readonly<Record<string, unknown>>): Promise<App[]> {
+    if (filter !== undefined || !this.#live) await this.refresh()
+    const apps = [...this.#apps.values()]
+    if (filter === undefined) return apps
+    const wanted = Object.entries(filter)
+    return apps.filter((app) => wanted.every(([key, value]) => Reflect.get(app, key) === value))
+  }
+
+  /** One app: from memory while live, else read anew. @throws HubError `unknown_app` */
+  async getApp(id: string): Promise<App> {
+    const known = this.#apps.get(id)
+    if (this.#live && known !== undefined) return known
+    const patch = await this.#client.call('getApp', { id })
+    if (this.#complete) this.receive({ type: 'update', id, patch })
+    return this.#apps.get(id) ?? patchApp(undefined, id, patch)
+  }
+
+  /** Takes in one realtime event. */
+  receive(event: AppEvent): void {
+    if (this.#destroyed.signal.aborted) return
+    this.#meanwhile?.push(event)
+    // Before the first list an event tells of one app only; it is laid over the list when that comes.
+    if (this.#complete) this.#apply(reduce(this.#apps, event), false)
+  }
+
+  /**
+   * Reads the list anew. A call during a read waits for the next one, which begins after the call: what the caller
+   * knows of (a session that just came up, a command just done) is then in it.
+   */
+  refresh(): Promise<void> {
+    if (this.#reading === undefined) return this.#startRead()
+    this.#waiting ??= this.#reading.catch(() => {}).then(() => this.#startRead())
+    return this.#waiting
+  }
+
+  /** Clears the cache and removes every listener; safe to call twice. */
+  destroy(): void {
+    this.#destroyed.abort()
+    this.#listeners.clear()
+    this.#forget()
+  }
+
+  /** Starts over, as another hub answers at the address: its apps are facts, not news. */
+  reset(): void {
+    const changes = [...this.#apps.values()].map((before) => ({ id: before.id, before, after: undefined }))
+    this.#apply(changes, true)
+    this.#forget()
+  }
+
+  #forget(): void {
+    this.#apps.clear()
+    this.#complete = false
+    this.#live = false
+  }
+
+  #startRead(): Promise<void> {
+    this.#waiting = undefined
+    this.#reading = this.#read().finally(() => {
+      this.#reading = undefined
+      this.#meanwhile = undefined
+    })
+    return this.#reading
+  }
+
+  async #read(): Promise<void> {
+    this.#meanwhile = []
+    let records = await this.#client.call('getApps', {})
+    if (records.size === 0 && this.#apps.size > 0) {
+      // A hub that is just starting can answer an empty list; believed at once it would erase everything.
+      await sleep(this.#clock, SECOND_LOOK_MS, this.#destroyed.signal)
+      records = await this.#client.call('getApps', {})
+    }
+    if (this.#destroyed.signal.aborted) return
+    const first = !this.#complete
+    const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile: this.#meanwhile })
+    this.#complete = true
+    this.#apply(changes, first)
+  }
+
+  #apply(changes: readonly Change[], first: boolean): void {
+    if (changes.length === 0 && !first) return
+    for (const { id, after } of changes) {
+      if (after === undefined) this.#apps.delete(id)
+      else this.#apps.set(id, after)
+    }
+    for (const listener of this.#listeners) listener(changes, first)
+  }
+}

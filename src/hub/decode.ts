@@ -1,0 +1,147 @@
+/** The border to the hub: `unknown` in, the model's types out. Hub data is hostile input and firmware changes. */
+import { APP_STATES, type AppPatch } from '../model/app.ts'
+import type { AppEvent } from '../model/reduce.ts'
+import { HubError } from './errors.ts'
+import { normaliseScope } from './scopes.ts'
+
+/** Any JSON value, as a setting may hold. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+
+const CRASH_MESSAGE_LENGTH = 1024
+/** No real name, version or author comes near; a cap on what a hub can make the broker keep. */
+const TEXT_LENGTH = 1024
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
+const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
+const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
+const text = (value: unknown, length = TEXT_LENGTH) => (typeof value === 'string' ? cut(value, length) : null)
+
+function cut(value: string, length: number): string {
+  if (value.length <= length) return value
+  const short = value.slice(0, length)
+  // Half of a surrogate pair is no character.
+  return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
+}
+
+function percent(fraction: unknown): number | null {
+  const cpu = finite(fraction)
+  return cpu === null || cpu < 0 ? null : Math.round(cpu * 1000) / 10
+}
+
+function bytes(value: unknown): number | null {
+  const mem = finite(value)
+  return mem === null || mem < 0 ? null : Math.round(mem)
+}
+
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
+
+/**
+ * What a record says of an app; unknown fields are ignored, a wrong type is `null`.
+ * Fields: the two API versions in the hub's specification, of which `exitCount` is the older `crashedCount`.
+ */
+export function decodePatch(record: Record<string, unknown>): AppPatch {
+  const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
+  const patch: Writable<AppPatch> = decodeLife(record)
+  if (name !== undefined) patch.name = text(name)
+  if (version !== undefined) patch.version = text(version)
+  if (channel !== undefined) patch.channel = text(channel)
+  if (origin !== undefined) patch.origin = text(origin)
+  if (author !== undefined) patch.author = text(isRecord(author) ? author['name'] : author)
+  if (compatibility !== undefined) patch.compatibility = text(compatibility)
+  if (sdk !== undefined) patch.sdk = finite(sdk)
+  if (autoupdate !== undefined) patch.autoupdate = boolean(autoupdate)
+  if (settings !== undefined) patch.has_settings = boolean(settings)
+  return patch
+}
+
+/** The part of a record that changes while an app lives. */
+function decodeLife(record: Record<string, unknown>): Writable<AppPatch> {
+  const { enabled, state, crashed, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
+  const patch: Writable<AppPatch> = {}
+  if (enabled !== undefined) patch.enabled = boolean(enabled)
+  if (state !== undefined) patch.state = APP_STATES.find((known) => known === state) ?? null
+  if (crashed !== undefined) patch.crashed = boolean(crashed)
+  // Only newer hubs have the state; where it comes without the flag, the two must agree.
+  else if (patch.state === 'crashed') patch.crashed = true
+  if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, CRASH_MESSAGE_LENGTH)
+  if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
+  if (updateAvailable !== undefined) {
+    // Older hubs: an object or null. Newer hubs: a boolean, and no word of the version.
+    const available = updateAvailable === null ? false : isRecord(updateAvailable) || updateAvailable
+    patch.update_available = boolean(available)
+    patch.latest_version = isRecord(updateAvailable) ? text(updateAvailable['version']) : null
+  }
+  if (usage !== undefined) {
+    patch.cpu_percent = isRecord(usage) ? percent(usage['cpu']) : null
+    patch.memory_bytes = isRecord(usage) ? bytes(usage['mem']) : null
+  }
+  return patch
+}
+
+/** Answer of getApps: an object keyed by app id. An entry that is no record is skipped, it must not hide the others. */
+export function decodeApps(value: unknown): Map<string, AppPatch> {
+  if (!isRecord(value)) throw new HubError('nonsense', 'The hub answered with something that is no list of apps.')
+  const apps = new Map<string, AppPatch>()
+  for (const [key, record] of Object.entries(value)) {
+    if (isRecord(record)) apps.set(idOf(record) ?? key, decodePatch(record))
+  }
+  return apps
+}
+
+function idOf(record: Record<string, unknown>): string | undefined {
+  const id = record['id']
+  return typeof id === 'string' && id !== '' ? id : undefined
+}
+
+export function decodeApp(value: unknown): AppPatch {
+  if (!isRecord(value)) throw new HubError('nonsense', 'The hub answered with something that is no app.')
+  return decodePatch(value)
+}
+
+/** Arguments of a realtime message, or `undefined` for one that is none of ours. */
+export function decodeEvent(name: unknown, payload: unknown): AppEvent | undefined {
+  const id = isRecord(payload) ? idOf(payload) : undefined
+  if (id === undefined || !isRecord(payload)) return undefined
+  switch (name) {
+    case 'app.create':
+      return { type: 'create', id, patch: decodePatch(payload) }
+    case 'app.update':
+      return { type: 'update', id, patch: decodePatch(payload) }
+    case 'app.delete':
+      return { type: 'delete', id }
+    default:
+      return undefined
+  }
+}
+
+/** Scopes that count for this key; `undefined` if the hub does not tell. */
+export function decodeScopes(value: unknown): readonly string[] | undefined {
+  if (!isRecord(value)) return undefined
+  const list = value['intersectedScopes'] ?? value['scopes']
+  if (!Array.isArray(list)) return undefined
+  return list.filter((scope) => typeof scope === 'string').map(normaliseScope)
+}
+
+/** An answer whose content is for the asker alone: passed on as it is. It came out of `JSON.parse`. */
+export function decodeJson(value: unknown): Json {
+  if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is no JSON value.')
+  return value
+}
+
+export function decodeSettings(value: unknown): { [key: string]: Json } {
+  if (!isRecord(value) || !isJson(value)) throw new HubError('nonsense', 'The hub answered with no settings object.')
+  return value as { [key: string]: Json }
+}
+
+function isJson(value: unknown): value is Json {
+  return value === null || ['boolean', 'number', 'string', 'object'].includes(typeof value)
+}
+
+/** The answer of an operation that returns nothing, in any of the forms in which hubs say so. */
+export function decodeNothing(): null {
+  return null
+}

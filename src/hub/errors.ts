@@ -1,0 +1,66 @@
+/** Every way in which a call to the hub can fail, as one type with a code that says what the caller may do next. */
+import type { Backoff } from '../backoff.ts'
+
+export type HubErrorCode =
+  /** 401: the hub does not know the key. Retry slowly, a person must act. */
+  | 'unauthorized'
+  /** 403: the key lacks a permission (`scope`). */
+  | 'forbidden'
+  | 'unknown_app'
+  | 'unknown_setting'
+  /** This hub has no such operation. */
+  | 'unsupported'
+  /** An argument cannot be written into a URL; nothing was sent. */
+  | 'invalid_argument'
+  /** 429: not before `retryAfterMs`. */
+  | 'rate_limited'
+  /** Any other 4xx. */
+  | 'rejected'
+  /** 5xx. */
+  | 'failed'
+  /** An answer that is not what the operation promises: not JSON, wrong shape, too big, a redirect. */
+  | 'nonsense'
+  /** Nothing was sent: refused, no route, name not resolved, no connection in time, client closed. */
+  | 'unreachable'
+  /** The request went out and no whole answer came back: a write may have happened. */
+  | 'no_answer'
+
+export interface HubErrorDetails {
+  /** HTTP status, where there was one. */
+  readonly status?: number
+  /** The permission that the operation wants, as the hub's documentation writes it: `hub.app`. */
+  readonly scope?: string
+  readonly retryAfterMs?: number
+  readonly cause?: unknown
+}
+
+export class HubError extends Error {
+  override readonly name = 'HubError'
+  readonly code: HubErrorCode
+  readonly status: number | undefined
+  readonly scope: string | undefined
+  readonly retryAfterMs: number | undefined
+
+  constructor(code: HubErrorCode, message: string, details: HubErrorDetails = {}) {
+    super(message, { cause: details.cause })
+    this.code = code
+    this.status = details.status
+    this.scope = details.scope
+    this.retryAfterMs = details.retryAfterMs
+  }
+}
+
+/** Anything else is a mistake of ours and must come out, not be retried. */
+export function asHubError(error: unknown): HubError {
+  if (error instanceof HubError) return error
+  throw error
+}
+
+/** A person must act before these go away, so they are tried again slowly. */
+const PERSON_RETRY_MS = 60_000
+
+/** How long to wait before trying again what failed, in milliseconds. */
+export function retryDelay({ code, retryAfterMs }: HubError, backoff: Backoff): number {
+  if (code === 'unauthorized' || code === 'forbidden') return PERSON_RETRY_MS
+  return retryAfterMs ?? backoff.next()
+}

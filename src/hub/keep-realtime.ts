@@ -1,0 +1,56 @@
+/** Keeps a realtime session up: the client library retries neither a refused login nor a disconnect by the server. */
+
+import type { Logger } from 'pino'
+import type { Backoff } from '../backoff.ts'
+import { type Clock, sleep } from '../clock.ts'
+import { asHubError, retryDelay } from './errors.ts'
+import type { RealtimeSession } from './realtime.ts'
+
+export interface KeepRealtimeOptions {
+  /** @throws HubError */
+  readonly open: () => Promise<RealtimeSession>
+  /** A session is up; if this fails with a HubError, the session counts for nothing. */
+  readonly onUp: () => Promise<void>
+  /** A session that was up has ended. */
+  readonly onLost: () => void
+  readonly backoff: Backoff
+  readonly clock: Clock
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Opens one session after another, with the back-off between them, until the signal aborts. */
+export async function keepRealtime(options: KeepRealtimeOptions): Promise<void> {
+  const { backoff, clock, log, signal } = options
+  let saidWhy: string | undefined
+  while (!signal.aborted) {
+    let delay: number
+    try {
+      const reason = await holdSession(options)
+      delay = backoff.next()
+      saidWhy = undefined
+      if (!signal.aborted) log.warn({ channel: reason }, 'realtime channel lost, polling instead')
+    } catch (error) {
+      const failure = asHubError(error)
+      delay = retryDelay(failure, backoff)
+      if (!signal.aborted && saidWhy !== failure.code)
+        log.warn({ reason: failure.code }, `polling, as there is no realtime channel: ${failure.message}`)
+      saidWhy = failure.code
+    }
+    await sleep(clock, delay, signal)
+  }
+}
+
+async function holdSession({ open, onUp, onLost, backoff, log, signal }: KeepRealtimeOptions): Promise<string> {
+  const session = await open()
+  try {
+    await onUp()
+    backoff.reset()
+    if (!signal.aborted) log.info('realtime channel up')
+    const reason = await session.ended
+    onLost()
+    return reason
+  } finally {
+    session.close()
+  }
+}

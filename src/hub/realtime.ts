@@ -1,0 +1,151 @@
+/** One session of the hub's realtime channel (Socket.IO 4), from the connection to its end; it never reconnects. */
+import { Manager, type Socket } from 'socket.io-client'
+import type { Clock } from '../clock.ts'
+import type { AppEvent } from '../model/reduce.ts'
+import { decodeEvent, isRecord } from './decode.ts'
+import { HubError, type HubErrorCode } from './errors.ts'
+
+const APPS_URI = 'homey:manager:apps'
+/** No app record comes near. */
+const MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+
+export interface RealtimeOptions {
+  readonly url: string
+  readonly apiKey: string
+  readonly hubId: string | null
+  /** For each step of the way in, in milliseconds. */
+  readonly timeoutMs: number
+  /** How long a session must have stayed up to count: a hub can accept one and drop it at once. */
+  readonly settleMs: number
+  readonly onEvent: (event: AppEvent) => void
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+export interface RealtimeSession {
+  /** Resolves with the reason when the session has ended, however it did. */
+  readonly ended: Promise<string>
+  close(): void
+}
+
+/**
+ * Connects, logs in, opens the namespace, subscribes, and waits for the session to settle.
+ * @throws HubError `unauthorized`, `forbidden`, `unreachable`, `rejected`, `no_answer` or `nonsense`
+ */
+export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSession> {
+  const { origin } = new URL(options.url)
+  const manager = new Manager(origin, {
+    transports: ['websocket'],
+    reconnection: false,
+    autoConnect: false,
+    timeout: options.timeoutMs,
+    // Handed through to the WebSocket; the library's types forget it.
+    ...{ maxPayload: MAX_MESSAGE_BYTES },
+  })
+  const { promise: ended, resolve: end } = Promise.withResolvers<string>()
+  const root = manager.socket('/')
+  const sockets: Socket[] = [root]
+  const close = () => {
+    for (const socket of sockets.toReversed()) {
+      socket.removeAllListeners()
+      if (socket !== root && socket.connected) socket.emit('unsubscribe', APPS_URI)
+      socket.disconnect()
+    }
+    manager.removeAllListeners()
+    end('closed')
+  }
+  const watch = (socket: Socket) => {
+    socket.on('disconnect', (reason) => end(reason))
+    socket.on('connect_error', (error) => end(error.message))
+  }
+  manager.on('close', (reason) => end(reason))
+  options.signal.addEventListener('abort', close, { once: true })
+  try {
+    watch(root)
+    await connected(root, options, ended)
+    const [, welcome] = await ask(root, options, ended, 'handshakeClient', {
+      token: options.apiKey,
+      homeyId: options.hubId,
+    })
+    const namespace = isRecord(welcome) ? welcome['namespace'] : undefined
+    if (typeof namespace !== 'string' || !namespace.startsWith('/')) {
+      throw new HubError('nonsense', 'The hub named no realtime namespace.')
+    }
+    const api = manager.socket(namespace)
+    sockets.push(api)
+    watch(api)
+    api.on(APPS_URI, (name: unknown, payload: unknown) => {
+      const event = decodeEvent(name, payload)
+      if (event !== undefined) options.onEvent(event)
+    })
+    await connected(api, options, ended)
+    await ask(api, options, ended, 'subscribe', APPS_URI)
+    await settled(options, ended)
+    return { ended, close }
+  } catch (error) {
+    close()
+    throw error
+  } finally {
+    void ended.then(() => options.signal.removeEventListener('abort', close))
+  }
+}
+
+async function connected(socket: Socket, options: RealtimeOptions, ended: Promise<string>): Promise<void> {
+  const { promise: up, resolve } = Promise.withResolvers<void>()
+  socket.once('connect', resolve)
+  socket.connect()
+  await inTime(up, options, ended)
+}
+
+/** Emits with an acknowledgement `(error, …result)`. */
+async function ask(
+  socket: Socket,
+  options: RealtimeOptions,
+  ended: Promise<string>,
+  event: string,
+  argument: unknown,
+): Promise<unknown[]> {
+  const { promise, resolve } = Promise.withResolvers<unknown[]>()
+  socket.emit(event, argument, (...answer: unknown[]) => resolve(answer))
+  const answer = await inTime(promise, options, ended)
+  const refusal = answer[0]
+  if (refusal !== null && refusal !== undefined) throw refused(refusal)
+  return answer
+}
+
+async function settled({ clock, settleMs }: RealtimeOptions, ended: Promise<string>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const cancel = clock.after(settleMs, resolve)
+  try {
+    await unlessEnded(promise, ended)
+  } finally {
+    cancel()
+  }
+}
+
+/** The step's result, unless the session ends or the step's time is up before. */
+async function inTime<T>(step: Promise<T>, { clock, timeoutMs }: RealtimeOptions, ended: Promise<string>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const cancel = clock.after(timeoutMs, () => reject(new HubError('no_answer', 'The realtime channel did not answer.')))
+  try {
+    return await Promise.race([unlessEnded(step, ended), late])
+  } finally {
+    cancel()
+  }
+}
+
+function unlessEnded<T>(step: Promise<T>, ended: Promise<string>): Promise<T> {
+  const broken = ended.then((reason) => {
+    throw new HubError('unreachable', `The realtime channel closed: ${reason}.`)
+  })
+  return Promise.race([step, broken])
+}
+
+const CODES: Readonly<Record<number, HubErrorCode>> = { 401: 'unauthorized', 403: 'forbidden' }
+
+/** An acknowledgement's error: `{statusCode | code, error, error_description}`, or a mere string. */
+function refused(refusal: unknown): HubError {
+  const status = isRecord(refusal) ? (refusal['statusCode'] ?? refusal['code']) : undefined
+  if (typeof status !== 'number') return new HubError('rejected', 'The hub refused the realtime channel.')
+  return new HubError(CODES[status] ?? 'rejected', `The hub refused the realtime channel (${status}).`, { status })
+}

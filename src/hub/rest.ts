@@ -1,0 +1,142 @@
+/** One HTTP request to the hub: a deadline, a bounded body, no redirect, no retry, and one typed error. */
+import { type Dispatcher, Pool } from 'undici'
+import type { Clock } from '../clock.ts'
+import { HubError } from './errors.ts'
+import type { Method } from './operations.ts'
+
+/** A hub with thousands of apps stays far below; more is no list of apps. */
+const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+
+export interface RestOptions {
+  /** Base URL of the hub; a path in it is kept in front of `/api`. */
+  readonly url: string
+  /** Asked before each request, so that a rotated key is used at once. */
+  readonly apiKey: () => string
+  /** Deadline of a call in milliseconds, waiting for a connection and the last byte included. */
+  readonly timeoutMs: number
+  /** Requests under way at once. */
+  readonly maxRequests: number
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: Buffer
+}
+
+export class Rest {
+  readonly #options: RestOptions
+  readonly #clock: Clock
+  readonly #pool: Pool
+  readonly #prefix: string
+
+  constructor(options: RestOptions, clock: Clock) {
+    const { origin, pathname } = new URL(options.url)
+    this.#options = options
+    this.#clock = clock
+    this.#prefix = pathname.replace(/\/+$/, '')
+    this.#pool = new Pool(origin, {
+      connections: options.maxRequests,
+      pipelining: 1,
+      // The hub closes idle connections early, and a write sent into a closing one has an unknown outcome.
+      keepAliveTimeout: 1000,
+      keepAliveMaxTimeout: 1000,
+      allowH2: false,
+      connect: { timeout: options.timeoutMs },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+  }
+
+  /** `path` begins with `/api`. Rejects with a HubError `unreachable`, `no_answer` or `nonsense`, never by status. */
+  request(method: Method, path: string, body?: string): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const headers: Record<string, string> = { authorization: `Bearer ${this.#options.apiKey()}` }
+      if (body !== undefined) headers['content-type'] = 'application/json'
+      const exchange = new Exchange(resolve, reject)
+      exchange.onEnd = this.#clock.after(this.#options.timeoutMs, () => exchange.timeOut(this.#options.timeoutMs))
+      this.#pool.dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
+    })
+  }
+
+  /** Ends what is under way; safe to call twice. */
+  async close(): Promise<void> {
+    await this.#pool.destroy()
+  }
+}
+
+/**
+ * Knows whether the request left: undici calls `onRequestStart` right before it writes to a live connection, so a
+ * failure before that is certain not to have reached the hub, and one after it is not.
+ */
+class Exchange implements Dispatcher.DispatchHandler {
+  onEnd: () => void = () => {}
+  readonly #resolve: (answer: Answer) => void
+  readonly #reject: (error: HubError) => void
+  #controller: Dispatcher.DispatchController | undefined
+  #settled = false
+  #status = 0
+  #headers: Answer['headers'] = {}
+  #chunks: Buffer[] = []
+  #size = 0
+
+  constructor(resolve: (answer: Answer) => void, reject: (error: HubError) => void) {
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Its deadline passed while it waited for a connection: what is answered as not sent must not be sent.
+    if (this.#settled) controller.abort(new Error('too late to be sent'))
+    else this.#controller = controller
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
+    this.#status = status
+    this.#headers = headers
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#size += chunk.length
+    if (this.#size <= MAX_RESPONSE_BYTES) this.#chunks.push(chunk)
+    else this.#fail(new HubError('nonsense', `The hub's answer is larger than ${MAX_RESPONSE_BYTES} bytes.`))
+  }
+
+  onResponseEnd(): void {
+    if (this.#settled) return
+    this.#settle()
+    const [first, ...rest] = this.#chunks
+    const body = first !== undefined && rest.length === 0 ? first : Buffer.concat(this.#chunks)
+    this.#resolve({ status: this.#status, headers: this.#headers, body })
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, cause: Error): void {
+    if (this.#controller === undefined)
+      this.#fail(new HubError('unreachable', `The hub cannot be reached${reason(cause)}.`, { cause }))
+    else this.#fail(new HubError('no_answer', `The hub broke off without an answer${reason(cause)}.`, { cause }))
+  }
+
+  timeOut(ms: number): void {
+    if (this.#controller === undefined)
+      this.#fail(new HubError('unreachable', `No connection to the hub within ${ms} ms.`))
+    else this.#fail(new HubError('no_answer', `No answer from the hub within ${ms} ms.`))
+  }
+
+  #fail(error: HubError): void {
+    if (this.#settled) return
+    this.#settle()
+    this.#reject(error)
+    this.#controller?.abort(error)
+  }
+
+  #settle(): void {
+    this.#settled = true
+    this.onEnd()
+  }
+}
+
+/** The system's short code (`ECONNREFUSED`), which is all that a log or an answer needs of a network error. */
+function reason(cause: unknown): string {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  return typeof code === 'string' ? ` (${code})` : ''
+}

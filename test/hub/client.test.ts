@@ -1,0 +1,238 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { afterEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { HubClient, type HubClientOptions } from '../../src/hub/client.ts'
+
+const closing: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+const ALL = { key: ['hub.app', 'hub.speech', 'hub.system.readonly'] }
+
+function connect(url: string, options: Partial<HubClientOptions> = {}): HubClient {
+  const defaults = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, pathPrefix: 'auto', knows: () => true }
+  const client = new HubClient({ ...defaults, ...options } as HubClientOptions, systemClock)
+  closing.push(() => client.close())
+  return client
+}
+
+async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
+  const hub = await EmulatedHub.start({ keys: ALL, settleMs: 0, ...options })
+  closing.push(() => hub.close())
+  return hub
+}
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closing.push(async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return `http://127.0.0.1:${address.port}`
+}
+
+const failure = (code: string, more: object = {}) => expect.objectContaining({ name: 'HubError', code, ...more })
+
+describe.each(['older', 'newer'] as const)('with a hub of the %s kind', (flavour) => {
+  test.each(['manager', 'managers'] as const)('finds the path prefix %s by itself', async (prefix) => {
+    const hub = await emulate({ flavour, prefix })
+    const client = connect(hub.url)
+    expect(await client.identify()).toEqual({ id: hub.id, firmware: hub.version, api: prefix })
+    expect((await client.call('getApps', {})).size).toBe(hub.apps.size)
+  })
+
+  test.each(['null', 'empty', '204'] as const)('takes "nothing" said as %s for success', async (nothing) => {
+    const hub = await emulate({ flavour, nothing })
+    const client = connect(hub.url)
+    const [id = ''] = hub.apps.keys()
+    expect(await client.call('disableApp', { id })).toBeNull()
+    expect(hub.apps.get(id)).toMatchObject({ enabled: false })
+  })
+
+  test('runs each operation of the app manager', async () => {
+    const hub = await emulate({ flavour })
+    const client = connect(hub.url)
+    const id = [...hub.apps.values()].find(({ enabled }) => enabled)?.id ?? ''
+    const before = hub.apps.size
+    expect(await client.call('getApp', { id })).toMatchObject({ enabled: true })
+    await client.call('updateApp', { id, update: { autoupdate: false } })
+    expect(hub.apps.get(id)).toMatchObject({ autoupdate: false })
+    await client.call('setAppSetting', { id, name: 'a/b ü', value: { deep: [1, null] } })
+    expect(await client.call('getAppSetting', { id, name: 'a/b ü' })).toEqual({ deep: [1, null] })
+    expect(await client.call('getAppSettings', { id })).toMatchObject({ 'a/b ü': { deep: [1, null] } })
+    await client.call('unsetAppSetting', { id, name: 'a/b ü' })
+    expect(hub.settings(id)).not.toHaveProperty('a/b ü')
+    await client.call('disableApp', { id })
+    await client.call('enableApp', { id })
+    await client.call('restartApp', { id })
+    await client.call('getAppStd', { id })
+    expect(await client.call('getAppLocales', { id })).toBeTypeOf('object')
+    await client.call('uninstallApp', { id, purgeSettings: true })
+    expect(hub.apps.size).toBe(before - 1)
+    const operations = hub.requests.map(({ operation }) => operation)
+    expect(operations).toEqual(expect.arrayContaining(['updateApp', 'restartApp', 'getAppStd', 'uninstallApp']))
+  })
+})
+
+describe('an operation that only some hubs have', () => {
+  test('works on an older hub', async () => {
+    const hub = await emulate({ flavour: 'older' })
+    const client = connect(hub.url)
+    const [id = ''] = hub.apps.keys()
+    await client.call('garbageCollectApp', { id })
+    await client.call('speak', { text: 'Hello' })
+    expect(hub.spoken).toEqual(['Hello'])
+  })
+
+  test('is unsupported on a newer one, while an unknown app is an unknown app', async () => {
+    const hub = await emulate({ flavour: 'newer' })
+    const known = connect(hub.url)
+    const [id = ''] = hub.apps.keys()
+    await expect(known.call('garbageCollectApp', { id })).rejects.toThrow(failure('unsupported', { status: 404 }))
+    await expect(known.call('speak', { text: 'x' })).rejects.toThrow(failure('unsupported'))
+    const unknown = connect(hub.url, { knows: () => false })
+    await expect(unknown.call('garbageCollectApp', { id: 'nope' })).rejects.toThrow(failure('unknown_app'))
+    await expect(known.call('getAppSetting', { id, name: 'nope' })).rejects.toThrow(failure('unknown_setting'))
+  })
+
+  test('is found where the reference has it, too', async () => {
+    const seen: string[] = []
+    const url = await serve((request, response) => {
+      seen.push(`${request.method} ${request.url}`)
+      response.statusCode = request.url === '/api/managers/speech-output/' ? 200 : 404
+      response.end()
+    })
+    await connect(url, { pathPrefix: 'managers' }).call('speak', { text: 'Hello' })
+    expect(seen.at(-1)).toBe('POST /api/managers/speech-output/')
+  })
+})
+
+describe('each way in which a hub fails is one error', () => {
+  const answer = (status: number, body: string, headers = {}) =>
+    serve((_, response) => void response.writeHead(status, headers).end(body))
+
+  test('a wrong key, a missing permission, an unknown app', async () => {
+    const hub = await emulate({ keys: { key: ['hub.app.readonly'] } })
+    const [id = ''] = hub.apps.keys()
+    await expect(connect(hub.url, { apiKey: () => 'wrong' }).call('getApps', {})).rejects.toThrow(
+      failure('unauthorized', { status: 401 }),
+    )
+    await expect(connect(hub.url).call('restartApp', { id })).rejects.toThrow(
+      failure('forbidden', { scope: 'hub.app' }),
+    )
+    await expect(connect(hub.url, { knows: () => false }).call('getApp', { id: 'nope' })).rejects.toThrow(
+      failure('unknown_app'),
+    )
+  })
+
+  test.each([
+    [400, '{"error":"bad\\u0007ly\\nput"}', 'rejected', /400, bad ly put\.$/],
+    [409, 'plain words', 'rejected', /409\.$/],
+    [500, '{"error":"e","error_description":"it broke"}', 'failed', /500, it broke\.$/],
+    [302, '', 'nonsense', /302/],
+    [200, '<html>', 'nonsense', /not JSON/],
+    [200, '[]', 'nonsense', /no list of apps/],
+  ])('status %d with %s', async (status, body, code, message) => {
+    const client = connect(await answer(status, body, { location: 'http://elsewhere.invalid/' }))
+    await expect(client.call('getApps', {})).rejects.toThrow(failure(code, { message: expect.stringMatching(message) }))
+  })
+
+  test('429, with the wait that was asked for, in either form, and bounded', async () => {
+    const wait = async (value: string) => {
+      const client = connect(await answer(429, '', { 'retry-after': value }))
+      const error: unknown = await client.call('getApps', {}).catch((reason: unknown) => reason)
+      return error instanceof Error && 'retryAfterMs' in error ? error.retryAfterMs : undefined
+    }
+    expect(await wait('7')).toBe(7000)
+    expect(await wait('soon')).toBe(1000)
+    expect(await wait('999999999')).toBe(300_000)
+    expect(await wait(new Date(Date.now() + 60_000).toUTCString())).toSatisfy(
+      (ms: number) => ms > 50_000 && ms <= 60_000,
+    )
+  })
+
+  test('a connection refused and a name that is none: nothing was sent', async () => {
+    await expect(connect('http://127.0.0.1:1').call('getApps', {})).rejects.toThrow(
+      failure('unreachable', { message: expect.stringContaining('ECONNREFUSED') }),
+    )
+    await expect(connect('http://hub.invalid').call('getApps', {})).rejects.toThrow(failure('unreachable'))
+  })
+
+  test('no answer in time, a body that drips, a connection reset: a write may have happened', async () => {
+    const hub = await emulate()
+    const client = connect(hub.url, { timeoutMs: 200 })
+    const [id = ''] = hub.apps.keys()
+    hub.behave('never-answer', { operation: 'restartApp' })
+    await expect(client.call('restartApp', { id })).rejects.toThrow(failure('no_answer'))
+    hub.behaveWell()
+    hub.behave('dripping-body', { operation: 'getApps' })
+    await expect(client.call('getApps', {})).rejects.toThrow(failure('no_answer'))
+    hub.behaveWell()
+    hub.forgetRequests()
+    hub.behave('execute-then-reset', { operation: 'disableApp' })
+    await expect(client.call('disableApp', { id })).rejects.toThrow(failure('no_answer'))
+    expect(hub.requests.filter(({ operation }) => operation === 'disableApp')).toHaveLength(1)
+  })
+
+  test('a body larger than any list is cut off', async () => {
+    const hub = await emulate()
+    hub.behave('big-body', { megabytes: 30 })
+    await expect(connect(hub.url, { timeoutMs: 10_000 }).call('getApps', {})).rejects.toThrow(failure('nonsense'))
+  })
+
+  test('an id that would name another resource is never sent', async () => {
+    const hub = await emulate()
+    for (const id of ['', '.', '..', '\ud800']) {
+      await expect(connect(hub.url).call('getApp', { id })).rejects.toThrow(failure('invalid_argument'))
+    }
+    expect(hub.requests).toEqual([])
+  })
+})
+
+test('what is answered as not sent stays unsent, though a connection comes free later', async () => {
+  const release: (() => void)[] = []
+  const seen: string[] = []
+  const url = await serve((request, response) => {
+    seen.push(request.url ?? '')
+    release.push(() => response.end('null'))
+  })
+  const client = connect(url, { maxRequests: 1, timeoutMs: 500 })
+  const first = client.call('enableApp', { id: 'first' }).catch(() => 'late')
+  const second = client.call('enableApp', { id: 'second' })
+  await expect(second).rejects.toThrow(failure('unreachable'))
+  await first
+  await client.call('enableApp', { id: 'third' }).catch(() => {})
+  expect(seen.filter((path) => path.includes('second'))).toEqual([])
+})
+
+test('a read whose kept connection the hub had just closed is sent once more, a write is not', async () => {
+  const seen: string[] = []
+  const url = await serve((request, response) => {
+    seen.push(request.method ?? '')
+    if (seen.length === 1 || request.method === 'PUT') request.socket.destroy()
+    else response.end('{}')
+  })
+  const client = connect(url)
+  expect((await client.call('getApps', {})).size).toBe(0)
+  await expect(client.call('enableApp', { id: 'a' })).rejects.toThrow(failure('no_answer'))
+  expect(seen).toEqual(['GET', 'GET', 'PUT'])
+})
+
+test('never sends the key to where a redirect points', async () => {
+  let reached = false
+  const elsewhere = await serve((_, response) => {
+    reached = true
+    response.end('{}')
+  })
+  const url = await serve((_, response) => void response.writeHead(307, { location: elsewhere }).end())
+  await expect(connect(url).call('getApps', {})).rejects.toThrow(failure('nonsense'))
+  expect(reached).toBe(false)
+})

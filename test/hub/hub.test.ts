@@ -1,0 +1,306 @@
+import pino from 'pino'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../src/clock.ts'
+import { type AppSeed, EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { Hub, type HubOptions } from '../../src/hub/hub.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+
+const closing: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+const KEYS = { key: ['hub.app', 'hub.speech'] }
+const log = pino({ level: 'silent' })
+
+async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
+  const hub = await EmulatedHub.start({ keys: KEYS, settleMs: 0, ...options })
+  closing.push(() => hub.close())
+  return hub
+}
+
+interface Watched {
+  readonly hub: Hub
+  /** `online`/`offline` and what became of the realtime channel, in order. */
+  readonly history: string[]
+  /** What listeners were told of apps after the first list. */
+  readonly news: string[]
+}
+
+function hold(url: string, options: Partial<HubOptions> = {}, clock: Clock = systemClock): Watched {
+  const defaults: HubOptions = {
+    url,
+    apiKey: () => 'key',
+    pathPrefix: 'auto',
+    realtime: true,
+    pollInterval: 60_000,
+    pollIntervalFallback: 10_000,
+    timeoutMs: 2000,
+    maxRequests: 4,
+  }
+  const hub = new Hub({ ...defaults, ...options }, { clock, log, random: () => 0.1 })
+  closing.push(() => hub.destroy())
+  const history: string[] = []
+  const news: string[] = []
+  hub.subscribe(({ online, reason, realtime }) =>
+    history.push(`${online ? 'online' : 'offline'} ${realtime} ${reason}`),
+  )
+  hub.apps.subscribe((changes, first) => {
+    if (!first) for (const { id, after } of changes) news.push(`${id} ${after?.state ?? 'gone'}`)
+  })
+  hub.start()
+  return { hub, history, news }
+}
+
+const connected = ({ hub }: Watched) => until('realtime', () => hub.status.realtime === 'connected')
+const anApp = (hub: EmulatedHub) => [...hub.apps.values()].find(({ state }) => state === 'running')?.id ?? ''
+const known = ({ hub }: Watched, id: string) => hub.apps.apps.get(id)
+
+/** Whether what is known of the apps is what the hub has. */
+const agree = (emulated: EmulatedHub, { hub }: Watched) =>
+  emulated.apps.size === hub.apps.apps.size &&
+  [...emulated.apps.values()].every(({ id, state, version }) => {
+    const app = hub.apps.apps.get(id)
+    return app?.state === state && app?.version === version
+  })
+
+describe.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) => {
+  test('everything is known at once, and what happens is known as it happens', async () => {
+    const emulated = await emulate({ flavour })
+    const watched = hold(emulated.url)
+    await connected(watched)
+    expect(watched.hub.status).toMatchObject({ id: emulated.id, firmware: emulated.version, scopes: KEYS.key })
+    expect([...watched.hub.status.missing]).toEqual(flavour === 'newer' ? ['speak', 'garbageCollectApp'] : [])
+    expect(agree(emulated, watched)).toBe(true)
+    expect(watched.news).toEqual([])
+    const id = anApp(emulated)
+    emulated.crash(id, 'Error: boom')
+    await until('the crash', () => known(watched, id)?.crashed)
+    expect(known(watched, id)).toMatchObject({ crash_message: flavour === 'newer' ? 'Error: boom' : expect.anything() })
+    emulated.uninstall(id)
+    await until('the removal', () => !watched.hub.apps.apps.has(id))
+  })
+})
+
+describe('what the realtime channel does not tell heals by polling', () => {
+  test('an event that was lost', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, { pollInterval: 200, pollIntervalFallback: 200 })
+    await connected(watched)
+    const id = anApp(emulated)
+    emulated.behave('lose-events')
+    emulated.uninstall(id)
+    await until('the removal', () => known(watched, id) === undefined)
+  })
+
+  test('all events, as the channel is refused', async () => {
+    const emulated = await emulate()
+    emulated.behave('refuse-handshake')
+    const watched = hold(emulated.url, { pollIntervalFallback: 200 })
+    const id = await until('the list', () => watched.hub.apps.complete && anApp(emulated))
+    emulated.crash(id)
+    await until('the crash', () => known(watched, id)?.crashed)
+    expect(watched.hub.status.realtime).toBe('polling')
+  })
+
+  test('events twice and in the wrong order', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, { pollInterval: 300 })
+    await connected(watched)
+    emulated.behave('duplicate-events')
+    emulated.behave('reorder-events')
+    const id = anApp(emulated)
+    for (let i = 0; i < 5; i++) {
+      emulated.disable(id)
+      emulated.enable(id)
+    }
+    await until('agreement', () => agree(emulated, watched))
+  })
+})
+
+describe('the realtime channel comes back', () => {
+  test.each(['goodbye', 'cut'] as const)('after a %s, and what happened meanwhile is known', async (how) => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url)
+    await connected(watched)
+    const id = anApp(emulated)
+    emulated.behave('lose-events')
+    emulated.uninstall(id)
+    emulated.behaveWell()
+    emulated.dropRealtime(how)
+    await until('the loss', () => watched.history.at(-1)?.startsWith('online polling'))
+    await connected(watched)
+    expect(known(watched, id)).toBeUndefined()
+    emulated.crash(anApp(emulated))
+    await until('agreement', () => agree(emulated, watched))
+  })
+
+  test('after being dropped at once as often as the hub likes, and is called connected only then', async () => {
+    const emulated = await emulate()
+    emulated.behave('drop-realtime', { times: 2 })
+    const watched = hold(emulated.url)
+    await connected(watched)
+    expect(watched.history.filter((entry) => entry.includes('connected'))).toHaveLength(1)
+  })
+
+  test('slowly when the key may not listen: a person must act', async () => {
+    const clock = new FakeClock()
+    const emulated = await emulate()
+    emulated.behave('refuse-subscription', { status: 403 })
+    hold(emulated.url, {}, clock)
+    await until('the slow retry', () => clock.waits.includes(60_000))
+    expect(emulated.connections.sessions).toBeLessThanOrEqual(1)
+  })
+})
+
+describe('a hub that cannot be used says why, and is back when it can', () => {
+  test('as it is down, and reboots with new firmware', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url)
+    await connected(watched)
+    await emulated.reboot({ downMs: 1500, version: '99.0.0' })
+    await until('offline', () => watched.history.find((entry) => entry === 'offline polling unreachable'))
+    await connected(watched)
+    expect(watched.hub.status.firmware).toBe('99.0.0')
+    expect(watched.news).toEqual([])
+  })
+
+  test('as the key is unknown, asked for again only each minute', async () => {
+    const clock = new FakeClock()
+    const emulated = await emulate({ keys: {} })
+    const watched = hold(emulated.url, { realtime: false }, clock)
+    await until('offline', () => watched.history.length > 0)
+    expect(watched.history).toEqual(['offline polling unauthorized'])
+    await until('the wait', () => clock.waits.includes(60_000))
+    const asked = emulated.requests.length
+    await clock.advance(59_000)
+    expect(emulated.requests).toHaveLength(asked)
+    emulated.setKeys(KEYS)
+    await clock.advance(1_000)
+    await until('online', () => watched.hub.status.online)
+  })
+
+  test.each([
+    ['answer-status', { status: 500 }, 'failed'],
+    ['not-json', {}, 'nonsense'],
+    ['wrong-shape', { operation: 'getApps' }, 'nonsense'],
+    ['never-answer', {}, 'no_answer'],
+  ] as const)('as it answers %s', async (behaviour, options, reason) => {
+    const emulated = await emulate()
+    emulated.behave(behaviour, options)
+    const watched = hold(emulated.url, { timeoutMs: 300 })
+    await until('offline', () => watched.history[0])
+    expect(watched.history[0]).toBe(`offline polling ${reason}`)
+    emulated.behaveWell()
+    await connected(watched)
+    expect(agree(emulated, watched)).toBe(true)
+  })
+
+  test('after 429, no sooner than it asked for', async () => {
+    const clock = new FakeClock()
+    const emulated = await emulate()
+    emulated.behave('answer-status', { status: 429, retryAfter: 17 })
+    hold(emulated.url, {}, clock)
+    await until('the wait', () => clock.waits.includes(17_000))
+  })
+
+  test('not for one failed read', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 100 })
+    await until('the list', () => watched.hub.apps.complete)
+    emulated.behave('answer-status', { status: 500, times: 1, operation: 'getApps' })
+    emulated.forgetRequests()
+    await until('three reads', () => emulated.requests.filter(({ operation }) => operation === 'getApps').length > 2)
+    expect(watched.history).toEqual(['online polling null'])
+  })
+})
+
+test('a key for speech alone is of use, though it may not see the apps', async () => {
+  const emulated = await emulate({ flavour: 'older', keys: { key: ['hub.speech'] } })
+  const { hub } = hold(emulated.url)
+  await until('online', () => hub.status.online)
+  expect(hub.status.reason).toBe('forbidden')
+  expect(hub.apps.complete).toBe(false)
+  expect([hub.permits('speak'), hub.permits('restartApp')]).toEqual(['yes', 'forbidden'])
+  await hub.call('speak', { text: 'Hello' })
+  expect(emulated.spoken).toEqual(['Hello'])
+})
+
+test('a list that is suddenly empty is believed only after a second look', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 100 })
+  await until('the list', () => watched.hub.apps.complete)
+  const size = watched.hub.apps.apps.size
+  emulated.behave('empty-list', { times: 1 })
+  emulated.forgetRequests()
+  await until('the second look', () => emulated.requests.filter(({ operation }) => operation === 'getApps').length > 3)
+  expect(watched.hub.apps.apps.size).toBe(size)
+  for (const id of [...emulated.apps.keys()]) emulated.uninstall(id, { silent: true })
+  await until('the empty list', () => watched.hub.apps.apps.size === 0)
+})
+
+test('another hub at the same address is taken for another hub, without news of its apps', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url)
+  await connected(watched)
+  await emulated.reboot({ id: 'another' })
+  await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.apps.complete)
+  expect(watched.news).toEqual([])
+})
+
+describe('the cache', () => {
+  const reads = (emulated: EmulatedHub) =>
+    emulated.requests.filter(({ operation }) => operation?.startsWith('getApp')).length
+
+  test('answers while the realtime channel keeps it true, and a filter reads the hub', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url)
+    await connected(watched)
+    emulated.forgetRequests()
+    const id = anApp(emulated)
+    expect(await watched.hub.apps.getApps()).toHaveLength(emulated.apps.size)
+    expect(await watched.hub.apps.getApp(id)).toMatchObject({ id, state: 'running' })
+    expect(reads(emulated)).toBe(0)
+    emulated.change(id, { state: 'stopped' }, { silent: true })
+    const running = await watched.hub.apps.getApps({ state: 'running' })
+    expect(running.map((app) => app.id)).not.toContain(id)
+    expect(reads(emulated)).toBe(1)
+  })
+
+  test('does not answer while nothing keeps it true', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, { realtime: false })
+    await until('the list', () => watched.hub.apps.complete)
+    const id = anApp(emulated)
+    emulated.change(id, { version: '77.0.0' }, { silent: true })
+    expect(await watched.hub.apps.getApp(id)).toMatchObject({ version: '77.0.0' })
+    expect(await watched.hub.apps.getApps()).toContainEqual(expect.objectContaining({ id, version: '77.0.0' }))
+  })
+})
+
+test('destroy unsubscribes, forgets everything, calls nobody any more, and can be repeated', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url)
+  await connected(watched)
+  expect(emulated.connections.subscribers).toBe(1)
+  const told = watched.history.length
+  await watched.hub.destroy()
+  await watched.hub.destroy()
+  await until('the end of the session', () => emulated.connections.sessions === 0 && emulated.connections.sockets === 0)
+  emulated.crash(anApp(emulated))
+  expect(watched.hub.apps.apps.size).toBe(0)
+  expect(watched.news).toEqual([])
+  expect(watched.history).toHaveLength(told)
+  await expect(watched.hub.call('getApps', {})).rejects.toMatchObject({ code: 'unreachable' })
+})
+
+test('one list is enough: a poll asks the hub one thing', async () => {
+  const seeds: AppSeed[] = []
+  const emulated = await emulate({ apps: seeds })
+  const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 50 })
+  await until('the list', () => watched.hub.status.online)
+  emulated.forgetRequests()
+  await until('three polls', () => emulated.requests.length > 2)
+  expect(new Set(emulated.requests.map(({ operation }) => operation))).toEqual(new Set(['getApps']))
+})

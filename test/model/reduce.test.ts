@@ -1,0 +1,107 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { APP_KEYS, type App, type AppPatch, patchApp } from '../../src/model/app.ts'
+import { type AppEvent, type Apps, type Change, reduce } from '../../src/model/reduce.ts'
+
+const app = (id: string, patch: AppPatch = {}) => patchApp(undefined, id, patch)
+const apps = (...list: App[]) => new Map(list.map((one) => [one.id, one]))
+const snapshot = (records: Record<string, AppPatch>, meanwhile: AppEvent[] = []) =>
+  ({ type: 'snapshot', records: new Map(Object.entries(records)), meanwhile }) as const
+
+function applied(before: Apps, changes: Change[]): Map<string, App> {
+  const map = new Map(before)
+  for (const change of changes) {
+    if (change.after === undefined) map.delete(change.id)
+    else map.set(change.id, change.after)
+  }
+  return map
+}
+
+describe('an app', () => {
+  test('always has every key, null where the hub said nothing', () => {
+    expect(Object.keys(app('a'))).toEqual(APP_KEYS)
+    expect(Object.values(app('a')).slice(1)).toEqual(APP_KEYS.slice(1).map(() => null))
+  })
+
+  test('keeps what a partial update does not speak of', () => {
+    const before = app('a', { name: 'A', state: 'running', memory_bytes: 5 })
+    expect(patchApp(before, 'a', { enabled: true })).toEqual({ ...before, enabled: true })
+  })
+
+  test('has no usage figures unless it runs', () => {
+    const running = app('a', { state: 'running', cpu_percent: 1.5, memory_bytes: 100 })
+    expect(running).toMatchObject({ cpu_percent: 1.5, memory_bytes: 100 })
+    expect(patchApp(running, 'a', { state: 'stopped' })).toMatchObject({ cpu_percent: null, memory_bytes: null })
+  })
+
+  test('is the same reference when a patch says nothing new', () => {
+    const before = app('a', { name: 'A', state: 'running' })
+    expect(patchApp(before, 'a', { name: 'A' })).toBe(before)
+  })
+})
+
+describe('reduce', () => {
+  test('tells an app that appears, changes and goes', () => {
+    const one = app('a', { state: 'running' })
+    expect(reduce(apps(), { type: 'create', id: 'a', patch: { state: 'running' } })).toEqual([
+      { id: 'a', before: undefined, after: one },
+    ])
+    expect(reduce(apps(one), { type: 'update', id: 'a', patch: { state: 'stopped' } })).toEqual([
+      { id: 'a', before: one, after: app('a', { state: 'stopped' }) },
+    ])
+    expect(reduce(apps(one), { type: 'delete', id: 'a' })).toEqual([{ id: 'a', before: one, after: undefined }])
+  })
+
+  test('says nothing of an event that changes nothing, nor of the removal of an app that is not there', () => {
+    const one = app('a', { state: 'running' })
+    expect(reduce(apps(one), { type: 'update', id: 'a', patch: { state: 'running' } })).toEqual([])
+    expect(reduce(apps(one), { type: 'delete', id: 'b' })).toEqual([])
+  })
+
+  test('finds nothing in a list that is what is known', () => {
+    const known = apps(app('a', { name: 'A' }), app('b'))
+    expect(reduce(known, snapshot({ a: { name: 'A' }, b: {} }))).toEqual([])
+  })
+
+  test('takes what a whole record leaves out for unknown', () => {
+    const before = app('a', { name: 'A' })
+    expect(reduce(apps(before), snapshot({ a: {} }))).toEqual([{ id: 'a', before, after: app('a') }])
+  })
+
+  test('does not let a list undo an event that overtook it', () => {
+    const stopped = app('a', { state: 'stopped' })
+    const stop: AppEvent = { type: 'update', id: 'a', patch: { state: 'stopped' } }
+    expect(reduce(apps(stopped), snapshot({ a: { state: 'running' } }, [stop]))).toEqual([])
+    expect(reduce(apps(), snapshot({ a: {} }, [{ type: 'delete', id: 'a' }]))).toEqual([])
+    expect(reduce(apps(app('n')), snapshot({}, [{ type: 'create', id: 'n', patch: {} }]))).toEqual([])
+  })
+
+  test('brings what is known to any list, by changes that are never empty, and then has nothing more to say', () => {
+    const id = fc.constantFrom('a', 'b', 'c', 'd')
+    const patch: fc.Arbitrary<AppPatch> = fc.record(
+      {
+        name: fc.constantFrom('x', 'y', null),
+        state: fc.constantFrom('running', 'stopped', null),
+        memory_bytes: fc.nat(3),
+      },
+      { requiredKeys: [] },
+    )
+    const event: fc.Arbitrary<AppEvent> = fc.oneof(
+      fc.record({ type: fc.constantFrom('create' as const, 'update' as const), id, patch }),
+      fc.record({ type: fc.constant('delete' as const), id }),
+    )
+    fc.assert(
+      fc.property(fc.array(event), fc.dictionary(id, patch), (events, list) => {
+        let known: Map<string, App> = new Map()
+        for (const one of events) {
+          const changes = reduce(known, one)
+          for (const change of changes) expect(change.before).not.toEqual(change.after)
+          known = applied(known, changes)
+        }
+        const reached = applied(known, reduce(known, snapshot(list)))
+        expect(reached).toEqual(apps(...Object.entries(list).map(([key, value]) => app(key, value))))
+        expect(reduce(reached, snapshot(list))).toEqual([])
+      }),
+    )
+  })
+})
