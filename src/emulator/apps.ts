@@ -1,0 +1,175 @@
+/** The apps that live on the hub: their records, settings and life cycle. Every step of a life is told as an event. */
+
+import type { Patch, Usage } from './records.ts'
+import {
+  type AppRecord,
+  type AppSeed,
+  type AppState,
+  type Flavour,
+  GENERATIONS,
+  NO_USAGE,
+  recordOf,
+} from './records.ts'
+import type { Timers } from './timers.ts'
+
+export type AppEvent = 'app.create' | 'app.update' | 'app.delete'
+
+/** `silent`: it happens, but the event about it is lost. */
+export interface How {
+  silent?: boolean
+}
+
+export interface AppsOptions {
+  flavour: Flavour
+  timers: Timers
+  random: () => number
+  /** How long an app stands in each intermediate state; 0 makes all the steps at once, events included. */
+  settleMs: number
+  store: readonly AppSeed[]
+  tell(event: AppEvent, payload: unknown): void
+}
+
+export class Apps {
+  readonly #options: AppsOptions
+  readonly #records = new Map<string, AppRecord>()
+  readonly #settings = new Map<string, Map<string, unknown>>()
+  /** Versions that wait in the store for an installed app: newer records only say that there is one. */
+  readonly #offered = new Map<string, string>()
+  readonly #store: ReadonlyMap<string, AppSeed>
+  readonly #settling = new Map<string, () => void>()
+
+  constructor(seeds: readonly AppSeed[], options: AppsOptions) {
+    this.#options = options
+    this.#store = new Map(options.store.map((seed) => [seed.id, seed]))
+    for (const seed of seeds) this.add(seed, { silent: true })
+  }
+
+  get records(): ReadonlyMap<string, AppRecord> {
+    return this.#records
+  }
+
+  /** The settings of an installed app, to read and to write. */
+  settings(id: string): Map<string, unknown> | undefined {
+    return this.#records.has(id) ? this.#settings.get(id) : undefined
+  }
+
+  /** Puts an app on the hub as declared. Settings that outlived an earlier uninstall are kept. */
+  add(seed: AppSeed, how: How = {}): void {
+    this.#stopSettling(seed.id)
+    const record = recordOf(seed, this.#options.flavour)
+    const event = this.#records.has(seed.id) ? 'app.update' : 'app.create'
+    this.#records.set(seed.id, record)
+    if (!this.#settings.has(seed.id)) this.#settings.set(seed.id, new Map(Object.entries(seed.settings ?? {})))
+    if (seed.update !== undefined) this.#offered.set(seed.id, seed.update)
+    if (!how.silent) this.#options.tell(event, record)
+  }
+
+  /** Installs from the store, or brings an installed app up to date; false when the store has no such app. */
+  install(id: string, channel?: string, how: How = {}): boolean {
+    const offer = this.#store.get(id)
+    const present = this.#records.get(id)
+    if (present !== undefined) this.#update(present, offer?.version ?? this.#offered.get(id), channel, how)
+    else if (offer !== undefined) {
+      const record = { ...GENERATIONS[this.#options.flavour].stands('stopped'), usage: NO_USAGE, ...offer.record }
+      this.add({ ...offer, channel: channel ?? offer.channel, record }, how)
+      this.#walk(id, ['starting', 'running'], {}, how)
+    } else return false
+    return true
+  }
+
+  uninstall(id: string, { purgeSettings = true, silent = false }: How & { purgeSettings?: boolean } = {}): void {
+    if (!this.#records.delete(id)) return
+    this.#stopSettling(id)
+    this.#offered.delete(id)
+    if (purgeSettings) this.#settings.delete(id)
+    if (!silent) this.#options.tell('app.delete', { id })
+  }
+
+  enable(id: string, how: How = {}): void {
+    if (this.#must(id).enabled !== true) this.#walk(id, ['starting', 'running'], { enabled: true }, how)
+  }
+
+  disable(id: string, how: How = {}): void {
+    const { enabled, state } = this.#must(id)
+    if (enabled === true) this.#walk(id, isUp(state) ? ['stopping', 'stopped'] : ['stopped'], { enabled: false }, how)
+  }
+
+  /** A disabled app stays down. */
+  restart(id: string, how: How = {}): void {
+    const { enabled, state } = this.#must(id)
+    if (enabled === true) this.#walk(id, isUp(state) ? RESTART : ['starting', 'running'], {}, how)
+  }
+
+  crash(id: string, message: string, how: How = {}): void {
+    this.#stopSettling(id)
+    this.change(id, { ...GENERATIONS[this.#options.flavour].crash(this.#must(id), message), usage: NO_USAGE }, how)
+  }
+
+  /** Lays fields over the record, whatever they are. */
+  change(id: string, patch: Patch, how: How = {}): void {
+    const record = { ...this.#must(id), ...patch }
+    this.#records.set(id, record)
+    if (!how.silent) this.#options.tell('app.update', record)
+  }
+
+  /** Time has passed: what runs uses a little more or less than before. */
+  moveUsage(): void {
+    for (const [id, { state, usage }] of this.#records) {
+      if (state === 'running') this.change(id, { usage: wander(usage, this.#options.random) })
+    }
+  }
+
+  /** Garbage collection: a good part of the memory comes back. */
+  collectGarbage(id: string): void {
+    const { usage } = this.#must(id)
+    this.change(id, { usage: { ...usage, mem: Math.round(number(usage?.mem) * 0.7) } })
+  }
+
+  #must(id: string): AppRecord {
+    const record = this.#records.get(id)
+    if (record === undefined) throw new Error(`no app "${id}" on this hub`)
+    return record
+  }
+
+  #update(app: AppRecord, version: string | undefined, channel: string | undefined, how: How): void {
+    this.#offered.delete(app.id)
+    const patch = {
+      version: version ?? app.version,
+      channel: channel ?? app.channel,
+      updateAvailable: GENERATIONS[this.#options.flavour].offer(undefined),
+    }
+    if (isUp(app.state)) this.#walk(app.id, RESTART, patch, how)
+    else this.change(app.id, patch, how)
+  }
+
+  /** Takes an app through states one by one; the patch comes with the first of them. */
+  #walk(id: string, [state, ...rest]: readonly AppState[], patch: Patch, how: How): void {
+    this.#stopSettling(id)
+    if (state === undefined) return
+    const { stands, recovered } = GENERATIONS[this.#options.flavour]
+    const cured = state === 'starting' ? recovered : {}
+    const usage = state === 'stopped' ? { usage: NO_USAGE } : {}
+    this.change(id, { ...patch, ...cured, ...usage, ...stands(state) }, how)
+    if (rest.length === 0) return
+    const { settleMs, timers } = this.#options
+    const next = () => this.#walk(id, rest, {}, how)
+    if (settleMs <= 0) next()
+    else this.#settling.set(id, timers.after(settleMs, next))
+  }
+
+  #stopSettling(id: string): void {
+    this.#settling.get(id)?.()
+    this.#settling.delete(id)
+  }
+}
+
+const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'running']
+const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
+const number = (value: unknown) => (typeof value === 'number' ? value : 0)
+
+/** A random walk that stays plausible: cpu within one core, memory above what a process needs to live. */
+export function wander(usage: Usage | undefined, random: () => number): Usage {
+  const cpu = number(usage?.cpu) + (random() - 0.5) * 0.02
+  const mem = number(usage?.mem) + (random() - 0.5) * 2_000_000
+  return { cpu: Math.min(1, Math.max(0, Number(cpu.toFixed(4)))), mem: Math.max(10_000_000, Math.round(mem)) }
+}

@@ -1,0 +1,74 @@
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+/** The hub's listening port and every connection through it: what a reboot slams and a hang freezes. */
+export class Door {
+  readonly #server: Server
+  readonly #host: string
+  readonly #sockets = new Set<Socket>()
+  readonly #upgraded = new Set<Duplex>()
+  #hung = false
+
+  constructor(server: Server, host: string) {
+    this.#server = server
+    this.#host = host
+    server.on('connection', (socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+    server.on('upgrade', (_request, socket) => {
+      this.#upgraded.add(socket)
+      socket.once('close', () => this.#upgraded.delete(socket))
+      if (this.#hung) freeze(socket)
+    })
+  }
+
+  /** TCP connections of every kind. */
+  get connections(): number {
+    return this.#sockets.size
+  }
+
+  /** Opens the port and resolves with its number. */
+  listen(port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen(port, this.#host, () => {
+        this.#server.off('error', reject)
+        const address = this.#server.address()
+        resolve(typeof address === 'object' && address !== null ? address.port : port)
+      })
+    })
+  }
+
+  /** Closes the port and cuts every connection; resolves when the last of them is gone. */
+  async shut(): Promise<void> {
+    // An error of close() says that it was not open, which is what was wanted.
+    const shut = new Promise((resolve) => this.#server.close(resolve))
+    const gone = [...this.#sockets].map((socket) => once(socket.destroy(), 'close'))
+    await Promise.all([shut, ...gone])
+  }
+
+  /** Cuts the realtime connections without a word. */
+  cutUpgraded(): void {
+    for (const socket of this.#upgraded) socket.destroy()
+  }
+
+  /** Freezes what is realtime, at the level of bytes: no event, no pong, no goodbye. */
+  hang(hung: boolean): void {
+    if (hung === this.#hung) return
+    this.#hung = hung
+    for (const socket of this.#upgraded) hung ? freeze(socket) : thaw(socket)
+  }
+}
+
+function freeze(socket: Duplex): void {
+  socket.cork()
+  socket.pause()
+}
+
+function thaw(socket: Duplex): void {
+  socket.uncork()
+  socket.resume()
+}

@@ -1,0 +1,28 @@
+/** A refusal as the hub words it, over HTTP and over the realtime channel alike. */
+export class HubError extends Error {
+  override readonly name = 'HubError'
+  readonly status: number
+  readonly error: string
+
+  constructor(status: number, error: string, description: string) {
+    super(description)
+    this.status = status
+    this.error = error
+  }
+
+  /** The body of an HTTP answer. */
+  body(): { error: string; error_description: string } {
+    return { error: this.error, error_description: this.message }
+  }
+
+  /** The first argument of an acknowledgement. */
+  acknowledgement(): { statusCode: number; code: number; error: string; error_description: string } {
+    return { statusCode: this.status, code: this.status, ...this.body() }
+  }
+}
+
+/** Whatever was thrown, as a refusal: a bug of the emulator is a 500 of the hub, never a crash. */
+export function asHubError(thrown: unknown): HubError {
+  if (thrown instanceof HubError) return thrown
+  return new HubError(500, 'internal_error', thrown instanceof Error ? thrown.message : String(thrown))
+}

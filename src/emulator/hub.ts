@@ -1,0 +1,239 @@
+/** A hub that is not there: state that lives, behaviours that can be set, memory of what it was asked. */
+import { createServer } from 'node:http'
+import { sleep } from '../clock.ts'
+import { type AppEvent, Apps, type How } from './apps.ts'
+import { type BehaviourName, type BehaviourOptions, Behaviours } from './behaviours.ts'
+import { Door } from './door.ts'
+import { EventGate } from './event-gate.ts'
+import { liveOn } from './life.ts'
+import type { OpenRecord, RequestRecord } from './memory.ts'
+import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
+import { Realtime } from './realtime.ts'
+import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
+import { type RestHub, restListener } from './rest.ts'
+import { Ring } from './ring.ts'
+import { Keys } from './scopes.ts'
+import { Timers } from './timers.ts'
+
+export type { AppEvent, How } from './apps.ts'
+export type { BehaviourName, BehaviourOptions } from './behaviours.ts'
+export type { RequestRecord } from './memory.ts'
+export type { EmulatedHubOptions } from './options.ts'
+export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
+
+export class EmulatedHub implements AsyncDisposable {
+  readonly #options: Settled
+  readonly #ending = new AbortController()
+  readonly #timers: Timers
+  readonly #requests: Ring<RequestRecord>
+  readonly #spoken = new Ring<string>(1000)
+  readonly #behaviours = new Behaviours()
+  readonly #keys: Keys
+  readonly #apps: Apps
+  readonly #gate: EventGate
+  readonly #door: Door
+  readonly #realtime: Realtime
+  #id: string
+  #version: string
+  #port = 0
+  #closing: Promise<void> | undefined
+
+  /** A hub that listens. */
+  static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
+    const hub = new EmulatedHub(options)
+    hub.#port = await hub.#door.listen(hub.#options.port)
+    liveOn(hub.#apps, hub.#timers, hub.#options)
+    return hub
+  }
+
+  private constructor(given: EmulatedHubOptions) {
+    const options = settle(given)
+    const { flavour, random, settleMs, store, pingIntervalMs, pingTimeoutMs } = options
+    this.#options = options
+    this.#id = options.id
+    this.#version = options.version
+    this.#timers = new Timers(options.clock)
+    this.#requests = new Ring(options.memory)
+    this.#keys = new Keys(options.keys)
+    this.#gate = new EventGate(this.#behaviours, (event, payload) => this.#realtime.send(event, payload))
+    const tell = (event: AppEvent, payload: unknown) => this.#gate.pass(event, payload)
+    this.#apps = new Apps(options.apps, { flavour, timers: this.#timers, random, settleMs, store, tell })
+    const inside = this.#inside()
+    const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(inside))
+    this.#door = new Door(server, options.host)
+    this.#realtime = new Realtime(server, inside, { pingIntervalMs, pingTimeoutMs })
+  }
+
+  get url(): string {
+    return urlOf(this.#options.host, this.#port)
+  }
+
+  get flavour(): Flavour {
+    return this.#options.flavour
+  }
+
+  get port(): number {
+    return this.#port
+  }
+
+  get id(): string {
+    return this.#id
+  }
+
+  get version(): string {
+    return this.#version
+  }
+
+  /** The records as the next answer would show them. */
+  get apps(): ReadonlyMap<string, AppRecord> {
+    return this.#apps.records
+  }
+
+  /** A copy of an app's settings. */
+  settings(id: string): Record<string, unknown> {
+    return Object.fromEntries(this.#apps.settings(id) ?? [])
+  }
+
+  /** What the hub was asked, oldest first. */
+  get requests(): readonly RequestRecord[] {
+    return this.#requests.toArray()
+  }
+
+  forgetRequests(): void {
+    this.#requests.clear()
+  }
+
+  /** What the hub has said aloud, oldest first. */
+  get spoken(): readonly string[] {
+    return this.#spoken.toArray()
+  }
+
+  /** TCP connections, realtime sessions and those among them that are subscribed to the apps. */
+  get connections(): { sockets: number; sessions: number; subscribers: number } {
+    return { sockets: this.#door.connections, ...this.#realtime.counts }
+  }
+
+  /** Sets a behaviour, or with `false` clears it in all its variants. */
+  behave<N extends BehaviourName>(name: N, options?: BehaviourOptions[N] | false): void {
+    if (options === false) this.#behaviours.clear(name)
+    else this.#behaviours.set(name, options ?? {})
+    this.#settleBehaviours()
+  }
+
+  /** Clears every behaviour. */
+  behaveWell(): void {
+    this.#behaviours.clear()
+    this.#settleBehaviours()
+  }
+
+  /** Installs from the store by id, or puts a declared app on the hub as it is declared. */
+  install(what: string | AppSeed, how?: How): void {
+    if (typeof what !== 'string') this.#apps.add(what, how)
+    else if (!this.#apps.install(what, undefined, how)) throw new Error(`no app "${what}" in the store of this hub`)
+  }
+
+  uninstall(id: string, how?: How): void {
+    this.#apps.uninstall(id, how)
+  }
+
+  enable(id: string, how?: How): void {
+    this.#apps.enable(id, how)
+  }
+
+  disable(id: string, how?: How): void {
+    this.#apps.disable(id, how)
+  }
+
+  crash(id: string, message = 'Error: it fell over', how?: How): void {
+    this.#apps.crash(id, message, how)
+  }
+
+  /** Starts a crashed app again, as the hub does by itself or when asked to restart it. */
+  recover(id: string, how?: How): void {
+    this.#apps.restart(id, how)
+  }
+
+  /** Lays any fields over an app's record; `undefined` leaves a field out. */
+  change(id: string, patch: Patch, how?: How): void {
+    this.#apps.change(id, patch, how)
+  }
+
+  /** Sends an event as it stands, past state and behaviours. */
+  emit(event: string, payload: unknown): void {
+    this.#realtime.send(event, payload)
+  }
+
+  /** Replaces all keys; sessions of keys that are gone end. */
+  setKeys(keys: Readonly<Record<string, readonly string[]>>): void {
+    this.#keys.replace(keys)
+    this.#realtime.disconnectUnknown()
+  }
+
+  revokeKey(key: string): void {
+    this.#keys.revoke(key)
+    this.#realtime.disconnectUnknown()
+  }
+
+  /** Ends all realtime sessions: `goodbye` tells the client, `cut` drops the connection. */
+  dropRealtime(how: 'goodbye' | 'cut' = 'goodbye'): void {
+    if (how === 'goodbye') this.#realtime.disconnectAll()
+    else this.#door.cutUpgraded()
+  }
+
+  /** Goes down, dropping every connection, and comes back on the same port, perhaps as another hub or version. */
+  async reboot({ downMs = 0, version, id }: { downMs?: number; version?: string; id?: string } = {}): Promise<void> {
+    await this.#door.shut()
+    this.#version = version ?? this.#version
+    this.#id = id ?? this.#id
+    if (downMs > 0) await sleep(this.#options.clock, downMs, this.#ending.signal)
+    if (!this.#ending.signal.aborted) await this.#door.listen(this.#port)
+  }
+
+  /** Ends the hub and every connection to it; safe to call again. */
+  close(): Promise<void> {
+    this.#closing ??= this.#end()
+    return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #end(): Promise<void> {
+    this.#ending.abort()
+    this.#timers.stop()
+    await this.#door.shut()
+    await this.#realtime.close()
+  }
+
+  #settleBehaviours(): void {
+    this.#door.hang(this.#behaviours.has('realtime-hung'))
+    if (!this.#behaviours.has('reorder-events')) this.#gate.flush()
+  }
+
+  /** This hub as its own two channels see it. */
+  #inside(): RestHub {
+    const hub = this
+    return {
+      get id() {
+        return hub.#id
+      },
+      get version() {
+        return hub.#version
+      },
+      flavour: this.flavour,
+      apps: this.#apps,
+      keys: this.#keys,
+      behaviours: this.#behaviours,
+      timers: this.#timers,
+      prefix: this.#options.prefix,
+      nothing: this.#options.nothing,
+      speak: (text) => this.#spoken.push(text),
+      remember: (asked) => {
+        const entry: OpenRecord = { at: this.#options.clock.now(), ...asked }
+        this.#requests.push(entry)
+        return entry
+      },
+    }
+  }
+}

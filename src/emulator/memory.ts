@@ -1,0 +1,17 @@
+/** What the hub was asked, newest last, bounded. */
+export interface RequestRecord {
+  readonly at: number
+  readonly via: 'rest' | 'socket'
+  /** HTTP method; `API` for a call over the realtime channel, `EMIT` for the channel's own messages. */
+  readonly method: string
+  /** The request target as it came; over the realtime channel the message, such as `subscribe homey:manager:apps`. */
+  readonly path: string
+  readonly operation?: string
+  readonly key?: string
+  readonly body: unknown
+  /** Absent while there is no answer, and for ever where a fault swallowed it. */
+  readonly status?: number
+}
+
+/** The same while it is being written. */
+export type OpenRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] }

@@ -1,0 +1,76 @@
+/** What a hub can be told at its start, and what it assumes when it is not. */
+import { type Clock, systemClock } from '../clock.ts'
+import { DEFAULT_APPS, DEFAULT_STORE } from './population.ts'
+import type { AppSeed, Flavour } from './records.ts'
+import type { Nothing } from './rest.ts'
+import type { Prefix } from './routes.ts'
+
+export interface EmulatedHubOptions {
+  /** Default `127.0.0.1`. */
+  host?: string | undefined
+  /** Default 0: any free port. */
+  port?: number | undefined
+  /** Default `newer`. */
+  flavour?: Flavour | undefined
+  /** API keys and their scopes, `hub.app` or `homey.app`. Default none: every call is a 401. */
+  keys?: Readonly<Record<string, readonly string[]>> | undefined
+  apps?: readonly AppSeed[] | undefined
+  store?: readonly AppSeed[] | undefined
+  id?: string | undefined
+  version?: string | undefined
+  /** Which spelling of the base path is served. Default `both`. */
+  prefix?: Prefix | undefined
+  /** How an operation that returns nothing is answered. Default `null`. */
+  nothing?: Nothing | undefined
+  /** How long an app stands in each state between two others; 0 takes all the steps at once. Default 200. */
+  settleMs?: number | undefined
+  /** How often the usage of running apps moves; 0, the default, means never. */
+  usageMs?: number | undefined
+  /** How often an app crashes, to be started again half that time later; 0, the default, means never. */
+  crashMs?: number | undefined
+  /** How long an idle connection is kept. Default 5000. */
+  keepAliveMs?: number | undefined
+  /** Default 25000. */
+  pingIntervalMs?: number | undefined
+  /** Default 20000. */
+  pingTimeoutMs?: number | undefined
+  /** How many requests are remembered. Default 10000. */
+  memory?: number | undefined
+  clock?: Clock | undefined
+  /** Numbers from 0 to under 1. */
+  random?: (() => number) | undefined
+}
+
+/** The options with every gap filled. */
+export type Settled = { [K in keyof EmulatedHubOptions]-?: NonNullable<EmulatedHubOptions[K]> }
+
+export function settle(options: EmulatedHubOptions): Settled {
+  const flavour = options.flavour ?? 'newer'
+  return {
+    host: options.host ?? '127.0.0.1',
+    port: options.port ?? 0,
+    flavour,
+    keys: options.keys ?? {},
+    apps: options.apps ?? DEFAULT_APPS,
+    store: options.store ?? DEFAULT_STORE,
+    id: options.id ?? '5f0c8a1b2d3e4f5061728394',
+    version: options.version ?? (flavour === 'older' ? '8.1.6' : '12.4.0'),
+    prefix: options.prefix ?? 'both',
+    nothing: options.nothing ?? 'null',
+    settleMs: options.settleMs ?? 200,
+    usageMs: options.usageMs ?? 0,
+    crashMs: options.crashMs ?? 0,
+    keepAliveMs: options.keepAliveMs ?? 5000,
+    pingIntervalMs: options.pingIntervalMs ?? 25_000,
+    pingTimeoutMs: options.pingTimeoutMs ?? 20_000,
+    memory: options.memory ?? 10_000,
+    clock: options.clock ?? systemClock,
+    random: options.random ?? Math.random,
+  }
+}
+
+/** The address a client on this machine would use. */
+export function urlOf(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+}

@@ -1,0 +1,175 @@
+/** The hub's realtime side: handshake, namespace, subscriptions, calls. What is sent to whom, and who may ask. */
+import type { Server as HttpServer } from 'node:http'
+import { Server, type Socket } from 'socket.io'
+import { asHubError, HubError } from './hub-error.ts'
+import { isObject } from './is-object.ts'
+import type { RestHub } from './rest.ts'
+import { matchMessage } from './routes.ts'
+import type { Scope } from './scopes.ts'
+
+const NAMESPACE = '/api'
+const APPS_URI = 'homey:manager:apps'
+
+/** What can be listened to, and the scope that takes. */
+const SUBSCRIPTIONS: ReadonlyMap<unknown, Scope> = new Map([[APPS_URI, 'homey.app.readonly']])
+
+export interface RealtimeOptions {
+  pingIntervalMs: number
+  pingTimeoutMs: number
+}
+
+type Acknowledge = (error: unknown, result?: unknown) => void
+
+export class Realtime {
+  readonly #hub: RestHub
+  readonly #io: Server
+  /** The key each connection has shown. It belongs to the connection: the namespace opened on another one has none. */
+  readonly #keys = new WeakMap<Socket['client'], string>()
+
+  constructor(server: HttpServer, hub: RestHub, options: RealtimeOptions) {
+    this.#hub = hub
+    this.#io = new Server(server, {
+      transports: ['websocket'],
+      // The hub's own client still speaks the protocol before this one.
+      allowEIO3: true,
+      perMessageDeflate: false,
+      serveClient: false,
+      pingInterval: options.pingIntervalMs,
+      pingTimeout: options.pingTimeoutMs,
+    })
+    this.#io.on('connection', (socket) => {
+      socket.on('handshakeClient', (...args: unknown[]) => this.#handshake(socket, args))
+    })
+    const api = this.#io.of(NAMESPACE)
+    api.use((socket, next) => {
+      const refusal = this.#refuseNamespace(socket)
+      if (refusal === undefined) next()
+      else next(Object.assign(new Error(refusal.message), { data: refusal.acknowledgement() }))
+    })
+    api.on('connection', (socket) => this.#welcome(socket))
+  }
+
+  /** Sessions that have the namespace open, and those of them that hear of apps. */
+  get counts(): { sessions: number; subscribers: number } {
+    const { sockets, adapter } = this.#io.of(NAMESPACE)
+    return { sessions: sockets.size, subscribers: adapter.rooms.get(APPS_URI)?.size ?? 0 }
+  }
+
+  /** Sends to every subscriber; encoded once, however many they are, and not at all for none. */
+  send(event: string, payload: unknown): void {
+    if (this.counts.subscribers > 0) this.#io.of(NAMESPACE).to(APPS_URI).emit(APPS_URI, event, payload)
+  }
+
+  /** Ends every session the way a server does: with a goodbye that the client library takes as final. */
+  disconnectAll(): void {
+    this.#io.disconnectSockets(true)
+  }
+
+  /** Ends the sessions whose key the hub no longer knows. */
+  disconnectUnknown(): void {
+    for (const socket of this.#io.sockets.sockets.values()) {
+      const key = this.#keys.get(socket.client)
+      if (key !== undefined && !this.#hub.keys.knows(key)) socket.disconnect(true)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#io.close()
+  }
+
+  #handshake(socket: Socket, args: readonly unknown[]): void {
+    const [data] = args
+    const key = isObject(data) && typeof data['token'] === 'string' ? data['token'] : undefined
+    this.#answer('handshakeClient', key, undefined, args, () => {
+      this.#refuseIf('refuse-handshake')
+      this.#hub.keys.admit(key, 'key')
+      if (key !== undefined) this.#keys.set(socket.client, key)
+      return { namespace: NAMESPACE }
+    })
+  }
+
+  #refuseNamespace(socket: Socket): HubError | undefined {
+    try {
+      this.#refuseIf('refuse-namespace')
+      this.#hub.keys.admit(this.#keys.get(socket.client), 'key')
+      return undefined
+    } catch (thrown) {
+      return asHubError(thrown)
+    }
+  }
+
+  #welcome(socket: Socket): void {
+    if (this.#hub.behaviours.claim('drop-realtime')) return void socket.disconnect()
+    const key = () => this.#keys.get(socket.client)
+    socket.on('subscribe', (...args: unknown[]) => {
+      this.#answer(`subscribe ${worded(args[0])}`, key(), undefined, args, () => {
+        this.#refuseIf('refuse-subscription')
+        const scope = SUBSCRIPTIONS.get(args[0])
+        if (scope === undefined) throw new HubError(404, 'not_found', 'Nothing to subscribe to by this name')
+        this.#hub.keys.admit(key(), scope)
+        void socket.join(APPS_URI)
+      })
+    })
+    socket.on('unsubscribe', (...args: unknown[]) => {
+      this.#answer(`unsubscribe ${worded(args[0])}`, key(), undefined, args, () => {
+        if (SUBSCRIPTIONS.has(args[0])) void socket.leave(APPS_URI)
+      })
+    })
+    socket.on('api', (...args: unknown[]) => this.#call(key(), args))
+  }
+
+  #call(key: string | undefined, args: readonly unknown[]): void {
+    const [message] = args
+    const { uri, operation, args: given } = isObject(message) ? message : {}
+    const name = typeof operation === 'string' ? operation : undefined
+    this.#answer(`${worded(uri)} ${worded(operation)}`, key, { operation: name, body: given }, args, () => {
+      const fault = this.#hub.behaviours.claimFault(name, 'socket')
+      if (fault?.refusal !== undefined) throw fault.refusal
+      const call = matchMessage(message, this.#hub.flavour)
+      const scopes = this.#hub.keys.admit(key, call.operation.needs)
+      return call.operation.run(this.#hub, { ...call, scopes }) ?? null
+    })
+  }
+
+  /** Runs `task`, remembers that it was asked, and acknowledges what came of it if an acknowledgement was wanted. */
+  #answer(
+    path: string,
+    key: string | undefined,
+    call: { operation: string | undefined; body: unknown } | undefined,
+    args: readonly unknown[],
+    task: () => unknown,
+  ): void {
+    const entry = this.#hub.remember({
+      via: 'socket',
+      method: call === undefined ? 'EMIT' : 'API',
+      path,
+      ...(call?.operation === undefined ? {} : { operation: call.operation }),
+      ...(key === undefined ? {} : { key }),
+      body: call?.body,
+    })
+    const acknowledge = acknowledgementOf(args)
+    try {
+      const result = task()
+      entry.status = 200
+      acknowledge(null, result)
+    } catch (thrown) {
+      const refusal = asHubError(thrown)
+      entry.status = refusal.status
+      acknowledge(refusal.acknowledgement())
+    }
+  }
+
+  #refuseIf(behaviour: 'refuse-handshake' | 'refuse-namespace' | 'refuse-subscription'): void {
+    const refusal = this.#hub.behaviours.claim(behaviour)
+    if (refusal !== undefined) throw new HubError(refusal.status ?? 500, 'refused', `The hub does ${behaviour}`)
+  }
+}
+
+/** What a client sent, as text: an object may bring a `toString` that is no function. */
+const worded = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** Clients that ask for no acknowledgement get none. */
+function acknowledgementOf(args: readonly unknown[]): Acknowledge {
+  const last = args.at(-1)
+  return typeof last === 'function' ? (error, result) => void last(error, result) : () => {}
+}

@@ -1,0 +1,151 @@
+/** What an app looks like on the wire, and how the two generations of hubs differ in that. */
+
+/** `older`: hubs with speech, gc and exit codes. `newer`: hubs with a `crashed` state and live/test channels. */
+export type Flavour = 'older' | 'newer'
+export type AppState = 'stopped' | 'stopping' | 'starting' | 'running' | 'crashed'
+
+/** An app as somebody declares it, the same for both flavours; `recordOf` makes the wire record. */
+export interface AppSeed {
+  id: string
+  name?: string | undefined
+  version?: string | undefined
+  author?: string | undefined
+  enabled?: boolean | undefined
+  autoupdate?: boolean | undefined
+  channel?: string | undefined
+  origin?: string | undefined
+  /** The version that waits in the store. */
+  update?: string | undefined
+  /** The message the app crashed with. */
+  crashed?: string | undefined
+  settings?: Readonly<Record<string, unknown>> | undefined
+  usage?: Usage | undefined
+  permissions?: readonly string[] | undefined
+  hasDrivers?: boolean | undefined
+  color?: string | undefined
+  /** Fields laid over the finished record as they are, to declare what a firmware adds, omits or gets wrong. */
+  record?: Readonly<Record<string, unknown>> | undefined
+}
+
+export interface Usage {
+  cpu: number
+  mem: number
+}
+
+/** A wire record. Tests lay arbitrary fields over it, so the hub itself trusts none but `id`. */
+export interface AppRecord {
+  readonly id: string
+  readonly name: string
+  readonly version: string
+  readonly enabled: boolean
+  readonly autoupdate: boolean
+  readonly state: AppState
+  readonly channel: string
+  readonly crashed: boolean
+  readonly crashedMessage: string | null
+  readonly updateAvailable: unknown
+  readonly usage: Usage
+  readonly [field: string]: unknown
+}
+
+export type Patch = Readonly<Record<string, unknown>>
+
+interface Generation {
+  channels: readonly string[]
+  /** The fields that PUT on an app changes, and what they may be. */
+  honours: Readonly<Record<string, (value: unknown) => boolean>>
+  offer(version: string | undefined): unknown
+  crash(record: AppRecord, message: string): Patch
+  recovered: Patch
+  stands(state: AppState): Patch
+  extras(seed: AppSeed): Patch
+}
+
+const isBoolean = (value: unknown) => typeof value === 'boolean'
+const OLDER_CHANNELS = ['stable', 'beta', 'alpha']
+
+export const GENERATIONS: Readonly<Record<Flavour, Generation>> = {
+  older: {
+    channels: OLDER_CHANNELS,
+    honours: { autoupdate: isBoolean, channel: (value) => OLDER_CHANNELS.some((channel) => channel === value) },
+    offer: (version) => (version === undefined ? null : { version, permissions: [] }),
+    crash: (record, message) => ({
+      state: 'stopped',
+      ready: false,
+      crashed: true,
+      crashedMessage: message,
+      exitCode: 1,
+      exitSignal: null,
+      exitCount: count(record['exitCount']) + 1,
+    }),
+    recovered: { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null },
+    stands: (state) => ({ state, ready: state === 'running' }),
+    extras: (seed) => ({
+      uri: `homey:app:${seed.id}`,
+      sdk: 3,
+      ready: false,
+      exitCount: 0,
+      exitCode: null,
+      exitSignal: null,
+      brandColor: seed.color ?? '#4A6572',
+      icon: `/app/${seed.id}/assets/icon.svg`,
+      iconObj: { id: `icon-${seed.id}`, url: `/icon/icon-${seed.id}` },
+      images: { small: `/app/${seed.id}/assets/images/small.png`, large: `/app/${seed.id}/assets/images/large.png` },
+      hasDrivers: seed.hasDrivers ?? true,
+      author: { name: authorOf(seed), email: 'author@example.org' },
+    }),
+  },
+  newer: {
+    channels: ['live', 'test'],
+    honours: { autoupdate: isBoolean },
+    offer: (version) => version !== undefined,
+    crash: (record, message) => ({
+      state: 'crashed',
+      crashed: true,
+      crashedMessage: message,
+      crashedCount: count(record['crashedCount']) + 1,
+    }),
+    recovered: { crashed: false, crashedMessage: null },
+    stands: (state) => ({ state }),
+    extras: (seed) => ({
+      crashedCount: 0,
+      color: seed.color ?? '#4A6572',
+      iconObj: {},
+      images: {},
+      author: { name: authorOf(seed) },
+    }),
+  },
+}
+
+const authorOf = (seed: AppSeed) => seed.author ?? 'Nobody in Particular'
+const count = (value: unknown) => (typeof value === 'number' ? value : 0)
+
+export const NO_USAGE: Usage = { cpu: 0, mem: 0 }
+
+/** The record of an app that has been here for a while: running, disabled or crashed, whatever the seed declares. */
+export function recordOf(seed: AppSeed, flavour: Flavour): AppRecord {
+  const generation = GENERATIONS[flavour]
+  const enabled = seed.enabled ?? true
+  const up = enabled && seed.crashed === undefined
+  const base: AppRecord = {
+    id: seed.id,
+    name: seed.name ?? seed.id,
+    version: seed.version ?? '1.0.0',
+    enabled,
+    autoupdate: seed.autoupdate ?? true,
+    state: 'stopped',
+    channel: seed.channel ?? generation.channels[0] ?? '',
+    origin: seed.origin ?? 'appstore',
+    crashed: false,
+    crashedMessage: null,
+    settings: Object.keys(seed.settings ?? {}).length > 0,
+    compatibility: '>=5.0.0',
+    permissions: seed.permissions ?? [],
+    updateAvailable: generation.offer(seed.update),
+    usage: up ? (seed.usage ?? { cpu: 0.01, mem: 40_000_000 }) : NO_USAGE,
+    ...generation.extras(seed),
+    ...generation.stands(up ? 'running' : 'stopped'),
+  }
+  const crash = seed.crashed === undefined ? {} : generation.crash(base, seed.crashed)
+  return { ...base, ...crash, ...seed.record }
+}

@@ -1,0 +1,139 @@
+/** The hub's HTTP side: from a request to an operation, and the answer back, through whatever fault is set. */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Behaviours } from './behaviours.ts'
+import { type Exchange, JSON_TYPE, type Outcome } from './faults.ts'
+import { asHubError, HubError } from './hub-error.ts'
+import type { OpenRecord } from './memory.ts'
+import type { Inside } from './operations.ts'
+import { type Match, matchRequest, type Prefix } from './routes.ts'
+import type { Keys } from './scopes.ts'
+import type { Timers } from './timers.ts'
+
+/** How an operation that returns nothing is answered. */
+export type Nothing = 'null' | 'empty' | '204'
+
+export interface RestHub extends Inside {
+  readonly keys: Keys
+  readonly behaviours: Behaviours
+  readonly timers: Timers
+  readonly prefix: Prefix
+  readonly nothing: Nothing
+  remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
+}
+
+const MAX_BODY = 1024 * 1024
+/** Beyond this the upload is cut; up to it a refused body is read, so that the client gets to see the 413. */
+const MAX_DRAINED = 32 * MAX_BODY
+
+export function restListener(hub: RestHub): RequestListener {
+  return (request, response) => {
+    response.on('error', () => {})
+    // What rejects is reading the body of a client that went away: there is nobody left to answer.
+    serve(hub, request, response).catch(() => response.destroy())
+  }
+}
+
+async function serve(hub: RestHub, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { method = '', url: target = '' } = request
+  const mark = target.indexOf('?')
+  const path = mark < 0 ? target : target.slice(0, mark)
+  const search = mark < 0 ? '' : target.slice(mark + 1)
+  const upload = await readBody(request)
+  const body = attempt(() => parseBody(upload))
+  const match = attempt(() => matchRequest(method, path, hub.prefix, hub.flavour))
+  const key = bearer(request.headers.authorization)
+  const entry = hub.remember({
+    via: 'rest',
+    method,
+    path: target,
+    ...(match instanceof HubError ? {} : { operation: match.name }),
+    ...(key === undefined ? {} : { key }),
+    body: body instanceof HubError ? upload : body,
+  })
+  const exchange = open(hub, request, response, entry)
+  const fault = hub.behaviours.claimFault(entry.operation, 'rest')
+  const execute = () => outcome(hub, match, key, new URLSearchParams(search), body)
+  if (fault === undefined) return exchange.send(execute())
+  fault.answer(exchange, fault.executes ? execute() : NOT_DONE)
+}
+
+const NOT_DONE: Outcome = { status: 200, headers: JSON_TYPE, text: 'null' }
+
+function open(hub: RestHub, request: IncomingMessage, response: ServerResponse, entry: OpenRecord): Exchange {
+  const head: Exchange['head'] = (status, headers) => {
+    entry.status = status
+    response.writeHead(status, { ...headers, 'x-homey-id': hub.id, 'x-homey-version': hub.version })
+  }
+  const send = ({ status, headers, text }: Outcome) => {
+    if (response.destroyed) return
+    const bodiless = status === 204
+    head(status, bodiless ? {} : { ...headers, 'content-length': String(Buffer.byteLength(text)) })
+    response.end(bodiless ? undefined : text)
+  }
+  return { request, response, timers: hub.timers, head, send }
+}
+
+function outcome(
+  hub: RestHub,
+  match: Match | HubError,
+  key: string | undefined,
+  search: URLSearchParams,
+  body: unknown,
+): Outcome {
+  try {
+    if (match instanceof HubError) throw match
+    const scopes = hub.keys.admit(key, match.operation.needs)
+    if (body instanceof HubError) throw body
+    const { params } = match
+    const result = match.operation.run(hub, { params, query: new Map(search), body, scopes })
+    return result === undefined ? nothing(hub.nothing) : json(200, result)
+  } catch (thrown) {
+    const refusal = asHubError(thrown)
+    return json(refusal.status, refusal.body())
+  }
+}
+
+function json(status: number, value: unknown): Outcome {
+  return { status, headers: JSON_TYPE, text: JSON.stringify(value) }
+}
+
+function nothing(form: Nothing): Outcome {
+  return { status: form === '204' ? 204 : 200, headers: JSON_TYPE, text: form === 'null' ? 'null' : '' }
+}
+
+function bearer(header: string | undefined): string | undefined {
+  return header?.match(/^Bearer (.+)$/i)?.[1]
+}
+
+/** The upload as text, or the refusal of one that is too long. */
+async function readBody(request: IncomingMessage): Promise<string | HubError> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request) {
+    const bytes = Buffer.from(chunk)
+    length += bytes.length
+    if (length > MAX_DRAINED) throw new Error('too much to even read')
+    if (length <= MAX_BODY) chunks.push(bytes)
+  }
+  if (length > MAX_BODY) return new HubError(413, 'too_large', 'Request Entity Too Large')
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function parseBody(upload: string | HubError): unknown {
+  if (upload instanceof HubError) throw upload
+  if (upload.trim() === '') return undefined
+  try {
+    return JSON.parse(upload)
+  } catch {
+    throw new HubError(400, 'invalid_json', 'The body is not JSON')
+  }
+}
+
+/** A refusal found early is kept until its turn: an unknown route comes before a bad key, a bad key before a bad body. */
+function attempt<T>(task: () => T): T | HubError {
+  try {
+    return task()
+  } catch (thrown) {
+    return asHubError(thrown)
+  }
+}

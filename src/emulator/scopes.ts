@@ -1,0 +1,101 @@
+/** Permissions of API keys: how scopes are written, what each grants, which keys a hub knows. */
+import { HubError } from './hub-error.ts'
+
+/** What the routes ask for. Keys may say `hub.` or `homey.`; inside, and in every answer, it is `homey.`. */
+export type Scope =
+  | 'homey.app'
+  | 'homey.app.readonly'
+  | 'homey.app.control'
+  | 'homey.speech'
+  | 'homey.system'
+  | 'homey.system.readonly'
+
+const KNOWN: readonly (Scope | 'homey')[] = [
+  'homey',
+  'homey.app',
+  'homey.app.readonly',
+  'homey.app.control',
+  'homey.speech',
+  'homey.system',
+  'homey.system.readonly',
+]
+
+export function normaliseScope(scope: string): string {
+  return scope.replace(/^hub(?=\.|$)/, 'homey')
+}
+
+export function isKnownScope(scope: string): boolean {
+  return KNOWN.some((known) => known === normaliseScope(scope))
+}
+
+/** A scope grants what it prefixes, part by dotted part: `homey.app` covers `homey.app.control`, not `homey.application`. */
+export function grants(scopes: readonly string[], wanted: Scope): boolean {
+  return scopes.some((scope) => wanted === scope || wanted.startsWith(`${scope}.`))
+}
+
+/** What a route asks of the caller: nothing at all, any key the hub knows, or a key with this scope. */
+export type Needs = 'nothing' | 'key' | Scope
+
+/** The keys the user of the hub has made. */
+export class Keys {
+  #scopes = new Map<string, readonly string[]>()
+
+  constructor(keys: Readonly<Record<string, readonly string[]>>) {
+    this.replace(keys)
+  }
+
+  replace(keys: Readonly<Record<string, readonly string[]>>): void {
+    this.#scopes = new Map(Object.entries(keys).map(([key, scopes]) => [key, scopes.map(normaliseScope)]))
+  }
+
+  revoke(key: string): void {
+    this.#scopes.delete(key)
+  }
+
+  knows(key: string): boolean {
+    return this.#scopes.has(key)
+  }
+
+  /** The caller's scopes, or 401 for a key the hub does not know and 403 for one that may not do this. */
+  admit(key: string | undefined, needs: Needs): readonly string[] {
+    if (needs === 'nothing') return []
+    const scopes = key === undefined ? undefined : this.#scopes.get(key)
+    if (scopes === undefined) throw new HubError(401, 'unauthorized', 'Missing or unknown API key')
+    if (needs !== 'key' && !grants(scopes, needs)) throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
+    return scopes
+  }
+}
+
+/** Thrown for options a person typed; the message is meant for that person and never repeats a key. */
+export class EmulatorOptionError extends Error {
+  override readonly name = 'EmulatorOptionError'
+}
+
+/** Reads `KEY=SCOPE,SCOPE`. The last `=` divides, because a key may be base64 and a scope has none. */
+export function parseApiKey(text: string): { key: string; scopes: string[] } {
+  const divide = text.lastIndexOf('=')
+  if (divide < 1)
+    throw new EmulatorOptionError('--api-key wants KEY=SCOPE,SCOPE, for example secret=hub.app,hub.speech')
+  const key = text.slice(0, divide)
+  if (!isUsableKey(key)) throw new EmulatorOptionError('--api-key: a key is made of visible ASCII characters only')
+  const scopes = text
+    .slice(divide + 1)
+    .split(',')
+    .map((scope) => scope.trim())
+    .filter((scope) => scope !== '')
+  if (scopes.length === 0) throw new EmulatorOptionError('--api-key: no scope after "=", for example hub.app')
+  const wrong = scopes.find((scope) => !isKnownScope(scope))
+  if (wrong !== undefined)
+    throw new EmulatorOptionError(`--api-key: unknown scope "${wrong}", known are ${scopeNames().join(', ')}`)
+  return { key, scopes }
+}
+
+/** A key travels in a header, so what cannot stand there can never be used. */
+export function isUsableKey(key: string): boolean {
+  return /^[\x21-\x7e]+$/.test(key)
+}
+
+/** The scopes as the reference writes them: `hub`, `hub.app` … `homey` in place of `hub` means the same. */
+export function scopeNames(): string[] {
+  return KNOWN.map((scope) => scope.replace('homey', 'hub'))
+}

@@ -1,0 +1,41 @@
+import type { Clock } from '../clock.ts'
+
+/** The timers of one hub: all of them end with it. */
+export class Timers {
+  readonly #clock: Clock
+  readonly #cancels = new Set<() => void>()
+  #stopped = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Runs `task` once after `ms`, unless cancelled or stopped before. */
+  after(ms: number, task: () => void): () => void {
+    if (this.#stopped) return () => {}
+    const cancelTimer = this.#clock.after(ms, () => {
+      this.#cancels.delete(cancel)
+      task()
+    })
+    const cancel = () => {
+      this.#cancels.delete(cancel)
+      cancelTimer()
+    }
+    this.#cancels.add(cancel)
+    return cancel
+  }
+
+  /** Runs `task` every `ms`; 0 means never. */
+  every(ms: number, task: () => void): void {
+    if (ms <= 0) return
+    this.after(ms, () => {
+      this.every(ms, task)
+      task()
+    })
+  }
+
+  stop(): void {
+    this.#stopped = true
+    for (const cancel of [...this.#cancels]) cancel()
+  }
+}

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest'
+import { grants, normaliseScope } from '../../src/emulator/scopes.ts'
+import { until } from '../support/until.ts'
+import { acknowledged, ask, HUE, hubOf, sessionOf, subscribed } from './support.ts'
+
+const PING = 'GET /system/ping'
+
+describe('identity', () => {
+  test('answers a ping without a key, naming itself in headers', async () => {
+    const hub = await hubOf({ id: 'hub-1', version: '9.9.9' })
+    const answer = await ask(hub, PING, { key: null })
+    expect(answer).toMatchObject({ status: 200, json: true })
+    expect(answer.headers).toMatchObject({ 'x-homey-id': 'hub-1', 'x-homey-version': '9.9.9' })
+  })
+
+  test('says false to a ping that is meant for another hub', async () => {
+    const hub = await hubOf({ id: 'hub-1' })
+    expect((await ask(hub, `${PING}?id=hub-2`)).json).toBe(false)
+    expect((await ask(hub, `${PING}?id=hub-1`)).json).toBe(true)
+  })
+
+  test.each([
+    ['both', 200, 200],
+    ['manager', 200, 404],
+    ['managers', 404, 200],
+  ] as const)('serves the prefix spelling "%s" only', async (prefix, manager, managers) => {
+    const hub = await hubOf({ prefix })
+    expect((await ask(hub, 'GET /api/manager/system/ping')).status).toBe(manager)
+    expect((await ask(hub, 'GET /api/managers/system/ping')).status).toBe(managers)
+    expect((await ask(hub, 'GET /api/managers/apps/app')).status).toBe(managers)
+  })
+})
+
+describe('keys', () => {
+  test('refuses a missing and an unknown key with 401 and an error body', async () => {
+    const hub = await hubOf()
+    for (const key of [null, 'wrong'])
+      expect(await ask(hub, 'GET /apps/app', { key })).toMatchObject({
+        status: 401,
+        json: { error: 'unauthorized', error_description: expect.any(String) },
+      })
+  })
+
+  test('refuses what a key has no scope for with 403 and names the scope', async () => {
+    const hub = await hubOf({ keys: { reader: ['hub.app.readonly'] } })
+    expect((await ask(hub, 'GET /apps/app', { key: 'reader' })).status).toBe(200)
+    expect(await ask(hub, `PUT /apps/app/${HUE}/enable`, { key: 'reader' })).toMatchObject({
+      status: 403,
+      json: { error: 'missing_scopes', error_description: 'Missing Scopes: homey.app' },
+    })
+    expect((await ask(hub, `GET /apps/app/${HUE}/setting`, { key: 'reader' })).status).toBe(403)
+  })
+
+  test('tells a key its own scopes in the form of the wire', async () => {
+    const hub = await hubOf({ keys: { reader: ['hub.app.readonly', 'homey.speech'] } })
+    const scopes = ['homey.app.readonly', 'homey.speech']
+    expect((await ask(hub, 'GET /sessions/session/me', { key: 'reader' })).json).toMatchObject({
+      scopes,
+      intersectedScopes: scopes,
+    })
+  })
+
+  test('forgets a revoked key and ends its session', async () => {
+    const hub = await hubOf()
+    const session = await subscribed(hub)
+    hub.revokeKey('secret')
+    expect((await ask(hub, 'GET /apps/app')).status).toBe(401)
+    await until('the session to end', () => session.gone.length > 0)
+    await expect(sessionOf(hub)).rejects.toMatchObject({ statusCode: 401 })
+  })
+
+  test('narrows a key in place', async () => {
+    const hub = await hubOf()
+    const session = await subscribed(hub)
+    hub.setKeys({ secret: ['homey.speech'] })
+    expect((await ask(hub, 'GET /apps/app')).status).toBe(403)
+    expect((await acknowledged(session.api, 'subscribe', 'homey:manager:apps'))[0]).toMatchObject({ statusCode: 403 })
+  })
+})
+
+describe('scopes', () => {
+  test.each([
+    ['homey.app', 'homey.app.control', true],
+    ['homey.app', 'homey.app', true],
+    ['homey', 'homey.system', true],
+    ['homey.app.readonly', 'homey.app', false],
+    ['homey.application', 'homey.app', false],
+    ['homey.ap', 'homey.app', false],
+  ] as const)('%s for %s: %s', (scope, wanted, granted) => {
+    expect(grants([scope], wanted)).toBe(granted)
+  })
+
+  test('mean the same with hub in place of homey, but only there', () => {
+    expect(['hub', 'hub.app', 'hubble.app', 'homey.hub'].map(normaliseScope)).toEqual([
+      'homey',
+      'homey.app',
+      'hubble.app',
+      'homey.hub',
+    ])
+  })
+})

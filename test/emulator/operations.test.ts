@@ -1,0 +1,206 @@
+import { describe, expect, test } from 'vitest'
+import { ask, BLINDS, DOORBELL, HUE, hubOf, PUMP } from './support.ts'
+
+describe('apps over REST', () => {
+  test('lists the apps by id and shows one', async () => {
+    const hub = await hubOf()
+    const { json } = await ask(hub, 'GET /apps/app')
+    expect(Object.keys(Object(json))).toEqual([...hub.apps.keys()])
+    expect((await ask(hub, `GET /apps/app/${HUE}`)).json).toEqual(hub.apps.get(HUE))
+  })
+
+  test.each(['GET /apps/app/', 'POST /apps/store/', `GET /apps/app/${HUE}/setting//`])(
+    'accepts the trailing slash of %s',
+    async (line) => {
+      const body = line.startsWith('POST') ? { body: { id: PUMP } } : {}
+      expect((await ask(await hubOf(), line, body)).status).toBe(200)
+    },
+  )
+
+  test.each([
+    'GET /apps/app/nobody',
+    'PUT /apps/app/nobody/enable',
+    'DELETE /apps/app/nobody',
+    'GET /apps/app/nobody/setting',
+    'GET /apps/app/__proto__',
+    'GET /apps/app/constructor/setting',
+    `GET /apps/app/${HUE}/setting/nothing`,
+    `DELETE /apps/app/${HUE}/setting/nothing`,
+    'GET /apps/nowhere',
+    'POST /apps/app',
+    'GET /flow/flow',
+    'GET /',
+    'GET /api',
+    'GET /apps/app/..',
+  ])('answers 404 with a body to %s', async (line) => {
+    expect(await ask(await hubOf(), line)).toMatchObject({ status: 404, json: { error: 'not_found' } })
+  })
+
+  test('changes what its generation honours and ignores the rest', async () => {
+    const body = { autoupdate: false, channel: 'beta', version: '99.0.0', state: 'stopped' }
+    const older = await hubOf({ flavour: 'older' })
+    const newer = await hubOf({ flavour: 'newer' })
+    expect((await ask(older, `PUT /apps/app/${HUE}`, { body })).json).toMatchObject({
+      autoupdate: false,
+      channel: 'beta',
+      version: '7.0.12',
+      state: 'running',
+    })
+    expect((await ask(newer, `PUT /apps/app/${HUE}`, { body })).json).toMatchObject({
+      autoupdate: false,
+      channel: 'live',
+      version: '7.0.12',
+    })
+    expect((await ask(newer, `PUT /apps/app/${HUE}`, { body: { autoupdate: 'yes' } })).status).toBe(400)
+    expect((await ask(newer, `PUT /apps/app/${HUE}`, { body: [] })).status).toBe(400)
+  })
+
+  test('enables, disables, restarts and uninstalls', async () => {
+    const hub = await hubOf()
+    await ask(hub, `PUT /apps/app/${BLINDS}/enable`)
+    expect(hub.apps.get(BLINDS)).toMatchObject({ enabled: true, state: 'running' })
+    await ask(hub, `PUT /apps/app/${BLINDS}/disable`)
+    expect(hub.apps.get(BLINDS)).toMatchObject({ enabled: false, state: 'stopped', usage: { cpu: 0, mem: 0 } })
+    await ask(hub, `POST /apps/app/${DOORBELL}/restart`)
+    expect(hub.apps.get(DOORBELL)).toMatchObject({ crashed: false, state: 'running' })
+    await ask(hub, `DELETE /apps/app/${DOORBELL}`)
+    expect(hub.apps.has(DOORBELL)).toBe(false)
+  })
+
+  test('keeps settings of any JSON value under any name', async () => {
+    const hub = await hubOf()
+    const name = 'a/b %é'
+    const path = `/apps/app/${HUE}/setting/${encodeURIComponent(name)}`
+    for (const value of [null, false, 0, '', [1, { a: null }], { deep: { er: 'x' } }]) {
+      expect((await ask(hub, `PUT ${path}`, { body: { value } })).status).toBe(200)
+      expect((await ask(hub, `GET ${path}`)).json).toEqual(value)
+      expect(hub.settings(HUE)[name]).toEqual(value)
+    }
+    expect((await ask(hub, `DELETE ${path}`)).status).toBe(200)
+    expect((await ask(hub, `GET ${path}`)).status).toBe(404)
+    expect((await ask(hub, `PUT ${path}`, { body: {} })).status).toBe(400)
+  })
+
+  test('is not bent by a setting called __proto__', async () => {
+    const hub = await hubOf()
+    const line = `/apps/app/${HUE}/setting/__proto__`
+    await ask(hub, `PUT ${line}`, { raw: '{"value":{"polluted":true},"__proto__":{"polluted":true}}' })
+    expect((await ask(hub, `GET ${line}`)).json).toEqual({ polluted: true })
+    expect((await ask(hub, `GET /apps/app/${HUE}/setting`)).text).toContain('"__proto__":{"polluted":true}')
+    expect(Object.hasOwn(Object.prototype, 'polluted')).toBe(false)
+  })
+
+  test('installs from the store, and brings an installed app up to date', async () => {
+    const hub = await hubOf()
+    expect((await ask(hub, 'POST /apps/store', { body: { id: 'fi.kivinen.sauna', channel: 'test' } })).status).toBe(200)
+    expect(hub.apps.get('fi.kivinen.sauna')).toMatchObject({ version: '2.0.1', state: 'running', channel: 'test' })
+    expect(hub.settings('fi.kivinen.sauna')).toEqual({ target: 82 })
+    expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.4.1', updateAvailable: true })
+    await ask(hub, 'POST /apps/store', { body: { id: PUMP } })
+    expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: false, state: 'running' })
+  })
+
+  test('refuses to install what the store has not, from a channel there is not, or nothing at all', async () => {
+    const hub = await hubOf()
+    expect((await ask(hub, 'POST /apps/store', { body: { id: 'nobody' } })).status).toBe(404)
+    expect((await ask(hub, 'POST /apps/store', { body: { id: PUMP, channel: 'beta' } })).status).toBe(400)
+    expect((await ask(hub, 'POST /apps/store', { body: {} })).status).toBe(400)
+    expect((await ask(hub, 'POST /apps/store')).status).toBe(400)
+  })
+
+  test('tells an app its locales', async () => {
+    expect((await ask(await hubOf(), `GET /apps/app/${HUE}/locale`)).json).toEqual({ en: { title: 'Lumen Lights' } })
+  })
+})
+
+describe('the generations', () => {
+  test('older: speech, garbage collection, an update with its version, exit codes, an optional crash log message', async () => {
+    const hub = await hubOf({ flavour: 'older' })
+    expect(hub.apps.get(PUMP)?.updateAvailable).toEqual({ version: '2.5.0', permissions: [] })
+    expect(hub.apps.get(HUE)).toMatchObject({ updateAvailable: null, ready: true, exitCount: 0, channel: 'stable' })
+    expect(hub.apps.get(DOORBELL)).toMatchObject({ state: 'stopped', crashed: true, exitCode: 1, exitCount: 1 })
+    const mem = hub.apps.get(HUE)?.usage.mem ?? 0
+    expect((await ask(hub, `POST /apps/app/${HUE}/gc`)).status).toBe(200)
+    expect(hub.apps.get(HUE)?.usage.mem).toBeLessThan(mem)
+    expect((await ask(hub, `POST /apps/app/${HUE}/crashlog`)).status).toBe(200)
+    expect((await ask(hub, 'GET /speech-output/voice/')).status).toBe(200)
+    expect((await ask(hub, 'POST /speech-output/say', { body: { text: 'Hello' } })).status).toBe(200)
+    expect((await ask(hub, 'POST /api/managers/speech-output/', { body: { text: 'there' } })).status).toBe(200)
+    expect((await ask(hub, 'POST /speech-output/say', { body: { text: 7 } })).status).toBe(400)
+    expect(hub.spoken).toEqual(['Hello', 'there'])
+  })
+
+  test('newer: none of these, a crashed state that counts, and a crash log that wants a message', async () => {
+    const hub = await hubOf({ flavour: 'newer' })
+    expect(hub.apps.get(PUMP)?.updateAvailable).toBe(true)
+    expect(hub.apps.get(HUE)).toMatchObject({ updateAvailable: false, channel: 'live' })
+    expect(hub.apps.get(HUE)).not.toHaveProperty('exitCount')
+    expect(hub.apps.get(DOORBELL)).toMatchObject({ state: 'crashed', crashed: true, crashedCount: 1 })
+    expect((await ask(hub, `POST /apps/app/${HUE}/gc`)).status).toBe(404)
+    expect((await ask(hub, `POST /apps/app/${HUE}/crashlog`, { body: {} })).status).toBe(400)
+    expect((await ask(hub, `POST /apps/app/${HUE}/crashlog`, { body: { message: '' } })).status).toBe(200)
+    expect((await ask(hub, 'GET /speech-output/voice/')).status).toBe(404)
+    expect((await ask(hub, 'POST /speech-output/say', { body: { text: 'Hello' } })).status).toBe(404)
+  })
+
+  test('older: settings outlive an uninstall that does not purge them', async () => {
+    const hub = await hubOf({ flavour: 'older' })
+    const reinstall = async (query: string) => {
+      await ask(hub, `PUT /apps/app/${PUMP}/setting/mine`, { body: { value: 1 } })
+      await ask(hub, `DELETE /apps/app/${PUMP}${query}`)
+      await ask(hub, 'POST /apps/store', { body: { id: PUMP } })
+      return hub.settings(PUMP)['mine']
+    }
+    expect(await reinstall('')).toBe(1)
+    expect(await reinstall('?purgeSettings=true')).toBeUndefined()
+  })
+})
+
+describe('answers and requests', () => {
+  test.each([
+    ['null', 200, 'null'],
+    ['empty', 200, ''],
+    ['204', 204, ''],
+  ] as const)('words nothing as %s', async (nothing, status, text) => {
+    const hub = await hubOf({ nothing })
+    expect(await ask(hub, `PUT /apps/app/${HUE}/enable`)).toMatchObject({ status, text })
+  })
+
+  test('refuses a body that is not JSON with 400 and one that is too long with 413', async () => {
+    const hub = await hubOf()
+    const line = `PUT /apps/app/${HUE}/setting/x`
+    expect((await ask(hub, line, { raw: '{"value":' })).status).toBe(400)
+    expect((await ask(hub, line, { body: { value: 'x'.repeat(1024 * 1024) } })).status).toBe(413)
+    expect((await ask(hub, line, { body: { value: 'x'.repeat(1024 * 1023) } })).status).toBe(200)
+  })
+
+  test('refuses malformed percent encoding with 400', async () => {
+    const hub = await hubOf()
+    expect((await ask(hub, 'GET /apps/app/%E0%A4%A')).status).toBe(400)
+    expect((await ask(hub, `GET /apps/app/${HUE}/setting/%`)).status).toBe(400)
+    expect((await ask(hub, 'GET /system/ping?id=%')).status).toBe(200)
+  })
+
+  test('remembers what it was asked and how it answered, and only so much of it', async () => {
+    const hub = await hubOf({ memory: 3 })
+    await ask(hub, `PUT /apps/app/${HUE}/setting/x`, { body: { value: 1 } })
+    expect(hub.requests).toEqual([
+      {
+        at: expect.any(Number),
+        via: 'rest',
+        method: 'PUT',
+        path: `/api/manager/apps/app/${HUE}/setting/x`,
+        operation: 'setAppSetting',
+        key: 'secret',
+        body: { value: 1 },
+        status: 200,
+      },
+    ])
+    for (const path of ['/a', '/b', '/c']) await ask(hub, `GET ${path}`, { key: null })
+    expect(hub.requests.map(({ path, status }) => [path, status])).toEqual([
+      ['/api/manager/a', 404],
+      ['/api/manager/b', 404],
+      ['/api/manager/c', 404],
+    ])
+  })
+})

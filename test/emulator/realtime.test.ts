@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { acknowledged, ask, BLINDS, connected, events, HUE, hubOf, sessionOf, subscribed } from './support.ts'
+
+const API = 'homey:manager:apps'
+
+describe('a session', () => {
+  test('is opened by handshake, namespace and subscription, and hears of every change', async () => {
+    const hub = await hubOf()
+    const session = await subscribed(hub)
+    expect(hub.connections).toEqual({ sockets: 1, sessions: 1, subscribers: 1 })
+    hub.change(HUE, { version: '8.0.0' })
+    hub.uninstall(BLINDS)
+    hub.install('fi.kivinen.sauna')
+    expect(await events(hub, session)).toMatchObject([
+      ['app.update', { id: HUE, version: '8.0.0', name: 'Lumen Lights' }],
+      ['app.delete', { id: BLINDS }],
+      ['app.create', { id: 'fi.kivinen.sauna', state: 'stopped' }],
+      ['app.update', { state: 'starting' }],
+      ['app.update', { state: 'running' }],
+    ])
+  })
+
+  test('hears nothing before it subscribes and after it unsubscribes', async () => {
+    const hub = await hubOf()
+    const session = await sessionOf(hub)
+    hub.change(HUE, { version: '1' })
+    await acknowledged(session.api, 'subscribe', API)
+    hub.change(HUE, { version: '2' })
+    expect(await events(hub, session)).toMatchObject([['app.update', { version: '2' }]])
+    expect(await acknowledged(session.api, 'unsubscribe', API)).toEqual([null, null])
+    hub.change(HUE, { version: '3' })
+    await acknowledged(session.api, 'subscribe', API)
+    expect(await events(hub, session)).toEqual([])
+  })
+
+  test('is refused to an unknown key, in words a client can read', async () => {
+    const { root } = connected(await hubOf())
+    const refusal = { statusCode: 401, code: 401, error: 'unauthorized', error_description: expect.any(String) }
+    expect((await acknowledged(root, 'handshakeClient', { token: 'wrong', homeyId: 'x' }))[0]).toEqual(refusal)
+    for (const hostile of [null, 7, [], { token: {} }, '__proto__'])
+      expect((await acknowledged(root, 'handshakeClient', hostile))[0]).toEqual(refusal)
+  })
+
+  test('cannot open the namespace on a connection that has not shaken hands, even beside one that has', async () => {
+    const hub = await hubOf()
+    await sessionOf(hub)
+    const { manager } = connected(hub)
+    const stranger = manager.socket('/api')
+    const error = await new Promise((resolve) => stranger.once('connect_error', resolve))
+    expect(error).toMatchObject({ data: { statusCode: 401 } })
+    expect(hub.connections.sessions).toBe(1)
+  })
+
+  test('loses its connection by opening the namespace twice', async () => {
+    const hub = await hubOf()
+    const { manager, api } = await sessionOf(hub)
+    manager._packet({ type: 0, nsp: '/api', data: {} })
+    await until('the connection to drop', () => !api.connected)
+    await until('the hub to forget it', () => hub.connections.sessions === 0)
+  })
+
+  test('may subscribe only with a scope that reads apps, and only to what there is', async () => {
+    const hub = await hubOf({ keys: { talker: ['homey.speech'], reader: ['hub.app.readonly'] } })
+    const talker = await sessionOf(hub, 'talker')
+    expect((await acknowledged(talker.api, 'subscribe', API))[0]).toMatchObject({ statusCode: 403, code: 403 })
+    const reader = await sessionOf(hub, 'reader')
+    expect((await acknowledged(reader.api, 'subscribe', API))[0]).toBeNull()
+    for (const uri of ['homey:manager:flow', talker.api.id, null, {}])
+      expect((await acknowledged(reader.api, 'subscribe', uri))[0]).toMatchObject({ statusCode: 404 })
+    expect(hub.connections.subscribers).toBe(1)
+  })
+
+  test('survives messages without acknowledgement and of any shape', async () => {
+    const hub = await hubOf()
+    const session = await subscribed(hub)
+    session.root.emit('handshakeClient')
+    const stubborn = { toString: 1, valueOf: 1, toJSON: 1 }
+    for (const event of ['subscribe', 'unsubscribe', 'api', 'error', 'unheard-of'])
+      for (const payload of [
+        null,
+        [],
+        'x',
+        stubborn,
+        { uri: stubborn, operation: stubborn, args: { id: stubborn } },
+        { args: null, operation: '__proto__', uri: 'constructor' },
+      ])
+        session.api.emit(event, payload)
+    hub.change(HUE, { version: '2' })
+    expect(await events(hub, session)).toHaveLength(1)
+  })
+
+  test('sends the same event to every subscriber', async () => {
+    const hub = await hubOf()
+    const sessions = await Promise.all([subscribed(hub), subscribed(hub), subscribed(hub)])
+    hub.change(HUE, { name: 'Ünïcode ✓' })
+    for (const session of sessions) {
+      await until('the event', () => session.events.length === 1)
+      expect(session.events).toMatchObject([['app.update', { name: 'Ünïcode ✓' }]])
+    }
+  })
+
+  test('is told what tests emit, whatever it is', async () => {
+    const hub = await hubOf()
+    const session = await subscribed(hub)
+    hub.emit('app.update', null)
+    hub.emit('app.delete', { id: 'never.seen' })
+    expect(await events(hub, session)).toEqual([
+      ['app.update', null],
+      ['app.delete', { id: 'never.seen' }],
+    ])
+  })
+})
+
+describe('calls over the session', () => {
+  const call = (operation: string, args: object = {}, uri = API) => ({ uri, operation, args })
+
+  test('do what the REST routes do, with the same permissions', async () => {
+    const hub = await hubOf({ flavour: 'older', keys: { secret: ['homey'], reader: ['homey.app.readonly'] } })
+    const { api } = await sessionOf(hub)
+    const over = (operation: string, args: object = {}) => acknowledged(api, 'api', call(operation, args))
+    expect(await over('getApps')).toEqual([null, (await ask(hub, 'GET /apps/app')).json])
+    expect(await over('enableApp', { id: BLINDS })).toEqual([null, null])
+    expect(hub.apps.get(BLINDS)?.enabled).toBe(true)
+    expect(await over('setAppSetting', { id: HUE, name: 'a/b', value: { x: 1 } })).toEqual([null, null])
+    expect(await over('getAppSetting', { id: HUE, name: 'a/b' })).toEqual([null, { x: 1 }])
+    expect(await over('updateApp', { id: HUE, app: { channel: 'beta' } })).toMatchObject([null, { channel: 'beta' }])
+    expect(await over('uninstallApp', { id: BLINDS, purgeSettings: true })).toEqual([null, null])
+    expect(await acknowledged(api, 'api', call('say', { text: 'Hi' }, 'homey:manager:speech-output'))).toEqual([
+      null,
+      null,
+    ])
+    expect(hub.spoken).toEqual(['Hi'])
+    expect(await acknowledged(api, 'api', call('ping', {}, 'homey:manager:system'))).toEqual([null, true])
+    const reader = await sessionOf(hub, 'reader')
+    expect((await acknowledged(reader.api, 'api', call('enableApp', { id: HUE })))[0]).toMatchObject({
+      statusCode: 403,
+      error: 'missing_scopes',
+    })
+    expect(hub.requests.at(-1)).toMatchObject({ via: 'socket', method: 'API', operation: 'enableApp', status: 403 })
+  })
+
+  test('are refused with the status REST would have given', async () => {
+    const hub = await hubOf({ flavour: 'newer' })
+    const { api } = await sessionOf(hub)
+    const refusal = async (message: unknown) => (await acknowledged(api, 'api', message))[0]
+    expect(await refusal(call('getApp', { id: 'nobody' }))).toMatchObject({ statusCode: 404, code: 404 })
+    expect(await refusal(call('getApp'))).toMatchObject({ statusCode: 400 })
+    expect(await refusal(call('garbageCollectApp', { id: HUE }))).toMatchObject({ statusCode: 404 })
+    expect(await refusal(call('getApps', {}, 'homey:manager:system'))).toMatchObject({ statusCode: 404 })
+    expect(await refusal(call('toString'))).toMatchObject({ statusCode: 404 })
+    expect(await refusal('nonsense')).toMatchObject({ statusCode: 400 })
+  })
+})

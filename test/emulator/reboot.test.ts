@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+import { ask, HUE, hubOf, KEY, subscribed } from './support.ts'
+
+const PING = 'GET /system/ping'
+
+describe('a reboot', () => {
+  test('drops every connection and comes back on the same port, as another version and id if told', async () => {
+    const hub = await hubOf({ id: 'one', version: '1.0.0' })
+    const { url } = hub
+    const session = await subscribed(hub)
+    hub.change(HUE, { version: '8.0.0' }, { silent: true })
+    await hub.reboot({ version: '2.0.0', id: 'two' })
+    await until('the session to end', () => session.gone.length > 0)
+    expect(session.gone).toEqual(['transport close'])
+    expect(hub.connections).toEqual({ sockets: 0, sessions: 0, subscribers: 0 })
+    expect(hub.url).toBe(url)
+    expect((await ask(hub, PING)).headers).toMatchObject({ 'x-homey-id': 'two', 'x-homey-version': '2.0.0' })
+    expect((await ask(hub, `GET /apps/app/${HUE}`)).json).toMatchObject({ version: '8.0.0' })
+    await subscribed(hub)
+  })
+
+  test('takes as long as told', async () => {
+    const clock = new FakeClock()
+    const hub = await hubOf({ clock })
+    const rebooting = hub.reboot({ downMs: 5000 })
+    await until('the hub to go down', () => clock.waits.includes(5000))
+    await expect(ask(hub, PING)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    await clock.advance(5000)
+    await rebooting
+    expect((await ask(hub, PING)).status).toBe(200)
+  })
+
+  test('is over when the hub is closed meanwhile', async () => {
+    const clock = new FakeClock()
+    const hub = await hubOf({ clock })
+    const rebooting = hub.reboot({ downMs: 5000 })
+    await until('the hub to go down', () => clock.waits.includes(5000))
+    await hub.close()
+    await rebooting
+    await expect(ask(hub, PING)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  })
+})
+
+describe('realtime sessions', () => {
+  test.each([
+    ['goodbye', 'io server disconnect'],
+    ['cut', 'transport close'],
+  ] as const)('end by %s', async (how, reason) => {
+    const hub = await hubOf()
+    const session = await subscribed(hub)
+    hub.dropRealtime(how)
+    await until('the session to end', () => session.gone.length > 0)
+    expect(session.gone).toEqual([reason])
+    expect((await subscribed(hub)).api.connected).toBe(true)
+  })
+})
+
+describe('the end', () => {
+  test('comes although connections are open, twice if need be, and by leaving the scope', async () => {
+    let kept: EmulatedHub
+    {
+      await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub'] } })
+      kept = hub
+      await subscribed(hub)
+      hub.recover(HUE)
+      hub.behave('realtime-hung')
+    }
+    await Promise.all([kept.close(), kept.close()])
+    expect(kept.connections.sockets).toBe(0)
+  })
+
+  test('says so when the port is taken', async () => {
+    const hub = await hubOf()
+    await expect(EmulatedHub.start({ port: hub.port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
+  })
+})

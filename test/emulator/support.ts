@@ -1,0 +1,125 @@
+import { Manager, type Socket } from 'socket.io-client'
+import { Agent, type Dispatcher } from 'undici'
+import { onTestFinished } from 'vitest'
+import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { until } from '../support/until.ts'
+
+export const KEY = 'secret'
+export const HUE = 'com.athom.hue'
+export const PUMP = 'net.lindqvist.heatpump'
+export const BLINDS = 'io.bramblewood.blinds'
+export const DOORBELL = 'nl.vandermolen.doorbell'
+
+/** A hub for one test: everything allowed, no waiting between states. */
+export async function hubOf(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
+  const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub'] }, settleMs: 0, ...options })
+  onTestFinished(() => hub.close())
+  return hub
+}
+
+export interface Answer {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  text: string
+  json: unknown
+}
+
+interface Asking {
+  key?: string | null
+  body?: unknown
+  /** Sent as it is. */
+  raw?: string
+}
+
+const METHODS: Record<string, Dispatcher.HttpMethod> = { POST: 'POST', PUT: 'PUT', DELETE: 'DELETE' }
+
+/** One real request on a connection of its own; `line` is `GET /apps/app`, below `/api/manager` unless it starts there. */
+export async function ask(hub: { url: string }, line: string, { key = KEY, body, raw }: Asking = {}): Promise<Answer> {
+  const [method = 'GET', target = '/'] = line.split(' ')
+  const agent = new Agent({ connections: 1, pipelining: 1 })
+  try {
+    const path = /^\/(api|socket\.io)/.test(target) ? target : `/api/manager${target}`
+    const sent = raw ?? (body === undefined ? null : JSON.stringify(body))
+    const answer = await agent.request({
+      origin: hub.url,
+      path,
+      method: METHODS[method] ?? 'GET',
+      body: sent,
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...(sent === null ? {} : { 'content-type': 'application/json' }),
+      },
+    })
+    const text = await answer.body.text()
+    return { status: answer.statusCode, headers: answer.headers, text, json: parsed(text) }
+  } finally {
+    await agent.destroy()
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export interface Session {
+  manager: Manager
+  root: Socket
+  api: Socket
+  /** `[event, payload]` in the order they came. */
+  events: [string, unknown][]
+  /** Why sockets of this session went away. */
+  gone: string[]
+}
+
+/** Emits and resolves with the acknowledgement. */
+export function acknowledged(
+  socket: Socket,
+  ...message: [string, ...unknown[]]
+): Promise<[error: unknown, result: unknown]> {
+  return new Promise((resolve) => {
+    socket.emit(...message, (error: unknown, result: unknown) => resolve([error, result]))
+  })
+}
+
+export function connected(hub: { url: string }): { manager: Manager; root: Socket } {
+  const manager = new Manager(hub.url, { transports: ['websocket'], reconnection: false })
+  onTestFinished(() => manager._close())
+  return { manager, root: manager.socket('/') }
+}
+
+/** A session as far as the open namespace; throws what the hub refuses with. */
+export async function sessionOf(hub: { url: string }, key = KEY): Promise<Session> {
+  const { manager, root } = connected(hub)
+  const [error] = await acknowledged(root, 'handshakeClient', { token: key, homeyId: 'any' })
+  if (error !== null) throw error
+  const api = manager.socket('/api')
+  const session: Session = { manager, root, api, events: [], gone: [] }
+  api.on('homey:manager:apps', (event: string, payload: unknown) => session.events.push([event, payload]))
+  api.on('disconnect', (reason) => session.gone.push(reason))
+  await new Promise<void>((resolve, reject) => {
+    api.once('connect', resolve)
+    api.once('connect_error', reject)
+  })
+  return session
+}
+
+/** A session that hears of the apps. */
+export async function subscribed(hub: EmulatedHub, key = KEY): Promise<Session> {
+  const session = await sessionOf(hub, key)
+  const [error] = await acknowledged(session.api, 'subscribe', 'homey:manager:apps')
+  if (error !== null) throw error
+  return session
+}
+
+/** Everything the hub has sent so far has come in once a marker sent last is here. */
+export async function events(hub: EmulatedHub, session: Session): Promise<[string, unknown][]> {
+  hub.emit('marker', null)
+  await until('the marker event', () => session.events.some(([event]) => event === 'marker'))
+  const found = session.events.filter(([event]) => event !== 'marker')
+  session.events.length = 0
+  return found
+}

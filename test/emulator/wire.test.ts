@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { until } from '../support/until.ts'
+import { ask, HUE, hubOf, KEY, subscribed } from './support.ts'
+
+/** A WebSocket without a client library: what was received, and a way to send. */
+async function raw(url: string, protocol: 3 | 4) {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/socket.io/?EIO=${protocol}&transport=websocket`)
+  onTestFinished(() => socket.terminate())
+  const received: string[] = []
+  socket.on('message', (data) => received.push(String(data)))
+  socket.on('error', () => {})
+  await once(socket, 'open')
+  const next = (start: string) => until(start, () => received.find((packet) => packet.startsWith(start)))
+  return { socket, next, send: (packet: string) => socket.send(packet) }
+}
+
+describe('the wire', () => {
+  test('speaks the protocol that the official client of the hub still speaks', async () => {
+    const hub = await hubOf()
+    const { next, send } = await raw(hub.url, 3)
+    await next('0{')
+    await next('40')
+    send(`420["handshakeClient",{"token":"${KEY}","homeyId":"any"}]`)
+    expect(await next('430')).toBe('430[null,{"namespace":"/api"}]')
+    send('40/api')
+    await next('40/api')
+    send('42/api,1["subscribe","homey:manager:apps"]')
+    expect(await next('43/api,1')).toBe('43/api,1[null,null]')
+    hub.uninstall(HUE)
+    expect(await next('42/api')).toBe(`42/api,["homey:manager:apps","app.delete",{"id":"${HUE}"}]`)
+    send('2')
+    await next('3')
+  })
+
+  test('offers no transport but WebSocket', async () => {
+    const hub = await hubOf()
+    expect((await ask(hub, 'GET /socket.io/?EIO=4&transport=polling')).status).not.toBe(200)
+  })
+
+  test('keeps idle connections only for as long as told', async () => {
+    const hub = await hubOf({ keepAliveMs: 2000 })
+    expect((await ask(hub, 'GET /api/manager/system/ping')).headers['keep-alive']).toBe('timeout=2')
+  })
+})
+
+describe('nonsense', () => {
+  test.each([
+    '\0\0\0',
+    'GET\r\n\r\n',
+    'GET / HTTP/1.1\r\n\r\n',
+    'PUT /api HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{',
+  ])('on a bare connection leaves the hub standing: %j', async (bytes) => {
+    const hub = await hubOf()
+    const socket = connect(hub.port, '127.0.0.1').on('error', () => {})
+    socket.resume().end(bytes)
+    await once(socket, 'close')
+    expect((await ask(hub, 'GET /apps/app')).status).toBe(200)
+  })
+
+  test.each(['', '9', '42/api,["subscribe"]', '42["handshakeClient"', '40/elsewhere', '451-["x"]', '42["disconnect"]'])(
+    'on a realtime connection leaves the others alone: %j',
+    async (packet) => {
+      const hub = await hubOf()
+      const session = await subscribed(hub)
+      const { next, send, socket } = await raw(hub.url, 4)
+      await next('0{')
+      send(packet)
+      send('40')
+      socket.close()
+      await once(socket, 'close')
+      expect(session.api.connected).toBe(true)
+      expect(hub.connections.subscribers).toBe(1)
+    },
+  )
+})
