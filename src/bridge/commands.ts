@@ -1,0 +1,296 @@
+/**
+ * Every command, one row each: where it comes in, what it takes, which operation of the hub it needs, and what it
+ * does. Dispatch, checks, the hub's list of commands and the documentation follow from this table.
+ */
+import * as v from 'valibot'
+import type { Json } from '../hub/decode.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { OperationName } from '../hub/operations.ts'
+import { APP_KEYS, APP_STATES, type App } from '../model/app.ts'
+import { CommandError } from './errors.ts'
+import { anyValue, object, type PayloadKind, spoken, word } from './payload.ts'
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** What a command may do to the bridge itself. */
+export interface BridgeControl {
+  setLogLevel(level: LogLevel): void
+}
+
+/** What a command is carried out on. */
+export interface Target {
+  readonly hub: Hub
+  /** The app's id; empty for a command that is for the whole hub. */
+  readonly app: string
+  /** The decoded argument of the topic; empty if the row has none. */
+  readonly argument: string
+}
+
+interface Common<T> {
+  readonly name: string
+  readonly payload: PayloadKind<T>
+  /** Whether the topic ends in one more level, the name of a setting. */
+  readonly argument?: 'setting'
+  /** For people: one sentence. */
+  readonly doc: string
+}
+
+interface HubCommand<T> extends Common<T> {
+  readonly target: 'app' | 'hub'
+  readonly operation: OperationName
+  /** Changes something on the hub: never repeated, audited, refused where only reading is allowed. */
+  readonly write: boolean
+  /** Whether it may be used unless configuration says otherwise (default true). */
+  readonly allowed?: false
+  readonly run: (target: Target, input: T) => Promise<Json | App | Record<string, App> | null>
+}
+
+interface BridgeCommand<T> extends Common<T> {
+  readonly target: 'bridge'
+  readonly act: (bridge: BridgeControl, input: T) => void
+}
+
+export type Command<T = unknown> = HubCommand<T> | BridgeCommand<T>
+
+/** Hides the input's type once the row has been checked against it: its own `payload` makes the input. */
+function row<T>(command: HubCommand<T>): HubCommand<unknown>
+function row<T>(command: BridgeCommand<T>): BridgeCommand<unknown>
+function row<T>(command: Command<T>): unknown {
+  return command
+}
+
+const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(256))
+const channel = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
+const nothing = object({})
+/** The plain commands share a payload; the message is for those that pass one on. */
+const plain = object({ message: v.optional(v.pipe(v.string(), v.maxLength(1024))) })
+
+const nullable = <S extends v.GenericSchema>(schema: S) => v.optional(v.nullable(schema))
+const APP_FILTER = v.strictObject({
+  ...Object.fromEntries(APP_KEYS.map((key) => [key, nullable(v.union([v.string(), v.number(), v.boolean()]))])),
+  state: nullable(v.picklist(APP_STATES)),
+})
+
+/** The commands that are an operation on an app and nothing more. */
+function plainWrite(
+  name: string,
+  operation: 'enableApp' | 'disableApp' | 'restartApp' | 'garbageCollectApp',
+  doc: string,
+) {
+  const run = ({ hub, app }: Target) => hub.call(operation, { id: app })
+  return row({ target: 'app', name, payload: plain, operation, write: true, doc, run })
+}
+
+export const COMMANDS: readonly Command[] = [
+  plainWrite('enable', 'enableApp', 'Enables the app; the hub starts it.'),
+  plainWrite('disable', 'disableApp', 'Disables the app; the hub stops it.'),
+  plainWrite('restart', 'restartApp', 'Restarts the app.'),
+  plainWrite('garbage-collect', 'garbageCollectApp', 'Makes the app free memory (older hubs).'),
+  row({
+    target: 'app',
+    name: 'get',
+    payload: plain,
+    operation: 'getApp',
+    write: false,
+    doc: 'Answers with the app as it is published.',
+    run: ({ hub, app }) => hub.apps.getApp(app),
+  }),
+  row({
+    target: 'app',
+    name: 'get-std',
+    payload: plain,
+    operation: 'getAppStd',
+    write: false,
+    doc: 'Answers with the output of the last crash.',
+    run: ({ hub, app }, { message }) => hub.call('getAppStd', { id: app, message }),
+  }),
+  row({
+    target: 'app',
+    name: 'get-settings',
+    payload: plain,
+    operation: 'getAppSettings',
+    write: false,
+    doc: 'Answers with all settings of the app.',
+    run: ({ hub, app }) => hub.call('getAppSettings', { id: app }),
+  }),
+  row({
+    target: 'app',
+    name: 'get-locales',
+    payload: plain,
+    operation: 'getAppLocales',
+    write: false,
+    doc: "Answers with the app's translations.",
+    run: ({ hub, app }) => hub.call('getAppLocales', { id: app }),
+  }),
+  row({
+    target: 'app',
+    name: 'update',
+    payload: object({ autoupdate: v.optional(v.boolean()), channel: v.optional(channel) }),
+    operation: 'updateApp',
+    write: true,
+    doc: 'Changes automatic updates, the channel, or both; at least one.',
+    async run({ hub, app }, update) {
+      if (Object.keys(update).length === 0) throw new CommandError('invalid_payload', 'Expected autoupdate or channel.')
+      return await hub.call('updateApp', { id: app, update })
+    },
+  }),
+  row({
+    target: 'app',
+    name: 'autoupdate',
+    payload: word({ ON: true, OFF: false, true: true, false: false }),
+    operation: 'updateApp',
+    write: true,
+    doc: 'Turns automatic updates on or off.',
+    run: ({ hub, app }, autoupdate) => hub.call('updateApp', { id: app, update: { autoupdate } }),
+  }),
+  row({
+    target: 'app',
+    name: 'install',
+    payload: object({ channel: v.optional(channel) }),
+    operation: 'installFromAppStore',
+    write: true,
+    doc: 'Installs the version that the store has: the update of the app.',
+    run: ({ hub, app }, input) => hub.call('installFromAppStore', { appId: app, ...input }),
+  }),
+  row({
+    target: 'app',
+    name: 'uninstall',
+    payload: object({ confirm: v.string(), purge_settings: v.optional(v.boolean()) }),
+    operation: 'uninstallApp',
+    write: true,
+    allowed: false,
+    doc: 'Removes the app; `confirm` must repeat its id.',
+    async run({ hub, app }, { confirm, purge_settings: purgeSettings }) {
+      if (confirm !== app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
+      return await hub.call('uninstallApp', { id: app, purgeSettings })
+    },
+  }),
+  row({
+    target: 'app',
+    name: 'get-setting',
+    argument: 'setting',
+    payload: plain,
+    operation: 'getAppSetting',
+    write: false,
+    doc: 'Answers with one setting.',
+    run: ({ hub, app, argument }) => hub.call('getAppSetting', { id: app, name: argument }),
+  }),
+  row({
+    target: 'app',
+    name: 'get-setting',
+    payload: object({ name: settingName }),
+    operation: 'getAppSetting',
+    write: false,
+    doc: 'Answers with one setting.',
+    run: ({ hub, app }, { name }) => hub.call('getAppSetting', { id: app, name }),
+  }),
+  row({
+    target: 'app',
+    name: 'set-setting',
+    argument: 'setting',
+    payload: anyValue,
+    operation: 'setAppSetting',
+    write: true,
+    doc: 'Sets one setting to the payload.',
+    run: ({ hub, app, argument }, value) => hub.call('setAppSetting', { id: app, name: argument, value }),
+  }),
+  row({
+    target: 'app',
+    name: 'set-setting',
+    payload: object({ name: settingName, value: v.any() }),
+    operation: 'setAppSetting',
+    write: true,
+    doc: 'Sets one setting.',
+    run: ({ hub, app }, { name, value }) => hub.call('setAppSetting', { id: app, name, value }),
+  }),
+  row({
+    target: 'app',
+    name: 'unset-setting',
+    argument: 'setting',
+    payload: plain,
+    operation: 'unsetAppSetting',
+    write: true,
+    doc: 'Removes one setting.',
+    run: ({ hub, app, argument }) => hub.call('unsetAppSetting', { id: app, name: argument }),
+  }),
+  row({
+    target: 'app',
+    name: 'unset-setting',
+    payload: object({ name: settingName }),
+    operation: 'unsetAppSetting',
+    write: true,
+    doc: 'Removes one setting.',
+    run: ({ hub, app }, { name }) => hub.call('unsetAppSetting', { id: app, name }),
+  }),
+  row({
+    target: 'hub',
+    name: 'get-apps',
+    payload: object({ filter: v.optional(APP_FILTER) }),
+    operation: 'getApps',
+    write: false,
+    doc: 'Answers with the apps by id; a filter reads the hub afresh and keeps those that equal it in every key given.',
+    async run({ hub }, { filter }) {
+      const apps = await hub.apps.getApps(filter)
+      return Object.fromEntries(apps.map((app) => [app.id, app]))
+    },
+  }),
+  row({
+    target: 'hub',
+    name: 'install',
+    payload: object({ id: v.pipe(v.string(), v.nonEmpty(), v.maxLength(256)), channel: v.optional(channel) }),
+    operation: 'installFromAppStore',
+    write: true,
+    allowed: false,
+    doc: 'Installs an app from the store.',
+    run: ({ hub }, { id, channel }) => hub.call('installFromAppStore', { appId: id, channel }),
+  }),
+  row({
+    target: 'hub',
+    name: 'speak',
+    payload: spoken,
+    operation: 'speak',
+    write: true,
+    doc: 'Says a text aloud (older hubs).',
+    run: ({ hub }, { text }) => hub.call('speak', { text }),
+  }),
+  row({
+    target: 'hub',
+    name: 'refresh',
+    payload: nothing,
+    operation: 'getApps',
+    write: false,
+    doc: 'Reads everything from the hub again.',
+    async run({ hub }) {
+      await hub.refresh()
+      return null
+    },
+  }),
+  row({
+    target: 'bridge',
+    name: 'log-level',
+    payload: word(Object.fromEntries(LOG_LEVELS.map((level) => [level, level]))),
+    doc: 'Changes how much is logged, until the next start.',
+    act: (bridge, level) => bridge.setLogLevel(level),
+  }),
+  row({
+    target: 'bridge',
+    name: 'ping',
+    payload: nothing,
+    doc: 'Answers, and does nothing else.',
+    act: () => {},
+  }),
+]
+
+const INDEX = new Map(
+  COMMANDS.map((command) => [key(command.target, command.name, command.argument !== undefined), command]),
+)
+
+/** The row for a command topic. */
+export function findCommand(target: Command['target'], name: string, hasArgument: boolean): Command | undefined {
+  return INDEX.get(key(target, name, hasArgument))
+}
+
+function key(target: string, name: string, hasArgument: boolean): string {
+  return `${target} ${name} ${hasArgument}`
+}

@@ -1,0 +1,209 @@
+/** A message on a command topic becomes one answer: refused, answered from memory, or carried out. */
+
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import { HubError } from '../hub/errors.ts'
+import type { Hub } from '../hub/hub.ts'
+import { OPERATIONS } from '../hub/operations.ts'
+import type { Message, SendOptions } from '../mqtt/types.ts'
+import { type Outcome, renderAnswer } from './answer.ts'
+import { type BridgeControl, type Command, findCommand } from './commands.ts'
+import { CommandError, fromHubError } from './errors.ts'
+import { decodeText, peekTransaction, type Reading } from './payload.ts'
+import { CommandQueue } from './queue.ts'
+import { Replay, replayKey } from './replay.ts'
+import { type CommandTopic, decodeLevel, type Topics } from './topics.ts'
+
+/** How long a command may wait inside the bridge. */
+const MAX_WAIT_MS = 10_000
+const MAX_WAITING = 32
+
+/** The part of the MQTT link that answers need. */
+export interface AnswerLink {
+  /** Counts connections: what came in over an earlier one is stale. */
+  readonly connection: number
+  send(topic: string, payload: string, options?: SendOptions): void
+  /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
+  hold(topic: string, payload: string | null): void
+}
+
+/** One configured hub, as commands see it. */
+export interface DispatchHub {
+  readonly hub: Hub
+  /** Commands under way at once. */
+  readonly concurrency: number
+}
+
+export interface DispatcherOptions {
+  readonly topics: Topics
+  readonly hubs: ReadonlyMap<string, DispatchHub>
+  readonly link: AnswerLink
+  readonly bridge: BridgeControl
+  /** Whether configuration allows a command. */
+  readonly allows: (command: Command) => boolean
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export class Dispatcher {
+  readonly #options: DispatcherOptions
+  readonly #replay: Replay
+  readonly #queues = new Map<string, CommandQueue>()
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options
+    this.#replay = new Replay(options.clock)
+    for (const [name, { concurrency }] of options.hubs) {
+      this.#queues.set(name, new CommandQueue({ concurrency, maxWaiting: MAX_WAITING }, options.clock))
+    }
+  }
+
+  /** Takes in one message of the command filters; it never throws, and always answers a command. */
+  receive(message: Message): void {
+    const topic = this.#options.topics.parseCommand(message.topic)
+    // Nothing retained is how a retained command is cleared, by us or by others.
+    if (topic === undefined || (message.retain && message.payload.length === 0)) return
+    void this.#handle(message, topic)
+  }
+
+  async #handle(message: Message, topic: CommandTopic): Promise<void> {
+    const { link } = this.#options
+    let transaction: string | number | null = null
+    let replayed = false
+    let outcome: Outcome
+    try {
+      if (message.retain) {
+        link.hold(message.topic, null)
+        throw new CommandError('retained')
+      }
+      const command = this.#find(topic)
+      const reading = command.payload.read(decodeText(message.payload))
+      transaction = reading.transaction
+      const deadline = this.#deadline(message, reading)
+      const key = replayKey(message, transaction)
+      const known = key.consult ? this.#replay.recall(key.text) : undefined
+      replayed = known !== undefined
+      const running = known ?? this.#execute(message, topic, command, reading, deadline)
+      if (!replayed) this.#replay.remember(key.text, running)
+      outcome = await running
+    } catch (error) {
+      outcome = this.#failed(error, false)
+      transaction ??= peekTransaction(message.payload)
+    }
+    this.#answer(message, topic, transaction, outcome, replayed)
+  }
+
+  #find(topic: CommandTopic): Command {
+    const { hubs, allows } = this.#options
+    const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
+    if (command === undefined) throw new CommandError('unknown_command')
+    if (topic.hub !== null && !hubs.has(topic.hub)) throw new CommandError('unknown_hub')
+    if (!allows(command)) throw new CommandError('not_allowed')
+    return command
+  }
+
+  /** When the command must have begun, in `clock.elapsed()` milliseconds. */
+  #deadline({ receivedAt, expiresInMs }: Message, { expiresAt }: Reading<unknown>): number {
+    const { clock } = this.#options
+    const deadline = Math.min(
+      receivedAt + Math.min(MAX_WAIT_MS, expiresInMs ?? Number.POSITIVE_INFINITY),
+      expiresAt === null ? Number.POSITIVE_INFINITY : clock.elapsed() + expiresAt - clock.now(),
+    )
+    if (deadline <= clock.elapsed()) throw new CommandError('expired')
+    return deadline
+  }
+
+  async #execute(
+    message: Message,
+    topic: CommandTopic,
+    command: Command,
+    reading: Reading<unknown>,
+    deadline: number,
+  ): Promise<Outcome> {
+    try {
+      const input = reading.input()
+      if (command.target === 'bridge') {
+        command.act(this.#options.bridge, input)
+        return { ok: true, data: null }
+      }
+      const name = topic.hub ?? ''
+      const hub = this.#options.hubs.get(name)?.hub
+      const queue = this.#queues.get(name)
+      if (hub === undefined || queue === undefined) throw new CommandError('unknown_hub')
+      const app = topic.app ?? ''
+      const target = { hub, app, argument: decodeArgument(topic) }
+      const check = () => this.#check(hub, command, topic, message)
+      check()
+      const data = await queue.run(app, deadline, () => {
+        check()
+        return command.run(target, input)
+      })
+      return { ok: true, data }
+    } catch (error) {
+      return this.#failed(error, command.target !== 'bridge' && command.write)
+    }
+  }
+
+  #failed(error: unknown, write: boolean): Outcome {
+    if (error instanceof CommandError) return { ok: false, error }
+    if (error instanceof HubError) return { ok: false, error: fromHubError(error, write) }
+    this.#options.log.error({ err: error }, 'a command failed by a mistake of the bridge')
+    return { ok: false, error: new CommandError('hub_failed', 'The bridge made a mistake; its log says which.') }
+  }
+
+  /** What must hold when a command comes in, and still when its turn comes. */
+  #check(hub: Hub, command: Command, topic: CommandTopic, message: Message): void {
+    if (message.connection !== this.#options.link.connection) throw new CommandError('expired')
+    if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
+    const known = typeof topic.app === 'string' && (hub.apps.apps.has(topic.app) || !hub.apps.complete)
+    if (command.target === 'app' && !known) throw new CommandError('unknown_app')
+    if (command.target === 'bridge') return
+    const permitted = hub.permits(command.operation)
+    if (permitted === 'unsupported') throw new CommandError('unsupported')
+    if (permitted === 'forbidden') {
+      const row: { readonly scope?: string } = OPERATIONS[command.operation]
+      throw new CommandError('forbidden', `The API key lacks ${row.scope}.`)
+    }
+  }
+
+  #answer(
+    message: Message,
+    topic: CommandTopic,
+    transaction: string | number | null,
+    outcome: Outcome,
+    replayed: boolean,
+  ): void {
+    const { topics, link, clock, log } = this.#options
+    const { command, hub, app = null } = topic
+    const duration_ms = Math.round(clock.elapsed() - message.receivedAt)
+    const payload = renderAnswer(
+      { command, hub, app, transaction, duration_ms, ...(replayed && { replayed }) },
+      outcome,
+    )
+    const code = outcome.ok ? 'ok' : outcome.error.code
+    log[isAudited(topic) ? 'info' : 'debug'](
+      { command, hub, app, transaction, outcome: code, duration_ms, replayed },
+      'command',
+    )
+    const { responseTopic, correlationData } = message
+    const to = responseTopic !== undefined && topics.mayAnswerOn(responseTopic) ? responseTopic : topic.result
+    link.send(to, payload, {
+      correlationData,
+      contentType: 'application/json',
+      userProperties: outcome.ok ? undefined : { 'error-code': code },
+    })
+  }
+}
+
+/** Writes, and what was not even a command, are told in the log; reads are not. */
+function isAudited(topic: CommandTopic): boolean {
+  const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
+  return command === undefined || (command.target !== 'bridge' && command.write)
+}
+
+function decodeArgument({ argument }: CommandTopic): string {
+  if (argument === undefined) return ''
+  const text = argument.includes('/') ? undefined : decodeLevel(argument)
+  if (text === undefined || text === '') throw new CommandError('invalid_payload', 'The topic names no setting.')
+  return text
+}

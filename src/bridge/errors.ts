@@ -1,0 +1,63 @@
+/** Why a command was not done, in the codes of the MQTT contract. */
+import type { HubError, HubErrorCode } from '../hub/errors.ts'
+
+/** Code → when it is answered. */
+export const ERROR_CODES = {
+  invalid_payload: 'The payload is not what the command takes.',
+  unknown_command: 'There is no such command.',
+  unknown_hub: 'No hub of that name is configured.',
+  unknown_app: 'The hub has no such app.',
+  unknown_setting: 'The app has no such setting.',
+  not_allowed: 'The configuration does not allow the command.',
+  retained: 'The message was retained; it was cleared and not executed.',
+  expired: 'The command came too late, waited too long, or its connection was lost.',
+  busy: 'Too many commands wait for this app already.',
+  unauthorized: 'The hub does not accept the API key.',
+  forbidden: 'The API key lacks a permission.',
+  unsupported: 'This hub has no such operation.',
+  hub_unreachable: 'The hub is offline or did not answer.',
+  hub_rejected: 'The hub refused (another 4xx).',
+  hub_failed: 'The hub failed (5xx) or answered nonsense.',
+  outcome_unknown: 'The command was sent and not answered: it may have happened.',
+} as const
+
+export type ErrorCode = keyof typeof ERROR_CODES
+
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+  readonly code: ErrorCode
+  /** HTTP status of the hub's answer, where there was one. */
+  readonly status: number | null
+
+  constructor(
+    code: ErrorCode,
+    message: string = ERROR_CODES[code],
+    details: { status?: number | undefined; cause?: unknown } = {},
+  ) {
+    super(message, { cause: details.cause })
+    this.code = code
+    this.status = details.status ?? null
+  }
+}
+
+const FROM_HUB: Readonly<Record<HubErrorCode, ErrorCode>> = {
+  unauthorized: 'unauthorized',
+  forbidden: 'forbidden',
+  unknown_app: 'unknown_app',
+  unknown_setting: 'unknown_setting',
+  unsupported: 'unsupported',
+  invalid_argument: 'invalid_payload',
+  rate_limited: 'hub_rejected',
+  rejected: 'hub_rejected',
+  failed: 'hub_failed',
+  nonsense: 'hub_failed',
+  unreachable: 'hub_unreachable',
+  no_answer: 'outcome_unknown',
+}
+
+/** A failed call in the contract's words. A read that was not answered has no outcome that could be unknown. */
+export function fromHubError(error: HubError, write: boolean): CommandError {
+  const code = error.code === 'no_answer' && !write ? 'hub_unreachable' : FROM_HUB[error.code]
+  const message = error.code === 'forbidden' && error.scope ? `The API key lacks ${error.scope}.` : error.message
+  return new CommandError(code, message, { status: error.status, cause: error })
+}

@@ -1,0 +1,68 @@
+/** What is worth telling of a change: the events of the MQTT contract. */
+import { APP_KEYS, type App } from '../model/app.ts'
+import type { Change } from '../model/reduce.ts'
+
+export const EVENT_TYPES = [
+  'installed',
+  'updated',
+  'removed',
+  'crashed',
+  'recovered',
+  'enabled',
+  'disabled',
+  'started',
+  'stopped',
+  'changed',
+] as const
+export type EventType = (typeof EVENT_TYPES)[number]
+
+export interface AppEventPayload {
+  readonly event_type: EventType
+  readonly app: string
+  /** Keys of the app that changed, usage figures left out. */
+  readonly changed: readonly string[]
+  /** ISO 8601. */
+  readonly at: string
+  /** Of a crash: what the app said and how often it has crashed. */
+  readonly message?: string | null
+  readonly count?: number | null
+  /** Of a new version: the old and the new one. */
+  readonly from?: string
+  readonly to?: string
+}
+
+const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
+
+/** The events of one change, in the order of their cause; none for usage figures alone. */
+export function eventsOf({ id, before, after }: Change, at: string): AppEventPayload[] {
+  const event = (event_type: EventType, changed: readonly string[], more = {}): AppEventPayload => ({
+    event_type,
+    app: id,
+    changed,
+    at,
+    ...more,
+  })
+  if (before === undefined) return [event('installed', [])]
+  if (after === undefined) return [event('removed', [])]
+  const changed = APP_KEYS.filter((key) => before[key] !== after[key] && !USAGE.has(key))
+  const events: AppEventPayload[] = []
+  if (before.version !== null && after.version !== null && before.version !== after.version) {
+    events.push(event('updated', changed, { from: before.version, to: after.version }))
+  }
+  if (crashedAgain(before, after)) {
+    events.push(event('crashed', changed, { message: after.crash_message, count: after.crash_count }))
+  }
+  if (before.crashed === true && after.crashed === false) events.push(event('recovered', changed))
+  if (before.enabled === false && after.enabled === true) events.push(event('enabled', changed))
+  if (before.enabled === true && after.enabled === false) events.push(event('disabled', changed))
+  if (before.state !== after.state && after.state === 'running') events.push(event('started', changed))
+  if (before.state !== after.state && after.state === 'stopped') events.push(event('stopped', changed))
+  if (events.length === 0 && changed.length > 0) events.push(event('changed', changed))
+  return events
+}
+
+/** Newly crashed, or counted once more while nobody looked. */
+function crashedAgain(before: App, after: App): boolean {
+  if (after.crashed !== true) return false
+  return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)
+}

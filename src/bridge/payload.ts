@@ -1,0 +1,179 @@
+/** Bytes of a command → checked input. Each kind of payload that the contract knows is one function here. */
+import * as v from 'valibot'
+import type { Json } from '../hub/decode.ts'
+import { CommandError } from './errors.ts'
+
+export const MAX_PAYLOAD_BYTES = 64 * 1024
+export const MAX_JSON_DEPTH = 32
+
+/** What any JSON-object payload may carry besides its own keys. */
+export const ENVELOPE = v.object({
+  transaction: v.optional(v.union([v.pipe(v.string(), v.maxLength(256)), v.number()])),
+  expires_at: v.optional(v.union([v.pipe(v.string(), v.isoTimestamp()), v.number()])),
+})
+
+export interface Envelope {
+  /** Echoed in the answer; `null` without one. */
+  readonly transaction: string | number | null
+  /** Epoch milliseconds, after which the command must not be executed. */
+  readonly expiresAt: number | null
+}
+
+const BARE: Envelope = { transaction: null, expiresAt: null }
+
+/** A payload read as far as its envelope; `input()` checks the rest and throws CommandError `invalid_payload`. */
+export interface Reading<T> extends Envelope {
+  readonly input: () => T
+}
+
+/** One kind of payload: how it is read, and what the documentation says of it. */
+export interface PayloadKind<T> {
+  readonly read: (text: string) => Reading<T>
+  /** What may be sent, the envelope left out. */
+  readonly schema: v.GenericSchema
+  /** Whether a JSON object with an envelope may be sent. */
+  readonly enveloped: boolean
+}
+
+/** A JSON object with these keys and the envelope's, nothing else; no payload at all is the empty object. */
+export function object<E extends v.ObjectEntries>(
+  entries: E,
+): PayloadKind<v.InferOutput<v.StrictObjectSchema<E, undefined>>> {
+  const schema = v.strictObject(entries)
+  return {
+    schema,
+    enveloped: true,
+    read(text) {
+      // A button of Home Assistant cannot send nothing; `PRESS` is its word for it.
+      const value = text === '' || text === 'PRESS' ? {} : parseJson(text)
+      const { envelope, rest } = openEnvelope(value)
+      return { ...envelope, input: () => check(schema, rest) }
+    },
+  }
+}
+
+/** One of a few words, as a switch or a select sends them, and what each stands for. */
+export function word<T>(words: Readonly<Record<string, T>>): PayloadKind<T> {
+  const known = new Map(Object.entries(words))
+  return {
+    schema: v.picklist([...known.keys()]),
+    enveloped: false,
+    read: (text) => ({
+      ...BARE,
+      input() {
+        const value = known.get(text)
+        if (value === undefined) throw invalid(`Expected ${[...known.keys()].join(', ')}.`)
+        return value
+      },
+    }),
+  }
+}
+
+/** Any JSON value; text that is not JSON is a string. It has no envelope, as the value may be anything. */
+export const anyValue: PayloadKind<Json> = {
+  schema: v.any(),
+  enveloped: false,
+  read: (text) => ({
+    ...BARE,
+    input() {
+      refuseDeep(text)
+      try {
+        return JSON.parse(text)
+      } catch {
+        return text
+      }
+    },
+  }),
+}
+
+/** A text, or an object with it under `text`. */
+export const spoken: PayloadKind<{ text: string }> = {
+  schema: v.union([v.pipe(v.string(), v.nonEmpty()), v.strictObject({ text: v.pipe(v.string(), v.nonEmpty()) })]),
+  enveloped: true,
+  read(text) {
+    if (text.trimStart().startsWith('{')) return SPOKEN_OBJECT.read(text)
+    return { ...BARE, input: () => check(SPOKEN_OBJECT_SCHEMA, { text: text.trim() }) }
+  },
+}
+const SPOKEN_ENTRIES = { text: v.pipe(v.string(), v.nonEmpty()) }
+const SPOKEN_OBJECT_SCHEMA = v.strictObject(SPOKEN_ENTRIES)
+const SPOKEN_OBJECT = object(SPOKEN_ENTRIES)
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/** @throws CommandError `invalid_payload` for bytes that are too many or no UTF-8 */
+export function decodeText(payload: Uint8Array): string {
+  if (payload.length > MAX_PAYLOAD_BYTES) throw invalid(`Expected at most ${MAX_PAYLOAD_BYTES} bytes.`)
+  try {
+    return decoder.decode(payload)
+  } catch {
+    throw invalid('Expected UTF-8 text.')
+  }
+}
+
+/** The transaction of a payload that may be nonsense otherwise, so that the refusal finds its asker. */
+export function peekTransaction(payload: Uint8Array): string | number | null {
+  try {
+    return openEnvelope(parseJson(decodeText(payload))).envelope.transaction
+  } catch {
+    return null
+  }
+}
+
+function openEnvelope(value: Json): { envelope: Envelope; rest: Json } {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid('Expected a JSON object.')
+  const { transaction, expires_at, ...rest } = value
+  const read = check(ENVELOPE, { transaction, expires_at })
+  const expiresAt = typeof read.expires_at === 'string' ? Date.parse(read.expires_at) : read.expires_at
+  return { envelope: { transaction: read.transaction ?? null, expiresAt: expiresAt ?? null }, rest }
+}
+
+function check<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> {
+  const result = v.safeParse(schema, value, { abortEarly: true })
+  if (result.success) return result.output
+  throw invalid(explain(result.issues[0]))
+}
+
+/** Names the field and what was expected, never the value: it may be a secret. */
+function explain(issue: v.BaseIssue<unknown>): string {
+  const path = v.getDotPath(issue)
+  const field = path === null ? '' : `${path.slice(0, 64)}: `
+  if (issue.type === 'strict_object' && issue.expected === 'never') return `${field}there is no such key.`
+  if (issue.kind !== 'schema')
+    return `${field}${issue.type.replaceAll('_', ' ')} expected${issue.expected === null ? '' : ` (${issue.expected})`}.`
+  return `${field}expected ${issue.expected}.`
+}
+
+function invalid(message: string): CommandError {
+  return new CommandError('invalid_payload', message)
+}
+
+function parseJson(text: string): Json {
+  refuseDeep(text)
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw invalid('Expected JSON.')
+  }
+}
+
+function refuseDeep(text: string): void {
+  if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)
+}
+
+/** How deep brackets nest outside of strings: counted before parsing, as the parser would recurse. */
+function depth(text: string): number {
+  let open = 0
+  let deepest = 0
+  let quoted = false
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at]
+    if (quoted) {
+      if (char === '\\') at++
+      else if (char === '"') quoted = false
+    } else if (char === '"') quoted = true
+    else if (char === '{' || char === '[') deepest = Math.max(deepest, ++open)
+    else if (char === '}' || char === ']') open--
+  }
+  return deepest
+}

@@ -1,0 +1,61 @@
+/** Remembers what became of a command, so that the same one again is answered and not executed. */
+import type { Clock } from '../clock.ts'
+import type { Message } from '../mqtt/types.ts'
+import type { Outcome } from './answer.ts'
+import type { ErrorCode } from './errors.ts'
+
+const MEMORY_MS = 5 * 60_000
+const MAX_ENTRIES = 4096
+
+/** These say that nothing was done and that trying again is right, so trying again must be possible. */
+const TRY_AGAIN: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'retained'])
+
+interface Entry {
+  readonly outcome: Promise<Outcome>
+  readonly at: number
+}
+
+export class Replay {
+  readonly #clock: Clock
+  /** In the order of their time. */
+  readonly #entries = new Map<string, Entry>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** The outcome of the same command, also while it is still under way. */
+  recall(key: string): Promise<Outcome> | undefined {
+    this.#forgetOld()
+    return this.#entries.get(key)?.outcome
+  }
+
+  remember(key: string, outcome: Promise<Outcome>): void {
+    this.#entries.set(key, { outcome, at: this.#clock.elapsed() })
+    void outcome.then((result) => {
+      if (!result.ok && TRY_AGAIN.has(result.error.code)) this.#entries.delete(key)
+    })
+  }
+
+  #forgetOld(): void {
+    const oldest = this.#clock.elapsed() - MEMORY_MS
+    for (const [key, { at }] of this.#entries) {
+      if (at > oldest && this.#entries.size <= MAX_ENTRIES) return
+      this.#entries.delete(key)
+    }
+  }
+}
+
+/**
+ * What makes two messages the same command: the asker's own mark, or, where there is none, being sent again by the
+ * broker (`dup`), which repeats the bytes.
+ */
+export function replayKey(
+  { topic, payload, dup, correlationData }: Message,
+  transaction: string | number | null,
+): { text: string; consult: boolean } {
+  if (transaction !== null) return { text: `${topic}\n${typeof transaction} ${transaction}`, consult: true }
+  if (correlationData !== undefined)
+    return { text: `${topic}\ncorrelation ${correlationData.toString('hex')}`, consult: true }
+  return { text: `${topic}\nbytes ${payload.toString('latin1')}`, consult: dup }
+}

@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest'
+import { eventsOf } from '../../src/bridge/events.ts'
+import { type AppPatch, patchApp } from '../../src/model/app.ts'
+
+const AT = '2026-01-01T00:00:00.000Z'
+const base: AppPatch = { name: 'A', version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
+const app = (patch: AppPatch = {}) => patchApp(undefined, 'a', { ...base, ...patch })
+const told = (from: AppPatch, to: AppPatch) => eventsOf({ id: 'a', before: app(from), after: app(to) }, AT)
+
+describe('a subscriber is told', () => {
+  test('of an app that is installed and of one that is removed', () => {
+    expect(eventsOf({ id: 'a', before: undefined, after: app() }, AT)).toEqual([
+      { event_type: 'installed', app: 'a', changed: [], at: AT },
+    ])
+    expect(eventsOf({ id: 'a', before: app(), after: undefined }, AT)).toMatchObject([{ event_type: 'removed' }])
+  })
+
+  test('of a new version, with both versions', () => {
+    const [event, ...more] = told({ update_available: true }, { version: '2.0.0', update_available: false })
+    expect(event).toMatchObject({
+      event_type: 'updated',
+      from: '1.0.0',
+      to: '2.0.0',
+      changed: ['version', 'update_available'],
+    })
+    expect(more).toEqual([])
+  })
+
+  test('of a crash with its message and count, and of the recovery', () => {
+    const crash: AppPatch = { state: 'crashed', crashed: true, crash_message: 'boom', crash_count: 1 }
+    expect(told({}, crash)).toMatchObject([{ event_type: 'crashed', message: 'boom', count: 1 }])
+    expect(told(crash, { ...crash, state: 'running', crashed: false })).toMatchObject([
+      { event_type: 'recovered' },
+      { event_type: 'started' },
+    ])
+  })
+
+  test('of a second crash that came before the first was over', () => {
+    const crash: AppPatch = { crashed: true, crash_count: 1 }
+    expect(told(crash, { ...crash, crash_count: 2 })).toMatchObject([{ event_type: 'crashed', count: 2 }])
+  })
+
+  test('of enabling, disabling, starting and stopping', () => {
+    expect(told({}, { enabled: false, state: 'stopped' }).map((event) => event.event_type)).toEqual([
+      'disabled',
+      'stopped',
+    ])
+    expect(told({ enabled: false, state: 'stopped' }, {}).map((event) => event.event_type)).toEqual([
+      'enabled',
+      'started',
+    ])
+  })
+
+  test('of any other change as changed', () => {
+    expect(told({}, { state: 'stopping' })).toMatchObject([{ event_type: 'changed', changed: ['state'] }])
+    expect(told({}, { autoupdate: true })).toMatchObject([{ event_type: 'changed', changed: ['autoupdate'] }])
+  })
+
+  test('nothing when only usage figures move', () => {
+    expect(told({ cpu_percent: 1, memory_bytes: 2 }, { cpu_percent: 3, memory_bytes: 4 })).toEqual([])
+  })
+})

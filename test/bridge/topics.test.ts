@@ -1,0 +1,85 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createTopics, decodeLevel, encodeLevel } from '../../src/bridge/topics.ts'
+
+const topics = createTopics('b')
+
+describe('a topic level', () => {
+  test('keeps what is harmless and writes every other byte as %XX', () => {
+    expect(encodeLevel('com.athom.hue_2-x')).toBe('com.athom.hue_2-x')
+    expect(encodeLevel('a/b +#$é\0')).toBe('a%2Fb%20%2B%23%24%C3%A9%00')
+    expect([encodeLevel(''), encodeLevel('.'), encodeLevel('..')]).toEqual(['%', '%2E', '%2E%2E'])
+  })
+
+  test('can be read back for any id, and no two ids share one', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (one, other) => {
+        expect(decodeLevel(encodeLevel(one))).toBe(one)
+        expect(encodeLevel(one)).toMatch(/^(%|([A-Za-z0-9._-]|%[0-9A-F]{2})+)$/)
+        if (one !== other) expect(encodeLevel(one)).not.toBe(encodeLevel(other))
+      }),
+    )
+  })
+
+  test('that stands for no id is told from one that does', () => {
+    expect(['', '%4', 'a%', '%zz', '%FF'].map(decodeLevel)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ])
+  })
+})
+
+describe('a command topic', () => {
+  test('says for what it is, and where its answer goes', () => {
+    expect(topics.parseCommand('b/home/app/com.a%2Fb/cmd/restart')).toEqual({
+      target: 'app',
+      hub: 'home',
+      app: 'com.a/b',
+      command: 'restart',
+      argument: undefined,
+      result: 'b/home/app/com.a%2Fb/result/restart',
+    })
+    expect(topics.parseCommand('b/home/cmd/speak')).toMatchObject({ target: 'hub', hub: 'home', app: null })
+    expect(topics.parseCommand('b/bridge/cmd/ping')).toMatchObject({ target: 'bridge', hub: null, command: 'ping' })
+    expect(topics.parseCommand('b/home/app/x/cmd/set-setting/a%2Fb')).toMatchObject({ argument: 'a%2Fb' })
+  })
+
+  test('without a command, or with too many levels, is still one that can be answered', () => {
+    expect(topics.parseCommand('b/home/cmd')).toMatchObject({ command: '', result: 'b/home/result' })
+    expect(topics.parseCommand('b/home/app/x/cmd/get/1/2')).toMatchObject({ command: 'get', argument: '1/2' })
+  })
+
+  test('is no other topic', () => {
+    for (const topic of ['b/home/state', 'b/home/app/x', 'b/home/app/x/result/restart', 'c/home/cmd/speak', 'b']) {
+      expect(topics.parseCommand(topic)).toBeUndefined()
+    }
+  })
+})
+
+describe('an answer', () => {
+  test('goes to a topic of the asker or to a result topic', () => {
+    for (const topic of ['me/answers', 'b2/home/state', 'b/home/result/speak', 'b/home/app/x/result/get']) {
+      expect(topics.mayAnswerOn(topic), topic).toBe(true)
+    }
+  })
+
+  test('never goes to a wildcard or to a topic on which the bridge speaks or listens', () => {
+    const bad = [
+      '',
+      'a/+',
+      'a/#',
+      '$SYS/x',
+      'a\0b',
+      'b/home/state',
+      'b/bridge/info',
+      'b/home/app/result',
+      'b/home/cmd/speak',
+    ]
+    for (const topic of [...bad, 'b/home/app/x/cmd/restart', 'b/home/app/x/event', 'b/home/app/x/setting/result']) {
+      expect(topics.mayAnswerOn(topic), topic).toBe(false)
+    }
+  })
+})
