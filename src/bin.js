@@ -1,0 +1,68 @@
+#!/usr/bin/env node
+// Starts hub2mqtt with a Node that can run it. Plain JavaScript without dependencies, since an older Node must read it:
+// the package brings its own Node as an optional dependency, and hands over to that one.
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { constants } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const NEEDED = 24
+
+const major = (version) => Number(version.split('.')[0])
+
+/** The Node among the package's optional dependencies; npm installs the one that fits the machine. */
+function bundledNode() {
+  const { optionalDependencies = {} } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  const require = createRequire(import.meta.url)
+  for (const name of Object.keys(optionalDependencies)) {
+    try {
+      const file = require.resolve(`${name}/package.json`)
+      const { version, bin } = JSON.parse(readFileSync(file, 'utf8'))
+      if (bin?.node === undefined || major(version) < NEEDED) continue
+      const node = join(dirname(file), bin.node)
+      if (existsSync(node)) return node
+    } catch {
+      // Not for this machine.
+    }
+  }
+  return undefined
+}
+
+function handOver(node) {
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
+  const forward = (signal) => {
+    // A terminal sends Ctrl-C to the child as well; twice would look like impatience.
+    if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+  }
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
+  for (const signal of signals) process.on(signal, forward)
+  child.on('error', (error) => fail(`the Node at ${node} does not start: ${error.message}`))
+  child.on('exit', (code, signal) => {
+    for (const name of signals) process.off(name, forward)
+    if (signal === null) process.exit(code ?? 1)
+    // Ends the same way as the child did, so that a supervisor sees the signal; the code is for those it spares.
+    process.exitCode = 128 + (constants.signals[signal] ?? 0)
+    process.kill(process.pid, signal)
+  })
+}
+
+function fail(reason) {
+  console.error(`hub2mqtt: ${reason}`)
+  process.exit(1)
+}
+
+if (major(process.versions.node) >= NEEDED) {
+  // A checkout runs its sources; a package holds them compiled.
+  const source = new URL('./main.ts', import.meta.url)
+  await import(existsSync(source) ? source.href : new URL('../dist/main.js', import.meta.url).href)
+} else {
+  const node = bundledNode()
+  if (node === undefined) {
+    const found = process.versions.node
+    fail(`needs Node ${NEEDED} or newer, and this is ${found}; install one, or run npm ci to get the packaged one`)
+  } else {
+    handOver(node)
+  }
+}

@@ -1,0 +1,85 @@
+/** Reads the command line: what is asked for, or one line that says what was not understood. */
+import { parseArgs } from 'node:util'
+import { type CommandName, type CommandRequest, commands, type Flag } from './cli/commands.ts'
+import { Given, UsageError } from './cli/given.ts'
+import { commandHelp, programHelp } from './cli/help.ts'
+import { didYouMean } from './config/nearest.ts'
+
+export { exitCodes } from './cli/commands.ts'
+export { UsageError } from './cli/given.ts'
+
+export type CommandLine =
+  | CommandRequest
+  | { readonly command: 'help'; readonly text: string }
+  | { readonly command: 'version' }
+
+const DEFAULT: CommandName = 'run'
+
+const names = Object.keys(commands)
+const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
+
+/** What was written, unless it is long or has a value in it, which may be a key. */
+const shown = (text: string): string => (text.length <= 40 && !text.includes('=') ? ` ${JSON.stringify(text)}` : '')
+
+function explain(error: unknown, name: CommandName): string {
+  const { code, message } = error instanceof Error && 'code' in error ? error : { code: '', message: String(error) }
+  const hint = `see hub2mqtt ${name} --help`
+  if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
+    const option = /'(-[^']*)'/.exec(message)?.[1] ?? ''
+    const known = Object.keys(commands[name].flags).map((flag) => `--${flag}`)
+    return `unknown option${shown(option)}${didYouMean(option, known) || `; ${hint}`}`
+  }
+  if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') {
+    return `unexpected argument${shown(/'(.*?)'/s.exec(message)?.[1] ?? '')}; a command stands first, ${hint}`
+  }
+  return `${message.split(/\.?\n/)[0]}; ${hint}`
+}
+
+function readFlags(name: CommandName, args: readonly string[]): Given {
+  const flags: Readonly<Record<string, Flag>> = commands[name].flags
+  const options = Object.fromEntries(
+    Object.entries(flags).map(([flag, { value }]) => {
+      const type: 'string' | 'boolean' = value === undefined ? 'boolean' : 'string'
+      return [flag, { type }]
+    }),
+  )
+  const values = new Map<string, string[]>()
+  try {
+    const { tokens } = parseArgs({ args: [...args], options, strict: true, allowPositionals: false, tokens: true })
+    for (const token of tokens) {
+      if (token.kind === 'option') values.set(token.name, [...(values.get(token.name) ?? []), token.value ?? ''])
+    }
+  } catch (error) {
+    throw new UsageError(explain(error, name), { cause: error })
+  }
+  for (const [flag, all] of values) {
+    if (all.length > 1 && !flags[flag]?.multiple) throw new UsageError(`--${flag} is given twice; keep one`)
+    if (flags[flag]?.value !== undefined && all.includes('')) throw new UsageError(`--${flag} needs a value after it`)
+  }
+  return new Given(values)
+}
+
+/**
+ * @param argv - The arguments after the program's name.
+ * @throws {UsageError} with one line for the user; exit code 2.
+ */
+export function parseCommandLine(argv: readonly string[]): CommandLine {
+  const [first] = argv
+  const named = first !== undefined && !first.startsWith('-')
+  const name = named ? commandNamed(first) : DEFAULT
+  const args = named ? argv.slice(1) : argv
+  // Help is for those who do not know the rest: it wins over anything wrong beside it.
+  if (args.includes('--help') || args.includes('-h')) {
+    return { command: 'help', text: named ? commandHelp(name) : programHelp(DEFAULT) }
+  }
+  if (!named && args.includes('--version')) {
+    if (args.length > 1) throw new UsageError('--version stands alone')
+    return { command: 'version' }
+  }
+  return commands[name].read(readFlags(name, args))
+}
+
+function commandNamed(name: string): CommandName {
+  if (isCommand(name)) return name
+  throw new UsageError(`unknown command${shown(name)}${didYouMean(name, names) || `; there are ${names.join(', ')}`}`)
+}

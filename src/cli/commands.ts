@@ -1,0 +1,87 @@
+/** The commands: one table, from which reading, help and the README follow. */
+import type { Given } from './given.ts'
+
+/** What a process of ours exits with. */
+export const exitCodes = {
+  ok: { code: 0, doc: 'done, or stopped as asked' },
+  failed: { code: 1, doc: 'failed at run time' },
+  usage: { code: 2, doc: 'the command line or the configuration has a mistake' },
+} as const
+
+export interface Flag {
+  readonly doc: string
+  /** What stands after it in help; without it the option takes no value. */
+  readonly value?: string
+  readonly multiple?: true
+  /** As help shows it. */
+  readonly default?: string
+}
+
+export interface Command<T> {
+  readonly summary: string
+  readonly flags: Readonly<Record<string, Flag>>
+  readonly read: (given: Given) => T
+}
+
+/** A key that is not given is not there: `{}` or `{ [key]: value }`. */
+function given<K extends string, T>(key: K, value: T | undefined): { readonly [P in K]?: T } {
+  const result: { [P in K]?: T } = {}
+  if (value !== undefined) result[key] = value
+  return result
+}
+
+const config: Flag = {
+  value: 'FILE',
+  doc: 'configuration file, YAML or JSON; wins over HUB2MQTT_CONFIG',
+}
+
+const MAX_APPS = 100_000
+const EMULATOR = { host: '127.0.0.1', port: 8080, flavour: 'newer' } as const
+
+function command<T extends { readonly command: string }>(row: Command<T>): Command<T> {
+  return row
+}
+
+/** The first one is what runs when no command is named. */
+export const commands = {
+  run: command({
+    summary: 'bridge the configured hubs to MQTT until stopped',
+    flags: { config },
+    read: (flags) => ({ command: 'run' as const, ...given('config', flags.text('config')) }),
+  }),
+  demo: command({
+    summary: 'show everything without hardware: an emulated hub, an embedded broker and the bridge',
+    flags: { config },
+    read: (flags) => ({ command: 'demo' as const, ...given('config', flags.text('config')) }),
+  }),
+  emulate: command({
+    summary: 'run the emulated hub alone; prints one line with its address when it is ready',
+    flags: {
+      host: { value: 'HOST', default: EMULATOR.host, doc: 'where to listen' },
+      port: { value: 'N', default: String(EMULATOR.port), doc: 'port to listen on; 0 takes any free one' },
+      flavour: { value: 'older|newer', default: EMULATOR.flavour, doc: 'which generation of hub to be' },
+      'api-key': { value: 'KEY=SCOPE,SCOPE', multiple: true, doc: 'a key that it takes, with its scopes' },
+      file: { value: 'FILE', doc: 'hub, keys and apps from a file' },
+      apps: { value: 'N', doc: 'how many apps to have' },
+      crashes: { doc: 'let an app crash now and then' },
+    },
+    read: (flags) => ({
+      command: 'emulate' as const,
+      host: flags.text('host') ?? EMULATOR.host,
+      port: flags.integer('port', 0, 65_535) ?? EMULATOR.port,
+      flavour: flags.choice('flavour', ['older', 'newer']) ?? EMULATOR.flavour,
+      apiKeys: flags.all('api-key'),
+      crashes: flags.has('crashes'),
+      ...given('file', flags.text('file')),
+      ...given('apps', flags.integer('apps', 0, MAX_APPS)),
+    }),
+  }),
+  'check-config': command({
+    summary: 'check the configuration and print the effective one, secrets masked',
+    flags: { config },
+    read: (flags) => ({ command: 'check-config' as const, ...given('config', flags.text('config')) }),
+  }),
+}
+
+export type CommandName = keyof typeof commands
+export type CommandRequest = ReturnType<(typeof commands)[CommandName]['read']>

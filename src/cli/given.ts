@@ -1,0 +1,41 @@
+/** The values of a command line, read strictly. */
+
+/** A command line that cannot be understood: tell it and exit with 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+export class Given {
+  readonly #values: ReadonlyMap<string, readonly string[]>
+
+  constructor(values: ReadonlyMap<string, readonly string[]>) {
+    this.#values = values
+  }
+
+  all(name: string): readonly string[] {
+    return this.#values.get(name) ?? []
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name)
+  }
+
+  text(name: string): string | undefined {
+    return this.#values.get(name)?.[0]
+  }
+
+  integer(name: string, minimum: number, maximum: number): number | undefined {
+    const text = this.text(name)
+    if (text === undefined) return undefined
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+    if (value >= minimum && value <= maximum) return value
+    throw new UsageError(`--${name}: expected a whole number from ${minimum} to ${maximum}`)
+  }
+
+  choice<const T extends string>(name: string, values: readonly T[]): T | undefined {
+    const text = this.text(name)
+    const found = values.find((value) => value === text)
+    if (text === undefined || found !== undefined) return found
+    throw new UsageError(`--${name}: expected one of ${values.join(', ')}`)
+  }
+}

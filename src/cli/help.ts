@@ -1,0 +1,47 @@
+/** What `--help` prints. */
+import { type CommandName, commands, exitCodes, type Flag } from './commands.ts'
+
+const GAP = 2
+
+function columns(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([left]) => left.length)) + GAP
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}${right}`).join('\n')
+}
+
+/** `--port N` */
+export function flagUsage(name: string, { value }: Flag): string {
+  return value === undefined ? `--${name}` : `--${name} ${value}`
+}
+
+/** What a flag does, with its default and whether it repeats. */
+export function flagText({ doc, default: fallback, multiple }: Flag): string {
+  const notes = [fallback === undefined ? '' : `default ${fallback}`, multiple ? 'may be repeated' : '']
+  const noted = notes.filter((note) => note !== '').join('; ')
+  return noted === '' ? doc : `${doc} (${noted})`
+}
+
+const EXIT_CODES = `Exit codes:\n${columns(Object.values(exitCodes).map(({ code, doc }) => [String(code), doc]))}`
+const COMMON: readonly (readonly [string, string])[] = [['--help', 'this text']]
+
+/** Help for one command. */
+export function commandHelp(name: CommandName): string {
+  const { summary, flags } = commands[name]
+  const own = Object.entries<Flag>(flags).map(([flag, row]) => [flagUsage(flag, row), flagText(row)] as const)
+  return [`hub2mqtt ${name} [options]: ${summary}`, `Options:\n${columns([...own, ...COMMON])}`, EXIT_CODES].join(
+    '\n\n',
+  )
+}
+
+/** Help for the program. */
+export function programHelp(defaultCommand: CommandName): string {
+  const rows = Object.entries(commands).map(
+    ([name, { summary }]) => [name, name === defaultCommand ? `${summary} (default)` : summary] as const,
+  )
+  return [
+    'hub2mqtt [command] [options]: the apps of a home hub on MQTT',
+    `Commands:\n${columns(rows)}`,
+    `Options:\n${columns([...COMMON, ['--version', 'print the version']])}`,
+    'hub2mqtt <command> --help tells the options of a command.',
+    EXIT_CODES,
+  ].join('\n\n')
+}

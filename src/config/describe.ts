@@ -1,0 +1,25 @@
+/** The effective configuration as one would write it in a file, with secrets masked. */
+import { stringify } from 'yaml'
+import { type Config, hubOptions, options } from './options.ts'
+import { nest, type Table } from './table.ts'
+
+export const MASK = '***'
+
+function valueAt(value: unknown, path: string): unknown {
+  return path.split('.').reduce<unknown>((node, key) => {
+    return typeof node === 'object' && node !== null ? Object.getOwnPropertyDescriptor(node, key)?.value : undefined
+  }, value)
+}
+
+function shown(table: Table, values: unknown, prefix: string): [string, unknown][] {
+  return Object.entries(table).map(([path, option]) => {
+    const value = valueAt(values, path)
+    return [prefix + path, option.sensitive && value !== null ? MASK : option.format.show(value)]
+  })
+}
+
+/** YAML that `check-config` prints; put back the secrets and it is a configuration file. */
+export function describeConfig(config: Config): string {
+  const hubs = Object.entries(config.hubs).flatMap(([name, hub]) => shown(hubOptions, hub, `hubs.${name}.`))
+  return stringify(nest([...hubs, ...shown(options, config, '')]), { lineWidth: 0 })
+}

@@ -1,0 +1,97 @@
+/** Reads a configuration file, YAML or JSON, into maps: no prototype to pollute, and every key's line is known. */
+import { type Document, isMap, LineCounter, type ParsedNode, parseDocument } from 'yaml'
+import type { Mistakes } from './mistakes.ts'
+
+export type FileMap = ReadonlyMap<unknown, unknown>
+/** Returns a text file's content, or throws with a `code` such as `ENOENT`. */
+export type ReadFile = (path: string) => string
+
+export interface ConfigFile {
+  readonly root: FileMap
+  /** `hub2mqtt.yaml line 3`, for the end of a key's path; the file's name alone where the line is not known. */
+  where(keys: readonly string[]): string
+}
+
+export const noFile: ConfigFile = { root: new Map(), where: () => '' }
+
+/** Enough for a person who repeats a block here and there, too few to blow up memory. */
+const MAX_ALIASES = 50
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EISDIR: 'it is a directory',
+}
+
+/** Why a file could not be read, in words that hold no path. */
+export function readFailure(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+  return REASONS[code] ?? code
+}
+
+const BAD_ALIAS = 'an alias (*name) has no anchor (&name) before it'
+
+/** The parser's own messages quote the source, which may hold a secret: only its error codes are used. */
+const SYNTAX: Readonly<Record<string, string>> = {
+  DUPLICATE_KEY: 'the same key stands here twice; keep one',
+  TAB_AS_INDENT: 'a tab stands where only spaces may indent',
+  BAD_INDENT: 'the indentation does not fit the lines above',
+  NON_STRING_KEY: 'a key must be plain text',
+  BAD_ALIAS,
+  MULTIPLE_DOCS: 'the file holds more than one document (---); keep one',
+}
+
+function parseText(text: string, path: string, mistakes: Mistakes): { doc: Document; lines: LineCounter } | undefined {
+  const lines = new LineCounter()
+  const doc: Document.Parsed<ParsedNode> = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: true,
+    stringKeys: true,
+  })
+  // One slip often causes more errors further down, which would only confuse; the same key twice is no such slip.
+  const wrong = [...doc.errors, ...doc.warnings]
+  const shown = wrong.every(({ code }) => code === 'DUPLICATE_KEY') ? wrong : wrong.slice(0, 1)
+  for (const { code, pos } of shown) {
+    const { line, col } = lines.linePos(pos[0])
+    const reason = SYNTAX[code] ?? 'this is not valid YAML or JSON; look for a missing quote, colon or space here'
+    mistakes.add(`${path} line ${line}, column ${col}`, reason)
+  }
+  return wrong.length === 0 ? { doc, lines } : undefined
+}
+
+/** Reads the file; what is wrong with it goes to `mistakes`, and `undefined` is returned. */
+export function readConfigFile(path: string, readFile: ReadFile, mistakes: Mistakes): ConfigFile | undefined {
+  let text: string
+  try {
+    text = readFile(path)
+  } catch (error) {
+    mistakes.add(path, `the configuration file cannot be read: ${readFailure(error)}`)
+    return undefined
+  }
+  const parsed = parseText(text.replace(/^\uFEFF/, ''), path, mistakes)
+  if (parsed === undefined) return undefined
+  const { doc, lines } = parsed
+  let root: unknown
+  try {
+    root = doc.toJS({ mapAsMap: true, maxAliasCount: MAX_ALIASES })
+  } catch (error) {
+    const tooMany = error instanceof Error && error.message.startsWith('Excessive alias count')
+    mistakes.add(path, tooMany ? 'its aliases (*name) multiply too often; write the values out' : BAD_ALIAS)
+    return undefined
+  }
+  if (root === null || root === undefined) return { root: new Map(), where: () => path }
+  if (!(root instanceof Map)) {
+    mistakes.add(path, 'expected options with their values, such as hubs: { home: { url: … } }')
+    return undefined
+  }
+  return { root, where: (keys) => `${path}${lineOf(doc, lines, keys)}` }
+}
+
+function lineOf(doc: Document, lines: LineCounter, keys: readonly string[]): string {
+  const parent = keys.length > 1 ? doc.getIn(keys.slice(0, -1), true) : doc.contents
+  if (!isMap<{ value?: unknown; range?: readonly number[] }>(parent)) return ''
+  const start = parent.items.find(({ key }) => String(key.value) === keys.at(-1))?.key.range?.[0]
+  return start === undefined ? '' : ` line ${lines.linePos(start).line}`
+}

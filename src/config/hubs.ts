@@ -1,0 +1,103 @@
+/** The hubs: any number by name in the file, and one by the environment alone. */
+import type { ConfigFile, FileMap } from './file.ts'
+import type { Mistakes } from './mistakes.ts'
+import { DEFAULT_HUB_NAME, HUB_NAME_PATTERN, HUB_NAME_VARIABLE, hubOptions, RESERVED_HUB_NAMES } from './options.ts'
+import { type Reading, readTable } from './read.ts'
+import { type Environment, environmentSource, fileSource, fileSubject, type Source } from './sources.ts'
+import { type AnyOption, environmentName, fileKey, fileKeys } from './table.ts'
+import { checkKeys } from './unknown.ts'
+
+interface HubsRequest {
+  readonly file: ConfigFile
+  readonly env: Environment
+  readonly inFile: (path: string) => string
+  readonly inEnv: (path: string) => string
+  readonly reading: Reading
+  /** Whether it is a mistake to have none. */
+  readonly required: boolean
+}
+
+const EXPECTED_NAME = 'expected a hub name of 1 to 32 characters a-z, 0-9, _ and -, other than bridge'
+const isHubName = (name: string) => HUB_NAME_PATTERN.test(name) && !RESERVED_HUB_NAMES.includes(name)
+
+/** Hubs of the file by name; what stands there otherwise is a mistake. */
+function hubsOfFile(file: ConfigFile, mistakes: Mistakes): Map<string, FileMap> {
+  const hubs = new Map<string, FileMap>()
+  const root = file.root.get('hubs')
+  if (root === undefined || root === null) return hubs
+  if (!(root instanceof Map)) {
+    mistakes.add(fileSubject(file, ['hubs']), 'expected hubs by name, such as hubs: { home: { url: … } }', 'hubs')
+    return hubs
+  }
+  for (const [key, value] of root) {
+    const name = String(key)
+    const keys = ['hubs', name]
+    if (fileKeys(hubOptions).includes(name)) {
+      mistakes.add(fileSubject(file, keys), `expected a hub's name above it: hubs: { home: { ${name}: … } }`, 'hubs')
+    } else if (!isHubName(name)) {
+      const subject = mistakes.name(name) === undefined ? `a hub's name (${file.where(keys)})` : fileSubject(file, keys)
+      mistakes.add(subject, EXPECTED_NAME, 'hubs')
+    } else if (value !== null && !(value instanceof Map)) {
+      mistakes.add(fileSubject(file, keys), "expected the hub's options below it, such as url and api_key", 'hubs')
+    } else {
+      hubs.set(name, value ?? new Map())
+    }
+  }
+  return hubs
+}
+
+/** The hub that the variables describe; `undefined` when there is none to describe. */
+function hubOfEnvironment(env: Environment, inFile: readonly string[], mistakes: Mistakes): string | undefined {
+  const given = env.get(HUB_NAME_VARIABLE)
+  if (given !== undefined && !isHubName(given)) {
+    mistakes.add(HUB_NAME_VARIABLE, `${EXPECTED_NAME}${mistakes.quote(given)}`, 'hubs')
+    return undefined
+  }
+  if (!fileKeys(hubOptions).some((path) => env.has(environmentName(`hub.${path}`)))) return undefined
+  // With one hub in the file, a variable like HUB2MQTT_HUB_API_KEY can only mean that one.
+  return given ?? (inFile.length === 1 ? inFile[0] : undefined) ?? DEFAULT_HUB_NAME
+}
+
+/** How to mend a required option that is nowhere. */
+function missing(byEnvironment: boolean) {
+  return (path: string, option: AnyOption): string => {
+    const example = option.sensitive ? ` (or ${fileKey(path)})` : ` such as ${String(option.example)}`
+    const name = environmentName(`hub.${path}`)
+    const variable = option.sensitive ? `${name} (or ${name}_FILE)` : name
+    return `missing; give ${path}${example} in the configuration file${byEnvironment ? `, or ${variable}` : ''}`
+  }
+}
+
+/** All hubs that are configured well, by name; every mistake in the others is noted. */
+export function readHubs({
+  file,
+  env,
+  inFile,
+  inEnv,
+  reading,
+  required,
+}: HubsRequest): Readonly<Record<string, unknown>> {
+  const { mistakes } = reading
+  const hubs = hubsOfFile(file, mistakes)
+  const own = hubOfEnvironment(env, [...hubs.keys()], mistakes)
+  const names = new Set([...hubs.keys(), ...(own === undefined ? [] : [own])])
+  if (names.size === 0 && required && !mistakes.concerns('hubs')) {
+    const url = environmentName('hub.url')
+    const key = environmentName('hub.api_key')
+    mistakes.add(
+      'hubs',
+      `no hub configured; give hubs: { home: { url: …, api_key: … } } in a file named by --config or HUB2MQTT_CONFIG, or set ${url} and ${key}. Without a hub, try hub2mqtt demo`,
+    )
+  }
+  const read = (name: string): [string, unknown] => {
+    const root = hubs.get(name) ?? new Map()
+    const at = ['hubs', name]
+    const prefix = `hubs.${name}.`
+    checkKeys(root, { file, table: hubOptions, at, mistakes })
+    const sources: Source[] = [fileSource(file, { root, at, resolvePath: inFile })]
+    if (name === own) sources.push(environmentSource(env, { prefix: 'hub.', display: prefix, resolvePath: inEnv }))
+    const byEnvironment = name === own || names.size === 1
+    return [name, readTable({ table: hubOptions, sources, prefix, missing: missing(byEnvironment), reading })]
+  }
+  return Object.fromEntries([...names].map(read))
+}

@@ -1,0 +1,68 @@
+/** What only shows when options are seen together. */
+import type { Config } from './options.ts'
+
+interface Rule {
+  /** The options it looks at: with a mistake in one of them, the rule would only confuse. */
+  readonly paths: readonly string[]
+  readonly severity: 'mistake' | 'warning'
+  /** The line to tell, or `undefined` when all is well. */
+  readonly check: (config: Omit<Config, 'hubs'>) => string | undefined
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+const usesTls = (url: string | null) => url !== null && /^(mqtts|wss):/.test(url)
+
+export const rules: readonly Rule[] = [
+  {
+    paths: ['mqtt.url', 'mqtt.embedded.host', 'mqtt.username', 'mqtt.password'],
+    severity: 'mistake',
+    check: ({ mqtt }) =>
+      mqtt.url === null && !isLoopback(mqtt.embedded.host) && (mqtt.username === null || mqtt.password === null)
+        ? 'mqtt.embedded.host: the embedded broker listens beyond this machine only with mqtt.username and mqtt.password; give both, or listen on 127.0.0.1'
+        : undefined,
+  },
+  {
+    paths: ['mqtt.url', 'mqtt.embedded.port', 'mqtt.embedded.ws_port'],
+    severity: 'mistake',
+    check: ({ mqtt }) =>
+      mqtt.url === null && mqtt.embedded.port !== 0 && mqtt.embedded.port === mqtt.embedded.ws_port
+        ? 'mqtt.embedded.ws_port: expected another port than mqtt.embedded.port, or 0 to turn WebSocket off'
+        : undefined,
+  },
+  {
+    paths: ['mqtt.username', 'mqtt.password'],
+    severity: 'mistake',
+    check: ({ mqtt }) =>
+      mqtt.password !== null && mqtt.username === null
+        ? 'mqtt.username: missing; a password is sent only together with a user name'
+        : undefined,
+  },
+  {
+    paths: ['mqtt.cert_file', 'mqtt.key_file'],
+    severity: 'mistake',
+    check: ({ mqtt }) => {
+      if ((mqtt.cert_file === null) === (mqtt.key_file === null)) return undefined
+      const [lacking, given] = mqtt.cert_file === null ? ['cert_file', 'key_file'] : ['key_file', 'cert_file']
+      return `mqtt.${lacking}: missing; mqtt.${given} needs it beside it`
+    },
+  },
+  {
+    paths: ['mqtt.url', 'mqtt.reject_unauthorized'],
+    severity: 'warning',
+    check: ({ mqtt }) =>
+      usesTls(mqtt.url) && !mqtt.reject_unauthorized
+        ? "mqtt.reject_unauthorized: the broker's certificate is not checked; name its authority by mqtt.ca_file instead"
+        : undefined,
+  },
+  {
+    paths: ['mqtt.url', 'mqtt.ca_file', 'mqtt.cert_file'],
+    severity: 'warning',
+    check: ({ mqtt }) => {
+      if (usesTls(mqtt.url) || (mqtt.ca_file === null && mqtt.cert_file === null)) return undefined
+      return 'mqtt.url: certificates are given but the address is not encrypted; use mqtts:// or wss://'
+    },
+  },
+]

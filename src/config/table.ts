@@ -1,0 +1,70 @@
+/** What an option is: one row from which the type, the environment name, the schema and the tables follow. */
+import type { Format } from './format.ts'
+
+interface OptionBase<T> {
+  /** One or two sentences for the tables; what it does, not what it is called. */
+  readonly doc: string
+  readonly format: Format<T>
+  /** A secret: masked wherever configuration is shown, scrubbed from the log, and readable from a file (`…_file`). */
+  readonly sensitive?: true
+  /** A value as one would write it in the file; default: the default. */
+  readonly example?: unknown
+}
+
+export type Option<T> = OptionBase<T> &
+  ({ readonly default: NoInfer<T>; readonly required?: never } | { readonly required: true; readonly default?: never })
+
+/** Any row, where its type does not matter: a format is only ever fed its own values. */
+export type AnyOption = Option<unknown>
+export type Table = Readonly<Record<string, AnyOption>>
+
+/** Declares a table; keys are paths (`mqtt.embedded.host`), the values' types come from the formats. */
+export function defineOptions<T extends Record<string, unknown>>(rows: { readonly [P in keyof T]: Option<T[P]> }) {
+  return rows
+}
+
+type Value<O> = O extends OptionBase<infer T> ? T : never
+type Head<P> = P extends `${infer First}.${string}` ? First : P
+type Tail<P, First extends string> = P extends `${First}.${infer Rest}` ? Rest : never
+
+/** The nested value that a flat table describes. */
+export type Values<T> = {
+  readonly [First in Head<keyof T & string>]: First extends keyof T
+    ? Value<T[First]>
+    : Values<{ readonly [P in keyof T & string as Tail<P, First>]: T[P] }>
+}
+
+/** Every environment variable of ours begins like this. */
+export const VARIABLE_PREFIX = 'HUB2MQTT_'
+
+/** `mqtt.base_topic` → `HUB2MQTT_MQTT_BASE_TOPIC`. */
+export function environmentName(path: string): string {
+  return `${VARIABLE_PREFIX}${path.replaceAll('.', '_').toUpperCase()}`
+}
+
+/** The key that holds the path of a file with the secret. */
+export const fileKey = (path: string): string => `${path}_file`
+
+/** Every key that a file may hold, in the table's order: the options, and the second form of the secrets. */
+export function fileKeys(table: Table): string[] {
+  return Object.entries(table).flatMap(([path, option]) => (option.sensitive ? [path, fileKey(path)] : [path]))
+}
+
+export interface Tree<T> extends Map<string, T | Tree<T>> {}
+
+/** Puts values by path into a tree of maps, keeping the order. */
+export function nest<T>(entries: Iterable<readonly [path: string, value: T]>): Tree<T> {
+  const root: Tree<T> = new Map()
+  for (const [path, value] of entries) {
+    const keys = path.split('.')
+    let node = root
+    for (const key of keys.slice(0, -1)) {
+      const next = node.get(key)
+      const child: Tree<T> = next instanceof Map ? next : new Map()
+      node.set(key, child)
+      node = child
+    }
+    node.set(keys.at(-1) ?? path, value)
+  }
+  return root
+}

@@ -1,0 +1,41 @@
+/** Everything that is printed from the tables instead of being written: sections of the README, and whole files. */
+import { configSchema } from '../config/json-schema.ts'
+import { cliSection } from './commands.ts'
+import { exampleConfig } from './example.ts'
+import { optionsSection } from './options.ts'
+
+export type Generate = () => string
+
+/** Sections of README.md by the name in their markers: `<!-- generated:options -->` … `<!-- /generated:options -->`. */
+export const sections: Readonly<Record<string, Generate>> = {
+  options: optionsSection,
+  cli: cliSection,
+}
+
+/** Whole files by their path. */
+export const files: Readonly<Record<string, Generate>> = {
+  'config/hub2mqtt.schema.json': configSchema,
+  'config/hub2mqtt.example.yaml': exampleConfig,
+}
+
+/** The document cannot take its sections: a marker is missing, unknown or doubled. */
+export class MarkerError extends Error {
+  override readonly name = 'MarkerError'
+}
+
+/** A document with the text between its markers made anew. */
+export function fillSections(document: string, known: Readonly<Record<string, Generate>>): string {
+  const opened = [...document.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
+  const unknown = opened.find((name) => !Object.hasOwn(known, name))
+  if (unknown !== undefined) throw new MarkerError(`nothing generates the section ${unknown}`)
+  return Object.entries(known).reduce((text, [name, generate]) => {
+    const begin = `<!-- generated:${name} -->`
+    const end = `<!-- /generated:${name} -->`
+    const [before, inside, ...more] = text.split(begin)
+    const [, after, ...rest] = inside?.split(end) ?? []
+    if (before === undefined || after === undefined || more.length > 0 || rest.length > 0) {
+      throw new MarkerError(`expected ${begin} and ${end} once each`)
+    }
+    return `${before}${begin}\n${generate()}\n${end}${after}`
+  }, document)
+}

@@ -1,0 +1,81 @@
+/**
+ * Takes known secret values out of log lines, wherever in the line they stand. Redaction by key would miss the
+ * message, stack traces, arrays and every key that nobody thought of.
+ */
+
+export const MASK = '***'
+
+/** Below this length a "secret" is part of so many words and numbers that masking it would only show what it is. */
+export const SHORTEST_SCRUBBED = 4
+
+/** Top-level keys that the logger itself fills, never from anything that came from outside. */
+const OWN_KEYS = new Set(['level', 'time', 'pid'])
+
+const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+/** The shapes in which a secret turns up in a text: itself, in a URL, inside JSON that stands in a text, and in JSON in that. */
+function shapesOf(secret: string): string[] {
+  const forQuery = new URLSearchParams({ s: secret }).toString().slice(2)
+  // A lone surrogate has no URL form.
+  const inUrl = secret.isWellFormed() ? [encodeURIComponent(secret), encodeURI(secret), forQuery] : []
+  const lowerCase = inUrl.map((text) => text.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()))
+  return [...new Set([secret, escaped(secret), escaped(escaped(secret)), ...inUrl, ...lowerCase])]
+}
+
+export class Scrubber {
+  readonly #secrets = new Set<string>()
+  /** What a text is searched for, longest first: a secret may be part of another. */
+  #shapes: readonly string[] = []
+  /** The same as they look in a line of JSON: cheap to look for, and nearly always absent. */
+  #needles: readonly string[] = []
+
+  constructor(secrets: Iterable<string>) {
+    for (const secret of secrets) this.add(secret)
+  }
+
+  /** From now on this value is masked too. Shorter ones than four characters are not. */
+  add(secret: string): void {
+    if (secret.length < SHORTEST_SCRUBBED || this.#secrets.has(secret)) return
+    this.#secrets.add(secret)
+    const byLength = (a: string, b: string) => b.length - a.length
+    this.#shapes = [...new Set([...this.#secrets].flatMap(shapesOf))].sort(byLength)
+    this.#needles = [...new Set(this.#shapes.map(escaped))]
+  }
+
+  /** Any text without the secrets. */
+  text(text: string): string {
+    let clean = text
+    for (const shape of this.#shapes) {
+      if (clean.includes(shape)) clean = clean.replaceAll(shape, MASK)
+    }
+    return clean
+  }
+
+  /**
+   * A line of JSON without the secrets, and still JSON: a line that holds one is taken apart and its texts are cleaned
+   * one by one, for a secret such as `1767` or `"` would otherwise break numbers and quotes.
+   */
+  line(line: string): string {
+    if (!this.#needles.some((needle) => line.includes(needle))) return line
+    try {
+      return `${JSON.stringify(this.#value(JSON.parse(line), true))}\n`
+    } catch {
+      return this.text(line)
+    }
+  }
+
+  #value(value: unknown, top: boolean): unknown {
+    if (typeof value === 'string') return this.text(value)
+    if (typeof value === 'number') {
+      const clean = this.text(String(value))
+      return clean === String(value) ? value : clean
+    }
+    if (Array.isArray(value)) return value.map((item) => this.#value(item, false))
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) =>
+        top && OWN_KEYS.has(key) ? [key, item] : [this.text(key), this.#value(item, false)],
+      ),
+    )
+  }
+}

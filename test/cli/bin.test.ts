@@ -1,0 +1,132 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  accessSync,
+  constants,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** A Node on this machine that is too old, if there is one. */
+function oldNode(): string | undefined {
+  return (process.env['PATH'] ?? '')
+    .split(delimiter)
+    .map((folder) => join(folder, 'node'))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK)
+      } catch {
+        return false
+      }
+      const version = spawnSync(file, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout.trim()
+      return Number(version.split('.')[0]) < 24
+    })
+}
+
+const old = oldNode()
+const folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-bin-'))
+
+const MAIN = `
+const [what, value] = process.argv.slice(2)
+if (what === 'exit') process.exit(Number(value))
+if (what === 'die') process.kill(process.pid, value)
+if (what === 'wait') {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => { console.log('got ' + signal); process.exit(5) })
+  setInterval(() => {}, 1000)
+}
+console.log(JSON.stringify({ node: Number(process.versions.node.split('.')[0]), args: process.argv.slice(2), from: FROM }))
+`
+
+/** A checkout in miniature, whose program tells how it was started. */
+function checkout(name: string, { source = true, compiled = false, modules = true } = {}): string {
+  const at = join(folder, name)
+  mkdirSync(join(at, 'src'), { recursive: true })
+  mkdirSync(join(at, 'dist'))
+  copyFileSync(join(root, 'src/bin.js'), join(at, 'src/bin.js'))
+  copyFileSync(join(root, 'package.json'), join(at, 'package.json'))
+  if (modules) symlinkSync(join(root, 'node_modules'), join(at, 'node_modules'))
+  if (source) writeFileSync(join(at, 'src/main.ts'), MAIN.replace('FROM', `'source' as string`))
+  if (compiled) writeFileSync(join(at, 'dist/main.js'), MAIN.replace('FROM', `'compiled'`))
+  return join(at, 'src/bin.js')
+}
+
+let bin: string
+beforeAll(() => {
+  bin = checkout('checkout')
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const run = (node: string, file: string, ...args: string[]) => spawnSync(node, [file, ...args], { encoding: 'utf8' })
+
+describe('the launcher under a Node that is new enough', () => {
+  it('starts the sources of a checkout', () => {
+    expect(JSON.parse(run(process.execPath, bin, 'a', '--b').stdout)).toEqual({
+      node: Number(process.versions.node.split('.')[0]),
+      args: ['a', '--b'],
+      from: 'source',
+    })
+  })
+
+  it('starts the compiled program of a package', () => {
+    const file = checkout('package', { source: false, compiled: true })
+    expect(JSON.parse(run(process.execPath, file).stdout)).toMatchObject({ from: 'compiled' })
+  })
+})
+
+describe.skipIf(old === undefined)('the launcher under an older Node', () => {
+  const node = old ?? ''
+
+  it('hands over to the Node that came with the package, with all arguments', () => {
+    const { stdout, stderr } = run(node, bin, 'run', '--config', 'a b')
+    expect(stderr).toBe('')
+    expect(JSON.parse(stdout)).toEqual({ node: 24, args: ['run', '--config', 'a b'], from: 'source' })
+  })
+
+  it('exits with the code of the program', () => expect(run(node, bin, 'exit', '2').status).toBe(2))
+
+  it('ends by the signal that ended the program', () => {
+    expect(run(node, bin, 'die', 'SIGKILL')).toMatchObject({ status: null, signal: 'SIGKILL' })
+  })
+
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('passes %s on and waits for the end', async (signal) => {
+    const child = spawn(node, [bin, 'wait'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    let text = ''
+    child.stdout.on('data', (chunk) => {
+      text += chunk
+    })
+    await once(child.stdout, 'data')
+    child.kill(signal)
+    const [code] = await once(child, 'close')
+    expect(code).toBe(5)
+    expect(text).toContain(`got ${signal}`)
+  })
+
+  it('works through a symbolic link, as npm installs it', () => {
+    const link = join(folder, 'hub2mqtt')
+    symlinkSync(bin, link)
+    expect(JSON.parse(run(node, link).stdout)).toMatchObject({ node: 24 })
+  })
+
+  it('says in one line what is missing when there is no such Node', () => {
+    const { status, stderr } = run(node, checkout('bare', { modules: false }))
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^hub2mqtt: needs Node 24 or newer, and this is \d+\.\d+\.\d+; .*npm ci.*\n$/)
+  })
+})
+
+describe('the file itself', () => {
+  it('can be executed', () => {
+    expect(() => accessSync(join(root, 'src/bin.js'), constants.X_OK)).not.toThrow()
+    expect(dirname(bin)).toContain('checkout')
+  })
+})

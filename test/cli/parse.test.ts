@@ -1,0 +1,94 @@
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { commands } from '../../src/cli/commands.ts'
+import { type CommandLine, exitCodes, parseCommandLine, UsageError } from '../../src/cli.ts'
+
+const parse = (line: string) => parseCommandLine(line.split(' ').filter((word) => word !== ''))
+
+describe('a command line', () => {
+  it.each<[string, CommandLine]>([
+    ['', { command: 'run' }],
+    ['run', { command: 'run' }],
+    ['--config a.yaml', { command: 'run', config: 'a.yaml' }],
+    ['run --config=a.yaml', { command: 'run', config: 'a.yaml' }],
+    ['demo', { command: 'demo' }],
+    ['demo --config a.yaml', { command: 'demo', config: 'a.yaml' }],
+    ['check-config --config a.yaml', { command: 'check-config', config: 'a.yaml' }],
+    ['--version', { command: 'version' }],
+    ['emulate', { command: 'emulate', host: '127.0.0.1', port: 8080, flavour: 'newer', apiKeys: [], crashes: false }],
+    [
+      'emulate --host :: --port 0 --flavour older --api-key a=hub.app,hub --api-key b=hub.app.readonly --file f --apps 50 --crashes',
+      {
+        command: 'emulate',
+        host: '::',
+        port: 0,
+        flavour: 'older',
+        apiKeys: ['a=hub.app,hub', 'b=hub.app.readonly'],
+        file: 'f',
+        apps: 50,
+        crashes: true,
+      },
+    ],
+  ])('%j is understood', (line, wanted) => expect(parse(line)).toEqual(wanted))
+
+  it.each([
+    ['rnu', /^unknown command "rnu"; did you mean run\?$/],
+    ['start', /^unknown command "start"; there are run, demo, emulate, check-config$/],
+    ['constructor', /^unknown command "constructor"/],
+    ['run --confg x', /^unknown option "--confg"; did you mean --config\?$/],
+    ['run --quiet', /^unknown option "--quiet"; see hub2mqtt run --help$/],
+    ['demo --port 1', /^unknown option "--port"; see hub2mqtt demo --help$/],
+    ['-c x', /^unknown option "-c"/],
+    ['run extra', /^unexpected argument "extra"/],
+    ['--config a run', /^unexpected argument "run"; a command stands first/],
+    ['run --config', /argument missing; see hub2mqtt run --help$/],
+    ['run --config=', /^--config needs a value/],
+    ['run --config --version', /--config.*ambiguous/],
+    ['run --config a --config b', /^--config is given twice/],
+    ['emulate --crashes=yes', /--crashes.*does not take an argument/],
+    ['emulate --port http', /^--port: expected a whole number from 0 to 65535$/],
+    ['emulate --port 65536', /^--port: expected/],
+    ['emulate --port 1e3', /^--port: expected/],
+    ['emulate --apps 100001', /^--apps: expected/],
+    ['emulate --flavour new', /^--flavour: expected one of older, newer$/],
+    ['--version run', /^--version stands alone$/],
+    ['run --version', /^unknown option "--version"/],
+  ])('%j is refused with a hint', (line, message) => {
+    expect(() => parse(line)).toThrow(UsageError)
+    expect(() => parse(line)).toThrow(message)
+  })
+
+  it.each(['emulate KEY=hub.app', 'KEY=hub.app', 'emulate --api-kye KEY=hub.app', 'emulate --api-kye=KEY=hub.app'])(
+    'does not repeat a key that stands in the wrong place: %s',
+    (line) => {
+      expect(() => parse(line)).toThrow(UsageError)
+      expect(() => parse(line)).not.toThrow(/KEY/)
+    },
+  )
+
+  it('is refused in one line, whatever it holds', () => {
+    for (const argv of [['a\nb'], ['run', 'a\nb'], ['run', '--a\nb'], ['run', '']]) {
+      expect(() => parseCommandLine(argv)).toThrow(expect.objectContaining({ message: expect.stringMatching(/^.+$/) }))
+    }
+  })
+
+  it('gives each command its own type', () => {
+    expectTypeOf<Extract<CommandLine, { command: 'emulate' }>['flavour']>().toEqualTypeOf<'older' | 'newer'>()
+    expectTypeOf<Extract<CommandLine, { command: 'run' }>['config']>().toEqualTypeOf<string | undefined>()
+  })
+})
+
+describe('help', () => {
+  it.each(['--help', '-h', '--nonsense --help'])('for the program comes with %s', (line) => {
+    const result = parse(line)
+    if (result.command !== 'help') throw new Error('no help')
+    for (const name of Object.keys(commands)) expect(result.text).toContain(`  ${name}`)
+    for (const { code, doc } of Object.values(exitCodes)) expect(result.text).toContain(`${code}  ${doc}`)
+  })
+
+  it.each(Object.entries(commands))('for %s tells each of its options', (name, { flags }) => {
+    const result = parse(`${name} --help`)
+    if (result.command !== 'help') throw new Error('no help')
+    for (const flag of Object.keys(flags)) expect(result.text).toContain(`--${flag}`)
+    expect(result.text).toContain('Exit codes:')
+  })
+})

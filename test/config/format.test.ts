@@ -1,0 +1,203 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { apiKey, brokerUrl, host, hubUrl, label, password, path, topicPrefix } from '../../src/config/addresses.ts'
+import { list, map } from '../../src/config/collections.ts'
+import { boolean, choice, type Format, integer, optional } from '../../src/config/format.ts'
+import { duration, size } from '../../src/config/quantity.ts'
+
+const context = { resolvePath: (name: string) => `/base/${name}` }
+const fromFile = <T>(format: Format<T>, raw: unknown) => {
+  const parsed = format.parse(raw, context)
+  return parsed.ok ? parsed.value : `refused: ${parsed.expected}`
+}
+const fromEnv = <T>(format: Format<T>, text: string) => fromFile(format, format.fromText(text))
+const refused = expect.stringContaining('refused: ')
+
+describe('durations', () => {
+  const poll = duration(1000, 3_600_000)
+
+  it.each([
+    ['1s', 1000],
+    ['1500ms', 1500],
+    ['2m', 120_000],
+    ['1h', 3_600_000],
+  ])('reads %s as milliseconds', (text, value) => expect(fromFile(poll, text)).toBe(value))
+
+  it.each(['', '10', 10, '10 s', '1.5s', '-1s', '10S', '1s1s', '10sec', '999ms', '61m', '1e3s', null, true, ['1s']])(
+    'refuses %j',
+    (raw) => expect(fromFile(poll, raw)).toEqual(refused),
+  )
+
+  it('says the bounds and an example of the unit', () => {
+    expect(fromFile(poll, 60)).toBe('refused: a duration from 1s to 1h, written with its unit (h, m, s, ms)')
+  })
+
+  it('shows every duration as text that reads back to the same', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1000, max: 3_600_000 }), (ms) => {
+        expect(fromFile(poll, poll.show(ms))).toBe(ms)
+      }),
+    )
+  })
+})
+
+describe('sizes', () => {
+  const payload = size(1024, 1_048_576)
+
+  it.each([
+    ['1KiB', 1024],
+    ['2048B', 2048],
+    ['1MiB', 1_048_576],
+  ])('reads %s as bytes', (text, value) => expect(fromFile(payload, text)).toBe(value))
+
+  it.each(['1MB', '1kib', 2048, '2MiB', '1B'])('refuses %j', (raw) => expect(fromFile(payload, raw)).toEqual(refused))
+})
+
+describe('numbers, booleans and choices', () => {
+  it.each([0, 1883, 65_535])('takes port %d from a file and, as text, from the environment', (port) => {
+    expect(fromFile(integer(0, 65_535), port)).toBe(port)
+    expect(fromEnv(integer(0, 65_535), String(port))).toBe(port)
+  })
+
+  it.each(['12abc', '1e3', '0x10', ' 1', '-1', '65536', '', '1.0'])('refuses the text %j as a port', (text) =>
+    expect(fromEnv(integer(0, 65_535), text)).toEqual(refused),
+  )
+
+  it('refuses a number in quotes in a file', () => expect(fromFile(integer(0, 9), '5')).toEqual(refused))
+
+  it.each(['yes', 'no', 'on', 'off', '0', '1', 'True', 'FALSE'])('refuses %j as a boolean', (text) => {
+    expect(fromEnv(boolean, text)).toEqual(refused)
+    expect(fromFile(boolean, text)).toEqual(refused)
+  })
+
+  it('takes true and false', () => {
+    expect([fromEnv(boolean, 'true'), fromEnv(boolean, 'false'), fromFile(boolean, false)]).toEqual([
+      true,
+      false,
+      false,
+    ])
+  })
+
+  it('takes a choice that YAML reads as a number', () => expect(fromFile(choice('auto', '5'), 5)).toBe('5'))
+
+  it('names the choices when it refuses', () => {
+    expect(fromFile(choice('auto', '5'), '4')).toBe('refused: one of auto, 5')
+  })
+})
+
+describe('addresses', () => {
+  it.each([
+    ['http://192.168.1.20', 'http://192.168.1.20'],
+    ['https://Hub.Local:8443/', 'https://hub.local:8443'],
+    ['http://[fe80::1]/hub/', 'http://[fe80::1]/hub'],
+  ])('takes the hub %s', (text, value) => expect(fromFile(hubUrl, text)).toBe(value))
+
+  it.each([
+    '192.168.1.20',
+    'ftp://hub',
+    'http://',
+    'http:///x',
+    'http://user@hub',
+    'http://user:pass@hub',
+    'http://hub?x=1',
+    'http://hub#x',
+    'http://hub?',
+    'http://hub x',
+    'http://hub:99999',
+    'mqtt://hub',
+    '',
+    5,
+  ])('refuses the hub %j', (text) => expect(fromFile(hubUrl, text)).toEqual(refused))
+
+  it.each(['mqtt://broker:1883', 'mqtts://broker', 'ws://broker:9001/mqtt', 'wss://broker/mqtt'])(
+    'takes the broker %s',
+    (text) => expect(fromFile(brokerUrl, text)).toBe(text),
+  )
+
+  it.each(['http://broker', 'broker:1883', 'mqtt:broker', 'mqtt://broker/path', 'mqtt://broker:x', 'ws://b?token=1'])(
+    'refuses the broker %s',
+    (text) => expect(fromFile(brokerUrl, text)).toEqual(refused),
+  )
+
+  it('advises where credentials belong instead of the address', () => {
+    expect(fromFile(brokerUrl, 'mqtt://user:pass@broker')).toContain('mqtt.username and mqtt.password')
+  })
+
+  it.each(['127.0.0.1', '::1', '0.0.0.0', 'localhost'])('takes the host %s', (text) =>
+    expect(fromFile(host, text)).toBe(text),
+  )
+  it.each(['a b', '', 'http://x', 1])('refuses the host %j', (raw) => expect(fromFile(host, raw)).toEqual(refused))
+})
+
+describe('topics', () => {
+  it.each(['hub2mqtt', 'home/apps', 'küche', 'a b'])('takes %j', (text) =>
+    expect(fromFile(topicPrefix, text)).toBe(text),
+  )
+
+  it.each(['', '/', '/a', 'a/', 'a//b', 'a/+', '#', 'a#', '$SYS', '$share/x', 'a\0b', 'a\nb', 'ü'.repeat(65), 5, null])(
+    'refuses %j',
+    (raw) => expect(fromFile(topicPrefix, raw)).toEqual(refused),
+  )
+})
+
+describe('text and secrets', () => {
+  it.each(['line\nbreak', 'tab\there', 'nul\0', ' leading', 'trailing ', 'snow☃', '', 12_345_678])(
+    'refuses %j as an API key',
+    (raw) => expect(fromFile(apiKey, raw)).toEqual(refused),
+  )
+  it.each(['a', 'abc:def-ghi==', 'with blank', 'ÿ'])('takes %j as an API key', (raw) =>
+    expect(fromFile(apiKey, raw)).toBe(raw),
+  )
+  it('takes any letters in a password, but no control characters', () => {
+    expect(fromFile(password, ' pässword☃ ')).toBe(' pässword☃ ')
+    expect(fromFile(password, 'a\r')).toEqual(refused)
+  })
+  it('tells that a number must stand in quotes', () => expect(fromFile(password, 1234)).toContain('quotes'))
+  it('limits names to one line of 256 characters', () => {
+    expect(fromFile(label, 'x'.repeat(256))).toHaveLength(256)
+    expect(fromFile(label, 'x'.repeat(257))).toEqual(refused)
+  })
+  it('makes paths absolute', () => {
+    expect(fromFile(path, 'ca.pem')).toBe('/base/ca.pem')
+    expect(fromFile(path, 5)).toEqual(refused)
+    expect(fromFile(path, 'a\nb')).toEqual(refused)
+  })
+})
+
+describe('lists, maps and nothing', () => {
+  const names = list(label)
+  const published = map(names)
+
+  it('reads a list from a file and, with commas, from the environment', () => {
+    expect(fromFile(names, ['a', 'b'])).toEqual(['a', 'b'])
+    expect(fromEnv(names, ' a, b,,')).toEqual(['a', 'b'])
+    expect(fromEnv(list(integer(0, 9)), '1,2')).toEqual([1, 2])
+  })
+
+  it('refuses a list with one bad item', () => {
+    expect(fromFile(names, ['a', 5])).toEqual(refused)
+    expect(fromFile(names, 'a')).toEqual(refused)
+  })
+
+  it('reads a map from a file and, as JSON, from the environment', () => {
+    const value = new Map([['com.athom.hue', ['a']]])
+    expect(fromFile(published, value)).toEqual(value)
+    expect(fromEnv(published, '{"com.athom.hue":["a"]}')).toEqual(value)
+    expect(fromFile(published, published.show(value))).toEqual(value)
+  })
+
+  it.each(['{', '[]', '{"a":1}', '{"a":[1]}'])('refuses the map %s', (text) =>
+    expect(fromEnv(published, text)).toEqual(refused),
+  )
+
+  it('keeps a map key __proto__ as the name that it is', () => {
+    expect(fromEnv(published, '{"__proto__":["a"]}')).toEqual(new Map([['__proto__', ['a']]]))
+  })
+
+  it('lets null be a value only where it is declared', () => {
+    expect(fromFile(optional(host), null)).toBeNull()
+    expect(fromFile(host, null)).toEqual(refused)
+    expect(optional(duration(1, 1000)).show(null)).toBeNull()
+    expect(optional(duration(1, 1000)).show(1000)).toBe('1s')
+  })
+})

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest'
+import { configSchema } from '../../src/config/json-schema.ts'
+import { hubOptions, options } from '../../src/config/options.ts'
+import { fileKeys } from '../../src/config/table.ts'
+import { exampleConfig } from '../../src/docs/example.ts'
+import { fillSections } from '../../src/docs/generate.ts'
+import { optionsSection } from '../../src/docs/options.ts'
+import { load } from './support.ts'
+
+const pems = { 'ca.pem': 'x', 'client.pem': 'x', 'client-key.pem': 'x' }
+
+describe('the example configuration', () => {
+  it('loads as it stands, to the defaults', () => {
+    const { config } = load({ yaml: exampleConfig() })
+    const plain = load({ env: { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_API_KEY: 'put-the-key-here' } })
+    expect(config).toEqual(plain.config)
+  })
+
+  it('loads with every option taken in', () => {
+    const yaml = exampleConfig().replaceAll(/^( *)#(?=\w)/gm, '$1')
+    expect(load({ yaml, files: pems }).config.mqtt).toMatchObject({
+      url: 'mqtt://broker:1883',
+      client_id: 'hub2mqtt-home',
+    })
+    expect(yaml.match(/^ *\w+: \S/gm)).toHaveLength(Object.keys(hubOptions).length + Object.keys(options).length)
+  })
+})
+
+describe('the JSON Schema', () => {
+  const schema: unknown = JSON.parse(configSchema())
+
+  it('knows every key that a file may hold, and closes every object', () => {
+    for (const path of fileKeys(options)) {
+      expect(schema).toHaveProperty(['properties', ...path.split('.').join('.properties.').split('.')])
+    }
+    for (const path of fileKeys(hubOptions)) {
+      expect(schema).toHaveProperty(['properties', 'hubs', 'additionalProperties', 'properties', path])
+    }
+    expect(schema).toMatchObject({ additionalProperties: false, properties: { mqtt: { additionalProperties: false } } })
+  })
+
+  it('tells defaults as one writes them', () => {
+    expect(schema).toHaveProperty('properties.mqtt.properties.keepalive.default', '30s')
+    expect(schema).toHaveProperty('properties.mqtt.properties.url.default', null)
+  })
+})
+
+describe('the README sections', () => {
+  it('tell every option with its variable, default and secret file', () => {
+    const text = optionsSection()
+    for (const path of Object.keys(options)) expect(text).toContain(`| \`${path}\` |`)
+    expect(text).toContain('`HUB2MQTT_MQTT_PASSWORD_FILE`')
+    expect(text).toMatch(/`hubs\.<name>\.url` \| `HUB2MQTT_HUB_URL` \| URL \| required/)
+  })
+
+  const known = { one: () => 'new', two: () => '$& $1' }
+  const marked = (one: string, two: string) =>
+    `a\n<!-- generated:one -->\n${one}\n<!-- /generated:one -->\nb\n<!-- generated:two -->\n${two}\n<!-- /generated:two -->\n`
+
+  it('are put between their markers, and nothing else changes', () => {
+    expect(fillSections(marked('old', ''), known)).toBe(marked('new', '$& $1'))
+    expect(fillSections(marked('new', '$& $1'), known)).toBe(marked('new', '$& $1'))
+  })
+
+  it.each([
+    ['missing', 'no markers', 'expected <!-- generated:one -->'],
+    ['not closed', '<!-- generated:one -->', 'once each'],
+    ['doubled', marked('', '') + marked('', ''), 'once each'],
+    ['unknown', `${marked('', '')}<!-- generated:three -->`, 'nothing generates the section three'],
+  ])('are refused when a marker is %s', (_, document, message) => {
+    expect(() => fillSections(document, known)).toThrow(message)
+  })
+})

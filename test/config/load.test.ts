@@ -1,0 +1,215 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { parse } from 'yaml'
+import { describeConfig } from '../../src/config/describe.ts'
+import { loadConfig, variables } from '../../src/config/load.ts'
+import type { Config, HubConfig } from '../../src/config/options.ts'
+import { HUB, HUB_ENV, load } from './support.ts'
+
+describe('values and their sources', () => {
+  it('needs nothing but a hub: everything else has a default', () => {
+    expect(load({ env: HUB_ENV }).config).toEqual({
+      hubs: {
+        home: {
+          url: 'http://192.168.1.20',
+          api_key: 'key-of-the-hub',
+          poll_interval: 60_000,
+          poll_interval_fallback: 10_000,
+          timeout: 10_000,
+          path_prefix: 'auto',
+          realtime: true,
+          max_requests: 4,
+        },
+      },
+      mqtt: {
+        url: null,
+        base_topic: 'hub2mqtt',
+        username: null,
+        password: null,
+        client_id: null,
+        protocol: 'auto',
+        ca_file: null,
+        cert_file: null,
+        key_file: null,
+        reject_unauthorized: true,
+        keepalive: 30_000,
+        embedded: { host: '127.0.0.1', port: 1883, ws_port: 9001, max_payload: 1_048_576 },
+      },
+      log: { level: 'info', format: 'auto' },
+    })
+  })
+
+  it('lets the environment win over the file, and the file over the default', () => {
+    const yaml = `${HUB}mqtt:\n  base_topic: file\n  keepalive: 5s\nlog:\n  level: warn\n`
+    const { config } = load({ yaml, env: { HUB2MQTT_MQTT_BASE_TOPIC: 'env', HUB2MQTT_LOG_LEVEL: '' } })
+    expect(config.mqtt).toMatchObject({ base_topic: 'env', keepalive: 5000, protocol: 'auto' })
+    expect(config.log.level).toBe('warn')
+  })
+
+  it('reads JSON as well as YAML, with tabs too', () => {
+    const yaml =
+      '{\n\t"hubs": {\n\t\t"home": { "url": "http://h", "api_key": "k\\u0065y1" }\n\t},\n\t"mqtt": {"embedded": {"ws_port": 0}}\n}\n'
+    const { config } = load({ yaml })
+    expect(config.hubs['home']?.api_key).toBe('key1')
+    expect(config.mqtt.embedded).toMatchObject({ port: 1883, ws_port: 0 })
+  })
+
+  it('finds the file by HUB2MQTT_CONFIG, and --config wins', () => {
+    const env = { ...HUB_ENV, HUB2MQTT_CONFIG: 'b.yaml' }
+    const readFile = (path: string) => `mqtt: { base_topic: from-${path.charAt(0)} }`
+    expect(loadConfig({ env, readFile }).config.mqtt.base_topic).toBe('from-b')
+    expect(loadConfig({ file: 'a.yaml', env, readFile }).config.mqtt.base_topic).toBe('from-a')
+  })
+
+  it('counts empty variables, and keys with nothing behind them, as not set', () => {
+    const env = { ...HUB_ENV, HUB2MQTT_MQTT_URL: '', HUB2MQTT_MQTT_PASSWORD: undefined, HUB2MQTT_HUB_TIMEOUT: '' }
+    expect(load({ yaml: 'mqtt:\n  url:\n  embedded:\nlog:\nhubs:\n', env }).config).toEqual(
+      load({ env: HUB_ENV }).config,
+    )
+  })
+
+  it('does not look at variables of others', () => {
+    expect(load({ env: { ...HUB_ENV, PATH: '/bin', HUB2MQTTX: '1', MQTT_URL: 'x' } }).config.mqtt.url).toBeNull()
+  })
+
+  it('reads from disk when nothing else is given, with paths counted from the file', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-'))
+    try {
+      writeFileSync(join(folder, 'key'), '  secret-from-disk\r\n')
+      writeFileSync(join(folder, 'config.yaml'), '\uFEFFhubs: { home: { url: http://h, api_key_file: key } }\n')
+      const { config, secrets } = loadConfig({ file: join(folder, 'config.yaml'), env: {} })
+      expect(config.hubs['home']?.api_key).toBe('secret-from-disk')
+      expect(secrets).toEqual(['secret-from-disk'])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it('names every option in the environment, each by its own name', () => {
+    expect(new Set(variables).size).toBe(variables.length)
+    for (const name of [
+      'HUB2MQTT_HUB_URL',
+      'HUB2MQTT_HUB_API_KEY',
+      'HUB2MQTT_HUB_API_KEY_FILE',
+      'HUB2MQTT_HUB_NAME',
+      'HUB2MQTT_HUB_POLL_INTERVAL',
+      'HUB2MQTT_MQTT_URL',
+      'HUB2MQTT_MQTT_USERNAME',
+      'HUB2MQTT_MQTT_PASSWORD',
+      'HUB2MQTT_MQTT_PASSWORD_FILE',
+      'HUB2MQTT_MQTT_BASE_TOPIC',
+      'HUB2MQTT_LOG_LEVEL',
+      'HUB2MQTT_CONFIG',
+    ]) {
+      expect(variables).toContain(name)
+    }
+  })
+
+  it('infers the type from the table', () => {
+    expectTypeOf<HubConfig['poll_interval']>().toEqualTypeOf<number>()
+    expectTypeOf<HubConfig['path_prefix']>().toEqualTypeOf<'auto' | 'manager' | 'managers'>()
+    expectTypeOf<Config['mqtt']['url']>().toEqualTypeOf<string | null>()
+    expectTypeOf<Config['mqtt']['embedded']['port']>().toEqualTypeOf<number>()
+    expectTypeOf<Config['mqtt']['protocol']>().toEqualTypeOf<'auto' | '5' | '3.1.1'>()
+    // @ts-expect-error there is no such option
+    expectTypeOf<Config['mqtt']['port']>()
+  })
+})
+
+describe('hubs', () => {
+  const TWO = `${HUB}  cabin:\n    url: http://10.0.0.2\n    api_key: key-of-the-cabin\n    poll_interval: 2m\n`
+
+  it('takes any number from the file, each with its own values', () => {
+    const { hubs } = load({ yaml: TWO }).config
+    expect(Object.keys(hubs)).toEqual(['home', 'cabin'])
+    expect(hubs['cabin']?.poll_interval).toBe(120_000)
+    expect(hubs['home']?.poll_interval).toBe(60_000)
+  })
+
+  it('gives the single hub of the environment its name', () => {
+    expect(Object.keys(load({ env: { ...HUB_ENV, HUB2MQTT_HUB_NAME: 'attic' } }).config.hubs)).toEqual(['attic'])
+  })
+
+  it('lays the environment over the hub of that name in the file', () => {
+    const { hubs } = load({ yaml: TWO, env: { HUB2MQTT_HUB_NAME: 'cabin', HUB2MQTT_HUB_TIMEOUT: '1s' } }).config
+    expect([hubs['cabin']?.timeout, hubs['home']?.timeout]).toEqual([1000, 10_000])
+  })
+
+  it("means the file's only hub when the environment names none", () => {
+    const yaml = 'hubs: { cabin: { url: http://h } }'
+    expect(load({ yaml, env: { HUB2MQTT_HUB_API_KEY: 'abcd' } }).config.hubs).toMatchObject({
+      cabin: { api_key: 'abcd' },
+    })
+  })
+
+  it('adds the hub of the environment to those of the file', () => {
+    const env = { ...HUB_ENV, HUB2MQTT_HUB_NAME: 'third' }
+    expect(Object.keys(load({ yaml: TWO, env }).config.hubs)).toEqual(['home', 'cabin', 'third'])
+  })
+
+  it('does without one where the caller brings its own', () => {
+    expect(load({ requireHub: false }).config.hubs).toEqual({})
+    expect(load({ requireHub: false, env: { HUB2MQTT_HUB_NAME: 'x' } }).config.hubs).toEqual({})
+  })
+
+  it('takes a hub named like a property of every object', () => {
+    const yaml = 'hubs: { constructor: { url: http://h, api_key: abcd } }'
+    expect(Object.keys(load({ yaml }).config.hubs)).toEqual(['constructor'])
+  })
+})
+
+describe('secrets', () => {
+  it.each([
+    ['the file over nothing', 'api_key: in-file', {}, 'in-file'],
+    ['a file named in the file', 'api_key_file: key1', {}, 'one'],
+    ['the variable over the key', 'api_key: in-file', { HUB2MQTT_HUB_API_KEY: 'in-env' }, 'in-env'],
+    ['the variable over a file named in the file', 'api_key_file: key1', { HUB2MQTT_HUB_API_KEY: 'in-env' }, 'in-env'],
+    ['a file named by a variable over the key', 'api_key: in-file', { HUB2MQTT_HUB_API_KEY_FILE: 'key2' }, 'two'],
+    [
+      'a file named by a variable over one named in the file',
+      'api_key_file: key1',
+      { HUB2MQTT_HUB_API_KEY_FILE: 'key2' },
+      'two',
+    ],
+  ])('takes %s', (_, line, env, wanted) => {
+    const yaml = `hubs: { home: { url: http://h, ${line} } }`
+    expect(load({ yaml, env, files: { key1: 'one\n', key2: ' two ' } }).config.hubs['home']?.api_key).toBe(wanted)
+  })
+
+  it('lists every secret for the log, also one that another overrides', () => {
+    const yaml = `${HUB}mqtt: { username: u, password: "p ä" }`
+    const { secrets } = load({ yaml, env: { HUB2MQTT_HUB_API_KEY: 'other-key' } })
+    expect(new Set(secrets)).toEqual(new Set(['key-of-the-hub', 'other-key', 'p ä']))
+  })
+
+  it('shows the effective configuration with secrets masked, as a file that would load again', () => {
+    const yaml = `${HUB}mqtt: { username: u, password: hunter22, keepalive: 90s, protocol: 5 }`
+    const { config } = load({ yaml })
+    const text = describeConfig(config)
+    expect(text).not.toMatch(/key-of-the-hub|hunter22/)
+    expect(parse(text)).toMatchObject({
+      hubs: { home: { api_key: '***', poll_interval: '1m' } },
+      mqtt: { url: null, password: '***', keepalive: '90s', embedded: { max_payload: '1MiB' } },
+    })
+    const again = load({ yaml: text.replace('"***"', 'key-of-the-hub').replace('"***"', 'hunter22') })
+    expect(again.config).toEqual(config)
+  })
+})
+
+describe('warnings', () => {
+  it.each([
+    [
+      'a certificate that is not checked',
+      'url: mqtts://b, reject_unauthorized: false',
+      /reject_unauthorized: .*ca_file/,
+    ],
+    ['certificates without encryption', 'url: mqtt://b, ca_file: ca.pem', /mqtt\.url: .*mqtts/],
+  ])('tells of %s', (_, mqtt, line) => {
+    const { warnings } = load({ yaml: `${HUB}mqtt: { ${mqtt} }`, files: { 'ca.pem': 'x' } })
+    expect(warnings).toEqual([expect.stringMatching(line)])
+  })
+
+  it('has none for a plain configuration', () => expect(load({ yaml: HUB }).warnings).toEqual([]))
+})

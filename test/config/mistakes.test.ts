@@ -1,0 +1,225 @@
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { FILE, HUB, HUB_ENV, mistakesOf } from './support.ts'
+
+describe('a mistake is one line that names the key, where it stands, and how to mend it', () => {
+  it.each<[string, string, RegExp]>([
+    [
+      'an unknown key',
+      `${HUB}mqtt: { pasword: x }`,
+      /^mqtt\.pasword \(hub2mqtt\.yaml line 5\): .*did you mean password\?$/,
+    ],
+    ['an unknown group', `${HUB}hub: { url: x }`, /^hub \(.* line 5\): there is no such option; did you mean hubs\?$/],
+    ['an unknown key without a likeness', `${HUB}log: { colour: x }`, /^log\.colour .*there are level, format$/],
+    ['an unknown key of a hub', `${HUB}    timeot: 1s`, /^hubs\.home\.timeot .* line 5.*did you mean timeout\?$/],
+    ['a path written as one key', `${HUB}mqtt.url: x`, /^mqtt\.url .*one below the other/],
+    [
+      'a path written as one key inside',
+      `${HUB}mqtt: { embedded.port: 1 }`,
+      /^mqtt\.embedded\.port .*one below the other/,
+    ],
+    [
+      'a value where options belong',
+      `${HUB}mqtt: mqtt://broker`,
+      /^mqtt .*: expected options with their values below it$/,
+    ],
+    [
+      'a wrong type',
+      `${HUB}mqtt: { embedded: { port: "1883" } }`,
+      /port .*expected a whole number from 0 to 65535, but it is "1883"$/,
+    ],
+    ['a number out of range', `${HUB}mqtt: { embedded: { port: 70000 } }`, /but it is 70000$/],
+    [
+      'a duration without a unit',
+      `${HUB}mqtt: { keepalive: 30 }`,
+      /keepalive .*expected a duration .* unit .*but it is 30$/,
+    ],
+    ['a wrong choice', `${HUB}log: { level: loud }`, /level .*expected one of fatal, .*but it is "loud"$/],
+    ['a wrong boolean', `${HUB}    realtime: no`, /realtime .*expected true or false, but it is "no"$/],
+    ['a wildcard topic', `${HUB}mqtt: { base_topic: a/# }`, /base_topic .*without the wildcards/],
+    [
+      'credentials in the broker address',
+      `${HUB}mqtt: { url: "mqtt://u:hunter22@b" }`,
+      /^mqtt\.url .*mqtt\.username and mqtt\.password/,
+    ],
+    [
+      'both forms of a secret',
+      `${HUB}    api_key_file: key`,
+      /api_key .* and hubs\.home\.api_key_file .*keep one of them$/,
+    ],
+    [
+      'a secret file that is not there',
+      `${HUB}mqtt: { username: u, password_file: none }`,
+      /^mqtt\.password_file \(hub2mqtt\.yaml line 5\): .*there is no such file$/,
+    ],
+    [
+      'a secret file that is empty',
+      `${HUB}mqtt: { username: u, password_file: empty }`,
+      /^mqtt\.password_file .*empty/,
+    ],
+    [
+      'a secret file that is no path',
+      `${HUB}mqtt: { username: u, password_file: 5 }`,
+      /^mqtt\.password_file .*expected the path/,
+    ],
+    [
+      'a secret file of two lines',
+      'hubs: { home: { url: http://h, api_key_file: lines } }',
+      /^hubs\.home\.api_key_file .*one line/,
+    ],
+    ['a key that YAML takes for a number', 'hubs: { home: { url: http://h, api_key: 12345678 } }', /api_key .*quotes/],
+    [
+      'a certificate that is not there',
+      `${HUB}mqtt: { url: mqtts://b, ca_file: none }`,
+      /^mqtt\.ca_file \(.*\): .*there is no such file$/,
+    ],
+    [
+      'a certificate without its key',
+      `${HUB}mqtt: { url: mqtts://b, cert_file: pem }`,
+      /^mqtt\.key_file: missing; mqtt\.cert_file/,
+    ],
+    [
+      'a key without its certificate',
+      `${HUB}mqtt: { url: mqtts://b, key_file: pem }`,
+      /^mqtt\.cert_file: missing; mqtt\.key_file/,
+    ],
+    ['a password without a user', `${HUB}mqtt: { password: hunter22 }`, /^mqtt\.username: missing/],
+    [
+      'an open broker for everybody',
+      `${HUB}mqtt: { embedded: { host: 0.0.0.0 } }`,
+      /^mqtt\.embedded\.host: .*mqtt\.username and mqtt\.password/,
+    ],
+    [
+      'one port for both listeners',
+      `${HUB}mqtt: { embedded: { ws_port: 1883 } }`,
+      /^mqtt\.embedded\.ws_port: expected another port/,
+    ],
+    [
+      'a hub without an address',
+      'hubs: { home: { api_key: abcd } }',
+      /^hubs\.home\.url: missing; .*http:\/\/.*HUB2MQTT_HUB_URL$/,
+    ],
+    [
+      'a hub without a key',
+      'hubs: { home: { url: http://h } }',
+      /^hubs\.home\.api_key: missing; .*api_key_file.*HUB2MQTT_HUB_API_KEY_FILE/,
+    ],
+    ['a hub in the place of the hubs', 'hubs: { url: http://h }', /^hubs\.url .*expected a hub's name above it/],
+    ['hubs that are none', 'hubs: http://h', /^hubs .*expected hubs by name/],
+    ['a hub that is none', 'hubs: { home: http://h }', /^hubs\.home .*expected the hub's options below it/],
+    ['a hub named bridge', `${HUB}  bridge: {}`, /^hubs\.bridge .*expected a hub name/],
+    ['a hub name with capitals', `${HUB}  Home: {}`, /^hubs\.Home .*expected a hub name/],
+    ['a hub name with a slash', `${HUB}  a/b: {}`, /^a hub's name \(.*line 5\): expected a hub name/],
+    [
+      'a hub named __proto__',
+      `${HUB}  __proto__: { url: http://h, api_key: abcd }`,
+      /^hubs\.__proto__ .*expected a hub name/,
+    ],
+    ['a key __proto__', `${HUB}__proto__: { polluted: true }`, /^__proto__ .*there is no such option/],
+    ['a list for a file', '- a\n', /^hub2mqtt\.yaml: expected options/],
+    ['a key twice', `${HUB}log: {}\nlog: {}`, /^hub2mqtt\.yaml line 6, column 1: the same key stands here twice/],
+    ['a tab', 'hubs:\n\thome: {}', /^hub2mqtt\.yaml line 2, column \d+: a tab/],
+    ['two documents', `${HUB}---\nlog: {}`, /^hub2mqtt\.yaml line 5, column 1: .*more than one document/],
+    ['an alias of nothing', `${HUB}log: *x`, /^hub2mqtt\.yaml: an alias .* has no anchor/],
+    ['a key that is a list', `${HUB}? [a]\n: b`, /^hub2mqtt\.yaml line 5, column \d+: a key must be plain text/],
+    ['broken quotes', 'hubs: "a', /^hub2mqtt\.yaml line 1, column \d+: this is not valid YAML or JSON/],
+    ['an unknown tag', `${HUB}log: !!js/function x`, /^hub2mqtt\.yaml line 5, column \d+: this is not valid/],
+  ])('tells of %s', (_, yaml, line) => {
+    const files = { empty: ' \n', lines: 'a\nb', pem: 'x', key: 'k' }
+    expect(mistakesOf({ yaml, files })).toEqual([expect.stringMatching(line)])
+  })
+
+  it.each<[string, Record<string, string>, RegExp]>([
+    [
+      'an unknown variable',
+      { HUB2MQTT_MQTT_BASETOPIC: 'x' },
+      /^HUB2MQTT_MQTT_BASETOPIC: .*did you mean HUB2MQTT_MQTT_BASE_TOPIC\?$/,
+    ],
+    [
+      'an unknown variable without a likeness',
+      { HUB2MQTT_FOO: 'x' },
+      /^HUB2MQTT_FOO: there is no such option; unset it$/,
+    ],
+    [
+      'a wrong value',
+      { HUB2MQTT_HUB_POLL_INTERVAL: '0s' },
+      /^hubs\.home\.poll_interval \(HUB2MQTT_HUB_POLL_INTERVAL\): .*but it is "0s"$/,
+    ],
+    [
+      'a lax boolean',
+      { HUB2MQTT_MQTT_REJECT_UNAUTHORIZED: '0' },
+      /\(HUB2MQTT_MQTT_REJECT_UNAUTHORIZED\): expected true or false/,
+    ],
+    ['a lax number', { HUB2MQTT_MQTT_EMBEDDED_PORT: '12abc' }, /\(HUB2MQTT_MQTT_EMBEDDED_PORT\): .*but it is "12abc"$/],
+    [
+      'both forms of a secret',
+      { HUB2MQTT_HUB_API_KEY_FILE: 'x' },
+      /\(HUB2MQTT_HUB_API_KEY\) and .*\(HUB2MQTT_HUB_API_KEY_FILE\): both/,
+    ],
+    [
+      'a key with a line break',
+      { HUB2MQTT_HUB_API_KEY: 'first\nsecond' },
+      /^hubs\.home\.api_key \(HUB2MQTT_HUB_API_KEY\): expected the key [^\n]*one line[^\n]*$/,
+    ],
+    [
+      'a bad hub name',
+      { HUB2MQTT_HUB_NAME: 'My Home' },
+      /^HUB2MQTT_HUB_NAME: expected a hub name .*but it is "My Home"$/,
+    ],
+  ])('tells of %s in the environment', (_, env, line) => {
+    expect(mistakesOf({ env: { ...HUB_ENV, ...env } })).toEqual([expect.stringMatching(line)])
+  })
+
+  it('tells both ways to configure a hub when there is none', () => {
+    const [line, ...more] = mistakesOf({})
+    expect(more).toEqual([])
+    expect(line).toMatch(/^hubs: no hub configured; .*--config.*HUB2MQTT_HUB_URL.*HUB2MQTT_HUB_API_KEY/)
+    expect(mistakesOf({ yaml: '' })).toEqual([line])
+    expect(mistakesOf({ yaml: 'hubs: {}' })).toEqual([line])
+  })
+
+  it.each([
+    ['ENOENT', /^none\.yaml: the configuration file cannot be read: there is no such file$/],
+    ['EACCES', /permission denied$/],
+    ['EISDIR', /it is a directory$/],
+    ['EIO', /EIO$/],
+  ])('tells why a file cannot be read (%s), and nothing that follows from it', (code, line) => {
+    const readFile = () => {
+      throw Object.assign(new Error('secret detail'), { code })
+    }
+    expect(() => loadConfig({ file: 'none.yaml', env: {}, readFile })).toThrow(
+      expect.objectContaining({ mistakes: [expect.stringMatching(line)] }),
+    )
+  })
+
+  it('tells all mistakes at once, of every source and every hub', () => {
+    const yaml = 'hubs:\n  a: { url: x, api_key: k }\n  b: { url: http://h }\nmqtt: { keepalive: 1 }\nlgo: {}\n'
+    const lines = mistakesOf({ yaml, env: { HUB2MQTT_LOG_LEVEL: 'x', HUB2MQTT_NOPE: '1' } })
+    const subjects = lines.map((line) => line.split(/[ :]/)[0])
+    expect(new Set(subjects)).toEqual(
+      new Set(['hubs.a.url', 'hubs.b.api_key', 'mqtt.keepalive', 'lgo', 'log.level', 'HUB2MQTT_NOPE']),
+    )
+    expect(lines).toHaveLength(6)
+  })
+
+  it('does not follow aliases into billions of values', () => {
+    const row = (name: string, of: string) => `${name}: &${name} [${Array(9).fill(`*${of}`).join(',')}]\n`
+    const yaml = `a: &a [x]\n${row('b', 'a')}${row('c', 'b')}${row('d', 'c')}${row('e', 'd')}${row('f', 'e')}`
+    expect(mistakesOf({ yaml })).toEqual([expect.stringContaining('multiply too often')])
+  })
+
+  it('leaves every object as it was, whatever the file says', () => {
+    mistakesOf({ yaml: `${HUB}__proto__: { polluted: 1 }\nconstructor: { prototype: { polluted: 1 } }` })
+    expect({}).not.toHaveProperty('polluted')
+  })
+
+  it('lets a file repeat a block by alias', () => {
+    expect(mistakesOf({ yaml: 'hubs:\n  a: &a { url: http://h, api_key: abcd }\n  b: *a\n' })).toEqual([])
+  })
+
+  it('does not repeat a key that a missing blank made part of the name', () => {
+    const lines = mistakesOf({ yaml: 'hubs: { home: { url: http://h, api_key:SECRETSECRET } }', files: {} }).join('\n')
+    expect(lines).not.toContain('SECRET')
+    expect(lines).toContain(`${FILE} line 1`)
+  })
+})

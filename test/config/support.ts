@@ -1,0 +1,42 @@
+import { type Loaded, type LoadOptions, loadConfig } from '../../src/config/load.ts'
+import { ConfigError } from '../../src/config/mistakes.ts'
+
+export const FILE = 'hub2mqtt.yaml'
+export const HUB = 'hubs:\n  home:\n    url: http://192.168.1.20\n    api_key: key-of-the-hub\n'
+export const HUB_ENV = { HUB2MQTT_HUB_URL: 'http://192.168.1.20', HUB2MQTT_HUB_API_KEY: 'key-of-the-hub' }
+
+export interface Given {
+  /** Text of the configuration file; without it there is none. */
+  readonly yaml?: string
+  readonly env?: Record<string, string | undefined>
+  /** Further files by the end of their path. */
+  readonly files?: Record<string, string>
+  readonly requireHub?: boolean
+}
+
+function request({ yaml, env = {}, files = {}, requireHub = true }: Given): LoadOptions {
+  const all = Object.entries({ ...files, ...(yaml === undefined ? {} : { [FILE]: yaml }) })
+  return {
+    file: yaml === undefined ? undefined : FILE,
+    env,
+    requireHub,
+    readFile(path) {
+      const found = all.find(([name]) => path.endsWith(name))
+      if (found === undefined) throw Object.assign(new Error(`no such file: ${path}`), { code: 'ENOENT' })
+      return found[1]
+    },
+  }
+}
+
+export const load = (given: Given): Loaded => loadConfig(request(given))
+
+/** The lines that a configuration is refused with; none when it is taken. */
+export function mistakesOf(given: Given): readonly string[] {
+  try {
+    load(given)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.mistakes
+    throw error
+  }
+}
