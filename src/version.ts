@@ -1,0 +1,7 @@
+/** The version of this program, from the one place that states it. */
+import { readFileSync } from 'node:fs'
+
+const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+
+export const VERSION =
+  typeof manifest === 'object' && manifest !== null && 'version' in manifest ? String(manifest.version) : 'unknown'
