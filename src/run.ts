@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Bridge } from './bridge/bridge.ts'
-import type { Command } from './bridge/commands.ts'
+import { appFilter, mayUse } from './bridge/permission.ts'
 import { createTopics, type Topics } from './bridge/topics.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config/options.ts'
@@ -46,7 +46,7 @@ export async function run(options: RunOptions): Promise<void> {
       topics,
       hubs: hubs.all,
       control: { setLogLevel: (level) => log.setLevel(level) },
-      allows: isAllowed,
+      allows: (command) => mayUse(config.commands, command),
       version,
       clock,
       log: log.child({ part: 'bridge' }),
@@ -61,10 +61,6 @@ export async function run(options: RunOptions): Promise<void> {
   log.info('stopping')
 }
 
-function isAllowed(command: Command): boolean {
-  return command.target === 'bridge' || command.allowed !== false
-}
-
 function embeddedBroker({ embedded, username, password }: Config['mqtt'], log: Log): Promise<EmbeddedBroker> {
   const { host, port, ws_port, max_payload: maxPayload } = embedded
   const credentials = { username: username ?? undefined, password: password ?? undefined }
@@ -73,12 +69,14 @@ function embeddedBroker({ embedded, username, password }: Config['mqtt'], log: L
 }
 
 function openHubs({ config, clock, random, log }: RunOptions) {
+  const shows = appFilter(config.apps.include, config.apps.exclude)
   const all = new Map(
     Object.entries(config.hubs).map(([name, options]) => {
       const hub = new Hub(
         {
           url: options.url,
           apiKey: () => options.api_key,
+          shows,
           pathPrefix: options.path_prefix,
           realtime: options.realtime,
           pollInterval: options.poll_interval,

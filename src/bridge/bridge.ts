@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
+import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
@@ -51,7 +52,7 @@ export class Bridge {
   /** Listens to the hubs. A hub's topics are left as the broker has them until something is known of that hub. */
   start(): void {
     for (const [name, { hub }] of this.#options.hubs) {
-      hub.apps.subscribe((changes, first) => this.#onApps(name, hub, changes, first))
+      hub.apps.subscribe((news) => this.#onApps(name, hub, news))
       hub.subscribe(() => this.#onStatus(name, hub))
     }
     this.#holdBridgeInfo()
@@ -68,7 +69,7 @@ export class Bridge {
     this.#dispatcher.receive(message)
   }
 
-  #onApps(name: string, hub: Hub, changes: readonly Change[], first: boolean): void {
+  #onApps(name: string, hub: Hub, { changes, first }: AppsNews): void {
     const { topics, clock } = this.#options
     const at = iso(clock.now())
     for (const change of changes) {

@@ -3,12 +3,12 @@
  * does. Dispatch, checks, the hub's list of commands and the documentation follow from this table.
  */
 import * as v from 'valibot'
-import type { Json } from '../hub/decode.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { OperationName } from '../hub/operations.ts'
-import { APP_KEYS, APP_STATES, type App } from '../model/app.ts'
+import { APP_KEYS, APP_STATES } from '../model/app.ts'
 import { CommandError } from './errors.ts'
 import { anyValue, object, type PayloadKind, spoken, word } from './payload.ts'
+import { appIs, appIsGone, settingIs, settingIsGone } from './verify.ts'
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
@@ -36,14 +36,19 @@ interface Common<T> {
   readonly doc: string
 }
 
-interface HubCommand<T> extends Common<T> {
+export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
   readonly operation: OperationName
   /** Changes something on the hub: never repeated, audited, refused where only reading is allowed. */
   readonly write: boolean
   /** Whether it may be used unless configuration says otherwise (default true). */
   readonly allowed?: false
-  readonly run: (target: Target, input: T) => Promise<Json | App | Record<string, App> | null>
+  readonly run: (target: Target, input: T) => Promise<unknown>
+  /**
+   * For a write that was sent and not answered: reads the hub and tells whether what was asked for is so. A command
+   * without it cannot be decided by reading.
+   */
+  readonly verify?: (target: Target, input: T) => Promise<boolean>
 }
 
 interface BridgeCommand<T> extends Common<T> {
@@ -72,19 +77,21 @@ const APP_FILTER = v.strictObject({
   state: nullable(v.picklist(APP_STATES)),
 })
 
+type PlainWrite = 'enableApp' | 'disableApp' | 'restartApp' | 'garbageCollectApp'
+
 /** The commands that are an operation on an app and nothing more. */
-function plainWrite(
-  name: string,
-  operation: 'enableApp' | 'disableApp' | 'restartApp' | 'garbageCollectApp',
-  doc: string,
-) {
+function plainWrite(name: string, operation: PlainWrite, doc: string, verify?: HubCommand['verify']) {
   const run = ({ hub, app }: Target) => hub.call(operation, { id: app })
-  return row({ target: 'app', name, payload: plain, operation, write: true, doc, run })
+  return row({ target: 'app', name, payload: plain, operation, write: true, doc, run, ...(verify && { verify }) })
 }
 
 export const COMMANDS: readonly Command[] = [
-  plainWrite('enable', 'enableApp', 'Enables the app; the hub starts it.'),
-  plainWrite('disable', 'disableApp', 'Disables the app; the hub stops it.'),
+  plainWrite('enable', 'enableApp', 'Enables the app; the hub starts it.', ({ hub, app }) =>
+    appIs(hub, app, { enabled: true }),
+  ),
+  plainWrite('disable', 'disableApp', 'Disables the app; the hub stops it.', ({ hub, app }) =>
+    appIs(hub, app, { enabled: false }),
+  ),
   plainWrite('restart', 'restartApp', 'Restarts the app.'),
   plainWrite('garbage-collect', 'garbageCollectApp', 'Makes the app free memory (older hubs).'),
   row({
@@ -134,6 +141,7 @@ export const COMMANDS: readonly Command[] = [
       if (Object.keys(update).length === 0) throw new CommandError('invalid_payload', 'Expected autoupdate or channel.')
       return await hub.call('updateApp', { id: app, update })
     },
+    verify: ({ hub, app }, update) => appIs(hub, app, update),
   }),
   row({
     target: 'app',
@@ -143,6 +151,7 @@ export const COMMANDS: readonly Command[] = [
     write: true,
     doc: 'Turns automatic updates on or off.',
     run: ({ hub, app }, autoupdate) => hub.call('updateApp', { id: app, update: { autoupdate } }),
+    verify: ({ hub, app }, autoupdate) => appIs(hub, app, { autoupdate }),
   }),
   row({
     target: 'app',
@@ -165,6 +174,7 @@ export const COMMANDS: readonly Command[] = [
       if (confirm !== app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
       return await hub.call('uninstallApp', { id: app, purgeSettings })
     },
+    verify: ({ hub, app }) => appIsGone(hub, app),
   }),
   row({
     target: 'app',
@@ -194,6 +204,7 @@ export const COMMANDS: readonly Command[] = [
     write: true,
     doc: 'Sets one setting to the payload.',
     run: ({ hub, app, argument }, value) => hub.call('setAppSetting', { id: app, name: argument, value }),
+    verify: ({ hub, app, argument }, value) => settingIs(hub, app, argument, value),
   }),
   row({
     target: 'app',
@@ -203,6 +214,7 @@ export const COMMANDS: readonly Command[] = [
     write: true,
     doc: 'Sets one setting.',
     run: ({ hub, app }, { name, value }) => hub.call('setAppSetting', { id: app, name, value }),
+    verify: ({ hub, app }, { name, value }) => settingIs(hub, app, name, value),
   }),
   row({
     target: 'app',
@@ -213,6 +225,7 @@ export const COMMANDS: readonly Command[] = [
     write: true,
     doc: 'Removes one setting.',
     run: ({ hub, app, argument }) => hub.call('unsetAppSetting', { id: app, name: argument }),
+    verify: ({ hub, app, argument }) => settingIsGone(hub, app, argument),
   }),
   row({
     target: 'app',
@@ -222,6 +235,7 @@ export const COMMANDS: readonly Command[] = [
     write: true,
     doc: 'Removes one setting.',
     run: ({ hub, app }, { name }) => hub.call('unsetAppSetting', { id: app, name }),
+    verify: ({ hub, app }, { name }) => settingIsGone(hub, app, name),
   }),
   row({
     target: 'hub',
@@ -244,6 +258,7 @@ export const COMMANDS: readonly Command[] = [
     allowed: false,
     doc: 'Installs an app from the store.',
     run: ({ hub }, { id, channel }) => hub.call('installFromAppStore', { appId: id, channel }),
+    verify: ({ hub }, { id }) => appIs(hub, id, {}),
   }),
   row({
     target: 'hub',

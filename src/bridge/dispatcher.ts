@@ -7,7 +7,7 @@ import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
 import { type Outcome, renderAnswer } from './answer.ts'
-import { type BridgeControl, type Command, findCommand } from './commands.ts'
+import { type BridgeControl, type Command, findCommand, type HubCommand, type Target } from './commands.ts'
 import { CommandError, fromHubError } from './errors.ts'
 import { decodeText, peekTransaction, type Reading } from './payload.ts'
 import { CommandQueue } from './queue.ts'
@@ -136,11 +136,24 @@ export class Dispatcher {
       check()
       const data = await queue.run(app, deadline, () => {
         check()
-        return command.run(target, input)
+        return this.#carryOut(command, target, input)
       })
       return { ok: true, data }
     } catch (error) {
       return this.#failed(error, command.target !== 'bridge' && command.write)
+    }
+  }
+
+  /** Runs a command; where a write was sent and not answered, one look at the hub may tell what became of it. */
+  async #carryOut(command: HubCommand<unknown>, target: Target, input: unknown): Promise<unknown> {
+    try {
+      return await command.run(target, input)
+    } catch (error) {
+      if (!(error instanceof HubError && error.code === 'no_answer') || command.verify === undefined) throw error
+      const done = await command.verify(target, input).catch(() => undefined)
+      if (done) return null
+      const found = done === undefined ? error.message : `${error.message} A look at the hub finds it not done so far.`
+      throw new CommandError('outcome_unknown', found, { cause: error })
     }
   }
 
@@ -155,7 +168,7 @@ export class Dispatcher {
   #check(hub: Hub, command: Command, topic: CommandTopic, message: Message): void {
     if (message.connection !== this.#options.link.connection) throw new CommandError('expired')
     if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
-    const known = typeof topic.app === 'string' && (hub.apps.apps.has(topic.app) || !hub.apps.complete)
+    const known = typeof topic.app === 'string' && mayExist(hub, topic.app)
     if (command.target === 'app' && !known) throw new CommandError('unknown_app')
     if (command.target === 'bridge') return
     const permitted = hub.permits(command.operation)
@@ -199,6 +212,11 @@ export class Dispatcher {
 function isAudited(topic: CommandTopic): boolean {
   const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
   return command === undefined || (command.target !== 'bridge' && command.write)
+}
+
+/** While the list could not be read, the hub itself must say which apps it has. */
+function mayExist({ apps }: Hub, id: string): boolean {
+  return apps.apps.has(id) || (!apps.complete && apps.shows(id))
 }
 
 function decodeArgument({ argument }: CommandTopic): string {

@@ -1,7 +1,10 @@
 /** Every option there is. Types, environment names, checks, the JSON Schema, the example and the README follow. */
+import { COMMAND_SELECTORS } from '../bridge/permission.ts'
 import { apiKey, brokerUrl, host, hubUrl, label, password, path, topicPrefix } from './addresses.ts'
-import { boolean, choice, integer, optional } from './format.ts'
+import { list, map } from './collections.ts'
+import { boolean, choice, integer, optional, text } from './format.ts'
 import { duration, size } from './quantity.ts'
+import { publishedSetting } from './settings.ts'
 import { defineOptions, type Values } from './table.ts'
 
 const SECOND = 1000
@@ -9,6 +12,12 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const KIB = 1024
 const MIB = 1024 * KIB
+
+const appPattern = text({
+  name: 'pattern',
+  expected: 'an app id, in which * stands for any characters and ? for one',
+  pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
+})
 
 /** The options of one hub: `hubs.<name>.<key>` in the file, `HUB2MQTT_HUB_<KEY>` for a single one. */
 export const hubOptions = defineOptions({
@@ -140,6 +149,41 @@ export const options = defineOptions({
     doc: 'Largest message that it takes.',
     format: size(KIB, 256 * MIB),
     default: MIB,
+  },
+  'commands.allow': {
+    doc: 'Commands to allow that are off by default; `*` for all.',
+    format: list(choice('*', ...COMMAND_SELECTORS)),
+    default: [],
+    example: ['uninstall', 'hub/install'],
+  },
+  'commands.deny': {
+    doc: 'Commands to refuse; wins over `commands.allow`.',
+    format: list(choice('*', ...COMMAND_SELECTORS)),
+    default: [],
+    example: ['set-setting', 'unset-setting'],
+  },
+  'commands.read_only': {
+    doc: 'Whether to refuse every command that changes something on a hub.',
+    format: boolean,
+    default: false,
+  },
+  'apps.include': {
+    doc: 'Apps to put on MQTT, by id; `*` stands for any characters, `?` for one.',
+    format: list(appPattern),
+    default: ['*'],
+    example: ['com.athom.*'],
+  },
+  'apps.exclude': {
+    doc: 'Apps to leave out altogether, the same way; wins over `apps.include`.',
+    format: list(appPattern),
+    default: [],
+    example: ['com.example.secret'],
+  },
+  'settings.publish': {
+    doc: 'Settings to publish: app id, name of the setting, its type. Settings can hold passwords; none is published unless named here.',
+    format: map(map(publishedSetting)),
+    default: new Map(),
+    example: { 'com.athom.hue': { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100 } } },
   },
   'log.level': {
     doc: 'The least important kind of line to write.',

@@ -19,13 +19,18 @@ function rowsOf(table: Table): Map<string, unknown> {
   return nest(Object.entries(table).map(([path, option]) => [path, { path, option }]))
 }
 
+/** An empty default shows nothing of what one would write. */
+function isNothing(shown: unknown): boolean {
+  return shown === null || (Array.isArray(shown) && shown.length === 0) || (shown instanceof Map && shown.size === 0)
+}
+
 function optionLines(key: string, { option }: Row, indent: string): string[] {
   const { doc, format, required, sensitive, example, default: fallback } = option
   const shown = required ? null : format.show(fallback)
   const active = required ? '' : '#'
   const lines = [
     `${indent}# ${doc}`,
-    ...stringify({ [key]: shown ?? example })
+    ...stringify({ [key]: isNothing(shown) ? example : shown })
       .trimEnd()
       .split('\n')
       .map((line) => `${indent}${active}${line}`),

@@ -1,18 +1,28 @@
 /** The apps of one hub as they are known: read over REST, kept true by the realtime events. */
 import { type Clock, sleep } from '../clock.ts'
-import { type App, patchApp } from '../model/app.ts'
+import { type App, type AppPatch, patchApp } from '../model/app.ts'
 import { type AppEvent, type Apps, type Change, reduce } from '../model/reduce.ts'
 import type { HubClient } from './client.ts'
+import { HubError } from './errors.ts'
 
 /** How long to wait before a list that is suddenly empty is read again and believed. */
 const SECOND_LOOK_MS = 2000
 
-/** `first`: the list was unknown before, so that these are facts but no news. */
-export type AppsListener = (changes: readonly Change[], first: boolean) => void
+export interface AppsNews {
+  /** May be empty after a read. */
+  readonly changes: readonly Change[]
+  /** The list was unknown before, so that these are facts but no news. */
+  readonly first: boolean
+  /** The whole list has just been read. */
+  readonly read: boolean
+}
+
+export type AppsListener = (news: AppsNews) => void
 
 export class AppManager {
   readonly #client: Pick<HubClient, 'call'>
   readonly #clock: Clock
+  readonly #shows: (id: string) => boolean
   readonly #apps = new Map<string, App>()
   readonly #listeners = new Set<AppsListener>()
   readonly #destroyed = new AbortController()
@@ -25,9 +35,10 @@ export class AppManager {
   #reading: Promise<void> | undefined
   #waiting: Promise<void> | undefined
 
-  constructor(client: Pick<HubClient, 'call'>, clock: Clock) {
+  constructor(client: Pick<HubClient, 'call'>, clock: Clock, shows: (id: string) => boolean) {
     this.#client = client
     this.#clock = clock
+    this.#shows = shows
   }
 
   get apps(): Apps {
@@ -39,7 +50,12 @@ export class AppManager {
     return this.#complete
   }
 
-  /** Calls `listener` after each change; the returned function ends that. */
+  /** Whether configuration leaves an app to be seen; one that is left out does not exist for anybody here. */
+  shows(id: string): boolean {
+    return this.#shows(id)
+  }
+
+  /** Calls `listener` after each change and each read of the list; the returned function ends that. */
   subscribe(listener: AppsListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -63,6 +79,7 @@ export class AppManager {
   async getApp(id: string): Promise<App> {
     const known = this.#apps.get(id)
     if (this.#live && known !== undefined) return known
+    if (!this.#shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
     const patch = await this.#client.call('getApp', { id })
     if (this.#complete) this.receive({ type: 'update', id, patch })
     return this.#apps.get(id) ?? patchApp(undefined, id, patch)
@@ -70,10 +87,12 @@ export class AppManager {
 
   /** Takes in one realtime event. */
   receive(event: AppEvent): void {
-    if (this.#destroyed.signal.aborted) return
+    if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return
     this.#meanwhile?.push(event)
     // Before the first list an event tells of one app only; it is laid over the list when that comes.
-    if (this.#complete) this.#apply(reduce(this.#apps, event), false)
+    if (!this.#complete) return
+    const changes = reduce(this.#apps, event)
+    if (changes.length > 0) this.#apply({ changes, first: false, read: false })
   }
 
   /**
@@ -96,7 +115,7 @@ export class AppManager {
   /** Starts over, as another hub answers at the address: its apps are facts, not news. */
   reset(): void {
     const changes = [...this.#apps.values()].map((before) => ({ id: before.id, before, after: undefined }))
-    this.#apply(changes, true)
+    this.#apply({ changes, first: true, read: false })
     this.#forget()
   }
 
@@ -117,25 +136,30 @@ export class AppManager {
 
   async #read(): Promise<void> {
     this.#meanwhile = []
-    let records = await this.#client.call('getApps', {})
+    let records = await this.#readList()
     if (records.size === 0 && this.#apps.size > 0) {
       // A hub that is just starting can answer an empty list; believed at once it would erase everything.
       await sleep(this.#clock, SECOND_LOOK_MS, this.#destroyed.signal)
-      records = await this.#client.call('getApps', {})
+      records = await this.#readList()
     }
     if (this.#destroyed.signal.aborted) return
     const first = !this.#complete
     const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile: this.#meanwhile })
     this.#complete = true
-    this.#apply(changes, first)
+    this.#apply({ changes, first, read: true })
   }
 
-  #apply(changes: readonly Change[], first: boolean): void {
-    if (changes.length === 0 && !first) return
-    for (const { id, after } of changes) {
+  async #readList(): Promise<Map<string, AppPatch>> {
+    const records = await this.#client.call('getApps', {})
+    for (const id of records.keys()) if (!this.#shows(id)) records.delete(id)
+    return records
+  }
+
+  #apply(news: AppsNews): void {
+    for (const { id, after } of news.changes) {
       if (after === undefined) this.#apps.delete(id)
       else this.#apps.set(id, after)
     }
-    for (const listener of this.#listeners) listener(changes, first)
+    for (const listener of this.#listeners) listener(news)
   }
 }

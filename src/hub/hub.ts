@@ -17,6 +17,8 @@ const SECOND_TRY_MS = 1000
 const REALTIME_SETTLE_MS = 500
 
 export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
+  /** Whether an app is to be known at all. */
+  readonly shows: (appId: string) => boolean
   /** Whether to use the realtime channel besides polling. */
   readonly realtime: boolean
   /** Between two reads of the list, in milliseconds. */
@@ -50,7 +52,7 @@ export class Hub {
     this.#dependencies = dependencies
     this.#since = dependencies.clock.elapsed()
     this.#client = new HubClient({ ...options, knows: (id) => this.apps.apps.has(id) }, dependencies.clock)
-    this.apps = new AppManager(this.#client, dependencies.clock)
+    this.apps = new AppManager(this.#client, dependencies.clock, options.shows)
   }
 
   get status(): HubStatus {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { configSchema } from '../../src/config/json-schema.ts'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { fileKeys } from '../../src/config/table.ts'
@@ -22,7 +23,9 @@ describe('the example configuration', () => {
       url: 'mqtt://broker:1883',
       client_id: 'hub2mqtt-home',
     })
-    expect(yaml.match(/^ *\w+: \S/gm)).toHaveLength(Object.keys(hubOptions).length + Object.keys(options).length)
+    const written: unknown = parse(yaml)
+    for (const path of Object.keys(options)) expect(written).toHaveProperty(path.split('.'))
+    for (const path of Object.keys(hubOptions)) expect(written).toHaveProperty(['hubs', 'home', path])
   })
 })
 

@@ -10,7 +10,7 @@ import { HUB, HUB_ENV, load } from './support.ts'
 
 describe('values and their sources', () => {
   it('needs nothing but a hub: everything else has a default', () => {
-    expect(load({ env: HUB_ENV }).config).toEqual({
+    expect(load({ env: HUB_ENV }).config).toMatchObject({
       hubs: {
         home: {
           url: 'http://192.168.1.20',

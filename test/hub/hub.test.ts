@@ -33,6 +33,7 @@ function hold(url: string, options: Partial<HubOptions> = {}, clock: Clock = sys
     url,
     apiKey: () => 'key',
     pathPrefix: 'auto',
+    shows: () => true,
     realtime: true,
     pollInterval: 60_000,
     pollIntervalFallback: 10_000,
@@ -46,7 +47,7 @@ function hold(url: string, options: Partial<HubOptions> = {}, clock: Clock = sys
   hub.subscribe(({ online, reason, realtime }) =>
     history.push(`${online ? 'online' : 'offline'} ${realtime} ${reason}`),
   )
-  hub.apps.subscribe((changes, first) => {
+  hub.apps.subscribe(({ changes, first }) => {
     if (!first) for (const { id, after } of changes) news.push(`${id} ${after?.state ?? 'gone'}`)
   })
   hub.start()
