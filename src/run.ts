@@ -47,6 +47,7 @@ export async function run(options: RunOptions): Promise<void> {
       hubs: hubs.all,
       control: { setLogLevel: (level) => log.setLevel(level) },
       allows: (command) => mayUse(config.commands, command),
+      settings: config.settings.publish,
       version,
       clock,
       log: log.child({ part: 'bridge' }),

@@ -7,9 +7,10 @@ import type { Hub } from '../hub/hub.ts'
 import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import type { BridgeControl, Command } from './commands.ts'
-import { type AnswerLink, Dispatcher } from './dispatcher.ts'
+import { type AnswerLink, type CommandRun, Dispatcher } from './dispatcher.ts'
 import { eventsOf } from './events.ts'
 import { renderBridgeInfo, renderHubInfo } from './info.ts'
+import { PublishedSettings, type SettingsToPublish } from './published-settings.ts'
 import type { Topics } from './topics.ts'
 
 /** The part of the MQTT link that the translation needs. */
@@ -30,6 +31,7 @@ export interface BridgeOptions {
   readonly hubs: ReadonlyMap<string, BridgedHub>
   readonly control: BridgeControl
   readonly allows: (command: Command) => boolean
+  readonly settings: SettingsToPublish
   readonly version: string
   readonly clock: Clock
   readonly log: Logger
@@ -39,6 +41,7 @@ export class Bridge {
   readonly #options: BridgeOptions
   readonly #link: BridgeLink
   readonly #dispatcher: Dispatcher
+  readonly #settings = new Map<string, PublishedSettings>()
   readonly #startedAt: string
   #protocol: LinkStatus['protocol'] = null
 
@@ -46,7 +49,12 @@ export class Bridge {
     this.#options = options
     this.#link = link
     this.#startedAt = iso(options.clock.now())
-    this.#dispatcher = new Dispatcher({ ...options, bridge: options.control, link })
+    this.#dispatcher = new Dispatcher({ ...options, bridge: options.control, link, onRun: (run) => this.#onRun(run) })
+    const { topics, settings, log } = options
+    const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
+    for (const [name, { hub }] of options.hubs) {
+      this.#settings.set(name, new PublishedSettings({ name, hub, settings, topics, hold, log }))
+    }
   }
 
   /** Listens to the hubs. A hub's topics are left as the broker has them until something is known of that hub. */
@@ -69,7 +77,12 @@ export class Bridge {
     this.#dispatcher.receive(message)
   }
 
-  #onApps(name: string, hub: Hub, { changes, first }: AppsNews): void {
+  /** A write of ours may have changed a setting, and the hub has no event for that. */
+  #onRun({ hub, app, command, phase }: CommandRun): void {
+    if (phase === 'ended' && command.write && app !== null) this.#settings.get(hub)?.refreshApp(app)
+  }
+
+  #onApps(name: string, hub: Hub, { changes, first, read }: AppsNews): void {
     const { topics, clock } = this.#options
     const at = iso(clock.now())
     for (const change of changes) {
@@ -77,6 +90,7 @@ export class Bridge {
       if (!first) this.#sendEvents(name, change, at)
     }
     if (changes.some(({ before, after }) => before === undefined || after === undefined)) this.#holdHubInfo(name, hub)
+    if (read) this.#settings.get(name)?.refresh()
     if (first) this.#sweep()
   }
 
@@ -115,6 +129,7 @@ export class Bridge {
       const owner = topics.ownerOf(topic)
       if (owner === undefined || owner === 'bridge') return false
       const bridged = hubs.get(owner)
+      if (this.#settings.get(owner)?.publishesOn(topic)) return false
       return bridged === undefined || bridged.hub.apps.complete
     })
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')

@@ -34,6 +34,15 @@ export interface DispatchHub {
   readonly concurrency: number
 }
 
+/** A command being carried out on a hub, as others may want to know. */
+export interface CommandRun {
+  readonly hub: string
+  /** `null` for a command that is for the whole hub. */
+  readonly app: string | null
+  readonly command: HubCommand
+  readonly phase: 'begun' | 'ended'
+}
+
 export interface DispatcherOptions {
   readonly topics: Topics
   readonly hubs: ReadonlyMap<string, DispatchHub>
@@ -41,6 +50,7 @@ export interface DispatcherOptions {
   readonly bridge: BridgeControl
   /** Whether configuration allows a command. */
   readonly allows: (command: Command) => boolean
+  readonly onRun: (run: CommandRun) => void
   readonly clock: Clock
   readonly log: Logger
 }
@@ -126,17 +136,24 @@ export class Dispatcher {
         command.act(this.#options.bridge, input)
         return { ok: true, data: null }
       }
+      const { hubs, onRun } = this.#options
       const name = topic.hub ?? ''
-      const hub = this.#options.hubs.get(name)?.hub
+      const hub = hubs.get(name)?.hub
       const queue = this.#queues.get(name)
       if (hub === undefined || queue === undefined) throw new CommandError('unknown_hub')
       const app = topic.app ?? ''
       const target = { hub, app, argument: decodeArgument(topic) }
       const check = () => this.#check(hub, command, topic, message)
       check()
-      const data = await queue.run(app, deadline, () => {
+      const data = await queue.run(app, deadline, async () => {
         check()
-        return this.#carryOut(command, target, input)
+        const run = { hub: name, app: topic.app ?? null, command }
+        onRun({ ...run, phase: 'begun' })
+        try {
+          return await this.#carryOut(command, target, input)
+        } finally {
+          onRun({ ...run, phase: 'ended' })
+        }
       })
       return { ok: true, data }
     } catch (error) {

@@ -4,8 +4,8 @@ import { hubOptions, options } from '../config/options.ts'
 import { type AnyOption, environmentName, fileKey, nest, type Table } from '../config/table.ts'
 
 const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
-# Every option of hub2mqtt. A line that begins with #, without a blank after it, is an option at its default,
-# or an example where there is none: take the # away to use it.
+# Every option of hub2mqtt. A line that begins with # and not with "# " and a word is an option at its
+# default, or an example where there is none: take the # away to use it.
 `
 
 interface Row {

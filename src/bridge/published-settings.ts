@@ -1,0 +1,90 @@
+/** The settings that configuration publishes by name: read with each list, and after our own writes. */
+import type { Logger } from 'pino'
+import type { PublishedSetting } from '../config/settings.ts'
+import { HubError } from '../hub/errors.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { Topics } from './topics.ts'
+
+/** App id → name of the setting → what it holds. */
+export type SettingsToPublish = ReadonlyMap<string, ReadonlyMap<string, PublishedSetting>>
+
+/** A state is read by people and automations; what is larger is a database and stays where it is. */
+const MAX_LENGTH = 64 * 1024
+
+export interface PublishedSettingsOptions {
+  /** The hub's configured name. */
+  readonly name: string
+  readonly hub: Hub
+  readonly settings: SettingsToPublish
+  readonly topics: Topics
+  readonly hold: (topic: string, payload: string | null) => void
+  readonly log: Logger
+}
+
+export class PublishedSettings {
+  readonly #options: PublishedSettingsOptions
+  /** Apps to read; the hub is asked for one at a time. */
+  readonly #due = new Set<string>()
+  readonly #topics: ReadonlySet<string>
+  #reading = false
+
+  constructor(options: PublishedSettingsOptions) {
+    const { name, settings, topics } = options
+    this.#options = options
+    this.#topics = new Set(
+      [...settings].flatMap(([app, names]) => [...names.keys()].map((setting) => topics.setting(name, app, setting))),
+    )
+  }
+
+  /** Whether a topic is that of a published setting: what the broker holds there is not to be swept unread. */
+  publishesOn(topic: string): boolean {
+    return this.#topics.has(topic)
+  }
+
+  /** Reads all of them: call after each read of the list, as no event tells of a setting. */
+  refresh(): void {
+    for (const app of this.#options.settings.keys()) this.refreshApp(app)
+  }
+
+  /** Reads those of one app, if any of its settings is published. */
+  refreshApp(app: string): void {
+    if (!this.#options.settings.has(app)) return
+    this.#due.add(app)
+    if (!this.#reading) void this.#readDue()
+  }
+
+  async #readDue(): Promise<void> {
+    this.#reading = true
+    for (const app of this.#due) {
+      this.#due.delete(app)
+      await this.#readApp(app)
+    }
+    this.#reading = false
+  }
+
+  async #readApp(app: string): Promise<void> {
+    const { hub, log, settings } = this.#options
+    const names = settings.get(app)?.keys() ?? []
+    if (!hub.apps.apps.has(app)) {
+      if (hub.apps.complete) for (const name of names) this.#hold(app, name, undefined)
+      return
+    }
+    if (hub.permits('getAppSettings') !== 'yes') return
+    try {
+      const values = new Map(Object.entries(await hub.call('getAppSettings', { id: app })))
+      for (const name of names) this.#hold(app, name, values.get(name))
+    } catch (error) {
+      // What is published stays until it is known better; the next read of the list comes back to it.
+      if (!(error instanceof HubError)) throw error
+      log.debug({ app, reason: error.code }, 'the settings of an app could not be read')
+    }
+  }
+
+  #hold(app: string, name: string, value: unknown): void {
+    const { topics, hold, log } = this.#options
+    const payload = value === undefined ? null : JSON.stringify(value)
+    const tooLong = payload !== null && payload.length > MAX_LENGTH
+    if (tooLong) log.warn({ app, setting: name }, 'a setting is too large to be published')
+    hold(topics.setting(this.#options.name, app, name), tooLong ? null : payload)
+  }
+}

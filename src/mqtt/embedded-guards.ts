@@ -1,0 +1,84 @@
+/** What the embedded broker refuses, because aedes does not. */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { isIP } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+/** Whether listening on `host` stays within this machine. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+}
+
+/** Compares in a time that tells nothing of where, or in what length, the two differ. */
+export function sameSecret(given: string | Buffer, expected: string): boolean {
+  const digest = (text: string | Buffer) => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(given), digest(expected))
+}
+
+/**
+ * Whether a WebSocket may be opened. A browser names the page's origin, and any page on the web can reach a loopback
+ * address: only a page from the same host is let in. A host *name* is not proof of that without a password, for its
+ * owner can make it point here later (DNS rebinding).
+ */
+export function mayBrowse(origin: string | undefined, host: string | undefined, hasPassword: boolean): boolean {
+  if (origin === undefined) return true
+  if (!URL.canParse(origin) || !URL.canParse(`http://${host}`)) return false
+  const page = new URL(origin).hostname
+  const bare = page.replace(/^\[(.*)\]$/, '$1')
+  return page === new URL(`http://${host}`).hostname && (hasPassword || bare === 'localhost' || isIP(bare) !== 0)
+}
+
+/**
+ * Destroys `stream` as soon as a packet announces more than `limit` bytes: aedes would collect all of it in memory.
+ * It looks at whatever aedes reads, and at nothing else.
+ */
+export function limitPackets(stream: Duplex, limit: number): void {
+  const read = stream.read.bind(stream)
+  const framing = new Framing(limit)
+  stream.read = (size?: number) => {
+    const chunk: unknown = read(size)
+    if (!Buffer.isBuffer(chunk) || !framing.exceeded(chunk)) return chunk
+    stream.destroy(new Error('packet too large'))
+    return null
+  }
+}
+
+/** Follows MQTT's framing over chunks cut anywhere: a type byte, the length in one to four bytes, the rest. */
+class Framing {
+  readonly #limit: number
+  #state: 'type' | 'length' | 'rest' = 'type'
+  #left = 0
+  #shift = 0
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  /** Whether a packet that begins in `chunk` announces more than the limit, or a length that is none. */
+  exceeded(chunk: Buffer): boolean {
+    for (let i = 0; i < chunk.length; ) {
+      if (this.#state === 'rest') i += this.#skip(chunk.length - i)
+      else if (this.#over(chunk[i++] ?? 0)) return true
+    }
+    return false
+  }
+
+  #skip(available: number): number {
+    const skipped = Math.min(this.#left, available)
+    this.#left -= skipped
+    if (this.#left === 0) this.#state = 'type'
+    return skipped
+  }
+
+  #over(byte: number): boolean {
+    if (this.#state === 'type') {
+      this.#state = 'length'
+      this.#left = 0
+      this.#shift = 0
+      return false
+    }
+    this.#left += (byte & 0x7f) * 2 ** this.#shift
+    this.#shift += 7
+    if (byte < 0x80) this.#state = this.#left === 0 ? 'type' : 'rest'
+    return this.#left > this.#limit || (byte >= 0x80 && this.#shift === 28)
+  }
+}

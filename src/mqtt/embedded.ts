@@ -1,0 +1,191 @@
+/** A small broker in this process, for who has none: aedes on TCP and on WebSocket. */
+import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http'
+import { createServer, type Server } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { Aedes, type AedesOptions } from 'aedes'
+import { createWebSocketStream, WebSocketServer } from 'ws'
+import { isLoopback, limitPackets, mayBrowse, sameSecret } from './embedded-guards.ts'
+import type { Log } from './types.ts'
+
+export const embeddedBrokerNotice =
+  'embedded MQTT broker: MQTT 3.1.1, in memory, for one machine; retained messages end with this process, and MQTT 5 clients must fall back'
+
+export interface EmbeddedBrokerOptions {
+  /** Beyond loopback only with `username` and `password`. */
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  /** MQTT over WebSocket; null: off, 0: any free port. */
+  readonly wsPort: number | null
+  readonly username?: string | undefined
+  readonly password?: string | undefined
+  /** The largest packet taken, in bytes (default 1 MiB); who sends a larger one is disconnected. */
+  readonly maxPayload?: number | undefined
+  /** Connections at a time, both kinds together (default 200). */
+  readonly maxConnections?: number | undefined
+}
+
+export interface EmbeddedBroker extends AsyncDisposable {
+  readonly url: string
+  readonly wsUrl?: string
+  /** Ends all connections; safe to call twice. */
+  close(): Promise<void>
+}
+
+/** The embedded broker cannot be started as it is configured; the message says what to do. */
+export class EmbeddedBrokerError extends Error {
+  override readonly name = 'EmbeddedBrokerError'
+  readonly code: 'unsafe_host' | 'port_in_use' | 'cannot_listen'
+
+  constructor(code: EmbeddedBrokerError['code'], message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** Starts the broker; `log` gets the notice of what it is, and its errors. */
+export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Log): Promise<EmbeddedBroker> {
+  const { host, username, password } = options
+  if (!isLoopback(host) && (username === undefined || password === undefined)) {
+    throw new EmbeddedBrokerError(
+      'unsafe_host',
+      `the embedded broker does not listen on ${host || 'all addresses'} without a user name and a password: anyone could command the hub; set both, or listen on 127.0.0.1`,
+    )
+  }
+  const broker = new RunningBroker(options, await Aedes.createBroker(brokerOptions(options)), log)
+  try {
+    await broker.listen()
+  } catch (error) {
+    await broker.close()
+    throw error
+  }
+  log.info({ url: broker.url, wsUrl: broker.wsUrl }, embeddedBrokerNotice)
+  return broker
+}
+
+function brokerOptions({ username, password }: EmbeddedBrokerOptions): AedesOptions {
+  return {
+    authenticate: (_client, givenName, givenPassword, done) => {
+      const open = username === undefined && password === undefined
+      const right = sameSecret(givenName ?? '', username ?? '') && sameSecret(givenPassword ?? '', password ?? '')
+      if (open || right) done(null, true)
+      // 4: bad user name or password.
+      else done(Object.assign(new Error('bad user name or password'), { returnCode: 4 }), null)
+    },
+    authorizePublish: (_client, { topic }, done) =>
+      done(topic.startsWith('$') ? new Error('topics with $ are the broker’s') : null),
+  }
+}
+
+class RunningBroker implements EmbeddedBroker {
+  url = ''
+  wsUrl?: string
+  readonly #options: EmbeddedBrokerOptions
+  readonly #aedes: Aedes
+  readonly #tcp: Server
+  readonly #http: HttpServer | undefined
+  readonly #streams = new Set<Duplex>()
+  #closing: Promise<void> | undefined
+
+  constructor(options: EmbeddedBrokerOptions, aedes: Aedes, log: Log) {
+    this.#options = options
+    this.#aedes = aedes
+    aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, reason: message }, 'MQTT client dropped'))
+    aedes.on('connectionError', (_, { message }) => log.debug({ reason: message }, 'MQTT connection refused'))
+    this.#tcp = createServer({ noDelay: true }, (socket) => this.#serve(socket))
+    if (options.wsPort !== null) this.#http = this.#webSocketServer()
+  }
+
+  #webSocketServer(): HttpServer {
+    const http = createHttpServer((_, response) => response.writeHead(426).end('MQTT over WebSocket only\n'))
+    http.maxConnections = this.#maxConnections
+    const ws = new WebSocketServer({
+      server: http,
+      maxPayload: this.#maxPayload,
+      perMessageDeflate: false,
+      handleProtocols: (offered) => (offered.has('mqtt') ? 'mqtt' : false),
+      verifyClient: ({ req: { headers } }: { req: IncomingMessage }) =>
+        mayBrowse(headers.origin, headers.host, this.#options.password !== undefined),
+    })
+    // Passed on from `http`, which has its own.
+    ws.on('error', () => undefined)
+    ws.on('connection', (socket) => {
+      // Without a listener, a frame over the limit would be an uncaught exception.
+      socket.on('error', () => socket.terminate())
+      this.#serve(createWebSocketStream(socket))
+    })
+    return http
+  }
+
+  get #maxConnections(): number {
+    return this.#options.maxConnections ?? 200
+  }
+
+  get #maxPayload(): number {
+    return this.#options.maxPayload ?? 1024 * 1024
+  }
+
+  #serve(stream: Duplex): void {
+    stream.on('error', () => undefined)
+    if (this.#streams.size >= this.#maxConnections || this.#closing !== undefined) {
+      stream.destroy()
+      return
+    }
+    this.#streams.add(stream)
+    stream.once('close', () => this.#streams.delete(stream))
+    limitPackets(stream, this.#maxPayload)
+    this.#aedes.handle(stream)
+  }
+
+  async listen(): Promise<void> {
+    const { host, port, wsPort } = this.#options
+    this.url = `mqtt://${await listening(this.#tcp, host, port)}`
+    if (this.#http !== undefined && wsPort !== null) this.wsUrl = `ws://${await listening(this.#http, host, wsPort)}`
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    const { promise: aedesClosed, resolve } = Promise.withResolvers<void>()
+    this.#aedes.close(resolve)
+    await aedesClosed
+    for (const stream of this.#streams) stream.destroy()
+    this.#http?.closeAllConnections()
+    await Promise.all([closed(this.#tcp), this.#http === undefined ? undefined : closed(this.#http)])
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}
+
+/** Resolves to the address under which clients on this machine reach it. */
+function listening(server: Server, host: string, port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    // Stays on: an error while accepting is the client's trouble.
+    server.on('error', (error: NodeJS.ErrnoException) => {
+      const taken = error.code === 'EADDRINUSE'
+      const why = taken
+        ? 'something else listens there already, perhaps another MQTT broker: use that one, or another port'
+        : error.message
+      const message = `the embedded broker cannot listen on ${host}:${port}: ${why}`
+      reject(new EmbeddedBrokerError(taken ? 'port_in_use' : 'cannot_listen', message, { cause: error }))
+    })
+    server.listen(port, host, () => {
+      const address = server.address()
+      const bound = typeof address === 'object' && address !== null ? address.port : port
+      const reachable = host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+      resolve(`${reachable.includes(':') ? `[${reachable}]` : reachable}:${bound}`)
+    })
+  })
+}
+
+/** Resolves also for a server that never listened. */
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+  })
+}

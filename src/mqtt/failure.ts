@@ -1,0 +1,52 @@
+/** From what brokers, sockets and mqtt.js say when it goes wrong to one code that decides what happens next. */
+import type { FailureCode } from './types.ts'
+
+/** Why a connection could not be made or did not last; `detail` is for the log. */
+export interface Failure {
+  readonly code: FailureCode
+  readonly detail: string
+}
+
+const byReason = new Map<number, FailureCode>([
+  [1, 'protocol'],
+  [132, 'protocol'],
+  [4, 'unauthorized'],
+  [5, 'unauthorized'],
+  [134, 'unauthorized'],
+  [135, 'unauthorized'],
+  [140, 'unauthorized'],
+  [142, 'taken_over'],
+])
+
+const connectTrouble =
+  /^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN|ENOTFOUND|EAI_\w+|ETIMEDOUT|EADDRNOTAVAIL|EPIPE|ENOENT|EACCES)$/
+const tlsTrouble =
+  /^(ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|EPROTO)/
+
+/** A CONNACK's or DISCONNECT's reason code as a failure. */
+export function reasonFailure(reason: number, detail: string): Failure {
+  return { code: byReason.get(reason) ?? 'refused', detail }
+}
+
+/** `connected`: whether CONNACK had been received, which tells a lost connection from one never made. */
+export function errorFailure(error: Error, connected: boolean): Failure {
+  const code: unknown = 'code' in error ? error.code : undefined
+  const detail = describe(error)
+  if (typeof code === 'number') return reasonFailure(code, detail)
+  if (typeof code === 'string') {
+    if (tlsTrouble.test(code)) return { code: 'tls', detail }
+    if (connectTrouble.test(code)) return { code: connected ? 'reset' : 'unreachable', detail }
+  }
+  if (/connack timeout|Keepalive timeout|handshake has timed out/i.test(error.message))
+    return { code: 'timeout', detail }
+  if (/Unexpected server response: 40[13]/.test(error.message)) return { code: 'unauthorized', detail }
+  if (/Unexpected server response/.test(error.message)) return { code: 'refused', detail }
+  return { code: connected ? 'reset' : 'refused', detail }
+}
+
+/** Happy Eyeballs wraps one error per address into an AggregateError whose own message is empty. */
+function describe(error: Error): string {
+  if (error.message !== '') return error.message
+  if (error instanceof AggregateError) return error.errors.map(String).join('; ')
+  return error.name
+}

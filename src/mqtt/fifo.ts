@@ -1,0 +1,43 @@
+/** A queue whose head costs the same however long it is. */
+
+export class Fifo<T> {
+  #items: T[] = []
+  #head = 0
+
+  get size(): number {
+    return this.#items.length - this.#head
+  }
+
+  push(item: T): void {
+    this.#items.push(item)
+  }
+
+  peek(): T | undefined {
+    return this.#items[this.#head]
+  }
+
+  shift(): T | undefined {
+    const item = this.#items[this.#head]
+    if (item === undefined) return undefined
+    this.#head += 1
+    if (this.#head === this.#items.length) {
+      this.#items = []
+      this.#head = 0
+    } else if (this.#head >= 1024 && this.#head * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#head)
+      this.#head = 0
+    }
+    return item
+  }
+
+  /** Replaces the content. */
+  reset(items: T[]): void {
+    this.#items = items
+    this.#head = 0
+  }
+
+  /** What is waiting, first come first. */
+  values(): T[] {
+    return this.#items.slice(this.#head)
+  }
+}

@@ -1,0 +1,277 @@
+/** A bridge's end of the line: keeps a broker connected and holding what is wanted, sends events, brings commands. */
+import type { Duplex } from 'node:stream'
+import type { IPublishPacket } from 'mqtt'
+import { type Clock, sleep } from '../clock.ts'
+import { Connection } from './connection.ts'
+import { errorFailure, type Failure } from './failure.ts'
+import { Greeting } from './greeting.ts'
+import { Inbox } from './inbox.ts'
+import { Journal } from './journal.ts'
+import { Login } from './login.ts'
+import { Outbox } from './outbox.ts'
+import { Pacing } from './pacing.ts'
+import { type Order, Retained } from './retained.ts'
+import { Sender } from './sender.ts'
+import { streamOpener } from './stream.ts'
+import { topicFault, topicMatcher } from './topics.ts'
+import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Log, SendOptions } from './types.ts'
+
+export interface LinkDependencies {
+  readonly clock: Clock
+  readonly log: Log
+  /** Returns a number in [0, 1); default `Math.random`. */
+  readonly random?: () => number
+}
+
+const closedByUs: Failure = { code: 'closed', detail: 'closed by us' }
+
+export class MqttLink {
+  readonly #options: LinkOptions
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #handlers: LinkHandlers
+  readonly #retained: Retained
+  readonly #outbox: Outbox
+  readonly #sender: Sender
+  readonly #inbox: Inbox
+  readonly #journal: Journal
+  readonly #login: Login
+  readonly #pacing: Pacing
+  readonly #stop = new AbortController()
+  #connection: Connection | undefined
+  #greeting: Greeting | undefined
+  #running: Promise<void> | undefined
+  #closing: Promise<void> | undefined
+  #state: LinkStatus['state'] = 'stopped'
+  #reason: FailureCode | undefined
+  #probe: LinkStatus['probe'] = 'unknown'
+  #deniedFilters: readonly string[] = []
+  #connections = 0
+  #lost = 0
+
+  /** Opens nothing; `start` does. */
+  constructor(
+    options: LinkOptions,
+    { clock, log, random = Math.random }: LinkDependencies,
+    handlers: LinkHandlers = {},
+  ) {
+    const order: Order = { next: 0 }
+    this.#options = options
+    this.#clock = clock
+    this.#log = log
+    this.#handlers = handlers
+    this.#retained = new Retained(order)
+    this.#outbox = new Outbox(order)
+    this.#inbox = new Inbox(options.subscriptions, clock)
+    this.#journal = new Journal(clock, log)
+    this.#login = new Login(options, log)
+    this.#pacing = new Pacing(random)
+    this.#sender = new Sender({
+      retained: this.#retained,
+      outbox: this.#outbox,
+      clock,
+      log,
+      stateTopic: options.stateTopic,
+      window: options.window ?? 32,
+      ackTimeoutMs: options.ackTimeoutMs ?? 30_000,
+      onClear: (topic) => {
+        if (this.#connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
+      },
+    })
+  }
+
+  /** Connects, and keeps connecting until `close`. */
+  start(): void {
+    if (this.#stop.signal.aborted) return
+    this.#running ??= this.#run()
+  }
+
+  /**
+   * The payload that the broker should hold under `topic`; null: none. The newest counts, whatever was wanted before,
+   * and nothing is sent that the broker has already.
+   */
+  hold(topic: string, payload: string | null): void {
+    // To a broker a retained message without payload is none.
+    if (this.#retained.hold(topic, payload === '' ? null : payload)) this.#sender.pump()
+  }
+
+  /** Sends an event or an answer, at least once, while it is younger than a minute; under MQTT 3.1.1 without its options. */
+  send(topic: string, payload: string, options?: SendOptions): void {
+    const fault = topicFault(topic)
+    if (fault !== undefined) {
+      this.#log.warn({ topic }, `not published to ${JSON.stringify(topic)}: ${fault}`)
+      return
+    }
+    const before = this.#outbox.dropped
+    this.#outbox.push(topic, payload, options, this.#clock.elapsed())
+    if (this.#outbox.dropped > before) {
+      this.#journal.warnOnce('outbox', 'too many messages wait for the MQTT broker: the oldest are dropped')
+    }
+    this.#sender.pump()
+  }
+
+  /** Topics under `heldFilters` that the broker holds and nobody wants; none before `onConnected`, nor while disconnected. */
+  held(): Iterable<string> {
+    return this.#retained.strangers()
+  }
+
+  /** Clears those of `held()` that the caller claims; returns how many. The payload is '' where the broker held too much to keep. */
+  sweep(owned: (topic: string, payload: string) => boolean): number {
+    const count = this.#retained.sweep(owned)
+    if (count > 0) this.#sender.pump()
+    return count
+  }
+
+  /** The number of the present or latest connection; 0 before the first. */
+  get connection(): number {
+    return this.#connections
+  }
+
+  status(): LinkStatus {
+    const connection = this.#connection
+    return {
+      state: this.#state,
+      protocol: connection?.isAccepted && !connection.isDown ? connection.protocol : null,
+      ...(this.#reason === undefined ? {} : { reason: this.#reason }),
+      deniedFilters: this.#deniedFilters,
+      deniedTopics: this.#retained.blocked,
+      probe: this.#probe,
+      queued: this.#retained.waiting + this.#outbox.waiting,
+      unacknowledged: this.#sender.unacknowledged,
+      reconnects: this.#lost,
+      publishes: this.#sender.publishes,
+      bytes: this.#sender.bytes,
+      dropped: this.#outbox.dropped,
+    }
+  }
+
+  /**
+   * Publishes `offline`, then what still waits, and disconnects; done within `deadlineMs` whatever the broker does.
+   * A second call waits for the first.
+   */
+  close({ deadlineMs }: { readonly deadlineMs: number }): Promise<void> {
+    this.#closing ??= this.#close(deadlineMs)
+    return this.#closing
+  }
+
+  async #close(deadlineMs: number): Promise<void> {
+    this.#stop.abort()
+    const done = new AbortController()
+    const connection = this.#connection
+    if (connection?.isAccepted) {
+      const farewell = this.#sender.finish(connection).then(() => connection.end())
+      await Promise.race([farewell, connection.down, sleep(this.#clock, deadlineMs, done.signal)])
+    }
+    connection?.drop(closedByUs)
+    done.abort()
+    this.#setState('stopped', undefined)
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop
+    while (!signal.aborted) {
+      const { failure, livedMs } = await this.#live()
+      if (signal.aborted) return
+      if (await this.#login.learn(failure)) continue
+      this.#journal.failed(failure, livedMs)
+      const wait = this.#pacing.after(failure, livedMs)
+      if (this.#pacing.suspicious) {
+        this.#journal.warnOnce(
+          'unsteady',
+          'the MQTT broker ends every connection soon: does another client use this client id?',
+        )
+      }
+      this.#setState('waiting', failure.code)
+      await sleep(this.#clock, wait, signal)
+      this.#login.rest()
+    }
+  }
+
+  /** One connection from its opening to its end. */
+  async #live(): Promise<{ failure: Failure; livedMs?: number }> {
+    this.#setState('connecting', this.#reason)
+    try {
+      const open = await streamOpener(this.#options)
+      if (this.#stop.signal.aborted) return { failure: closedByUs }
+      const connection = this.#open(open)
+      this.#connection = connection
+      const refusal = await Promise.race([connection.accepted, connection.down])
+      if (refusal !== undefined) return { failure: refusal }
+      const acceptedAt = this.#clock.elapsed()
+      await Promise.race([this.#setUp(connection), connection.down])
+      const failure = await connection.down
+      this.#forget(failure)
+      return { failure, livedMs: this.#clock.elapsed() - acceptedAt }
+    } catch (error) {
+      return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
+    } finally {
+      this.#connection = undefined
+    }
+  }
+
+  #open(openStream: () => Duplex): Connection {
+    this.#connections += 1
+    return new Connection(openStream, {
+      ...this.#login.credentials,
+      link: this.#options,
+      protocol: this.#login.protocol,
+      number: this.#connections,
+      onPublish: (packet, connection) => this.#received(packet, connection),
+    })
+  }
+
+  #forget(failure: Failure): void {
+    this.#lost += 1
+    this.#greeting = undefined
+    this.#sender.detach(failure)
+    this.#retained.forget()
+    this.#inbox.disconnected()
+  }
+
+  /** Commands first, then what the broker holds, then the difference, `online` last. */
+  async #setUp(connection: Connection): Promise<void> {
+    const greeting = new Greeting(connection, {
+      options: this.#options,
+      clock: this.#clock,
+      journal: this.#journal,
+      deniedBefore: this.#probe === 'denied',
+      onFound: (topic, text) => this.#retained.found(topic, text),
+    })
+    this.#greeting = greeting
+    const { deniedFilters, probe, known } = await greeting.run()
+    if (connection.isDown || this.#stop.signal.aborted) return
+    this.#greeting = undefined
+    this.#deniedFilters = deniedFilters
+    this.#probe = probe
+    this.#journal.connected(connection.protocol)
+    this.#setState('connected', undefined)
+    this.#guard('onConnected', () => this.#handlers.onConnected?.(this.status()))
+    this.#retained.settle(topicMatcher(known))
+    this.#sender.attach(connection)
+  }
+
+  #received(packet: IPublishPacket, connection: Connection): void {
+    if (!this.#inbox.owns(packet.topic)) {
+      this.#greeting?.received(packet)
+      return
+    }
+    const message = this.#inbox.message(packet, connection.number)
+    if (message !== undefined) this.#guard('onMessage', () => this.#handlers.onMessage?.(message))
+  }
+
+  #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
+    if (this.#state === state && this.#reason === reason) return
+    this.#state = state
+    this.#reason = reason
+    this.#guard('onStatus', () => this.#handlers.onStatus?.(this.status()))
+  }
+
+  /** A handler's mistake is its own: it must not end the connection, nor the loop. */
+  #guard(name: string, call: () => void): void {
+    try {
+      call()
+    } catch (error) {
+      this.#log.error({ err: error }, `${name} of the MQTT link failed`)
+    }
+  }
+}

@@ -1,0 +1,64 @@
+/** What to present to a broker, and what its refusals teach about that. */
+import type { Failure } from './failure.ts'
+import type { Credentials, LinkOptions, Log, Protocol } from './types.ts'
+
+export class Login {
+  readonly #options: LinkOptions
+  readonly #log: Log
+  #credentials: Credentials
+  #protocol: Protocol
+  #retried = false
+
+  constructor(options: LinkOptions, log: Log) {
+    this.#options = options
+    this.#log = log
+    this.#protocol = options.protocol === '3.1.1' ? '3.1.1' : '5'
+    const url = new URL(options.url)
+    this.#credentials = {
+      username: options.username ?? (decodeURIComponent(url.username) || undefined),
+      password: options.password ?? (decodeURIComponent(url.password) || undefined),
+    }
+  }
+
+  /** The version that worked last, or 5. */
+  get protocol(): Protocol {
+    return this.#protocol
+  }
+
+  get credentials(): Credentials {
+    return this.#credentials
+  }
+
+  /** Whether there is something else to try at once; at most one such try until `rest`. */
+  async learn(failure: Failure): Promise<boolean> {
+    if (this.#retried) return false
+    if (failure.code === 'protocol') this.#retried = this.#otherProtocol()
+    else if (failure.code === 'unauthorized') this.#retried = await this.#otherCredentials()
+    return this.#retried
+  }
+
+  /** A wait has passed since the last refusal. */
+  rest(): void {
+    this.#retried = false
+  }
+
+  #otherProtocol(): boolean {
+    const { protocol = 'auto' } = this.#options
+    if (protocol !== 'auto') return false
+    const refused = this.#protocol
+    this.#protocol = refused === '5' ? '3.1.1' : '5'
+    this.#log.debug({ refused }, `the broker does not speak MQTT ${refused}: trying ${this.#protocol}`)
+    return true
+  }
+
+  async #otherCredentials(): Promise<boolean> {
+    const used = this.#credentials
+    try {
+      this.#credentials = (await this.#options.credentials?.()) ?? used
+    } catch (error) {
+      this.#log.warn({ err: error }, 'the MQTT credentials cannot be read again')
+    }
+    const { username, password } = this.#credentials
+    return username !== used.username || password !== used.password
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * Asks a broker what it still holds, and finds out on the way whether what we publish can be read at all.
+ *
+ * No broker says where its retained messages end. So a marker is sent through a topic of our own after each
+ * subscription: what is retained comes before it, or (aedes) close behind it.
+ */
+import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import type { IPublishPacket } from 'mqtt'
+import { type Clock, sleep } from '../clock.ts'
+import type { Connection } from './connection.ts'
+
+export interface ReadBackOptions {
+  readonly heldFilters: readonly string[]
+  readonly probeTopic: string
+  readonly clock: Clock
+  /** For the marker to come back, in milliseconds. */
+  readonly timeoutMs: number
+  /** Subscribes, or drops the connection when the broker does not answer. */
+  readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
+  readonly onFound: (topic: string, text: string) => void
+}
+
+export interface ReadBackResult {
+  readonly probe: 'ok' | 'denied'
+  /** Filters of which everything retained was seen. */
+  readonly known: readonly string[]
+}
+
+/** No retained message for so long after the marker: there are none left. */
+const quietMs = 20
+/** A broker may drop the marker together with what its queue has no room for; then another tells that it has caught up. */
+const markerRepeatMs = 500
+
+export class ReadBack {
+  readonly #connection: Connection
+  readonly #options: ReadBackOptions
+  readonly #over = new AbortController()
+  #marker = ''
+  #returned: (() => void) | undefined
+  #found = 0
+  #refused = false
+
+  constructor(connection: Connection, options: ReadBackOptions) {
+    this.#connection = connection
+    this.#options = options
+    void connection.down.then(() => this.#over.abort())
+  }
+
+  /** A message that is no command. */
+  received({ topic, payload, retain }: IPublishPacket): void {
+    if (topic === this.#options.probeTopic) {
+      if (payload.toString() === this.#marker) this.#returned?.()
+    } else if (retain && payload.length > 0) {
+      // Live messages of these topics are echoes or forgeries: what counts is what is stored.
+      this.#found += 1
+      this.#options.onFound(topic, payload.toString())
+    }
+  }
+
+  async run(): Promise<ReadBackResult> {
+    const { clock, heldFilters, probeTopic, subscribe, timeoutMs } = this.#options
+    const deadline = clock.elapsed() + timeoutMs
+    const result = await this.#read(subscribe, deadline)
+    this.#connection.unsubscribe([probeTopic, ...heldFilters])
+    return result
+  }
+
+  async #read(subscribe: ReadBackOptions['subscribe'], deadline: number): Promise<ReadBackResult> {
+    const { heldFilters, probeTopic } = this.#options
+    const known: string[] = []
+    if (!(await subscribe(probeTopic, 1))) return { probe: 'denied', known }
+    if ((await this.#mark(deadline)) === 'lost') return { probe: 'denied', known }
+    for (const filter of heldFilters) {
+      // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but writes those of QoS 0 as fast as they are read.
+      if (!(await subscribe(filter, 0))) continue
+      if ((await this.#mark(deadline)) === 'prompt') known.push(filter)
+    }
+    await this.#quiet(deadline)
+    return { probe: 'ok', known }
+  }
+
+  /** Sends a marker until one returns: `prompt` if it was the first. */
+  async #mark(deadline: number): Promise<'prompt' | 'late' | 'lost'> {
+    const { clock, probeTopic } = this.#options
+    const marker = randomUUID()
+    this.#marker = marker
+    let back = false
+    const { promise: returned, resolve } = Promise.withResolvers<void>()
+    this.#returned = () => {
+      back = true
+      resolve()
+    }
+    for (let tries = 1; ; tries += 1) {
+      this.#connection.publish(probeTopic, marker, { qos: 1 }, (reason) => {
+        if (reason === 0) return
+        this.#refused = true
+        resolve()
+      })
+      const left = deadline - clock.elapsed()
+      await this.#within(Math.min(left, markerRepeatMs), returned)
+      if (back) return tries === 1 ? 'prompt' : 'late'
+      if (this.#refused || left <= markerRepeatMs || this.#over.signal.aborted) return 'lost'
+    }
+  }
+
+  async #within(ms: number, event: Promise<void>): Promise<void> {
+    const patience = new AbortController()
+    const signal = AbortSignal.any([patience.signal, this.#over.signal])
+    await Promise.race([event, sleep(this.#options.clock, ms, signal)])
+    patience.abort()
+  }
+
+  async #quiet(deadline: number): Promise<void> {
+    const { clock } = this.#options
+    for (;;) {
+      const before = this.#found
+      await sleep(clock, quietMs, this.#over.signal)
+      // A busy event loop runs the timer first and reads the sockets after.
+      await setImmediate()
+      await setImmediate()
+      if (this.#found === before || this.#over.signal.aborted || clock.elapsed() >= deadline) return
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/** What MQTT allows as a topic, and which filter matches it. */
+
+/** Why `topic` cannot be published to, or undefined if it can. */
+export function topicFault(topic: string): string | undefined {
+  if (topic === '') return 'it is empty'
+  if (topic.includes('+') || topic.includes('#')) return 'it contains a wildcard'
+  if (topic.includes('\0')) return 'it contains a NUL'
+  if (!topic.isWellFormed()) return 'it is not valid Unicode'
+  if (Buffer.byteLength(topic) > 65_535) return 'it is longer than 65,535 bytes'
+  return undefined
+}
+
+/** A predicate for topics that any of `filters` matches. */
+export function topicMatcher(filters: readonly string[]): (topic: string) => boolean {
+  const split = filters.map((filter) => filter.split('/'))
+  return (topic) => {
+    const levels = topic.split('/')
+    return split.some((filter) => matches(filter, levels))
+  }
+}
+
+function matches(filter: readonly string[], levels: readonly string[]): boolean {
+  // A wildcard never reaches `$SYS` and its kind.
+  if (levels[0]?.startsWith('$') && filter[0] !== levels[0]) return false
+  for (const [i, level] of filter.entries()) {
+    if (level === '#') return true
+    if (i >= levels.length || (level !== '+' && level !== levels[i])) return false
+  }
+  return filter.length === levels.length
+}

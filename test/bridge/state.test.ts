@@ -1,0 +1,230 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import { APP_KEYS } from '../../src/model/app.ts'
+import { Mosquitto, mosquittoPath, retainedOn } from '../support/brokers.ts'
+import { until } from '../support/until.ts'
+import { BROKERS, World, type WorldOptions } from '../support/world.ts'
+
+const worlds: World[] = []
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world[Symbol.asyncDispose]()
+})
+
+async function start(options: WorldOptions = {}): Promise<World> {
+  const world = await World.start(options)
+  worlds.push(world)
+  return world
+}
+
+/** Whether the broker holds exactly the apps that the hub has, each in its state. */
+async function agrees({ hub, broker }: World): Promise<boolean> {
+  const held = [...(await retainedOn(broker.port))].filter(([topic]) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic))
+  const states = Object.fromEntries(held.map(([topic, text]) => [topic.split('/').at(-1), JSON.parse(text).state]))
+  const wanted = Object.fromEntries([...hub.apps.values()].map(({ id, state }) => [id, state]))
+  return JSON.stringify(Object.entries(states).sort()) === JSON.stringify(Object.entries(wanted).sort())
+}
+
+async function untilAgreed(world: World): Promise<void> {
+  const deadline = performance.now() + 15_000
+  while (!(await agrees(world))) if (performance.now() > deadline) throw new Error('broker and hub do not agree')
+}
+
+describe.each(BROKERS)('on %s, a subscriber', (broker) => {
+  test('finds everything that the contract promises, retained', async () => {
+    const world = await start({ broker })
+    const held = await retainedOn(world.broker.port)
+    expect(held.get('hub2mqtt/bridge/state')).toBe('online')
+    expect(JSON.parse(held.get('hub2mqtt/bridge/info') ?? '')).toMatchObject({
+      contract: 1,
+      version: '0.0.0-test',
+      started_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      hubs: { home: { url_host: new URL(world.hub.url).host, api: 'manager' } },
+      mqtt: { protocol: broker === 'aedes' ? '3.1.1' : '5' },
+    })
+    expect(held.get('hub2mqtt/home/state')).toBe('online')
+    expect(JSON.parse(held.get('hub2mqtt/home/info') ?? '')).toEqual({
+      id: world.hub.id,
+      firmware: world.hub.version,
+      api: 'manager',
+      realtime: 'connected',
+      permissions: ['hub.app', 'hub.speech'],
+      commands: expect.arrayContaining(['enable', 'restart', 'speak', 'garbage-collect']),
+      apps: world.hub.apps.size,
+    })
+    for (const id of world.hub.apps.keys()) {
+      const state: unknown = JSON.parse(held.get(`hub2mqtt/home/app/${id}`) ?? 'null')
+      expect(Object.keys(state ?? {})).toEqual(APP_KEYS)
+    }
+    expect(await agrees(world)).toBe(true)
+    expect(world.observer.seen.filter(({ topic }) => topic.endsWith('/event'))).toEqual([])
+  })
+
+  test('sees a crash as state and as events, and the removal of an app as nothing left', async () => {
+    const world = await start({ broker })
+    const app = world.app
+    world.hub.crash(app, 'Error: boom')
+    await until('the event', () => world.events(app).find((event) => event['event_type'] === 'crashed'))
+    const crash = world.events(app).find((event) => event['event_type'] === 'crashed')
+    expect(crash).toMatchObject({ app, message: 'Error: boom', changed: expect.arrayContaining(['crashed']) })
+    expect(world.observer.texts('hub2mqtt/home/event').map((text) => JSON.parse(text))).toContainEqual(crash)
+    expect(world.state(app)).toMatchObject({ crashed: true, crash_message: 'Error: boom' })
+    const info = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').apps
+    const apps = info()
+    world.hub.uninstall(app)
+    await until('the removal', () => world.events(app).find((event) => event['event_type'] === 'removed'))
+    await until('one app less', () => info() === apps - 1)
+    expect(await retainedOn(world.broker.port)).not.toHaveProperty(`hub2mqtt/home/app/${app}`)
+    await untilAgreed(world)
+  })
+
+  test('is never sent an equal state twice', async () => {
+    const world = await start({ broker })
+    const reads = () => world.hub.requests.filter(({ operation }) => operation === 'getApps').length
+    const before = reads()
+    await until('two more reads', () => reads() >= before + 2)
+    world.hub.emit('app.update', world.hub.apps.get(world.app))
+    await world.ask('bridge/cmd/ping')
+    for (const id of world.hub.apps.keys()) expect(world.observer.texts(`hub2mqtt/home/app/${id}`), id).toHaveLength(1)
+  })
+
+  test('sees offline when the bridge stops, and nothing sent again when it starts with nothing changed', async () => {
+    const world = await start({ broker })
+    const { observer } = world
+    await world.bridge.stop()
+    expect(observer.last('hub2mqtt/bridge/state')).toBe('offline')
+    const seen = observer.seen.length
+    await world.restart()
+    await until('online', () => observer.last('hub2mqtt/bridge/state') === 'online')
+    await until('the first list', () => world.bridge.lines.some((line) => line.includes('hub online')))
+    await world.ask('home/cmd/refresh')
+    const again = observer.seen.slice(seen).map(({ topic }) => topic)
+    expect(again.filter((topic) => topic.includes('/app/') || topic === 'hub2mqtt/home/state')).toEqual([])
+  })
+
+  test('finds no trace of what went away while the bridge was not there', async () => {
+    const world = await start({ broker })
+    const app = world.app
+    await world.bridge.stop()
+    world.hub.uninstall(app)
+    await world.observer.publish('hub2mqtt/gone/app/x', '{}', { retain: true })
+    await world.observer.publish('hub2mqtt/gone/info', '{}', { retain: true })
+    await world.restart()
+    await until('the sweep', () => world.observer.last('hub2mqtt/gone/info') === '')
+    await until('the removal', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
+    await untilAgreed(world)
+  })
+
+  test('keeps the last known apps of a hub that is down, and is told why it is down', async () => {
+    const world = await start({ broker })
+    await world.hub.reboot({ downMs: 3000 })
+    await until('offline', () => world.observer.texts('hub2mqtt/home/state').includes('offline'))
+    const infos = world.observer.texts('hub2mqtt/home/info').map((text) => JSON.parse(text).reason)
+    expect(infos).toContain('unreachable')
+    await until('online', () => world.observer.last('hub2mqtt/home/state') === 'online')
+    expect(world.observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(1)
+  })
+})
+
+describe('the state is right again after', () => {
+  const faults: [string, (world: World) => void | Promise<void>][] = [
+    ['the realtime channel is cut', ({ hub }) => hub.dropRealtime('cut')],
+    ['the hub ends the realtime session', ({ hub }) => hub.dropRealtime('goodbye')],
+    ['an event is lost', ({ hub, app }) => hub.crash(app, 'silently', { silent: true })],
+    ['events come twice', ({ hub }) => hub.behave('duplicate-events')],
+    ['events come in the wrong order', ({ hub }) => hub.behave('reorder-events')],
+    ['the hub reboots', ({ hub }) => hub.reboot({ version: '99.1.0' })],
+    ['the hub answers 500 for a while', ({ hub }) => hub.behave('answer-status', { status: 500, times: 6 })],
+    ['the hub does not know the key for a moment', ({ hub }) => hub.behave('answer-status', { status: 401, times: 1 })],
+    ['the hub talks nonsense for a while', ({ hub }) => hub.behave('not-json', { times: 5 })],
+  ]
+
+  test.each(faults)('%s', async (_, fault) => {
+    const world = await start()
+    await fault(world)
+    world.hub.disable([...world.hub.apps.values()].filter(({ state }) => state === 'running').at(-1)?.id ?? '')
+    if (world.hub.apps.size > 1) world.hub.uninstall(world.app, { silent: true })
+    await untilAgreed(world)
+  })
+})
+
+test.skipIf(mosquittoPath === undefined)(
+  'nothing is lost when the broker dies and has forgotten everything',
+  async () => {
+    const mosquitto = await Mosquitto.start()
+    const world = await start({ broker: mosquitto })
+    const before = await retainedOn(mosquitto.port)
+    await mosquitto.stop('SIGKILL')
+    world.hub.uninstall(world.app)
+    await mosquitto.run()
+    await untilAgreed(world)
+    const held = await retainedOn(mosquitto.port)
+    expect(held.get('hub2mqtt/bridge/state')).toBe('online')
+    expect(held.size).toBe(before.size - 1)
+  },
+)
+
+describe('an app that configuration leaves out', () => {
+  test('is not on MQTT at all: no state, no event, no command', async () => {
+    const world = await start({ env: { APPS_EXCLUDE: 'com.athom.*' } })
+    const app = 'com.athom.hue'
+    expect(world.hub.apps.has(app)).toBe(true)
+    world.hub.crash(app)
+    expect((await world.ask(`home/app/${app}/cmd/get`)).error?.code).toBe('unknown_app')
+    const all = await world.ask('home/cmd/get-apps')
+    expect(Object.keys(all.data ?? {})).toHaveLength(world.hub.apps.size - 1)
+    expect((await world.ask('home/cmd/get-apps', '{"filter":{"id":"com.athom.hue"}}')).data).toEqual({})
+    expect(
+      world.observer.seen.filter(
+        ({ topic }) =>
+          topic.startsWith(`hub2mqtt/home/app/${app}`) && !topic.includes('/cmd/') && !topic.includes('/result/'),
+      ),
+    ).toEqual([])
+  })
+
+  test('leaves nothing behind if it was there before', async () => {
+    const world = await start()
+    expect(world.state('com.athom.hue')).toBeDefined()
+    await world.restart({ APPS_INCLUDE: '*,x', APPS_EXCLUDE: 'com.athom.h?e' })
+    await until('the sweep', () => world.observer.last('hub2mqtt/home/app/com.athom.hue') === '')
+  })
+})
+
+describe('a published setting', () => {
+  const file = 'settings:\n  publish:\n    com.athom.hue:\n      "a/b": switch\n      missing: text\n'
+
+  test('is retained, follows our own writes and the polls, and goes when it is unset', async () => {
+    const world = await start({ file })
+    const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
+    const cmd = 'home/app/com.athom.hue/cmd'
+    await world.ask(`${cmd}/set-setting/a%2Fb`, 'true')
+    await until('our write', () => world.observer.last(topic) === 'true')
+    await world.ask(`${cmd}/set-setting`, '{"name":"a/b","value":{"x":1}}')
+    await until('our second write', () => world.observer.last(topic) === '{"x":1}')
+    await world.ask(`${cmd}/unset-setting/a%2Fb`)
+    await until('nothing', () => world.observer.last(topic) === '')
+    expect(world.observer.texts('hub2mqtt/home/app/com.athom.hue/setting/missing')).toEqual([])
+    expect(
+      world.observer.seen.filter(({ topic: seen }) => seen.includes('/setting/') && !seen.includes('a%2Fb')),
+    ).toEqual([])
+  })
+
+  test('is cleared when it is no longer configured', async () => {
+    const world = await start({ file })
+    await world.ask('home/app/com.athom.hue/cmd/set-setting/a%2Fb', '"x"')
+    const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
+    await until('the setting', () => world.observer.last(topic) === '"x"')
+    await world.restart({ SETTINGS_PUBLISH: '{}' })
+    await until('nothing', () => world.observer.last(topic) === '')
+  })
+})
+
+describe('a hostile id', () => {
+  test('is a topic of its own, harmless and reversible', async () => {
+    const ids = ['a/b', '+', '#', '$SYS', 'x\0y', '.', '..', 'ü 😀', '__proto__', 'constructor', '%41']
+    const world = await start({ hub: { apps: ids.map((id) => ({ id })) } })
+    const held = await retainedOn(world.broker.port)
+    const found = [...held.keys()].filter((topic) => topic.startsWith('hub2mqtt/home/app/'))
+    expect(found.map((topic) => JSON.parse(held.get(topic) ?? '').id).sort()).toEqual([...ids].sort())
+    expect((await world.ask('home/app/a%2Fb/cmd/get')).data).toMatchObject({ id: 'a/b' })
+    expect((await world.ask('home/app/%2E%2E/cmd/restart')).error?.code).toBe('invalid_payload')
+  })
+})
