@@ -219,7 +219,7 @@ export class Observer implements AsyncDisposable {
   }
 
   /** Resolves when the broker has it; rejects when it hangs up instead. */
-  publish(topic: string, text: string, options: IClientPublishOptions = {}): Promise<void> {
+  publish(topic: string, text: string | Buffer, options: IClientPublishOptions = {}): Promise<void> {
     return new Promise((resolve, reject) => {
       const lost = () => reject(new Error('the broker closed the connection'))
       this.#client.once('close', lost)

@@ -143,7 +143,7 @@ export class World implements AsyncDisposable {
   }
 
   /** Sends a command, below the base topic, and waits for the answer on its result topic. */
-  async ask(topic: string, payload = '', options: IClientPublishOptions = {}): Promise<Answer> {
+  async ask(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<Answer> {
     const result = `hub2mqtt/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
     const before = this.observer.texts(result).length
     await this.observer.publish(`hub2mqtt/${topic}`, payload, options)

@@ -1,0 +1,198 @@
+/**
+ * Every command against every way in which it can end, over a real broker; run as a program, it prints the table.
+ * What to expect is said here once more, apart from the command table: a test that derived it would agree with anything.
+ */
+import { pathToFileURL } from 'node:url'
+import type { AppSeed } from '../../src/emulator/hub.ts'
+import { until } from '../support/until.ts'
+import { ALL_SCOPES, type Answer, KEY, World } from '../support/world.ts'
+
+export const COLUMNS = [
+  'ok',
+  'invalid',
+  'forbidden',
+  'unsupported',
+  'offline',
+  'expired',
+  'retained',
+  'duplicate',
+] as const
+export type Column = (typeof COLUMNS)[number]
+
+const APP = 'the.app'
+const STORE_APP = 'com.harborlight.irrigation'
+
+interface Row {
+  /** As the contract writes it. */
+  readonly name: string
+  readonly topic: (column: Column) => string
+  /** A payload that is right. */
+  readonly payload: (column: Column) => string
+  /** Scopes of a key that may do all but this; none for a command that needs no permission. */
+  readonly lacking?: readonly string[]
+  /** A newer hub does not have it. */
+  readonly olderOnly?: true
+  /** It may carry `expires_at`; else only MQTT 5's own expiry can tell. */
+  readonly enveloped: boolean
+}
+
+const READ_ONLY = ['hub.app.readonly']
+const app = (command: string, payload: Row['payload'] = () => '', more: Partial<Row> = {}): Row => ({
+  name: `app/cmd/${command}`,
+  topic: (column) => `home/app/${APP}/cmd/${command.replace('<name>', `s-${column}`)}`,
+  payload,
+  lacking: READ_ONLY,
+  enveloped: true,
+  ...more,
+})
+
+export const ROWS: readonly Row[] = [
+  app('enable'),
+  app('disable'),
+  app('restart'),
+  app('garbage-collect', () => '', { olderOnly: true }),
+  app('get', () => '', { lacking: ['hub.speech'] }),
+  app('get-std', () => '', { lacking: ['hub.speech'] }),
+  app('get-settings'),
+  app('get-locales', () => '', { lacking: ['hub.speech'] }),
+  app('update', () => '{"autoupdate":false}'),
+  app('autoupdate', () => 'ON', { enveloped: false }),
+  app('install'),
+  app('uninstall', (column) => `{"confirm":"victim.${column}"}`, {
+    topic: (column) => `home/app/victim.${column}/cmd/uninstall`,
+  }),
+  app('get-setting/<name>'),
+  app('get-setting', (column) => `{"name":"s-${column}"}`),
+  app('set-setting/<name>', () => '{"any":["value"]}', { enveloped: false }),
+  app('set-setting', (column) => `{"name":"s-${column}","value":1}`),
+  app('unset-setting/<name>'),
+  app('unset-setting', (column) => `{"name":"t-${column}"}`),
+  {
+    ...app('get-apps', () => '{"filter":{"enabled":true}}', { lacking: ['hub.speech'] }),
+    name: 'hub/cmd/get-apps',
+    topic: () => 'home/cmd/get-apps',
+  },
+  { ...app('install', () => `{"id":"${STORE_APP}"}`), name: 'hub/cmd/install', topic: () => 'home/cmd/install' },
+  {
+    ...app('speak', () => '{"text":"Hello"}', { olderOnly: true }),
+    name: 'hub/cmd/speak',
+    topic: () => 'home/cmd/speak',
+  },
+  {
+    ...app('refresh', () => '', { lacking: ['hub.speech'] }),
+    name: 'hub/cmd/refresh',
+    topic: () => 'home/cmd/refresh',
+  },
+  { name: 'bridge/cmd/log-level', topic: () => 'bridge/cmd/log-level', payload: () => 'debug', enveloped: false },
+  { name: 'bridge/cmd/ping', topic: () => 'bridge/cmd/ping', payload: () => '', enveloped: true },
+]
+
+/** What the contract promises for a cell; `undefined` where there is no such case. */
+export function expected({ lacking, olderOnly, enveloped }: Row, column: Column): string | undefined {
+  const onHub = lacking !== undefined
+  switch (column) {
+    case 'ok':
+      return 'ok'
+    case 'duplicate':
+      return 'replayed'
+    case 'invalid':
+      return 'invalid_payload'
+    case 'forbidden':
+      return onHub ? 'forbidden' : undefined
+    case 'unsupported':
+      return olderOnly ? 'unsupported' : undefined
+    case 'offline':
+      return onHub ? 'hub_unreachable' : undefined
+    case 'expired':
+      // A word for the bridge itself neither carries an expiry nor waits for anything.
+      return onHub || enveloped ? 'expired' : undefined
+    case 'retained':
+      return 'retained'
+  }
+}
+
+export type Table = Map<string, Partial<Record<Column, string>>>
+
+const seeds: AppSeed[] = [
+  {
+    id: APP,
+    settings: Object.fromEntries(
+      COLUMNS.flatMap((column) => [
+        [`s-${column}`, 0],
+        [`t-${column}`, 0],
+      ]),
+    ),
+  },
+  ...COLUMNS.map((column) => ({ id: `victim.${column}` })),
+]
+
+const code = (answer: Answer) => (answer.ok ? (answer.replayed ? 'replayed' : 'ok') : (answer.error?.code ?? '?'))
+
+/** Fills the table: one world for what a good hub does, and one for each kind of hub that refuses. */
+export async function runMatrix(): Promise<Table> {
+  const table: Table = new Map(ROWS.map(({ name }) => [name, {}]))
+  const put = (row: Row, column: Column, answer: Answer) => {
+    const cells = table.get(row.name)
+    if (cells !== undefined) cells[column] = code(answer)
+  }
+  const env = { COMMANDS_ALLOW: '*' }
+  await using good = await World.start({ broker: 'mosquitto', env, hub: { apps: seeds } })
+  for (const row of ROWS) {
+    put(row, 'ok', await good.ask(row.topic('ok'), row.payload('ok')))
+    put(row, 'invalid', await good.ask(row.topic('invalid'), Buffer.from([0x7b, 0xff, 0x7d])))
+    if (expected(row, 'expired') !== undefined) put(row, 'expired', await askExpired(good, row))
+    put(row, 'retained', await good.ask(row.topic('retained'), row.payload('retained') || '{}', { retain: true }))
+    const again = { properties: { correlationData: Buffer.from(`again ${row.name}`) } }
+    await good.ask(row.topic('duplicate'), row.payload('duplicate'), again)
+    put(row, 'duplicate', await good.ask(row.topic('duplicate'), row.payload('duplicate'), again))
+  }
+  for (const lacking of [READ_ONLY, ['hub.speech']]) {
+    await using poor = await World.start({
+      env: { ...env, HUB_REALTIME: 'false' },
+      hub: { apps: seeds, keys: { [KEY]: lacking } },
+    })
+    for (const row of ROWS.filter((one) => one.lacking?.join() === lacking.join())) {
+      put(row, 'forbidden', await poor.ask(row.topic('forbidden'), row.payload('forbidden')))
+    }
+  }
+  await using newer = await World.start({ env, hub: { apps: seeds, flavour: 'newer', keys: { [KEY]: ALL_SCOPES } } })
+  for (const row of ROWS.filter(({ olderOnly }) => olderOnly)) {
+    put(row, 'unsupported', await newer.ask(row.topic('unsupported'), row.payload('unsupported')))
+  }
+  await newer.hub.close()
+  await until('offline', () => newer.observer.last('hub2mqtt/home/state') === 'offline')
+  for (const row of ROWS.filter(({ lacking }) => lacking !== undefined)) {
+    put(row, 'offline', await newer.ask(row.topic('offline'), row.payload('offline')))
+  }
+  return table
+}
+
+/** Late by its own word where it can say one, else by the broker's: its turn comes only after its message expired. */
+async function askExpired(world: World, row: Row): Promise<Answer> {
+  const topic = row.topic('expired')
+  if (row.enveloped) {
+    const payload = row.payload('expired')
+    const object: object = payload === '' ? {} : JSON.parse(payload)
+    return world.ask(topic, JSON.stringify({ ...object, expires_at: '2020-01-01T00:00:00Z' }))
+  }
+  const ahead = world.ask(`home/app/${APP}/cmd/restart`, '', { properties: { correlationData: Buffer.from(topic) } })
+  const answer = await world.ask(topic, row.payload('expired'), { properties: { messageExpiryInterval: 1 } })
+  await ahead
+  return answer
+}
+
+export function renderMatrix(table: Table): string {
+  const head = ['command', ...COLUMNS]
+  const lines = [...table].map(([name, cells]) => [name, ...COLUMNS.map((column) => cells[column] ?? '–')])
+  const widths = head.map((_, i) => Math.max(...[head, ...lines].map((line) => line[i]?.length ?? 0)))
+  return [head, ...lines]
+    .map((line) =>
+      line
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) console.log(renderMatrix(await runMatrix()))
