@@ -59,6 +59,8 @@ async function webSocketOpener(url: URL, target: Target): Promise<() => Duplex> 
       handshakeTimeout: target.connectTimeoutMs ?? 10_000,
     })
     const stream = createWebSocketStream(socket)
+    // mqtt.js writes a packet in half a dozen pieces; each would be a frame of its own.
+    stream._writev = (pieces, done) => stream._write(Buffer.concat(pieces.map(({ chunk }) => chunk)), 'binary', done)
     socket.once('close', () => stream.destroy())
     return stream
   }

@@ -1,0 +1,184 @@
+import { describe, expect, test } from 'vitest'
+import { Mosquitto, Observer } from '../support/brokers.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+import { RawBroker } from './raw-broker.ts'
+import { portOf, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
+
+const users = { bridge: 'right', reader: 'read' }
+const reader = { username: 'reader', password: 'read' }
+const login = { username: 'bridge', password: 'right' }
+
+describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
+  test('a wrong password is tried again once a minute, told once, and never shown', async () => {
+    await using broker = await Mosquitto.start({ users })
+    const clock = new FakeClock()
+    await using bridge = startLink({ url: broker.url, clock, username: 'bridge', password: 'wr0ng-s3cret' })
+    for (let minute = 1; minute <= 3; minute += 1) {
+      await until('the long wait', () => clock.waits.filter((ms) => ms === 60_000).length === minute)
+      expect(bridge.link.status()).toMatchObject({ state: 'waiting', reason: 'unauthorized' })
+      expect(bridge.link.connection).toBe(minute)
+      await clock.advance(59_999)
+      expect(bridge.link.connection).toBe(minute)
+      await clock.advance(1)
+    }
+    expect(bridge.log.loud).toHaveLength(1)
+    expect(bridge.log.loud[0]).toMatch(/user name or password/)
+    expect(JSON.stringify(bridge.log.lines)).not.toContain('wr0ng-s3cret')
+  })
+
+  test('a password that was changed meanwhile is read again and used at once', async () => {
+    await using broker = await Mosquitto.start({ users })
+    let reads = 0
+    const credentials = () => {
+      reads += 1
+      return Promise.resolve(login)
+    }
+    await using bridge = startLink({ url: broker.url, username: 'bridge', password: 'old', credentials })
+    await settled(bridge)
+    expect(reads).toBe(1)
+    expect(bridge.log.loud).toEqual([])
+  })
+
+  test('credentials in the URL are used, decoded', async () => {
+    await using broker = await Mosquitto.start({ users: { 'br@idge': 'r/ght' } })
+    await using bridge = startLink({ url: `mqtt://br%40idge:r%2Fght@127.0.0.1:${broker.port}` })
+    await settled(bridge)
+  })
+
+  test('a topic that the ACL denies is named once and counted, and all others arrive', async () => {
+    const acl = ['user bridge', 'topic readwrite b/#', 'topic deny b/app/secret', 'user reader', 'topic read #']
+    await using broker = await Mosquitto.start({ users, acl })
+    await using observer = await Observer.on(broker.port, reader)
+    await using bridge = startLink({ url: broker.url, ...login })
+    bridge.link.hold('b/app/secret', 'x')
+    bridge.link.hold('b/app/open', 'x')
+    await settled(bridge)
+    await until('online', () => observer.last('b/state') === 'online')
+    expect(observer.last('b/app/open')).toBe('x')
+    expect(bridge.link.status()).toMatchObject({ deniedTopics: 1, probe: 'ok', reconnects: 0 })
+    bridge.link.hold('b/app/secret', 'y')
+    await settled(bridge)
+    expect(bridge.log.loud.filter((line) => line.includes('b/app/secret'))).toHaveLength(1)
+  })
+
+  test.each(['5', '3.1.1'] as const)(
+    'a prefix that may not be written is told in one line, and the bridge goes on (MQTT %s)',
+    async (protocol) => {
+      const acl = ['user bridge', 'topic readwrite allowed/#', 'topic read b/#', 'user reader', 'topic readwrite #']
+      await using broker = await Mosquitto.start({ users, acl })
+      await using observer = await Observer.on(broker.port, reader)
+      await using bridge = startLink({ url: broker.url, ...login, protocol, probeTimeoutMs: 600 })
+      bridge.link.hold('allowed/x', 'x')
+      await settled(bridge)
+      await until('what is allowed', () => observer.last('allowed/x') === 'x')
+      expect(bridge.link.status()).toMatchObject({ state: 'connected', probe: 'denied' })
+      expect(bridge.log.loud.filter((line) => line.includes('b/probe'))).toHaveLength(1)
+      await observer.publish('b/x/cmd/one', '')
+      await until('a command', () => bridge.messages.length === 1)
+    },
+  )
+
+  test('two clients with one id take turns ever more slowly, and one of them says why', async () => {
+    await using broker = await Mosquitto.start()
+    await using first = startLink({ url: broker.url })
+    await settled(first)
+    await using second = startLink({ url: broker.url })
+    await until(
+      'the advice',
+      () => [...first.log.loud, ...second.log.loud].some((line) => line.includes('client id')),
+      18_000,
+    )
+    expect(first.link.connection + second.link.connection).toBeLessThan(15)
+  })
+})
+
+describe('a broker that says more than Mosquitto', () => {
+  test('a denied command filter is named once and reported, and the others are there', async () => {
+    await using broker = await RawBroker.start({ suback: (filter) => (filter.startsWith('secret') ? 135 : 1) })
+    const subscriptions = ['secret/cmd', 'b/+/cmd/+']
+    await using bridge = startLink({ url: broker.url, subscriptions, probeTimeoutMs: 50 })
+    await settled(bridge)
+    expect(bridge.link.status().deniedFilters).toEqual(['secret/cmd'])
+    broker.disconnect(139)
+    await settled(bridge, 2)
+    expect(bridge.log.loud.filter((line) => line.includes('secret/cmd'))).toHaveLength(1)
+  })
+
+  test('a broker that leaves a subscription unanswered is left', async () => {
+    await using broker = await RawBroker.start({ suback: () => undefined })
+    await using bridge = startLink({ url: broker.url, ackTimeoutMs: 50 })
+    await until('another try', () => broker.connects === 2)
+    expect(bridge.log.loud).toEqual([expect.stringContaining('SUBACK')])
+  })
+
+  test('a stop while the broker is being asked what it holds says offline all the same', async () => {
+    await using broker = await RawBroker.start()
+    await using bridge = startLink({ url: broker.url })
+    await until('the question', () => broker.published.includes('b/probe'))
+    await bridge.link.close({ deadlineMs: 1000 })
+    expect(broker.published.at(-1)).toBe('b/state')
+    expect(bridge.connected()).toBe(0)
+  })
+
+  test('who is told that the session was taken over waits five seconds and more, and says so', async () => {
+    await using broker = await RawBroker.start()
+    const clock = new FakeClock()
+    await using bridge = startLink({ url: broker.url, clock })
+    for (const ceiling of [5_000, 10_000, 20_000]) {
+      await until('the connection', () => bridge.link.status().protocol === '5')
+      broker.disconnect(142)
+      await until('the takeover', () => bridge.link.status().state === 'waiting')
+      const wait = clock.waits.at(-1) ?? 0
+      expect(wait).toBeGreaterThanOrEqual(ceiling / 2)
+      expect(wait).toBeLessThanOrEqual(ceiling)
+      expect(bridge.link.status().reason).toBe('taken_over')
+      await clock.advance(wait)
+    }
+    expect(bridge.log.loud).toEqual([expect.stringContaining('142')])
+  })
+
+  test('an overloaded broker is asked again after growing waits', async () => {
+    await using broker = await RawBroker.start({ connack: 137 })
+    const clock = new FakeClock()
+    await using bridge = startLink({ url: broker.url, clock })
+    for (const [i, ceiling] of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
+      await until('the wait', () => bridge.link.connection === i + 1 && bridge.link.status().state === 'waiting')
+      const wait = clock.waits.at(-1) ?? 0
+      expect(wait).toBeGreaterThanOrEqual(ceiling / 10)
+      expect(wait).toBeLessThanOrEqual(ceiling)
+      await clock.advance(wait)
+    }
+    expect(bridge.log.loud).toHaveLength(1)
+  })
+
+  test('no other version is tried than the one that was asked for', async () => {
+    await using broker = await RawBroker.start({ connack: 132 })
+    await using bridge = startLink({ url: broker.url, clock: new FakeClock(), protocol: '5' })
+    await until('the wait', () => bridge.link.status().state === 'waiting')
+    expect(bridge.link.status().reason).toBe('protocol')
+    expect(broker.connects).toBe(1)
+  })
+})
+
+describe('a broker that ends the connection at a certain topic', () => {
+  test('the topic is found and left alone, and everything else arrives', { timeout: 60_000 }, async () => {
+    await using broker = await startAedes()
+    const port = portOf(broker.url)
+    await using observer = await Observer.on(port, { filter: 'b/app/+' })
+    await using bridge = startLink({ url: broker.url })
+    for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
+    await settled(bridge)
+    // aedes hangs up at once on what it will not take.
+    bridge.link.hold('$SYS/mine', 'x')
+    for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'second')
+    await until('the quarantine', () => bridge.link.status().deniedTopics === 1, 40_000)
+    await settled(bridge)
+    for (let i = 0; i < 5; i += 1) expect(observer.last(`b/app/${i}`)).toBe('second')
+    expect(bridge.log.loud.filter((line) => line.includes('$SYS/mine'))).toHaveLength(1)
+    const { reconnects } = bridge.link.status()
+    bridge.link.hold('b/app/0', 'third')
+    await until('life goes on', () => observer.last('b/app/0') === 'third')
+    expect(bridge.link.status().reconnects).toBe(reconnects)
+  })
+})

@@ -1,0 +1,283 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Outbox } from '../../src/mqtt/outbox.ts'
+import { Pacing } from '../../src/mqtt/pacing.ts'
+import { type Entry, Retained } from '../../src/mqtt/retained.ts'
+import { topicFault, topicMatcher } from '../../src/mqtt/topics.ts'
+
+/** A broker and a wire with a window, as simple as they can be told. */
+class World {
+  readonly retained = new Retained({ next: 0 })
+  readonly wanted = new Map<string, string | null>()
+  readonly broker = new Map<string, string>()
+  /** What the broker holds of others. */
+  readonly foreign = new Map<string, string>()
+  #wire: { entry: Entry; payload: string | null }[] = []
+  /** Of these the broker holds something else than was wanted, but it is not remembered what. */
+  readonly #denied = new Set<string>()
+  #online = false
+  #knowing = false
+
+  hold(topic: string, payload: string | null): void {
+    this.wanted.set(topic, payload)
+    this.retained.hold(topic, payload)
+    this.#pump()
+  }
+
+  /** Acknowledges the oldest publish. */
+  ack(): void {
+    const sent = this.#wire.shift()
+    if (sent === undefined) return
+    this.#store(sent.entry.topic, sent.payload)
+    this.retained.acked(sent.entry)
+    this.#pump()
+  }
+
+  /** Refuses the oldest publish, as an ACL does. */
+  deny(): void {
+    const sent = this.#wire.shift()
+    if (sent === undefined) return
+    this.retained.refused(sent.entry, 'denied')
+    this.#denied.add(sent.entry.topic)
+    this.#pump()
+  }
+
+  /** The connection breaks when the broker has taken `arrived` of what is on the wire. */
+  lose(arrived: number): void {
+    for (const { entry, payload } of this.#wire.slice(0, arrived)) this.#store(entry.topic, payload)
+    for (const { entry } of this.#wire) this.retained.lost(entry, true)
+    this.#wire = []
+    this.#online = false
+    this.retained.forget()
+  }
+
+  /** A new connection; `forgotten`: to a broker that starts empty; `readable`: whether it lets its content be read. */
+  connect(forgotten: boolean, readable: boolean): void {
+    if (this.#online) this.lose(0)
+    if (forgotten) {
+      this.broker.clear()
+      this.foreign.clear()
+    }
+    if (readable) for (const [topic, text] of this.broker) this.retained.found(topic, `${text}`)
+    this.retained.settle(() => readable)
+    this.#online = true
+    this.#knowing = readable
+    this.#pump()
+  }
+
+  /** While the bridge is away, somebody leaves messages: one under a topic of ours, one of their own. */
+  haunt(topic: string): void {
+    this.lose(3)
+    this.broker.set(topic, 'a')
+    this.broker.set('foreign', 'theirs')
+    this.foreign.set('foreign', 'theirs')
+  }
+
+  sweep(): void {
+    this.retained.sweep((topic) => !topic.startsWith('foreign'))
+    this.#pump()
+  }
+
+  drain(): void {
+    while (this.#wire.length > 0) this.ack()
+  }
+
+  #pump(): void {
+    while (this.#online && this.#wire.length < 3) {
+      const entry = this.retained.peek()
+      if (entry === undefined) return
+      const payload = this.retained.take(entry)
+      expect(this.#wire.some((sent) => sent.entry.topic === entry.topic)).toBe(false)
+      if (this.#knowing && !this.#denied.has(entry.topic))
+        expect(payload).not.toBe(this.broker.get(entry.topic) ?? null)
+      this.#wire.push({ entry, payload })
+    }
+  }
+
+  #store(topic: string, payload: string | null): void {
+    if (payload === null) this.broker.delete(topic)
+    else this.broker.set(topic, payload)
+  }
+}
+
+type Step =
+  | readonly ['hold', number, string | null]
+  | readonly ['ack' | 'deny' | 'sweep']
+  | readonly ['lose' | 'ghost', number]
+  | readonly ['connect', boolean, boolean]
+
+function take(world: World, step: Step): void {
+  if (step[0] === 'hold') world.hold(`t${step[1]}`, step[2])
+  else if (step[0] === 'lose') world.lose(step[1])
+  else if (step[0] === 'connect') world.connect(step[1], step[2])
+  else if (step[0] === 'ghost') world.haunt(`t${step[1]}`)
+  else world[step[0]]()
+}
+
+describe('the retained set', () => {
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    { weight: 6, arbitrary: fc.tuple(fc.constant('hold' as const), fc.nat(5), fc.constantFrom(null, 'a', 'b', 'c')) },
+    { weight: 4, arbitrary: fc.tuple(fc.constant('ack' as const)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant('deny' as const)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant('lose' as const), fc.nat(3)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant('connect' as const), fc.boolean(), fc.boolean()) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant('sweep' as const)) },
+    { weight: 1, arbitrary: fc.tuple(fc.constant('ghost' as const), fc.nat(8)) },
+  )
+
+  test('whatever happens, the broker ends with exactly what is wanted, and is never sent what it has', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const world = new World()
+        for (const step of steps) take(world, step)
+        world.connect(false, true)
+        world.sweep()
+        world.drain()
+        const expected = [...world.wanted].filter(([, payload]) => payload !== null)
+        expect([...world.broker].sort()).toEqual([...expected, ...world.foreign].sort())
+        expect(world.retained).toMatchObject({ awaiting: 0, waiting: 0, blocked: 0 })
+        expect([...world.retained.strangers()]).toEqual([...world.foreign.keys()])
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('a broker that lets nothing be read ends with what is wanted all the same', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), fc.boolean(), (steps, forgotten) => {
+        const world = new World()
+        // What others leave after a topic was cleared cannot be known to such a bridge.
+        for (const step of steps) if (step[0] !== 'ghost') take(world, step)
+        world.connect(forgotten, false)
+        world.drain()
+        for (const [topic, payload] of world.wanted) expect(world.broker.get(topic) ?? null).toBe(payload)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('what is wanted before online stays apart from what comes after', () => {
+    const retained = new Retained({ next: 0 })
+    retained.hold('a', '1')
+    retained.settle(() => true)
+    retained.hold('b', '1')
+    expect(retained.awaiting).toBe(1)
+    const entry = retained.peek()
+    expect(entry?.topic).toBe('a')
+    if (entry === undefined) return
+    retained.take(entry)
+    retained.hold('a', '2')
+    retained.acked(entry)
+    expect(retained.awaiting).toBe(0)
+    expect(retained.waiting).toBe(2)
+  })
+
+  test('what the broker holds is not sent when it is wanted only later', () => {
+    const retained = new Retained({ next: 0 })
+    retained.found('a', 'same')
+    retained.found('b', 'other')
+    retained.settle(() => true)
+    expect(retained.hold('a', 'same')).toBe(false)
+    expect(retained.hold('b', 'new')).toBe(true)
+    expect([...retained.strangers()]).toEqual([])
+  })
+
+  test('keeps one copy of a text that the broker holds already', () => {
+    const retained = new Retained({ next: 0 })
+    const wanted = ['long', 'text'].join(' ')
+    retained.hold('a', wanted)
+    retained.found('a', ['long text'].join())
+    retained.settle(() => true)
+    expect(retained.peek()).toBeUndefined()
+  })
+})
+
+describe('the outbox', () => {
+  const limits = { messages: 3, bytes: 100, ageMs: 1000 }
+  const drain = (outbox: Outbox, now: number) => {
+    const payloads: string[] = []
+    for (let message = outbox.peek(now); message !== undefined; message = outbox.peek(now)) {
+      outbox.take()
+      payloads.push(message.payload)
+    }
+    return payloads
+  }
+
+  test('gives up the oldest for want of room, in number and in bytes', () => {
+    const outbox = new Outbox({ next: 0 }, limits)
+    for (const payload of ['1', '2', '3', '4']) outbox.push('t', payload, undefined, 0)
+    expect(outbox.dropped).toBe(1)
+    outbox.push('t', 'x'.repeat(97), undefined, 0)
+    expect(outbox.dropped).toBe(3)
+    expect(drain(outbox, 0)).toEqual(['4', 'x'.repeat(97)])
+    outbox.push('t', 'x'.repeat(101), undefined, 0)
+    expect(drain(outbox, 0)).toEqual([])
+  })
+
+  test('gives up what is too old to matter', () => {
+    const outbox = new Outbox({ next: 0 }, limits)
+    outbox.push('t', 'old', undefined, 0)
+    outbox.push('t', 'new', undefined, 500)
+    expect(drain(outbox, 1001)).toEqual(['new'])
+    expect(outbox.dropped).toBe(1)
+  })
+
+  test('puts back what a lost connection left open, in its old place', () => {
+    const outbox = new Outbox({ next: 0 }, limits)
+    for (const payload of ['1', '2', '3']) outbox.push('t', payload, undefined, 0)
+    const first = outbox.peek(0)
+    outbox.take()
+    expect(first?.payload).toBe('1')
+    if (first !== undefined) outbox.restore([first])
+    expect(drain(outbox, 0)).toEqual(['1', '2', '3'])
+  })
+})
+
+describe('the waits between connections', () => {
+  const closed = { code: 'closed', detail: '' } as const
+  const reset = { code: 'reset', detail: '' } as const
+
+  test('grow while there is no broker, and start small after a connection', () => {
+    const pacing = new Pacing(() => 1)
+    const down = { code: 'unreachable', detail: '' } as const
+    expect([1, 2, 3, 4, 5, 6, 7].map(() => pacing.after(down, undefined))).toEqual([
+      1000, 2000, 4000, 8000, 16_000, 30_000, 30_000,
+    ])
+    expect(pacing.after(reset, 10_000)).toBe(1000)
+  })
+
+  test('grow when every connection ends soon, and stay so while it is an orderly end', () => {
+    const pacing = new Pacing(() => 1)
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, 500))).toEqual([1000, 1000, 1000, 1000])
+    expect(pacing.suspicious).toBe(false)
+    expect(pacing.after(closed, 500)).toBe(2000)
+    expect(pacing.suspicious).toBe(true)
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, 30_000))).toEqual([4000, 8000, 16_000, 30_000])
+    expect(pacing.after(reset, 30_000)).toBe(1000)
+  })
+})
+
+describe('topics', () => {
+  test.each([
+    ['#', 'a/b', true],
+    ['a/+', 'a/b', true],
+    ['a/+', 'a/b/c', false],
+    ['a/+', 'a', false],
+    ['a/#', 'a', true],
+    ['a/#', 'a/b/c', true],
+    ['+/b', '/b', true],
+    ['#', '$SYS/x', false],
+    ['+/x', '$SYS/x', false],
+    ['$SYS/#', '$SYS/x', true],
+    ['a/b', 'a/b', true],
+    ['a/b', 'a/c', false],
+  ])('%s and %s: %s', (filter, topic, matches) => {
+    expect(topicMatcher([filter])(topic)).toBe(matches)
+  })
+
+  test('says what is wrong with one', () => {
+    expect(topicFault('b/app/x')).toBeUndefined()
+    for (const topic of ['', 'a/#', 'a+', 'a\0', `a/\ud800`, 'ä'.repeat(32_768)])
+      expect(topicFault(topic)).toBeTypeOf('string')
+  })
+})

@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest'
+import { startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
+import { freePort, Mosquitto, Observer } from '../support/brokers.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+import { portOf, RecordingLog, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
+
+describe('with the embedded broker', () => {
+  test('is online under 3.1.1 after one fallback from 5, and nobody is alarmed', async () => {
+    await using broker = await startAedes()
+    await using observer = await Observer.on(portOf(broker.url))
+    await using bridge = startLink({ url: broker.url })
+    await until('online', () => observer.last('b/state') === 'online')
+    expect(bridge.link.status()).toMatchObject({ state: 'connected', protocol: '3.1.1', probe: 'ok', reconnects: 0 })
+    expect(bridge.link.connection).toBe(2)
+    expect(bridge.log.loud).toEqual([])
+  })
+
+  test('comes back with the version that worked last', async () => {
+    await using broker = await startAedes()
+    await using proxy = await TcpProxy.to(portOf(broker.url))
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await settled(bridge)
+    proxy.reset()
+    await settled(bridge, 3)
+    expect(bridge.link.connection).toBe(3)
+    expect(proxy.accepted).toBe(3)
+  })
+
+  test('speaks MQTT over WebSocket', async () => {
+    await using broker = await startAedes()
+    await using observer = await Observer.on(portOf(broker.url))
+    await using bridge = startLink({ url: broker.wsUrl ?? '' })
+    bridge.link.hold('b/app/x', 'a'.repeat(100_000))
+    await until('online', () => observer.last('b/state') === 'online')
+    expect(observer.last('b/app/x')).toHaveLength(100_000)
+  })
+})
+
+describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
+  test.each(['5', '3.1.1'] as const)('is online under MQTT %s', async (protocol) => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port)
+    await using bridge = startLink({ url: broker.url, protocol })
+    await until('online', () => observer.last('b/state') === 'online')
+    expect(bridge.link.status()).toMatchObject({ state: 'connected', protocol, probe: 'ok' })
+    expect(bridge.log.loud).toEqual([])
+  })
+
+  test('publishes online after everything that is wanted', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port)
+    await using bridge = startLink({ url: broker.url })
+    for (let i = 0; i < 200; i += 1) bridge.link.hold(`b/app/${i}`, 'here')
+    await until('online', () => observer.last('b/state') === 'online')
+    expect(observer.seen.at(-1)?.topic).toBe('b/state')
+    expect(observer.seen).toHaveLength(201 + observer.texts('b/probe').length)
+  })
+
+  test('what is held in onConnected is there before online', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port, { filter: 'b/#' })
+    await using bridge = startLink({
+      url: broker.url,
+      onConnected: (link) => link.hold('b/app/info', link.status().protocol),
+    })
+    await until('online', () => observer.last('b/state') === 'online')
+    expect(observer.seen.filter(({ topic }) => topic !== 'b/probe').map(({ text }) => text)).toEqual(['5', 'online'])
+    expect(bridge.connected()).toBe(1)
+  })
+
+  test('the broker says offline when the connection is cut', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using observer = await Observer.on(broker.port)
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await until('online', () => observer.last('b/state') === 'online')
+    proxy.refuse(true)
+    proxy.reset()
+    await until('offline', () => observer.last('b/state') === 'offline')
+    proxy.refuse(false)
+    await until('online again', () => observer.last('b/state') === 'online')
+    expect(bridge.log.loud.filter((line) => line.includes('lost'))).toHaveLength(1)
+    expect(bridge.log.lines.at(-1)).toMatchObject({
+      level: 'info',
+      message: expect.stringMatching(/again after \d+\.\d s/),
+    })
+  })
+
+  test('starts before the broker, says so once, and is online when it comes', async () => {
+    const port = await freePort()
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${port}` })
+    await until('a second attempt', () => bridge.link.connection >= 2)
+    expect(bridge.link.status()).toMatchObject({ reason: 'unreachable', protocol: null })
+    expect(bridge.log.loud).toHaveLength(1)
+    await using broker = await startEmbeddedBroker({ host: '127.0.0.1', port, wsPort: null }, new RecordingLog())
+    await settled(bridge)
+    expect(broker.url).toContain(String(port))
+  })
+
+  test('offline comes first at a stop, then what waited, and no will after', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port, { filter: 'b/#' })
+    await using bridge = startLink({ url: broker.url })
+    await until('online', () => observer.last('b/state') === 'online')
+    const before = observer.seen.length
+    for (let i = 0; i < 100; i += 1) bridge.link.send('b/event', String(i))
+    await bridge.link.close({ deadlineMs: 5000 })
+    await until('the last event', () => observer.last('b/event') === '99')
+    const after = observer.seen.slice(before).map(({ topic }) => topic)
+    // A window of events was on the wire already.
+    expect(after.indexOf('b/state')).toBeLessThanOrEqual(20)
+    expect(after.filter((topic) => topic === 'b/state')).toHaveLength(1)
+    expect(observer.last('b/state')).toBe('offline')
+    expect(bridge.link.status()).toMatchObject({ state: 'stopped', queued: 0, unacknowledged: 0 })
+  })
+
+  test('a stop takes no longer than allowed when the broker hangs, and may be asked for twice', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await settled(bridge)
+    proxy.pause()
+    const start = performance.now()
+    await Promise.all([bridge.link.close({ deadlineMs: 300 }), bridge.link.close({ deadlineMs: 300 })])
+    expect(performance.now() - start).toBeLessThan(2000)
+    expect(bridge.link.status().state).toBe('stopped')
+    proxy.resume()
+    await until('the socket to be gone', () => proxy.open === 0)
+  })
+
+  test('a stop while connecting opens nothing more', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    proxy.pause()
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await until('the connection', () => proxy.accepted === 1)
+    await bridge.link.close({ deadlineMs: 5000 })
+    proxy.resume()
+    await until('the socket to be gone', () => proxy.open === 0)
+    expect(proxy.accepted).toBe(1)
+  })
+
+  test('a broker that stops acknowledging is left, and nothing is lost', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using observer = await Observer.on(broker.port)
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, ackTimeoutMs: 200, connectTimeoutMs: 500 })
+    await settled(bridge)
+    proxy.pause()
+    bridge.link.hold('b/app/x', 'new')
+    bridge.link.send('b/event', 'happened')
+    await until('the connection to be given up', () => bridge.link.status().reason === 'timeout')
+    proxy.resume()
+    await until('the state', () => observer.last('b/app/x') === 'new')
+    await until('the event', () => observer.last('b/event') === 'happened')
+  })
+})

@@ -1,0 +1,168 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { Duplex } from 'node:stream'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { EmbeddedBrokerError, embeddedBrokerNotice, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
+import { isLoopback, limitPackets, mayBrowse } from '../../src/mqtt/embedded-guards.ts'
+import { freePort, Observer } from '../support/brokers.ts'
+import { until } from '../support/until.ts'
+import { portOf, RecordingLog, settled, startAedes, startLink } from './support.ts'
+
+const local = { host: '127.0.0.1', port: 0, wsPort: null } as const
+
+describe('the embedded broker', () => {
+  test('says in one line what it is and is not', async () => {
+    const log = new RecordingLog()
+    await using broker = await startAedes(log)
+    expect(log.lines.map(({ message }) => message)).toEqual([embeddedBrokerNotice])
+    expect(embeddedBrokerNotice).toMatch(/3\.1\.1.*in memory.*one machine/)
+    expect(broker.url).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+$/)
+    expect(broker.wsUrl).toMatch(/^ws:\/\/127\.0\.0\.1:\d+$/)
+  })
+
+  test.each(['0.0.0.0', '::', '', '192.168.1.5', 'broker.local'])(
+    'does not listen on "%s" without a password',
+    async (host) => {
+      const start = startEmbeddedBroker({ ...local, host }, new RecordingLog())
+      await expect(start).rejects.toMatchObject({ code: 'unsafe_host', message: expect.stringContaining('password') })
+      await expect(start).rejects.toBeInstanceOf(EmbeddedBrokerError)
+    },
+  )
+
+  test('says that a port is taken, and leaves nothing open', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const address = taken.address()
+    const wsPort = typeof address === 'object' && address !== null ? address.port : 0
+    const port = await freePort()
+    const start = () => startEmbeddedBroker({ host: '127.0.0.1', port, wsPort }, new RecordingLog())
+    await expect(start()).rejects.toMatchObject({
+      code: 'port_in_use',
+      message: expect.stringContaining(String(wsPort)),
+    })
+    taken.close()
+    await once(taken, 'close')
+    await using broker = await start()
+    expect(portOf(broker.url)).toBe(port)
+  })
+
+  test('lets in who knows the password, and nobody else', async () => {
+    await using broker = await startEmbeddedBroker({ ...local, username: 'me', password: 'pass' }, new RecordingLog())
+    const port = portOf(broker.url)
+    await using observer = await Observer.on(port, { username: 'me', password: 'pass' })
+    expect(observer.seen).toEqual([])
+    await expect(Observer.on(port)).rejects.toThrow()
+    await expect(Observer.on(port, { username: 'me', password: 'wrong' })).rejects.toThrow()
+    await expect(Observer.on(port, { username: 'you', password: 'pass' })).rejects.toThrow()
+    await using bridge = startLink({ url: broker.url, username: 'me', password: 'nope' })
+    await until('the refusal', () => bridge.link.status().reason)
+    expect(bridge.link.status().reason).toBe('unauthorized')
+  })
+
+  test('drops who sends too large a packet before it has arrived, and serves the others on', async () => {
+    await using broker = await startEmbeddedBroker({ ...local, maxPayload: 10_000 }, new RecordingLog())
+    const port = portOf(broker.url)
+    await using good = await Observer.on(port)
+    await using bad = await Observer.on(port, { filter: 'none' })
+    await bad.publish('a', 'x'.repeat(9_000))
+    await expect(bad.publish('a', 'x'.repeat(20_000))).rejects.toThrow()
+    await good.publish('b', 'y')
+    await until('the good message', () => good.last('b') === 'y')
+    expect(good.texts('a').map((text) => text.length)).toEqual([9_000])
+  })
+
+  test('has a limit to its connections', async () => {
+    await using broker = await startEmbeddedBroker({ ...local, maxConnections: 2 }, new RecordingLog())
+    const port = portOf(broker.url)
+    await using first = await Observer.on(port)
+    {
+      await using second = await Observer.on(port)
+      await expect(Observer.on(port)).rejects.toThrow()
+      await second.publish('a', '1')
+    }
+    await until('the first', () => first.last('a') === '1')
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    socket.destroy()
+  })
+
+  test('nobody publishes to $SYS', async () => {
+    await using broker = await startAedes()
+    await using bad = await Observer.on(portOf(broker.url), { filter: 'none' })
+    await expect(bad.publish('$SYS/x', 'forged')).rejects.toThrow()
+  })
+
+  test('a web page of another site cannot open its WebSocket', async () => {
+    await using broker = await startAedes()
+    const open = async (origin?: string) => {
+      const socket = new WebSocket(broker.wsUrl ?? '', ['mqtt'], origin === undefined ? {} : { origin })
+      const [event] = await Promise.race([once(socket, 'open').then(() => ['open']), once(socket, 'error')])
+      socket.terminate()
+      return event === 'open' ? 'open' : String(event)
+    }
+    expect(await open()).toBe('open')
+    expect(await open('http://127.0.0.1:8080')).toBe('open')
+    expect(await open('https://evil.example')).toContain('401')
+    expect(await open('null')).toContain('401')
+  })
+
+  test('closes with clients on it, twice if asked', async () => {
+    const broker = await startAedes()
+    await using tcp = startLink({ url: broker.url })
+    await using ws = startLink({ url: broker.wsUrl ?? '', clientId: 'other' })
+    await Promise.all([settled(tcp), settled(ws)])
+    await Promise.all([broker.close(), broker.close()])
+    await until('both to notice', () => tcp.link.status().reason && ws.link.status().reason)
+  })
+})
+
+describe('its guards', () => {
+  test('know this machine', () => {
+    for (const host of ['127.0.0.1', '127.1.2.3', 'localhost', '::1']) expect(isLoopback(host)).toBe(true)
+    for (const host of ['', '0.0.0.0', '::', '127.example.com', '10.0.0.1']) expect(isLoopback(host)).toBe(false)
+  })
+
+  test.each([
+    [undefined, 'x', false, true],
+    ['http://127.0.0.1:80', '127.0.0.1:9001', false, true],
+    ['http://localhost:3000', 'localhost:9001', false, true],
+    ['http://[::1]', '[::1]:9001', false, true],
+    ['http://localhost', '127.0.0.1:9001', false, false],
+    // A name that was made to point here.
+    ['http://rebound.example', 'rebound.example:9001', false, false],
+    ['http://hub.example', 'hub.example:9001', true, true],
+    ['http://evil.example', 'hub.example:9001', true, false],
+    ['null', 'localhost', true, false],
+    ['http://localhost', undefined, true, false],
+  ])('a page of %s asking %s (password: %s): %s', (origin, host, hasPassword, allowed) => {
+    expect(mayBrowse(origin, host, hasPassword)).toBe(allowed)
+  })
+
+  test('find the first packet over the limit however the bytes are cut', () => {
+    const packet = (size: number) => {
+      const header = size < 128 ? [0x30, size] : [0x30, (size & 0x7f) | 0x80, size >> 7]
+      return Buffer.concat([Buffer.from(header), Buffer.alloc(size, 0xff)])
+    }
+    fc.assert(
+      fc.property(
+        fc.array(fc.nat(400), { maxLength: 12 }),
+        fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1 }),
+        (sizes, cuts) => {
+          const bytes = Buffer.concat(sizes.map(packet))
+          const stream = new Duplex({ read: () => undefined, write: () => undefined })
+          stream.on('error', () => undefined)
+          limitPackets(stream, 300)
+          for (let at = 0, i = 0; at < bytes.length; i += 1) {
+            const size = cuts[i % cuts.length] ?? 1
+            stream.push(bytes.subarray(at, at + size))
+            stream.read()
+            at += size
+          }
+          expect(stream.destroyed).toBe(sizes.some((size) => size > 300))
+        },
+      ),
+    )
+  })
+})

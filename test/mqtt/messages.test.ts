@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest'
+import { Mosquitto, Observer, retainedOn } from '../support/brokers.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+import { portOf, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
+
+describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () => {
+  test('a command arrives with its response topic, correlation data and expiry as they were sent', async () => {
+    await using broker = await Mosquitto.start()
+    await using bridge = startLink({ url: broker.url })
+    await settled(bridge)
+    await using observer = await Observer.on(broker.port, { protocol: '5', filter: 'answer' })
+    const correlationData = Buffer.from([0, 255, 1, 254])
+    await observer.publish('b/x/cmd/restart', '{"a":1}', {
+      properties: { responseTopic: 'answer', correlationData, messageExpiryInterval: 30 },
+    })
+    const message = await until('the command', () => bridge.messages[0])
+    expect(message).toMatchObject({
+      topic: 'b/x/cmd/restart',
+      payload: Buffer.from('{"a":1}'),
+      retain: false,
+      qos: 1,
+      responseTopic: 'answer',
+      correlationData,
+      connection: bridge.link.connection,
+    })
+    expect(message.expiresInMs).toBeGreaterThan(20_000)
+    bridge.link.send('answer', 'done', {
+      correlationData,
+      contentType: 'application/json',
+      expirySeconds: 60,
+      userProperties: { by: 'me' },
+    })
+    const answer = await until('the answer', () => observer.seen[0])
+    expect(answer).toMatchObject({ text: 'done', retain: false })
+    expect(answer.packet.properties).toMatchObject({
+      correlationData,
+      contentType: 'application/json',
+      userProperties: { by: 'me' },
+    })
+  })
+
+  test.each(['5', '3.1.1'] as const)(
+    'a stored command is seen as retained under MQTT %s, and clearing it is no command',
+    async (protocol) => {
+      await using broker = await Mosquitto.start()
+      await using observer = await Observer.on(broker.port, { filter: 'none' })
+      await observer.publish('b/x/cmd/restart', '', { retain: true })
+      await observer.publish('b/y/cmd/restart', 'now', { retain: true })
+      await using bridge = startLink({ url: broker.url, protocol })
+      await until('the command', () => bridge.messages.length > 0)
+      expect(bridge.messages).toMatchObject([{ topic: 'b/y/cmd/restart', retain: true }])
+      bridge.link.hold('b/y/cmd/restart', null)
+      await settled(bridge)
+      await observer.publish('b/x/cmd/last', '')
+      await until('a later command', () => bridge.messages.some(({ topic }) => topic === 'b/x/cmd/last'))
+      expect(bridge.messages.map(({ topic }) => topic)).toEqual(['b/y/cmd/restart', 'b/x/cmd/last'])
+      expect([...(await retainedOn(broker.port)).keys()]).toEqual(['b/state'])
+      // Its namesake after that is one again.
+      await observer.publish('b/y/cmd/restart', '')
+      await until('the live command', () => bridge.messages.length === 3)
+      expect(bridge.messages[2]).toMatchObject({ topic: 'b/y/cmd/restart', retain: false })
+    },
+  )
+
+  test('a live command with the retain flag is seen as retained under MQTT 5', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port, { filter: 'none' })
+    await using bridge = startLink({ url: broker.url })
+    await settled(bridge)
+    await observer.publish('b/x/cmd/restart', 'now', { retain: true })
+    await until('the command', () => bridge.messages.length > 0)
+    expect(bridge.messages[0]?.retain).toBe(true)
+  })
+
+  test('a failing handler ends neither the connection nor the commands after it', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port, { filter: 'none' })
+    await using bridge = startLink({ url: broker.url })
+    bridge.messages.push = () => {
+      throw new Error('boom')
+    }
+    await settled(bridge)
+    await observer.publish('b/x/cmd/one', '')
+    await observer.publish('b/x/cmd/two', '')
+    await until('both to have failed', () => bridge.log.loud.length === 2)
+    expect(bridge.link.status()).toMatchObject({ state: 'connected', reconnects: 0 })
+  })
+
+  test('no event is lost over connections that are reset in the middle of a publish', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using observer = await Observer.on(broker.port, { filter: 'b/#' })
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await settled(bridge)
+    let sent = 0
+    for (let round = 1; round <= 4; round += 1) {
+      proxy.cutAfter(500 * round + 7)
+      for (let i = 0; i < 100; i += 1) {
+        bridge.link.send('b/event', String(sent++))
+        bridge.link.hold(`b/app/${i}`, `round ${round}`)
+      }
+      await until('the reset', () => bridge.link.status().reconnects === round)
+      await settled(bridge, round + 1)
+    }
+    await until('the last event', () => observer.last('b/event') === String(sent - 1))
+    expect(new Set(observer.texts('b/event')).size).toBe(sent)
+    // Told again where the acknowledgement was lost, but in order.
+    const firsts = [...new Set(observer.texts('b/event'))]
+    expect(firsts).toEqual(firsts.toSorted((a, b) => Number(a) - Number(b)))
+    const held = await retainedOn(broker.port)
+    for (let i = 0; i < 100; i += 1) expect(held.get(`b/app/${i}`)).toBe('round 4')
+    expect(bridge.link.status()).toMatchObject({ deniedTopics: 0, dropped: 0 })
+  })
+
+  test('events are sent after the state that was held before them', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port, { filter: 'b/#' })
+    await using bridge = startLink({ url: broker.url, window: 4 })
+    for (let i = 0; i < 50; i += 1) {
+      bridge.link.hold('b/app/x', String(i))
+      bridge.link.hold(`b/app/${i}`, 'x')
+      bridge.link.send('b/event', String(i))
+    }
+    await until('the last event', () => observer.last('b/event') === '49')
+    const topics = observer.seen.map(({ topic, text }) => `${topic}=${text}`)
+    for (let i = 0; i < 50; i += 1) {
+      expect(topics.indexOf(`b/app/${i}=x`)).toBeLessThan(topics.indexOf(`b/event=${i}`))
+    }
+    expect(observer.last('b/app/x')).toBe('49')
+  })
+
+  test('while the broker is away the newest thousand events wait, and one line says that older ones are dropped', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port, { filter: 'b/event' })
+    await using proxy = await TcpProxy.to(broker.port)
+    proxy.refuse(true)
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await until('the failure', () => bridge.link.status().reason)
+    for (let i = 0; i < 1500; i += 1) bridge.link.send('b/event', String(i))
+    expect(bridge.link.status()).toMatchObject({ queued: 1000, dropped: 500 })
+    expect(bridge.log.loud.filter((line) => line.includes('dropped'))).toHaveLength(1)
+    proxy.refuse(false)
+    await until('the last event', () => observer.last('b/event') === '1499')
+    expect(observer.seen).toHaveLength(1000)
+    expect(observer.seen[0]?.text).toBe('500')
+  })
+})
+
+describe('commands through the embedded broker', () => {
+  test('clearing a stored command does not come back as a command', async () => {
+    await using broker = await startAedes()
+    await using observer = await Observer.on(portOf(broker.url), { filter: 'none' })
+    await observer.publish('b/y/cmd/restart', 'now', { retain: true })
+    await using bridge = startLink({ url: broker.url })
+    await until('the command', () => bridge.messages.length > 0)
+    bridge.link.hold('b/y/cmd/restart', null)
+    await settled(bridge)
+    await observer.publish('b/x/cmd/last', '')
+    await until('a later command', () => bridge.messages.some(({ topic }) => topic === 'b/x/cmd/last'))
+    expect(bridge.messages.map(({ topic, retain }) => [topic, retain])).toEqual([
+      ['b/y/cmd/restart', true],
+      ['b/x/cmd/last', false],
+    ])
+  })
+})

@@ -1,0 +1,93 @@
+/** A broker of a few bytes, for answers that no real one can be made to give. */
+import { createServer, type Server, type Socket } from 'node:net'
+
+export interface RawBrokerOptions {
+  /** CONNACK's reason code, MQTT 5 (default 0). */
+  readonly connack?: number
+  /** SUBACK's reason code for a filter (default 1); undefined: no answer. */
+  readonly suback?: (filter: string) => number | undefined
+  /** Whether QoS 1 publishes are acknowledged (default true). */
+  readonly puback?: boolean
+}
+
+/** MQTT 5, one packet per chunk or several; it forwards nothing. */
+export class RawBroker implements AsyncDisposable {
+  connects = 0
+  /** Topics published, in order. */
+  readonly published: string[] = []
+  readonly #options: RawBrokerOptions
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+
+  private constructor(options: RawBrokerOptions) {
+    this.#options = options
+    this.#server = createServer((socket) => this.#serve(socket))
+  }
+
+  static async start(options: RawBrokerOptions = {}): Promise<RawBroker> {
+    const broker = new RawBroker(options)
+    await new Promise<void>((resolve) => broker.#server.listen(0, '127.0.0.1', resolve))
+    return broker
+  }
+
+  get url(): string {
+    const address = this.#server.address()
+    return `mqtt://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
+  }
+
+  /** Sends DISCONNECT with a reason code to everyone. */
+  disconnect(reason: number): void {
+    for (const socket of this.#sockets) socket.end(Buffer.from([0xe0, 2, reason, 0]))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+  }
+
+  #serve(socket: Socket): void {
+    this.#sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.on('close', () => this.#sockets.delete(socket))
+    let pending = Buffer.alloc(0)
+    socket.on('data', (chunk) => {
+      pending = Buffer.concat([pending, chunk])
+      // Lengths under 16,384 only: two bytes at most.
+      while (pending.length >= 3) {
+        const long = (pending[1] ?? 0) >= 0x80
+        const length = ((pending[1] ?? 0) & 0x7f) + (long ? (pending[2] ?? 0) << 7 : 0)
+        const start = long ? 3 : 2
+        if (pending.length < start + length) return
+        this.#answer(socket, (pending[0] ?? 0) >> 4, pending.subarray(start, start + length))
+        pending = pending.subarray(start + length)
+      }
+    })
+  }
+
+  #answer(socket: Socket, type: number, body: Buffer): void {
+    const { connack = 0, suback = () => 1, puback = true } = this.#options
+    switch (type) {
+      case 1:
+        this.connects += 1
+        socket.write(Buffer.from([0x20, 3, 0, connack, 0]))
+        return
+      case 3: {
+        const end = 2 + body.readUInt16BE(0)
+        this.published.push(body.toString('utf8', 2, end))
+        if (puback) socket.write(Buffer.from([0x40, 2, body[end] ?? 0, body[end + 1] ?? 0]))
+        return
+      }
+      case 8: {
+        const filter = body.toString('utf8', 5, 5 + body.readUInt16BE(3))
+        const reason = suback(filter)
+        if (reason !== undefined) socket.write(Buffer.from([0x90, 4, body[0] ?? 0, body[1] ?? 0, 0, reason]))
+        return
+      }
+      case 10:
+        socket.write(Buffer.from([0xb0, 4, body[0] ?? 0, body[1] ?? 0, 0, 0]))
+        return
+      case 12:
+        socket.write(Buffer.from([0xd0, 0]))
+    }
+  }
+}

@@ -1,0 +1,205 @@
+import { describe, expect, test } from 'vitest'
+import { Mosquitto, Observer, retainedOn } from '../support/brokers.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+import { portOf, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
+
+describe.skipIf(withoutMosquitto)('what Mosquitto holds', () => {
+  test('a bridge that starts again sends nothing that is there already', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
+    const fill = (link: { hold(topic: string, payload: string): void }) => {
+      for (let i = 0; i < 500; i += 1) link.hold(`b/app/${i}`, JSON.stringify({ id: i, name: 'Büro ☀' }))
+    }
+    await using first = startLink({ url: broker.url })
+    fill(first.link)
+    await settled(first)
+    await first.link.close({ deadlineMs: 2000 })
+    const before = observer.seen.length
+    expect(before).toBe(500)
+
+    // Wanted before the read-back, during it, and after it.
+    await using second = startLink({ url: broker.url, onConnected: fill })
+    fill(second.link)
+    await settled(second)
+    await using third = startLink({ url: broker.url, clientId: 'other' })
+    await settled(third)
+    fill(third.link)
+    expect(third.link.status()).toMatchObject({ queued: 0, unacknowledged: 0, publishes: 1 })
+    expect(second.link.status().publishes).toBe(1)
+    expect(observer.seen.length).toBe(before)
+  })
+
+  test.each(['5', '3.1.1'] as const)(
+    'everything is sent again under MQTT %s when the broker forgot it',
+    async (protocol) => {
+      await using broker = await Mosquitto.start()
+      await using bridge = startLink({ url: broker.url, protocol })
+      for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/app/${i}`, `state ${i}`)
+      await settled(bridge)
+      await broker.stop()
+      bridge.link.hold('b/app/7', 'changed meanwhile')
+      bridge.link.hold('b/app/8', null)
+      await broker.run()
+      await settled(bridge, 2)
+      const held = await retainedOn(broker.port)
+      expect(held.size).toBe(100)
+      expect(held.get('b/app/7')).toBe('changed meanwhile')
+      expect(held.has('b/app/8')).toBe(false)
+      expect(held.get('b/state')).toBe('online')
+    },
+  )
+
+  test('only the difference is sent when the broker remembers', async () => {
+    await using broker = await Mosquitto.start({ persistent: true })
+    await using bridge = startLink({ url: broker.url })
+    for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/app/${i}`, `state ${i}`)
+    const { publishes = 0 } = (await settled(bridge)) ?? {}
+    await broker.stop()
+    bridge.link.hold('b/app/7', 'changed meanwhile')
+    bridge.link.hold('b/app/8', null)
+    bridge.link.hold('b/app/9', 'there and')
+    bridge.link.hold('b/app/9', 'state 9')
+    await broker.run()
+    await settled(bridge, 2)
+    const held = await retainedOn(broker.port)
+    expect(held.get('b/app/7')).toBe('changed meanwhile')
+    expect(held.has('b/app/8')).toBe(false)
+    expect(bridge.link.status().publishes - publishes).toBe(3)
+  })
+
+  test('of 50,000 updates of 10 topics while offline only the newest arrive', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await settled(bridge)
+    proxy.refuse(true)
+    proxy.reset()
+    await until('the loss', () => bridge.link.status().reason)
+    for (let i = 0; i < 50_000; i += 1) bridge.link.hold(`b/app/${i % 10}`, String(i))
+    expect(bridge.link.status().queued).toBe(10)
+    proxy.refuse(false)
+    await until('all ten', () => observer.seen.length >= 10)
+    await settled(bridge)
+    expect(observer.seen.map(({ text }) => Number(text))).toEqual([...Array(10).keys()].map((i) => 49_990 + i))
+  })
+
+  test('no more than the window is unacknowledged, and what comes meanwhile is sent in its newest form', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using observer = await Observer.on(broker.port, { filter: 'b/app/+' })
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, window: 8 })
+    await settled(bridge)
+    proxy.pause()
+    for (let round = 0; round < 50; round += 1) {
+      for (let i = 0; i < 40; i += 1) bridge.link.hold(`b/app/${i}`, `round ${round}`)
+    }
+    expect(bridge.link.status()).toMatchObject({ unacknowledged: 8, queued: 32 })
+    proxy.resume()
+    await settled(bridge)
+    // The eight under way were first written in round 0.
+    await until('all', () => observer.seen.length === 48)
+    for (let i = 0; i < 40; i += 1) expect(observer.last(`b/app/${i}`)).toBe('round 49')
+  })
+
+  test('a broker that takes fewer at a time is obeyed', async () => {
+    await using broker = await Mosquitto.start({ config: ['max_inflight_messages 3'] })
+    await using proxy = await TcpProxy.to(broker.port)
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await settled(bridge)
+    proxy.pause()
+    for (let i = 0; i < 40; i += 1) bridge.link.hold(`b/app/${i}`, 'x')
+    expect(bridge.link.status().unacknowledged).toBe(3)
+    proxy.resume()
+    await settled(bridge)
+    expect((await retainedOn(broker.port)).size).toBe(41)
+  })
+
+  test('a sweep clears only what it is told, and the rest stays', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port)
+    await observer.publish('b/app/ghost', '{"by":"us"}', { retain: true })
+    await observer.publish('b/app/foreign', '{"by":"them"}', { retain: true })
+    await observer.publish('other/app/ghost', '{"by":"us"}', { retain: true })
+    let swept: number | undefined
+    await using bridge = startLink({
+      url: broker.url,
+      onConnected: (link) => {
+        link.hold('b/app/alive', '{"by":"us"}')
+        expect([...link.held()].sort()).toEqual(['b/app/foreign', 'b/app/ghost'])
+        swept = link.sweep((_topic, payload) => payload.includes('us'))
+      },
+    })
+    await settled(bridge)
+    expect(swept).toBe(1)
+    expect([...(await retainedOn(broker.port)).keys()].sort()).toEqual([
+      'b/app/alive',
+      'b/app/foreign',
+      'b/state',
+      'other/app/ghost',
+    ])
+    expect([...bridge.link.held()]).toEqual(['b/app/foreign'])
+  })
+
+  test('nothing is sent to clear what is not there', async () => {
+    await using broker = await Mosquitto.start()
+    await using bridge = startLink({ url: broker.url })
+    bridge.link.hold('b/app/early', null)
+    await settled(bridge)
+    bridge.link.hold('b/app/late', null)
+    expect(bridge.link.status()).toMatchObject({ publishes: 1, queued: 0, unacknowledged: 0 })
+  })
+
+  test('1,500 topics of 12 KB come through, and are not sent twice', { timeout: 30_000 }, async () => {
+    await using broker = await Mosquitto.start()
+    const text = 'x'.repeat(12_000)
+    await using first = startLink({ url: broker.url })
+    for (let i = 0; i < 1500; i += 1) first.link.hold(`b/app/${i}`, text + i)
+    await settled(first)
+    await first.link.close({ deadlineMs: 2000 })
+    await using second = startLink({ url: broker.url })
+    for (let i = 0; i < 1500; i += 1) second.link.hold(`b/app/${i}`, text + i)
+    await settled(second)
+    expect(second.link.status().publishes).toBe(1)
+  })
+
+  test('what is too large or no topic is named once and disturbs nothing else', async () => {
+    await using broker = await Mosquitto.start({ config: ['max_packet_size 5000'] })
+    await using bridge = startLink({ url: broker.url })
+    bridge.link.hold('b/app/large', 'x'.repeat(5000))
+    bridge.link.hold('b/app/+', 'wild')
+    bridge.link.hold('b/app/fine', 'x'.repeat(4000))
+    await settled(bridge)
+    expect(bridge.link.status()).toMatchObject({ deniedTopics: 2, reconnects: 0 })
+    bridge.link.hold('b/app/large', 'y'.repeat(5000))
+    bridge.link.hold('b/app/large', 'small')
+    bridge.link.send('b/event/#', 'wild')
+    bridge.link.send('b/event', 'y'.repeat(5000))
+    await settled(bridge)
+    const held = await retainedOn(broker.port)
+    expect([...held.keys()].sort()).toEqual(['b/app/fine', 'b/app/large', 'b/state'])
+    expect(bridge.log.loud.filter((line) => line.includes('b/app/large'))).toHaveLength(1)
+    expect(bridge.log.loud.filter((line) => line.includes('b/app/+'))).toHaveLength(1)
+    expect(bridge.log.loud.filter((line) => line.includes('b/event'))).toHaveLength(2)
+  })
+})
+
+describe('what the embedded broker holds', () => {
+  test('a reconnect reads it back and sends only the difference', async () => {
+    await using broker = await startAedes()
+    const port = portOf(broker.url)
+    await using proxy = await TcpProxy.to(port)
+    await using observer = await Observer.on(port, { filter: 'b/app/+' })
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    for (let i = 0; i < 300; i += 1) bridge.link.hold(`b/app/${i}`, `state ${i}`)
+    await settled(bridge)
+    await observer.publish('b/app/ghost', 'boo', { retain: true })
+    proxy.reset()
+    bridge.link.hold('b/app/7', 'changed meanwhile')
+    await settled(bridge, 3)
+    expect([...bridge.link.held()]).toEqual(['b/app/ghost'])
+    await until('the change', () => observer.last('b/app/7') === 'changed meanwhile')
+    expect(observer.seen).toHaveLength(302)
+  })
+})

@@ -1,0 +1,101 @@
+/** A link as a bridge would make it, and everything it said. */
+import { systemClock } from '../../src/clock.ts'
+import { type EmbeddedBroker, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
+import { MqttLink } from '../../src/mqtt/link.ts'
+import type { LinkOptions, LinkStatus, Log, Message } from '../../src/mqtt/types.ts'
+import { mosquittoPath } from '../support/brokers.ts'
+import { until } from '../support/until.ts'
+
+export interface Line {
+  readonly level: 'debug' | 'info' | 'warn' | 'error'
+  readonly fields: object
+  readonly message: string
+}
+
+export class RecordingLog implements Log {
+  readonly lines: Line[] = []
+  readonly debug = this.#writer('debug')
+  readonly info = this.#writer('info')
+  readonly warn = this.#writer('warn')
+  readonly error = this.#writer('error')
+
+  #writer(level: Line['level']) {
+    return (fields: object, message: string) => {
+      this.lines.push({ level, fields, message })
+    }
+  }
+
+  /** Messages of what somebody should read. */
+  get loud(): string[] {
+    return this.lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message)
+  }
+}
+
+export interface TestLink extends AsyncDisposable {
+  readonly link: MqttLink
+  readonly log: RecordingLog
+  readonly messages: Message[]
+  readonly statuses: LinkStatus[]
+  /** How often the link was connected so far. */
+  readonly connected: () => number
+}
+
+export interface TestLinkOptions extends Partial<LinkOptions> {
+  readonly url: string
+  readonly clock?: typeof systemClock
+  readonly onConnected?: (link: MqttLink) => void
+}
+
+/** Topics of the tests: `b/state`, `b/app/+` held, `b/+/cmd/+` commands. Started. */
+export function startLink({ clock = systemClock, onConnected, ...options }: TestLinkOptions): TestLink {
+  const log = new RecordingLog()
+  const messages: Message[] = []
+  const statuses: LinkStatus[] = []
+  let connected = 0
+  const link: MqttLink = new MqttLink(
+    {
+      clientId: 'bridge',
+      stateTopic: 'b/state',
+      probeTopic: 'b/probe',
+      subscriptions: ['b/+/cmd/+'],
+      heldFilters: ['b/app/+', 'b/state'],
+      ...options,
+    },
+    // The shortest of the jittered waits, always.
+    { clock, log, random: () => 0 },
+    {
+      onMessage: (message) => messages.push(message),
+      onConnected: () => {
+        connected += 1
+        onConnected?.(link)
+      },
+      onStatus: (status) => statuses.push(status),
+    },
+  )
+  link.start()
+  return {
+    link,
+    log,
+    messages,
+    statuses,
+    connected: () => connected,
+    [Symbol.asyncDispose]: () => link.close({ deadlineMs: 1000 }),
+  }
+}
+
+/** Everything wanted is acknowledged, `online` too. */
+export function settled({ link }: TestLink, connections = 1): Promise<LinkStatus | undefined> {
+  return until('the link to have nothing left to send', () => {
+    const status = link.status()
+    const idle = status.state === 'connected' && status.queued === 0 && status.unacknowledged === 0
+    return idle && status.publishes > 0 && link.connection >= connections ? status : undefined
+  })
+}
+
+export function startAedes(log: Log = new RecordingLog()): Promise<EmbeddedBroker> {
+  return startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: 0 }, log)
+}
+
+export const portOf = (url: string | undefined) => Number(new URL(url ?? 'mqtt://none:0').port)
+
+export const withoutMosquitto = mosquittoPath === undefined

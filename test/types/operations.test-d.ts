@@ -1,0 +1,37 @@
+/** Checked by the compiler alone: calls and rows that do not fit must not compile. */
+import { expectTypeOf } from 'vitest'
+import type { Command, HubCommand } from '../../src/bridge/commands.ts'
+import type { Config } from '../../src/config/options.ts'
+import type { HubClient } from '../../src/hub/client.ts'
+import type { Parameters, Result } from '../../src/hub/operations.ts'
+import type { AppPatch } from '../../src/model/app.ts'
+
+declare const client: HubClient
+
+expectTypeOf<Parameters<'restartApp'>>().toExtend<{ readonly id: string }>()
+expectTypeOf<Parameters<'getAppSetting'>>().toExtend<{ readonly id: string; readonly name: string }>()
+expectTypeOf<Result<'getApps'>>().toEqualTypeOf<Map<string, AppPatch>>()
+expectTypeOf<Result<'restartApp'>>().toEqualTypeOf<null>()
+
+export const calls = [
+  client.call('restartApp', { id: 'a' }),
+  client.call('setAppSetting', { id: 'a', name: 'n', value: [1, null] }),
+  // @ts-expect-error the path has an :id
+  client.call('restartApp', {}),
+  // @ts-expect-error the path has a :name too
+  client.call('getAppSetting', { id: 'a' }),
+  // @ts-expect-error a function is no JSON value
+  client.call('setAppSetting', { id: 'a', name: 'n', value: () => 1 }),
+  // @ts-expect-error the body wants the app's id
+  client.call('installFromAppStore', { id: 'a' }),
+  // @ts-expect-error there is no such operation
+  client.call('danceApp', { id: 'a' }),
+]
+
+// @ts-expect-error a command on a hub names its operation
+export const noOperation: HubCommand = { target: 'app', name: 'x', payload: null, write: true, doc: '', run: null }
+// @ts-expect-error a command for the bridge has no operation
+export const bridgeOperation: Command = { target: 'bridge', name: 'x', operation: 'getApp', doc: '', act: () => {} }
+
+expectTypeOf<Config['mqtt']['url']>().toEqualTypeOf<string | null>()
+expectTypeOf<Config['hubs'][string]['poll_interval']>().toEqualTypeOf<number>()
