@@ -20,8 +20,8 @@ const MAX_WAITING = 32
 
 /** The part of the MQTT link that answers need. */
 export interface AnswerLink {
-  /** Counts connections: what came in over an earlier one is stale. */
-  readonly connection: number
+  /** Whether a message's connection is still up: what an earlier one brought is stale. */
+  isCurrent(message: Message): boolean
   send(topic: string, payload: string, options?: SendOptions): void
   /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
   hold(topic: string, payload: string | null): void
@@ -183,7 +183,7 @@ export class Dispatcher {
 
   /** What must hold when a command comes in, and still when its turn comes. */
   #check(hub: Hub, command: Command, topic: CommandTopic, message: Message): void {
-    if (message.connection !== this.#options.link.connection) throw new CommandError('expired')
+    if (!this.#options.link.isCurrent(message)) throw new CommandError('expired')
     if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
     const known = typeof topic.app === 'string' && mayExist(hub, topic.app)
     if (command.target === 'app' && !known) throw new CommandError('unknown_app')

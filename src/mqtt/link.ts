@@ -14,7 +14,7 @@ import { type Order, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import { streamOpener } from './stream.ts'
 import { topicFault, topicMatcher } from './topics.ts'
-import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Log, SendOptions } from './types.ts'
+import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Log, Message, SendOptions } from './types.ts'
 
 export interface LinkDependencies {
   readonly clock: Clock
@@ -125,6 +125,12 @@ export class MqttLink {
   /** The number of the present or latest connection; 0 before the first. */
   get connection(): number {
     return this.#connections
+  }
+
+  /** Whether a message's connection is still up: what an earlier one brought is stale. */
+  isCurrent({ connection: number }: Message): boolean {
+    const connection = this.#connection
+    return number === this.#connections && connection?.isAccepted === true && !connection.isDown
   }
 
   status(): LinkStatus {

@@ -69,7 +69,7 @@ export interface Message {
   readonly expiresInMs?: number
   /** `clock.elapsed()` at arrival. */
   readonly receivedAt: number
-  /** Counts connections from 1; a command is stale when it differs from `link.connection`. */
+  /** Counts connections from 1; `link.isCurrent` tells whether it is still up. */
   readonly connection: number
 }
 

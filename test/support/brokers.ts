@@ -25,6 +25,12 @@ function findMosquitto(): string | undefined {
   return undefined
 }
 
+/** A test run that is broken off leaves no broker behind. */
+const running = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
 export interface MosquittoOptions {
   /** Lines of an access control file. */
   readonly acl?: readonly string[]
@@ -88,6 +94,8 @@ export class Mosquitto implements AsyncDisposable {
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     this.#child = child
+    running.add(child)
+    child.once('exit', () => running.delete(child))
     let output = ''
     child.stderr?.on('data', (chunk: Buffer) => {
       output = (output + chunk.toString()).slice(-4000)
