@@ -13,6 +13,9 @@ const HOUR = 60 * MINUTE
 const KIB = 1024
 const MIB = 1024 * KIB
 
+/** A command's name, or what it is for and its name. */
+const command = { ...choice('*', ...COMMAND_SELECTORS), name: '[command](#commands)' }
+
 const appPattern = text({
   name: 'pattern',
   expected: 'an app id, in which * stands for any characters and ? for one',
@@ -152,13 +155,13 @@ export const options = defineOptions({
   },
   'commands.allow': {
     doc: 'Commands to allow that are off by default; `*` for all.',
-    format: list(choice('*', ...COMMAND_SELECTORS)),
+    format: list(command),
     default: [],
     example: ['uninstall', 'hub/install'],
   },
   'commands.deny': {
     doc: 'Commands to refuse; wins over `commands.allow`.',
-    format: list(choice('*', ...COMMAND_SELECTORS)),
+    format: list(command),
     default: [],
     example: ['set-setting', 'unset-setting'],
   },
@@ -184,6 +187,21 @@ export const options = defineOptions({
     format: map(map(publishedSetting)),
     default: new Map(),
     example: { 'com.athom.hue': { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100 } } },
+  },
+  'http.enabled': {
+    doc: 'Whether to listen for questions about health and metrics.',
+    format: boolean,
+    default: true,
+  },
+  'http.host': {
+    doc: 'Where to listen for them. There is no login: beyond this machine others read the names of hubs and apps.',
+    format: host,
+    default: '127.0.0.1',
+  },
+  'http.port': {
+    doc: 'Port for them; 0 takes any free one.',
+    format: integer(0, 65_535),
+    default: 8099,
   },
   'log.level': {
     doc: 'The least important kind of line to write.',
