@@ -6,5 +6,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 30_000,
     pool: 'forks',
+    // The tests wait for brokers and timers far more than they compute.
+    maxWorkers: 4,
   },
 })

@@ -175,6 +175,7 @@ async function askExpired(world: World, row: Row): Promise<Answer> {
     const object: object = payload === '' ? {} : JSON.parse(payload)
     return world.ask(topic, JSON.stringify({ ...object, expires_at: '2020-01-01T00:00:00Z' }))
   }
+  world.hub.behave('slow-headers', { ms: 1500, times: 1, operation: 'restartApp' })
   const ahead = world.ask(`home/app/${APP}/cmd/restart`, '', { properties: { correlationData: Buffer.from(topic) } })
   const answer = await world.ask(topic, row.payload('expired'), { properties: { messageExpiryInterval: 1 } })
   await ahead
