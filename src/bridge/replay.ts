@@ -5,7 +5,9 @@ import type { Outcome } from './answer.ts'
 import type { ErrorCode } from './errors.ts'
 
 const MEMORY_MS = 5 * 60_000
-const MAX_ENTRIES = 4096
+const MAX_ENTRIES = 20_000
+/** Answers with data in them, which came from the hub and may be large: only reads have any, and those may run again. */
+const MAX_WITH_DATA = 64
 
 /** These say that nothing was done and that trying again is right, so trying again must be possible. */
 const TRY_AGAIN: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'retained'])
@@ -19,6 +21,7 @@ export class Replay {
   readonly #clock: Clock
   /** In the order of their time. */
   readonly #entries = new Map<string, Entry>()
+  readonly #withData: string[] = []
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -34,7 +37,13 @@ export class Replay {
     this.#entries.set(key, { outcome, at: this.#clock.elapsed() })
     void outcome.then((result) => {
       if (!result.ok && TRY_AGAIN.has(result.error.code)) this.#entries.delete(key)
+      if (result.ok && result.data !== null) this.#limitData(key)
     })
+  }
+
+  #limitData(key: string): void {
+    this.#withData.push(key)
+    if (this.#withData.length > MAX_WITH_DATA) this.#entries.delete(this.#withData.shift() ?? '')
   }
 
   #forgetOld(): void {

@@ -133,8 +133,16 @@ describe('the memory of answers', () => {
 
   test('is bounded, the oldest going first', () => {
     const replay = new Replay(new FakeClock())
-    for (let i = 0; i < 10_000; i++) replay.remember(`k${i}`, Promise.resolve(done))
+    for (let i = 0; i < 30_000; i++) replay.remember(`k${i}`, Promise.resolve(done))
     expect(replay.recall('k0')).toBeUndefined()
-    expect(replay.recall('k9999')).toBeDefined()
+    expect(replay.recall('k29999')).toBeDefined()
+  })
+
+  test('keeps few answers that carry data, which may be large', async () => {
+    const replay = new Replay(new FakeClock())
+    for (let i = 0; i < 100; i++) replay.remember(`k${i}`, Promise.resolve({ ok: true, data: 'x' }))
+    await turn()
+    expect(replay.recall('k0')).toBeUndefined()
+    expect(replay.recall('k99')).toBeDefined()
   })
 })

@@ -206,6 +206,8 @@ export class Observer implements AsyncDisposable {
       protocolVersion: protocol === '5' ? 5 : 4,
       reconnectPeriod: 0,
     })
+    // Each publish under way listens for the end of the connection.
+    client.setMaxListeners(0)
     const observer = new Observer(client)
     await new Promise<void>((resolve, reject) => {
       client.once('connect', () => resolve())
