@@ -11,6 +11,8 @@ export interface RequestRecord {
   readonly body: unknown
   /** Absent while there is no answer, and for ever where a fault swallowed it. */
   readonly status?: number
+  /** Whether it was carried out, whatever became of the answer; absent for what is no operation. */
+  readonly executed?: boolean
 }
 
 /** The same while it is being written. */

@@ -52,7 +52,12 @@ async function serve(hub: RestHub, request: IncomingMessage, response: ServerRes
   })
   const exchange = open(hub, request, response, entry)
   const fault = hub.behaviours.claimFault(entry.operation, 'rest')
-  const execute = () => outcome(hub, match, key, new URLSearchParams(search), body)
+  entry.executed = false
+  const execute = () => {
+    const done = outcome(hub, match, key, new URLSearchParams(search), body)
+    entry.executed = done.status < 300
+    return done
+  }
   if (fault === undefined) return exchange.send(execute())
   fault.answer(exchange, fault.executes ? execute() : NOT_DONE)
 }

@@ -194,6 +194,7 @@ describe('answers and requests', () => {
         key: 'secret',
         body: { value: 1 },
         status: 200,
+        executed: true,
       },
     ])
     for (const path of ['/a', '/b', '/c']) await ask(hub, `GET ${path}`, { key: null })
