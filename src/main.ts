@@ -3,6 +3,7 @@ import { exitCodes, parseCommandLine, UsageError } from './cli.ts'
 import { systemClock } from './clock.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Log } from './log.ts'
+import { daemonSignals, stopSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 
 const { ok, failed, usage } = exitCodes
@@ -18,6 +19,10 @@ function main(): number | Promise<number> {
       return ok.code
     case 'check-config':
       return checkConfig(line.config)
+    case 'health':
+      return health(line)
+    case 'call':
+      return callCommand(line)
     case 'run':
       return daemon(line.config, process.env)
     case 'demo':
@@ -36,15 +41,52 @@ async function checkConfig(file: string | undefined): Promise<number> {
   return ok.code
 }
 
+/** Exit code 0 says that the daemon needs no restart; with `--ready`, that it can do its work. */
+async function health(line: Extract<ReturnType<typeof parseCommandLine>, { command: 'health' }>): Promise<number> {
+  const { loadHttpConfig } = await import('./config/load.ts')
+  const { askHealth } = await import('./health/ask.ts')
+  const { enabled, host, port } = loadHttpConfig({ file: line.config, env: process.env })
+  if (!enabled) {
+    console.error('hub2mqtt: http.enabled is false, so that nobody can be asked')
+    return failed.code
+  }
+  try {
+    const { status, body } = await askHealth({ host, port }, line.ready ? '/readyz' : '/healthz')
+    console.log(body.trimEnd())
+    return status === 200 ? ok.code : failed.code
+  } catch (error) {
+    console.error(`hub2mqtt: no answer from ${host}:${port}: ${error instanceof Error ? error.message : String(error)}`)
+    return failed.code
+  }
+}
+
+type Line<C> = Extract<ReturnType<typeof parseCommandLine>, { readonly command: C }>
+
+async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'call'>): Promise<number> {
+  const { loadConfig } = await import('./config/load.ts')
+  const { brokerAccess, brokerUrl } = await import('./broker-access.ts')
+  const { call } = await import('./call.ts')
+  const { config } = loadConfig({ file, env: process.env, requireHub: false })
+  const { mqtt } = config
+  const url = brokerUrl(mqtt)
+  if (url === undefined) throw new UsageError('mqtt.embedded.port: with 0 nobody knows the port; choose one')
+  const broker = brokerAccess(mqtt, url)
+  const answer = await call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs, clock: systemClock })
+  console.log(answer.text)
+  return answer.ok ? ok.code : failed.code
+}
+
 async function daemon(file: string | undefined, env: NodeJS.ProcessEnv): Promise<number> {
   const { loadConfig } = await import('./config/load.ts')
   const { createLog } = await import('./log.ts')
   const { run } = await import('./run.ts')
-  const { config, secrets, warnings } = loadConfig({ file, env })
+  const load = () => loadConfig({ file, env })
+  const { config, secrets, warnings } = load()
   const log = createLog({ ...config.log, secrets })
   diesLoudly(log)
   for (const warning of warnings) log.warn(warning)
-  await run({ config, version: VERSION, clock: systemClock, random: Math.random, log, signal: stopSignal() })
+  const { signal, onReload } = daemonSignals()
+  await run({ config, load, onReload, version: VERSION, clock: systemClock, random: Math.random, log, signal })
   return ok.code
 }
 
@@ -63,20 +105,13 @@ async function demo(file: string | undefined): Promise<number> {
   return await daemon(file, { ...env, HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: key })
 }
 
-async function emulateHub(line: Extract<ReturnType<typeof parseCommandLine>, { command: 'emulate' }>): Promise<number> {
+async function emulateHub(line: Line<'emulate'>): Promise<number> {
   const { emulate, parseApiKey } = await import('./emulator/command.ts')
   await using hub = await emulate({ ...line, apiKeys: line.apiKeys.map(parseApiKey) })
   console.log(`emulated hub listening on ${hub.url}`)
   const signal = stopSignal()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))
   return ok.code
-}
-
-/** Aborts at SIGINT or SIGTERM. A terminal and a launcher may both send one, so that a second is no impatience. */
-function stopSignal(): AbortSignal {
-  const stop = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stop.abort())
-  return stop.signal
 }
 
 /** A mistake of ours that nobody caught: said with all its context, then the end, and the will tells the subscribers. */
@@ -95,9 +130,14 @@ function explain(error: unknown): number {
       console.error(`hub2mqtt: ${mistake}`)
     return usage.code
   }
-  const expected = error instanceof Error && ['EmbeddedBrokerError', 'EmulatorOptionError'].includes(error.name)
+  const expected =
+    error instanceof Error && ['CallError', 'EmbeddedBrokerError', 'EmulatorOptionError'].includes(error.name)
   console.error(expected ? `hub2mqtt: ${error.message}` : error)
   return expected && error.name === 'EmulatorOptionError' ? usage.code : failed.code
 }
 
+/** For goodbyes that nobody answers, such as that of a WebSocket to a hub that hangs: it would wait for half a minute. */
+const LINGER_MS = 500
+
 process.exitCode = await Promise.try(main).catch(explain)
+setTimeout(() => process.exit(), LINGER_MS).unref()

@@ -1,23 +1,33 @@
 /** The daemon from its configuration to its end: the one place where the parts are put together. */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Bridge } from './bridge/bridge.ts'
 import { appFilter, mayUse } from './bridge/permission.ts'
 import { createTopics, type Topics } from './bridge/topics.ts'
+import { brokerAccess } from './broker-access.ts'
 import type { Clock } from './clock.ts'
-import type { Config } from './config/options.ts'
-import { Hub } from './hub/hub.ts'
+import type { Config, HubConfig } from './config/options.ts'
+import { hubHealth } from './health/hub-health.ts'
+import { openListener } from './health/listener.ts'
+import { healthReport } from './health/report.ts'
+import { Hubs } from './hubs.ts'
 import type { Log } from './log.ts'
+import { noObserver } from './metrics/observer.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from './mqtt/embedded.ts'
 import { MqttLink } from './mqtt/link.ts'
 import type { LinkOptions } from './mqtt/types.ts'
+import { applyChanges } from './reload/apply.ts'
+import { LiveConfig, type Load } from './reload/live-config.ts'
 
 /** A supervisor kills after ten seconds; a broker that hangs must not keep us from a clean end. */
 const GOODBYE_MS = 3000
 
 export interface RunOptions {
   readonly config: Config
+  /** Reads the configuration again: at a reload, and when a hub or the broker refuses what it was given. */
+  readonly load: Load
+  /** Hands out a function to call whenever the configuration shall be read again. */
+  readonly onReload?: (reload: () => void) => void
   readonly version: string
   readonly clock: Clock
   readonly random: () => number
@@ -32,13 +42,44 @@ export interface RunOptions {
  */
 export async function run(options: RunOptions): Promise<void> {
   const { config, version, clock, random, log, signal } = options
+  const live = new LiveConfig(config, options.load, log)
+  const startedAt = new Date(clock.now()).toISOString()
   await using broker = config.mqtt.url === null ? await embeddedBroker(config.mqtt, log) : undefined
   const topics = createTopics(config.mqtt.base_topic)
-  await using hubs = openHubs(options)
+  const health = () => {
+    const { contested } = bridge
+    return healthReport({ version, startedAt, mqtt: link.status(), contested, hubs: hubHealth(hubs.all) })
+  }
+  const tellHealth = () => link.hold(topics.bridgeHealth, JSON.stringify(health()))
+  await using hubs = new Hubs({
+    shows: () => appFilter(live.value.apps.include, live.value.apps.exclude),
+    apiKey: (name) => live.value.hubs[name]?.api_key ?? '',
+    renewKey: (name) => live.renewKey(name),
+    onCall: (name, call) => observer.call(name, call),
+    clock,
+    log,
+    random,
+  })
+  const metrics = config.http.enabled
+    ? (await import('./metrics/metrics.ts')).createMetrics({
+        version,
+        link: () => link.status(),
+        hubs: hubs.all,
+        health,
+      })
+    : undefined
+  const observer = metrics?.observer ?? noObserver
   const link = new MqttLink(
-    linkOptions(config.mqtt, broker?.url ?? config.mqtt.url ?? '', topics),
+    {
+      ...linkOptions(config.mqtt, broker?.url ?? config.mqtt.url ?? '', topics),
+      credentials: () => live.renewCredentials(),
+    },
     { clock, log: log.child({ part: 'mqtt' }), random },
-    { onConnected: (status) => bridge.onConnected(status), onMessage: (message) => bridge.onMessage(message) },
+    {
+      onConnected: (status) => bridge.onConnected(status),
+      onMessage: (message) => bridge.onMessage(message),
+      onStatus: tellHealth,
+    },
   )
   await using _ = { [Symbol.asyncDispose]: () => link.close({ deadlineMs: GOODBYE_MS }) }
   const bridge = new Bridge(
@@ -46,19 +87,38 @@ export async function run(options: RunOptions): Promise<void> {
       topics,
       hubs: hubs.all,
       control: { setLogLevel: (level) => log.setLevel(level) },
-      allows: (command) => mayUse(config.commands, command),
-      settings: config.settings.publish,
+      allows: (command) => mayUse(live.value.commands, command),
+      get settings() {
+        return live.value.settings.publish
+      },
+      onEvent: observer.event,
+      onAnswer: observer.command,
       version,
       clock,
       log: log.child({ part: 'bridge' }),
     },
     link,
   )
+  await using _listener = metrics && (await openListener({ config, log, health, metrics }))
   bridge.start()
   link.start()
-  for (const { hub } of hubs.all.values()) hub.start()
+  const openHub = (name: string, hubConfig: HubConfig) => {
+    const hub = hubs.open(name, hubConfig)
+    hub.subscribe(tellHealth)
+    bridge.addHub(name, hub)
+    hub.start()
+  }
+  for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
+  options.onReload?.(() => {
+    const reloaded = live.reload()
+    observer.reload(reloaded === undefined ? 'refused' : 'ok')
+    if (reloaded === undefined) return
+    applyChanges(reloaded, { hubs, bridge, openHub, log })
+    tellHealth()
+  })
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
   await aborted(signal)
+  bridge.stop()
   log.info('stopping')
 }
 
@@ -69,47 +129,13 @@ function embeddedBroker({ embedded, username, password }: Config['mqtt'], log: L
   return startEmbeddedBroker({ host, port, wsPort, maxPayload, ...credentials }, log.child({ part: 'broker' }))
 }
 
-function openHubs({ config, clock, random, log }: RunOptions) {
-  const shows = appFilter(config.apps.include, config.apps.exclude)
-  const all = new Map(
-    Object.entries(config.hubs).map(([name, options]) => {
-      const hub = new Hub(
-        {
-          url: options.url,
-          apiKey: () => options.api_key,
-          shows,
-          pathPrefix: options.path_prefix,
-          realtime: options.realtime,
-          pollInterval: options.poll_interval,
-          pollIntervalFallback: options.poll_interval_fallback,
-          timeoutMs: options.timeout,
-          maxRequests: options.max_requests,
-        },
-        { clock, log: log.child({ part: 'hub', hub: name }), random },
-      )
-      return [name, { hub, url: options.url, concurrency: options.max_requests }]
-    }),
-  )
-  const close = () => Promise.all([...all.values()].map(({ hub }) => hub.destroy()))
-  return { all, [Symbol.asyncDispose]: async () => void (await close()) }
-}
-
 function linkOptions(mqtt: Config['mqtt'], url: string, topics: Topics): LinkOptions {
-  const pem = (path: string | null) => (path === null ? undefined : readFileSync(path))
   return {
-    url,
-    username: mqtt.username ?? undefined,
-    password: mqtt.password ?? undefined,
+    ...brokerAccess(mqtt, url),
     clientId: mqtt.client_id ?? stableClientId(topics.base),
-    protocol: mqtt.protocol,
-    ca: pem(mqtt.ca_file),
-    cert: pem(mqtt.cert_file),
-    key: pem(mqtt.key_file),
-    rejectUnauthorized: mqtt.reject_unauthorized,
-    keepaliveMs: mqtt.keepalive,
     stateTopic: topics.bridgeState,
     probeTopic: topics.bridgeProbe,
-    subscriptions: topics.commandFilters,
+    subscriptions: [...topics.commandFilters, topics.bridgePresence],
     heldFilters: topics.retainedFilters,
   }
 }

@@ -7,9 +7,10 @@ import type { Hub } from '../hub/hub.ts'
 import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import type { BridgeControl, Command } from './commands.ts'
-import { type AnswerLink, type CommandRun, Dispatcher } from './dispatcher.ts'
-import { eventsOf } from './events.ts'
+import { type AnswerLink, type CommandEnd, type CommandRun, Dispatcher } from './dispatcher.ts'
+import { type AppEventPayload, eventsOf } from './events.ts'
 import { renderBridgeInfo, renderHubInfo } from './info.ts'
+import { Presence } from './presence.ts'
 import { PublishedSettings, type SettingsToPublish } from './published-settings.ts'
 import type { Topics } from './topics.ts'
 
@@ -31,7 +32,10 @@ export interface BridgeOptions {
   readonly hubs: ReadonlyMap<string, BridgedHub>
   readonly control: BridgeControl
   readonly allows: (command: Command) => boolean
+  /** May be another one later; `reconfigured` tells. */
   readonly settings: SettingsToPublish
+  readonly onEvent?: (hub: string, event: AppEventPayload) => void
+  readonly onAnswer?: (end: CommandEnd) => void
   readonly version: string
   readonly clock: Clock
   readonly log: Logger
@@ -43,27 +47,58 @@ export class Bridge {
   readonly #dispatcher: Dispatcher
   readonly #settings = new Map<string, PublishedSettings>()
   readonly #startedAt: string
+  readonly #presence: Presence
   #protocol: LinkStatus['protocol'] = null
 
   constructor(options: BridgeOptions, link: BridgeLink) {
     this.#options = options
     this.#link = link
     this.#startedAt = iso(options.clock.now())
+    const { topics, clock, log } = options
+    const send = (topic: string, payload: string) => link.send(topic, payload)
+    this.#presence = new Presence({ topic: topics.bridgePresence, startedAt: this.#startedAt, send, clock, log })
     this.#dispatcher = new Dispatcher({ ...options, bridge: options.control, link, onRun: (run) => this.#onRun(run) })
-    const { topics, settings, log } = options
-    const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
-    for (const [name, { hub }] of options.hubs) {
-      this.#settings.set(name, new PublishedSettings({ name, hub, settings, topics, hold, log }))
+  }
+
+  start(): void {
+    this.#holdBridgeInfo()
+  }
+
+  /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
+  addHub(name: string, hub: Hub): void {
+    this.#settings.set(name, this.#settingsOf(name, hub))
+    hub.apps.subscribe((news) => this.#onApps(name, hub, news))
+    hub.subscribe(() => this.#onStatus(name, hub))
+    this.#holdBridgeInfo()
+  }
+
+  /** Clears all topics of a hub that is no longer in `hubs`; to be called while it still knows its apps. */
+  removeHub(name: string, hub: Hub): void {
+    const { topics } = this.#options
+    for (const id of hub.apps.apps.keys()) this.#link.hold(topics.app(name, id), null)
+    for (const topic of [topics.hubState(name), topics.hubInfo(name)]) this.#link.hold(topic, null)
+    this.#settings.get(name)?.retire()
+    this.#settings.delete(name)
+    this.#holdBridgeInfo()
+    this.#sweep()
+  }
+
+  /** Configuration has changed what commands may do, or which settings are published. */
+  reconfigured(): void {
+    for (const [name, { hub }] of this.#options.hubs) {
+      const before = this.#settings.get(name)
+      const after = this.#settingsOf(name, hub)
+      before?.retire(after)
+      this.#settings.set(name, after)
+      after.refresh()
+      if (hub.status.reason !== 'connecting') this.#holdHubInfo(name, hub)
     }
   }
 
-  /** Listens to the hubs. A hub's topics are left as the broker has them until something is known of that hub. */
-  start(): void {
-    for (const [name, { hub }] of this.#options.hubs) {
-      hub.apps.subscribe((news) => this.#onApps(name, hub, news))
-      hub.subscribe(() => this.#onStatus(name, hub))
-    }
-    this.#holdBridgeInfo()
+  #settingsOf(name: string, hub: Hub): PublishedSettings {
+    const { topics, settings, log } = this.#options
+    const hold = (topic: string, payload: string | null) => this.#link.hold(topic, payload)
+    return new PublishedSettings({ name, hub, settings, topics, hold, log })
   }
 
   /** The broker is there and what it holds is known. */
@@ -71,10 +106,21 @@ export class Bridge {
     this.#protocol = protocol
     this.#holdBridgeInfo()
     this.#sweep()
+    this.#presence.announce()
+  }
+
+  /** Whether another bridge uses the same base topic. */
+  get contested(): boolean {
+    return this.#presence.contested
   }
 
   onMessage(message: Message): void {
-    this.#dispatcher.receive(message)
+    if (message.topic === this.#options.topics.bridgePresence) this.#presence.receive(message)
+    else this.#dispatcher.receive(message)
+  }
+
+  stop(): void {
+    this.#presence.stop()
   }
 
   /** A write of ours may have changed a setting, and the hub has no event for that. */
@@ -95,8 +141,9 @@ export class Bridge {
   }
 
   #sendEvents(name: string, change: Change, at: string): void {
-    const { topics } = this.#options
+    const { topics, onEvent } = this.#options
     for (const event of eventsOf(change, at)) {
+      onEvent?.(name, event)
       const payload = JSON.stringify(event)
       this.#link.send(topics.hubEvent(name), payload)
       this.#link.send(topics.appEvent(name, change.id), payload)

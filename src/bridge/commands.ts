@@ -7,7 +7,7 @@ import type { Hub } from '../hub/hub.ts'
 import type { OperationName } from '../hub/operations.ts'
 import { APP_KEYS, APP_STATES } from '../model/app.ts'
 import { CommandError } from './errors.ts'
-import { anyValue, object, type PayloadKind, spoken, word } from './payload.ts'
+import { anyValue, inner, object, type PayloadKind, someOf, spoken, word } from './payload.ts'
 import { appIs, appIsGone, settingIs, settingIsGone } from './verify.ts'
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
@@ -72,7 +72,7 @@ const nothing = object({})
 const plain = object({ message: v.optional(v.pipe(v.string(), v.maxLength(1024))) })
 
 const nullable = <S extends v.GenericSchema>(schema: S) => v.optional(v.nullable(schema))
-const APP_FILTER = v.strictObject({
+const APP_FILTER = inner({
   ...Object.fromEntries(APP_KEYS.map((key) => [key, nullable(v.union([v.string(), v.number(), v.boolean()]))])),
   state: nullable(v.picklist(APP_STATES)),
 })
@@ -133,14 +133,11 @@ export const COMMANDS: readonly Command[] = [
   row({
     target: 'app',
     name: 'update',
-    payload: object({ autoupdate: v.optional(v.boolean()), channel: v.optional(channel) }),
+    payload: someOf({ autoupdate: v.optional(v.boolean()), channel: v.optional(channel) }),
     operation: 'updateApp',
     write: true,
     doc: 'Changes automatic updates, the channel, or both; at least one.',
-    async run({ hub, app }, update) {
-      if (Object.keys(update).length === 0) throw new CommandError('invalid_payload', 'Expected autoupdate or channel.')
-      return await hub.call('updateApp', { id: app, update })
-    },
+    run: ({ hub, app }, update) => hub.call('updateApp', { id: app, update }),
     verify: ({ hub, app }, update) => appIs(hub, app, update),
   }),
   row({
@@ -202,7 +199,7 @@ export const COMMANDS: readonly Command[] = [
     payload: anyValue,
     operation: 'setAppSetting',
     write: true,
-    doc: 'Sets one setting to the payload.',
+    doc: 'Sets one setting to the payload: a JSON value, or else text.',
     run: ({ hub, app, argument }, value) => hub.call('setAppSetting', { id: app, name: argument, value }),
     verify: ({ hub, app, argument }, value) => settingIs(hub, app, argument, value),
   }),

@@ -8,8 +8,9 @@ import { OPERATIONS } from '../hub/operations.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
 import { type Outcome, renderAnswer } from './answer.ts'
 import { type BridgeControl, type Command, findCommand, type HubCommand, type Target } from './commands.ts'
-import { CommandError, fromHubError } from './errors.ts'
+import { CommandError, type ErrorCode, fromHubError } from './errors.ts'
 import { decodeText, peekTransaction, type Reading } from './payload.ts'
+import { commandKey } from './permission.ts'
 import { CommandQueue } from './queue.ts'
 import { Replay, replayKey } from './replay.ts'
 import { type CommandTopic, decodeLevel, type Topics } from './topics.ts'
@@ -34,6 +35,14 @@ export interface DispatchHub {
   readonly concurrency: number
 }
 
+/** A command that was answered: how it went, for those who count. */
+export interface CommandEnd {
+  /** As configuration names it, or `unknown`. */
+  readonly command: string
+  readonly outcome: 'ok' | ErrorCode
+  readonly ms: number
+}
+
 /** A command being carried out on a hub, as others may want to know. */
 export interface CommandRun {
   readonly hub: string
@@ -51,6 +60,7 @@ export interface DispatcherOptions {
   /** Whether configuration allows a command. */
   readonly allows: (command: Command) => boolean
   readonly onRun: (run: CommandRun) => void
+  readonly onAnswer?: (end: CommandEnd) => void
   readonly clock: Clock
   readonly log: Logger
 }
@@ -58,14 +68,12 @@ export interface DispatcherOptions {
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
-  readonly #queues = new Map<string, CommandQueue>()
+  /** By the hub itself: one that is configured anew under the same name starts with an empty queue. */
+  readonly #queues = new WeakMap<DispatchHub, CommandQueue>()
 
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#replay = new Replay(options.clock)
-    for (const [name, { concurrency }] of options.hubs) {
-      this.#queues.set(name, new CommandQueue({ concurrency, maxWaiting: MAX_WAITING }, options.clock))
-    }
   }
 
   /** Takes in one message of the command filters; it never throws, and always answers a command. */
@@ -138,9 +146,10 @@ export class Dispatcher {
       }
       const { hubs, onRun } = this.#options
       const name = topic.hub ?? ''
-      const hub = hubs.get(name)?.hub
-      const queue = this.#queues.get(name)
-      if (hub === undefined || queue === undefined) throw new CommandError('unknown_hub')
+      const bridged = hubs.get(name)
+      if (bridged === undefined) throw new CommandError('unknown_hub')
+      const { hub } = bridged
+      const queue = this.#queueOf(bridged)
       const app = topic.app ?? ''
       const target = { hub, app, argument: decodeArgument(topic) }
       const check = () => this.#check(hub, command, topic, message)
@@ -159,6 +168,14 @@ export class Dispatcher {
     } catch (error) {
       return this.#failed(error, command.target !== 'bridge' && command.write)
     }
+  }
+
+  #queueOf(hub: DispatchHub): CommandQueue {
+    const { concurrency } = hub
+    const queue =
+      this.#queues.get(hub) ?? new CommandQueue({ concurrency, maxWaiting: MAX_WAITING }, this.#options.clock)
+    this.#queues.set(hub, queue)
+    return queue
   }
 
   /** Runs a command; where a write was sent and not answered, one look at the hub may tell what became of it. */
@@ -203,14 +220,16 @@ export class Dispatcher {
     outcome: Outcome,
     replayed: boolean,
   ): void {
-    const { topics, link, clock, log } = this.#options
+    const { topics, link, clock, log, onAnswer } = this.#options
     const { command, hub, app = null } = topic
-    const duration_ms = Math.round(clock.elapsed() - message.receivedAt)
+    const ms = clock.elapsed() - message.receivedAt
+    const duration_ms = Math.round(ms)
     const payload = renderAnswer(
       { command, hub, app, transaction, duration_ms, ...(replayed && { replayed }) },
       outcome,
     )
     const code = outcome.ok ? 'ok' : outcome.error.code
+    onAnswer?.({ command: nameOf(topic), outcome: code, ms })
     log[isAudited(topic) ? 'info' : 'debug'](
       { command, hub, app, transaction, outcome: code, duration_ms, replayed },
       'command',
@@ -223,6 +242,12 @@ export class Dispatcher {
       userProperties: outcome.ok ? undefined : { 'error-code': code },
     })
   }
+}
+
+/** The command's name among those that there are: what somebody made up would be a new name each time. */
+function nameOf({ target, command, argument }: CommandTopic): string {
+  const found = findCommand(target, command, argument !== undefined)
+  return found === undefined ? 'unknown' : commandKey(found)
 }
 
 /** Writes, and what was not even a command, are told in the log; reads are not. */

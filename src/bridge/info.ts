@@ -13,6 +13,12 @@ const REASONS: Readonly<Record<string, string>> = {
   unsupported: 'failed',
 }
 
+/** Why a hub is not (wholly) usable, in the words of the contract. */
+export function reasonOf(hub: Hub): string | null {
+  const { reason } = hub.status
+  return reason === null ? null : (REASONS[reason] ?? reason)
+}
+
 export interface BridgeInfo {
   readonly version: string
   /** ISO 8601. */
@@ -33,7 +39,8 @@ export function renderBridgeInfo({ version, startedAt, protocol, hubs }: BridgeI
 }
 
 export function renderHubInfo(hub: Hub, allows: (command: Command) => boolean): string {
-  const { id, firmware, api, realtime, scopes, reason } = hub.status
+  const { id, firmware, api, realtime, scopes } = hub.status
+  const reason = reasonOf(hub)
   return JSON.stringify({
     id,
     firmware,
@@ -42,7 +49,7 @@ export function renderHubInfo(hub: Hub, allows: (command: Command) => boolean): 
     permissions: scopes ?? [],
     commands: availableCommands(hub, allows),
     apps: hub.apps.apps.size,
-    ...(reason !== null && { reason: REASONS[reason] ?? reason }),
+    ...(reason !== null && { reason }),
   })
 }
 

@@ -8,8 +8,9 @@ export const MAX_JSON_DEPTH = 32
 
 /** What any JSON-object payload may carry besides its own keys. */
 export const ENVELOPE = v.object({
-  transaction: v.optional(v.union([v.pipe(v.string(), v.maxLength(256)), v.number()])),
-  expires_at: v.optional(v.union([v.pipe(v.string(), v.isoTimestamp()), v.number()])),
+  // Beyond the range of numbers JSON reads Infinity, which no answer could echo.
+  transaction: v.optional(v.union([v.pipe(v.string(), v.maxLength(256)), v.pipe(v.number(), v.finite())])),
+  expires_at: v.optional(v.union([v.pipe(v.string(), v.isoTimestamp()), v.pipe(v.number(), v.finite())])),
 })
 
 export interface Envelope {
@@ -48,6 +49,32 @@ export function object<E extends v.ObjectEntries>(
       const value = text === '' || text === 'PRESS' ? {} : parseJson(text)
       const { envelope, rest } = openEnvelope(value)
       return { ...envelope, input: () => check(schema, rest) }
+    },
+  }
+}
+
+/** A JSON object inside of one; valibot by itself takes an array for an object. */
+export function inner<E extends v.ObjectEntries>(entries: E) {
+  const noArray = v.check((value: unknown) => !Array.isArray(value), 'expected Object.')
+  return v.pipe(v.unknown(), noArray, v.strictObject(entries))
+}
+
+/** Like `object`, with no key required but one of them. */
+export function someOf<E extends v.ObjectEntries>(entries: E): ReturnType<typeof object<E>> {
+  const all = object(entries)
+  return {
+    ...all,
+    schema: v.pipe(v.strictObject(entries), v.minEntries(1)),
+    read(text) {
+      const reading = all.read(text)
+      return {
+        ...reading,
+        input() {
+          const value = reading.input()
+          if (Object.keys(value).length === 0) throw invalid(`Expected ${Object.keys(entries).join(' or ')}.`)
+          return value
+        },
+      }
     },
   }
 }
@@ -125,6 +152,8 @@ function openEnvelope(value: Json): { envelope: Envelope; rest: Json } {
   const { transaction, expires_at, ...rest } = value
   const read = check(ENVELOPE, { transaction, expires_at })
   const expiresAt = typeof read.expires_at === 'string' ? Date.parse(read.expires_at) : read.expires_at
+  // `+02` is ISO 8601 and not what Date reads: a time that is not understood must not be one that never comes.
+  if (Number.isNaN(expiresAt)) throw invalid('expires_at: iso timestamp expected, its offset as Z or +hh:mm.')
   return { envelope: { transaction: read.transaction ?? null, expiresAt: expiresAt ?? null }, rest }
 }
 
@@ -139,6 +168,7 @@ function explain(issue: v.BaseIssue<unknown>): string {
   const path = v.getDotPath(issue)
   const field = path === null ? '' : `${path.slice(0, 64)}: `
   if (issue.type === 'strict_object' && issue.expected === 'never') return `${field}there is no such key.`
+  if (issue.type === 'check') return `${field}${issue.message}`
   if (issue.kind !== 'schema')
     return `${field}${issue.type.replaceAll('_', ' ')} expected${issue.expected === null ? '' : ` (${issue.expected})`}.`
   return `${field}expected ${issue.expected}.`

@@ -27,6 +27,7 @@ export class PublishedSettings {
   readonly #due = new Set<string>()
   readonly #topics: ReadonlySet<string>
   #reading = false
+  #retired = false
 
   constructor(options: PublishedSettingsOptions) {
     const { name, settings, topics } = options
@@ -39,6 +40,13 @@ export class PublishedSettings {
   /** Whether a topic is that of a published setting: what the broker holds there is not to be swept unread. */
   publishesOn(topic: string): boolean {
     return this.#topics.has(topic)
+  }
+
+  /** Clears what is published, except where the successor publishes too. */
+  retire(successor?: PublishedSettings): void {
+    const { hold } = this.#options
+    for (const topic of this.#topics) if (!successor?.publishesOn(topic)) hold(topic, null)
+    this.#retired = true
   }
 
   /** Reads all of them: call after each read of the list, as no event tells of a setting. */
@@ -81,6 +89,7 @@ export class PublishedSettings {
   }
 
   #hold(app: string, name: string, value: unknown): void {
+    if (this.#retired) return
     const { topics, hold, log } = this.#options
     const payload = value === undefined ? null : JSON.stringify(value)
     const tooLong = payload !== null && payload.length > MAX_LENGTH

@@ -58,18 +58,32 @@ export function createTopics(base: string) {
     base,
     bridgeState: `${base}/bridge/state`,
     bridgeInfo: `${base}/bridge/info`,
+    bridgeHealth: `${base}/bridge/health`,
     /** Where the bridge sends itself a message to learn whether it may publish and read. */
     bridgeProbe: `${base}/bridge/probe`,
+    /** Where bridges hear of each other. */
+    bridgePresence: `${base}/bridge/presence`,
     hubState: (hub: string) => `${base}/${hub}/state`,
     hubInfo: (hub: string) => `${base}/${hub}/info`,
     hubEvent: (hub: string) => `${base}/${hub}/event`,
     app: appTopic,
     appEvent: (hub: string, app: string) => `${appTopic(hub, app)}/event`,
     setting: (hub: string, app: string, name: string) => `${appTopic(hub, app)}/setting/${encodeLevel(name)}`,
+    bridgeCommand: (command: string) => `${base}/bridge/cmd/${command}`,
+    hubCommand: (hub: string, command: string) => `${base}/${hub}/cmd/${command}`,
+    /** With a setting's name for the commands that have one in their topic. */
+    appCommand: (hub: string, app: string, command: string, setting?: string) =>
+      `${appTopic(hub, app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
     /** Command topics, those of hubs that are not there included: they are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
     /** Everything retained that the bridge owns. */
-    retainedFilters: [`${base}/+/state`, `${base}/+/info`, `${base}/+/app/+`, `${base}/+/app/+/setting/+`],
+    retainedFilters: [
+      `${base}/bridge/health`,
+      `${base}/+/state`,
+      `${base}/+/info`,
+      `${base}/+/app/+`,
+      `${base}/+/app/+/setting/+`,
+    ],
 
     /** The name of the hub (or `bridge`) that a retained topic of ours belongs to. */
     ownerOf(topic: string): string | undefined {

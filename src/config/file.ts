@@ -7,6 +7,7 @@ export type FileMap = ReadonlyMap<unknown, unknown>
 export type ReadFile = (path: string) => string
 
 export interface ConfigFile {
+  readonly path?: string
   readonly root: FileMap
   /** `hub2mqtt.yaml line 3`, for the end of a key's path; the file's name alone where the line is not known. */
   where(keys: readonly string[]): string
@@ -81,12 +82,12 @@ export function readConfigFile(path: string, readFile: ReadFile, mistakes: Mista
     mistakes.add(path, tooMany ? 'its aliases (*name) multiply too often; write the values out' : BAD_ALIAS)
     return undefined
   }
-  if (root === null || root === undefined) return { root: new Map(), where: () => path }
+  if (root === null || root === undefined) return { path, root: new Map(), where: () => path }
   if (!(root instanceof Map)) {
     mistakes.add(path, 'expected options with their values, such as hubs: { home: { url: … } }')
     return undefined
   }
-  return { root, where: (keys) => `${path}${lineOf(doc, lines, keys)}` }
+  return { path, root, where: (keys) => `${path}${lineOf(doc, lines, keys)}` }
 }
 
 function lineOf(doc: Document, lines: LineCounter, keys: readonly string[]): string {

@@ -1,6 +1,7 @@
 /** From file and environment to one checked value, or to all that is wrong with them. */
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { isExposed } from './exposure.ts'
 import { noFile, type ReadFile, readConfigFile } from './file.ts'
 import { readHubs } from './hubs.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
@@ -17,6 +18,8 @@ export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Reads a text file; default: from disk. */
   readonly readFile?: ReadFile
+  /** Whether every user of the machine may read a file; default: as its mode says. */
+  readonly isExposed?: (path: string) => boolean
   /** Whether a configuration without a hub is a mistake; default true. */
   readonly requireHub?: boolean
 }
@@ -47,6 +50,8 @@ export function loadConfig(request: LoadOptions): Loaded {
     mistakes,
     readFile: request.readFile ?? ((path) => readFileSync(path, 'utf8')),
     secrets: new Set(),
+    warnings: [],
+    isExposed: request.isExposed ?? isExposed,
   }
   const env = ownEnvironment(request.env)
   const path = request.file ?? env.get(CONFIG_VARIABLE)
@@ -81,9 +86,35 @@ export function loadConfig(request: LoadOptions): Loaded {
   })
   // Every value in it has passed the format that the type is inferred from; where one did not, a mistake ends this.
   const config = { ...(rest as Omit<Config, 'hubs'>), hubs: hubs as Config['hubs'] }
-  const warnings = checkRules(config, mistakes)
+  const warnings = [...checkRules(config, mistakes), ...reading.warnings]
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
   return { config, secrets: [...reading.secrets], warnings }
+}
+
+/**
+ * Where the daemon listens, for a program beside it: the rest of the configuration may be broken by now, or hold
+ * secrets that are none of its business.
+ */
+export function loadHttpConfig({ file: path, env: given, readFile }: LoadOptions): Config['http'] {
+  const reading: Reading = {
+    mistakes: new Mistakes(),
+    readFile: readFile ?? ((name) => readFileSync(name, 'utf8')),
+    secrets: new Set(),
+    warnings: [],
+    isExposed: () => false,
+  }
+  const env = ownEnvironment(given)
+  const name = path ?? env.get(CONFIG_VARIABLE)
+  const file = (name === undefined ? noFile : readConfigFile(name, reading.readFile, reading.mistakes)) ?? noFile
+  const resolvePath = (other: string) => other
+  const table = Object.fromEntries(Object.entries(options).filter(([key]) => key.startsWith('http.')))
+  const sources = [
+    fileSource(file, { root: file.root, at: [], resolvePath }),
+    environmentSource(env, { prefix: '', display: '', resolvePath }),
+  ]
+  // The values have passed the formats that the type is inferred from; where one did not, it has its default.
+  const values = readTable({ table, sources, prefix: '', missing: () => 'missing', reading }) as Pick<Config, 'http'>
+  return values.http
 }
 
 function checkRules(config: Omit<Config, 'hubs'>, mistakes: Mistakes): string[] {

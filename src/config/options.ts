@@ -119,6 +119,7 @@ export const options = defineOptions({
   },
   'mqtt.key_file': {
     doc: 'Private key (PEM) of the client certificate.',
+    namesSecret: true,
     format: optional(path),
     default: null,
     example: '/etc/hub2mqtt/client-key.pem',

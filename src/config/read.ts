@@ -10,6 +10,9 @@ export interface Reading {
   readonly readFile: ReadFile
   /** Collects the values of all secrets that were read, used or not. */
   readonly secrets: Set<string>
+  /** Collects what works but is probably not meant. */
+  readonly warnings: string[]
+  readonly isExposed: (path: string) => boolean
 }
 
 interface Request {
@@ -43,7 +46,28 @@ function fromSecretFile(
     mistakes.add(subject, 'the file that it names is empty; write the secret into it', full)
     return undefined
   }
+  warnIfExposed(
+    source.resolvePath(raw),
+    `${subject}: every user of this machine can read the file that it names`,
+    reading,
+  )
   return text
+}
+
+/** A secret that stands in the configuration file itself, or a file named there that is one. */
+function warnOfSecret(
+  { option, source }: Request,
+  subject: string,
+  { inline, value }: { readonly inline: boolean; readonly value: unknown },
+  reading: Reading,
+): void {
+  const who = `${subject}: every user of this machine can read`
+  if (option.namesSecret) warnIfExposed(String(value), `${who} the file that it names`, reading)
+  if (option.sensitive && inline && source.file !== undefined) warnIfExposed(source.file, `${who} this file`, reading)
+}
+
+function warnIfExposed(path: string, line: string, { isExposed, warnings }: Reading): void {
+  if (isExposed(path)) warnings.push(`${line}; chmod 600 it`)
 }
 
 /** A file that cannot be read is told now, not at the first connection. */
@@ -61,7 +85,8 @@ function canOpen(path: unknown, subject: string, full: string, { mistakes, readF
 function readOption(request: Request, reading: Reading): { value: unknown } | undefined {
   const { path, option, source, full } = request
   const { mistakes } = reading
-  let found = source.find(path, option)
+  const inline = source.find(path, option)
+  let found = inline
   if (option.sensitive) {
     const other = source.find(fileKey(path), undefined)
     if (found !== undefined && other !== undefined) {
@@ -84,6 +109,7 @@ function readOption(request: Request, reading: Reading): { value: unknown } | un
   }
   if (option.format.opens && !canOpen(parsed.value, found.subject, full, reading)) return undefined
   if (option.sensitive && typeof parsed.value === 'string') reading.secrets.add(parsed.value)
+  warnOfSecret(request, found.subject, { inline: found === inline, value: parsed.value }, reading)
   return { value: parsed.value }
 }
 

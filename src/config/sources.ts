@@ -15,6 +15,8 @@ export interface Source {
   find(path: string, option: AnyOption | undefined): Found | undefined
   /** Makes a path absolute, as this place counts it. */
   readonly resolvePath: (path: string) => string
+  /** The file that this place is. */
+  readonly file?: string | undefined
 }
 
 export type Environment = ReadonlyMap<string, string>
@@ -51,6 +53,7 @@ export function fileSource(
 ): Source {
   return {
     resolvePath,
+    file: file.path,
     find(path) {
       const keys = path.split('.')
       let value: unknown = root

@@ -7,6 +7,8 @@ interface OptionBase<T> {
   readonly format: Format<T>
   /** A secret: masked wherever configuration is shown, scrubbed from the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
+  /** The path of a file that holds a secret. */
+  readonly namesSecret?: true
   /** A value as one would write it in the file; default: the default. */
   readonly example?: unknown
 }

@@ -22,7 +22,9 @@ export type AppsListener = (news: AppsNews) => void
 export class AppManager {
   readonly #client: Pick<HubClient, 'call'>
   readonly #clock: Clock
-  readonly #shows: (id: string) => boolean
+  #shows: (id: string) => boolean
+  /** What was shown before configuration changed that, until the list has been read since. */
+  #showed: ((id: string) => boolean) | undefined
   readonly #apps = new Map<string, App>()
   readonly #listeners = new Set<AppsListener>()
   readonly #destroyed = new AbortController()
@@ -53,6 +55,18 @@ export class AppManager {
   /** Whether configuration leaves an app to be seen; one that is left out does not exist for anybody here. */
   shows(id: string): boolean {
     return this.#shows(id)
+  }
+
+  /**
+   * Shows other apps from now on. Those left out are gone at once; those that come in arrive with the next read of the
+   * list. Neither is news: nothing happened to the app.
+   */
+  setFilter(shows: (id: string) => boolean): void {
+    this.#showed ??= this.#shows
+    this.#shows = shows
+    const hidden = [...this.#apps.values()].filter(({ id }) => !shows(id))
+    const changes = hidden.map((before) => ({ id: before.id, before, after: undefined }))
+    if (changes.length > 0) this.#apply({ changes, first: true, read: false })
   }
 
   /** Calls `listener` after each change and each read of the list; the returned function ends that. */
@@ -90,7 +104,7 @@ export class AppManager {
     if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return
     this.#meanwhile?.push(event)
     // Before the first list an event tells of one app only; it is laid over the list when that comes.
-    if (!this.#complete) return
+    if (!this.#complete || (this.#cameInBySetting(event.id) && !this.#apps.has(event.id))) return
     const changes = reduce(this.#apps, event)
     if (changes.length > 0) this.#apply({ changes, first: false, read: false })
   }
@@ -134,7 +148,12 @@ export class AppManager {
     return this.#reading
   }
 
+  #cameInBySetting(id: string): boolean {
+    return this.#showed !== undefined && !this.#showed(id)
+  }
+
   async #read(): Promise<void> {
+    const shows = this.#shows
     this.#meanwhile = []
     let records = await this.#readList()
     if (records.size === 0 && this.#apps.size > 0) {
@@ -144,9 +163,13 @@ export class AppManager {
     }
     if (this.#destroyed.signal.aborted) return
     const first = !this.#complete
-    const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile: this.#meanwhile })
+    const meanwhile = this.#meanwhile.filter(({ id }) => this.#shows(id))
+    const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile })
     this.#complete = true
-    this.#apply({ changes, first, read: true })
+    const facts = changes.filter(({ id, before }) => before === undefined && this.#cameInBySetting(id))
+    if (facts.length > 0) this.#apply({ changes: facts, first: true, read: false })
+    if (shows === this.#shows) this.#showed = undefined
+    this.#apply({ changes: changes.filter((change) => !facts.includes(change)), first, read: true })
   }
 
   async #readList(): Promise<Map<string, AppPatch>> {

@@ -1,7 +1,7 @@
 /** The typed client: `call(operation, parameters)` over REST, each outcome decoded or one HubError. */
 import type { Clock } from '../clock.ts'
 import { isRecord } from './decode.ts'
-import { HubError } from './errors.ts'
+import { HubError, type HubErrorCode } from './errors.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { type Answer, Rest, type RestOptions } from './rest.ts'
 
@@ -21,6 +21,14 @@ export interface HubClientOptions extends RestOptions {
   readonly pathPrefix: ApiPrefix | 'auto'
   /** Whether an app is known to exist: decides what a 404 means. */
   readonly knows: (appId: string) => boolean
+  readonly onCall?: (call: HubCall) => void
+}
+
+/** A call that has ended, for those who count. */
+export interface HubCall {
+  readonly operation: OperationName
+  readonly outcome: 'ok' | HubErrorCode
+  readonly ms: number
 }
 
 /** A row as the client uses it, whatever its parameters are. */
@@ -52,7 +60,11 @@ export class HubClient {
   }
 
   /** Asks who is there and which path prefix it answers; later calls use that prefix. */
-  async identify(): Promise<Identity> {
+  identify(): Promise<Identity> {
+    return this.#observed('ping', this.#identify())
+  }
+
+  async #identify(): Promise<Identity> {
     const { pathPrefix } = this.#options
     const candidates = pathPrefix === 'auto' ? API_PREFIXES : [pathPrefix]
     let refusal: HubError | undefined
@@ -72,13 +84,30 @@ export class HubClient {
    * Runs one operation. A read whose kept-alive connection the hub had just closed is sent once more; a write never is.
    * @throws HubError
    */
-  async call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
+  call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
+    return this.#observed(name, this.#call(name, parameters))
+  }
+
+  async #call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     const row: AnyRow = OPERATIONS[name]
     let answer = await this.#send(row, row.path, parameters)
     if (answer.status === 404 && row.otherPath !== undefined) answer = await this.#send(row, row.otherPath, parameters)
     if (answer.status < 200 || answer.status > 299) throw this.#refusal(name, parameters, answer)
     // The row's decoder belongs to the row's result: the table ties both to the name.
     return OPERATIONS[name].decode(json(answer)) as Result<N>
+  }
+
+  async #observed<T>(operation: OperationName, call: Promise<T>): Promise<T> {
+    const started = this.#clock.elapsed()
+    let outcome: HubCall['outcome'] = 'ok'
+    try {
+      return await call
+    } catch (error) {
+      outcome = error instanceof HubError ? error.code : 'failed'
+      throw error
+    } finally {
+      this.#options.onCall?.({ operation, outcome, ms: this.#clock.elapsed() - started })
+    }
   }
 
   /** Ends calls under way as `unreachable` or `no_answer`; safe to call twice. */

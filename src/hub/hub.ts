@@ -25,6 +25,8 @@ export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
   readonly pollInterval: number
   /** The same while the realtime channel is down. */
   readonly pollIntervalFallback: number
+  /** Called when the hub refuses the key: whether `apiKey` has another one since. */
+  readonly renewKey?: () => boolean
 }
 
 export interface HubDependencies {
@@ -98,6 +100,17 @@ export class Hub {
     }
   }
 
+  /** Shows other apps from now on; the list is read at once for those that come in. */
+  setFilter(shows: (appId: string) => boolean): void {
+    this.apps.setFilter(shows)
+    this.#wake()
+  }
+
+  /** There is reason to look at the hub at once, such as a new key. */
+  look(): void {
+    this.#wake()
+  }
+
   /** Reads identity, permissions and the list again. @throws HubError */
   async refresh(): Promise<void> {
     this.#stale = true
@@ -121,8 +134,12 @@ export class Hub {
       } catch (error) {
         const failure = asHubError(error)
         this.#stale = true
+        const refused = failure.code === 'unauthorized'
+        // A key that was rotated is no outage worth telling.
+        if (refused && this.#options.renewKey?.()) continue
         this.#update({ online: false, reason: failure.code, realtime: 'polling' })
         await this.#pause(retryDelay(failure, backoff))
+        if (refused) this.#options.renewKey?.()
       }
     }
   }

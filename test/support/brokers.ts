@@ -121,6 +121,11 @@ export class Mosquitto implements AsyncDisposable {
     await exited
   }
 
+  /** What it has kept is lost; only while it is stopped. */
+  async forget(): Promise<void> {
+    await rm(join(this.#folder, 'mosquitto.db'), { force: true })
+  }
+
   /** Sends a signal and does not wait for an end: SIGSTOP hangs the broker, SIGCONT wakes it. */
   signal(signal: NodeJS.Signals): void {
     this.#child?.kill(signal)

@@ -1,9 +1,21 @@
 /** A TCP proxy that misbehaves on request: between a client and its broker or hub, to see what a bad network does. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { Lane, type Weather } from './tcp-lane.ts'
+
+/** `up`: from the client to the target. */
+export type Direction = 'up' | 'down'
 
 interface Pair {
   readonly client: Socket
   readonly server: Socket
+  readonly link: ProxiedLink
+}
+
+/** One connection, from its acceptance on; for who wants to know afterwards when there was one. */
+export interface ProxiedLink {
+  /** `Date.now()` of the two ends of its life. */
+  readonly openedAt: number
+  closedAt?: number
 }
 
 export class TcpProxy implements AsyncDisposable {
@@ -11,9 +23,13 @@ export class TcpProxy implements AsyncDisposable {
   accepted = 0
   /** Bytes passed on towards the target so far. */
   sent = 0
+  /** Every connection that was forwarded, oldest first. */
+  readonly links: ProxiedLink[] = []
   readonly #target: { host: string; port: number }
   readonly #server: Server
   readonly #pairs = new Set<Pair>()
+  readonly #weather: Weather = { slice: Number.POSITIVE_INFINITY, delayMs: 0 }
+  readonly #swallowed = new Set<Direction>()
   #paused = false
   #refusing = false
   #cutAt = Number.POSITIVE_INFINITY
@@ -74,6 +90,33 @@ export class TcpProxy implements AsyncDisposable {
     this.#refusing = refusing
   }
 
+  /** Forwards at most so many bytes at a time; without a number, as they come. */
+  slice(bytes = Number.POSITIVE_INFINITY): void {
+    this.#weather.slice = Math.max(1, bytes)
+  }
+
+  /** Forwards everything so much later, in order. */
+  delay(ms: number): void {
+    this.#weather.delayMs = ms
+  }
+
+  /** What goes that way vanishes though both ends are open: such a connection is of no use any more, only to be reset. */
+  swallow(direction: Direction): void {
+    this.#swallowed.add(direction)
+  }
+
+  /** Forwards again as if nothing had been asked for; connections that have lost bytes are reset. */
+  heal(): void {
+    const lossy = this.#swallowed.size > 0
+    this.#swallowed.clear()
+    this.slice()
+    this.delay(0)
+    this.refuse(false)
+    this.#cutAt = Number.POSITIVE_INFINITY
+    this.resume()
+    if (lossy) this.reset()
+  }
+
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     this.reset()
@@ -93,12 +136,16 @@ export class TcpProxy implements AsyncDisposable {
     }
     const server = connect({ ...this.#target, noDelay: true })
     server.on('error', () => undefined)
-    const pair = { client, server }
+    const link: ProxiedLink = { openedAt: Date.now() }
+    this.links.push(link)
+    const pair = { client, server, link }
     this.#pairs.add(pair)
-    client.on('data', (chunk) => this.#forward(pair, chunk))
-    server.on('data', (chunk) => client.write(chunk))
+    const up = new Lane(this.#weather, (chunk) => this.#forward(pair, chunk))
+    const down = new Lane(this.#weather, (chunk) => client.write(chunk))
+    client.on('data', (chunk) => this.#swallowed.has('up') || up.push(chunk))
+    server.on('data', (chunk) => this.#swallowed.has('down') || down.push(chunk))
     client.on('close', () => this.#end(pair, server))
-    server.on('close', () => this.#end(pair, client))
+    server.on('close', () => down.end(() => this.#end(pair, client)))
     if (this.#paused) {
       client.pause()
       server.pause()
@@ -117,7 +164,7 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   #end(pair: Pair, other: Socket): void {
-    this.#pairs.delete(pair)
+    if (this.#pairs.delete(pair)) pair.link.closedAt = Date.now()
     other.destroy()
   }
 }

@@ -1,5 +1,6 @@
 /** A whole world for a test: an emulated hub, a real broker, the bridge as users run it, and a client that looks on. */
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import type { IClientPublishOptions } from 'mqtt'
 import { systemClock } from '../../src/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -14,6 +15,7 @@ import { until } from './until.ts'
 export const BROKERS = mosquittoPath === undefined ? (['aedes'] as const) : (['mosquitto', 'aedes'] as const)
 export type BrokerKind = 'mosquitto' | 'aedes'
 
+const FILE = 'test.yaml'
 export const KEY = 'key-for-tests'
 export const ALL_SCOPES = ['hub.app', 'hub.speech']
 
@@ -38,6 +40,8 @@ export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>
   /** The same as a file. */
   readonly file?: string
+  /** Of the client that looks on. */
+  readonly login?: { readonly username: string; readonly password: string }
 }
 
 export interface Broker extends AsyncDisposable {
@@ -60,20 +64,32 @@ export interface RunningBridge extends AsyncDisposable {
   readonly lines: string[]
   /** Ends it as SIGTERM would. */
   stop(): Promise<void>
+  /** Changes the configuration file and lets it be read again, as SIGHUP would. */
+  reload(file: string): void
 }
 
 /** The daemon in this process, from its configuration on. */
 export function startBridge(env: Readonly<Record<string, string>>, file?: string): RunningBridge {
   const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
-  const { config, secrets } = loadConfig({
-    env: variables,
-    ...(file !== undefined && { file: 'test.yaml', readFile: () => file }),
-  })
+  let text = file
+  const load = () =>
+    loadConfig({
+      // Tests run side by side, and each bridge would take the same port.
+      env: { HUB2MQTT_HTTP_ENABLED: 'false', ...variables },
+      ...(text !== undefined && { file: FILE }),
+      readFile: (path) => (path === FILE && text !== undefined ? text : readFileSync(path, 'utf8')),
+    })
+  const { config, secrets } = load()
   const lines: string[] = []
+  let readAgain = () => {}
   const log = createLog({ level: 'debug', format: 'json', secrets, destination: { write: (line) => lines.push(line) } })
   const ending = new AbortController()
   const running = run({
     config,
+    load,
+    onReload: (reload) => {
+      readAgain = reload
+    },
     version: '0.0.0-test',
     clock: systemClock,
     random: Math.random,
@@ -84,7 +100,11 @@ export function startBridge(env: Readonly<Record<string, string>>, file?: string
     ending.abort()
     return running
   }
-  return { lines, stop, [Symbol.asyncDispose]: stop }
+  const reload = (changed: string) => {
+    text = changed
+    readAgain()
+  }
+  return { lines, stop, reload, [Symbol.asyncDispose]: stop }
 }
 
 export class World implements AsyncDisposable {
@@ -116,7 +136,10 @@ export class World implements AsyncDisposable {
     const given = options.broker ?? BROKERS[0]
     const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older', ...options.hub })
     const broker = typeof given === 'string' ? await startBroker(given) : given
-    const observer = await Observer.on(broker.port, { protocol: broker instanceof Mosquitto ? '5' : '3.1.1' })
+    const observer = await Observer.on(broker.port, {
+      protocol: broker instanceof Mosquitto ? '5' : '3.1.1',
+      ...options.login,
+    })
     const world = new World(hub, broker, observer, options)
     await world.ready()
     return world

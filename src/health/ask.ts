@@ -1,0 +1,41 @@
+/** `hub2mqtt health`: asks the daemon's listener on this machine how it is. */
+import { get } from 'node:http'
+
+export interface HealthAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export interface HealthAnswer {
+  readonly status: number
+  readonly body: string
+}
+
+const TIMEOUT_MS = 4000
+/** Far above any real answer. */
+const MAX_BYTES = 1024 * 1024
+
+/** Where a listener on this host can be asked from here. */
+export function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  return host === '::' ? '::1' : host
+}
+
+/** Rejects if nobody answers in time: then nobody lives there. */
+export function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz'): Promise<HealthAnswer> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(TIMEOUT_MS)
+    // Its own agent, since the global one may be told by the environment to use a proxy.
+    const request = get({ host: reachable(host), port, path, agent: false, signal }, (response) => {
+      let body = ''
+      response.setEncoding('utf8')
+      response.on('data', (chunk: string) => {
+        body += chunk
+        if (body.length > MAX_BYTES) request.destroy(new Error('the answer is too long'))
+      })
+      response.on('error', reject)
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
+    })
+    request.on('error', reject)
+  })
+}

@@ -1,0 +1,37 @@
+/** Opens the listener for health and metrics, without which the bridge does its work all the same. */
+import type { Config } from '../config/options.ts'
+import { routes } from '../http/routes.ts'
+import { type HttpListener, listen } from '../http/server.ts'
+import type { Log } from '../log.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { HealthReport } from './report.ts'
+
+export interface ListenerOptions {
+  readonly config: Config
+  readonly log: Log
+  readonly health: () => HealthReport
+  readonly metrics: Metrics
+}
+
+/** `undefined`, and a line in the log, if it cannot be opened. */
+export async function openListener({
+  config,
+  log,
+  health,
+  metrics,
+}: ListenerOptions): Promise<HttpListener | undefined> {
+  const { host, port } = config.http
+  try {
+    const listener = await listen({
+      host,
+      port,
+      routes: routes({ health, metrics: () => metrics.print() }),
+      log: log.child({ part: 'http' }),
+    })
+    log.info({ url: listener.url }, 'health and metrics')
+    return listener
+  } catch (err) {
+    log.error({ err, host, port }, 'no health and metrics over HTTP: cannot listen there')
+    return undefined
+  }
+}

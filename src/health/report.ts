@@ -1,0 +1,71 @@
+/** What the daemon says of its own health: one document for HTTP, MQTT and the command line. Never a secret. */
+import type { LinkStatus } from '../mqtt/types.ts'
+
+export interface HubHealth {
+  readonly online: boolean
+  /** Why it is not (wholly) usable. */
+  readonly reason: string | null
+  readonly realtime: 'connected' | 'polling'
+  /** Whether the list of apps has been read since the start. */
+  readonly read: boolean
+  /** `stuck`: its task gives no sign of life any more, which a restart may mend. */
+  readonly task: 'alive' | 'stuck'
+}
+
+export interface HealthFacts {
+  readonly version: string
+  /** ISO 8601. */
+  readonly startedAt: string
+  readonly mqtt: LinkStatus
+  /** Whether another bridge uses the same base topic. */
+  readonly contested: boolean
+  readonly hubs: ReadonlyMap<string, HubHealth>
+}
+
+export interface HealthReport {
+  /** Nothing here needs a restart; what is down outside comes back by itself. */
+  readonly live: boolean
+  /** The broker is connected, and at least one hub has been read and answers. */
+  readonly ready: boolean
+  /** What is not as it should be, one line each. */
+  readonly problems: readonly string[]
+  readonly version: string
+  readonly started_at: string
+  readonly mqtt: {
+    readonly state: LinkStatus['state']
+    readonly protocol: LinkStatus['protocol']
+    readonly reason: string | null
+    readonly probe: LinkStatus['probe']
+  }
+  readonly hubs: Readonly<Record<string, HubHealth>>
+}
+
+export function healthReport({ version, startedAt, mqtt, contested, hubs }: HealthFacts): HealthReport {
+  const all = [...hubs.values()]
+  const connected = mqtt.state === 'connected'
+  return {
+    live: all.every(({ task }) => task === 'alive'),
+    ready: connected && all.some(({ online, read }) => online && read),
+    problems: [...brokerProblems(mqtt, contested), ...[...hubs].flatMap(([name, hub]) => hubProblems(name, hub))],
+    version,
+    started_at: startedAt,
+    mqtt: { state: mqtt.state, protocol: mqtt.protocol, reason: mqtt.reason ?? null, probe: mqtt.probe },
+    hubs: Object.fromEntries(hubs),
+  }
+}
+
+function brokerProblems({ state, reason, probe, deniedFilters }: LinkStatus, contested: boolean): string[] {
+  if (state !== 'connected') return [`the MQTT broker is not connected${reason === undefined ? '' : `: ${reason}`}`]
+  const problems = deniedFilters.map((filter) => `the MQTT broker refuses the subscription to ${filter}`)
+  if (probe === 'denied') problems.push('what is published cannot be read back: the ACL of the MQTT broker is wrong')
+  if (contested) problems.push('another hub2mqtt uses the same base topic')
+  return problems
+}
+
+function hubProblems(name: string, { online, reason, read, task }: HubHealth): string[] {
+  const problems: string[] = []
+  if (task === 'stuck') problems.push(`hub ${name}: its task is stuck`)
+  if (!online) problems.push(`hub ${name} is offline: ${reason ?? 'unknown'}`)
+  else if (!read) problems.push(`hub ${name}: its apps cannot be read: ${reason ?? 'not yet'}`)
+  return problems
+}

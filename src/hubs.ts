@@ -1,0 +1,85 @@
+/** The hubs that are configured, each held on to; opened and closed as configuration says. */
+import type { BridgedHub } from './bridge/bridge.ts'
+import type { Clock } from './clock.ts'
+import type { HubConfig } from './config/options.ts'
+import { Pulse } from './health/pulse.ts'
+import type { HubCall } from './hub/client.ts'
+import { Hub } from './hub/hub.ts'
+import type { Log } from './log.ts'
+
+export interface OpenHub extends BridgedHub {
+  readonly pulse: Pulse
+}
+
+export interface HubsOptions {
+  readonly shows: () => (appId: string) => boolean
+  /** The hub's present key. */
+  readonly apiKey: (name: string) => string
+  /** Whether there is another key than the one that the hub just refused. */
+  readonly renewKey: (name: string) => boolean
+  readonly onCall: (name: string, call: HubCall) => void
+  readonly clock: Clock
+  readonly log: Log
+  readonly random: () => number
+}
+
+export class Hubs implements AsyncDisposable {
+  readonly #options: HubsOptions
+  readonly #all = new Map<string, OpenHub>()
+  readonly #closing = new Set<Promise<void>>()
+
+  constructor(options: HubsOptions) {
+    this.#options = options
+  }
+
+  /** Changes with `open` and `close`. */
+  get all(): ReadonlyMap<string, OpenHub> {
+    return this.#all
+  }
+
+  /** A hub to be started by the caller. */
+  open(name: string, config: HubConfig): Hub {
+    const { shows, apiKey, renewKey, onCall, clock, log, random } = this.#options
+    const pulse = new Pulse(config, clock)
+    const hub = new Hub(
+      {
+        url: config.url,
+        apiKey: () => apiKey(name),
+        renewKey: () => renewKey(name),
+        onCall: (call) => {
+          pulse.called(call)
+          onCall(name, call)
+        },
+        shows: shows(),
+        pathPrefix: config.path_prefix,
+        realtime: config.realtime,
+        pollInterval: config.poll_interval,
+        pollIntervalFallback: config.poll_interval_fallback,
+        timeoutMs: config.timeout,
+        maxRequests: config.max_requests,
+      },
+      { clock, log: log.child({ part: 'hub', hub: name }), random },
+    )
+    this.#all.set(name, { hub, url: config.url, concurrency: config.max_requests, pulse })
+    return hub
+  }
+
+  /** Takes a hub out. The caller sees it for the last time: it forgets its apps right after `farewell`. */
+  close(name: string, farewell: (hub: Hub) => void): void {
+    const hub = this.#all.get(name)?.hub
+    if (hub === undefined) return
+    this.#all.delete(name)
+    farewell(hub)
+    const closing = hub.destroy().finally(() => this.#closing.delete(closing))
+    this.#closing.add(closing)
+  }
+
+  /** Shows other apps from now on, on all hubs. */
+  setFilter(shows: (appId: string) => boolean): void {
+    for (const { hub } of this.#all.values()) hub.setFilter(shows)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...[...this.#all.values()].map(({ hub }) => hub.destroy()), ...this.#closing])
+  }
+}

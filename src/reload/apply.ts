@@ -1,0 +1,31 @@
+/** Brings the running parts in line with a configuration that was taken over. */
+import { isDeepStrictEqual } from 'node:util'
+import { appFilter } from '../bridge/permission.ts'
+import type { HubConfig } from '../config/options.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { Hubs } from '../hubs.ts'
+import type { Log } from '../log.ts'
+import type { Reloaded } from './live-config.ts'
+
+export interface Parts {
+  readonly hubs: Hubs
+  readonly bridge: { removeHub(name: string, hub: Hub): void; reconfigured(): void }
+  /** Opens and starts a hub, known to everybody. */
+  readonly openHub: (name: string, config: HubConfig) => void
+  readonly log: Log
+}
+
+export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, log }: Parts): void {
+  // A level that was changed by command stays, unless the configuration has an opinion that is new.
+  if (before.log.level !== after.log.level) log.setLevel(after.log.level)
+  for (const name of Object.keys(before.hubs)) {
+    if (!Object.hasOwn(after.hubs, name)) hubs.close(name, (hub) => bridge.removeHub(name, hub))
+  }
+  if (!isDeepStrictEqual(before.apps, after.apps)) hubs.setFilter(appFilter(after.apps.include, after.apps.exclude))
+  if (!isDeepStrictEqual([before.commands, before.settings], [after.commands, after.settings])) bridge.reconfigured()
+  for (const [name, config] of Object.entries(after.hubs)) {
+    const known = before.hubs[name]
+    if (known === undefined) openHub(name, config)
+    else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.look()
+  }
+}

@@ -1,0 +1,90 @@
+/** The configuration that holds now: a value, replaced as a whole when its sources are read again. */
+import type { Loaded } from '../config/load.ts'
+import { ConfigError } from '../config/mistakes.ts'
+import type { Config } from '../config/options.ts'
+import type { Log } from '../log.ts'
+import type { Credentials } from '../mqtt/types.ts'
+import { differences, takeOver } from './take-over.ts'
+
+/** Reads the configuration from its sources. @throws {ConfigError} */
+export type Load = () => Loaded
+
+export interface Reloaded {
+  readonly before: Config
+  readonly after: Config
+}
+
+export class LiveConfig {
+  readonly #load: Load
+  readonly #log: Log
+  #value: Config
+
+  constructor(value: Config, load: Load, log: Log) {
+    this.#value = value
+    this.#load = load
+    this.#log = log
+  }
+
+  get value(): Config {
+    return this.#value
+  }
+
+  /** Takes over what can change while running, and says what cannot. A broken configuration changes nothing. */
+  reload(): Reloaded | undefined {
+    const log = this.#log
+    const loaded = this.#read()
+    if (loaded instanceof ConfigError) {
+      for (const mistake of loaded.mistakes) log.error(`configuration: ${mistake}`)
+      log.error('the configuration is broken and was not taken over; the one from before holds on')
+      return undefined
+    }
+    for (const warning of loaded.warnings) log.warn(warning)
+    const before = this.#value
+    const after = takeOver(before, loaded.config)
+    this.#value = after
+    const later = differences(after, loaded.config)
+    log.info({ changed: differences(before, after) }, 'configuration read again')
+    if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
+    return { before, after }
+  }
+
+  /** After a hub refused its key: whether its sources hold another one by now, which is then used. */
+  renewKey(name: string): boolean {
+    const now = this.#value.hubs[name]
+    const next = this.#reread()?.hubs[name]
+    if (now === undefined || next === undefined || next.url !== now.url || next.api_key === now.api_key) return false
+    this.#value = { ...this.#value, hubs: { ...this.#value.hubs, [name]: { ...now, api_key: next.api_key } } }
+    this.#log.info({ hub: name }, 'the hub refused the API key; there is a new one, which is used from now on')
+    return true
+  }
+
+  /** After the broker refused the login: user name and password as their sources hold them by now. */
+  renewCredentials(): Credentials {
+    const { mqtt } = this.#value
+    const next = this.#reread()?.mqtt
+    if (next !== undefined && next.url === mqtt.url) {
+      this.#value = { ...this.#value, mqtt: { ...mqtt, username: next.username, password: next.password } }
+    }
+    const { username, password } = this.#value.mqtt
+    return { username: username ?? undefined, password: password ?? undefined }
+  }
+
+  /** For a secret only; that the rest is broken at the moment is told when somebody asks for a reload. */
+  #reread(): Config | undefined {
+    const loaded = this.#read()
+    if (!(loaded instanceof ConfigError)) return loaded.config
+    this.#log.debug({ mistakes: loaded.mistakes }, 'the configuration cannot be read again')
+    return undefined
+  }
+
+  #read(): Loaded | ConfigError {
+    try {
+      const loaded = this.#load()
+      for (const secret of loaded.secrets) this.#log.addSecret(secret)
+      return loaded
+    } catch (error) {
+      if (error instanceof ConfigError) return error
+      throw error
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-exposure-'))
+  chmodSync(folder, 0o755)
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function write(path: string, text: string, mode: number): string {
+  const file = join(folder, path)
+  writeFileSync(file, text)
+  chmodSync(file, mode)
+  return file
+}
+
+const warnings = (yaml: string, mode = 0o600) =>
+  loadConfig({ file: write('hub2mqtt.yaml', yaml, mode), env: {} }).warnings
+
+const named = (key: string) => `hubs: {home: {url: "http://10.0.0.1", api_key_file: ${key}}}\n`
+const inline = 'hubs: {home: {url: "http://10.0.0.1", api_key: the-key}}\n'
+
+describe.skipIf(process.platform === 'win32')('a secret in a file', () => {
+  it('that every user can read is warned about, by the name of the option and not of the file', () => {
+    expect(warnings(named(write('key', 'the-key', 0o644)))).toEqual([
+      expect.stringMatching(/^hubs\.home\.api_key_file \(.* line 1\): every user .* chmod 600 it$/),
+    ])
+  })
+
+  it('that only its owner and group can read is fine', () => {
+    expect(warnings(named(write('key', 'the-key', 0o640)))).toEqual([])
+  })
+
+  it('in a folder that others cannot enter is fine', () => {
+    mkdirSync(join(folder, 'closed'))
+    const file = write('closed/key', 'the-key', 0o644)
+    chmodSync(join(folder, 'closed'), 0o700)
+    expect(warnings(named(file))).toEqual([])
+  })
+
+  it('is warned about when it is the configuration file itself', () => {
+    expect(warnings(inline, 0o644)).toEqual([
+      expect.stringMatching(
+        /^hubs\.home\.api_key \(.*\): every user of this machine can read this file; chmod 600 it$/,
+      ),
+    ])
+    expect(warnings(inline, 0o600)).toEqual([])
+    expect(warnings(named(write('key', 'the-key', 0o600)), 0o644)).toEqual([])
+  })
+
+  it('is warned about when it is the private key of a certificate', () => {
+    const tls = `mqtt: {url: "mqtts://b", cert_file: ${write('cert.pem', 'x', 0o644)}, key_file: ${write('key.pem', 'x', 0o644)}}\n`
+    expect(warnings(`${named(write('key', 'the-key', 0o600))}${tls}`)).toEqual([
+      expect.stringMatching(/^mqtt\.key_file .*every user/),
+    ])
+  })
+})

@@ -1,0 +1,110 @@
+import { execFile } from 'node:child_process'
+import { afterEach, describe, expect, it } from 'vitest'
+import { freePort } from '../support/brokers.ts'
+import { until } from '../support/until.ts'
+import { KEY, World, type WorldOptions } from '../support/world.ts'
+
+let world: World
+afterEach(() => world[Symbol.asyncDispose]())
+
+const HEALTH = 'hub2mqtt/bridge/health'
+
+async function start(options: WorldOptions = {}): Promise<string> {
+  const port = await freePort()
+  world = await World.start({ ...options, env: { HTTP_ENABLED: 'true', HTTP_PORT: String(port), ...options.env } })
+  return `http://127.0.0.1:${port}`
+}
+
+const published = () => JSON.parse(world.observer.last(HEALTH) ?? '{}')
+const status = async (url: string) => (await fetch(url)).status
+
+/** `hub2mqtt health` as a user or a container engine runs it. */
+function command(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+  const { HTTP_PORT = '' } = world.env
+  const options = { env: { ...process.env, HUB2MQTT_HTTP_PORT: HTTP_PORT, ...env } }
+  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+    execFile(process.execPath, ['src/main.ts', 'health', ...args], options, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr })
+    })
+  })
+}
+
+describe('a daemon that does its work', () => {
+  it('says so over HTTP, by its command and on MQTT, in the same words', async () => {
+    const url = await start()
+    expect(await (await fetch(`${url}/livez`)).text()).toBe('ok\n')
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [] })
+    const detail = await (await fetch(`${url}/healthz`)).json()
+    expect(detail).toMatchObject({ live: true, ready: true, mqtt: { state: 'connected' }, hubs: { home: good } })
+    await until('the same on MQTT', () => published().ready && published().hubs.home.realtime === 'connected')
+    expect(published()).toEqual(detail)
+    const { code, stdout } = await command()
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toEqual(detail)
+    expect(await command(['--ready'])).toMatchObject({ code: 0 })
+  })
+
+  it('publishes its health on change only', async () => {
+    await start({ env: { HUB_POLL_INTERVAL: '1s' } })
+    await until('realtime', () => published().hubs?.home.realtime === 'connected')
+    const before = world.observer.texts(HEALTH).length
+    await world.ask('home/cmd/refresh')
+    await world.ask('home/cmd/refresh')
+    expect(world.observer.texts(HEALTH)).toHaveLength(before)
+  })
+
+  it('tells no secret anywhere', async () => {
+    const url = await start()
+    for (const path of ['/livez', '/readyz', '/healthz', '/metrics', '/nothing']) {
+      expect(await (await fetch(url + path)).text()).not.toContain(KEY)
+    }
+    expect(world.observer.texts(HEALTH).join()).not.toContain(KEY)
+  })
+})
+
+const good = { online: true, reason: null, read: true, task: 'alive' }
+
+describe('a hub that is down', () => {
+  it('makes it not ready but never unhealthy, and says which hub', async () => {
+    const url = await start()
+    world.hub.behave('answer-status', { status: 500 })
+    await until('the change on MQTT', () => published().ready === false)
+    expect(published()).toMatchObject({ live: true, problems: ['hub home is offline: failed'] })
+    expect(await status(`${url}/readyz`)).toBe(503)
+    expect(await status(`${url}/livez`)).toBe(200)
+    expect(await status(`${url}/healthz`)).toBe(200)
+    expect(await command()).toMatchObject({ code: 0 })
+    const { code, stdout } = await command(['--ready'])
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toEqual({ ready: false, problems: ['hub home is offline: failed'] })
+  })
+})
+
+describe('a broker that is gone', () => {
+  it('makes it not ready but never unhealthy', async () => {
+    const url = await start()
+    await world.broker[Symbol.asyncDispose]()
+    await expect.poll(() => status(`${url}/readyz`)).toBe(503)
+    expect(await (await fetch(`${url}/healthz`)).json()).toMatchObject({
+      problems: [expect.stringMatching(/^the MQTT broker is not connected/)],
+    })
+    expect(await status(`${url}/livez`)).toBe(200)
+  })
+})
+
+describe('the command', () => {
+  it('exits with 1 when nobody answers, and when the listener is off', async () => {
+    await start()
+    await world.bridge.stop()
+    expect(await command()).toMatchObject({ code: 1, stderr: expect.stringContaining('no answer from 127.0.0.1') })
+    expect(await command([], { HUB2MQTT_HTTP_ENABLED: 'false' })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('http.enabled is false'),
+    })
+  })
+
+  it('finds the listener although the configuration is broken by now', async () => {
+    await start()
+    expect(await command([], { HUB2MQTT_HUB_URL: 'nonsense', HUB2MQTT_NO_SUCH_OPTION: '1' })).toMatchObject({ code: 0 })
+  })
+})

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import { Pulse } from '../../src/health/pulse.ts'
+import { type HealthFacts, type HubHealth, healthReport } from '../../src/health/report.ts'
+import type { LinkStatus } from '../../src/mqtt/types.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+const connected: LinkStatus = {
+  state: 'connected',
+  protocol: '5',
+  deniedFilters: [],
+  deniedTopics: 0,
+  probe: 'ok',
+  queued: 0,
+  unacknowledged: 0,
+  reconnects: 0,
+  publishes: 0,
+  bytes: 0,
+  dropped: 0,
+}
+const good: HubHealth = { online: true, reason: null, realtime: 'connected', read: true, task: 'alive' }
+const down: HubHealth = { online: false, reason: 'unreachable', realtime: 'polling', read: false, task: 'alive' }
+
+function report(facts: { mqtt?: Partial<LinkStatus>; contested?: boolean; hubs?: Record<string, HubHealth> } = {}) {
+  const { mqtt = {}, contested = false, hubs = { home: good } } = facts
+  const full: HealthFacts = {
+    version: '1.2.3',
+    startedAt: '2026-01-01T00:00:00.000Z',
+    mqtt: { ...connected, ...mqtt },
+    contested,
+    hubs: new Map(Object.entries(hubs)),
+  }
+  return healthReport(full)
+}
+
+describe('the health report', () => {
+  it('is live and ready, and has no problem to tell, when all is well', () => {
+    expect(report()).toEqual({
+      live: true,
+      ready: true,
+      problems: [],
+      version: '1.2.3',
+      started_at: '2026-01-01T00:00:00.000Z',
+      mqtt: { state: 'connected', protocol: '5', reason: null, probe: 'ok' },
+      hubs: { home: good },
+    })
+  })
+
+  it.each([
+    [
+      'a hub that is down',
+      { hubs: { home: down } },
+      { live: true, ready: false, problems: ['hub home is offline: unreachable'] },
+    ],
+    [
+      'one hub of two that is down',
+      { hubs: { home: good, attic: down } },
+      { live: true, ready: true, problems: ['hub attic is offline: unreachable'] },
+    ],
+    [
+      'a hub whose apps may not be read',
+      { hubs: { home: { ...good, reason: 'forbidden', read: false } } },
+      { live: true, ready: false, problems: ['hub home: its apps cannot be read: forbidden'] },
+    ],
+    [
+      'a broker that refuses the login',
+      { mqtt: { state: 'waiting', protocol: null, reason: 'unauthorized' } },
+      { live: true, ready: false, problems: ['the MQTT broker is not connected: unauthorized'] },
+    ],
+    [
+      'an ACL that hides what is published',
+      { mqtt: { probe: 'denied' } },
+      {
+        live: true,
+        ready: true,
+        problems: ['what is published cannot be read back: the ACL of the MQTT broker is wrong'],
+      },
+    ],
+    [
+      'an ACL that keeps commands away',
+      { mqtt: { deniedFilters: ['hub2mqtt/+/cmd/#'] } },
+      { live: true, ready: true, problems: ['the MQTT broker refuses the subscription to hub2mqtt/+/cmd/#'] },
+    ],
+    [
+      'a second bridge',
+      { contested: true },
+      { live: true, ready: true, problems: ['another hub2mqtt uses the same base topic'] },
+    ],
+    [
+      'a task that is stuck',
+      { hubs: { home: { ...good, task: 'stuck' } } },
+      { live: false, ready: true, problems: ['hub home: its task is stuck'] },
+    ],
+  ] as const)('tells of %s', (_, facts, expected) => expect(report(facts)).toMatchObject(expected))
+})
+
+describe('a pulse', () => {
+  const intervals = { poll_interval: 60_000, poll_interval_fallback: 10_000, timeout: 10_000 }
+
+  it('calls a task stuck only when no pause and no time limit explain its silence', async () => {
+    const clock = new FakeClock()
+    const pulse = new Pulse(intervals, clock)
+    await clock.advance(7 * 60_000)
+    expect(pulse.stuck).toBe(false)
+    await clock.advance(60_000)
+    expect(pulse.stuck).toBe(true)
+    pulse.called({ operation: 'getApps', outcome: 'unreachable' })
+    expect(pulse.stuck).toBe(false)
+  })
+
+  it('remembers when the list was last read well, in wall time', async () => {
+    const clock = new FakeClock(1_000_000)
+    const pulse = new Pulse(intervals, clock)
+    expect(pulse.readAt).toBeUndefined()
+    pulse.called({ operation: 'getApps', outcome: 'ok' })
+    await clock.advance(5000)
+    pulse.called({ operation: 'getApps', outcome: 'failed' })
+    pulse.called({ operation: 'ping', outcome: 'ok' })
+    expect(pulse.readAt).toBe(1_000_000)
+  })
+})
