@@ -1,6 +1,6 @@
 /** Reads the command line: what is asked for, or one line that says what was not understood. */
 import { parseArgs } from 'node:util'
-import { type CommandName, type CommandRequest, commands, type Flag } from './cli/commands.ts'
+import { type CommandName, type CommandRequest, commands, type Flag, type Positional } from './cli/commands.ts'
 import { Given, UsageError } from './cli/given.ts'
 import { commandHelp, programHelp } from './cli/help.ts'
 import { didYouMean } from './config/nearest.ts'
@@ -44,10 +44,14 @@ function readFlags(name: CommandName, args: readonly string[]): Given {
     }),
   )
   const values = new Map<string, string[]>()
+  const words: string[] = []
+  const { positionals = [] }: { readonly positionals?: readonly Positional[] } = commands[name]
+  const allowPositionals = positionals.length > 0
   try {
-    const { tokens } = parseArgs({ args: [...args], options, strict: true, allowPositionals: false, tokens: true })
+    const { tokens } = parseArgs({ args: [...args], options, strict: true, allowPositionals, tokens: true })
     for (const token of tokens) {
       if (token.kind === 'option') values.set(token.name, [...(values.get(token.name) ?? []), token.value ?? ''])
+      if (token.kind === 'positional') words.push(token.value)
     }
   } catch (error) {
     throw new UsageError(explain(error, name), { cause: error })
@@ -56,7 +60,13 @@ function readFlags(name: CommandName, args: readonly string[]): Given {
     if (all.length > 1 && !flags[flag]?.multiple) throw new UsageError(`--${flag} is given twice; keep one`)
     if (flags[flag]?.value !== undefined && all.includes('')) throw new UsageError(`--${flag} needs a value after it`)
   }
-  return new Given(values)
+  const missing = positionals[words.length]
+  if (missing !== undefined && !missing.optional) {
+    throw new UsageError(`${missing.name} missing; see hub2mqtt ${name} --help`)
+  }
+  // Not repeated, as it may be part of a payload.
+  if (words.length > positionals.length) throw new UsageError('too many arguments; put a payload in quotes')
+  return new Given(values, words)
 }
 
 /**

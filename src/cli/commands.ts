@@ -1,4 +1,5 @@
 /** The commands: one table, from which reading, help and the README follow. */
+import { duration } from '../config/quantity.ts'
 import type { Given } from './given.ts'
 
 /** What a process of ours exits with. */
@@ -17,8 +18,16 @@ export interface Flag {
   readonly default?: string
 }
 
+export interface Positional {
+  readonly name: string
+  readonly doc: string
+  readonly optional?: true
+}
+
 export interface Command<T> {
   readonly summary: string
+  /** What may stand after the command without an option before it, the optional ones last. */
+  readonly positionals?: readonly Positional[]
   readonly flags: Readonly<Record<string, Flag>>
   readonly read: (given: Given) => T
 }
@@ -36,6 +45,8 @@ const config: Flag = {
 }
 
 const MAX_APPS = 100_000
+const CALL_TIMEOUT = duration(100, 10 * 60_000)
+const DEFAULT_CALL_TIMEOUT = 15_000
 const EMULATOR = { host: '127.0.0.1', port: 8080, flavour: 'newer' } as const
 
 function command<T extends { readonly command: string }>(row: Command<T>): Command<T> {
@@ -74,6 +85,37 @@ export const commands = {
       crashes: flags.has('crashes'),
       ...given('file', flags.text('file')),
       ...given('apps', flags.integer('apps', 0, MAX_APPS)),
+    }),
+  }),
+  health: command({
+    summary: 'ask the running daemon how it is; exit code 0 if it needs no restart, else 1',
+    flags: { config, ready: { doc: 'ask instead whether the broker is connected and a hub has been read' } },
+    read: (flags) => ({
+      command: 'health' as const,
+      ready: flags.has('ready'),
+      ...given('config', flags.text('config')),
+    }),
+  }),
+  call: command({
+    summary: 'send a command to a running bridge through its broker, print the answer; fails unless it is ok',
+    positionals: [
+      { name: 'topic', doc: 'of the command, such as home/app/com.athom.hue/cmd/restart' },
+      { name: 'payload', doc: 'what the command takes; after -- if it begins with -', optional: true },
+    ],
+    flags: {
+      config,
+      timeout: {
+        value: 'DURATION',
+        default: String(CALL_TIMEOUT.show(DEFAULT_CALL_TIMEOUT)),
+        doc: 'how long to wait for the answer',
+      },
+    },
+    read: (flags) => ({
+      command: 'call' as const,
+      topic: flags.positionals[0] ?? '',
+      payload: flags.positionals[1] ?? '',
+      timeoutMs: flags.formatted('timeout', CALL_TIMEOUT) ?? DEFAULT_CALL_TIMEOUT,
+      ...given('config', flags.text('config')),
     }),
   }),
   'check-config': command({

@@ -1,4 +1,5 @@
 /** The values of a command line, read strictly. */
+import type { Format } from '../config/format.ts'
 
 /** A command line that cannot be understood: tell it and exit with 2. */
 export class UsageError extends Error {
@@ -7,9 +8,12 @@ export class UsageError extends Error {
 
 export class Given {
   readonly #values: ReadonlyMap<string, readonly string[]>
+  /** What stands for itself and not after an option, in the order of the command's table. */
+  readonly positionals: readonly string[]
 
-  constructor(values: ReadonlyMap<string, readonly string[]>) {
+  constructor(values: ReadonlyMap<string, readonly string[]>, positionals: readonly string[] = []) {
     this.#values = values
+    this.positionals = positionals
   }
 
   all(name: string): readonly string[] {
@@ -30,6 +34,15 @@ export class Given {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
     if (value >= minimum && value <= maximum) return value
     throw new UsageError(`--${name}: expected a whole number from ${minimum} to ${maximum}`)
+  }
+
+  /** A value in one of the configuration's formats. */
+  formatted<T>(name: string, format: Format<T>): T | undefined {
+    const text = this.text(name)
+    if (text === undefined) return undefined
+    const parsed = format.parse(format.fromText(text), { resolvePath: (path) => path })
+    if (parsed.ok) return parsed.value
+    throw new UsageError(`--${name}: expected ${parsed.expected}`)
   }
 
   choice<const T extends string>(name: string, values: readonly T[]): T | undefined {

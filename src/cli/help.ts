@@ -1,5 +1,5 @@
 /** What `--help` prints. */
-import { type CommandName, commands, exitCodes, type Flag } from './commands.ts'
+import { type Command, type CommandName, commands, exitCodes, type Flag } from './commands.ts'
 
 const GAP = 2
 
@@ -20,16 +20,27 @@ export function flagText({ doc, default: fallback, multiple }: Flag): string {
   return noted === '' ? doc : `${doc} (${noted})`
 }
 
+/** `hub2mqtt call <topic> [payload]` */
+export function commandUsage(name: string, { positionals = [] }: Pick<Command<unknown>, 'positionals'>): string {
+  const words = positionals.map((one) => (one.optional ? `[${one.name}]` : `<${one.name}>`))
+  return ['hub2mqtt', name, ...words].join(' ')
+}
+
 const EXIT_CODES = `Exit codes:\n${columns(Object.values(exitCodes).map(({ code, doc }) => [String(code), doc]))}`
 const COMMON: readonly (readonly [string, string])[] = [['--help', 'this text']]
 
 /** Help for one command. */
 export function commandHelp(name: CommandName): string {
-  const { summary, flags } = commands[name]
+  const row: Command<unknown> = commands[name]
+  const { summary, flags, positionals = [] } = row
   const own = Object.entries<Flag>(flags).map(([flag, row]) => [flagUsage(flag, row), flagText(row)] as const)
-  return [`hub2mqtt ${name} [options]: ${summary}`, `Options:\n${columns([...own, ...COMMON])}`, EXIT_CODES].join(
-    '\n\n',
-  )
+  const places = positionals.map((one) => [one.name, one.doc] as const)
+  return [
+    `${commandUsage(name, row)} [options]: ${summary}`,
+    ...(places.length === 0 ? [] : [`Arguments:\n${columns(places)}`]),
+    `Options:\n${columns([...own, ...COMMON])}`,
+    EXIT_CODES,
+  ].join('\n\n')
 }
 
 /** Help for the program. */

@@ -1,7 +1,9 @@
 /** Everything that is printed from the tables instead of being written: sections of the README, and whole files. */
 import { configSchema } from '../config/json-schema.ts'
+import { asyncapi } from './asyncapi.ts'
 import { cliSection } from './commands.ts'
 import { exampleConfig } from './example.ts'
+import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
 import { optionsSection } from './options.ts'
 
 export type Generate = () => string
@@ -10,12 +12,16 @@ export type Generate = () => string
 export const sections: Readonly<Record<string, Generate>> = {
   options: optionsSection,
   cli: cliSection,
+  topics: topicsSection,
+  commands: commandsSection,
+  errors: errorsSection,
 }
 
 /** Whole files by their path. */
 export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,
+  'config/asyncapi.yaml': asyncapi,
 }
 
 /** The document cannot take its sections: a marker is missing, unknown or doubled. */

@@ -1,0 +1,39 @@
+/** How the configured broker is reached and what is presented to it, the same for everyone who connects. */
+import { readFileSync } from 'node:fs'
+import type { Config } from './config/options.ts'
+import type { LinkOptions } from './mqtt/types.ts'
+
+type Mqtt = Config['mqtt']
+export type BrokerAccess = Pick<
+  LinkOptions,
+  'url' | 'username' | 'password' | 'protocol' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'keepaliveMs'
+>
+
+export function brokerAccess(mqtt: Mqtt, url: string): BrokerAccess {
+  const pem = (path: string | null) => (path === null ? undefined : readFileSync(path))
+  return {
+    url,
+    username: mqtt.username ?? undefined,
+    password: mqtt.password ?? undefined,
+    protocol: mqtt.protocol,
+    ca: pem(mqtt.ca_file),
+    cert: pem(mqtt.cert_file),
+    key: pem(mqtt.key_file),
+    rejectUnauthorized: mqtt.reject_unauthorized,
+    keepaliveMs: mqtt.keepalive,
+  }
+}
+
+/** Where a running bridge has its broker; `undefined` for an embedded one whose port nobody chose. */
+export function brokerUrl({
+  url,
+  embedded: { host, port },
+}: {
+  readonly url: string | null
+  readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'>
+}): string | undefined {
+  if (url !== null) return url
+  if (port === 0) return undefined
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
+  return `mqtt://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+}

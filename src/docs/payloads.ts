@@ -1,0 +1,143 @@
+/** What the bridge publishes, as schemas: for the documentation, and for tests to hold real messages against. */
+import * as v from 'valibot'
+import { COMMANDS } from '../bridge/commands.ts'
+import { ERROR_CODES } from '../bridge/errors.ts'
+import { type AppEventPayload, EVENT_TYPES } from '../bridge/events.ts'
+import { CONTRACT_VERSION } from '../bridge/info.ts'
+import type { HealthReport } from '../health/report.ts'
+import { APP_STATES, type App } from '../model/app.ts'
+
+const text = v.string()
+const flag = v.boolean()
+const amount = v.number()
+const time = v.pipe(text, v.isoTimestamp())
+const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
+
+/** Holds a schema to the type that is sent: neither may have a key or a value that the other lacks. */
+function of<T>() {
+  return <S extends v.GenericSchema<unknown, T>>(schema: [T] extends [v.InferOutput<S>] ? S : never): S => schema
+}
+
+export const APP = of<App>()(
+  v.strictObject({
+    id: text,
+    name: v.nullable(text),
+    version: v.nullable(text),
+    enabled: v.nullable(flag),
+    state: v.nullable(v.picklist(APP_STATES)),
+    crashed: v.nullable(flag),
+    crash_message: v.nullable(v.pipe(text, v.maxLength(1024))),
+    crash_count: v.nullable(amount),
+    autoupdate: v.nullable(flag),
+    channel: v.nullable(text),
+    origin: v.nullable(text),
+    update_available: v.nullable(flag),
+    latest_version: v.nullable(text),
+    cpu_percent: about(v.nullable(amount), 'Per cent of one core; `null` unless running.'),
+    memory_bytes: about(v.nullable(v.pipe(amount, v.integer())), '`null` unless running.'),
+    has_settings: v.nullable(flag),
+    sdk: v.nullable(amount),
+    author: v.nullable(text),
+    compatibility: v.nullable(text),
+  }),
+)
+
+export const EVENT = of<AppEventPayload>()(
+  v.strictObject({
+    event_type: v.picklist(EVENT_TYPES),
+    app: text,
+    changed: about(v.pipe(v.array(text), v.readonly()), 'Keys of the app that changed, usage figures left out.'),
+    at: time,
+    message: v.exactOptional(about(v.nullable(text), 'Of a crash: what the app said.')),
+    count: v.exactOptional(about(v.nullable(amount), 'Of a crash: how often the app has crashed.')),
+    from: v.exactOptional(about(text, 'Of a new version: the old one.')),
+    to: v.exactOptional(about(text, 'Of a new version: the new one.')),
+  }),
+)
+
+/** A setting's value is whatever the app made of it. */
+export const ANYTHING = v.any()
+
+/** The payload of a state topic, which is no JSON. */
+export const AVAILABILITY = v.picklist(['online', 'offline'])
+
+const api = about(v.nullable(v.picklist(['manager', 'managers'])), "First part of the API's paths.")
+
+export const BRIDGE_INFO = v.strictObject({
+  contract: v.literal(CONTRACT_VERSION),
+  version: text,
+  started_at: time,
+  hubs: v.record(text, v.strictObject({ url_host: text, api })),
+  mqtt: v.strictObject({ protocol: v.nullable(v.picklist(['5', '3.1.1'])) }),
+})
+
+export const HUB_INFO = v.strictObject({
+  id: v.nullable(text),
+  firmware: v.nullable(text),
+  api,
+  realtime: v.picklist(['connected', 'polling']),
+  permissions: about(v.array(text), 'What the API key may do.'),
+  commands: about(
+    v.array(v.picklist([...new Set(COMMANDS.map(({ name }) => name))])),
+    'What configuration, API key and hub permit.',
+  ),
+  apps: about(v.pipe(amount, v.integer()), 'How many apps are shown.'),
+  reason: v.exactOptional(about(text, 'Why the hub is not wholly usable: `unauthorized`, `unreachable`, …')),
+})
+
+export const HEALTH = of<HealthReport>()(
+  v.strictObject({
+    live: about(flag, 'Nothing needs a restart.'),
+    ready: about(flag, 'The broker is connected, and at least one hub has been read and answers.'),
+    problems: about(v.pipe(v.array(text), v.readonly()), 'What is not as it should be, one line each.'),
+    version: text,
+    started_at: time,
+    mqtt: v.strictObject({
+      state: v.picklist(['connecting', 'connected', 'waiting', 'stopped']),
+      protocol: v.nullable(v.picklist(['5', '3.1.1'])),
+      reason: v.nullable(text),
+      probe: v.picklist(['ok', 'denied', 'unknown']),
+    }),
+    hubs: v.record(
+      text,
+      v.strictObject({
+        online: flag,
+        reason: v.nullable(text),
+        realtime: v.picklist(['connected', 'polling']),
+        read: about(flag, 'Whether the list of apps has been read since the start.'),
+        task: v.picklist(['alive', 'stuck']),
+      }),
+    ),
+  }),
+)
+
+const head = {
+  command: text,
+  hub: v.nullable(text),
+  app: v.nullable(text),
+  transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
+  duration_ms: v.pipe(amount, v.integer()),
+  replayed: v.exactOptional(about(v.literal(true), 'The same command was answered before; this is from memory.')),
+}
+
+/** What is answered to a command that the hub confirmed. */
+export const SUCCESS = v.strictObject({
+  ok: v.literal(true),
+  ...head,
+  data: about(v.any(), 'What was asked for; `null` where there is nothing to tell.'),
+})
+
+const codes = Object.entries(ERROR_CODES)
+  .map(([code, doc]) => `- \`${code}\`: ${doc}`)
+  .join('\n')
+
+/** What is answered to a command that was not done, or of which that is not known. */
+export const FAILURE = v.strictObject({
+  ok: v.literal(false),
+  ...head,
+  error: v.strictObject({
+    code: about(v.picklist(Object.keys(ERROR_CODES)), codes),
+    message: about(text, 'For people.'),
+    status: about(v.nullable(amount), "HTTP status of the hub's answer, where there was one."),
+  }),
+})

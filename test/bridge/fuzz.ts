@@ -1,0 +1,148 @@
+/**
+ * Sends bad commands to a running bridge over a real broker and counts what became of them; as a program:
+ * `node test/bridge/fuzz.ts --count 100000 --seed 1 --broker mosquitto`.
+ */
+import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import { until } from '../support/until.ts'
+import { BROKERS, type BrokerKind, World } from '../support/world.ts'
+import { APP, type BadInput, badInputs } from './bad-input.ts'
+
+/** Fewer than a broker queues for one subscriber. */
+const BATCH = 200
+const PATIENCE_MS = 20_000
+
+export interface FuzzOptions {
+  readonly count: number
+  readonly seed: number
+  readonly broker: BrokerKind
+}
+
+export interface FuzzReport {
+  readonly sent: Readonly<Record<string, number>>
+  readonly answered: Readonly<Record<string, number>>
+  readonly unanswered: number
+  /** Answers with another code than the contract's, the first few in words. */
+  readonly wrong: readonly string[]
+  /** Exceptions nobody caught, and mistakes that the bridge logged. */
+  readonly crashed: number
+  /** Anything at all that the hub was asked. */
+  readonly hubCalls: number
+  readonly aliveAfter: boolean
+  readonly seconds: number
+}
+
+const resultTopic = ({ topic }: BadInput) => `hub2mqtt/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
+
+export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzReport> {
+  // Polls are as rare as can be, so that whatever the hub is asked was asked because of a command.
+  const env = { COMMANDS_ALLOW: '*', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
+  const apps = [{ id: APP, settings: { one: 1 } }]
+  await using world = await World.start({ broker, env, hub: { apps, memory: 100_000 } })
+  await world.ask('bridge/cmd/ping')
+  world.hub.forgetRequests()
+  const next = badInputs(seed, broker === 'mosquitto')
+  const tally = new Tally()
+  const uncaught = () => tally.crash()
+  process.on('uncaughtException', uncaught).on('unhandledRejection', uncaught)
+  const started = performance.now()
+  for (let left = count; left > 0; left -= BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, left) }, next)
+    await runBatch(world, batch, tally)
+  }
+  const seconds = (performance.now() - started) / 1000
+  process.off('uncaughtException', uncaught).off('unhandledRejection', uncaught)
+  const hubCalls = world.hub.requests.length
+  const aliveAfter = (await world.ask('bridge/cmd/ping')).ok
+  return { ...tally.report(), hubCalls, aliveAfter, seconds }
+}
+
+async function runBatch(world: World, batch: readonly BadInput[], tally: Tally): Promise<void> {
+  const { observer, bridge } = world
+  observer.seen.length = 0
+  const answers = () => observer.seen.filter(({ topic }) => /\/result(\/|$)/.test(topic))
+  for (const { topic, payload, retain = false } of batch) {
+    // Together, as one after the other would be a gentle world.
+    void observer.publish(`hub2mqtt/${topic}`, payload, { retain }).catch(tally.crash)
+  }
+  await until('all answers', () => answers().length >= batch.length, PATIENCE_MS).catch(() => undefined)
+  const found = Map.groupBy(answers(), ({ topic }) => topic)
+  for (const [topic, inputs] of Map.groupBy(batch, resultTopic)) {
+    const codes = found.get(topic)?.map(({ text }) => codeOf(text)) ?? []
+    tally.compare(topic, inputs, codes)
+  }
+  tally.mistakes(bridge.lines.splice(0).filter((line) => /"level":"(error|fatal)"/.test(line)).length)
+}
+
+function codeOf(text: string): string {
+  const answer: { ok: boolean; error?: { code: string } } = JSON.parse(text)
+  return answer.ok ? 'ok' : (answer.error?.code ?? 'none')
+}
+
+class Tally {
+  readonly #sent: Record<string, number> = {}
+  readonly #answered: Record<string, number> = {}
+  readonly #wrong: string[] = []
+  #unanswered = 0
+  #crashed = 0
+
+  readonly crash = () => this.mistakes(1)
+
+  mistakes(count: number): void {
+    this.#crashed += count
+  }
+
+  /** Holds the codes that came on one result topic against those that had to: of which input each is, only some can say. */
+  compare(topic: string, inputs: readonly BadInput[], codes: readonly string[]): void {
+    const came = [...codes]
+    for (const { kind, code } of inputs) {
+      this.#sent[kind] = (this.#sent[kind] ?? 0) + 1
+      const at = came.indexOf(code)
+      if (at === -1) continue
+      came.splice(at, 1)
+      this.#answered[code] = (this.#answered[code] ?? 0) + 1
+    }
+    this.#unanswered += Math.max(0, inputs.length - codes.length)
+    const kinds = [...new Set(inputs.map(({ kind }) => kind))].join(', ')
+    for (const code of came) this.#wrong.push(`${code} on ${topic.slice(0, 100)} for ${kinds}`)
+  }
+
+  report() {
+    return {
+      sent: this.#sent,
+      answered: this.#answered,
+      wrong: this.#wrong,
+      unanswered: this.#unanswered,
+      crashed: this.#crashed,
+    }
+  }
+}
+
+function render({ sent, answered, ...rest }: FuzzReport): string {
+  const lines = (title: string, counts: Readonly<Record<string, number>>) => [
+    `${title}: ${Object.values(counts).reduce((sum, one) => sum + one, 0)}`,
+    ...Object.entries(counts).map(([name, count]) => `  ${name.padEnd(34)}${count}`),
+  ]
+  return [
+    ...lines('sent', sent),
+    ...lines('answered with the code of the contract', answered),
+    `answered with another code: ${rest.wrong.length}`,
+    ...rest.wrong.slice(0, 20).map((line) => `  ${line}`),
+    `unanswered: ${rest.unanswered}`,
+    `crashed: ${rest.crashed}`,
+    `hub calls caused: ${rest.hubCalls}`,
+    `alive afterwards: ${rest.aliveAfter}`,
+    `seconds: ${rest.seconds.toFixed(1)}`,
+  ].join('\n')
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const { values } = parseArgs({
+    options: { count: { type: 'string' }, seed: { type: 'string' }, broker: { type: 'string' } },
+  })
+  const broker = BROKERS.find((one) => one === values.broker) ?? BROKERS[0]
+  const report = await fuzz({ count: Number(values.count ?? 100_000), seed: Number(values.seed ?? 1), broker })
+  console.log(render(report))
+  const bad = report.wrong.length + report.unanswered + report.crashed + report.hubCalls
+  process.exitCode = bad === 0 && report.aliveAfter ? 0 : 1
+}

@@ -1,0 +1,177 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+import { brokerUrl } from '../../src/broker-access.ts'
+import { type CallOptions, call } from '../../src/call.ts'
+import { systemClock } from '../../src/clock.ts'
+import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+import { BROKERS, World, type WorldOptions } from '../support/world.ts'
+
+const worlds: World[] = []
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world[Symbol.asyncDispose]()
+})
+
+async function start(options: WorldOptions = {}): Promise<World> {
+  const world = await World.start(options)
+  worlds.push(world)
+  return world
+}
+
+const to = (world: World, topic: string, payload = '', more: Partial<CallOptions> = {}) =>
+  call({
+    broker: { url: world.broker.url, protocol: 'auto' },
+    base: 'hub2mqtt',
+    topic,
+    payload,
+    timeoutMs: 10_000,
+    clock: systemClock,
+    ...more,
+  })
+
+const PROTOCOLS = [
+  ...(mosquittoPath === undefined ? [] : [['mosquitto', 'auto'] as const, ['mosquitto', '3.1.1'] as const]),
+  ['aedes', 'auto'] as const,
+]
+
+describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
+  test('brings back the answer to a command, whose topic may have the base topic or not', async () => {
+    const world = await start({ broker })
+    const access = { broker: { url: world.broker.url, protocol } }
+    const topic = `home/app/${world.app}/cmd/restart`
+    for (const one of [topic, `hub2mqtt/${topic}`]) {
+      const { ok, text } = await to(world, one, '', access)
+      expect(ok).toBe(true)
+      expect(JSON.parse(text)).toMatchObject({ ok: true, command: 'restart', app: world.app })
+    }
+    expect(world.hub.requests.filter(({ operation }) => operation === 'restartApp')).toHaveLength(2)
+  })
+
+  test('brings back a refusal, also of a command that does not exist', async () => {
+    const world = await start({ broker })
+    const access = { broker: { url: world.broker.url, protocol } }
+    const code = async (topic: string, payload = '') => {
+      const { ok, text } = await to(world, topic, payload, access)
+      expect(ok).toBe(false)
+      return JSON.parse(text).error.code
+    }
+    expect(await code('home/cmd/dance')).toBe('unknown_command')
+    expect(await code('home/cmd/refresh', '{"x"')).toBe('invalid_payload')
+    expect(await code(`home/app/${world.app}/cmd/autoupdate`, 'maybe')).toBe('invalid_payload')
+    expect(await code(`home/app/${world.app}/cmd/get-setting/nope`)).toBe('unknown_setting')
+  })
+
+  test('takes no answer for its own that is for another', async () => {
+    const world = await start({ broker })
+    const access = { broker: { url: world.broker.url, protocol } }
+    world.hub.behave('slow-headers', { ms: 200, operation: 'setAppSetting' })
+    const topic = `home/app/${world.app}/cmd/set-setting`
+    const names = ['a', 'b', 'c', 'd']
+    await Promise.all(names.map((name) => to(world, topic, JSON.stringify({ name, value: name }), access)))
+    const reads = names.map(async (name) => {
+      const { text } = await to(world, `home/app/${world.app}/cmd/get-setting`, JSON.stringify({ name }), access)
+      return JSON.parse(text).data
+    })
+    expect(await Promise.all(reads)).toEqual(names)
+  })
+})
+
+describe.each(BROKERS)('without an answer, on %s', (broker) => {
+  test('a call fails when its time is over', async () => {
+    const world = await start({ broker })
+    world.hub.behave('never-answer', { operation: 'restartApp' })
+    const clock = new FakeClock()
+    const calling = to(world, `home/app/${world.app}/cmd/restart`, '', { clock })
+    const failing = expect(calling).rejects.toThrow('no answer within 10000 ms')
+    await until('the request', () => world.hub.requests.some(({ operation }) => operation === 'restartApp'))
+    await clock.advance(10_000)
+    await failing
+  })
+})
+
+describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
+  test('that nobody listens', async () => {
+    await using broker = await Mosquitto.start()
+    const calling = call({
+      broker: { url: broker.url },
+      base: 'hub2mqtt',
+      topic: 'home/cmd/refresh',
+      payload: '',
+      timeoutMs: 10_000,
+      clock: new FakeClock(),
+    })
+    await expect(calling).rejects.toThrow('nobody listens')
+  })
+
+  test('that the broker refuses its credentials, and does not tell them', async () => {
+    await using broker = await Mosquitto.start({ users: { me: 'right' } })
+    const { status, stdout, stderr } = await program(['call', 'bridge/cmd/ping'], {
+      HUB2MQTT_MQTT_URL: broker.url,
+      HUB2MQTT_MQTT_USERNAME: 'me',
+      HUB2MQTT_MQTT_PASSWORD: 'wrong-canary',
+      DEBUG: 'mqttjs*',
+    })
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toMatch(/^hub2mqtt: no connection to the MQTT broker \(unauthorized\)/)
+    expect(stderr).not.toContain('canary')
+  })
+})
+
+/** The program as a user runs it, in an environment of its own. */
+function program(args: readonly string[], env: Readonly<Record<string, string>>) {
+  const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+  const child = spawn(process.execPath, [main, ...args], { env })
+  const out = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk: Buffer) => {
+    out.stdout += chunk
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    out.stderr += chunk
+  })
+  return new Promise<typeof out & { status: number | null }>((resolve) => {
+    child.once('close', (status) => resolve({ ...out, status }))
+  })
+}
+
+describe('the program', () => {
+  test('needs the broker alone to be configured, prints the answer, and exits by it', async () => {
+    const world = await start()
+    const env = { HUB2MQTT_MQTT_URL: world.broker.url }
+    const good = await program(['call', 'bridge/cmd/ping', '{"transaction":7}'], env)
+    expect(good).toMatchObject({ status: 0, stderr: '' })
+    expect(JSON.parse(good.stdout)).toMatchObject({ ok: true, command: 'ping', transaction: 7 })
+    const bad = await program(['call', 'nowhere/cmd/refresh'], env)
+    expect(bad).toMatchObject({ status: 1, stderr: '' })
+    expect(JSON.parse(bad.stdout)).toMatchObject({ ok: false, error: { code: 'unknown_hub' } })
+  })
+
+  test.each([
+    [['call'], /^hub2mqtt: topic missing; see hub2mqtt call --help\n$/],
+    [['call', 'a', 'b', 'canary'], /^hub2mqtt: too many arguments/],
+    [['call', 'home/state'], /^hub2mqtt: expected the topic of a command/],
+    [['call', 'home/+/x/cmd/restart'], /^hub2mqtt: expected the topic of a command/],
+    [['call', 'home/cmd/refresh', '--timeout', 'soon'], /^hub2mqtt: --timeout: expected a duration from 100ms to 10m/],
+  ])('refuses %j with a hint and the code for usage', async (args, message) => {
+    const { status, stderr } = await program(args, {})
+    expect(status).toBe(2)
+    expect(stderr).toMatch(message)
+    expect(stderr).not.toContain('canary')
+  })
+
+  test('fails in one line when no broker is there', async () => {
+    const { status, stderr } = await program(['call', 'bridge/cmd/ping'], { HUB2MQTT_MQTT_URL: 'mqtt://127.0.0.1:1' })
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^hub2mqtt: no connection to the MQTT broker \(unreachable\).*\n$/)
+  })
+})
+
+test('an embedded broker is found where it listens', () => {
+  const mqtt = (host: string, port: number) => brokerUrl({ url: null, embedded: { host, port } })
+  expect(mqtt('127.0.0.1', 1883)).toBe('mqtt://127.0.0.1:1883')
+  expect(mqtt('0.0.0.0', 1884)).toBe('mqtt://127.0.0.1:1884')
+  expect(mqtt('::1', 1883)).toBe('mqtt://[::1]:1883')
+  expect(mqtt('127.0.0.1', 0)).toBeUndefined()
+  expect(brokerUrl({ url: 'mqtts://there', embedded: { host: '', port: 0 } })).toBe('mqtts://there')
+})

@@ -1,0 +1,92 @@
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { COMMANDS } from '../../src/bridge/commands.ts'
+import { asyncapi } from '../../src/docs/asyncapi.ts'
+import { FAILURE, SUCCESS } from '../../src/docs/payloads.ts'
+import { address, commandTopics, TOPICS } from '../../src/docs/topics.ts'
+import { until } from '../support/until.ts'
+import { BROKERS, World } from '../support/world.ts'
+
+const FILE = `
+settings:
+  publish:
+    the.app: {mode: text}
+`
+
+/** A documented topic as a pattern for real ones. */
+const pattern = (topic: string) =>
+  new RegExp(`^${address(topic, (name) => (name === 'base' ? 'hub2mqtt' : '[^/]+')).replaceAll('.', '\\.')}$`)
+
+const spoken = Object.values(TOPICS).map((row) => ({ ...row, pattern: pattern(row.topic) }))
+const answers = COMMANDS.map((command) => pattern(commandTopics(command).result))
+
+test.each(BROKERS)('every message that a subscriber sees on %s is documented as it is', async (broker) => {
+  const apps = [{ id: 'the.app', settings: { mode: 'x' } }, { id: 'a/b c' }]
+  await using world = await World.start({ broker, hub: { apps }, file: FILE })
+  await world.ask('home/app/the.app/cmd/disable')
+  await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
+  await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
+  await world.ask('home/app/the.app/cmd/restart', '{')
+  await world.ask('home/app/nobody/cmd/get-setting/x')
+  await world.ask('home/cmd/get-apps')
+  world.hub.crash('the.app')
+  await until('the setting', () => world.observer.last('hub2mqtt/home/app/the.app/setting/mode'))
+  await world.hub.close()
+  await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
+
+  const seen = world.observer.seen.filter(({ topic }) => !/\/(cmd|probe|presence)(\/|$)/.test(topic))
+  const documented = new Set<string>()
+  for (const { topic, text, packet } of seen.filter(({ text }) => text !== '')) {
+    const row = spoken.find((one) => one.pattern.test(topic))
+    if (row === undefined) {
+      expect(
+        answers.filter((one) => one.test(topic)),
+        topic,
+      ).toHaveLength(1)
+      expect(v.is(v.union([SUCCESS, FAILURE]), JSON.parse(text)), `${topic} ${text}`).toBe(true)
+      expect(packet.retain, topic).toBe(false)
+      continue
+    }
+    documented.add(row.topic)
+    const value: unknown = row.contentType === 'text/plain' ? text : JSON.parse(text)
+    expect(v.safeParse(row.schema, value).issues, `${topic} ${text}`).toBeUndefined()
+  }
+  expect([...documented].sort()).toEqual(spoken.map(({ topic }) => topic).sort())
+})
+
+describe('the AsyncAPI document', () => {
+  const document: unknown = parse(asyncapi())
+
+  test('has each address once', () => {
+    const addresses = [...asyncapi().matchAll(/^ {4}address: (.*)$/gm)].map(([, text]) => text)
+    expect(addresses).toHaveLength(Object.keys(TOPICS).length + 2 * COMMANDS.length)
+    expect(new Set(addresses).size).toBe(addresses.length)
+  })
+
+  test('tells of a command what it takes, what it needs and where it is answered', () => {
+    expect(document).toMatchObject({
+      channels: {
+        appUninstall: {
+          address: '{base}/{hub}/app/{app}/cmd/uninstall',
+          messages: { command: { payload: { required: ['confirm'], additionalProperties: false } } },
+        },
+        appUninstallResult: { address: '{base}/{hub}/app/{app}/result/uninstall' },
+        appSetSettingOfTopic: { address: '{base}/{hub}/app/{app}/cmd/set-setting/{name}' },
+      },
+      operations: {
+        appUninstall: {
+          action: 'receive',
+          description: expect.stringMatching(/`hub\.app`.*unless the configuration allows it/),
+          bindings: { mqtt: { qos: 1, retain: false } },
+          reply: { channel: { $ref: '#/channels/appUninstallResult' } },
+        },
+        app: { action: 'send', bindings: { mqtt: { qos: 1, retain: true } } },
+        appEvent: { action: 'send', bindings: { mqtt: { qos: 1, retain: false } } },
+      },
+    })
+    const payload = 'channels.appRestart.messages.command.payload.properties'
+    expect(document).toHaveProperty(`${payload}.transaction`)
+    expect(document).toHaveProperty(`${payload}.expires_at`)
+  })
+})
