@@ -1,0 +1,69 @@
+# hub2mqtt as a container image. Build it for both kinds of machine:
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=0.1.0 --build-arg REVISION=$(git rev-parse HEAD) .
+# A release pins the base by digest: --build-arg BASE=node:24-bookworm-slim@sha256:…
+ARG BASE=node:24-bookworm-slim
+# What to make: runtime, or home-assistant for the app of Home Assistant.
+ARG VARIANT=runtime
+
+# The compiler runs on the machine that builds; what it makes is the same for every platform.
+FROM ${BASE} AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY src ./src
+RUN npm run build
+
+# Production dependencies only. The optional ones are a Node of their own, which the base has already.
+FROM ${BASE} AS dependencies
+WORKDIR /hub2mqtt
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional \
+ # The bill of materials is of what is installed here; what was left out on purpose would count as missing.
+ && npm pkg delete devDependencies optionalDependencies \
+ && npm sbom --sbom-format=cyclonedx > sbom.cdx.json \
+ # Nothing at run time reads types, source maps, bundles for browsers, tests or documentation. Licences stay.
+ && rm -rf node_modules/@types node_modules/undici-types node_modules/.package-lock.json \
+      node_modules/mqtt/dist node_modules/socket.io/client-dist node_modules/socket.io-client/dist \
+      node_modules/engine.io-client/dist node_modules/yaml/browser \
+ && find node_modules -type d \( -name test -o -name tests -o -name __tests__ -o -name docs -o -name example \
+      -o -name examples -o -name benchmark -o -name benchmarks -o -name .github \) -prune -exec rm -rf {} + \
+ && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \
+      -o \( -iname '*.md' ! -iname 'license*' \) \) -delete \
+ # Everything that the program names can still be loaded.
+ && node --input-type=module -e "import manifest from './package.json' with { type: 'json' }; \
+      for (const name of Object.keys(manifest.dependencies)) await import(name)"
+
+FROM ${BASE} AS runtime
+ARG VERSION=0.0.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="hub2mqtt" \
+      org.opencontainers.image.description="Puts the apps of a home hub on MQTT: state, events, commands and Home Assistant discovery." \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+# What runs needs no package manager. The command is the process itself: no shell and no child stand between it and signals.
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
+      /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn* \
+ && ln -s /app/src/bin.js /usr/local/bin/hub2mqtt
+# The container is the border here, so that probes and Prometheus may come in; the embedded broker stays on loopback.
+ENV NODE_ENV=production HUB2MQTT_HTTP_HOST=0.0.0.0
+WORKDIR /app
+COPY --from=dependencies /hub2mqtt/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+COPY --from=dependencies /hub2mqtt/sbom.cdx.json ./
+COPY package.json LICENSE ./
+COPY src/bin.js ./src/bin.js
+USER 1000:1000
+EXPOSE 8099
+HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 CMD ["hub2mqtt", "health"]
+ENTRYPOINT ["hub2mqtt"]
+CMD ["run"]
+
+# Home Assistant hands over its options in a file for root; run.js reads it and gives up root before anything else.
+FROM runtime AS home-assistant
+USER root
+COPY config/home-assistant-app/run.js ./config/home-assistant-app/
+ENTRYPOINT ["node", "/app/config/home-assistant-app/run.js"]
+
+FROM ${VARIANT}

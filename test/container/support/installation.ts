@@ -1,0 +1,153 @@
+/** hub2mqtt as its users run it: the image, Mosquitto under the example's configuration, and an emulated hub. */
+import { randomBytes } from 'node:crypto'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { GenericContainer, Network, type StartedNetwork, type StartedTestContainer, Wait } from 'testcontainers'
+import { Observer, passwordHash } from '../../support/brokers.ts'
+import { IMAGE, MOSQUITTO_IMAGE } from './engine.ts'
+
+const USERS = ['hub2mqtt', 'homeassistant', 'button'] as const
+export type User = (typeof USERS)[number]
+
+/** As the README's example locks it up: nothing to write on, nothing to be allowed, nothing to become. */
+class LockedContainer extends GenericContainer {
+  constructor(image: string) {
+    super(image)
+    this.hostConfig.ReadonlyRootfs = true
+    this.withDroppedCapabilities('ALL').withSecurityOpt('no-new-privileges:true')
+  }
+}
+
+export class Installation implements AsyncDisposable {
+  readonly passwords: Readonly<Record<User, string>>
+  readonly apiKey: string
+  readonly #folder: string
+  readonly #network: StartedNetwork
+  readonly #containers: StartedTestContainer[] = []
+  #broker: StartedTestContainer | undefined
+  #bridge: StartedTestContainer | undefined
+  /** Milliseconds from `docker run` to healthy. */
+  healthyAfter = 0
+
+  private constructor(network: StartedNetwork) {
+    const secret = () => randomBytes(12).toString('hex')
+    this.#network = network
+    this.#folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-container-'))
+    this.passwords = { hub2mqtt: secret(), homeassistant: secret(), button: secret() }
+    this.apiKey = secret()
+  }
+
+  static async start(): Promise<Installation> {
+    const installation = new Installation(await new Network().start())
+    await Promise.all([installation.#startBroker(), installation.#startHub()])
+    await installation.#startBridge()
+    return installation
+  }
+
+  get bridge(): StartedTestContainer {
+    if (this.#bridge === undefined) throw new Error('the bridge does not run')
+    return this.#bridge
+  }
+
+  get broker(): StartedTestContainer {
+    if (this.#broker === undefined) throw new Error('the broker does not run')
+    return this.#broker
+  }
+
+  /** Every value that nobody but its owner may see. */
+  get secrets(): readonly string[] {
+    return [this.apiKey, ...Object.values(this.passwords)]
+  }
+
+  /** A client of the broker, logged in as one of its users. */
+  connect(username: User): Promise<Observer> {
+    const port = this.broker.getMappedPort(1883)
+    return Observer.on(port, { protocol: '5', username, password: this.passwords[username] })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#containers.map((container) => container.stop({ remove: true, removeVolumes: true })))
+    await this.#network.stop()
+    rmSync(this.#folder, { recursive: true })
+  }
+
+  async #startBroker(): Promise<void> {
+    const lines = USERS.map((user) => `${user}:${passwordHash(this.passwords[user])}\n`)
+    const configuration = resolve('config/mosquitto')
+    this.#broker = await new LockedContainer(MOSQUITTO_IMAGE)
+      .withAddedCapabilities('SETUID', 'SETGID')
+      .withNetwork(this.#network)
+      .withNetworkAliases('mosquitto')
+      .withBindMounts([
+        { source: configuration, target: '/mosquitto/config', mode: 'ro' },
+        {
+          source: this.#secret('passwords', lines.join(''), 0o644),
+          target: '/run/secrets/mosquitto_passwords',
+          mode: 'ro',
+        },
+      ])
+      .withExposedPorts(1883)
+      .withWaitStrategy(Wait.forListeningPorts())
+      .start()
+    this.#containers.push(this.#broker)
+  }
+
+  async #startHub(): Promise<void> {
+    const file = this.#secret('hub', `keys: {${this.apiKey}: [hub.app, hub.speech]}\n`)
+    const hub = await new LockedContainer(IMAGE)
+      .withCommand([
+        'emulate',
+        '--host',
+        '0.0.0.0',
+        '--port',
+        '8080',
+        '--flavour',
+        'older',
+        '--file',
+        '/run/secrets/hub',
+      ])
+      .withBindMounts([{ source: file, target: '/run/secrets/hub', mode: 'ro' }])
+      .withNetwork(this.#network)
+      .withNetworkAliases('hub')
+      .withWaitStrategy(Wait.forLogMessage('emulated hub listening'))
+      .start()
+    this.#containers.push(hub)
+  }
+
+  async #startBridge(): Promise<void> {
+    const begun = performance.now()
+    this.#bridge = await new LockedContainer(IMAGE)
+      .withEnvironment({
+        HUB2MQTT_HUB_URL: 'http://hub:8080',
+        HUB2MQTT_HUB_API_KEY_FILE: '/run/secrets/hub_api_key',
+        HUB2MQTT_MQTT_URL: 'mqtt://mosquitto:1883',
+        HUB2MQTT_MQTT_USERNAME: 'hub2mqtt',
+        HUB2MQTT_MQTT_PASSWORD_FILE: '/run/secrets/mqtt_password',
+        HUB2MQTT_LOG_LEVEL: 'trace',
+      })
+      .withBindMounts([
+        { source: this.#secret('key', this.apiKey), target: '/run/secrets/hub_api_key', mode: 'ro' },
+        { source: this.#secret('password', this.passwords.hub2mqtt), target: '/run/secrets/mqtt_password', mode: 'ro' },
+      ])
+      .withNetwork(this.#network)
+      .withExposedPorts(8099)
+      .withWaitStrategy(Wait.forHealthCheck())
+      .start()
+    this.healthyAfter = performance.now() - begun
+    this.#containers.push(this.#bridge)
+  }
+
+  /** A file as a secret is mounted: for the container's user alone, as far as this user may arrange that. */
+  #secret(name: string, text: string, mode = 0o400): string {
+    const path = join(this.#folder, name)
+    writeFileSync(path, text)
+    const mine = process.getuid?.() !== 0
+    if (!mine) chownSync(path, 1000, 1000)
+    chmodSync(path, mine ? 0o644 : mode)
+    return path
+  }
+}
+
+/** The text of the example's own file. */
+export const example = (path: string) => readFileSync(path, 'utf8')

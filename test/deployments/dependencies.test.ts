@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+
+interface Package {
+  readonly version: string
+  readonly dev?: boolean
+  readonly optional?: boolean
+  readonly devOptional?: boolean
+  readonly license?: string
+  readonly integrity?: string
+  readonly hasInstallScript?: boolean
+}
+
+const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
+const lock: Readonly<Record<string, Package>> = JSON.parse(readFileSync('package-lock.json', 'utf8')).packages
+const installed = Object.entries(lock).filter(([path]) => path !== '')
+const production = installed.filter(([, one]) => !one.dev && !one.optional && !one.devOptional)
+
+/** Licences that ask for nothing but their own text to be kept. */
+const PERMISSIVE = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', '0BSD']
+
+describe('the dependencies', () => {
+  it('are named by exact versions, each with the hash of what is installed', () => {
+    const { dependencies, devDependencies, optionalDependencies } = manifest
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies })) {
+      expect(version, name).toMatch(/^\d+\.\d+\.\d+$/)
+    }
+    for (const [path, { integrity }] of installed) expect(integrity, path).toMatch(/^sha512-/)
+  })
+
+  it('of production are few, run nothing when they are installed, and have permissive licences', () => {
+    const names = new Set(production.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
+    console.log(`${Object.keys(manifest.dependencies).length} named, ${names.size} installed in production`)
+    expect(names.size).toBeLessThanOrEqual(110)
+    for (const [path, { license, hasInstallScript }] of production) {
+      expect(hasInstallScript, path).toBeUndefined()
+      // One package states its licence in an older form that the lock file does not keep.
+      if (!path.endsWith('/xmlhttprequest-ssl')) expect(PERMISSIVE, path).toContain(license)
+    }
+  })
+})

@@ -1,0 +1,119 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { loadConfig, variables } from '../../src/config/load.ts'
+import { VERSION } from '../../src/version.ts'
+
+const text = (path: string) => readFileSync(path, 'utf8')
+const app = 'config/home-assistant-app'
+const { environment } = await import(new URL(`../../${app}/run.js`, import.meta.url).href)
+
+describe('the files that others run it by', () => {
+  it.each([
+    'Dockerfile',
+    'docker-compose.yml',
+    'config/compose.home-assistant.yml',
+    'config/kubernetes/hub2mqtt.yaml',
+    'config/systemd/hub2mqtt.service',
+    `${app}/run.js`,
+  ])('%s names no variable that there is not', (path) => {
+    const own = new Set([...variables, 'HUB2MQTT_IMAGE'])
+    for (const [name] of text(path).matchAll(/\bHUB2MQTT_[A-Z_]+\b/g)) expect(own, name).toContain(name)
+  })
+
+  it('are of this version', () => {
+    expect(parse(text(`${app}/config.yaml`)).version).toBe(VERSION)
+    expect(text('config/kubernetes/hub2mqtt.yaml')).toContain(`image: hub2mqtt:${VERSION}\n`)
+  })
+})
+
+describe('the Kubernetes manifest', () => {
+  const documents = parseAllDocuments(text('config/kubernetes/hub2mqtt.yaml')).map((document) => document.toJS())
+  const ofKind = (kind: string) => documents.find((document) => document.kind === kind)
+
+  it('holds a configuration that loads, with the secrets where they are mounted', () => {
+    const { volumes, containers } = ofKind('Deployment').spec.template.spec
+    const mount = containers[0].volumeMounts.find(({ name }: { name: string }) => name === 'secrets').mountPath
+    const secrets: Record<string, string> = ofKind('Secret').stringData
+    const files = new Map(Object.entries(secrets).map(([name, value]) => [join(mount, name), value]))
+    files.set('hub2mqtt.yaml', ofKind('ConfigMap').data['hub2mqtt.yaml'])
+    const { config } = loadConfig({
+      file: 'hub2mqtt.yaml',
+      env: {},
+      readFile: (path) => files.get(path) ?? expect.fail(`nothing is mounted at ${path}`),
+    })
+    expect(config.hubs['home']?.api_key).toBe(secrets['hub_api_key'])
+    expect(config.mqtt.password).toBe(secrets['mqtt_password'])
+    expect(volumes).toHaveLength(2)
+  })
+
+  it('never runs two at once, and does not start it again because a hub is down', () => {
+    const { replicas, strategy, template } = ofKind('Deployment').spec
+    expect({ replicas, strategy }).toEqual({ replicas: 1, strategy: { type: 'Recreate' } })
+    const [{ livenessProbe, readinessProbe }] = template.spec.containers
+    expect(livenessProbe.httpGet.path).toBe('/livez')
+    expect(readinessProbe.httpGet.path).toBe('/readyz')
+  })
+
+  const validator = process.env['KUBERNETES_VALIDATE'] ?? 'kubernetes-validate'
+  it.runIf(spawnSync(validator, ['--version']).status === 0)('fits the schema of Kubernetes', () => {
+    const { status, stderr } = spawnSync(validator, ['--strict', 'config/kubernetes/hub2mqtt.yaml'], {
+      encoding: 'utf8',
+    })
+    expect(status, stderr).toBe(0)
+  })
+})
+
+describe.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)('the systemd unit', () => {
+  it('is well formed and little exposed', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-unit-'))
+    // The analysis looks for the program and its folder, which are elsewhere here.
+    const unit = join(folder, 'hub2mqtt.service')
+    writeFileSync(
+      unit,
+      text('config/systemd/hub2mqtt.service')
+        .replaceAll('/usr/bin/node', process.execPath)
+        .replace('WorkingDirectory=/opt/hub2mqtt', 'WorkingDirectory=/'),
+    )
+    const analyze = (...args: string[]) => spawnSync('systemd-analyze', [...args, unit], { encoding: 'utf8' })
+    expect(analyze('verify').stderr).not.toContain('hub2mqtt.service')
+    const { stdout } = analyze('security', '--offline=true', '--no-pager')
+    expect(Number(/exposure level for .*: ([0-9.]+)/.exec(stdout)?.[1])).toBeLessThan(2)
+    rmSync(folder, { recursive: true })
+  })
+})
+
+describe('the Home Assistant app', () => {
+  const options = { hub_url: 'http://10.0.0.1', hub_api_key: 'k', log_level: 'debug', base_topic: '', read_only: true }
+  const broker = { host: 'core-mosquitto', port: 1883, ssl: false, username: 'addons', password: 'p' }
+
+  it('uses the broker that Home Assistant knows of', () => {
+    expect(environment(options, broker)).toEqual({
+      HUB2MQTT_HUB_URL: 'http://10.0.0.1',
+      HUB2MQTT_HUB_API_KEY: 'k',
+      HUB2MQTT_LOG_LEVEL: 'debug',
+      HUB2MQTT_COMMANDS_READ_ONLY: 'true',
+      HUB2MQTT_MQTT_URL: 'mqtt://core-mosquitto:1883',
+      HUB2MQTT_MQTT_USERNAME: 'addons',
+      HUB2MQTT_MQTT_PASSWORD: 'p',
+    })
+  })
+
+  it('uses another one when its options name one, without the credentials of the first', () => {
+    const own = environment({ ...options, mqtt_url: 'mqtts://elsewhere' }, broker)
+    expect(own).toMatchObject({ HUB2MQTT_MQTT_URL: 'mqtts://elsewhere' })
+    expect(own).not.toHaveProperty('HUB2MQTT_MQTT_PASSWORD')
+  })
+
+  it('offers no option that it does not pass on', () => {
+    const { schema } = parse(text(`${app}/config.yaml`))
+    for (const option of Object.keys(schema)) expect(text(`${app}/run.js`)).toContain(`  ${option}: 'HUB2MQTT_`)
+  })
+
+  it('gives hub2mqtt nothing that it refuses', () => {
+    expect(loadConfig({ env: environment(options, broker) }).config.mqtt.username).toBe('addons')
+  })
+})

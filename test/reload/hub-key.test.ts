@@ -1,0 +1,69 @@
+import pino from 'pino'
+import { afterEach, expect, test } from 'vitest'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { Hub } from '../../src/hub/hub.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+
+const closing: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+/** A hub whose key stands in a file that somebody may change. */
+async function hold(clock: FakeClock) {
+  const emulated = await EmulatedHub.start({ keys: { new: ['hub.app'] }, settleMs: 0 })
+  closing.push(() => emulated.close())
+  const file = { key: 'old', looks: 0 }
+  let used = 'old'
+  const renewKey = () => {
+    file.looks += 1
+    const other = file.key !== used
+    used = file.key
+    return other
+  }
+  const hub = new Hub(
+    {
+      url: emulated.url,
+      apiKey: () => used,
+      renewKey,
+      pathPrefix: 'auto',
+      shows: () => true,
+      realtime: false,
+      pollInterval: 60_000,
+      pollIntervalFallback: 10_000,
+      timeoutMs: 2000,
+      maxRequests: 4,
+    },
+    { clock, log: pino({ level: 'silent' }), random: () => 0.1 },
+  )
+  closing.push(() => hub.destroy())
+  return { hub, file, emulated }
+}
+
+test('a refused key is looked up again before the next attempt, and a new one is tried', async () => {
+  const clock = new FakeClock()
+  const { hub, file } = await hold(clock)
+  hub.start()
+  await until('the refusal', () => hub.status.reason === 'unauthorized')
+  await until('the wait', () => clock.waits.includes(60_000))
+  expect(file.looks).toBe(1)
+  file.key = 'new'
+  await clock.advance(60_000)
+  await until('online', () => hub.status.online)
+  expect(file.looks).toBe(2)
+})
+
+test('a key that is refused and has no successor is not asked for more often than each minute', async () => {
+  const clock = new FakeClock()
+  const { hub, emulated, file } = await hold(clock)
+  hub.start()
+  await until('the wait', () => clock.waits.includes(60_000))
+  const asked = emulated.requests.length
+  file.key = 'wrong too'
+  await clock.advance(59_000)
+  expect(emulated.requests).toHaveLength(asked)
+  await clock.advance(1000)
+  await until('the next wait', () => clock.waits.filter((ms) => ms === 60_000).length === 2)
+  expect(hub.status).toMatchObject({ online: false, reason: 'unauthorized' })
+})

@@ -1,0 +1,176 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { Mosquitto, mosquittoPath, retainedOn } from '../support/brokers.ts'
+import { until } from '../support/until.ts'
+import { ALL_SCOPES, KEY, World, type WorldOptions } from '../support/world.ts'
+
+let world: World
+afterEach(() => world[Symbol.asyncDispose]())
+
+/** Everything is in the file; the environment says only where hub and broker are. */
+const start = async (file: string, options: WorldOptions = {}) => {
+  world = await World.start({ ...options, file })
+  return world
+}
+const logged = (text: string) => world.bridge.lines.some((line) => line.includes(text))
+const readAgain = (text = 'configuration read again') => until(text, () => logged(text))
+const topicsOf = async (hub: string) =>
+  [...(await retainedOn(world.broker.port)).keys()].filter((topic) => topic.startsWith(`hub2mqtt/${hub}/`))
+const events = () => world.observer.seen.filter(({ topic }) => topic.endsWith('/event'))
+
+describe('a configuration that is read again changes while running', () => {
+  it('the log level', async () => {
+    await start('log: {level: debug}\n')
+    world.bridge.reload('log: {level: warn}\n')
+    const { length } = world.bridge.lines
+    await world.ask(`home/app/${world.app}/cmd/restart`)
+    expect(world.bridge.lines.slice(length)).toEqual([])
+  })
+
+  it('which apps are seen: those left out leave nothing behind, those let in appear, and neither is an event', async () => {
+    await start('apps: {exclude: []}\n')
+    const { app } = world
+    world.bridge.reload(`apps: {exclude: ["${app}"]}\n`)
+    await until('the app is gone', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
+    await expect.poll(async () => (await topicsOf('home')).some((topic) => topic.includes(app))).toBe(false)
+    expect(await world.ask(`home/app/${app}/cmd/get`)).toMatchObject({ error: { code: 'unknown_app' } })
+    world.bridge.reload('apps: {exclude: []}\n')
+    await until('the app is back', () => world.state(app)?.['state'] === 'running')
+    expect(events()).toEqual([])
+    world.hub.crash(app)
+    await until('events as ever', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
+  })
+
+  it('which commands are allowed, and the list of them', async () => {
+    await start('commands: {read_only: false}\n')
+    const commands = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands
+    expect(commands()).toContain('restart')
+    world.bridge.reload('commands: {read_only: true}\n')
+    await until('the new list', () => !commands().includes('restart'))
+    const restart = `home/app/${world.app}/cmd/restart`
+    expect(await world.ask(restart)).toMatchObject({ error: { code: 'not_allowed' } })
+    world.bridge.reload('commands: {deny: []}\n')
+    await until('the old list', () => commands().includes('restart'))
+    expect(await world.ask(restart)).toMatchObject({ ok: true })
+  })
+
+  it('which settings are published; the others are cleared', async () => {
+    await start('settings: {publish: {}}\n')
+    const { app } = world
+    await world.ask(`home/app/${app}/cmd/set-setting/one`, '1')
+    await world.ask(`home/app/${app}/cmd/set-setting/two`, '2')
+    const topic = (name: string) => `hub2mqtt/home/app/${app}/setting/${name}`
+    world.bridge.reload(`settings: {publish: {"${app}": {one: text, two: text}}}\n`)
+    await until('both', () => world.observer.last(topic('one')) === '1' && world.observer.last(topic('two')) === '2')
+    world.bridge.reload(`settings: {publish: {"${app}": {two: text}}}\n`)
+    await until('one is cleared', () => world.observer.last(topic('one')) === '')
+    expect(world.observer.texts(topic('two'))).toEqual(['2'])
+  })
+
+  it('the hubs: a new one is bridged, a removed one leaves no retained topic', async () => {
+    await using other = await EmulatedHub.start({ keys: { other: ALL_SCOPES }, settleMs: 0, id: 'the-other-hub' })
+    world = await World.start({ file: '', env: { HUB_NAME: 'home' } })
+    const both = `hubs:\n  home: {}\n  attic: {url: "${other.url}", api_key: other}\n`
+    world.bridge.reload(both)
+    await until('the new hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
+    await expect.poll(async () => (await topicsOf('attic')).length).toBeGreaterThanOrEqual(other.apps.size + 2)
+    expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ ok: true })
+    world.bridge.reload('')
+    await expect.poll(() => topicsOf('attic')).toEqual([])
+    // Nor does anything else speak of it, such as what Home Assistant was told.
+    await expect.poll(async () => [...(await retainedOn(world.broker.port)).values()].join()).not.toContain('attic/')
+    expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ error: { code: 'unknown_hub' } })
+    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '{}').hubs).not.toHaveProperty('attic')
+    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').hubs).not.toHaveProperty('attic')
+    expect(await world.ask('home/cmd/get-apps')).toMatchObject({ ok: true })
+    world.bridge.reload(both)
+    await until('the hub again', () => world.observer.last('hub2mqtt/attic/state') === 'online')
+  })
+})
+
+describe('a configuration that is read again', () => {
+  it('says what waits for the next start, each time until then', async () => {
+    await start('log: {level: debug}\n')
+    for (const _ of [1, 2]) {
+      const { length } = world.bridge.lines
+      world.bridge.reload('mqtt: {base_topic: other, keepalive: 10s}\n')
+      expect(world.bridge.lines.slice(length).join()).toContain(
+        'takes effect at the next start: mqtt.base_topic, mqtt.keepalive',
+      )
+    }
+    expect(await world.ask('bridge/cmd/ping')).toMatchObject({ ok: true })
+  })
+
+  it('keeps the old one when it is broken, and says all that is wrong with it', async () => {
+    await start('commands: {read_only: true}\n')
+    world.bridge.reload(
+      'commands: {read_only: perhaps}\nlog: {levle: info}\nhubs: {home: {api_key: tell-nobody!, ulr: x}}\n',
+    )
+    await readAgain('the one from before holds on')
+    for (const mistake of ['commands.read_only (test.yaml line 1)', 'levle', 'ulr']) expect(logged(mistake)).toBe(true)
+    expect(logged('tell-nobody')).toBe(false)
+    expect(await world.ask(`home/app/${world.app}/cmd/restart`)).toMatchObject({ error: { code: 'not_allowed' } })
+    world.bridge.reload('commands: {}\n')
+    expect(await world.ask(`home/app/${world.app}/cmd/restart`)).toMatchObject({ ok: true })
+  })
+})
+
+describe('a secret that was rotated', () => {
+  let folder: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-secrets-'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true }))
+
+  const secret = (name: string, text: string) => {
+    const path = join(folder, name)
+    writeFileSync(path, `${text}\n`, { mode: 0o600 })
+    chmodSync(path, 0o600)
+    return path
+  }
+
+  it('of a hub is read from its file when the old one is refused, without going offline, and is masked in the log', async () => {
+    const path = secret('key', KEY)
+    await start('log: {level: debug}\n', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
+    const { length } = world.observer.texts('hub2mqtt/home/state')
+    secret('key', 'the-new-key')
+    world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
+    await readAgain('there is a new one')
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    expect(world.observer.texts('hub2mqtt/home/state').slice(length)).toEqual([])
+    expect(logged('the-new-key')).toBe(false)
+  })
+
+  it('of a hub that is already refused is read before the next attempt', async () => {
+    const path = secret('key', KEY)
+    await start('', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
+    world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
+    await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
+    expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').reason).toBe('unauthorized')
+    secret('key', 'the-new-key')
+    // A reload is the person's way not to wait for the next attempt.
+    world.bridge.reload('')
+    await until('online', () => world.observer.last('hub2mqtt/home/state') === 'online')
+  })
+
+  it.skipIf(mosquittoPath === undefined)('of the broker is used at the next login', async () => {
+    await using broker = await Mosquitto.start({ users: { bridge: 'old-password', watcher: 'w' }, persistent: true })
+    const path = secret('password', 'old-password')
+    world = await World.start({
+      broker,
+      env: { MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: path, MQTT_URL: broker.url },
+      login: { username: 'watcher', password: 'w' },
+    })
+    secret('password', 'new-password')
+    await broker.configure({ users: { bridge: 'new-password', watcher: 'w' }, persistent: true })
+    await broker.stop()
+    await broker.run()
+    await expect
+      .poll(() => retainedOn(broker.port, { username: 'watcher', password: 'w' }), { timeout: 10_000 })
+      .toSatisfy((held: Map<string, string>) => held.get('hub2mqtt/bridge/state') === 'online')
+    expect(logged('new-password')).toBe(false)
+  })
+})
