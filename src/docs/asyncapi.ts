@@ -86,7 +86,7 @@ function commandOperation(command: Command) {
   ]
   return {
     action: 'receive',
-    channel: ref('channels', id),
+    channel: ref('channels', `${id}Command`),
     summary: command.doc,
     description: notes.join(' ').trim(),
     bindings: { mqtt: { qos, retain: false, bindingVersion } },
@@ -98,7 +98,7 @@ function commandChannels(command: Command): [string, object][] {
   const { topic, result } = commandTopics(command)
   const id = idOf(command)
   return [
-    [id, { ...addressed(topic), description: command.doc, messages: { command: commandMessage(command) } }],
+    [`${id}Command`, { ...addressed(topic), description: command.doc, messages: { command: commandMessage(command) } }],
     [
       `${id}Result`,
       {
@@ -157,7 +157,7 @@ export function asyncapi(): string {
     },
     operations: {
       ...Object.fromEntries(topics.map(([id, row]) => [id, topicOperation(id, row)])),
-      ...Object.fromEntries(COMMANDS.map((command) => [idOf(command), commandOperation(command)])),
+      ...Object.fromEntries(COMMANDS.map((command) => [`${idOf(command)}Command`, commandOperation(command)])),
     },
     components: {
       parameters: Object.fromEntries(

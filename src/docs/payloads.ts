@@ -1,6 +1,6 @@
 /** What the bridge publishes, as schemas: for the documentation, and for tests to hold real messages against. */
 import * as v from 'valibot'
-import { COMMANDS } from '../bridge/commands.ts'
+import { COMMANDS, LOG_LEVELS } from '../bridge/commands.ts'
 import { ERROR_CODES } from '../bridge/errors.ts'
 import { type AppEventPayload, EVENT_TYPES } from '../bridge/events.ts'
 import { CONTRACT_VERSION } from '../bridge/info.ts'
@@ -110,6 +110,23 @@ export const HEALTH = of<HealthReport>()(
     ),
   }),
 )
+
+export const LOG_LEVEL = v.picklist(LOG_LEVELS)
+
+/** Counts over all apps of a hub. */
+export const HUB_SUMMARY = v.strictObject({
+  apps: v.pipe(amount, v.integer()),
+  apps_crashed: v.pipe(amount, v.integer()),
+  updates_available: v.pipe(amount, v.integer()),
+})
+
+/** In the words of Home Assistant's update entity, which takes no `null`. */
+export const APP_UPDATE = v.strictObject({
+  title: v.exactOptional(text),
+  installed_version: v.exactOptional(text),
+  latest_version: v.exactOptional(text),
+  in_progress: flag,
+})
 
 const head = {
   command: text,

@@ -6,7 +6,8 @@ import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import { until } from '../support/until.ts'
 import { BROKERS, type BrokerKind, World } from '../support/world.ts'
-import { APP, type BadInput, badInputs } from './bad-input.ts'
+import { type BadInput, badInputs } from './bad-input.ts'
+import { APP } from './payload-samples.ts'
 
 /** Fewer than a broker queues for one subscriber. */
 const BATCH = 200

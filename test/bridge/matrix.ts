@@ -49,6 +49,7 @@ const app = (command: string, payload: Row['payload'] = () => '', more: Partial<
 export const ROWS: readonly Row[] = [
   app('enable'),
   app('disable'),
+  app('enabled', () => 'OFF', { enveloped: false }),
   app('restart'),
   app('garbage-collect', () => '', { olderOnly: true }),
   app('get', () => '', { lacking: ['hub.speech'] }),

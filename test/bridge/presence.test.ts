@@ -16,6 +16,8 @@ test('two bridges on one base topic say so, once each, and leave what is retaine
   const { bridge } = world
   await until('the first to notice', () => complaint(bridge.lines).length > 0)
   await rival.stop()
+  await until('the goodbye taken back', () => observer.texts('hub2mqtt/bridge/state').at(-1) === 'online')
+  expect(observer.texts('hub2mqtt/bridge/state')).toContain('offline')
   await world.ask('home/cmd/refresh')
   expect(complaint(bridge.lines)).toHaveLength(1)
   expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)

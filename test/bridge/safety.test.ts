@@ -1,4 +1,4 @@
-/** Each rule of the contract's safety list. All were seen red once with the rule taken out; the README's list says how. */
+/** The rules of the contract's safety list, each seen red with the rule taken out; more are in `stale.test.ts`. */
 import { connectAsync } from 'mqtt'
 import { afterEach, describe, expect, test } from 'vitest'
 import { mosquittoPath, retainedOn } from '../support/brokers.ts'
@@ -206,6 +206,19 @@ describe('what the key does not permit', () => {
     expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: 403 })
     await until('the new permissions', () => !world.observer.last('hub2mqtt/home/info')?.includes('"hub.app"'))
     expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands).not.toContain('restart')
+  })
+})
+
+describe('what the hub does not have', () => {
+  test('is refused before it is sent', async () => {
+    const world = await start({ hub: { flavour: 'newer' } })
+    for (const [topic, payload] of [
+      ['home/cmd/speak', 'Hello'],
+      [`home/app/${world.app}/cmd/garbage-collect`, ''],
+    ] as const) {
+      expect((await world.ask(topic, payload)).error?.code).toBe('unsupported')
+    }
+    expect(world.hub.requests.filter(({ method }) => method === 'POST')).toEqual([])
   })
 })
 

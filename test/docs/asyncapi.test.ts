@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { COMMANDS } from '../../src/bridge/commands.ts'
+import { createTopics } from '../../src/bridge/topics.ts'
 import { asyncapi } from '../../src/docs/asyncapi.ts'
 import { FAILURE, SUCCESS } from '../../src/docs/payloads.ts'
 import { address, commandTopics, TOPICS } from '../../src/docs/topics.ts'
@@ -19,6 +20,10 @@ const pattern = (topic: string) =>
   new RegExp(`^${address(topic, (name) => (name === 'base' ? 'hub2mqtt' : '[^/]+')).replaceAll('.', '\\.')}$`)
 
 const spoken = Object.values(TOPICS).map((row) => ({ ...row, pattern: pattern(row.topic) }))
+const { bridgeProbe, bridgePresence, bridgeDiscovery } = createTopics('hub2mqtt')
+/** What the bridge tells only itself, and what others tell it. */
+const isOwn = (topic: string) =>
+  [bridgeProbe, bridgePresence, bridgeDiscovery].includes(topic) || /\/cmd(\/|$)/.test(topic)
 const answers = COMMANDS.map((command) => pattern(commandTopics(command).result))
 
 test.each(BROKERS)('every message that a subscriber sees on %s is documented as it is', async (broker) => {
@@ -35,7 +40,7 @@ test.each(BROKERS)('every message that a subscriber sees on %s is documented as 
   await world.hub.close()
   await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
 
-  const seen = world.observer.seen.filter(({ topic }) => !/\/(cmd|probe|presence)(\/|$)/.test(topic))
+  const seen = world.observer.seen.filter(({ topic }) => topic.startsWith('hub2mqtt/') && !isOwn(topic))
   const documented = new Set<string>()
   for (const { topic, text, packet } of seen.filter(({ text }) => text !== '')) {
     const row = spoken.find((one) => one.pattern.test(topic))
@@ -67,15 +72,15 @@ describe('the AsyncAPI document', () => {
   test('tells of a command what it takes, what it needs and where it is answered', () => {
     expect(document).toMatchObject({
       channels: {
-        appUninstall: {
+        appUninstallCommand: {
           address: '{base}/{hub}/app/{app}/cmd/uninstall',
           messages: { command: { payload: { required: ['confirm'], additionalProperties: false } } },
         },
         appUninstallResult: { address: '{base}/{hub}/app/{app}/result/uninstall' },
-        appSetSettingOfTopic: { address: '{base}/{hub}/app/{app}/cmd/set-setting/{name}' },
+        appSetSettingOfTopicCommand: { address: '{base}/{hub}/app/{app}/cmd/set-setting/{name}' },
       },
       operations: {
-        appUninstall: {
+        appUninstallCommand: {
           action: 'receive',
           description: expect.stringMatching(/`hub\.app`.*unless the configuration allows it/),
           bindings: { mqtt: { qos: 1, retain: false } },
@@ -85,7 +90,7 @@ describe('the AsyncAPI document', () => {
         appEvent: { action: 'send', bindings: { mqtt: { qos: 1, retain: false } } },
       },
     })
-    const payload = 'channels.appRestart.messages.command.payload.properties'
+    const payload = 'channels.appRestartCommand.messages.command.payload.properties'
     expect(document).toHaveProperty(`${payload}.transaction`)
     expect(document).toHaveProperty(`${payload}.expires_at`)
   })

@@ -144,7 +144,7 @@ export class Mosquitto implements AsyncDisposable {
 }
 
 /** As mosquitto_passwd writes it. */
-function passwordHash(password: string): string {
+export function passwordHash(password: string): string {
   const salt = randomBytes(12)
   const hash = pbkdf2Sync(password, salt, 101, 64, 'sha512')
   return `$7$101$${salt.toString('base64')}$${hash.toString('base64')}`
@@ -255,10 +255,13 @@ export class Observer implements AsyncDisposable {
 export async function retainedOn(port: number, options: ObserverOptions = {}): Promise<Map<string, string>> {
   await using observer = await Observer.on(port, { filter: '#', ...options })
   const marker = `marker-${randomBytes(6).toString('hex')}`
-  // aedes lets a live message overtake retained ones; the second round comes behind them.
-  for (const round of ['1', '2', '3']) {
-    await observer.publish(marker, round)
-    while (observer.last(marker) !== round) await new Promise((resolve) => setTimeout(resolve, 2))
+  // aedes lets a live message overtake retained ones: over when none has come for three rounds.
+  for (let round = 0, quiet = 0, seen = -1; quiet < 3; round += 1) {
+    await observer.publish(marker, String(round))
+    while (observer.last(marker) !== String(round)) await new Promise((resolve) => setTimeout(resolve, 2))
+    const found = observer.seen.filter(({ retain }) => retain).length
+    quiet = found === seen ? quiet + 1 : 0
+    seen = found
   }
   return new Map(observer.seen.filter(({ retain }) => retain).map(({ topic, text }) => [topic, text]))
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { IClientPublishOptions } from 'mqtt'
-import { systemClock } from '../../src/clock.ts'
+import { type Clock, systemClock } from '../../src/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { createLog } from '../../src/log.ts'
@@ -40,6 +40,8 @@ export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>
   /** The same as a file. */
   readonly file?: string
+  /** Of the bridge; default the system's. */
+  readonly clock?: Clock
   /** Of the client that looks on. */
   readonly login?: { readonly username: string; readonly password: string }
 }
@@ -69,7 +71,11 @@ export interface RunningBridge extends AsyncDisposable {
 }
 
 /** The daemon in this process, from its configuration on. */
-export function startBridge(env: Readonly<Record<string, string>>, file?: string): RunningBridge {
+export function startBridge(
+  env: Readonly<Record<string, string>>,
+  file?: string,
+  clock: Clock = systemClock,
+): RunningBridge {
   const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   let text = file
   const load = () =>
@@ -91,7 +97,7 @@ export function startBridge(env: Readonly<Record<string, string>>, file?: string
       readAgain = reload
     },
     version: '0.0.0-test',
-    clock: systemClock,
+    clock,
     random: Math.random,
     log,
     signal: ending.signal,
@@ -113,6 +119,7 @@ export class World implements AsyncDisposable {
   readonly observer: Observer
   readonly env: Readonly<Record<string, string>>
   readonly #file: string | undefined
+  readonly #clock: Clock | undefined
   bridge: RunningBridge
 
   private constructor(hub: EmulatedHub, broker: Broker, observer: Observer, options: WorldOptions) {
@@ -128,7 +135,8 @@ export class World implements AsyncDisposable {
       ...options.env,
     }
     this.#file = options.file
-    this.bridge = startBridge(this.env, this.#file)
+    this.#clock = options.clock
+    this.bridge = startBridge(this.env, this.#file, this.#clock)
   }
 
   /** Resolves when the bridge says that it and its hub are online, and the realtime channel is up. */
@@ -155,7 +163,7 @@ export class World implements AsyncDisposable {
   /** Starts the bridge again as it was configured, or with changes. */
   async restart(env: Readonly<Record<string, string>> = {}): Promise<void> {
     await this.bridge.stop()
-    this.bridge = startBridge({ ...this.env, ...env }, this.#file)
+    this.bridge = startBridge({ ...this.env, ...env }, this.#file, this.#clock)
   }
 
   /** An app that runs; always the same one. */

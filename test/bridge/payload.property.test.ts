@@ -1,0 +1,146 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { COMMANDS } from '../../src/bridge/commands.ts'
+import { CommandError } from '../../src/bridge/errors.ts'
+import {
+  anyValue,
+  decodeText,
+  MAX_JSON_DEPTH,
+  MAX_PAYLOAD_BYTES,
+  object,
+  type PayloadKind,
+  peekTransaction,
+} from '../../src/bridge/payload.ts'
+
+/** What the bridge does with the bytes of a command. */
+function readAll(kind: PayloadKind<unknown>, bytes: Uint8Array): unknown {
+  const reading = kind.read(decodeText(bytes))
+  expect(reading.expiresAt).not.toBeNaN()
+  return reading.input()
+}
+
+const bytesOf = (text: string) => new TextEncoder().encode(text)
+const envelope = fc.record(
+  {
+    transaction: fc.oneof(
+      fc.string({ maxLength: 256 }),
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.integer(),
+    ),
+    expires_at: fc.oneof(
+      fc.integer(),
+      fc
+        .date({ noInvalidDate: true, min: new Date('0001-01-01'), max: new Date('9999-01-01') })
+        .map((at) => at.toJSON()),
+    ),
+  },
+  { requiredKeys: [] },
+)
+const kinds = fc.constantFrom(...COMMANDS.map(({ payload }) => payload))
+/** From noise to what is almost right. */
+const anyBytes = fc.oneof(
+  fc.uint8Array({ maxLength: 300 }),
+  fc.string({ unit: 'binary', maxLength: 300 }).map(bytesOf),
+  fc.json({ maxDepth: 5 }).map(bytesOf),
+  fc
+    .record(
+      { message: fc.jsonValue(), name: fc.jsonValue(), autoupdate: fc.jsonValue(), filter: fc.jsonValue() },
+      { requiredKeys: [] },
+    )
+    .chain((own) =>
+      fc
+        .record({ transaction: fc.jsonValue(), expires_at: fc.jsonValue() }, { requiredKeys: [] })
+        .map((more) => ({ ...own, ...more })),
+    )
+    .map((value) => bytesOf(JSON.stringify(value))),
+  fc.tuple(fc.json(), fc.nat(50)).map(([text, cut]) => bytesOf(text.slice(0, -cut))),
+)
+
+describe('the bytes of a command', () => {
+  test('become an input or one refusal, whatever they are', () => {
+    fc.assert(
+      fc.property(kinds, anyBytes, (kind, bytes) => {
+        try {
+          readAll(kind, bytes)
+        } catch (error) {
+          if (!(error instanceof CommandError)) throw error
+          expect(error.code).toBe('invalid_payload')
+          expect(error.message).toMatch(/^.{1,200}$/)
+        }
+        const transaction = peekTransaction(bytes)
+        expect(transaction === null || ['string', 'number'].includes(typeof transaction)).toBe(true)
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test('are read to the last one in a moment, also at their worst', () => {
+    const worst = ['[', '{"a":', '"\\', '\\"', '"', '{', '[]', '{"a":"', '0', '-', '\u{1F525}', '{"transaction":"']
+    for (const part of worst) {
+      const text = part.repeat(MAX_PAYLOAD_BYTES / bytesOf(part).length)
+      for (const { payload } of COMMANDS) {
+        try {
+          readAll(payload, bytesOf(text))
+        } catch (error) {
+          expect(error).toBeInstanceOf(CommandError)
+        }
+      }
+    }
+  })
+
+  test('are refused for their number alone', () => {
+    expect(() => decodeText(new Uint8Array(MAX_PAYLOAD_BYTES + 1))).toThrow(CommandError)
+    expect(decodeText(new Uint8Array(MAX_PAYLOAD_BYTES))).toHaveLength(MAX_PAYLOAD_BYTES)
+  })
+})
+
+describe('what was sent', () => {
+  test('arrives as it was, its envelope apart', () => {
+    const update = COMMANDS.find(({ name }) => name === 'update')?.payload ?? object({})
+    const own = fc
+      .record({ autoupdate: fc.boolean(), channel: fc.string({ minLength: 1, maxLength: 64 }) }, { requiredKeys: [] })
+      .filter((value) => Object.keys(value).length > 0)
+    fc.assert(
+      fc.property(own, envelope, (value, extra) => {
+        const reading = update.read(JSON.stringify({ ...extra, ...value }))
+        expect(reading.input()).toEqual(value)
+        const { transaction = null, expires_at: at = null } = extra
+        // JSON has no negative zero.
+        expect(reading.transaction).toBe(transaction === 0 ? 0 : transaction)
+        expect(reading.expiresAt).toBe(typeof at === 'string' ? Date.parse(at) : at)
+      }),
+    )
+  })
+
+  test('as a setting arrives as the JSON value it is, else as the text it is', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
+        const text = JSON.stringify(value)
+        expect(anyValue.read(text).input()).toEqual(JSON.parse(text))
+      }),
+    )
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), (text) => {
+        expect(anyValue.read(`x${text}`).input()).toBe(`x${text}`)
+      }),
+    )
+  })
+
+  test('may be as deep as the contract says and no deeper, brackets in strings apart', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 80 }),
+        fc.boolean(),
+        fc.constantFrom('"[{"', '"\\"[["', '1'),
+        (levels, list, leaf) => {
+          const text = list
+            ? '['.repeat(levels) + leaf + ']'.repeat(levels)
+            : '{"a":'.repeat(levels) + leaf + '}'.repeat(levels)
+          const read = () => anyValue.read(text).input()
+          if (levels <= MAX_JSON_DEPTH) expect(read()).toEqual(JSON.parse(text))
+          else expect(read).toThrow(CommandError)
+        },
+      ),
+    )
+  })
+})

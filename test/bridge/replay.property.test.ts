@@ -1,0 +1,77 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Outcome } from '../../src/bridge/answer.ts'
+import { CommandError, ERROR_CODES, type ErrorCode } from '../../src/bridge/errors.ts'
+import { Replay } from '../../src/bridge/replay.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+import { BROKERS, World } from '../support/world.ts'
+
+const MINUTES = 60_000
+const RETRIED: readonly string[] = ['busy', 'expired', 'hub_unreachable', 'retained']
+const isCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code)
+const codes = Object.keys(ERROR_CODES).filter(isCode)
+
+test('the memory of answers knows each for five minutes, unless it says to try again', async () => {
+  const step = fc.record({
+    key: fc.constantFrom('a', 'b', 'c'),
+    code: fc.constantFrom('ok' as const, ...codes),
+    wait: fc.nat(2 * MINUTES),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      const clock = new FakeClock()
+      const replay = new Replay(clock)
+      const known = new Map<string, { outcome: Outcome; at: number }>()
+      for (const { key, code, wait } of steps) {
+        const expected = known.get(key)
+        const fresh = expected !== undefined && clock.elapsed() - expected.at < 5 * MINUTES
+        const recalled = replay.recall(key)
+        expect(await recalled).toBe(fresh ? expected.outcome : undefined)
+        if (recalled === undefined) {
+          const outcome: Outcome =
+            code === 'ok' ? { ok: true, data: null } : { ok: false, error: new CommandError(code) }
+          replay.remember(key, Promise.resolve(outcome))
+          known.delete(key)
+          if (!RETRIED.includes(code)) known.set(key, { outcome, at: clock.elapsed() })
+        }
+        await clock.advance(wait)
+      }
+    }),
+  )
+})
+
+describe.each(BROKERS)('on %s', (broker) => {
+  test('of any commands, each that is the same by its transaction is executed once and answered every time', async () => {
+    const apps = [{ id: 'a' }, { id: 'b' }]
+    await using world = await World.start({ broker, hub: { apps } })
+    let run = 0
+    const sent = fc.record({
+      app: fc.constantFrom('a', 'b'),
+      command: fc.constantFrom('restart', 'enable'),
+      transaction: fc.constantFrom<string | number>(1, '1', 2, 't'),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(sent, { minLength: 1, maxLength: 30 }), async (commands) => {
+        run++
+        world.hub.forgetRequests()
+        world.observer.seen.length = 0
+        // Another run is another set of transactions, of the same types.
+        const own = (transaction: string | number) =>
+          typeof transaction === 'number' ? run * 10 + transaction : `${run * 10}${transaction}`
+        for (const { app, command, transaction } of commands) {
+          const payload = JSON.stringify({ transaction: own(transaction) })
+          void world.observer.publish(`hub2mqtt/home/app/${app}/cmd/${command}`, payload)
+        }
+        const answers = () => world.observer.seen.filter(({ topic }) => topic.includes('/result/'))
+        await until('all answers', () => answers().length === commands.length)
+        const distinct = new Set(commands.map((one) => JSON.stringify(one))).size
+        const replayed = answers().filter(({ text }) => JSON.parse(text).replayed === true)
+        expect(answers().every(({ text }) => JSON.parse(text).ok)).toBe(true)
+        expect(replayed).toHaveLength(commands.length - distinct)
+        expect(world.hub.requests.filter(({ method }) => ['PUT', 'POST'].includes(method))).toHaveLength(distinct)
+      }),
+      { numRuns: 40 },
+    )
+  })
+})

@@ -1,0 +1,42 @@
+import type { Clock } from '../../src/clock.ts'
+
+interface Timer {
+  readonly at: number
+  readonly run: () => void
+  handle: NodeJS.Timeout
+}
+
+/** The system's clock, until a test moves its hands forward: for a whole daemon, which does not start on a still one. */
+export class JumpClock implements Clock {
+  readonly #timers = new Set<Timer>()
+  #ahead = 0
+
+  now = () => Date.now() + this.#ahead
+  elapsed = () => performance.now() + this.#ahead
+
+  after = (ms: number, task: () => void) => {
+    const run = () => {
+      cancel()
+      task()
+    }
+    const timer: Timer = { at: this.elapsed() + ms, run, handle: setTimeout(run, ms) }
+    const cancel = () => {
+      clearTimeout(timer.handle)
+      this.#timers.delete(timer)
+    }
+    this.#timers.add(timer)
+    return cancel
+  }
+
+  /** What falls due by that runs at once, in order. */
+  jump(ms: number): void {
+    this.#ahead += ms
+    const due = [...this.#timers].filter(({ at }) => at <= this.elapsed()).sort((one, other) => one.at - other.at)
+    // One that runs may cancel another.
+    for (const timer of due) if (this.#timers.has(timer)) timer.run()
+    for (const timer of this.#timers) {
+      clearTimeout(timer.handle)
+      timer.handle = setTimeout(timer.run, timer.at - this.elapsed())
+    }
+  }
+}
