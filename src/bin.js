@@ -3,7 +3,7 @@
 // the package brings its own Node as an optional dependency, and hands over to that one.
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import module, { createRequire } from 'node:module'
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -54,6 +54,9 @@ function fail(reason) {
 }
 
 if (major(process.versions.node) >= NEEDED) {
+  // What Node makes of the sources is kept beside the packages, where only those can write who can change the program
+  // as well; a shared folder such as /tmp would let others slip code in. Where nothing can be written, nothing is kept.
+  module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/hub2mqtt', import.meta.url)))
   // A checkout runs its sources; a package holds them compiled.
   const source = new URL('./main.ts', import.meta.url)
   await import(existsSync(source) ? source.href : new URL('../dist/main.js', import.meta.url).href)

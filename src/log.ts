@@ -1,6 +1,6 @@
 /** The log: one line an event, as JSON or for people, without a known secret in it. */
+import { createRequire } from 'node:module'
 import pino from 'pino'
-import { isColorSupported, prettyFactory } from 'pino-pretty'
 import type { Config } from './config/options.ts'
 import { createOutput, type Destination } from './log/output.ts'
 import { Scrubber } from './log/scrub.ts'
@@ -28,7 +28,12 @@ export interface Log extends pino.Logger {
 }
 
 /** Prints for people; in this process, since a worker loses the last lines at exit. */
-function prettyPrinter(output: Destination, colorize: boolean): Destination {
+function prettyPrinter(output: Destination, isTTY: boolean): Destination {
+  // A service writes JSON and need not load this.
+  const { isColorSupported, prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)(
+    'pino-pretty',
+  )
+  const colorize = isTTY && isColorSupported
   const pretty = prettyFactory({ colorize, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l', singleLine: true })
   return { write: (line) => output.write(pretty(line)) }
 }
@@ -73,7 +78,7 @@ export function createLog({ level, format, secrets, destination, isTTY = process
         children.add(new WeakRef(child))
       },
     },
-    harmless(isPretty ? prettyPrinter(output, isTTY && isColorSupported) : output),
+    harmless(isPretty ? prettyPrinter(output, isTTY) : output),
   )
   return Object.assign(logger, {
     addSecret: (secret: string) => scrubber.add(secret),

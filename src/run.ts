@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { Bridge } from './bridge/bridge.ts'
+import { discoveryFilters } from './bridge/home-assistant/topics.ts'
 import { appFilter, mayUse } from './bridge/permission.ts'
 import { createTopics, type Topics } from './bridge/topics.ts'
 import { brokerAccess } from './broker-access.ts'
@@ -13,7 +14,7 @@ import { healthReport } from './health/report.ts'
 import { Hubs } from './hubs.ts'
 import type { Log } from './log.ts'
 import { noObserver } from './metrics/observer.ts'
-import { type EmbeddedBroker, startEmbeddedBroker } from './mqtt/embedded.ts'
+import type { EmbeddedBroker } from './mqtt/embedded.ts'
 import { MqttLink } from './mqtt/link.ts'
 import type { LinkOptions } from './mqtt/types.ts'
 import { applyChanges } from './reload/apply.ts'
@@ -71,14 +72,16 @@ export async function run(options: RunOptions): Promise<void> {
   const observer = metrics?.observer ?? noObserver
   const link = new MqttLink(
     {
-      ...linkOptions(config.mqtt, broker?.url ?? config.mqtt.url ?? '', topics),
+      ...linkOptions(config, broker?.url ?? config.mqtt.url ?? '', topics),
       credentials: () => live.renewCredentials(),
+      furtherFilters: (topic, payload) => bridge.furtherFilters(topic, payload),
     },
     { clock, log: log.child({ part: 'mqtt' }), random },
     {
       onConnected: (status) => bridge.onConnected(status),
       onMessage: (message) => bridge.onMessage(message),
       onStatus: tellHealth,
+      onTouched: (topic, payload) => bridge.onTouched(topic, payload),
     },
   )
   await using _ = { [Symbol.asyncDispose]: () => link.close({ deadlineMs: GOODBYE_MS }) }
@@ -93,13 +96,15 @@ export async function run(options: RunOptions): Promise<void> {
       },
       onEvent: observer.event,
       onAnswer: observer.command,
+      discovery: config.discovery,
+      logLevel: config.log.level,
       version,
       clock,
+      random,
       log: log.child({ part: 'bridge' }),
     },
     link,
   )
-  await using _listener = metrics && (await openListener({ config, log, health, metrics }))
   bridge.start()
   link.start()
   const openHub = (name: string, hubConfig: HubConfig) => {
@@ -109,6 +114,7 @@ export async function run(options: RunOptions): Promise<void> {
     hub.start()
   }
   for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
+  await using _listener = metrics && (await openListener({ config, log, health, metrics }))
   options.onReload?.(() => {
     const reloaded = live.reload()
     observer.reload(reloaded === undefined ? 'refused' : 'ok')
@@ -122,21 +128,25 @@ export async function run(options: RunOptions): Promise<void> {
   log.info('stopping')
 }
 
-function embeddedBroker({ embedded, username, password }: Config['mqtt'], log: Log): Promise<EmbeddedBroker> {
+async function embeddedBroker({ embedded, username, password }: Config['mqtt'], log: Log): Promise<EmbeddedBroker> {
+  // Most have a broker of their own and need not load this one.
+  const { startEmbeddedBroker } = await import('./mqtt/embedded.ts')
   const { host, port, ws_port, max_payload: maxPayload } = embedded
   const credentials = { username: username ?? undefined, password: password ?? undefined }
   const wsPort = ws_port === 0 ? null : ws_port
   return startEmbeddedBroker({ host, port, wsPort, maxPayload, ...credentials }, log.child({ part: 'broker' }))
 }
 
-function linkOptions(mqtt: Config['mqtt'], url: string, topics: Topics): LinkOptions {
+function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): LinkOptions {
+  const discovered = discoveryFilters(discovery.prefix)
   return {
     ...brokerAccess(mqtt, url),
     clientId: mqtt.client_id ?? stableClientId(topics.base),
     stateTopic: topics.bridgeState,
     probeTopic: topics.bridgeProbe,
-    subscriptions: [...topics.commandFilters, topics.bridgePresence],
-    heldFilters: topics.retainedFilters,
+    subscriptions: [...topics.commandFilters, topics.bridgePresence, discovery.birth_topic],
+    heldFilters: [...topics.retainedFilters, ...discovered],
+    watchedFilters: [...discovered, topics.stateFilter],
   }
 }
 

@@ -6,9 +6,10 @@ import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import type { BridgeControl, Command } from './commands.ts'
+import type { BridgeControl, Command, LogLevel } from './commands.ts'
 import { type AnswerLink, type CommandEnd, type CommandRun, Dispatcher } from './dispatcher.ts'
 import { type AppEventPayload, eventsOf } from './events.ts'
+import { type DiscoveryConfig, HomeAssistant } from './home-assistant/home-assistant.ts'
 import { renderBridgeInfo, renderHubInfo } from './info.ts'
 import { Presence } from './presence.ts'
 import { PublishedSettings, type SettingsToPublish } from './published-settings.ts'
@@ -17,7 +18,9 @@ import type { Topics } from './topics.ts'
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink {
   /** Clears what the broker holds, nobody wants, and the predicate calls ours. Returns how many. */
-  sweep(owned: (topic: string) => boolean): number
+  sweep(owned: (topic: string, payload: string) => boolean): number
+  /** Sends again what is held on these topics. */
+  refresh(topics: Iterable<string>): void
 }
 
 export interface BridgedHub {
@@ -36,8 +39,12 @@ export interface BridgeOptions {
   readonly settings: SettingsToPublish
   readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
+  readonly discovery: DiscoveryConfig
+  readonly logLevel: LogLevel
   readonly version: string
   readonly clock: Clock
+  /** Numbers from 0 to under 1. */
+  readonly random: () => number
   readonly log: Logger
 }
 
@@ -48,6 +55,7 @@ export class Bridge {
   readonly #settings = new Map<string, PublishedSettings>()
   readonly #startedAt: string
   readonly #presence: Presence
+  readonly #homeAssistant: HomeAssistant
   #protocol: LinkStatus['protocol'] = null
 
   constructor(options: BridgeOptions, link: BridgeLink) {
@@ -57,11 +65,23 @@ export class Bridge {
     const { topics, clock, log } = options
     const send = (topic: string, payload: string) => link.send(topic, payload)
     this.#presence = new Presence({ topic: topics.bridgePresence, startedAt: this.#startedAt, send, clock, log })
-    this.#dispatcher = new Dispatcher({ ...options, bridge: options.control, link, onRun: (run) => this.#onRun(run) })
+    this.#homeAssistant = new HomeAssistant(options, link)
+    const bridge: BridgeControl = {
+      setLogLevel: (level) => {
+        options.control.setLogLevel(level)
+        this.logLevelChanged(level)
+      },
+    }
+    this.#dispatcher = new Dispatcher({ ...options, bridge, link, onRun: (run) => this.#onRun(run) })
   }
 
   start(): void {
     this.#holdBridgeInfo()
+    this.logLevelChanged(this.#options.logLevel)
+  }
+
+  logLevelChanged(level: LogLevel): void {
+    this.#homeAssistant.setLogLevel(level)
   }
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
@@ -79,6 +99,7 @@ export class Bridge {
     for (const topic of [topics.hubState(name), topics.hubInfo(name)]) this.#link.hold(topic, null)
     this.#settings.get(name)?.retire()
     this.#settings.delete(name)
+    this.#homeAssistant.hubRemoved(name, hub)
     this.#holdBridgeInfo()
     this.#sweep()
   }
@@ -93,6 +114,7 @@ export class Bridge {
       after.refresh()
       if (hub.status.reason !== 'connecting') this.#holdHubInfo(name, hub)
     }
+    this.#homeAssistant.reconfigured()
   }
 
   #settingsOf(name: string, hub: Hub): PublishedSettings {
@@ -105,8 +127,22 @@ export class Bridge {
   onConnected({ protocol }: LinkStatus): void {
     this.#protocol = protocol
     this.#holdBridgeInfo()
+    this.#homeAssistant.connected()
     this.#sweep()
     this.#presence.announce()
+  }
+
+  /** Filters to read back besides those of the configuration, for what an earlier one may have left. */
+  furtherFilters(topic: string, payload: string): string[] {
+    return this.#homeAssistant.furtherFilters(topic, payload)
+  }
+
+  /** Somebody published where only the bridge should. */
+  onTouched(topic: string, payload: string): void {
+    const { bridgeState } = this.#options.topics
+    // The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true.
+    if (topic === bridgeState && payload === 'offline') this.#link.refresh([bridgeState])
+    else this.#homeAssistant.touched(topic, payload)
   }
 
   /** Whether another bridge uses the same base topic. */
@@ -116,26 +152,31 @@ export class Bridge {
 
   onMessage(message: Message): void {
     if (message.topic === this.#options.topics.bridgePresence) this.#presence.receive(message)
-    else this.#dispatcher.receive(message)
+    else if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
   }
 
   stop(): void {
     this.#presence.stop()
+    this.#homeAssistant.stop()
   }
 
   /** A write of ours may have changed a setting, and the hub has no event for that. */
-  #onRun({ hub, app, command, phase }: CommandRun): void {
+  #onRun(run: CommandRun): void {
+    const { hub, app, command, phase } = run
+    this.#homeAssistant.ran(run)
     if (phase === 'ended' && command.write && app !== null) this.#settings.get(hub)?.refreshApp(app)
   }
 
-  #onApps(name: string, hub: Hub, { changes, first, read }: AppsNews): void {
+  #onApps(name: string, hub: Hub, news: AppsNews): void {
     const { topics, clock } = this.#options
+    const { changes, first, read } = news
     const at = iso(clock.now())
     for (const change of changes) {
       this.#link.hold(topics.app(name, change.id), change.after === undefined ? null : JSON.stringify(change.after))
       if (!first) this.#sendEvents(name, change, at)
     }
     if (changes.some(({ before, after }) => before === undefined || after === undefined)) this.#holdHubInfo(name, hub)
+    this.#homeAssistant.appsChanged(name, hub, news)
     if (read) this.#settings.get(name)?.refresh()
     if (first) this.#sweep()
   }
@@ -153,6 +194,7 @@ export class Bridge {
   #onStatus(name: string, hub: Hub): void {
     this.#holdHubInfo(name, hub)
     this.#link.hold(this.#options.topics.hubState(name), hub.status.online ? 'online' : 'offline')
+    this.#homeAssistant.hubChanged(name)
     this.#holdBridgeInfo()
   }
 

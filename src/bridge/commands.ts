@@ -32,6 +32,8 @@ interface Common<T> {
   readonly payload: PayloadKind<T>
   /** Whether the topic ends in one more level, the name of a setting. */
   readonly argument?: 'setting'
+  /** Commands that this one is another way to say: it is refused where one of them is. */
+  readonly means?: readonly string[]
   /** For people: one sentence. */
   readonly doc: string
 }
@@ -92,6 +94,17 @@ export const COMMANDS: readonly Command[] = [
   plainWrite('disable', 'disableApp', 'Disables the app; the hub stops it.', ({ hub, app }) =>
     appIs(hub, app, { enabled: false }),
   ),
+  row({
+    target: 'app',
+    name: 'enabled',
+    payload: word({ ON: true, OFF: false, true: true, false: false }),
+    operation: 'enableApp',
+    write: true,
+    means: ['enable', 'disable'],
+    doc: 'Enables or disables the app: both in one, as a switch needs it.',
+    run: ({ hub, app }, enabled) => hub.call(enabled ? 'enableApp' : 'disableApp', { id: app }),
+    verify: ({ hub, app }, enabled) => appIs(hub, app, { enabled }),
+  }),
   plainWrite('restart', 'restartApp', 'Restarts the app.'),
   plainWrite('garbage-collect', 'garbageCollectApp', 'Makes the app free memory (older hubs).'),
   row({

@@ -21,7 +21,7 @@ export interface CommandPolicy {
 export function mayUse({ allow, deny, read_only }: CommandPolicy, command: Command): boolean {
   const named = (selectors: readonly string[]) =>
     selectors.some((selector) => selector === '*' || selector === command.name || selector === commandKey(command))
-  if (named(deny)) return false
+  if (named(deny) || command.means?.some((name) => deny.includes(name))) return false
   if (command.target === 'bridge') return true
   if (read_only && command.write) return false
   return command.allowed !== false || named(allow)

@@ -1,4 +1,5 @@
 /** Remembers what became of a command, so that the same one again is answered and not executed. */
+import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Message } from '../mqtt/types.ts'
 import type { Outcome } from './answer.ts'
@@ -63,8 +64,13 @@ export function replayKey(
   { topic, payload, dup, correlationData }: Message,
   transaction: string | number | null,
 ): { text: string; consult: boolean } {
-  if (transaction !== null) return { text: `${topic}\n${typeof transaction} ${transaction}`, consult: true }
-  if (correlationData !== undefined)
-    return { text: `${topic}\ncorrelation ${correlationData.toString('hex')}`, consult: true }
-  return { text: `${topic}\nbytes ${payload.toString('latin1')}`, consult: dup }
+  if (transaction !== null) return { text: digest(topic, typeof transaction, String(transaction)), consult: true }
+  if (correlationData !== undefined) return { text: digest(topic, 'correlation', correlationData), consult: true }
+  return { text: digest(topic, 'bytes', payload), consult: dup }
+}
+
+/** Short, whatever was sent: thousands of these are kept. A topic holds no NUL, so no two run into each other. */
+function digest(topic: string, kind: string, mark: string | Buffer): string {
+  const text = typeof mark === 'string' ? mark : mark.toString('latin1')
+  return hash('sha256', `${topic}\0${kind}\0${text}`, 'base64')
 }

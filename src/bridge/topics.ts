@@ -23,6 +23,7 @@ export function encodeLevel(text: string): string {
 
 /** The id or name that a level stands for; `undefined` if it stands for none. */
 export function decodeLevel(level: string): string | undefined {
+  if (PLAIN.test(level)) return level
   if (level === '%') return ''
   if (level === '' || /%(?![0-9A-Fa-f]{2})/.test(level)) return undefined
   const bytes: number[] = []
@@ -59,15 +60,20 @@ export function createTopics(base: string) {
     bridgeState: `${base}/bridge/state`,
     bridgeInfo: `${base}/bridge/info`,
     bridgeHealth: `${base}/bridge/health`,
+    bridgeLogLevel: `${base}/bridge/log-level`,
+    /** Where the bridge remembers under which prefixes Home Assistant's devices are. */
+    bridgeDiscovery: `${base}/bridge/discovery`,
     /** Where the bridge sends itself a message to learn whether it may publish and read. */
     bridgeProbe: `${base}/bridge/probe`,
     /** Where bridges hear of each other. */
     bridgePresence: `${base}/bridge/presence`,
     hubState: (hub: string) => `${base}/${hub}/state`,
     hubInfo: (hub: string) => `${base}/${hub}/info`,
+    hubSummary: (hub: string) => `${base}/${hub}/summary`,
     hubEvent: (hub: string) => `${base}/${hub}/event`,
     app: appTopic,
     appEvent: (hub: string, app: string) => `${appTopic(hub, app)}/event`,
+    appUpdate: (hub: string, app: string) => `${appTopic(hub, app)}/update`,
     setting: (hub: string, app: string, name: string) => `${appTopic(hub, app)}/setting/${encodeLevel(name)}`,
     bridgeCommand: (command: string) => `${base}/bridge/cmd/${command}`,
     hubCommand: (hub: string, command: string) => `${base}/${hub}/cmd/${command}`,
@@ -76,12 +82,18 @@ export function createTopics(base: string) {
       `${appTopic(hub, app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
     /** Command topics, those of hubs that are not there included: they are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
+    /** Whether the bridge and its hubs are there. */
+    stateFilter: `${base}/+/state`,
     /** Everything retained that the bridge owns. */
     retainedFilters: [
       `${base}/bridge/health`,
+      `${base}/bridge/log-level`,
+      `${base}/bridge/discovery`,
       `${base}/+/state`,
       `${base}/+/info`,
+      `${base}/+/summary`,
       `${base}/+/app/+`,
+      `${base}/+/app/+/update`,
       `${base}/+/app/+/setting/+`,
     ],
 

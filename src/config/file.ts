@@ -1,5 +1,6 @@
 /** Reads a configuration file, YAML or JSON, into maps: no prototype to pollute, and every key's line is known. */
-import { type Document, isMap, LineCounter, type ParsedNode, parseDocument } from 'yaml'
+import { createRequire } from 'node:module'
+import type { Document, LineCounter, ParsedNode } from 'yaml'
 import type { Mistakes } from './mistakes.ts'
 
 export type FileMap = ReadonlyMap<unknown, unknown>
@@ -43,7 +44,11 @@ const SYNTAX: Readonly<Record<string, string>> = {
   MULTIPLE_DOCS: 'the file holds more than one document (---); keep one',
 }
 
+/** Who configures by environment alone need not load the parser. */
+const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
+
 function parseText(text: string, path: string, mistakes: Mistakes): { doc: Document; lines: LineCounter } | undefined {
+  const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   const doc: Document.Parsed<ParsedNode> = parseDocument(text, {
     lineCounter: lines,
@@ -92,7 +97,7 @@ export function readConfigFile(path: string, readFile: ReadFile, mistakes: Mista
 
 function lineOf(doc: Document, lines: LineCounter, keys: readonly string[]): string {
   const parent = keys.length > 1 ? doc.getIn(keys.slice(0, -1), true) : doc.contents
-  if (!isMap<{ value?: unknown; range?: readonly number[] }>(parent)) return ''
+  if (!yaml().isMap<{ value?: unknown; range?: readonly number[] }>(parent)) return ''
   const start = parent.items.find(({ key }) => String(key.value) === keys.at(-1))?.key.range?.[0]
   return start === undefined ? '' : ` line ${lines.linePos(start).line}`
 }

@@ -189,6 +189,21 @@ export const options = defineOptions({
     default: new Map(),
     example: { 'com.athom.hue': { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100 } } },
   },
+  'discovery.format': {
+    doc: 'How Home Assistant is told of the devices: one message a `device`, one a `component` (for readers that know no other), or `off`.',
+    format: choice('device', 'component', 'off'),
+    default: 'device',
+  },
+  'discovery.prefix': {
+    doc: 'Where it looks for them: the discovery prefix of its MQTT integration.',
+    format: topicPrefix,
+    default: 'homeassistant',
+  },
+  'discovery.birth_topic': {
+    doc: 'Where it says that it has started: the birth message of its MQTT integration.',
+    format: topicPrefix,
+    default: 'homeassistant/status',
+  },
   'http.enabled': {
     doc: 'Whether to listen for questions about health and metrics.',
     format: boolean,

@@ -67,17 +67,16 @@ export class HubClient {
   async #identify(): Promise<Identity> {
     const { pathPrefix } = this.#options
     const candidates = pathPrefix === 'auto' ? API_PREFIXES : [pathPrefix]
-    let refusal: HubError | undefined
     for (const prefix of candidates) {
       const answer = await this.#rest.request('GET', `/api/${prefix}/system/ping`)
       if (answer.status === 200) {
         this.#prefix = prefix
         return { id: header(answer, 'x-homey-id'), firmware: header(answer, 'x-homey-version'), api: prefix }
       }
-      // Any other failure than "no such path" is the better explanation of why the hub is not usable.
-      if (refusal === undefined || refusal.code === 'unsupported') refusal = this.#refusal('ping', {}, answer)
+      // Only "no such path" says that it is the other one; any other failure would be the same there.
+      if (answer.status !== 404) throw this.#refusal('ping', {}, answer)
     }
-    throw refusal ?? new HubError('unsupported', 'The hub answers no known API path.')
+    throw new HubError('unsupported', 'The hub answers no known API path.', { status: 404 })
   }
 
   /**
@@ -117,7 +116,7 @@ export class HubClient {
 
   async #send(row: AnyRow, template: string, parameters: object): Promise<Answer> {
     const input = parameters as never
-    const query = new URLSearchParams(row.query?.(input) ?? {}).toString()
+    const query = row.query === undefined ? '' : new URLSearchParams(row.query(input)).toString()
     const path = `/api/${this.#prefix}/${row.manager}${fill(template, parameters)}${query === '' ? '' : `?${query}`}`
     const body = row.body === undefined ? undefined : JSON.stringify(row.body(input))
     const started = this.#clock.elapsed()
@@ -167,8 +166,7 @@ export class HubClient {
 
 /** Fills the `:parameters` of a path template, percent-encoded. */
 function fill(template: string, parameters: object): string {
-  const values = new Map<string, unknown>(Object.entries(parameters))
-  return template.replace(/:(\w+)/g, (_, name: string) => encodeSegment(values.get(name)))
+  return template.replace(/:(\w+)/g, (_, name: string) => encodeSegment(Reflect.get(parameters, name)))
 }
 
 function encodeSegment(value: unknown): string {

@@ -167,6 +167,8 @@ export class Hub {
     if (known.id !== null && known.id !== identity.id) {
       log.warn({ was: known.id, is: identity.id }, 'another hub answers at this address')
       this.apps.reset()
+      // Before the list is read: its apps are the new hub's.
+      this.#update(identity)
     }
     this.#stale = false
     return { ...identity, scopes, missing }

@@ -83,7 +83,7 @@ export class Connection {
       if (this.#failure !== undefined) return
       if (!error) return done(0)
       if ('code' in error && typeof error.code === 'number') return done(error.code)
-      this.drop(errorFailure(error, true))
+      this.#dropSoon(errorFailure(error, true))
     })
   }
 
@@ -92,9 +92,17 @@ export class Connection {
     return new Promise((resolve) => {
       this.#client.subscribe(filter, options, (error, _granted, suback) => {
         if (suback !== undefined) resolve(!error)
-        else if (this.#failure === undefined && error) this.drop(errorFailure(error, true))
+        else if (this.#failure === undefined && error) this.#dropSoon(errorFailure(error, true))
       })
     })
+  }
+
+  /**
+   * For a failure that mqtt.js tells of while it goes through all that is outgoing: ended in the midst of that, it
+   * would empty the list under its own feet and throw.
+   */
+  #dropSoon(failure: Failure): void {
+    queueMicrotask(() => this.drop(failure))
   }
 
   unsubscribe(filters: readonly string[]): void {

@@ -29,11 +29,14 @@ export class Greeting {
 
   constructor(connection: Connection, context: GreetingContext) {
     const { options, clock, deniedBefore, onFound } = context
-    const { heldFilters, probeTopic, stateTopic, probeTimeoutMs = 10_000 } = options
+    const { heldFilters, watchedFilters = [], furtherFilters = () => [], probeTopic, stateTopic } = options
+    const { probeTimeoutMs = 10_000 } = options
     this.#connection = connection
     this.#context = context
     this.#readBack = new ReadBack(connection, {
       heldFilters,
+      watchedFilters,
+      furtherFilters,
       probeTopic,
       clock,
       timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,

@@ -95,6 +95,15 @@ export class MqttLink {
     if (this.#retained.hold(topic, payload === '' ? null : payload)) this.#sender.pump()
   }
 
+  /** Sends again what is held on these topics, for a reader that may have lost it; the state topic may be among them. */
+  refresh(topics: Iterable<string>): void {
+    for (const topic of topics) {
+      if (topic === this.#options.stateTopic) this.#sender.repeatState()
+      else this.#retained.refresh(topic)
+    }
+    this.#sender.pump()
+  }
+
   /** Sends an event or an answer, at least once, while it is younger than a minute; under MQTT 3.1.1 without its options. */
   send(topic: string, payload: string, options?: SendOptions): void {
     const fault = topicFault(topic)
@@ -258,11 +267,16 @@ export class MqttLink {
 
   #received(packet: IPublishPacket, connection: Connection): void {
     if (!this.#inbox.owns(packet.topic)) {
-      this.#greeting?.received(packet)
+      if (this.#greeting !== undefined) this.#greeting.received(packet)
+      else if (!packet.retain) this.#touched(packet)
       return
     }
     const message = this.#inbox.message(packet, connection.number)
     if (message !== undefined) this.#guard('onMessage', () => this.#handlers.onMessage?.(message))
+  }
+
+  #touched({ topic, payload }: IPublishPacket): void {
+    this.#guard('onTouched', () => this.#handlers.onTouched?.(topic, payload.toString()))
   }
 
   #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {

@@ -19,6 +19,8 @@ export interface ReadBackOptions {
   /** Subscribes, or drops the connection when the broker does not answer. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
   readonly onFound: (topic: string, text: string) => void
+  readonly watchedFilters: readonly string[]
+  readonly furtherFilters: (topic: string, text: string) => readonly string[]
 }
 
 export interface ReadBackResult {
@@ -38,6 +40,8 @@ export class ReadBack {
   readonly #connection: Connection
   readonly #options: ReadBackOptions
   readonly #over = new AbortController()
+  /** Grows while it is worked through: what is found may say that there is more. */
+  readonly #filters: string[]
   #marker = ''
   #returned: (() => void) | undefined
   #found = 0
@@ -46,6 +50,7 @@ export class ReadBack {
   constructor(connection: Connection, options: ReadBackOptions) {
     this.#connection = connection
     this.#options = options
+    this.#filters = [...options.heldFilters]
     void connection.down.then(() => this.#over.abort())
   }
 
@@ -56,24 +61,28 @@ export class ReadBack {
     } else if (retain && payload.length > 0) {
       // Live messages of these topics are echoes or forgeries: what counts is what is stored.
       this.#found += 1
-      this.#options.onFound(topic, payload.toString())
+      const text = payload.toString()
+      for (const filter of this.#options.furtherFilters(topic, text)) {
+        if (!this.#filters.includes(filter)) this.#filters.push(filter)
+      }
+      this.#options.onFound(topic, text)
     }
   }
 
   async run(): Promise<ReadBackResult> {
-    const { clock, heldFilters, probeTopic, subscribe, timeoutMs } = this.#options
+    const { clock, probeTopic, subscribe, timeoutMs, watchedFilters } = this.#options
     const deadline = clock.elapsed() + timeoutMs
     const result = await this.#read(subscribe, deadline)
-    this.#connection.unsubscribe([probeTopic, ...heldFilters])
+    this.#connection.unsubscribe([probeTopic, ...this.#filters.filter((filter) => !watchedFilters.includes(filter))])
     return result
   }
 
   async #read(subscribe: ReadBackOptions['subscribe'], deadline: number): Promise<ReadBackResult> {
-    const { heldFilters, probeTopic } = this.#options
+    const { probeTopic } = this.#options
     const known: string[] = []
     if (!(await subscribe(probeTopic, 1))) return { probe: 'denied', known }
     if ((await this.#mark(deadline)) === 'lost') return { probe: 'denied', known }
-    for (const filter of heldFilters) {
+    for (const filter of this.#filters) {
       // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but writes those of QoS 0 as fast as they are read.
       if (!(await subscribe(filter, 0))) continue
       if ((await this.#mark(deadline)) === 'prompt') known.push(filter)

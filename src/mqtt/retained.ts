@@ -123,6 +123,14 @@ export class Retained {
     return mine.length
   }
 
+  /** Sends again what is wanted on a topic, though the broker may have it; true if there is something to send. */
+  refresh(topic: string): boolean {
+    const entry = this.#entries.get(topic)
+    if (entry === undefined || entry.wanted === null) return false
+    entry.held = undefined
+    return this.#enqueue(entry)
+  }
+
   /** The next entry to send, left in its place. */
   peek(): Entry | undefined {
     for (;;) {

@@ -92,6 +92,11 @@ export class Sender {
     })
   }
 
+  /** Says `online` once more, if that has been said. */
+  repeatState(): void {
+    if (!this.#closing) this.#state = undefined
+  }
+
   /** The connection is over: what was under way waits again. */
   detach(failure: Failure): void {
     this.#stopWatch?.()

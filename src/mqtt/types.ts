@@ -42,6 +42,10 @@ export interface LinkOptions {
   readonly subscriptions: readonly string[]
   /** Filters of the retained topics that `hold` writes, to read back what the broker still has. They must not overlap `subscriptions`. */
   readonly heldFilters: readonly string[]
+  /** Those of `heldFilters` that stay subscribed: what others do there goes to `onTouched`. */
+  readonly watchedFilters?: readonly string[] | undefined
+  /** Called with each retained message that is read back; names filters of an earlier time to read back as well. */
+  readonly furtherFilters?: ((topic: string, payload: string) => readonly string[]) | undefined
   /** Publishes without acknowledgement at a time, at most (default 32; a broker that allows fewer is obeyed). */
   readonly window?: number | undefined
   /** How long a broker may take for CONNACK (default 10,000 ms). */
@@ -124,4 +128,6 @@ export interface LinkHandlers {
   /** Subscribed, and the broker's retained messages are known: a good moment to `hold` and `sweep`, before `online` is published. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: (status: LinkStatus) => void
+  /** Something was published live on one of `watchedFilters`; under MQTT 3.1.1 also by this link itself. */
+  readonly onTouched?: (topic: string, payload: string) => void
 }

@@ -1,7 +1,7 @@
 /** Brings the running parts in line with a configuration that was taken over. */
 import { isDeepStrictEqual } from 'node:util'
 import { appFilter } from '../bridge/permission.ts'
-import type { HubConfig } from '../config/options.ts'
+import type { Config, HubConfig } from '../config/options.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Hubs } from '../hubs.ts'
 import type { Log } from '../log.ts'
@@ -9,7 +9,11 @@ import type { Reloaded } from './live-config.ts'
 
 export interface Parts {
   readonly hubs: Hubs
-  readonly bridge: { removeHub(name: string, hub: Hub): void; reconfigured(): void }
+  readonly bridge: {
+    removeHub(name: string, hub: Hub): void
+    reconfigured(): void
+    logLevelChanged(level: Config['log']['level']): void
+  }
   /** Opens and starts a hub, known to everybody. */
   readonly openHub: (name: string, config: HubConfig) => void
   readonly log: Log
@@ -17,7 +21,10 @@ export interface Parts {
 
 export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, log }: Parts): void {
   // A level that was changed by command stays, unless the configuration has an opinion that is new.
-  if (before.log.level !== after.log.level) log.setLevel(after.log.level)
+  if (before.log.level !== after.log.level) {
+    log.setLevel(after.log.level)
+    bridge.logLevelChanged(after.log.level)
+  }
   for (const name of Object.keys(before.hubs)) {
     if (!Object.hasOwn(after.hubs, name)) hubs.close(name, (hub) => bridge.removeHub(name, hub))
   }

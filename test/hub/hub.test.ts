@@ -241,6 +241,22 @@ test('a list that is suddenly empty is believed only after a second look', async
   await until('the empty list', () => watched.hub.apps.apps.size === 0)
 })
 
+test('the apps of another hub at the same address come only after its id is known', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url)
+  await connected(watched)
+  const { hub } = watched
+  const before = hub.status.id
+  const heard: (string | null)[] = []
+  hub.apps.subscribe(({ changes }) => {
+    if (changes.some(({ after }) => after !== undefined)) heard.push(hub.status.id)
+  })
+  await emulated.reboot({ id: 'another' })
+  await until('the list of the other hub', () => heard.length > 0)
+  expect(before).not.toBe('another')
+  expect(new Set(heard)).toEqual(new Set(['another']))
+})
+
 test('another hub at the same address is taken for another hub, without news of its apps', async () => {
   const emulated = await emulate()
   const watched = hold(emulated.url)

@@ -38,6 +38,19 @@ describe('with the embedded broker', () => {
 })
 
 describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
+  test('survives a broker that falls silent while much is under way, and comes back', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, keepaliveMs: 1000 })
+    await settled(bridge)
+    proxy.pause()
+    for (let i = 0; i < 20; i += 1) bridge.link.hold(`b/app/${i}`, 'here')
+    await until('the end of the silent connection', () => bridge.link.status().reconnects === 1)
+    proxy.resume()
+    await settled(bridge, 2)
+    expect(bridge.link.status()).toMatchObject({ state: 'connected', unacknowledged: 0 })
+  })
+
   test.each(['5', '3.1.1'] as const)('is online under MQTT %s', async (protocol) => {
     await using broker = await Mosquitto.start()
     await using observer = await Observer.on(broker.port)

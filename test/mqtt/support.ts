@@ -36,6 +36,8 @@ export interface TestLink extends AsyncDisposable {
   readonly log: RecordingLog
   readonly messages: Message[]
   readonly statuses: LinkStatus[]
+  /** What others did on the watched filters. */
+  readonly touched: { readonly topic: string; readonly payload: string }[]
   /** How often the link was connected so far. */
   readonly connected: () => number
 }
@@ -51,6 +53,7 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
   const log = new RecordingLog()
   const messages: Message[] = []
   const statuses: LinkStatus[] = []
+  const touched: { topic: string; payload: string }[] = []
   let connected = 0
   const link: MqttLink = new MqttLink(
     {
@@ -70,6 +73,7 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
         onConnected?.(link)
       },
       onStatus: (status) => statuses.push(status),
+      onTouched: (topic, payload) => touched.push({ topic, payload }),
     },
   )
   link.start()
@@ -78,6 +82,7 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
     log,
     messages,
     statuses,
+    touched,
     connected: () => connected,
     [Symbol.asyncDispose]: () => link.close({ deadlineMs: 1000 }),
   }

@@ -1,0 +1,92 @@
+/** One row as Home Assistant wants to read it. */
+import type { Json } from '../../hub/decode.ts'
+import type { Entity, Platform } from './entity.ts'
+import { slug } from './names.ts'
+import { uniqueId } from './topics.ts'
+
+/** Home Assistant refuses a number with smaller steps. */
+const MIN_STEP = 0.001
+
+/** Keys that are `undefined` are not sent. */
+export interface Component {
+  readonly platform: Platform
+  readonly unique_id: string
+  readonly [key: string]: Json | undefined
+}
+
+/** What an entity's row leaves open: which device it is on. */
+export interface Place {
+  readonly objectId: string
+  /** The device's name as part of an entity id. */
+  readonly slug: string
+  readonly stateTopic: (entity: Entity) => string | undefined
+  readonly commandTopic: (entity: Entity) => string | undefined
+}
+
+export function componentOf(entity: Entity, place: Place): Component {
+  const { platform, key, name, category, enabled, icon } = entity
+  const id = name === null ? place.slug : `${place.slug}_${slug(key)}`
+  return {
+    platform,
+    unique_id: uniqueId(place.objectId, key),
+    default_entity_id: `${platform}.${id}`,
+    name,
+    entity_category: category,
+    enabled_by_default: enabled,
+    icon,
+    // Home Assistant passes a device's `qos` on to none of its components.
+    qos: 1,
+    state_topic: place.stateTopic(entity),
+    value_template: 'template' in entity ? entity.template : undefined,
+    command_topic: place.commandTopic(entity),
+    command_template: 'sendsAs' in entity ? entity.sendsAs : undefined,
+    ...ownKeys(entity, place),
+  }
+}
+
+/** What only this platform has. */
+function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | undefined>> {
+  switch (entity.platform) {
+    case 'sensor':
+      return sensorKeys(entity.shows)
+    case 'binary_sensor':
+      return {
+        device_class: entity.deviceClass,
+        payload_on: entity.on,
+        payload_off: entity.off,
+        json_attributes_topic: entity.attributes === undefined ? undefined : place.stateTopic(entity),
+        json_attributes_template: entity.attributes,
+      }
+    case 'switch':
+      return { payload_on: entity.on, payload_off: entity.off }
+    case 'button':
+      return { payload_press: 'PRESS' }
+    case 'update':
+      return { payload_install: '{}' }
+    case 'event':
+      return { event_types: [...entity.types] }
+    case 'select':
+      return { options: [...entity.options] }
+    case 'number':
+      return {
+        min: entity.min,
+        max: entity.max,
+        step: entity.step === undefined ? undefined : Math.max(MIN_STEP, entity.step),
+        mode: 'box',
+      }
+    case 'text':
+      return { min: 0, max: 255 }
+    case 'notify':
+      return {}
+  }
+}
+
+function sensorKeys(
+  shows: Extract<Entity, { platform: 'sensor' }>['shows'],
+): Readonly<Record<string, Json | undefined>> {
+  if ('options' in shows) return { device_class: 'enum', options: [...shows.options] }
+  if ('stateClass' in shows) {
+    return { state_class: shows.stateClass, unit_of_measurement: shows.unit, device_class: shows.deviceClass }
+  }
+  return { device_class: shows.deviceClass }
+}

@@ -1,0 +1,128 @@
+/** Which devices there are: one for the bridge, one for each hub that has said who it is, one for each of its apps. */
+import type { Hub } from '../../hub/hub.ts'
+import type { App } from '../../model/app.ts'
+import type { Command } from '../commands.ts'
+import type { SettingsToPublish } from '../published-settings.ts'
+import type { Topics } from '../topics.ts'
+import { appDevice, bridgeDevice, type Device, type HubFacts, hubDevice, type Surroundings } from './device.ts'
+import { ENTITIES } from './entities.ts'
+import type { DeviceKind, Entity } from './entity.ts'
+import { isOffered } from './offers.ts'
+import { settingEntities } from './setting-entities.ts'
+import { objectIdOf } from './topics.ts'
+
+export interface DevicesOptions {
+  readonly topics: Topics
+  readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
+  readonly allows: (command: Command) => boolean
+  /** May be another one later. */
+  readonly settings: SettingsToPublish
+  readonly version: string
+}
+
+export interface DeviceSink {
+  want(device: Device): void
+  /** Takes a device away, unless it is wanted again by then. */
+  withdraw(objectId: string, delayMs?: number): void
+}
+
+/** A hub that has said who it is. */
+interface Known {
+  readonly facts: HubFacts
+  /** Everything that all of its devices depend on, as text. */
+  readonly signature: string
+  readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
+}
+
+/** A hub that is renamed in the configuration goes and comes back: its devices shall not go with it. */
+const FAREWELL_MS = 15_000
+
+export class Devices {
+  readonly #options: DevicesOptions
+  readonly #sink: DeviceSink
+  readonly #known = new Map<string, Known>()
+  #bridgeId: string | null = null
+
+  constructor(options: DevicesOptions, sink: DeviceSink) {
+    this.#options = options
+    this.#sink = sink
+  }
+
+  /** A hub, or what configuration permits, may have changed: its devices anew if so. Returns whether. */
+  hubChanged(name: string): boolean {
+    const bridged = this.#options.hubs.get(name)
+    const id = bridged?.hub.status.id ?? null
+    if (bridged === undefined || id === null) return false
+    const { hub, url } = bridged
+    const before = this.#known.get(name)
+    const facts = { name, id, firmware: hub.status.firmware, url }
+    const entities = { app: this.#offered('app', hub), hub: this.#offered('hub', hub) }
+    const signature = this.#signature(facts, [...entities.app, ...entities.hub], hub)
+    if (before?.signature === signature) return false
+    if (before !== undefined && before.facts.id !== id) {
+      this.#sink.withdraw(objectIdOf({ kind: 'hub', hubId: before.facts.id }))
+    }
+    this.#known.set(name, { facts, signature, entities })
+    this.bridgeChanged()
+    this.#wantHub(name)
+    for (const app of hub.apps.apps.values()) this.appChanged(name, app)
+    return true
+  }
+
+  /** To be called while the hub still knows its apps, and is no longer among `hubs`. */
+  hubRemoved(name: string, hub: Hub): void {
+    const known = this.#known.get(name)
+    this.#known.delete(name)
+    this.bridgeChanged()
+    if (known === undefined) return
+    const hubId = known.facts.id
+    for (const app of hub.apps.apps.keys()) this.#sink.withdraw(objectIdOf({ kind: 'app', hubId, app }), FAREWELL_MS)
+    this.#sink.withdraw(objectIdOf({ kind: 'hub', hubId }), FAREWELL_MS)
+  }
+
+  appChanged(name: string, app: App): void {
+    const known = this.#known.get(name)
+    const hub = this.#options.hubs.get(name)?.hub
+    if (known === undefined || hub === undefined) return
+    const { allows, settings } = this.#options
+    const own = settingEntities(settings.get(app.id)).filter((entity) => isOffered(entity, hub, allows))
+    this.#sink.want(appDevice([...known.entities.app, ...own], known.facts, app, this.#surroundings))
+  }
+
+  appRemoved(name: string, app: string): void {
+    const hubId = this.#known.get(name)?.facts.id
+    if (hubId !== undefined) this.#sink.withdraw(objectIdOf({ kind: 'app', hubId, app }))
+  }
+
+  /** The bridge goes by the id of the first hub: it has none of its own that would outlive a change of topics. */
+  bridgeChanged(): void {
+    const [first] = this.#options.hubs.keys()
+    const id = (first === undefined ? undefined : this.#known.get(first)?.facts.id) ?? null
+    if (id === null) return
+    const before = this.#bridgeId
+    this.#bridgeId = id
+    this.#sink.want(bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
+    if (before === id) return
+    if (before !== null) this.#sink.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
+    for (const name of this.#known.keys()) this.#wantHub(name)
+  }
+
+  #wantHub(name: string): void {
+    const known = this.#known.get(name)
+    if (known) this.#sink.want(hubDevice(known.entities.hub, known.facts, this.#surroundings))
+  }
+
+  #signature(facts: HubFacts, offered: readonly Entity[], hub: Hub): string {
+    const settings = [...this.#options.settings].map(([app, names]) => [app, [...names]])
+    const keys = offered.map(({ device, key }) => [device, key])
+    return JSON.stringify([facts, keys, settings, hub.permits('getAppSettings'), hub.permits('setAppSetting')])
+  }
+
+  #offered(device: DeviceKind, hub: Hub | undefined): Entity[] {
+    return ENTITIES.filter((entity) => entity.device === device && isOffered(entity, hub, this.#options.allows))
+  }
+
+  get #surroundings(): Surroundings {
+    return { topics: this.#options.topics, version: this.#options.version, bridgeId: this.#bridgeId }
+  }
+}

@@ -1,0 +1,79 @@
+/** Spreads work over time: so many things a second, and none again before it has rested. */
+import type { Clock } from '../../clock.ts'
+
+export interface PacerOptions {
+  readonly clock: Clock
+  /** Between any two, in milliseconds. */
+  readonly intervalMs: number
+  /** Between twice the same. */
+  readonly restMs: number
+  readonly task: (key: string) => void
+}
+
+export class Pacer {
+  readonly #options: PacerOptions
+  /** Key → when it may be done, in the order of the requests. */
+  readonly #due = new Map<string, number>()
+  /** When each was last done, oldest first; forgotten when it has rested. */
+  readonly #done = new Map<string, number>()
+  #last = Number.NEGATIVE_INFINITY
+  #wakeAt = Number.POSITIVE_INFINITY
+  #cancel: (() => void) | undefined
+  #stopped = false
+
+  constructor(options: PacerOptions) {
+    this.#options = options
+  }
+
+  /** Does `key` when its turn comes, at the earliest in `delayMs`; the sooner of two requests counts. */
+  request(key: string, delayMs = 0): void {
+    const { clock, restMs } = this.#options
+    const rested = (this.#done.get(key) ?? Number.NEGATIVE_INFINITY) + restMs
+    const due = Math.max(clock.elapsed() + delayMs, rested)
+    this.#due.set(key, Math.min(due, this.#due.get(key) ?? Number.POSITIVE_INFINITY))
+    this.#wake(due)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#cancel?.()
+    this.#due.clear()
+  }
+
+  #wake(due: number): void {
+    const { clock, intervalMs } = this.#options
+    const at = Math.max(due, this.#last + intervalMs)
+    if (this.#stopped || at >= this.#wakeAt) return
+    this.#cancel?.()
+    this.#wakeAt = at
+    this.#cancel = clock.after(Math.max(0, at - clock.elapsed()), () => this.#tick())
+  }
+
+  #tick(): void {
+    const { clock, task } = this.#options
+    this.#wakeAt = Number.POSITIVE_INFINITY
+    const now = clock.elapsed()
+    let next = Number.POSITIVE_INFINITY
+    for (const [key, due] of this.#due) {
+      if (due <= now) {
+        this.#due.delete(key)
+        this.#rest(key, now)
+        task(key)
+        next = now
+        break
+      }
+      next = Math.min(next, due)
+    }
+    if (this.#due.size > 0) this.#wake(next)
+  }
+
+  #rest(key: string, now: number): void {
+    this.#last = now
+    this.#done.delete(key)
+    this.#done.set(key, now)
+    for (const [other, at] of this.#done) {
+      if (at + this.#options.restMs > now) return
+      this.#done.delete(other)
+    }
+  }
+}

@@ -1,0 +1,167 @@
+/** Keeps the devices that are wanted published: paced, only what changed, and put back when somebody removes it. */
+import type { Clock } from '../../clock.ts'
+import type { Device } from './device.ts'
+import { MIGRATE, messagesOf, withStubs } from './messages.ts'
+import { Pacer } from './pacer.ts'
+import { type DiscoveryTopics, type Form, parseDiscoveryTopic } from './topics.ts'
+
+/** The part of the MQTT link that discovery needs. */
+export interface DiscoveryLink {
+  hold(topic: string, payload: string | null): void
+  send(topic: string, payload: string): void
+  /** Sends again what is wanted on these topics, though the broker may have it. */
+  refresh(topics: Iterable<string>): void
+  /** Clears what the broker holds, nobody wants, and the predicate claims. Returns how many. */
+  sweep(owned: (topic: string, payload: string) => boolean): number
+}
+
+export interface PublisherOptions {
+  readonly link: DiscoveryLink
+  readonly clock: Clock
+  readonly topics: DiscoveryTopics
+  readonly form: Form
+}
+
+/** Twenty devices a second. */
+const INTERVAL_MS = 50
+/** Home Assistant drops parts of a message that comes while it still works on the one before. */
+const REST_MS = 2_000
+/** How long it gets to take entities over from one form's topics to the other's. */
+const MIGRATION_MS = 5_000
+/** When a user deletes an entity, Home Assistant empties the topic and takes down the rest of the device. */
+const PUT_BACK_MS = 3_000
+
+type Messages = ReadonlyMap<string, string>
+
+export class Publisher {
+  readonly #options: PublisherOptions
+  readonly #pacer: Pacer
+  readonly #wanted = new Map<string, Device>()
+  /** Object id → what the link has been told to hold. */
+  readonly #published = new Map<string, Messages>()
+  /** Object id → what the broker held when the connection began. */
+  #found = new Map<string, Map<string, string>>()
+  /** To be sent again though nothing changed: the messages alone, or the states with them. */
+  readonly #again = new Map<string, 'messages' | 'states'>()
+  readonly #timers = new Set<() => void>()
+  /** What waits for the first connection: before, it is not known what has to be taken over from. */
+  #waiting: Set<string> | undefined = new Set()
+
+  constructor(options: PublisherOptions) {
+    this.#options = options
+    const { clock } = options
+    this.#pacer = new Pacer({ clock, intervalMs: INTERVAL_MS, restMs: REST_MS, task: (id) => this.#publish(id) })
+  }
+
+  /** Publishes a device when its turn comes. */
+  want(device: Device): void {
+    this.#wanted.set(device.objectId, device)
+    this.#request(device.objectId)
+  }
+
+  /** Takes a device away, unless it is wanted again by then. */
+  withdraw(objectId: string, delayMs = 0): void {
+    this.#wanted.delete(objectId)
+    this.#request(objectId, delayMs)
+  }
+
+  /** Whether anything of a device is wanted, be it under another topic. */
+  wants(objectId: string): boolean {
+    return this.#wanted.has(objectId)
+  }
+
+  /** Home Assistant has started: everything again, in order. */
+  publishAgain(): void {
+    for (const objectId of this.#wanted.keys()) {
+      this.#again.set(objectId, 'states')
+      this.#request(objectId)
+    }
+  }
+
+  /** The broker is there; what it holds of ours is read once, as what is known of it later is what we did. */
+  connected(): void {
+    const { link } = this.#options
+    const found = new Map<string, Map<string, string>>()
+    link.sweep((topic, payload) => {
+      const objectId = parseDiscoveryTopic(topic)?.objectId
+      if (objectId !== undefined) found.set(objectId, (found.get(objectId) ?? new Map()).set(topic, payload))
+      return false
+    })
+    this.#found = found
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    for (const objectId of waiting ?? []) this.#request(objectId)
+  }
+
+  /** Somebody else published on a discovery topic. */
+  touched(topic: string, payload: string): void {
+    const objectId = parseDiscoveryTopic(topic)?.objectId
+    if (payload !== '' || objectId === undefined || !this.#published.get(objectId)?.has(topic)) return
+    if (!this.#again.has(objectId)) this.#again.set(objectId, 'messages')
+    this.#pacer.request(objectId, PUT_BACK_MS)
+  }
+
+  stop(): void {
+    this.#pacer.stop()
+    for (const cancel of this.#timers) cancel()
+    this.#timers.clear()
+  }
+
+  #request(objectId: string, delayMs?: number): void {
+    if (this.#waiting === undefined) this.#pacer.request(objectId, delayMs)
+    else this.#waiting.add(objectId)
+  }
+
+  #publish(objectId: string): void {
+    const { link, form, topics } = this.#options
+    const device = this.#wanted.get(objectId)
+    const before: Messages = this.#published.get(objectId) ?? this.#found.get(objectId) ?? new Map()
+    const after: Messages = device === undefined ? new Map() : messagesOf(device, form, topics)
+    this.#leave(before, after)
+    for (const [topic, payload] of after) {
+      const stubs = form === 'device' ? withStubs(before.get(topic), payload) : undefined
+      link.hold(topic, stubs ?? payload)
+      // What has been named as gone is left out the next time.
+      if (stubs !== undefined) this.#pacer.request(objectId)
+    }
+    const again = this.#again.get(objectId)
+    this.#again.delete(objectId)
+    if (again !== undefined) link.refresh([...after.keys(), ...(again === 'states' ? statesOf(device) : [])])
+    if (device === undefined) this.#published.delete(objectId)
+    else this.#published.set(objectId, after)
+    this.#found.delete(objectId)
+  }
+
+  /** Clears topics that a device no longer uses; those of the other form are taken over from first. */
+  #leave(before: Messages, after: Messages): void {
+    const { link, topics, form } = this.#options
+    const leaving = [...before.keys()].filter((topic) => !after.has(topic))
+    const migrating = leaving.filter((topic) => {
+      const parsed = parseDiscoveryTopic(topic)
+      return after.size > 0 && parsed?.prefix === topics.prefix && parsed.form !== form
+    })
+    for (const topic of leaving) if (!migrating.includes(topic)) link.hold(topic, null)
+    if (migrating.length === 0) return
+    for (const topic of migrating) link.send(topic, MIGRATE)
+    this.#later(MIGRATION_MS, () => {
+      for (const topic of migrating) link.hold(topic, null)
+    })
+  }
+
+  #later(ms: number, task: () => void): void {
+    const cancel = this.#options.clock.after(ms, () => {
+      this.#timers.delete(cancel)
+      task()
+    })
+    this.#timers.add(cancel)
+  }
+}
+
+/** The retained topics that a device's entities read. */
+function statesOf(device: Device | undefined): Set<string> {
+  const topics = new Set<string>()
+  for (const { component } of device?.components.values() ?? []) {
+    if (typeof component['state_topic'] === 'string') topics.add(component['state_topic'])
+  }
+  return topics
+}

@@ -1,0 +1,62 @@
+/** What a link does about readers that forget and writers that are not it. */
+import { describe, expect, test } from 'vitest'
+import { Mosquitto, Observer, retainedOn } from '../support/brokers.ts'
+import { until } from '../support/until.ts'
+import { settled, startLink, withoutMosquitto } from './support.ts'
+
+describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s', (protocol) => {
+  test('what is held is sent again when asked for, once, and nothing else', async () => {
+    await using broker = await Mosquitto.start()
+    await using bridge = startLink({ url: broker.url, protocol })
+    for (const name of ['a', 'b', 'gone']) bridge.link.hold(`b/app/${name}`, name)
+    bridge.link.hold('b/app/gone', null)
+    await settled(bridge)
+    await using observer = await Observer.on(broker.port)
+    await until('what is retained', () => observer.last('b/state') === 'online' && observer.last('b/app/b') === 'b')
+    const before = observer.seen.length
+    bridge.link.refresh(['b/state', 'b/app/a', 'b/app/gone', 'b/app/never'])
+    await until('both', () => observer.seen.length === before + 2)
+    bridge.link.send('b/end', '')
+    await until('the end', () => observer.last('b/end') === '')
+    expect(observer.seen.slice(before).map(({ topic, text }) => `${topic} ${text}`.trim())).toEqual([
+      'b/state online',
+      'b/app/a a',
+      'b/end',
+    ])
+  })
+
+  test('what others publish on a watched filter is told, live only', async () => {
+    await using broker = await Mosquitto.start()
+    await using other = await Observer.on(broker.port)
+    await other.publish('b/app/before', 'x', { retain: true })
+    await using bridge = startLink({ url: broker.url, protocol, watchedFilters: ['b/app/+'] })
+    bridge.link.hold('b/app/a', 'a')
+    await settled(bridge)
+    await other.publish('b/app/a', '', { retain: true })
+    await other.publish('b/other/a', 'no')
+    await until('the touch', () => bridge.touched.some(({ topic, payload }) => topic === 'b/app/a' && payload === ''))
+    expect(bridge.touched.map(({ topic }) => topic)).not.toContain('b/app/before')
+    expect(bridge.touched.map(({ topic }) => topic)).not.toContain('b/other/a')
+    bridge.link.refresh(['b/app/a'])
+    await until('it to be back', () => other.last('b/app/a') === 'a')
+  })
+
+  test('what is read back may name more to read back', async () => {
+    await using broker = await Mosquitto.start()
+    await using other = await Observer.on(broker.port)
+    await other.publish('b/app/memory', 'former/+', { retain: true })
+    for (const topic of ['former/x', 'former/y', 'foreign/z']) await other.publish(topic, topic, { retain: true })
+    await using bridge = startLink({
+      url: broker.url,
+      protocol,
+      furtherFilters: (topic, payload) => (topic === 'b/app/memory' ? [payload] : []),
+    })
+    await until('the connection', () => bridge.link.status().state === 'connected')
+    expect([...bridge.link.held()].sort()).toEqual(['b/app/memory', 'former/x', 'former/y'])
+    expect(bridge.link.sweep((topic) => topic === 'former/x')).toBe(1)
+    await settled(bridge)
+    expect([...(await retainedOn(broker.port)).keys()].sort()).toEqual([
+      ...['b/app/memory', 'b/state', 'foreign/z', 'former/y'],
+    ])
+  })
+})
