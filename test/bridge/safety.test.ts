@@ -1,20 +1,11 @@
 /** The rules of the contract's safety list, each seen red with the rule taken out; more are in `stale.test.ts`. */
 import { connectAsync } from 'mqtt'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { mosquittoPath, retainedOn } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, KEY, World, type WorldOptions } from '../support/world.ts'
+import { BROKERS, KEY, useWorlds, type World } from '../support/world.ts'
 
-const worlds: World[] = []
-afterEach(async () => {
-  for (const world of worlds.splice(0)) await world[Symbol.asyncDispose]()
-})
-
-async function start(options: WorldOptions = {}): Promise<World> {
-  const world = await World.start(options)
-  worlds.push(world)
-  return world
-}
+const start = useWorlds()
 
 const asked = ({ hub }: World, operation: string) =>
   hub.requests.filter((request) => request.operation === operation).length

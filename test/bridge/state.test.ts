@@ -1,19 +1,10 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { APP_KEYS } from '../../src/model/app.ts'
 import { Mosquitto, mosquittoPath, retainedOn } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, World, type WorldOptions } from '../support/world.ts'
+import { BROKERS, useWorlds, type World } from '../support/world.ts'
 
-const worlds: World[] = []
-afterEach(async () => {
-  for (const world of worlds.splice(0)) await world[Symbol.asyncDispose]()
-})
-
-async function start(options: WorldOptions = {}): Promise<World> {
-  const world = await World.start(options)
-  worlds.push(world)
-  return world
-}
+const start = useWorlds()
 
 /** Whether the broker holds exactly the apps that the hub has, each in its state. */
 async function agrees({ hub, broker }: World): Promise<boolean> {

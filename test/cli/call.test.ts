@@ -1,24 +1,15 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { brokerUrl } from '../../src/broker-access.ts'
 import { type CallOptions, call } from '../../src/call.ts'
 import { systemClock } from '../../src/clock.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, World, type WorldOptions } from '../support/world.ts'
+import { BROKERS, useWorlds, type World } from '../support/world.ts'
 
-const worlds: World[] = []
-afterEach(async () => {
-  for (const world of worlds.splice(0)) await world[Symbol.asyncDispose]()
-})
-
-async function start(options: WorldOptions = {}): Promise<World> {
-  const world = await World.start(options)
-  worlds.push(world)
-  return world
-}
+const start = useWorlds()
 
 const to = (world: World, topic: string, payload = '', more: Partial<CallOptions> = {}) =>
   call({

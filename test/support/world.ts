@@ -1,7 +1,7 @@
 /** A whole world for a test: an emulated hub, a real broker, the bridge as users run it, and a client that looks on. */
-import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { IClientPublishOptions } from 'mqtt'
+import { afterEach } from 'vitest'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
@@ -201,4 +201,15 @@ export class World implements AsyncDisposable {
   }
 }
 
-export const transaction = () => randomBytes(6).toString('hex')
+/** A way to start worlds that end with their test. */
+export function useWorlds(): (options?: WorldOptions) => Promise<World> {
+  const worlds: World[] = []
+  afterEach(async () => {
+    for (const world of worlds.splice(0)) await world[Symbol.asyncDispose]()
+  })
+  return async (options = {}) => {
+    const world = await World.start(options)
+    worlds.push(world)
+    return world
+  }
+}
