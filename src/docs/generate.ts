@@ -3,6 +3,7 @@ import { configSchema } from '../config/json-schema.ts'
 import { asyncapi } from './asyncapi.ts'
 import { cliSection } from './commands.ts'
 import { exampleConfig } from './example.ts'
+import { entitiesSection } from './home-assistant.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
 import { optionsSection } from './options.ts'
 
@@ -15,6 +16,7 @@ export const sections: Readonly<Record<string, Generate>> = {
   topics: topicsSection,
   commands: commandsSection,
   errors: errorsSection,
+  entities: entitiesSection,
 }
 
 /** Whole files by their path. */

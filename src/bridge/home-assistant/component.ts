@@ -25,7 +25,8 @@ export interface Place {
 
 export function componentOf(entity: Entity, place: Place): Component {
   const { platform, key, name, category, enabled, icon } = entity
-  const id = name === null ? place.slug : `${place.slug}_${slug(key)}`
+  // As Home Assistant itself makes it from the names, where it does not take ours.
+  const id = name === null ? place.slug : `${place.slug}_${slug(name) || slug(key)}`
   return {
     platform,
     unique_id: uniqueId(place.objectId, key),
@@ -84,8 +85,8 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
 function sensorKeys(
   shows: Extract<Entity, { platform: 'sensor' }>['shows'],
 ): Readonly<Record<string, Json | undefined>> {
-  if ('options' in shows) return { device_class: 'enum', options: [...shows.options] }
-  if ('stateClass' in shows) {
+  if (shows.options !== undefined) return { device_class: 'enum', options: [...shows.options] }
+  if (shows.stateClass !== undefined) {
     return { state_class: shows.stateClass, unit_of_measurement: shows.unit, device_class: shows.deviceClass }
   }
   return { device_class: shows.deviceClass }

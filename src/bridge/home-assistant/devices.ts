@@ -21,7 +21,7 @@ export interface DevicesOptions {
 }
 
 export interface DeviceSink {
-  want(device: Device): void
+  want(objectId: string, make: () => Device): void
   /** Takes a device away, unless it is wanted again by then. */
   withdraw(objectId: string, delayMs?: number): void
 }
@@ -85,8 +85,12 @@ export class Devices {
     const hub = this.#options.hubs.get(name)?.hub
     if (known === undefined || hub === undefined) return
     const { allows, settings } = this.#options
-    const own = settingEntities(settings.get(app.id)).filter((entity) => isOffered(entity, hub, allows))
-    this.#sink.want(appDevice([...known.entities.app, ...own], known.facts, app, this.#surroundings))
+    const { id, name: shown, version, author } = app
+    this.#sink.want(objectIdOf({ kind: 'app', hubId: known.facts.id, app: id }), () => {
+      const own = settingEntities(settings.get(id)).filter((entity) => isOffered(entity, hub, allows))
+      const entities = [...known.entities.app, ...own]
+      return appDevice(entities, known.facts, { id, name: shown, version, author }, this.#surroundings)
+    })
   }
 
   appRemoved(name: string, app: string): void {
@@ -101,7 +105,8 @@ export class Devices {
     if (id === null) return
     const before = this.#bridgeId
     this.#bridgeId = id
-    this.#sink.want(bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
+    const objectId = objectIdOf({ kind: 'bridge', hubId: id })
+    this.#sink.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
     if (before === id) return
     if (before !== null) this.#sink.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
     for (const name of this.#known.keys()) this.#wantHub(name)
@@ -109,7 +114,9 @@ export class Devices {
 
   #wantHub(name: string): void {
     const known = this.#known.get(name)
-    if (known) this.#sink.want(hubDevice(known.entities.hub, known.facts, this.#surroundings))
+    if (known === undefined) return
+    const objectId = objectIdOf({ kind: 'hub', hubId: known.facts.id })
+    this.#sink.want(objectId, () => hubDevice(known.entities.hub, known.facts, this.#surroundings))
   }
 
   #signature(facts: HubFacts, offered: readonly Entity[], hub: Hub): string {

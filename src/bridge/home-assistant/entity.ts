@@ -48,15 +48,16 @@ interface OnOff {
   readonly off: string
 }
 
+/** What the values of a sensor are: amounts, words of a list, a time, or any text. */
 type Measure =
   | {
       readonly stateClass: 'measurement' | 'total_increasing'
       readonly unit?: string
       readonly deviceClass?: 'data_size'
+      readonly options?: never
     }
-  | { readonly options: readonly string[] }
-  | { readonly deviceClass: 'timestamp' }
-  | { readonly deviceClass?: never }
+  | { readonly options: readonly string[]; readonly stateClass?: never; readonly unit?: never }
+  | { readonly deviceClass?: 'timestamp'; readonly stateClass?: never; readonly unit?: never; readonly options?: never }
 
 type ByPlatform<D extends DeviceKind> =
   | ({ readonly platform: 'sensor'; readonly shows: Measure } & Reads<D>)

@@ -36,7 +36,8 @@ type Messages = ReadonlyMap<string, string>
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: Pacer
-  readonly #wanted = new Map<string, Device>()
+  /** Made when needed: of many apps the messages alone are a lot to keep. */
+  readonly #wanted = new Map<string, () => Device>()
   /** Object id → what the link has been told to hold. */
   readonly #published = new Map<string, Messages>()
   /** Object id → what the broker held when the connection began. */
@@ -54,9 +55,9 @@ export class Publisher {
   }
 
   /** Publishes a device when its turn comes. */
-  want(device: Device): void {
-    this.#wanted.set(device.objectId, device)
-    this.#request(device.objectId)
+  want(objectId: string, make: () => Device): void {
+    this.#wanted.set(objectId, make)
+    this.#request(objectId)
   }
 
   /** Takes a device away, unless it is wanted again by then. */
@@ -114,7 +115,7 @@ export class Publisher {
 
   #publish(objectId: string): void {
     const { link, form, topics } = this.#options
-    const device = this.#wanted.get(objectId)
+    const device = this.#wanted.get(objectId)?.()
     const before: Messages = this.#published.get(objectId) ?? this.#found.get(objectId) ?? new Map()
     const after: Messages = device === undefined ? new Map() : messagesOf(device, form, topics)
     this.#leave(before, after)

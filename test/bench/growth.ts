@@ -1,0 +1,68 @@
+/** What more apps and more hubs cost. */
+import type { Book } from './book.ts'
+import { burst, type Effort } from './measures.ts'
+import { sleep } from './processes.ts'
+import { median } from './stats.ts'
+import { World } from './world.ts'
+
+export interface Size {
+  /** Of each hub. */
+  readonly apps: number
+  readonly hubs: number
+}
+
+const THOUSAND: Size = { apps: 1000, hubs: 1 }
+const MOST_APPS: Size = { apps: 5000, hubs: 1 }
+const ONE_HUB: Size = { apps: 50, hubs: 1 }
+const MOST_HUBS: Size = { apps: 50, hubs: 50 }
+
+const SIZES: readonly Size[] = [
+  { apps: 10, hubs: 1 },
+  { apps: 100, hubs: 1 },
+  THOUSAND,
+  MOST_APPS,
+  ONE_HUB,
+  { apps: 50, hubs: 10 },
+  MOST_HUBS,
+]
+
+export interface Grown {
+  readonly size: Size
+  readonly startMs: number
+  readonly rss: number
+  readonly cpuUs: number
+}
+
+/** Each size in turn, several times over; what a further app and a further hub take goes into the book. */
+export async function measureGrowth({ growthRounds, restMs, largest }: Effort, book: Book): Promise<Grown[]> {
+  const all: Grown[] = []
+  const sizes = SIZES.filter(({ apps, hubs }) => apps * hubs <= largest)
+  for (let round = 0; round < growthRounds; round += 1) {
+    const grown: Grown[] = []
+    for (const size of sizes) grown.push(await measureSize(size, restMs))
+    const rss = (size: Size) => grown.find((one) => one.size === size)?.rss
+    const [apps, hubs] = [slope(rss(THOUSAND), rss(MOST_APPS), 4000), slope(rss(ONE_HUB), rss(MOST_HUBS), 49)]
+    if (apps !== undefined) book.add('hub2mqtt', 'appRss', apps)
+    if (hubs !== undefined) book.add('hub2mqtt', 'hubRss', hubs)
+    all.push(...grown)
+  }
+  return sizes.map((size) => {
+    const same = all.filter((grown) => grown.size === size)
+    const middle = (pick: (grown: Grown) => number) => median(same.map(pick))
+    return { size, startMs: middle((g) => g.startMs), rss: middle((g) => g.rss), cpuUs: middle((g) => g.cpuUs) }
+  })
+}
+
+async function measureSize(size: Size, restMs: number): Promise<Grown> {
+  await using world = await World.start({ subject: 'hub2mqtt', ...size })
+  await sleep(restMs)
+  const { rss } = world.subject
+  await burst(world, 20_000)
+  const { cpuUs } = await burst(world, 20_000)
+  return { size, startMs: world.startMs, rss, cpuUs }
+}
+
+/** What each of `steps` took on the way from one figure to the other, where both are known. */
+function slope(from: number | undefined, to: number | undefined, steps: number): number | undefined {
+  return from === undefined || to === undefined ? undefined : (to - from) / steps
+}

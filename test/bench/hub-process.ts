@@ -1,0 +1,65 @@
+/** The emulated hubs, in a process of their own: told over the process channel what shall happen on them. */
+import { setImmediate } from 'node:timers/promises'
+import * as v from 'valibot'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { population } from '../../src/emulator/population.ts'
+import { HUB_REQUEST, type HubAnswer, type HubRequest, KEY } from './protocol.ts'
+
+/** Events that leave in one turn of the loop. */
+const BATCH = 50
+
+const hubs: EmulatedHub[] = []
+let ids: string[] = []
+
+async function open(count: number, apps: number): Promise<string[]> {
+  const seeds = population(apps).map(({ crashed: _, update: __, ...seed }) => ({ ...seed, enabled: true }))
+  ids = seeds.map(({ id }) => id)
+  for (let i = 0; i < count; i += 1) {
+    const hub = await EmulatedHub.start({
+      id: `hub-${i}`,
+      flavour: 'older',
+      keys: { [KEY]: ['hub.app', 'hub.speech'] },
+      apps: seeds,
+      settleMs: 0,
+    })
+    hubs.push(hub)
+  }
+  return hubs.map(({ url }) => url)
+}
+
+const now = () => Number(process.hrtime.bigint()) / 1e6
+
+/** Only usage moves: a change that the contract publishes as state, and does not tell as an event. */
+const usage = (value: number) => ({ usage: { cpu: (value % 90) / 100, mem: value } })
+
+/** A change that is told as an event too. */
+const telling = (value: number) => ({ autoupdate: value % 2 === 0, ...usage(value) })
+
+async function burst({ events, apps, from, tell }: Extract<HubRequest, { do: 'burst' }>): Promise<number> {
+  const started = now()
+  const patch = tell ? telling : usage
+  for (let i = 0; i < events; i += 1) {
+    const hub = hubs[Math.floor(i / apps) % hubs.length]
+    hub?.change(ids[i % apps] ?? '', patch(from + i))
+    if (i % BATCH === BATCH - 1) await setImmediate()
+  }
+  return started
+}
+
+function carryOut(request: HubRequest): unknown {
+  switch (request.do) {
+    case 'open':
+      return open(request.hubs, request.apps)
+    case 'subscribers':
+      return hubs.reduce((sum, { connections }) => sum + connections.subscribers, 0)
+    case 'burst':
+      return burst(request)
+  }
+}
+
+process.on('message', async (message) => {
+  const request = v.parse(HUB_REQUEST, message)
+  const answer: HubAnswer = { result: await carryOut(request) }
+  process.send?.(answer)
+})
+process.on('disconnect', () => process.exit())

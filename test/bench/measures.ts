@@ -1,0 +1,131 @@
+/** What is done to a program in order to measure it. */
+import type { Book } from './book.ts'
+import { now, sleep } from './processes.ts'
+import { percentile } from './stats.ts'
+import type { SubjectName } from './subject.ts'
+import { World } from './world.ts'
+
+export interface Effort {
+  readonly rounds: number
+  /** Of one event after the other, and of one command after the other. */
+  readonly samples: number
+  readonly bursts: number
+  readonly commands: number
+  /** Until a process that has nothing to do has come to rest. */
+  readonly restMs: number
+  readonly growthRounds: number
+  /** Apps, all hubs together, up to which growth is measured. */
+  readonly largest: number
+  readonly manyEvents: number
+  readonly idleMinutes: number
+}
+
+const APPS = 50
+const BURST = 20_000
+const ASKERS = 16
+
+/** One round of one program at 50 apps: start, memory at rest, events, commands. */
+export async function measureTraffic(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  await using world = await World.start({ subject, apps: APPS })
+  book.add(subject, 'start50Ms', world.startMs)
+  book.add(subject, 'wholeStart50Ms', world.wholeStartMs)
+  await sleep(effort.restMs)
+  book.add(subject, 'idleRss', world.subject.rss)
+  await warmUp(world)
+  await measureEvents(world, subject, effort, book)
+  await measureCommands(world, subject, effort, book)
+}
+
+/** No program's first seconds are compared: a bridge runs for months. */
+async function warmUp(world: World): Promise<void> {
+  await burst(world, BURST)
+  await askAll(world, 2000)
+}
+
+export interface BurstResult {
+  readonly ms: number
+  readonly cpuUs: number
+}
+
+/** From the first event until the last state of each app has been seen, and the CPU that an event took. */
+export async function burst(world: World, events: number, tell = false): Promise<BurstResult> {
+  const cpuBefore = world.subject.cpuMs
+  const { began, last } = world.hubs.burst(events, { tell })
+  const seen = await world.observer.sees(last)
+  const ms = seen - (await began)
+  // What is still under way is part of the cost.
+  await sleep(200)
+  return { ms, cpuUs: ((world.subject.cpuMs - cpuBefore) * 1000) / events }
+}
+
+async function measureEvents(world: World, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  const times: number[] = []
+  for (let i = 0; i < effort.samples; i += 1) {
+    const { began, last } = world.hubs.burst(1)
+    times.push((await world.observer.sees(last)) - (await began))
+  }
+  book.add(subject, 'eventP50', percentile(times, 0.5))
+  book.add(subject, 'eventP99', percentile(times, 0.99))
+  for (let i = 0; i < effort.bursts; i += 1) {
+    const { ms, cpuUs } = await burst(world, BURST)
+    book.add(subject, 'burstMs', ms)
+    book.add(subject, 'burstCpuUs', cpuUs)
+  }
+  book.add(subject, 'tellingCpuUs', (await burst(world, BURST, true)).cpuUs)
+}
+
+const enable = (i: number) => `hub2mqtt/home/app/net.population.app${String(i % APPS).padStart(4, '0')}/cmd/enable`
+
+/** So many commands, round the apps, from several askers at a time who each wait for their answer. */
+async function askAll(world: World, commands: number): Promise<void> {
+  let sent = 0
+  const asker = async () => {
+    while (sent < commands) await world.observer.ask(enable(sent++))
+  }
+  await Promise.all(Array.from({ length: ASKERS }, asker))
+}
+
+async function measureCommands(world: World, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  const times: number[] = []
+  for (let i = 0; i < effort.samples; i += 1) times.push(await world.observer.ask(enable(i)))
+  book.add(subject, 'commandP50', percentile(times, 0.5))
+  book.add(subject, 'commandP99', percentile(times, 0.99))
+  const cpuBefore = world.subject.cpuMs
+  const started = now()
+  await askAll(world, effort.commands)
+  book.add(subject, 'commandsPerSecond', effort.commands / ((now() - started) / 1000))
+  book.add(subject, 'commandCpuUs', ((world.subject.cpuMs - cpuBefore) * 1000) / effort.commands)
+}
+
+/** From nothing to all states of 1,000 apps. */
+export async function measureLargeStart(subject: SubjectName, book: Book): Promise<void> {
+  await using world = await World.start({ subject, apps: 1000, settled: false })
+  book.add(subject, 'start1000Ms', world.startMs)
+}
+
+/** What a million events leave behind in memory, over what the process had at rest before the first. */
+export async function measureManyEvents(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  await using world = await World.start({ subject, apps: APPS })
+  await sleep(effort.restMs)
+  const before = world.subject.rss
+  for (let left = effort.manyEvents; left > 0; left -= BURST) await burst(world, Math.min(left, BURST))
+  await sleep(effort.restMs)
+  book.add(subject, 'addedRss', world.subject.rss - before)
+}
+
+export async function measureRestart(book: Book): Promise<void> {
+  await using world = await World.start({ subject: 'hub2mqtt', apps: APPS })
+  const { state, discovery } = await world.restart()
+  book.add('hub2mqtt', 'restartState', state)
+  book.add('hub2mqtt', 'restartDiscovery', discovery)
+}
+
+/** The share of a core that a program takes which has nothing to do. */
+export async function measureIdle(effort: Effort, book: Book): Promise<void> {
+  await using world = await World.start({ subject: 'hub2mqtt', apps: APPS })
+  await sleep(effort.restMs)
+  const before = world.subject.cpuMs
+  const ms = effort.idleMinutes * 60_000
+  await sleep(ms)
+  book.add('hub2mqtt', 'idleCpuShare', (world.subject.cpuMs - before) / ms)
+}

@@ -1,0 +1,18 @@
+/** What the bench and its hubs say to each other. */
+import * as v from 'valibot'
+
+export const KEY = 'key-for-the-bench'
+
+const count = v.pipe(v.number(), v.integer(), v.minValue(1))
+
+export const HUB_REQUEST = v.variant('do', [
+  v.object({ do: v.literal('open'), hubs: count, apps: count }),
+  /** Answered with how many sessions hear of events. */
+  v.object({ do: v.literal('subscribers') }),
+  /** Events round the first `apps` apps of each hub, each with a memory figure of its own; answered with the moment of the first. */
+  v.object({ do: v.literal('burst'), events: count, apps: count, from: count, tell: v.boolean() }),
+])
+export type HubRequest = v.InferOutput<typeof HUB_REQUEST>
+
+export const HUB_ANSWER = v.object({ result: v.unknown() })
+export type HubAnswer = v.InferOutput<typeof HUB_ANSWER>

@@ -1,0 +1,81 @@
+/** What is said of a run: goals, absolute figures, growth. */
+import { cpus, loadavg, totalmem } from 'node:os'
+import type { Book, Metric } from './book.ts'
+import type { Grown } from './growth.ts'
+import type { Effort } from './measures.ts'
+import { ROWS, type Row } from './rows.ts'
+import { median, round } from './stats.ts'
+import { SUBJECTS } from './subject.ts'
+
+const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
+  [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+
+function goalRow(row: Row, book: Book): readonly string[] {
+  const { title, goal, show, meets, reason } = row
+  const values = row.values(book)
+  if (values.length === 0) return [title, goal, 'not measured', '', '']
+  const middle = median(values)
+  const spread = values.length === 1 ? '' : `${show(Math.min(...values))} – ${show(Math.max(...values))}`
+  const verdict = meets(middle) ? 'met' : `**missed**${reason === undefined ? '' : `: ${reason}`}`
+  return [title, goal, show(middle), spread, verdict]
+}
+
+const FIGURES: readonly (readonly [title: string, metric: Metric, unit: string, scale?: number])[] = [
+  ['event → subscriber, p50', 'eventP50', 'ms'],
+  ['event → subscriber, p99', 'eventP99', 'ms'],
+  ['burst of 20,000 events', 'burstMs', 'ms'],
+  ['CPU per event in a burst', 'burstCpuUs', 'µs'],
+  ['the same, every change told as an event too', 'tellingCpuUs', 'µs'],
+  ['command → answer, p50', 'commandP50', 'ms'],
+  ['command → answer, p99', 'commandP99', 'ms'],
+  ['commands per second, 16 askers', 'commandsPerSecond', '/s'],
+  ['CPU per command, 16 askers', 'commandCpuUs', 'µs'],
+  ['start, 50 apps: states', 'start50Ms', 'ms'],
+  ['start, 50 apps: states and discovery', 'wholeStart50Ms', 'ms'],
+  ['start, 1,000 apps: states', 'start1000Ms', 'ms'],
+  ['RSS at rest, 50 apps', 'idleRss', 'MB', 1024 * 1024],
+  ['RSS added by very many events', 'addedRss', 'MB', 1024 * 1024],
+]
+
+export interface Circumstances {
+  readonly loadBefore: number
+  readonly minutes: number
+}
+
+export function circumstances(): Omit<Circumstances, 'minutes'> {
+  return { loadBefore: loadavg()[0] ?? Number.NaN }
+}
+
+export function render(book: Book, grown: readonly Grown[], effort: Effort, about: Circumstances): string {
+  const machine = `${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 1024 ** 3)} GB`
+  const figures = FIGURES.map(([title, metric, unit, scale = 1]) => [
+    title,
+    ...SUBJECTS.map((subject) => {
+      const values = book.of(subject, metric)
+      return values.length === 0 ? '' : `${round(median(values) / scale)} ${unit}`
+    }),
+  ])
+  return [
+    `Measured on ${new Date().toISOString().slice(0, 10)}: ${machine}, ${process.platform}, Node ${process.versions.node}, ` +
+      `Mosquitto; ${effort.rounds} rounds in ${Math.round(about.minutes)} minutes, ${effort.idleMinutes} minutes of idling, ` +
+      `system load ${about.loadBefore.toFixed(1)} at the start.`,
+    table(
+      ['Figure (hub2mqtt ÷ bare in the same round)', 'Goal', 'Median', 'Spread', ''],
+      ROWS.map((row) => goalRow(row, book)),
+    ),
+    'What the ratios are made of, as medians:',
+    table(['', ...SUBJECTS], figures),
+    'What more apps and more hubs cost:',
+    table(
+      ['Hubs', 'Apps of each', 'Start', 'RSS at rest', 'CPU per event'],
+      grown.map(({ size, startMs, rss, cpuUs }) => [
+        String(size.hubs),
+        size.apps.toLocaleString('en'),
+        `${round(startMs)} ms`,
+        `${round(rss / 1024 ** 2)} MB`,
+        `${round(cpuUs)} µs`,
+      ]),
+    ),
+  ].join('\n\n')
+}

@@ -1,0 +1,104 @@
+/** The goals, and how each follows from what was measured. */
+import type { Book, Metric } from './book.ts'
+import { ratios } from './stats.ts'
+
+export interface Row {
+  readonly title: string
+  readonly goal: string
+  readonly values: (book: Book) => readonly number[]
+  readonly meets: (value: number) => boolean
+  readonly show: (value: number) => string
+  /** Why it is missed, where it is. */
+  readonly reason?: string
+}
+
+const ratio = (metric: Metric) => (book: Book) => ratios(book.of('hub2mqtt', metric), book.of('bare', metric))
+const own = (metric: Metric) => (book: Book) => book.of('hub2mqtt', metric)
+const times = (value: number) => `${value.toFixed(2)} ×`
+const bytes = (unit: 'KB' | 'MB') => (value: number) =>
+  `${(value / (unit === 'KB' ? 1024 : 1024 * 1024)).toFixed(1)} ${unit}`
+
+function atMost(title: string, metric: Metric, limit: number, reason?: string): Row {
+  const goal = `≤ ${limit} × bare`
+  return {
+    title,
+    goal,
+    values: ratio(metric),
+    meets: (value) => value <= limit,
+    show: times,
+    ...(reason && { reason }),
+  }
+}
+
+const KB = 1024
+const MB = 1024 * KB
+
+export const ROWS: readonly Row[] = [
+  atMost('event → subscriber, one at a time, p50', 'eventP50', 1.15),
+  atMost('event → subscriber, one at a time, p99', 'eventP99', 1.5),
+  atMost('burst of 20,000 events over 50 apps, until the last state is right', 'burstMs', 1),
+  atMost('CPU per event in that burst', 'burstCpuUs', 1.3),
+  atMost('command → answer, one at a time, p50', 'commandP50', 1.3),
+  atMost('command → answer, one at a time, p99', 'commandP99', 1.5),
+  {
+    title: 'command → answer, one at a time, p50: faster than *plain*',
+    goal: '≥ 20 ×',
+    values: (book) => ratios(book.of('plain', 'commandP50'), book.of('hub2mqtt', 'commandP50')),
+    meets: (value) => value >= 20,
+    show: times,
+  },
+  {
+    title: 'commands per second, 16 askers over 50 apps',
+    goal: '≥ 0.9 × bare',
+    values: ratio('commandsPerSecond'),
+    meets: (value) => value >= 0.9,
+    show: times,
+  },
+  atMost('CPU per command with 16 askers', 'commandCpuUs', 1.3),
+  atMost('start → all states retained, `online` seen: 50 apps, discovery on', 'start50Ms', 1.5),
+  atMost('start → all states and discovery retained: 50 apps', 'wholeStart50Ms', 1.5),
+  atMost('start → all states retained, `online` seen: 1,000 apps', 'start1000Ms', 2),
+  atMost('RSS at rest, 50 apps', 'idleRss', 1.3),
+  {
+    title: 'RSS after 1,000,000 events, over RSS at rest',
+    goal: '≤ +10 MB',
+    values: own('addedRss'),
+    meets: (value) => value <= 10 * MB,
+    show: bytes('MB'),
+  },
+  {
+    title: 'RSS per further app (1,000 → 5,000)',
+    goal: '≤ 20 KB',
+    values: own('appRss'),
+    meets: (value) => value <= 20 * KB,
+    show: bytes('KB'),
+  },
+  {
+    title: 'RSS per further hub of 50 apps (1 → 50)',
+    goal: '≤ 3 MB',
+    values: own('hubRss'),
+    meets: (value) => value <= 3 * MB,
+    show: bytes('MB'),
+  },
+  {
+    title: 'restart with nothing changed: states published',
+    goal: '0',
+    values: own('restartState'),
+    meets: (value) => value === 0,
+    show: String,
+  },
+  {
+    title: 'restart with nothing changed: discovery published',
+    goal: '0',
+    values: own('restartDiscovery'),
+    meets: (value) => value === 0,
+    show: String,
+  },
+  {
+    title: 'idle, realtime up, 50 apps: CPU',
+    goal: '≤ 0.1 % of a core',
+    values: own('idleCpuShare'),
+    meets: (value) => value <= 0.001,
+    show: (value) => `${(value * 100).toFixed(3)} %`,
+  },
+]

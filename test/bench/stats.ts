@@ -1,0 +1,28 @@
+/** What is made of many samples: the middle, the edges, and how two programs compare round by round. */
+
+export function percentile(samples: readonly number[], share: number): number {
+  const sorted = samples.toSorted((a, b) => a - b)
+  const at = Math.min(sorted.length - 1, Math.max(0, Math.ceil(share * sorted.length) - 1))
+  return sorted[at] ?? Number.NaN
+}
+
+export function median(samples: readonly number[]): number {
+  const sorted = samples.toSorted((a, b) => a - b)
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]]
+  return low === undefined || high === undefined ? Number.NaN : (low + high) / 2
+}
+
+/** The ratios of samples taken in the same round, so that what slowed a round down slowed both. */
+export function ratios(over: readonly number[], under: readonly number[]): number[] {
+  return over.flatMap((value, round) => {
+    const base = under[round]
+    return base === undefined ? [] : [value / base]
+  })
+}
+
+/** Three digits that mean something, thousands grouped. */
+export function round(value: number): string {
+  if (!Number.isFinite(value)) return '–'
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2
+  return value.toLocaleString('en', { maximumFractionDigits: digits, minimumFractionDigits: digits })
+}

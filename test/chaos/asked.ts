@@ -1,0 +1,24 @@
+/** What the hub was asked, in the words in which a command says what it asks for. */
+import type { RequestRecord } from '../../src/emulator/hub.ts'
+import type { Asked } from './history.ts'
+
+export function askedOf(requests: readonly RequestRecord[]): Asked[] {
+  return requests
+    .filter(({ via }) => via === 'rest')
+    .map((request) => ({
+      at: request.at,
+      asks: asksOf(request),
+      status: request.status,
+      executed: request.executed === true,
+    }))
+}
+
+/** Null for what changes nothing. */
+function asksOf({ method, operation, path, body }: RequestRecord): string | null {
+  if (operation === undefined || method === 'GET') return null
+  const [id = '', , name = ''] = (path.split('/app/')[1] ?? '').split('?')[0]?.split('/').map(decodeURIComponent) ?? []
+  const fields = new Map<string, unknown>(typeof body === 'object' && body !== null ? Object.entries(body) : [])
+  if (operation === 'say') return `say ${String(fields.get('text'))}`
+  if (operation === 'installFromAppStore') return `installFromAppStore ${String(fields.get('id'))}`
+  return `${operation} ${id}${name === '' ? '' : ` ${name}`}`
+}

@@ -1,0 +1,89 @@
+/** Many episodes: a few worlds side by side, each used again until something goes wrong in it. */
+import { type EpisodeResult, runEpisode } from './episode.ts'
+import { World } from './world.ts'
+
+export interface Job {
+  readonly fault: string
+  readonly seed: number
+}
+
+export interface CampaignOptions {
+  /** Worlds at a time. */
+  readonly workers: number
+  readonly paceMs: number
+  readonly onResult: (result: EpisodeResult) => void
+}
+
+/** A world's processes grow old: now and then all is new. */
+const EPISODES_PER_WORLD = 25
+
+/** Resolves when all jobs are done. */
+export async function runJobs(jobs: Iterable<Job>, options: CampaignOptions): Promise<void> {
+  const iterator = jobs[Symbol.iterator]()
+  const take = (): Job | undefined => {
+    const { done, value } = iterator.next()
+    return done ? undefined : value
+  }
+  await Promise.all(Array.from({ length: options.workers }, () => work(take, options)))
+}
+
+async function work(take: () => Job | undefined, options: CampaignOptions): Promise<void> {
+  for (let first = take(); first !== undefined; first = take()) await inOneWorld(first, take, options)
+}
+
+async function inOneWorld(
+  first: Job,
+  take: () => Job | undefined,
+  { paceMs, onResult }: CampaignOptions,
+): Promise<void> {
+  await using world = await World.start({ seed: first.seed, flavour: first.seed % 2 === 0 ? 'older' : 'newer' })
+  world.startBridge()
+  let job: Job | undefined = first
+  for (let count = 0; job !== undefined; count += 1) {
+    const result = await attempt(world, job, paceMs)
+    onResult(result)
+    if (result.violations.length > 0 || count >= EPISODES_PER_WORLD) return
+    job = take()
+  }
+}
+
+/** A world that does not come to rest is a finding like any other. */
+async function attempt(world: World, job: Job, paceMs: number): Promise<EpisodeResult> {
+  try {
+    return await runEpisode(world, { ...job, paceMs })
+  } catch (error) {
+    const what = error instanceof Error ? error.message : String(error)
+    return {
+      ...NOTHING,
+      ...job,
+      violations: [{ checker: 'calm', what }],
+      history: world.history({ stallMs: 0, hubWell: false }),
+    }
+  }
+}
+
+const NOTHING = {
+  commands: 0,
+  answers: 0,
+  unknown: 0,
+  badInputs: 0,
+  agreeMs: undefined,
+  ghosts: 0,
+  missing: 0,
+  wrong: 0,
+}
+
+/** Every kind of fault with every seed, the seeds in turn. */
+export function* everyFault(faults: readonly string[], seed: number, seeds: number): Iterable<Job> {
+  for (let index = 0; index < seeds; index += 1) for (const fault of faults) yield { fault, seed: seed + index }
+}
+
+/** The same without end, until it is time to stop. */
+export function* until(faults: readonly string[], seed: number, isOver: () => boolean): Iterable<Job> {
+  for (let index = 0; ; index += 1) {
+    for (const fault of faults) {
+      if (isOver()) return
+      yield { fault, seed: seed + index }
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest'
+import { mosquittoPath } from '../support/brokers.ts'
+import { everyFault, runJobs } from './campaign.ts'
+import type { EpisodeResult } from './episode.ts'
+import { FAULTS } from './faults/all.ts'
+import { PLANTS } from './plants/all.ts'
+import { provePlants } from './prove.ts'
+import { Random } from './random.ts'
+
+const SEED = 1
+/** One of each family; all of them take turns in the longer runs. */
+const SHORT = [
+  'broker killed, memory lost',
+  'broker half open',
+  'broker resets',
+  'hub executes and resets',
+  'another hub at the address',
+  'realtime silent',
+  'bridge killed',
+  'bridge ended while the hub hangs',
+  'clock jumps',
+  'states forged',
+]
+
+describe.skipIf(mosquittoPath === undefined)('in a world that breaks', { concurrent: true, timeout: 150_000 }, () => {
+  test('the bridge keeps every promise', async () => {
+    const results: EpisodeResult[] = []
+    const onResult = (result: EpisodeResult) => void results.push(result)
+    await runJobs(everyFault(SHORT, SEED, 1), { workers: 2, paceMs: 40, onResult })
+    expect(results.flatMap(({ fault, violations }) => violations.map((one) => ({ fault, ...one })))).toEqual([])
+    expect(results.map(({ fault }) => fault).sort()).toEqual([...SHORT].sort())
+    expect(results.reduce((sum, { answers }) => sum + answers, 0)).toBeGreaterThan(50)
+  })
+
+  test('a bridge with a bug in it is caught, each by the checker that has to', async () => {
+    const results = await provePlants(SEED, 3)
+    expect(results.filter(({ caught }) => !caught)).toEqual([])
+    expect(results).toHaveLength(Object.keys(PLANTS).length)
+  })
+})
+
+test('the same seed gives the same schedule, another one another', () => {
+  const draws = (seed: number) => Array.from({ length: 5 }, () => new Random(seed)).map((random) => random.next())
+  const stream = (seed: number) => {
+    const random = new Random(seed).fork('load')
+    return Array.from({ length: 100 }, () => random.int(0, 1000))
+  }
+  expect(new Set(draws(7)).size).toBe(1)
+  expect(stream(7)).toEqual(stream(7))
+  expect(stream(7)).not.toEqual(stream(8))
+})
+
+test('there are enough kinds of fault', () => {
+  expect(Object.keys(FAULTS).length).toBeGreaterThan(50)
+  for (const name of SHORT) expect(FAULTS).toHaveProperty([name])
+})

@@ -1,0 +1,123 @@
+/** What the random client may send: every command that can be told apart at the hub, and much that is no command at all. */
+import type { EmulatedHub } from '../../src/emulator/hub.ts'
+import { BASE, HUB, level } from './model.ts'
+import type { Random } from './random.ts'
+
+export interface Draft {
+  readonly topic: string
+  /** Keys of the payload besides the envelope's; a string or bytes are the whole payload. */
+  readonly payload: Readonly<Record<string, unknown>> | string | Buffer
+  readonly asks: string | null
+  readonly write: boolean
+  readonly kind: 'good' | 'bad'
+}
+
+interface Subject {
+  readonly hub: EmulatedHub
+  readonly random: Random
+  /** An app that is there. */
+  readonly app: string
+  /** A word that nobody has used before. */
+  readonly word: string
+  readonly canary: string
+}
+
+const appTopic = (app: string, command: string) => `${BASE}/${HUB}/app/${level(app)}/cmd/${command}`
+const hubTopic = (command: string) => `${BASE}/${HUB}/cmd/${command}`
+
+function write(topic: string, asks: string, payload: Draft['payload'] = {}): Draft {
+  return { topic, payload, asks, write: true, kind: 'good' }
+}
+
+function read(topic: string, payload: Draft['payload'] = {}, asks: string | null = null): Draft {
+  return { topic, payload, asks, write: false, kind: 'good' }
+}
+
+/** Each is likely by its number. */
+const DRAFTS: readonly [number, (subject: Subject) => Draft][] = [
+  [
+    5,
+    ({ app, word, canary }) =>
+      write(appTopic(app, `set-setting/${word}`), `setAppSetting ${app} ${word}`, JSON.stringify(`${canary} ${word}`)),
+  ],
+  [
+    5,
+    ({ app, word }) =>
+      write(appTopic(app, 'set-setting'), `setAppSetting ${app} ${word}`, { name: word, value: [word] }),
+  ],
+  [2, ({ app, word }) => write(appTopic(app, `unset-setting/${word}`), `unsetAppSetting ${app} ${word}`)],
+  [5, ({ app }) => write(appTopic(app, 'restart'), `restartApp ${app}`)],
+  [
+    2,
+    ({ app, hub }) =>
+      hub.apps.get(app)?.enabled
+        ? write(appTopic(app, 'disable'), `disableApp ${app}`)
+        : write(appTopic(app, 'enable'), `enableApp ${app}`),
+  ],
+  [
+    2,
+    ({ app, hub }) =>
+      write(appTopic(app, 'autoupdate'), `updateApp ${app}`, hub.apps.get(app)?.autoupdate ? 'OFF' : 'ON'),
+  ],
+  [
+    2,
+    ({ app, hub }) =>
+      write(appTopic(app, 'update'), `updateApp ${app}`, { autoupdate: hub.apps.get(app)?.autoupdate !== true }),
+  ],
+  [1, ({ app }) => write(appTopic(app, 'install'), `installFromAppStore ${app}`)],
+  [1, ({ app }) => write(appTopic(app, 'garbage-collect'), `garbageCollectApp ${app}`)],
+  [1, ({ app }) => write(appTopic(app, 'uninstall'), `uninstallApp ${app}`, { confirm: app, purge_settings: true })],
+  [4, ({ word }) => write(hubTopic('speak'), `say ${word}`, { text: word })],
+  [2, ({ app }) => read(appTopic(app, 'get-std'), {}, `getAppStd ${app}`)],
+  [2, ({ app }) => read(appTopic(app, 'get'))],
+  [1, ({ app }) => read(appTopic(app, 'get-settings'))],
+  [1, ({ app }) => read(appTopic(app, 'get-locales'))],
+  [1, () => read(hubTopic('get-apps'), { filter: { enabled: true } })],
+  [1, () => read(hubTopic('refresh'))],
+  [2, () => read(`${BASE}/bridge/cmd/ping`)],
+  [6, bad],
+]
+
+const TOTAL = DRAFTS.reduce((sum, [weight]) => sum + weight, 0)
+
+export function draft(subject: Subject): Draft {
+  let left = subject.random.next() * TOTAL
+  for (const [weight, make] of DRAFTS) {
+    left -= weight
+    if (left < 0) return make(subject)
+  }
+  return bad(subject)
+}
+
+/** What must be refused, whatever it was meant to be: nothing of it may reach the hub. */
+function bad({ random, app, word, canary }: Subject): Draft {
+  const deep = `${'['.repeat(40)}${']'.repeat(40)}`
+  const nonsense: readonly [string, Draft['payload']][] = [
+    [appTopic(app, 'restart'), '{"transaction":'],
+    [appTopic(app, 'restart'), 'restart'],
+    [appTopic(app, 'restart'), '[]'],
+    [appTopic(app, 'restart'), { unheard_of: canary }],
+    [appTopic(app, 'restart'), Buffer.from([0xff, 0xfe, 0x00, 0x80])],
+    [appTopic(app, 'restart'), Buffer.alloc(70_000, 0x20)],
+    [appTopic(app, 'restart'), '{"expires_at":"soon"}'],
+    [appTopic(app, 'restart'), `{"message":${deep}}`],
+    [appTopic(app, 'set-setting'), { value: 1 }],
+    [appTopic(app, `set-setting/${word}`), deep],
+    [appTopic(app, 'set-setting/%FF'), '1'],
+    [appTopic(app, 'set-setting/a/b'), '1'],
+    [appTopic(app, 'uninstall'), { confirm: `${app}x` }],
+    [appTopic(app, 'update'), {}],
+    [appTopic(app, 'update'), { autoupdate: 'true' }],
+    [appTopic(app, 'autoupdate'), 'on'],
+    [appTopic(app, 'dance'), {}],
+    [appTopic(`nobody-${word}`, 'restart'), {}],
+    [`${BASE}/nowhere/app/${level(app)}/cmd/restart`, {}],
+    [`${BASE}/${HUB}/app/%zz/cmd/restart`, {}],
+    [hubTopic('speak'), ''],
+    [hubTopic('speak'), { text: 7 }],
+    [hubTopic('get-apps'), { filter: { sate: 'running' } }],
+    [`${BASE}/bridge/cmd/log-level`, 'loud'],
+  ]
+  const [topic, payload] = random.pick(nonsense)
+  return { topic, payload, asks: null, write: false, kind: 'bad' }
+}

@@ -1,0 +1,37 @@
+/** What may and must be held for Home Assistant, judged by what its messages refer to: one device for each app, none beside. */
+
+const DEVICE = /^[^/]+\/(device\/[^/]+|[^/]+\/[^/]+\/[^/]+)\/config$/
+
+export interface DiscoveryFaults {
+  readonly ghosts: string[]
+  readonly missing: string[]
+}
+
+/** `appTopics`: the state topics of the apps that are there; `base` ends in the level before an app's. */
+export function discoveryFaults(
+  held: ReadonlyMap<string, string>,
+  base: string,
+  appTopics: ReadonlySet<string>,
+): DiscoveryFaults {
+  const ghosts: string[] = []
+  const owners = new Map<string, string>()
+  let others = 0
+  for (const [topic, text] of held) {
+    if (!DEVICE.test(topic)) continue
+    const [app, ...more] = new Set(references(text, base))
+    if (app === undefined) others += 1
+    else if (more.length > 0 || !appTopics.has(app) || owners.has(app)) ghosts.push(topic)
+    else owners.set(app, topic)
+  }
+  const isOn = owners.size + others + ghosts.length > 0
+  const missing = isOn ? [...appTopics].filter((app) => !owners.has(app)).map((app) => `a device for ${app}`) : []
+  return { ghosts, missing }
+}
+
+/** The apps' state topics that a message speaks of, whatever it says about them. */
+function references(text: string, base: string): string[] {
+  return [...text.matchAll(/"([^"\\]+)"/g)].flatMap(([, word = '']) => {
+    if (!word.startsWith(base)) return []
+    return [base + (word.slice(base.length).split('/')[0] ?? '')]
+  })
+}

@@ -1,0 +1,36 @@
+/** Every kind of fault by its name. */
+import { after } from '../load.ts'
+import { BROKER_FAULTS } from './broker.ts'
+import type { Fault, Faults } from './fault.ts'
+import { HUB_FAULTS } from './hub.ts'
+import { PROCESS_FAULTS } from './process.ts'
+
+/** No fault, and what a planted bug needs to come to light; no kinds of their own. */
+const OTHERS: Faults = {
+  'nothing for a while': { run: () => after(3000), hubWell: true },
+  'broker long away': {
+    async run({ world }) {
+      world.brokerProxy.refuse(true)
+      world.brokerProxy.reset()
+      await after(7000)
+      world.brokerProxy.heal()
+    },
+    hubWell: true,
+  },
+  'hub crawls': {
+    async run({ world }) {
+      world.hub.behave('slow-headers', { ms: 1800, operation: ['restartApp', 'setAppSetting', 'say'] })
+      await after(4000)
+      world.hub.behaveWell()
+    },
+    hubWell: false,
+  },
+}
+
+export const FAULTS: Faults = { ...BROKER_FAULTS, ...HUB_FAULTS, ...PROCESS_FAULTS }
+
+export function faultNamed(name: string): Fault {
+  const fault = FAULTS[name] ?? OTHERS[name]
+  if (fault === undefined) throw new Error(`no fault "${name}"; there are: ${Object.keys(FAULTS).join(', ')}`)
+  return fault
+}

@@ -1,0 +1,140 @@
+/** What goes wrong with the broker, and on the way to it. */
+import { connectAsync } from 'mqtt'
+import { after } from '../load.ts'
+import { BASE, HUB } from '../model.ts'
+import { CLIENT_ID } from '../surroundings.ts'
+import type { Fault, Faults, Scene } from './fault.ts'
+
+const broker = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: true, ...more })
+
+/** The broker ends and starts again; its file may be lost with it. */
+function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
+  return async ({ world, random }) => {
+    await world.broker.stop(signal)
+    if (!memory) await world.broker.forget()
+    await after(random.int(100, 4000))
+    await world.startBroker()
+  }
+}
+
+/** The proxy misbehaves for a while, and then no more. */
+function network(
+  misbehave: (scene: Scene) => void | Promise<void>,
+  [min, max]: readonly [number, number] = [600, 3000],
+): Fault['run'] {
+  return async (scene) => {
+    await misbehave(scene)
+    await after(scene.random.int(min, max))
+    scene.world.brokerProxy.heal()
+  }
+}
+
+/** A broker that is told to be stricter for a while; both times it starts anew. */
+function stricter(config: readonly string[]): Fault['run'] {
+  return async ({ world, random }) => {
+    await world.broker.stop()
+    await world.configureBroker({ config })
+    await world.startBroker()
+    await after(random.int(1000, 3000))
+    await world.broker.stop()
+    await world.configureBroker()
+    await world.startBroker()
+  }
+}
+
+export const BROKER_FAULTS: Faults = {
+  'broker killed, memory lost': broker(restart('SIGKILL', false)),
+  'broker killed, old memory': broker(restart('SIGKILL', true)),
+  'broker restarted': broker(restart('SIGTERM', true)),
+  'broker hung': broker(
+    async ({ world, random }) => {
+      world.broker.signal('SIGSTOP')
+      await after(random.int(500, 6000))
+      world.broker.signal('SIGCONT')
+    },
+    { stallMs: 6500 },
+  ),
+  'broker resets': broker(
+    network(async ({ world, random }) => {
+      for (let left = random.int(1, 4); left > 0; left -= 1) {
+        world.brokerProxy.reset()
+        await after(random.int(0, 900))
+      }
+    }),
+  ),
+  'broker cut in mid-packet': broker(network(({ world, random }) => world.brokerProxy.cutAfter(random.int(1, 3000)))),
+  'broker half open': broker(
+    network(({ world }) => world.brokerProxy.pause(), [500, 7000]),
+    { stallMs: 7500 },
+  ),
+  'broker hears nothing': broker(
+    network(({ world }) => world.brokerProxy.swallow('up'), [500, 7000]),
+    { stallMs: 7500 },
+  ),
+  'broker not heard': broker(
+    network(({ world }) => world.brokerProxy.swallow('down'), [500, 7000]),
+    { stallMs: 7500 },
+  ),
+  'broker slow': broker(
+    network(({ world, random }) => world.brokerProxy.delay(random.int(50, 400))),
+    { stallMs: 1000 },
+  ),
+  'broker in crumbs': broker(
+    network(({ world, random }) => world.brokerProxy.slice(random.int(1, 9))),
+    { stallMs: 500 },
+  ),
+  'broker refuses connections': broker(
+    network(({ world }) => {
+      world.brokerProxy.refuse(true)
+      world.brokerProxy.reset()
+    }),
+  ),
+  'broker refuses the password': broker(
+    async ({ world, random }) => {
+      await world.broker.stop()
+      await world.configureBroker({ withoutBridge: true })
+      await world.startBroker()
+      await after(random.int(500, 2500))
+      await world.broker.stop()
+      await world.configureBroker()
+      await world.startBroker()
+    },
+    { agreeMs: 80_000, slow: true },
+  ),
+  'broker denies a topic': broker(async ({ world, random }) => {
+    const denied = [`${BASE}/${HUB}/app/${random.pick([...world.hub.apps.keys()].filter((id) => /^[\w.]+$/.test(id)))}`]
+    if (random.chance(0.3)) denied.push(`${BASE}/${HUB}/info`)
+    const acl = [
+      'user watcher',
+      'topic readwrite #',
+      'user bridge',
+      ...denied.map((topic) => `topic deny ${topic}`),
+      'topic readwrite #',
+    ]
+    await world.broker.stop()
+    await world.configureBroker({ acl })
+    await world.startBroker()
+    await after(random.int(1000, 3000))
+    await world.broker.stop()
+    await world.configureBroker()
+    await world.startBroker()
+  }),
+  'broker takes small packets only': broker(stricter(['max_packet_size 420'])),
+  'broker takes few at a time': broker(stricter(['max_inflight_messages 1', 'max_queued_messages 5'])),
+  'client id taken over': broker(
+    async ({ world, random }) => {
+      for (let left = random.int(1, 2); left > 0; left -= 1) {
+        const rival = await connectAsync(world.broker.url, {
+          ...world.watcherLogin,
+          clientId: CLIENT_ID,
+          protocolVersion: 5,
+          reconnectPeriod: 0,
+        })
+        rival.on('error', () => undefined)
+        await after(random.int(50, 500))
+        await rival.endAsync(true)
+      }
+    },
+    { agreeMs: 40_000 },
+  ),
+}

@@ -1,0 +1,23 @@
+/** One way in which the world around the bridge goes wrong, and is mended again. */
+import type { Random } from '../random.ts'
+import type { World } from '../world.ts'
+
+export interface Scene {
+  readonly world: World
+  readonly random: Random
+}
+
+export interface Fault {
+  /** Breaks something, waits, mends it: when it resolves, nothing is broken any more. */
+  readonly run: (scene: Scene) => Promise<void>
+  /** Whether the bridge can see all along what the hub says. */
+  readonly hubWell: boolean
+  /** How long a message may be held up between bridge and hub or broker, in milliseconds; default 0. */
+  readonly stallMs?: number
+  /** Within what time of the mending all must be right again, in milliseconds; default 30 s. */
+  readonly agreeMs?: number
+  /** Waits that the contract itself makes long: such a kind is not for a short run. */
+  readonly slow?: true
+}
+
+export type Faults = Readonly<Record<string, Fault>>

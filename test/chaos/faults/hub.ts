@@ -1,0 +1,109 @@
+/** What goes wrong with the hub, and on the way to it. */
+import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/hub.ts'
+import { after } from '../load.ts'
+import type { Fault, Faults, Scene } from './fault.ts'
+
+const hub = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: false, ...more })
+
+/** The hub misbehaves in one way for a while. */
+function behaves<N extends BehaviourName>(
+  name: N,
+  options: (scene: Scene) => BehaviourOptions[N],
+  [min, max]: readonly [number, number] = [800, 4000],
+): Fault['run'] {
+  return async (scene) => {
+    scene.world.hub.behave(name, options(scene))
+    await after(scene.random.int(min, max))
+    scene.world.hub.behaveWell()
+  }
+}
+
+/** Only some requests are met: what gets through and what does not come close together. */
+const some = ({ random }: Scene) => (random.chance(0.5) ? {} : { times: random.int(1, 8) })
+
+function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number, number] = [600, 3000]): Fault['run'] {
+  return async (scene) => {
+    misbehave(scene)
+    await after(scene.random.int(min, max))
+    scene.world.hubProxy.heal()
+  }
+}
+
+const hex = (random: Scene['random']) => random.int(0x1000, 0xffff).toString(16)
+
+export const HUB_FAULTS: Faults = {
+  'hub reboots': hub(({ world, random }) => world.hub.reboot({ downMs: random.int(100, 4000) })),
+  'hub reboots with new firmware': hub(({ world, random }) =>
+    world.hub.reboot({ downMs: random.int(100, 2500), version: `13.${random.int(0, 99)}.${random.int(0, 99)}` }),
+  ),
+  'another hub at the address': hub(({ world, random }) =>
+    world.hub.reboot({ downMs: random.int(100, 1500), id: Array.from({ length: 6 }, () => hex(random)).join('') }),
+  ),
+  'hub answers 500': hub(behaves('answer-status', (scene) => ({ status: 500, ...some(scene) }))),
+  'hub answers 503': hub(behaves('answer-status', (scene) => ({ status: 503, ...some(scene) }))),
+  'hub answers 429': hub(
+    behaves(
+      'answer-status',
+      (scene) => ({ status: 429, retryAfter: scene.random.int(1, 4), ...some(scene) }),
+      [500, 2500],
+    ),
+  ),
+  'hub answers 401': hub(
+    behaves('answer-status', () => ({ status: 401, times: 3 })),
+    { agreeMs: 80_000, slow: true },
+  ),
+  'hub answers 403 to writes': hub(
+    behaves('answer-status', () => ({
+      status: 403,
+      operation: ['restartApp', 'setAppSetting', 'enableApp', 'disableApp', 'say'],
+    })),
+  ),
+  'hub is slow to answer': hub(
+    behaves('slow-headers', ({ random }) => ({ ms: random.int(300, 2600) })),
+    { stallMs: 500 },
+  ),
+  'hub drips': hub(
+    behaves('dripping-body', ({ random }) => ({ ms: random.int(5, 60), bytes: random.int(1, 200) })),
+    { stallMs: 500 },
+  ),
+  'hub never answers': hub(behaves('never-answer', some), { stallMs: 500 }),
+  'hub executes and resets': hub(behaves('execute-then-reset', some)),
+  'hub resets before executing': hub(behaves('reset-before-executing', some)),
+  'hub cuts its JSON': hub(behaves('truncated-json', some)),
+  'hub answers no JSON': hub(behaves('not-json', some)),
+  'hub answers another shape': hub(behaves('wrong-shape', some)),
+  'hub answers 30 MB': hub(behaves('big-body', ({ random }) => ({ megabytes: 30, times: random.int(1, 3) }))),
+  'hub behind a broken gateway': hub(behaves('gateway-page', () => ({ status: 502 }))),
+  'hub answers an empty list once': hub(behaves('empty-list', () => ({ times: 1 }))),
+  'realtime refused': hub(behaves('refuse-handshake', ({ random }) => ({ status: random.pick([400, 500, 503]) }))),
+  'realtime dropped at once': hub(async (scene) => {
+    scene.world.hub.dropRealtime('cut')
+    await behaves('drop-realtime', () => ({}))(scene)
+  }),
+  'realtime silent': hub(behaves('realtime-silent', () => ({}))),
+  'realtime hung': hub(behaves('realtime-hung', () => ({}), [1000, 6000])),
+  'realtime cut': hub(async ({ world, random }) => {
+    for (let left = random.int(1, 4); left > 0; left -= 1) {
+      world.hub.dropRealtime(random.pick(['cut', 'goodbye'] as const))
+      await after(random.int(0, 1200))
+    }
+  }),
+  'events lost': hub(behaves('lose-events', () => ({}))),
+  'events doubled': hub(behaves('duplicate-events', () => ({}))),
+  'events out of order': hub(behaves('reorder-events', () => ({}))),
+  'hub connection reset': hub(network(({ world }) => world.hubProxy.reset(), [100, 900])),
+  'hub half open': hub(
+    network(({ world }) => world.hubProxy.pause(), [500, 5000]),
+    { stallMs: 5500 },
+  ),
+  'hub hears nothing': hub(network(({ world }) => world.hubProxy.swallow('up'), [500, 5000])),
+  'hub not heard': hub(network(({ world }) => world.hubProxy.swallow('down'), [500, 5000])),
+  'hub far away': hub(
+    network(({ world, random }) => world.hubProxy.delay(random.int(50, 500))),
+    { stallMs: 1500 },
+  ),
+  'hub in crumbs': hub(
+    network(({ world, random }) => world.hubProxy.slice(random.int(1, 9))),
+    { stallMs: 1000 },
+  ),
+}

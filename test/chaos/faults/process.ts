@@ -1,0 +1,168 @@
+/** What happens to the bridge itself, what it is left behind, and who stands beside it. */
+import { after } from '../load.ts'
+import { BASE, HUB } from '../model.ts'
+import type { World } from '../world.ts'
+import type { Fault, Faults } from './fault.ts'
+
+const local = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: true, ...more })
+
+const HOUR = 3_600_000
+
+/** What an earlier run, or somebody else, left on topics that the bridge owns. */
+const ORPHANS = [
+  'home/app/ghost',
+  'home/app/ghost.two',
+  'home/app/gh%2Fost',
+  'home/app/ghost/setting/x',
+  'old/state',
+  'old/info',
+  'old/app/ghost',
+]
+
+async function plant({ watcher }: World, topics: readonly string[], payload: string): Promise<void> {
+  for (const topic of topics) await watcher.publish(`${BASE}/${topic}`, payload, { retain: true })
+}
+
+/** A mistake in the configuration, seen, and mended with a new start. */
+function misconfigured(env: Readonly<Record<string, string>>): Fault['run'] {
+  return async ({ world, random }) => {
+    await world.bridge.stop('SIGTERM')
+    world.startBridge(env)
+    await world.started()
+    await after(random.int(500, 3000))
+    await world.bridge.stop('SIGTERM')
+    world.startBridge()
+  }
+}
+
+/** A second bridge for the same hub and broker comes and goes, or stays in the place of the first. */
+function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
+  return async ({ world, random }) => {
+    const first = world.bridge
+    const second = world.startBridge(env)
+    await world.started()
+    await after(random.int(2000, 4000))
+    await (random.chance(0.5) ? first : second).stop('SIGTERM')
+    if (!second.alive) world.lives.push(...world.lives.splice(world.lives.indexOf(first), 1))
+  }
+}
+
+export const PROCESS_FAULTS: Faults = {
+  'bridge killed': local(async ({ world, random }) => {
+    for (let left = random.int(1, 2); left > 0; left -= 1) {
+      await world.bridge.stop('SIGKILL')
+      await after(random.int(0, 1500))
+      world.startBridge()
+      await after(random.int(100, 2500))
+    }
+  }),
+  'bridge ended': local(async ({ world, random }) => {
+    await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
+    await after(random.int(0, 1500))
+    world.startBridge()
+  }),
+  'bridge ended in any phase': local(async ({ world, random }) => {
+    for (let left = random.int(2, 4); left > 0; left -= 1) {
+      await world.bridge.stop(random.pick(['SIGTERM', 'SIGINT'] as const))
+      world.startBridge()
+      // Not before there is anybody to hear it: until then the system's own answer to the signal counts.
+      await world.started()
+      await after(random.int(0, 700))
+    }
+  }),
+  'bridge ended while the broker hangs': local(
+    async ({ world, random }) => {
+      world.broker.signal('SIGSTOP')
+      await after(random.int(0, 1500))
+      await world.bridge.stop('SIGTERM')
+      world.broker.signal('SIGCONT')
+      world.startBridge()
+    },
+    { stallMs: 6500 },
+  ),
+  'bridge ended while the hub hangs': local(
+    async ({ world, random }) => {
+      world.hubProxy.pause()
+      await after(random.int(0, 1500))
+      await world.bridge.stop('SIGTERM')
+      world.hubProxy.heal()
+      world.startBridge()
+    },
+    { stallMs: 6500 },
+  ),
+  'bridge asleep': local(
+    async ({ world, random }) => {
+      world.bridge.signal('SIGSTOP')
+      await after(random.int(300, 6000))
+      world.bridge.signal('SIGCONT')
+    },
+    { stallMs: 6500 },
+  ),
+  'clock jumps': local(async ({ world, random }) => {
+    for (const by of [random.pick([-1, 1]) * random.int(1, 48) * HOUR, 0]) {
+      world.bridge.tell({ clockBy: by })
+      await after(random.int(300, 2000))
+    }
+  }),
+  'started before broker and hub': local(async ({ world, random }) => {
+    await world.bridge.stop('SIGTERM')
+    const [brokerDown, hubDown] = random.pick([
+      [true, false],
+      [false, true],
+      [true, true],
+    ] as const)
+    world.brokerProxy.refuse(brokerDown)
+    world.hubProxy.refuse(hubDown)
+    if (hubDown) world.hubProxy.reset()
+    world.startBridge()
+    await after(random.int(500, 3000))
+    if (random.chance(0.5)) world.brokerProxy.heal()
+    await after(random.int(0, 1500))
+    world.brokerProxy.heal()
+    world.hubProxy.heal()
+  }),
+  'log broken': local(async ({ world, random }) => {
+    world.bridge.log('break')
+    await after(random.int(500, 2000))
+    // Nobody reads this one's log any more: the next may be read again.
+    await world.bridge.stop('SIGTERM')
+    world.startBridge()
+  }),
+  'log stalled': local(async ({ world, random }) => {
+    world.bridge.log('stall')
+    await after(random.int(500, 3000))
+    world.bridge.log('resume')
+  }),
+  'orphans planted': local(async ({ world, random }) => {
+    await world.bridge.stop(random.pick(['SIGTERM', 'SIGKILL'] as const))
+    await plant(world, ORPHANS, random.pick(['{}', 'online', '{"id":"ghost"}']))
+    world.startBridge()
+  }),
+  'orphans planted at a reconnect': local(async ({ world, random }) => {
+    world.brokerProxy.refuse(true)
+    world.brokerProxy.reset()
+    await after(random.int(50, 500))
+    await plant(world, ORPHANS, '{}')
+    world.brokerProxy.heal()
+  }),
+  'states forged': local(async ({ world, random }) => {
+    const apps = [...world.hub.apps.keys()].filter((id) => /^[\w.]+$/.test(id))
+    world.brokerProxy.refuse(true)
+    world.brokerProxy.reset()
+    await plant(
+      world,
+      [`${HUB}/state`, `${HUB}/info`, ...apps.slice(0, random.int(1, 5)).map((id) => `${HUB}/app/${id}`)],
+      '{"forged":true}',
+    )
+    world.brokerProxy.heal()
+  }),
+  'started with names that do not resolve': local(
+    misconfigured({ HUB2MQTT_HUB_URL: 'http://hub.invalid', HUB2MQTT_MQTT_URL: 'mqtt://broker.invalid' }),
+  ),
+  'started with wrong credentials': local(
+    misconfigured({ HUB2MQTT_HUB_API_KEY: 'not-the-key', HUB2MQTT_MQTT_PASSWORD: 'not-the-password' }),
+  ),
+  'started with the wrong key': local(misconfigured({ HUB2MQTT_HUB_API_KEY: 'not-the-key' })),
+  'two bridges with different client ids': local(besideAnother({ HUB2MQTT_MQTT_CLIENT_ID: 'another-bridge' })),
+  'two bridges': local(besideAnother({}), { agreeMs: 80_000, slow: true }),
+}

@@ -1,0 +1,79 @@
+/** What happened, as seen from outside the bridge. The checkers know nothing else. */
+import type { ProxiedLink } from '../support/tcp-proxy.ts'
+
+/** A command as the client sent it; every copy of the same one is an entry of its own. */
+export interface Sent {
+  /** Epoch milliseconds, when the broker had it. */
+  readonly at: number
+  readonly topic: string
+  /** Goes as correlation data, and comes back with the answer. */
+  readonly token: string
+  /** Which request at the hub it asks for; null: none that could be told from others. */
+  readonly asks: string | null
+  readonly write: boolean
+  /** `bad`: it must be refused; `retained`: refused whatever it asks for. */
+  readonly kind: 'good' | 'bad' | 'retained'
+  /** Epoch milliseconds after which it must not reach the hub. */
+  readonly expiresAt: number | null
+  /** Whether nothing was connected to the broker through the bridge's proxy. */
+  readonly away: boolean
+}
+
+/** A message as a client sees it that is connected to the broker directly. */
+export interface Seen {
+  readonly at: number
+  readonly topic: string
+  readonly text: string
+  readonly retain: boolean
+  readonly token: string | undefined
+}
+
+/** A request as the hub saw it. */
+export interface Asked {
+  readonly at: number
+  /** In the words of `Sent.asks`; null for what changes nothing. */
+  readonly asks: string | null
+  readonly status: number | undefined
+  readonly executed: boolean
+}
+
+/** A process of the bridge, from its start to its end. */
+export interface Life {
+  /** Epoch milliseconds. */
+  readonly startedAt: number
+  readonly endedAt: number | undefined
+  /** What it wrote, line by line, on both outputs. */
+  readonly lines: readonly string[]
+  readonly errors: readonly string[]
+  /** How it ended, if it has: `code 0`, `signal SIGKILL`. */
+  readonly end: string | undefined
+  /** How it had to end; undefined: not at all. */
+  readonly wantedEnd: string | undefined
+  /** From the signal to the end, in milliseconds. */
+  readonly endedWithinMs: number | undefined
+}
+
+export interface History {
+  readonly sent: readonly Sent[]
+  readonly seen: readonly Seen[]
+  readonly asked: readonly Asked[]
+  readonly lives: readonly Life[]
+  /** The bridge's connections to the broker. */
+  readonly links: readonly ProxiedLink[]
+  /** When it said that it was online. */
+  readonly onlineAt: readonly number[]
+  /** The marks of what is secret, and must be nowhere. */
+  readonly canaries: readonly string[]
+  /** Apps' names over time: each is replaced by the next. */
+  readonly names: ReadonlyMap<string, readonly { readonly name: string; readonly at: number }[]>
+  /** How long the fault may have held up a command on its way, in milliseconds. */
+  readonly stallMs: number
+  /** Whether only the broker's side was at fault, so that the bridge knew all along what the hub said. */
+  readonly hubWasWell: boolean
+}
+
+/** Something that must not be. */
+export interface Violation {
+  readonly checker: string
+  readonly what: string
+}

@@ -1,0 +1,174 @@
+/** The random client, and the life of the hub: what goes on while something is broken. */
+import type { IClientPublishOptions } from 'mqtt'
+import { type Draft, draft } from './commands.ts'
+import type { Sent } from './history.ts'
+import type { Random } from './random.ts'
+import type { World } from './world.ts'
+
+/** Apps that came to visit and may be taken away again; the others stay. */
+const VISITOR = 'org.visitor'
+const MAX_VISITORS = 6
+const FEWEST_APPS = 10
+
+let words = 0
+
+export class Load {
+  readonly #world: World
+  readonly #random: Random
+  /** Requests that were asked for already: a second one could not be told from a repetition by the bridge. */
+  readonly #asked = new Set<string>()
+  readonly #underway = new Set<Promise<void>>()
+  #running: Promise<void> | undefined
+  #stopped = false
+
+  constructor(world: World, random: Random) {
+    this.#world = world
+    this.#random = random
+    for (const id of world.hub.apps.keys()) this.#rename(id)
+  }
+
+  /** Begins to command and to change things, every `paceMs` on average. */
+  start(paceMs: number): void {
+    this.#running ??= this.#run(paceMs)
+  }
+
+  /** Resolves when the last message is with the broker, or lost. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#running
+    while (this.#underway.size > 0) await Promise.all(this.#underway)
+  }
+
+  /** Sends one command, perhaps several times. */
+  command(): void {
+    const { hub, settingCanary } = this.#world
+    const random = this.#random
+    if (hub.apps.size === 0) return
+    const drafted = draft({ hub, random, app: random.pick(this.#appIds()), word: this.#word(), canary: settingCanary })
+    if (drafted.asks !== null && !this.#claim(drafted.asks)) return
+    const { payload, options, expiresAt, token } = this.#envelope(drafted)
+    const kind = drafted.kind === 'good' && random.chance(0.06) ? 'retained' : drafted.kind
+    const delays = [
+      0,
+      ...(random.chance(0.2) ? [random.int(0, 600)] : []),
+      ...(random.chance(0.08) ? [random.int(0, 1500)] : []),
+    ]
+    for (const delay of kind === 'retained' ? [0] : delays) {
+      this.#track(
+        after(delay).then(() =>
+          this.#send({ ...drafted, kind, expiresAt, token }, payload, { ...options, retain: kind === 'retained' }),
+        ),
+      )
+    }
+  }
+
+  /** Something happens on the hub. */
+  live(): void {
+    const { hub } = this.#world
+    const random = this.#random
+    // Commands take apps away: there must always be some to work with.
+    while (hub.apps.size < FEWEST_APPS) this.#visit(false)
+    const id = random.pick(this.#appIds())
+    const silent = random.chance(0.15)
+    const visitors = [...hub.apps.keys()].filter((one) => one.startsWith(VISITOR))
+    const running = hub.apps.get(id)?.state === 'running'
+    const happenings: (() => void)[] = [
+      () => this.#rename(id, silent),
+      () => this.#rename(id, silent),
+      () => (running ? hub.crash(id, `Error: ${this.#word()}`, { silent }) : hub.recover(id, { silent })),
+      () => hub.change(id, { usage: { cpu: random.int(0, 99) / 100, mem: random.int(1e7, 9e7) } }, { silent }),
+      () => {
+        if (visitors.length < MAX_VISITORS) this.#visit(silent)
+        else hub.uninstall(random.pick(visitors), { silent })
+      },
+      () => {
+        if (visitors.length > 0) hub.uninstall(random.pick(visitors), { silent })
+      },
+    ]
+    random.pick(happenings)()
+  }
+
+  async #run(paceMs: number): Promise<void> {
+    while (!this.#stopped) {
+      if (this.#random.chance(0.6)) this.command()
+      else this.live()
+      await after(this.#random.int(1, 2 * paceMs))
+    }
+  }
+
+  async #send(
+    command: Pick<Draft, 'topic' | 'asks' | 'write'> & Pick<Sent, 'kind' | 'expiresAt' | 'token'>,
+    payload: string | Buffer,
+    options: IClientPublishOptions,
+  ): Promise<void> {
+    const { brokerProxy, watcher, sent } = this.#world
+    const { topic, asks, write, kind, expiresAt, token } = command
+    // Sampled before it is sent: a connection that comes meanwhile may bring it, rightly.
+    const away = brokerProxy.open === 0
+    // Recorded before it is sent, too: the hub may see it before the broker's acknowledgement is seen here.
+    sent.push({ at: Date.now(), topic, asks, write, kind, expiresAt, token, away })
+    await watcher.publish(topic, payload, options)
+  }
+
+  #envelope({ payload, kind }: Draft) {
+    const random = this.#random
+    const token = `tx-${this.#word()}`
+    const properties: IClientPublishOptions['properties'] = { correlationData: Buffer.from(token) }
+    let expiresAt: number | null = null
+    if (kind === 'good' && random.chance(0.15)) {
+      const seconds = random.int(1, 3)
+      expiresAt = Date.now() + seconds * 1000
+      properties.messageExpiryInterval = seconds
+    }
+    if (random.chance(0.3)) properties.responseTopic = `answers/${token}`
+    const options = { properties }
+    if (typeof payload === 'string' || Buffer.isBuffer(payload)) return { token, expiresAt, options, payload }
+    const body: Record<string, unknown> = { ...payload }
+    if (random.chance(0.7)) body['transaction'] = token
+    if (kind === 'good' && random.chance(0.25)) {
+      const late = Date.now() + random.int(-1000, 4000)
+      body['expires_at'] = random.chance(0.5) ? late : new Date(late).toISOString()
+      expiresAt = Math.min(expiresAt ?? late, late)
+    }
+    return { token, expiresAt, options, payload: JSON.stringify(body) }
+  }
+
+  #claim(asks: string): boolean {
+    // What turns the same thing on and off could hide whether it was done.
+    const claim = asks.replace(/^(enableApp|disableApp|updateApp) /, 'state ')
+    if (this.#asked.has(claim)) return false
+    this.#asked.add(claim)
+    return true
+  }
+
+  #rename(id: string, silent = false): void {
+    const { hub, names } = this.#world
+    const name = `name ${this.#word()}`
+    const known = names.get(id) ?? []
+    names.set(id, [...known, { name, at: Date.now() }])
+    hub.change(id, { name }, { silent })
+  }
+
+  #visit(silent: boolean): void {
+    const id = `${VISITOR}${this.#word()}`
+    this.#world.hub.install({ id, name: `name ${id}`, settings: { secret: this.#world.settingCanary } }, { silent })
+  }
+
+  #appIds(): readonly string[] {
+    return [...this.#world.hub.apps.keys()]
+  }
+
+  #word(): string {
+    words += 1
+    return String(words)
+  }
+
+  #track(task: Promise<void>): void {
+    this.#underway.add(task)
+    void task.finally(() => this.#underway.delete(task))
+  }
+}
+
+export function after(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

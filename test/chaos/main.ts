@@ -1,0 +1,138 @@
+/** `npm run chaos`: breaks things for a while and exits with 1 if the bridge did anything wrong. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { everyFault, runJobs, until } from './campaign.ts'
+import type { EpisodeResult } from './episode.ts'
+import { FAULTS, faultNamed } from './faults/all.ts'
+import { type PlantResult, provePlants } from './prove.ts'
+import { renderScorecard } from './scorecard.ts'
+
+const HELP = `npm run chaos -- [options]
+
+  --seed N        first seed (default 1); the same seed gives the same schedule
+  --minutes M     all quick kinds of fault in turn until M minutes are over (default 1)
+  --fault NAME    only this kind; may be given several times
+  --campaign      every kind, the slow ones too, once with each of --seeds seeds, and the planted bugs
+  --seeds N       of a campaign (default 25)
+  --workers N     worlds side by side (default 2)
+  --pace MS       between two happenings, on average (default 40)
+  --dump FOLDER   writes the history of each failed episode there
+  --write         writes RELIABILITY.md
+  --list          names the kinds of fault`
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    minutes: { type: 'string', default: '1' },
+    fault: { type: 'string', multiple: true },
+    campaign: { type: 'boolean', default: false },
+    seeds: { type: 'string', default: '25' },
+    workers: { type: 'string', default: '2' },
+    pace: { type: 'string', default: '40' },
+    dump: { type: 'string' },
+    write: { type: 'boolean', default: false },
+    list: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+})
+
+function report(result: EpisodeResult): void {
+  const { fault, seed, commands, agreeMs, violations } = result
+  const agreed = agreeMs === undefined ? 'never agreed' : `agreed after ${(agreeMs / 1000).toFixed(2)} s`
+  console.log(`${violations.length === 0 ? 'ok  ' : 'FAIL'} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
+  for (const { checker, what } of violations.slice(0, 12)) console.log(`       ${checker}: ${what.slice(0, 400)}`)
+  if (violations.length > 0) console.log(`       again: npm run chaos -- --fault '${fault}' --seed ${seed} --minutes 0`)
+  if (values.dump !== undefined && violations.length > 0) dump(values.dump, result)
+}
+
+function dump(folder: string, { fault, seed, violations, history }: EpisodeResult): void {
+  const { sent, seen, asked, lives, links, onlineAt } = history
+  const told = lives.map(({ startedAt, end, lines, errors }) => ({ startedAt, end, lines, errors }))
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, `${fault.replaceAll(' ', '-')}-${seed}.json`)
+  writeFileSync(path, JSON.stringify({ violations, sent, asked, links, onlineAt, lives: told, seen }, null, 1))
+}
+
+interface Plan {
+  readonly seed: number
+  readonly minutes: number
+  readonly seeds: number
+  readonly workers: number
+  readonly paceMs: number
+}
+
+async function runCampaign({ seed, seeds, workers, paceMs }: Plan, onResult: (result: EpisodeResult) => void) {
+  const kinds = values.fault ?? Object.keys(FAULTS)
+  const isSlow = (name: string) => faultNamed(name).slow === true
+  // Those that mostly wait get worlds of their own, so that they hold nobody up.
+  const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
+  await Promise.all(groups.map((some) => runJobs(everyFault(some, seed, seeds), { workers, paceMs, onResult })))
+  return await provePlants(seed, workers)
+}
+
+async function runForAWhile({ seed, minutes, workers, paceMs }: Plan, onResult: (result: EpisodeResult) => void) {
+  const faults = values.fault ?? Object.keys(FAULTS).filter((name) => !faultNamed(name).slow)
+  const endsAt = performance.now() + minutes * 60_000
+  // What was asked for by name is done at least once.
+  let due = values.fault?.length ?? 1
+  const isOver = () => {
+    due -= 1
+    return due < 0 && performance.now() > endsAt
+  }
+  await runJobs(until(faults, seed, isOver), { workers, paceMs, onResult })
+}
+
+async function main(): Promise<number> {
+  if (values.help) return say(HELP)
+  if (values.list) return say(Object.keys(FAULTS).join('\n'))
+  const plan: Plan = {
+    seed: number(values.seed),
+    minutes: number(values.minutes),
+    seeds: number(values.seeds),
+    workers: number(values.workers),
+    paceMs: number(values.pace),
+  }
+  const startedAt = performance.now()
+  const results: EpisodeResult[] = []
+  const onResult = (result: EpisodeResult) => {
+    // Only what failed needs to be remembered whole.
+    results.push(result.violations.length > 0 ? result : { ...result, history: NO_HISTORY })
+    report(result)
+  }
+  const plants: PlantResult[] = values.campaign ? await runCampaign(plan, onResult) : []
+  if (!values.campaign) await runForAWhile(plan, onResult)
+  for (const { name, caught } of plants) if (!caught) console.log(`FAIL planted bug ${name} was not caught`)
+  const minutes = (performance.now() - startedAt) / 60_000
+  const card = renderScorecard({ results, plants, seed: plan.seed, date: new Date(), minutes })
+  if (values.write) writeFileSync('RELIABILITY.md', card)
+  console.log(`\n${card}`)
+  const failed = results.some(({ violations }) => violations.length > 0) || plants.some(({ caught }) => !caught)
+  return failed ? 1 : 0
+}
+
+const NO_HISTORY: EpisodeResult['history'] = {
+  sent: [],
+  seen: [],
+  asked: [],
+  lives: [],
+  links: [],
+  onlineAt: [],
+  canaries: [],
+  names: new Map(),
+  stallMs: 0,
+  hubWasWell: false,
+}
+
+function number(text: string): number {
+  const value = Number(text)
+  if (!Number.isFinite(value) || value < 0) throw new Error(`expected a number, not ${text}`)
+  return value
+}
+
+function say(text: string): number {
+  console.log(text)
+  return 0
+}
+
+process.exit(await main())

@@ -1,0 +1,136 @@
+/** What the broker has to hold for a hub, written from the contract alone: nothing here comes from the bridge. */
+import { isDeepStrictEqual } from 'node:util'
+import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
+import { discoveryFaults } from './discovery.ts'
+
+export const BASE = 'hub2mqtt'
+export const HUB = 'home'
+/** The setting that configuration publishes, on every app that the world starts with. */
+export const PUBLISHED_SETTING = 'label'
+
+const APPS = `${BASE}/${HUB}/app/`
+const MAY_BE: ReadonlySet<string> = new Set([
+  ...['health', 'log-level', 'discovery'].map((name) => `${BASE}/bridge/${name}`),
+  `${BASE}/${HUB}/summary`,
+])
+
+export interface Disagreement {
+  readonly ghosts: readonly string[]
+  readonly missing: readonly string[]
+  readonly wrong: readonly string[]
+}
+
+type Expected = Readonly<Record<string, unknown>> | string
+
+/** `% XX` for every byte but those that a topic level keeps. */
+export function level(text: string): string {
+  if (text === '') return '%'
+  const hide = text === '.' || text === '..'
+  return [...Buffer.from(text)]
+    .map((byte) => {
+      const char = String.fromCharCode(byte)
+      return !hide && /[A-Za-z0-9._-]/.test(char) ? char : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+    })
+    .join('')
+}
+
+const orNull = (value: unknown) => value ?? null
+
+/** An app as the contract wants it, from the record that the hub answers. */
+export function expectedApp(record: AppRecord): Record<string, unknown> {
+  const { usage, updateAvailable: update, author } = record
+  const runs = record.state === 'running'
+  const offered = typeof update === 'object' && update !== null
+  return {
+    id: record.id,
+    name: record.name,
+    version: record.version,
+    enabled: record.enabled,
+    state: record.state,
+    crashed: record.crashed,
+    crash_message: record.crashedMessage?.slice(0, 1024) ?? null,
+    crash_count: orNull(record['crashedCount'] ?? record['exitCount']),
+    autoupdate: record.autoupdate,
+    channel: record.channel,
+    origin: orNull(record['origin']),
+    update_available: offered ? true : update === null ? false : update,
+    latest_version: offered && 'version' in update ? update.version : null,
+    cpu_percent: runs ? Math.round(usage.cpu * 1000) / 10 : null,
+    memory_bytes: runs ? Math.round(usage.mem) : null,
+    has_settings: orNull(record['settings']),
+    sdk: orNull(record['sdk']),
+    author: typeof author === 'object' && author !== null && 'name' in author ? author.name : null,
+    compatibility: orNull(record['compatibility']),
+  }
+}
+
+/** Topic → what has to be there; of objects only the keys given are looked at, of apps all of them and their order. */
+function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
+  const wanted = new Map<string, Expected>([
+    [`${BASE}/bridge/state`, 'online'],
+    [`${BASE}/bridge/info`, { contract: 1, hubs: { [HUB]: { url_host: hubAddress } } }],
+    [`${BASE}/${HUB}/state`, 'online'],
+    [`${BASE}/${HUB}/info`, { id: hub.id, firmware: hub.version, apps: hub.apps.size, reason: undefined }],
+  ])
+  for (const [id, record] of hub.apps) {
+    wanted.set(`${BASE}/${HUB}/app/${level(id)}`, expectedApp(record))
+    const setting = hub.settings(id)[PUBLISHED_SETTING]
+    if (setting !== undefined && isPublished(id))
+      wanted.set(`${BASE}/${HUB}/app/${level(id)}/setting/${PUBLISHED_SETTING}`, JSON.stringify(setting))
+  }
+  return wanted
+}
+
+/** Those that configuration names. */
+export const publishedApps = ['net.population.app0001', 'net.population.app0002']
+const isPublished = (id: string) => publishedApps.includes(id)
+
+/** Compares what the broker holds, now, with what it has to hold. */
+export function disagreement(held: ReadonlyMap<string, string>, hub: EmulatedHub, hubAddress: string): Disagreement {
+  const wanted = expected(hub, hubAddress)
+  const appTopics = new Set([...hub.apps.keys()].map((id) => `${APPS}${level(id)}`))
+  const discovery = discoveryFaults(held, APPS, appTopics)
+  const ghosts = [...held.keys()].filter(
+    (topic) => topic.startsWith(`${BASE}/`) && !wanted.has(topic) && !mayBe(topic, appTopics),
+  )
+  const missing = [...wanted.keys()].filter((topic) => !held.has(topic))
+  const wrong = [...wanted]
+    .filter(([topic, value]) => held.has(topic) && !matches(held.get(topic) ?? '', value))
+    .map(([topic]) => `${topic}: ${held.get(topic)?.slice(0, 300)}`)
+  return { ghosts: [...ghosts, ...discovery.ghosts], missing: [...missing, ...discovery.missing], wrong }
+}
+
+/** Topics whose content only the bridge can know; those of an app only beside the app. */
+function mayBe(topic: string, appTopics: ReadonlySet<string>): boolean {
+  if (MAY_BE.has(topic)) return true
+  return topic.endsWith('/update') && appTopics.has(topic.slice(0, -'/update'.length))
+}
+
+export function agrees({ ghosts, missing, wrong }: Disagreement): boolean {
+  return ghosts.length + missing.length + wrong.length === 0
+}
+
+function matches(text: string, wanted: Expected): boolean {
+  if (typeof wanted === 'string') return text === wanted
+  const value = parse(text)
+  if (typeof value !== 'object' || value === null) return false
+  const isApp = 'crash_count' in wanted
+  if (isApp) return isDeepStrictEqual(value, wanted) && String(Object.keys(value)) === String(Object.keys(wanted))
+  return contains(value, wanted)
+}
+
+/** Whether every key that is wanted is there with what is wanted; `undefined`: it must not be there. */
+function contains(value: unknown, wanted: unknown): boolean {
+  if (typeof value !== 'object' || value === null || typeof wanted !== 'object' || wanted === null)
+    return isDeepStrictEqual(value, wanted)
+  const found = new Map<string, unknown>(Object.entries(value))
+  return Object.entries(wanted).every(([key, part]) => contains(found.get(key), part))
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

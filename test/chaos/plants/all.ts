@@ -1,0 +1,29 @@
+/** The bugs that can be planted, each with the fault that brings it to light and the checkers that have to notice. */
+import type { CheckerName } from '../check.ts'
+
+export interface Plant {
+  readonly fault: string
+  /** One of these must object. */
+  readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
+  /** Between two happenings; shorter where the bug needs a crowd. */
+  readonly paceMs?: number
+  /** For the mending: as little as possible where the bug keeps it from ever coming. */
+  readonly patienceMs?: number
+}
+
+export const PLANTS: Readonly<Record<string, Plant>> = {
+  'retried-writes': { fault: 'hub executes and resets', caughtBy: ['executed twice'] },
+  'retained-accepted': { fault: 'nothing for a while', caughtBy: ['executed unasked', 'bad input accepted'] },
+  'no-sweep': { fault: 'orphans planted', caughtBy: ['ghosts'] },
+  'stale-resend': { fault: 'broker long away', caughtBy: ['stale state'], patienceMs: 15_000 },
+  'logged-key': { fault: 'bridge ended', caughtBy: ['secret shown'] },
+  'logged-setting': { fault: 'nothing for a while', caughtBy: ['secret shown'] },
+  'lost-last-update': { fault: 'broker slow', caughtBy: ['wrong'], paceMs: 8 },
+  'lost-last-event': { fault: 'nothing for a while', caughtBy: ['wrong', 'missing', 'ghosts'] },
+  'hasty-ok': { fault: 'hub resets before executing', caughtBy: ['confirmed, not executed'] },
+  'forgotten-transactions': { fault: 'nothing for a while', caughtBy: ['executed twice'] },
+  'session-kept': { fault: 'broker refuses connections', caughtBy: ['executed unasked'] },
+  'no-deadline': { fault: 'hub crawls', caughtBy: ['executed late'], paceMs: 8 },
+  'lost-answers': { fault: 'nothing for a while', caughtBy: ['not answered'] },
+  'unhandled-rejection': { fault: 'nothing for a while', caughtBy: ['process'] },
+}

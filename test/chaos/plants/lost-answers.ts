@@ -1,0 +1,9 @@
+/** A bug on purpose: now and then nobody gets an answer. */
+import { MqttLink } from '../../../src/mqtt/link.ts'
+
+const { send } = MqttLink.prototype
+let answers = 0
+MqttLink.prototype.send = function (topic, payload, options) {
+  if (options !== undefined) answers += 1
+  if (options === undefined || answers % 7 !== 0) send.call(this, topic, payload, options)
+}

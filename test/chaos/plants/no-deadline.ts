@@ -1,0 +1,8 @@
+/** A bug on purpose: a command waits for its turn however long that takes. */
+import { CommandQueue } from '../../../src/bridge/queue.ts'
+
+const { run } = CommandQueue.prototype
+const FOR_EVER = 2 ** 31 - 1
+CommandQueue.prototype.run = function <T>(lane: string, _deadline: number, task: () => Promise<T>): Promise<T> {
+  return Reflect.apply(run, this, [lane, FOR_EVER, task])
+}

@@ -1,0 +1,10 @@
+/** Loaded into the bridge: tells, when asked, how much memory is left after a collection, and what is open. */
+process.on('message', (message: unknown) => {
+  if (typeof message !== 'object' || message === null || !('memory' in message)) return
+  globalThis.gc?.()
+  globalThis.gc?.()
+  const { rss, heapUsed, external } = process.memoryUsage()
+  process.send?.({ rss, heapUsed, external, resources: process.getActiveResourcesInfo().length })
+})
+// Listening must not keep the process alive.
+process.channel?.unref()

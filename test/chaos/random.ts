@@ -1,0 +1,38 @@
+/** Chance that can be had again: the same seed gives the same numbers (mulberry32). */
+export class Random {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0
+  }
+
+  /** From 0 to under 1. */
+  next = (): number => {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+
+  /** A whole number, both ends included. */
+  int(min: number, max: number): number {
+    return min + Math.floor(this.next() * (max - min + 1))
+  }
+
+  chance(probability: number): boolean {
+    return this.next() < probability
+  }
+
+  pick<T>(list: readonly T[]): T {
+    const found = list[this.int(0, list.length - 1)]
+    if (found === undefined) throw new Error('nothing to pick from')
+    return found
+  }
+
+  /** A stream of its own, so that one more draw here does not change everything there. */
+  fork(label: string): Random {
+    let hash = 0x811c9dc5
+    for (const char of label) hash = Math.imul(hash ^ char.charCodeAt(0), 0x01000193)
+    return new Random(hash ^ this.int(0, 0x7fffffff))
+  }
+}

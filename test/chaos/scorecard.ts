@@ -1,0 +1,101 @@
+/** What a campaign came to, as a document: figures first, then each kind of fault. */
+import { execFileSync } from 'node:child_process'
+import type { EpisodeResult } from './episode.ts'
+import type { PlantResult } from './prove.ts'
+
+export interface ScorecardInput {
+  readonly results: readonly EpisodeResult[]
+  readonly plants: readonly PlantResult[]
+  readonly seed: number
+  readonly date: Date
+  readonly minutes: number
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0)
+
+function percentile(numbers: readonly number[], part: number): number | undefined {
+  const sorted = [...numbers].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
+}
+
+const seconds = (ms: number | undefined) => (ms === undefined ? '—' : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`)
+const whole = (value: number) => value.toLocaleString('en')
+
+function timesOf(results: readonly EpisodeResult[]): string[] {
+  const times = results.flatMap(({ agreeMs }) => (agreeMs === undefined ? [] : [agreeMs]))
+  return [percentile(times, 0.5), percentile(times, 0.95), percentile(times, 1)].map(seconds)
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+export function renderScorecard({ results, plants, seed, date, minutes }: ScorecardInput): string {
+  const kinds = Map.groupBy(results, ({ fault }) => fault)
+  const repeats = Math.min(...[...kinds.values()].map(({ length }) => length))
+  const answers = sum(results.map((one) => one.answers))
+  const unknown = sum(results.map((one) => one.unknown))
+  const by = (checker: string) =>
+    whole(results.flatMap(({ violations }) => violations).filter((one) => one.checker === checker).length)
+  const [p50 = '', p95 = '', max = ''] = timesOf(results)
+  const caught = plants.filter((plant) => plant.caught).length
+  const figures = [
+    ['Fault kinds × repeats', `${kinds.size} × ${repeats}`],
+    ['Episodes', whole(results.length)],
+    ['Commands issued', whole(sum(results.map((one) => one.commands)))],
+    ['Answers received', whole(answers)],
+    ['Answered `outcome_unknown`', `${whole(unknown)} (${((100 * unknown) / Math.max(1, answers)).toFixed(1)} %)`],
+    ['Confirmed, not executed', by('confirmed, not executed')],
+    ['Executed twice', by('executed twice')],
+    ['Executed late', by('executed late')],
+    ['Executed unasked (retained, sent while away, refused)', by('executed unasked')],
+    ['Not answered', by('not answered')],
+    ['Bad inputs sent / accepted', `${whole(sum(results.map((one) => one.badInputs)))} / ${by('bad input accepted')}`],
+    ['Retained: ghosts / missing / wrong', `${by('ghosts')} / ${by('missing')} / ${by('wrong')}`],
+    ['States already replaced when sent', by('stale state')],
+    ['Secrets shown', by('secret shown')],
+    ['Process ended, erred or did not end in time', by('process')],
+    ['Worlds that did not come to rest', by('calm')],
+    ['Time to agree after the fault: p50, p95, max', `${p50}, ${p95}, ${max}`],
+    ['Planted bugs caught', plants.length === 0 ? 'not tried' : `${caught} of ${plants.length}`],
+    [
+      'Seed, commit, date, length',
+      `${seed}, ${commit()}, ${date.toISOString().slice(0, 10)}, ${minutes.toFixed(0)} minutes`,
+    ],
+  ]
+  const rows = [...kinds]
+    .sort()
+    .map(([kind, of]) => [
+      kind,
+      String(of.length),
+      whole(sum(of.map((one) => one.commands))),
+      whole(sum(of.map((one) => one.unknown))),
+      String(of.filter(({ violations }) => violations.length > 0).length),
+      ...timesOf(of),
+    ])
+  return [
+    '# Reliability',
+    'Written by `npm run chaos -- --campaign --write`, never by hand: the bridge as its users run it, a real Mosquitto, an emulated hub, and one fault at a time while a random client commands and the hub changes. Independent checkers judge from what the hub, the broker and the process showed. [How it works](test/chaos/README.md).',
+    table(['Figure', 'Value'], figures),
+    '## By kind of fault',
+    '"Failed" counts the episodes in which any checker objected. Some waits are the contract\'s own: a refused password or key is tried again after a minute, and who was taken over waits before it comes back.',
+    table(['Fault', 'Episodes', 'Commands', 'Unknown', 'Failed', 'Agrees p50', 'p95', 'max'], rows),
+    '## Planted bugs',
+    'Each is a module loaded into the bridge before it starts; the checkers have to notice it.',
+    table(
+      ['Bug', 'Caught by'],
+      plants.map(({ name, by: checkers, caught: ok }) => [name, ok ? checkers.join(', ') : '**not caught**']),
+    ),
+    '',
+  ].join('\n\n')
+}
+
+function commit(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
+  try {
+    return `${git('rev-parse', '--short', 'HEAD')}${git('status', '--porcelain', 'src') === '' ? '' : ' with changes'}`
+  } catch {
+    return 'unknown'
+  }
+}

@@ -1,0 +1,120 @@
+/** `npm run soak`: cuts both connections again and again for a long time, and looks whether the bridge grows. */
+import { once } from 'node:events'
+import { parseArgs } from 'node:util'
+import { after, Load } from './load.ts'
+import { Random } from './random.ts'
+import { type Slope, slopeOf } from './slope.ts'
+import { World } from './world.ts'
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    minutes: { type: 'string', default: '30' },
+    /** Cuts on each side, spread over the time. */
+    cuts: { type: 'string', default: '1000' },
+  },
+})
+
+interface Sample {
+  readonly minute: number
+  readonly rss: number
+  readonly heapUsed: number
+  readonly external: number
+  readonly resources: number
+}
+
+const SAMPLE_MS = 10_000
+/** So much of the beginning is left out: caches fill, code is compiled. */
+const WARM_UP = 0.2
+/** A session that ends sooner counts as none, and the bridge slows down. */
+const SETTLE_MS = 700
+const MIB = 1024 * 1024
+
+const minutes = Number(values.minutes)
+const cuts = Number(values.cuts)
+const random = new Random(Number(values.seed))
+
+await using world = await World.start({
+  seed: Number(values.seed),
+  preload: ['./preload/memory.ts', './preload/impatient.ts'],
+  nodeOptions: ['--expose-gc'],
+  env: { HUB2MQTT_LOG_LEVEL: 'warn' },
+})
+world.startBridge()
+await world.calm(60_000)
+
+const startedAt = performance.now()
+const endsAt = startedAt + minutes * 60_000
+const samples: Sample[] = []
+let load = new Load(world, random.fork('load'))
+load.start(60)
+
+async function sample(): Promise<void> {
+  while (performance.now() < endsAt && world.bridge.alive) {
+    const answer = once(world.bridge.child, 'message')
+    world.bridge.tell({ memory: true })
+    const [message]: unknown[] = await answer
+    const minute = (performance.now() - startedAt) / 60_000
+    samples.push({ minute, rss: 0, heapUsed: 0, external: 0, resources: 0, ...Object(message) })
+    const last = samples.at(-1)
+    if (samples.length % 6 === 1 && last !== undefined) console.log(line(last))
+    // A long history of ours is not what is measured, but it slows everything down.
+    await load.stop()
+    world.forget()
+    load = new Load(world, random.fork(String(samples.length)))
+    load.start(60)
+    await after(SAMPLE_MS)
+  }
+}
+
+const cutCount = { broker: 0, hub: 0 }
+
+/** Cuts a side that is up, so that every cut is one and a reconnect follows it. */
+async function cut(side: 'broker' | 'hub', restMs: number, isUp: () => boolean, act: () => void): Promise<void> {
+  const everyMs = (minutes * 60_000) / cuts
+  for (let next = startedAt; performance.now() < endsAt && world.bridge.alive; next += everyMs) {
+    while (!isUp() && performance.now() < endsAt) await after(20)
+    await after(restMs)
+    if (performance.now() >= endsAt) return
+    act()
+    cutCount[side] += 1
+    await after(Math.max(50, next + everyMs - performance.now()))
+  }
+}
+
+const line = ({ minute, rss, heapUsed, external, resources }: Sample) =>
+  `${minute.toFixed(1)} min: heap ${(heapUsed / MIB).toFixed(2)} MiB, external ${(external / MIB).toFixed(2)}, RSS ${(rss / MIB).toFixed(1)}, ${resources} resources; cuts: broker ${cutCount.broker}, hub ${cutCount.hub}`
+
+const isOnline = () => {
+  const link = world.brokerProxy.links.at(-1)
+  return link !== undefined && link.closedAt === undefined && (world.onlineAt.at(-1) ?? 0) >= link.openedAt
+}
+
+await Promise.all([
+  sample(),
+  cut('broker', 0, isOnline, () => world.brokerProxy.reset()),
+  cut(
+    'hub',
+    SETTLE_MS,
+    () => world.hub.connections.subscribers > 0,
+    () => world.hub.dropRealtime(random.pick(['cut', 'goodbye'] as const)),
+  ),
+])
+await load.stop()
+
+const settled = samples.filter(({ minute }) => minute >= minutes * WARM_UP)
+const kib = ({ perMinute, plusMinus }: Slope) =>
+  `${(perMinute / 1024).toFixed(2)} ± ${(plusMinus / 1024).toFixed(2)} KiB a minute`
+const of = (key: 'heapUsed' | 'rss' | 'external') =>
+  slopeOf(settled.map((one) => ({ minute: one.minute, value: one[key] })))
+console.log(
+  `${samples.length} samples in ${minutes} minutes; forced reconnects: broker ${cutCount.broker}, hub ${cutCount.hub}`,
+)
+console.log(`heap after gc: ${kib(of('heapUsed'))}`)
+console.log(`external:      ${kib(of('external'))}`)
+console.log(`RSS:           ${kib(of('rss'))}`)
+await world.calm(60_000)
+console.log(`alive: ${world.bridge.alive}; broker and hub agree in the end`)
+const errors = world.bridge.errors.join('\n')
+if (errors !== '') console.log(`standard error: ${errors}`)
+process.exitCode = world.bridge.alive && errors === '' ? 0 : 1

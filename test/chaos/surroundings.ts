@@ -1,0 +1,92 @@
+/** How a world is furnished: who may log in with what, what is on the hub, and how the bridge is configured. */
+import type { EmulatedHubOptions, Flavour } from '../../src/emulator/hub.ts'
+import { population } from '../../src/emulator/population.ts'
+import type { MosquittoOptions } from '../support/brokers.ts'
+import { PUBLISHED_SETTING, publishedApps } from './model.ts'
+
+export interface WorldOptions {
+  readonly seed: number
+  readonly flavour?: Flavour
+  /** Whether the broker's memory outlives it. */
+  readonly persistent?: boolean
+  /** Modules to load into the bridge before it starts. */
+  readonly preload?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly nodeOptions?: readonly string[]
+}
+
+/** Each can be recognised wherever it turns up. */
+export interface Secrets {
+  readonly key: string
+  readonly password: string
+  readonly setting: string
+  readonly watcher: string
+}
+
+export function secretsOf({ seed }: WorldOptions): Secrets {
+  return {
+    key: `canary-key-${seed}-q7`,
+    password: `canary-password-${seed}-x3`,
+    setting: `canary-setting-${seed}-z9`,
+    watcher: `watching-${seed}`,
+  }
+}
+
+/** For a rival who takes the bridge's place. */
+export const CLIENT_ID = 'the-bridge'
+
+/** An id that needs every kind of escape. */
+const ODD_ID = 'odd/one+#% é'
+
+export function hubOptions({ flavour = 'older' }: WorldOptions, { key, setting }: Secrets): EmulatedHubOptions {
+  const settings = { [PUBLISHED_SETTING]: 'plain', secret: setting }
+  return {
+    keys: { [key]: ['hub.app', 'hub.speech', 'hub.system'] },
+    apps: [...population(10), { id: ODD_ID, name: 'odd' }].map((app) => ({ ...app, settings })),
+    flavour,
+    settleMs: 30,
+    memory: 100_000,
+  }
+}
+
+export interface BrokerChanges extends MosquittoOptions {
+  /** Whether the bridge's user is unknown. */
+  readonly withoutBridge?: boolean
+}
+
+export function brokerOptions(
+  { persistent = true }: WorldOptions,
+  secrets: Secrets,
+  { config = [], withoutBridge = false, ...changes }: BrokerChanges = {},
+): MosquittoOptions {
+  const users = { watcher: secrets.watcher, ...(withoutBridge ? {} : { bridge: secrets.password }) }
+  const basics = ['max_queued_messages 0', 'max_inflight_messages 0', 'autosave_interval 1']
+  return { persistent, ...changes, users, config: [...basics, ...config] }
+}
+
+/** Short times, so that little is waited for; else as a user would have it. */
+export function environment(
+  options: WorldOptions,
+  { key, password }: Secrets,
+  { hub, broker }: { readonly hub: string; readonly broker: string },
+): Readonly<Record<string, string>> {
+  const published = Object.fromEntries(publishedApps.map((id) => [id, { [PUBLISHED_SETTING]: 'text' }]))
+  return {
+    HUB2MQTT_HUB_URL: `http://${hub}`,
+    HUB2MQTT_HUB_API_KEY: key,
+    HUB2MQTT_HUB_POLL_INTERVAL: '1s',
+    HUB2MQTT_HUB_POLL_INTERVAL_FALLBACK: '1s',
+    HUB2MQTT_HUB_TIMEOUT: '2s',
+    HUB2MQTT_MQTT_URL: `mqtt://${broker}`,
+    HUB2MQTT_MQTT_USERNAME: 'bridge',
+    HUB2MQTT_MQTT_PASSWORD: password,
+    HUB2MQTT_MQTT_KEEPALIVE: '2s',
+    HUB2MQTT_MQTT_CLIENT_ID: CLIENT_ID,
+    HUB2MQTT_COMMANDS_ALLOW: '*',
+    HUB2MQTT_SETTINGS_PUBLISH: JSON.stringify(published),
+    HUB2MQTT_HTTP_PORT: '0',
+    HUB2MQTT_LOG_LEVEL: 'debug',
+    HUB2MQTT_LOG_FORMAT: 'json',
+    ...options.env,
+  }
+}

@@ -1,0 +1,211 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { ENTITIES } from '../../src/bridge/home-assistant/entities.ts'
+import { commandOf } from '../../src/bridge/home-assistant/offers.ts'
+import { renderUpdate } from '../../src/bridge/home-assistant/states.ts'
+import { decodeId, encodeId, objectIdOf, parseDiscoveryTopic } from '../../src/bridge/home-assistant/topics.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { patchApp } from '../../src/model/app.ts'
+import { FACTS, messages, type Wish } from './support/fakes.ts'
+import { faultsOf, faultsOfUpdate } from './validate.ts'
+
+const HOSTILE_NAMES = [
+  '"<b>&\'',
+  '😀 👩‍👩‍👧‍👦',
+  'x'.repeat(300),
+  '😀'.repeat(300),
+  '',
+  ' \n\t ',
+  '{{ 1/0 }} {% raw %} {# #}',
+  '\ud800 lone',
+  'null',
+  '__proto__',
+  'ÄÖ_-.+#/~',
+  '日本語',
+]
+const HOSTILE_IDS = [
+  'com.athom.hue',
+  'a/b',
+  '+',
+  '#',
+  '',
+  '.',
+  '..',
+  'com.a_b',
+  'com_a.b',
+  '-2E',
+  'ü 😀',
+  'x'.repeat(256),
+]
+const SETTINGS = `settings: { publish: { com.athom.hue: {
+  a: switch, b: text, "näme/ +#": text, "": switch,
+  c: { type: number, min: -1, max: 0.5, step: 0.00001, name: "<b>{{ 1 }}" },
+  d: { type: select, options: ['"', "{{ x }}", "%}", "😀", "\\\\"], name: "  " } } } }`
+const settings = loadConfig({
+  env: { HUB2MQTT_HUB_URL: 'http://hub', HUB2MQTT_HUB_API_KEY: 'x' },
+  file: 'x.yaml',
+  readFile: () => SETTINGS,
+}).config.settings.publish.get('com.athom.hue')
+const withSettings: Wish = settings === undefined ? {} : { settings }
+
+const FORMS = ['device', 'component'] as const
+
+const components = (wish: Wish = {}, device = '--com_athom_hue') => {
+  const [, payload = ''] = [...messages('device', wish)].find(([topic]) => topic.includes(device)) ?? []
+  return JSON.parse(payload).components
+}
+
+describe.each(FORMS)('every message as %s is one that Home Assistant takes', (form) => {
+  const cases: [string, Wish][] = [
+    ...HOSTILE_NAMES.map((name): [string, Wish] => [
+      `a name and author ${JSON.stringify(name).slice(0, 30)}`,
+      { app: { name, author: name, version: name } },
+    ]),
+    ...HOSTILE_IDS.map((id): [string, Wish] => [`the id ${JSON.stringify(id).slice(0, 30)}`, { app: { id } }]),
+    ['nothing known', { app: { name: null, version: null, author: null } }],
+    ['a newer hub', { missing: ['speak', 'garbageCollectApp'] }],
+    ['nothing allowed', { allows: () => false }],
+    ['settings of each type', withSettings],
+    ['an unknown firmware', { facts: { ...FACTS, firmware: null } }],
+    ['a strange hub', { facts: { name: 'x-_1', id: 'ü/+#', firmware: '', url: 'https://[::1]:8443/a?b' } }],
+    ['a deep base topic', { base: 'a/b c/😀' }],
+  ]
+
+  test.each(cases)('with %s', (_, wish) => {
+    const all = messages(form, wish)
+    expect(all.size).toBeGreaterThanOrEqual(3)
+    for (const [topic, payload] of all) expect(faultsOf(topic, payload), topic).toEqual([])
+  })
+})
+
+describe('what is offered', () => {
+  test('is all there is for a key that may everything', () => {
+    expect(Object.keys(components())).toEqual(ENTITIES.filter(({ device }) => device === 'app').map(({ key }) => key))
+    expect(Object.keys(components(withSettings))).toHaveLength(15 + 6)
+  })
+
+  test('is nothing that the hub does not have', () => {
+    expect(components({ missing: ['garbageCollectApp'] })).not.toHaveProperty('garbage_collect')
+    expect(components({ missing: ['speak'] }, 'hub2mqtt--abc123/')).not.toHaveProperty('speak')
+  })
+
+  test('is nothing that configuration refuses', () => {
+    const without = components({ allows: ({ name }) => name !== 'restart' && name !== 'enabled' })
+    expect(without).not.toHaveProperty('restart')
+    expect(without).not.toHaveProperty('enabled')
+    expect(components({ allows: ({ name }) => name !== 'log-level' }, 'bridge')).not.toHaveProperty('log_level')
+  })
+
+  test('is no setting where settings cannot be read', () => {
+    expect(Object.keys(components({ ...withSettings, missing: ['getAppSettings'] }))).toHaveLength(15)
+  })
+
+  test('sends only commands that there are, each to its topic', () => {
+    for (const entity of ENTITIES) expect(commandOf(entity) === undefined, entity.key).toBe(!('sends' in entity))
+    expect(components(withSettings)['setting_n-C3-A4me-2F-20-2B-23'].command_topic).toBe(
+      'hub2mqtt/home/app/com.athom.hue/cmd/set-setting/n%C3%A4me%2F%20%2B%23',
+    )
+  })
+})
+
+describe('an identity', () => {
+  test('outlives a rename of the hub, of the app, and another base topic', () => {
+    const ids = (wish: Wish) =>
+      [...messages('component', wish)].map(([topic, payload]) => [topic, JSON.parse(payload).unique_id])
+    const renamed = ids({
+      base: 'x/y',
+      facts: { ...FACTS, name: 'attic', url: 'http://other' },
+      app: { name: 'Other' },
+    })
+    expect(renamed).toEqual(ids({}))
+  })
+
+  test('is its own for every id, and leads back to it', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (hubId, app) => {
+        fc.pre(hubId.isWellFormed() && app.isWellFormed())
+        expect(encodeId(app)).toMatch(/^[A-Za-z0-9_-]+$/)
+        expect(decodeId(encodeId(app))).toBe(app)
+        for (const owner of [
+          { kind: 'app', hubId, app },
+          { kind: 'hub', hubId },
+          { kind: 'bridge', hubId },
+        ] as const) {
+          const objectId = objectIdOf(owner)
+          const device = parseDiscoveryTopic(`a/b/device/${objectId}/config`)
+          expect(device).toEqual({ prefix: 'a/b', form: 'device', objectId, owner })
+          const component = parseDiscoveryTopic(`a/b/switch/hub2mqtt/${objectId}--setting_${encodeId(app)}/config`)
+          expect(component).toEqual({ prefix: 'a/b', form: 'component', objectId, owner })
+        }
+      }),
+    )
+  })
+
+  test.each([
+    'homeassistant/device/zigbee/config',
+    'homeassistant/device/hub2mqtt/config',
+    'homeassistant/device/hub2mqtt--a--b--c/config',
+    'homeassistant/device/hub2mqtt--a_-b/config',
+    'homeassistant/device/hub2mqtt--a/state',
+    'homeassistant/switch/hub2mqtt/x/config',
+    'homeassistant/switch/other/hub2mqtt--a--b--c/config',
+  ])('is not read into a topic that is not ours: %s', (topic) => {
+    expect(parseDiscoveryTopic(topic)).toBeUndefined()
+  })
+})
+
+describe('the state of an update entity', () => {
+  const render = (patch: Parameters<typeof patchApp>[2], installing = false) =>
+    renderUpdate(patchApp(undefined, 'x', { name: 'X', ...patch }), installing)
+
+  test.each([
+    ['no update', { version: '1.0', update_available: false }, { installed_version: '1.0', latest_version: '1.0' }],
+    [
+      'a known one',
+      { version: '1.0', update_available: true, latest_version: '2.0' },
+      { installed_version: '1.0', latest_version: '2.0' },
+    ],
+    [
+      'one of which no more is known',
+      { version: '1.0', update_available: true },
+      { installed_version: '1.0', latest_version: 'newer than 1.0' },
+    ],
+    ['nothing known', { version: null }, {}],
+  ])('with %s has only what Home Assistant knows', (_, patch, versions) => {
+    expect(faultsOfUpdate(render(patch))).toEqual([])
+    expect(JSON.parse(render(patch))).toEqual({ title: 'X', in_progress: false, ...versions })
+    expect(JSON.parse(render(patch, true))).toMatchObject({ in_progress: true })
+  })
+})
+
+test('the largest device stays far below what Home Assistant takes', () => {
+  const sizes = [...messages('device', withSettings).values()].map((payload) => payload.length)
+  expect(Math.max(...sizes)).toBeLessThan(12 * 1024)
+})
+
+describe('the check itself finds', () => {
+  const broken = (change: (root: Record<string, Record<string, Record<string, unknown>>>) => void) => {
+    const [[topic, payload] = ['', '']] = [...messages('device')].filter(([key]) => key.includes('hue'))
+    const root = JSON.parse(payload)
+    change(root)
+    return faultsOf(topic, JSON.stringify(root))
+  }
+
+  test.each<[string, Parameters<typeof broken>[0]]>([
+    ['an unknown key at the root', (root) => Object.assign(root, { extra: 1 })],
+    ['a command topic at the root', (root) => Object.assign(root, { command_topic: 'x' })],
+    ['an unknown key of the device', ({ device }) => Object.assign(device ?? {}, { colour: 'x' })],
+    ['a missing origin', (root) => Object.assign(root, { origin: {} })],
+    ['a button with a state', ({ components }) => Object.assign(components?.['restart'] ?? {}, { state_topic: 'x' })],
+    ['an update without a payload', ({ components }) => delete components?.['update']?.['payload_install']],
+    ['an enum without options', ({ components }) => delete components?.['state']?.['options']],
+    ['a unique id used twice', ({ components }) => Object.assign(components?.['cpu'] ?? {}, components?.['memory'])],
+    [
+      'an entity id of another domain',
+      ({ components }) => Object.assign(components?.['cpu'] ?? {}, { default_entity_id: 'switch.x' }),
+    ],
+  ])('%s', (_, change) => {
+    expect(broken(() => {})).toEqual([])
+    expect(broken(change)).not.toEqual([])
+  })
+})

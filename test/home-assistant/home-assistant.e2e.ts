@@ -1,0 +1,434 @@
+/** The bridge, an emulated hub, Mosquitto and a real Home Assistant: what a person there sees and does. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Observer, retainedOn } from '../support/brokers.ts'
+import { eventually } from './support/eventually.ts'
+import { appId, BRIDGE, Home, HUB, KEY } from './support/home.ts'
+import { python } from './support/python.ts'
+
+const HUE = appId('com_athom_hue')
+const PUMP = appId('net_lindqvist_heatpump')
+const BELL = appId('nl_vandermolen_doorbell')
+
+/** What each app has, by hand: unique id's end → domain and name. */
+const OF_AN_APP: Readonly<Record<string, string>> = {
+  enabled: 'switch null',
+  running: 'binary_sensor Running',
+  problem: 'binary_sensor Problem',
+  state: 'sensor State',
+  update: 'update Update',
+  event: 'event Event',
+  restart: 'button Restart',
+  garbage_collect: 'button Free memory',
+  autoupdate: 'switch Automatic updates',
+  cpu: 'sensor CPU',
+  memory: 'sensor Memory',
+  crash_count: 'sensor Crashes',
+  version: 'sensor Version',
+  channel: 'sensor Channel',
+  origin: 'sensor Origin',
+}
+const OF_THE_HUB: Readonly<Record<string, string>> = {
+  connected: 'binary_sensor Connected',
+  realtime: 'sensor Realtime',
+  apps: 'sensor Apps',
+  apps_crashed: 'sensor Crashed apps',
+  updates_available: 'sensor Available updates',
+  speak: 'notify Speak',
+  speak_text: 'text Say',
+  refresh: 'button Refresh',
+}
+const OF_THE_BRIDGE: Readonly<Record<string, string>> = {
+  connected: 'binary_sensor Connected',
+  version: 'sensor Version',
+  log_level: 'select Log level',
+  last_start: 'sensor Last start',
+}
+const HIDDEN = ['garbage_collect', 'cpu', 'memory', 'version', 'channel', 'origin']
+const SETTINGS: Readonly<Record<string, string>> = {
+  setting_transition: 'number Transition',
+  setting_night: 'switch Night',
+  setting_mode: 'select Mood',
+  setting_greeting: 'text Greeting',
+}
+
+describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
+  let home: Home
+  let began = 0
+  const took: string[] = []
+
+  beforeAll(async () => {
+    const start = performance.now()
+    home = await Home.start()
+    took.push(`${seconds(start)} everything started`)
+  })
+  beforeEach(() => {
+    began = performance.now()
+  })
+  afterEach(({ task }) => {
+    took.push(`${seconds(began)} ${task.result?.state === 'fail' ? 'FAILED: ' : ''}${task.name}`)
+  })
+  afterAll(async () => {
+    await home?.[Symbol.asyncDispose]()
+    process.stdout.write(`\nchecks against a real Home Assistant:\n${took.join('\n')}\n`)
+  })
+
+  /** Entity ids by unique id. */
+  const registry = async (): Promise<Record<string, string>> => {
+    const entities = await home.ha.entities()
+    return Object.fromEntries(
+      entities.map(({ unique_id, entity_id }): [string, string] => [unique_id, entity_id]).sort(),
+    )
+  }
+  const describeAll = async () => {
+    const entities = await home.ha.entities()
+    return Object.fromEntries(
+      entities.map((entity) => [entity.unique_id, `${entity.entity_id.split('.')[0]} ${entity.original_name}`]),
+    )
+  }
+  const expected = () => {
+    const under = (id: string, rows: Readonly<Record<string, string>>) =>
+      Object.entries(rows).map(([key, what]) => [`${id}--${key}`, what])
+    const ids = [...home.hub.apps.keys()].map((id) => appId(byHand(id)))
+    return Object.fromEntries([
+      ...under(BRIDGE, OF_THE_BRIDGE),
+      ...under(HUB, OF_THE_HUB),
+      ...ids.flatMap((id) => under(id, OF_AN_APP)),
+      ...under(HUE, SETTINGS),
+    ])
+  }
+  /** Waits until all entities are there, none too many, and none is unavailable or waits for its state. */
+  const allWell = () =>
+    eventually(
+      'all entities',
+      async () => {
+        expect(await describeAll()).toEqual(expected())
+        const states = [...(await home.ha.states()).values()]
+        const ours = new Set(Object.values(await registry()))
+        const unavailable = states.filter((state) => ours.has(state.entity_id) && state.state === 'unavailable')
+        expect(unavailable.map(({ entity_id }) => entity_id)).toEqual([])
+        return true
+      },
+      60_000,
+    )
+  const untilUnavailable = (uniqueId: string) => home.untilState(uniqueId, 'unavailable', 60_000)
+
+  test('finds every device and entity, under the right name', async () => {
+    await allWell()
+    const devices = await home.ha.devices()
+    const byId = new Map(devices.map((device) => [device.identifiers[0]?.[1], device]))
+    expect(byId.get(HUE)?.name).toBe('Lumen Lights')
+    expect(byId.get(HUB)?.name).toBe('Home hub')
+    expect(byId.get(BRIDGE)?.name).toBe('hub2mqtt')
+    expect(byId.get(HUE)?.via_device_id).toBe(byId.get(HUB)?.id)
+    expect(byId.get(HUB)?.via_device_id).toBe(byId.get(BRIDGE)?.id)
+    expect(byId.get(appId('x_hostile'))?.name).toBe('"<b>&\' {{ 1/0 }} {% raw %} 😀')
+    expect(byId.get(appId('x_nameless'))?.name).toBe('x.nameless')
+    const entities = await home.ha.entities()
+    const hidden = entities.filter(({ disabled_by }) => disabled_by !== null).map(({ unique_id }) => unique_id)
+    const wanted = [...home.hub.apps.keys()].flatMap((id) => HIDDEN.map((key) => `${appId(byHand(id))}--${key}`))
+    expect(hidden.sort()).toEqual([...wanted, `${HUB}--speak_text`].sort())
+    expect((await home.entity(`${HUE}--enabled`)).entity_id).toBe('switch.lumen_lights')
+    const ids = await registry()
+    for (const device of [HUE, HUB, BRIDGE]) {
+      const { components } = JSON.parse(home.observer.last(`homeassistant/device/${device}/config`) ?? '{}')
+      const proposed = Object.entries(components).map(([key, component]) => [
+        `${device}--${key}`,
+        Reflect.get(Object(component), 'default_entity_id'),
+      ])
+      // Newer ones take what is proposed; this one makes the same of the names.
+      expect(ids).toMatchObject(Object.fromEntries(proposed))
+    }
+  })
+
+  test('sees of every app whether it is enabled, runs, has crashed, and its version', async () => {
+    const onOff = (is: boolean) => (is ? 'on' : 'off')
+    const ofApps = [...home.hub.apps].flatMap(([id, app]) => {
+      const device = appId(byHand(id))
+      return [
+        [`${device}--enabled`, onOff(app.enabled)],
+        [`${device}--running`, onOff(app.state === 'running')],
+        [`${device}--problem`, onOff(app.crashed)],
+        [`${device}--state`, app.state],
+        [`${device}--autoupdate`, onOff(app.autoupdate)],
+        [`${device}--update`, onOff(id === 'net.lindqvist.heatpump')],
+      ]
+    })
+    const wanted = {
+      ...Object.fromEntries(ofApps),
+      [`${HUB}--connected`]: 'on',
+      [`${HUB}--realtime`]: 'connected',
+      [`${HUB}--apps`]: String(home.hub.apps.size),
+      [`${HUB}--apps_crashed`]: '1',
+      [`${HUB}--updates_available`]: '1',
+      [`${BRIDGE}--connected`]: 'on',
+      [`${BRIDGE}--log_level`]: 'info',
+      [`${BRIDGE}--last_start`]: expect.stringMatching(/^20\d\d-.*\+00:00$/),
+      [`${HUE}--setting_transition`]: '400',
+    }
+    await eventually('the states', async () => {
+      const states = await home.ha.states()
+      const shown = Object.entries(await registry()).map(([uniqueId, id]) => [uniqueId, states.get(id)?.state])
+      expect(Object.fromEntries(shown)).toMatchObject(wanted)
+      return true
+    })
+  })
+
+  test('switches an app off and on, and sees it follow', async () => {
+    await home.use('switch.turn_off', `${HUE}--enabled`)
+    await home.untilState(`${HUE}--enabled`, 'off')
+    await home.untilState(`${HUE}--state`, 'stopped')
+    expect(home.hub.apps.get('com.athom.hue')).toMatchObject({ enabled: false, state: 'stopped' })
+    await home.use('switch.turn_on', `${HUE}--enabled`)
+    await home.untilState(`${HUE}--enabled`, 'on')
+    await home.untilState(`${HUE}--running`, 'on')
+  })
+
+  test('sees the switch stay as it is when the hub refuses', async () => {
+    home.hub.behave('answer-status', { status: 500, operation: 'disableApp' })
+    await home.use('switch.turn_off', `${HUE}--enabled`)
+    await eventually('the call', () => Promise.resolve(home.asked('disableApp') >= 2))
+    home.hub.behaveWell()
+    await home.use('button.press', `${HUB}--refresh`)
+    await eventually('the answer', async () => (await home.state(`${HUE}--enabled`))?.state === 'on')
+  })
+
+  test('restarts an app with a button', async () => {
+    const before = home.asked('restartApp')
+    await home.use('button.press', `${HUE}--restart`)
+    await home.untilState(`${HUE}--running`, 'off')
+    await home.untilState(`${HUE}--running`, 'on')
+    expect(home.asked('restartApp')).toBe(before + 1)
+  })
+
+  test('turns automatic updates on', async () => {
+    await home.use('switch.turn_on', `${PUMP}--autoupdate`)
+    await home.untilState(`${PUMP}--autoupdate`, 'on')
+    expect(home.hub.apps.get('net.lindqvist.heatpump')?.autoupdate).toBe(true)
+  })
+
+  test('sees an update that fails end, and the update still there', async () => {
+    home.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
+    await home.use('update.install', `${PUMP}--update`)
+    await eventually('the call', () => Promise.resolve(home.asked('installFromAppStore') === 1))
+    await eventually('its end', async () => (await home.state(`${PUMP}--update`))?.attributes['in_progress'] === false)
+    await home.untilState(`${PUMP}--update`, 'on')
+  })
+
+  test('installs an update, and watches it', async () => {
+    home.hub.behave('slow-headers', { ms: 1500, operation: 'installFromAppStore', times: 1 })
+    expect((await home.state(`${PUMP}--update`))?.attributes).toMatchObject({
+      installed_version: '2.4.1',
+      latest_version: '2.5.0',
+      title: 'Heat Pump',
+      in_progress: false,
+    })
+    await home.use('update.install', `${PUMP}--update`)
+    const progress = async () => (await home.state(`${PUMP}--update`))?.attributes['in_progress']
+    await eventually('progress', async () => (await progress()) === true)
+    const { attributes } = await home.untilState(`${PUMP}--update`, 'off')
+    expect(attributes).toMatchObject({ installed_version: '2.5.0', latest_version: '2.5.0' })
+    await eventually('the end of it', async () => (await progress()) === false)
+    await home.untilState(`${HUB}--updates_available`, '0')
+  })
+
+  test('sees an update whose version the hub does not tell', async () => {
+    home.hub.change('com.athom.hue', { updateAvailable: true })
+    const { attributes } = await home.untilState(`${HUE}--update`, 'on')
+    expect(attributes).toMatchObject({ installed_version: '7.0.12', latest_version: 'newer than 7.0.12' })
+    home.hub.change('com.athom.hue', { updateAvailable: null })
+    await home.untilState(`${HUE}--update`, 'off')
+  })
+
+  test('has the hub say something, whatever it looks like', async () => {
+    const texts = ['The door bell rings', '{"text": "not an envelope"}', '"<b>&\' {{ 1/0 }} 😀']
+    for (const message of texts) await home.use('notify.send_message', `${HUB}--speak`, { message })
+    await eventually('speech', () => Promise.resolve(home.hub.spoken.length === texts.length))
+    expect(home.hub.spoken).toEqual(texts)
+  })
+
+  test('sees a crash as a problem with its message, and as an event', async () => {
+    const watched = await home.ha.watch((await home.entity(`${HUE}--event`)).entity_id)
+    home.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}')
+    const { attributes } = await home.untilState(`${HUE}--problem`, 'on')
+    expect(attributes).toMatchObject({ message: 'Error: "boom" {{ 1/0 }}', count: 1 })
+    const event = await eventually('the event', () =>
+      Promise.resolve(watched.seen.find(({ attributes }) => attributes['event_type'] === 'crashed')),
+    )
+    watched.close()
+    expect(event.attributes).toMatchObject({ app: 'com.athom.hue', message: 'Error: "boom" {{ 1/0 }}', count: 1 })
+    await home.untilState(`${HUE}--crash_count`, '1')
+    await home.untilState(`${HUB}--apps_crashed`, '2')
+    home.hub.recover('com.athom.hue')
+    await home.untilState(`${HUE}--problem`, 'off')
+    await home.untilState(`${HUE}--running`, 'on')
+  })
+
+  test('sees and changes the settings that are published', async () => {
+    await home.use('number.set_value', `${HUE}--setting_transition`, { value: 900 })
+    await home.untilState(`${HUE}--setting_transition`, '900')
+    await home.use('switch.turn_on', `${HUE}--setting_night`)
+    await home.untilState(`${HUE}--setting_night`, 'on')
+    await home.use('select.select_option', `${HUE}--setting_mode`, { option: '{{ party }}' })
+    await home.untilState(`${HUE}--setting_mode`, '{{ party }}')
+    await home.use('text.set_value', `${HUE}--setting_greeting`, { value: '42' })
+    await home.untilState(`${HUE}--setting_greeting`, '42')
+    expect(home.hub.settings('com.athom.hue')).toMatchObject({
+      transition: 900,
+      night: true,
+      mode: '{{ party }}',
+      greeting: '42',
+    })
+  })
+
+  test('can copy the templates of the README', async () => {
+    const updates = `{{ integration_entities('mqtt') | select('match', 'update\\.') | select('is_state', 'on')
+      | map('state_attr', 'title') | join(', ') }}`
+    home.hub.change('com.athom.hue', { updateAvailable: { version: '8.0.0' } })
+    await home.untilState(`${HUE}--update`, 'on')
+    expect(await home.ha.render(updates)).toBe('Lumen Lights')
+    home.hub.change('com.athom.hue', { updateAvailable: null })
+    await home.untilState(`${HUE}--update`, 'off')
+    expect(await home.ha.render("{{ state_attr('binary_sensor.doorbell_problem', 'message') }}")).toContain('EHOST')
+    expect(await home.ha.render("{{ states('sensor.home_hub_available_updates') }}")).toBe('0')
+  })
+
+  test('changes how much the bridge logs', async () => {
+    await home.use('select.select_option', `${BRIDGE}--log_level`, { option: 'debug' })
+    await home.untilState(`${BRIDGE}--log_level`, 'debug')
+  })
+
+  test('sees an app come when it is installed and go when it is uninstalled', async () => {
+    home.hub.install('fi.kivinen.sauna')
+    await allWell()
+    await home.untilState(`${appId('fi_kivinen_sauna')}--running`, 'on')
+    home.hub.uninstall('fi.kivinen.sauna')
+    await allWell()
+    const left = (await home.ha.devices()).filter(({ name }) => name === 'Sauna')
+    expect(left).toEqual([])
+  })
+
+  test('loses what the key no longer permits, and gets it back', async () => {
+    home.hub.setKeys({ [KEY]: ['homey.app.readonly'] })
+    await home.use('button.press', `${HUB}--refresh`)
+    await eventually('fewer entities', async () => {
+      // One that the user never enabled, Home Assistant does not take away.
+      const shown = (await home.ha.entities()).filter((entity) => entity.disabled_by === null)
+      const keys = shown.map(({ unique_id }) => unique_id).filter((id) => id.startsWith(`${BELL}--`))
+      const left = ['crash_count', 'event', 'problem', 'running', 'state']
+      expect(keys.map((id) => id.slice(BELL.length + 2)).sort()).toEqual(left)
+      return true
+    })
+    home.hub.setKeys({ [KEY]: ['homey.app', 'homey.speech', 'homey.system'] })
+    await home.use('button.press', `${HUB}--refresh`)
+    await allWell()
+  })
+
+  test('who deletes one entity does not lose the device', async () => {
+    const { entity_id } = await home.entity(`${BELL}--crash_count`)
+    await home.ha.command({ type: 'config/entity_registry/remove', entity_id })
+    await eventually('the deletion', async () => !Object.hasOwn(await registry(), `${BELL}--enabled`))
+    await allWell()
+  })
+
+  test('sees everything unavailable while the bridge is away, and the same entities again after', async () => {
+    const before = await registry()
+    await home.bridge.stop()
+    await untilUnavailable(`${HUE}--enabled`)
+    expect((await home.state(`${BRIDGE}--connected`))?.state).toBe('off')
+    const seen = home.observer.seen.length
+    home.bridge.run()
+    await allWell()
+    await home.untilState(`${BRIDGE}--connected`, 'on')
+    expect(await registry()).toEqual(before)
+    const sent = home.observer.seen.slice(seen).filter(({ topic }) => topic.startsWith('homeassistant/'))
+    expect(sent.map(({ topic }) => topic)).toEqual([])
+  })
+
+  test('sees the apps unavailable while the hub is away, but not the bridge', async () => {
+    const before = await registry()
+    const rebooting = home.hub.reboot({ downMs: 4000, version: '8.2.0' })
+    await untilUnavailable(`${HUE}--enabled`)
+    expect((await home.state(`${HUB}--connected`))?.state).toBe('off')
+    expect((await home.state(`${BRIDGE}--connected`))?.state).toBe('on')
+    await rebooting
+    await home.untilState(`${HUB}--connected`, 'on')
+    await allWell()
+    expect(await registry()).toEqual(before)
+  })
+
+  test('finds everything again after the broker was away', async () => {
+    const before = await registry()
+    await home.broker.stop()
+    await untilUnavailable(`${HUE}--enabled`)
+    await home.broker.run()
+    home.observer = await Observer.on(home.broker.port)
+    await allWell()
+    expect(await registry()).toEqual(before)
+  })
+
+  test('finds everything again after Home Assistant was away', async () => {
+    const before = await registry()
+    await home.ha.stop()
+    home.hub.disable('com.athom.hue')
+    await home.ha.run()
+    await allWell()
+    expect(await registry()).toEqual(before)
+    await home.untilState(`${HUE}--enabled`, 'off')
+    const seen = home.observer.seen.length
+    const topic = `homeassistant/device/${HUE}/config`
+    await eventually('the answer to the birth message', () =>
+      Promise.resolve(home.observer.seen.slice(seen).some((message) => message.topic === topic)),
+    )
+  })
+
+  test('has nothing to read in the log about any of this', () => {
+    const expectable = [
+      // The broker was away.
+      /Disconnected from MQTT server|Failed to connect to MQTT server|Error returned from MQTT server: The connection was lost/,
+      // When a device goes, Home Assistant clears its topic for each of its disabled entities, and hears itself do so.
+      new RegExp(`No device components to cleanup for (${BELL}|${appId('fi_kivinen_sauna')}),`),
+    ]
+    expect(home.ha.complaints().filter((line) => !expectable.some((known) => known.test(line)))).toEqual([])
+    expect(home.ha.lines.filter((line) => /(WARNING|ERROR) .*\[homeassistant\.helpers\.template/.test(line))).toEqual(
+      [],
+    )
+  })
+
+  test('keeps every entity when discovery changes its form, and changes back', async () => {
+    const before = await registry()
+    const complaints = home.ha.complaints().length
+    for (const form of ['component', 'device']) {
+      await home.bridge.stop()
+      await untilUnavailable(`${BELL}--enabled`)
+      home.bridge.run({ HUB2MQTT_DISCOVERY_FORMAT: form })
+      await allWell()
+      await eventually('the old topics to go', async () => {
+        const held = [...(await retainedOn(home.broker.port)).keys()].filter((topic) => topic.endsWith('/config'))
+        expect(held.filter((topic) => topic.startsWith('homeassistant/device/') !== (form === 'device'))).toEqual([])
+        return true
+      })
+      await allWell()
+      expect(await registry()).toEqual(before)
+    }
+    // It has just moved the components out of the topic that is cleared, and says so once a device.
+    const harmless = (line: string) => line.includes('No device components to cleanup for hub2mqtt-')
+    expect(
+      home.ha
+        .complaints()
+        .slice(complaints)
+        .filter((line) => !harmless(line)),
+    ).toEqual([])
+  })
+})
+
+/** An app's id as it stands in ids of Home Assistant. */
+function byHand(id: string): string {
+  return id
+    .replaceAll('_', '-5F')
+    .replaceAll(/-(?!5F)/g, '-2D')
+    .replaceAll('.', '_')
+}
+
+function seconds(since: number): string {
+  return `${((performance.now() - since) / 1000).toFixed(1).padStart(6)} s`
+}

@@ -1,0 +1,227 @@
+import { describe, expect, test } from 'vitest'
+import type { Device } from '../../src/bridge/home-assistant/device.ts'
+import { type DiscoveryLink, Publisher } from '../../src/bridge/home-assistant/publisher.ts'
+import { createDiscoveryTopics, type Form, objectIdOf } from '../../src/bridge/home-assistant/topics.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+/** A link that writes down what it is told, and a broker that holds what was there before. */
+class FakeLink implements DiscoveryLink {
+  readonly told: string[] = []
+  readonly held = new Map<string, string>()
+
+  hold(topic: string, payload: string | null): void {
+    if (this.held.get(topic) === (payload ?? undefined)) return
+    this.told.push(payload === null ? `clear ${topic}` : `hold ${topic} ${payload}`)
+    if (payload === null) this.held.delete(topic)
+    else this.held.set(topic, payload)
+  }
+
+  send(topic: string, payload: string): void {
+    this.told.push(`send ${topic} ${payload}`)
+  }
+
+  refresh(topics: Iterable<string>): void {
+    for (const topic of topics) this.told.push(`again ${topic}`)
+  }
+
+  sweep(owned: (topic: string, payload: string) => boolean): number {
+    for (const [topic, payload] of this.held) owned(topic, payload)
+    return 0
+  }
+
+  take(): string[] {
+    return this.told.splice(0)
+  }
+}
+
+const topics = createDiscoveryTopics('ha')
+const idOf = (app: string) => objectIdOf({ kind: 'app', hubId: 'h', app })
+
+function device(app: string, platforms: Readonly<Record<string, 'switch' | 'sensor' | 'number'>>): Device {
+  const objectId = idOf(app)
+  const entries = Object.entries(platforms).map(
+    ([key, platform]) =>
+      [key, { component: { platform, unique_id: key, state_topic: `state/${app}` }, availability: [] }] as const,
+  )
+  return {
+    objectId,
+    info: { identifiers: [objectId], name: app },
+    origin: { name: 'hub2mqtt', sw_version: '1' },
+    availability: [],
+    components: new Map(entries),
+  }
+}
+
+const want = (publisher: Publisher, wanted: Device) => publisher.want(wanted.objectId, () => wanted)
+
+function start(form: Form = 'device', link = new FakeLink()) {
+  const clock = new FakeClock()
+  const publisher = new Publisher({ link, clock, topics, form })
+  publisher.connected()
+  return { clock, link, publisher }
+}
+
+const componentsOf = (told: string | undefined) => JSON.parse(told?.split(' ').slice(2).join(' ') ?? '{}').components
+
+describe('discovery', () => {
+  test('is published at most twenty devices a second, in the order in which they came', async () => {
+    const { clock, link, publisher } = start()
+    for (let i = 0; i < 100; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
+    await clock.advance(999)
+    expect(link.told).toHaveLength(20)
+    await clock.advance(10_000)
+    expect(link.told).toHaveLength(100)
+    expect(link.told[99]).toContain(idOf('app99'))
+  })
+
+  test('waits for the broker, whose leftovers must be known first', async () => {
+    const clock = new FakeClock()
+    const link = new FakeLink()
+    const publisher = new Publisher({ link, clock, topics, form: 'device' })
+    want(publisher, device('x', { a: 'switch' }))
+    await clock.advance(10_000)
+    expect(link.told).toEqual([])
+    publisher.connected()
+    await clock.advance(100)
+    expect(link.told).toHaveLength(1)
+  })
+
+  test('of one device is two seconds apart, and then the newest', async () => {
+    const { clock, link, publisher } = start()
+    want(publisher, device('x', { a: 'switch' }))
+    await clock.advance(100)
+    for (const name of ['b', 'c', 'd']) want(publisher, device('x', { a: 'switch', [name]: 'sensor' }))
+    await clock.advance(1800)
+    expect(link.told).toHaveLength(1)
+    await clock.advance(200)
+    expect(Object.keys(componentsOf(link.told[1]))).toEqual(['a', 'd'])
+  })
+
+  test('names what is gone before it leaves it out', async () => {
+    const { clock, link, publisher } = start()
+    want(publisher, device('x', { a: 'switch', b: 'sensor' }))
+    await clock.advance(5000)
+    link.take()
+    want(publisher, device('x', { a: 'switch' }))
+    await clock.advance(1000)
+    expect(componentsOf(link.told[0])).toEqual({ a: expect.anything(), b: { platform: 'sensor' } })
+    await clock.advance(5000)
+    expect(componentsOf(link.told[1])).toEqual({ a: expect.anything() })
+    expect(link.told).toHaveLength(2)
+  })
+
+  test('does so too for what an earlier run published, and for what changes its platform', async () => {
+    const first = start()
+    want(first.publisher, device('x', { a: 'switch', b: 'sensor' }))
+    await first.clock.advance(100)
+    first.link.take()
+    const { clock, link, publisher } = start('device', first.link)
+    want(publisher, device('x', { a: 'number' }))
+    await clock.advance(5000)
+    expect(componentsOf(link.told[0])).toEqual({ a: { platform: 'switch' }, b: { platform: 'sensor' } })
+    expect(componentsOf(link.told[1])).toEqual({ a: expect.objectContaining({ platform: 'number', unique_id: 'a' }) })
+  })
+
+  test('is not told again to a broker that has it', async () => {
+    const first = start()
+    want(first.publisher, device('x', { a: 'switch' }))
+    await first.clock.advance(100)
+    first.link.take()
+    const { clock, link, publisher } = start('device', first.link)
+    want(publisher, device('x', { a: 'switch' }))
+    await clock.advance(10_000)
+    expect(link.told).toEqual([])
+  })
+
+  test('moves from one form to the other without losing the entities', async () => {
+    const first = start('component')
+    want(first.publisher, device('x', { a: 'switch', b: 'sensor' }))
+    await first.clock.advance(100)
+    first.link.take()
+    const { clock, link, publisher } = start('device', first.link)
+    want(publisher, device('x', { a: 'switch' }))
+    await clock.advance(1000)
+    const old = ['a', 'b'].map((key) => topics.component(key === 'a' ? 'switch' : 'sensor', idOf('x'), key))
+    expect(link.take()).toEqual([
+      ...old.map((topic) => `send ${topic} {"migrate_discovery":true}`),
+      expect.stringMatching(`^hold ${topics.device(idOf('x'))} `),
+    ])
+    await clock.advance(5000)
+    expect(link.take()).toEqual(old.map((topic) => `clear ${topic}`))
+  })
+
+  test('of a component that is gone is cleared', async () => {
+    const { clock, link, publisher } = start('component')
+    want(publisher, device('x', { a: 'switch', b: 'sensor' }))
+    await clock.advance(5000)
+    link.take()
+    want(publisher, device('x', { a: 'switch' }))
+    await clock.advance(100)
+    expect(link.take()).toEqual([`clear ${topics.component('sensor', idOf('x'), 'b')}`])
+  })
+
+  test('of a device that is gone is cleared, unless it comes back in time', async () => {
+    const { clock, link, publisher } = start()
+    want(publisher, device('x', { a: 'switch' }))
+    want(publisher, device('y', { a: 'switch' }))
+    await clock.advance(5000)
+    link.take()
+    publisher.withdraw(idOf('x'))
+    publisher.withdraw(idOf('y'), 10_000)
+    await clock.advance(9000)
+    expect(link.take()).toEqual([`clear ${topics.device(idOf('x'))}`])
+    want(publisher, device('y', { a: 'switch' }))
+    await clock.advance(20_000)
+    expect(link.take()).toEqual([])
+  })
+
+  test('is put back once when somebody empties its topics, and not when it was us', async () => {
+    const { clock, link, publisher } = start('component')
+    want(publisher, device('x', { a: 'switch', b: 'sensor' }))
+    want(publisher, device('y', { a: 'switch' }))
+    await clock.advance(5000)
+    link.take()
+    for (const [key, platform] of [
+      ['a', 'switch'],
+      ['b', 'sensor'],
+    ] as const) {
+      publisher.touched(topics.component(platform, idOf('x'), key), '')
+      await clock.advance(1000)
+    }
+    publisher.withdraw(idOf('y'))
+    await clock.advance(100)
+    publisher.touched(topics.component('switch', idOf('y'), 'a'), '')
+    publisher.touched(topics.component('switch', idOf('x'), 'a'), '{"changed":1}')
+    publisher.touched('ha/device/other/config', '')
+    await clock.advance(20_000)
+    expect(link.take().sort()).toEqual([
+      `again ${topics.component('sensor', idOf('x'), 'b')}`,
+      `again ${topics.component('switch', idOf('x'), 'a')}`,
+      `clear ${topics.component('switch', idOf('y'), 'a')}`,
+    ])
+  })
+
+  test('comes again with the states when Home Assistant was born, paced', async () => {
+    const { clock, link, publisher } = start()
+    for (const name of ['x', 'y', 'z']) want(publisher, device(name, { a: 'switch', b: 'sensor' }))
+    await clock.advance(5000)
+    link.take()
+    publisher.publishAgain()
+    await clock.advance(60)
+    expect(link.take()).toEqual([
+      ...[`again ${topics.device(idOf('x'))}`, 'again state/x'],
+      ...[`again ${topics.device(idOf('y'))}`, 'again state/y'],
+    ])
+    await clock.advance(5000)
+    expect(link.take()).toHaveLength(2)
+  })
+
+  test('stops when the bridge does', async () => {
+    const { clock, link, publisher } = start()
+    want(publisher, device('x', { a: 'switch' }))
+    publisher.stop()
+    await clock.advance(10_000)
+    expect(link.told).toEqual([])
+    expect(clock.pending).toBe(0)
+  })
+})

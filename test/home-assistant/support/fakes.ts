@@ -1,0 +1,42 @@
+/** What discovery is made from, without a hub and without a broker. */
+
+import type { Command } from '../../../src/bridge/commands.ts'
+import { appDevice, bridgeDevice, type HubFacts, hubDevice } from '../../../src/bridge/home-assistant/device.ts'
+import { ENTITIES } from '../../../src/bridge/home-assistant/entities.ts'
+import { messagesOf } from '../../../src/bridge/home-assistant/messages.ts'
+import { isOffered } from '../../../src/bridge/home-assistant/offers.ts'
+import { settingEntities } from '../../../src/bridge/home-assistant/setting-entities.ts'
+import { createDiscoveryTopics, type Form } from '../../../src/bridge/home-assistant/topics.ts'
+import { createTopics } from '../../../src/bridge/topics.ts'
+import type { PublishedSetting } from '../../../src/config/settings.ts'
+import type { OperationName } from '../../../src/hub/operations.ts'
+import { type AppPatch, patchApp } from '../../../src/model/app.ts'
+
+export const FACTS: HubFacts = { name: 'home', id: 'abc123', firmware: '8.1.6', url: 'http://hub.local/x' }
+
+export interface Wish {
+  readonly app?: AppPatch & { readonly id?: string }
+  readonly settings?: ReadonlyMap<string, PublishedSetting>
+  readonly missing?: readonly OperationName[]
+  readonly allows?: (command: Command) => boolean
+  readonly facts?: HubFacts
+  readonly base?: string
+}
+
+/** Every message for one bridge, one hub and one app. */
+export function messages(form: Form, wish: Wish = {}): Map<string, string> {
+  const { settings = new Map(), missing = [], allows = () => true, facts = FACTS, base = 'hub2mqtt' } = wish
+  const { id = 'com.athom.hue', ...patch } = wish.app ?? {}
+  const app = patchApp(undefined, id, { name: 'Philips Hue', version: '6.1.2', author: 'Athom', ...patch })
+  const hub = { permits: (name: OperationName) => (missing.includes(name) ? 'unsupported' : 'yes') } as const
+  const offered = ENTITIES.filter((entity) => isOffered(entity, hub, allows))
+  const of = (device: string) => offered.filter((entity) => entity.device === device)
+  const own = settingEntities(settings).filter((entity) => isOffered(entity, hub, allows))
+  const surroundings = { topics: createTopics(base), version: '1.2.3', bridgeId: facts.id }
+  const topics = createDiscoveryTopics('homeassistant')
+  return new Map([
+    ...messagesOf(bridgeDevice(of('bridge'), surroundings, facts.id), form, topics),
+    ...messagesOf(hubDevice(of('hub'), facts, surroundings), form, topics),
+    ...messagesOf(appDevice([...of('app'), ...own], facts, app, surroundings), form, topics),
+  ])
+}

@@ -1,0 +1,220 @@
+/** A real Home Assistant in a process of its own, set up as a user would, and asked over its own interfaces. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../support/brokers.ts'
+import { eventually } from './eventually.ts'
+
+export interface State {
+  readonly entity_id: string
+  readonly state: string
+  readonly attributes: Readonly<Record<string, unknown>>
+}
+
+export interface RegisteredEntity {
+  readonly entity_id: string
+  readonly unique_id: string
+  readonly platform: string
+  readonly original_name: string | null
+  readonly disabled_by: string | null
+  readonly entity_category: string | null
+  readonly device_id: string
+}
+
+export interface RegisteredDevice {
+  readonly id: string
+  readonly name: string
+  readonly identifiers: readonly (readonly string[])[]
+  readonly via_device_id: string | null
+}
+
+const CLIENT_ID = 'http://127.0.0.1/'
+const PASSWORD = 'only-for-tests'
+
+const running = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+export class HomeAssistant implements AsyncDisposable {
+  /** Everything it has logged. */
+  readonly lines: string[] = []
+  readonly #hass: string
+  readonly #folder: string
+  readonly #port: number
+  #child: ChildProcess | undefined
+  #token = ''
+
+  private constructor(hass: string, folder: string, port: number) {
+    this.#hass = hass
+    this.#folder = folder
+    this.#port = port
+  }
+
+  /** Runs, with its MQTT integration connected to a broker on this machine. */
+  static async start(hass: string, brokerPort: number): Promise<HomeAssistant> {
+    const instance = new HomeAssistant(hass, await mkdtemp(join(tmpdir(), 'home-assistant-')), await freePort())
+    await writeFile(join(instance.#folder, 'configuration.yaml'), instance.#configuration())
+    await instance.run()
+    await instance.#onboard()
+    const flow = await instance.#post('config/config_entries/flow', { handler: 'mqtt' })
+    await instance.#post(`config/config_entries/flow/${String(flow['flow_id'])}`, {
+      broker: '127.0.0.1',
+      port: brokerPort,
+    })
+    return instance
+  }
+
+  /** Starts the process; resolves when it is running in its own words. */
+  async run(): Promise<void> {
+    const child = spawn(this.#hass, ['--config', this.#folder, '--skip-pip', '--log-no-color'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#child = child
+    running.add(child)
+    child.once('exit', () => running.delete(child))
+    for (const stream of [child.stdout, child.stderr]) {
+      let rest = ''
+      stream?.on('data', (chunk: Buffer) => {
+        const parts = (rest + chunk.toString()).split('\n')
+        rest = parts.pop() ?? ''
+        this.lines.push(...parts)
+      })
+    }
+    await eventually('Home Assistant to run', () => this.#isUp(), 120_000)
+  }
+
+  async stop(): Promise<void> {
+    const child = this.#child
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+    child.kill('SIGTERM')
+    await exited
+  }
+
+  /** Lines of the MQTT integration that complain. */
+  complaints(): string[] {
+    return this.lines.filter((line) => /(WARNING|ERROR|CRITICAL) .*\[homeassistant\.components\.mqtt/.test(line))
+  }
+
+  async states(): Promise<Map<string, State>> {
+    const states: State[] = JSON.parse(await this.#request('GET', 'states'))
+    return new Map(states.map((state) => [state.entity_id, state]))
+  }
+
+  async call(service: string, entity: string, data: Readonly<Record<string, unknown>> = {}): Promise<void> {
+    await this.#post(`services/${service.replace('.', '/')}`, { entity_id: entity, ...data })
+  }
+
+  async entities(): Promise<RegisteredEntity[]> {
+    const entities = await this.command<RegisteredEntity[]>({ type: 'config/entity_registry/list' })
+    return entities.filter(({ platform }) => platform === 'mqtt')
+  }
+
+  devices(): Promise<RegisteredDevice[]> {
+    return this.command<RegisteredDevice[]>({ type: 'config/device_registry/list' })
+  }
+
+  render(template: string): Promise<string> {
+    return this.#request('POST', 'template', JSON.stringify({ template }))
+  }
+
+  /** Every state that an entity takes from now on, until `close`. */
+  async watch(entityId: string): Promise<{ readonly seen: State[]; close(): void }> {
+    const seen: State[] = []
+    const socket = this.#socket()
+    socket.addEventListener('message', ({ data }) => {
+      const { event } = JSON.parse(String(data))
+      if (event?.data?.entity_id === entityId && event.data.new_state !== null) seen.push(event.data.new_state)
+    })
+    await this.#ask(socket, { type: 'subscribe_events', event_type: 'state_changed' })
+    return { seen, close: () => socket.close() }
+  }
+
+  /** One command over the WebSocket interface. */
+  command<T>(what: Readonly<Record<string, unknown>>): Promise<T> {
+    const socket = this.#socket()
+    return this.#ask<T>(socket, what).finally(() => socket.close())
+  }
+
+  #socket(): WebSocket {
+    return new WebSocket(`ws://127.0.0.1:${this.#port}/api/websocket`)
+  }
+
+  #ask<T>(socket: WebSocket, what: Readonly<Record<string, unknown>>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    socket.addEventListener('error', () => reject(new Error('the WebSocket failed')))
+    socket.addEventListener('message', ({ data }) => {
+      const message = JSON.parse(String(data))
+      if (message.type === 'auth_required') socket.send(JSON.stringify({ type: 'auth', access_token: this.#token }))
+      else if (message.type === 'auth_ok') socket.send(JSON.stringify({ id: 1, ...what }))
+      else if (message.type === 'result' && message.success) resolve(message.result)
+      else if (message.type !== 'event') reject(new Error(`Home Assistant answers ${String(data)}`))
+    })
+    return promise
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child?.kill('SIGKILL')
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 3 })
+  }
+
+  /** No integration that would want the internet. */
+  #configuration(): string {
+    return JSON.stringify({
+      homeassistant: {
+        name: 'Test',
+        latitude: 52,
+        longitude: 5,
+        elevation: 0,
+        unit_system: 'metric',
+        currency: 'EUR',
+        country: 'NL',
+        time_zone: 'UTC',
+      },
+      http: { server_host: '127.0.0.1', server_port: this.#port },
+      logger: { default: 'warning', logs: { 'homeassistant.components.mqtt': 'debug' } },
+      config: {},
+    })
+  }
+
+  async #isUp(): Promise<boolean> {
+    if (this.#child?.exitCode !== null) throw new Error(`Home Assistant ended: ${this.lines.slice(-20).join('\n')}`)
+    try {
+      if (this.#token === '') return (await fetch(this.#url('/api/onboarding'))).ok
+      return JSON.parse(await this.#request('GET', 'config')).state === 'RUNNING'
+    } catch {
+      return false
+    }
+  }
+
+  async #onboard(): Promise<void> {
+    const user = { client_id: CLIENT_ID, name: 'Test', username: 'test', password: PASSWORD, language: 'en' }
+    const { auth_code } = await this.#post('onboarding/users', user)
+    const body = new URLSearchParams({
+      client_id: CLIENT_ID,
+      grant_type: 'authorization_code',
+      code: String(auth_code),
+    })
+    const answer = await fetch(this.#url('/auth/token'), { method: 'POST', body })
+    this.#token = JSON.parse(await answer.text()).access_token
+    await eventually('Home Assistant to run', () => this.#isUp(), 60_000)
+  }
+
+  #url(path: string): string {
+    return `http://127.0.0.1:${this.#port}${path}`
+  }
+
+  async #post(path: string, body: unknown): Promise<Readonly<Record<string, unknown>>> {
+    return JSON.parse(await this.#request('POST', path, JSON.stringify(body)))
+  }
+
+  async #request(method: string, path: string, body?: string): Promise<string> {
+    const headers = { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' }
+    const answer = await fetch(this.#url(`/api/${path}`), { method, headers, ...(body !== undefined && { body }) })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`Home Assistant answers ${method} ${path} with ${answer.status}: ${text}`)
+    return text
+  }
+}

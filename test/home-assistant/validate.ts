@@ -1,0 +1,212 @@
+/**
+ * The rules of Home Assistant's discovery, written down once more: it shares nothing with what it checks.
+ * Each function returns what is wrong, in words; nothing is wrong if that is empty.
+ */
+
+type Json = Readonly<Record<string, unknown>>
+
+const ROOT = ['device', 'origin', 'components', 'availability', 'availability_mode', 'state_topic', 'qos']
+const DEVICE = [
+  ...['identifiers', 'name', 'manufacturer', 'model', 'model_id', 'sw_version', 'serial_number', 'hw_version'],
+  ...['suggested_area', 'configuration_url', 'via_device'],
+]
+const ORIGIN = ['name', 'sw_version', 'support_url']
+const UPDATE_STATE = [
+  ...['installed_version', 'latest_version', 'title', 'release_summary', 'release_url', 'entity_picture'],
+  ...['in_progress', 'update_percentage'],
+]
+const COMMON = [
+  ...['platform', 'unique_id', 'default_entity_id', 'name', 'entity_category', 'enabled_by_default', 'icon', 'qos'],
+  ...['availability', 'device', 'origin', 'availability_mode', 'entity_picture'],
+]
+const READS = ['state_topic', 'value_template']
+const ATTRIBUTES = ['json_attributes_topic', 'json_attributes_template']
+const SENDS = ['command_topic', 'command_template']
+
+interface Rules {
+  readonly required: readonly string[]
+  readonly allowed: readonly string[]
+}
+
+const PLATFORMS: Readonly<Record<string, Rules>> = {
+  sensor: {
+    required: ['state_topic'],
+    allowed: [...READS, ...ATTRIBUTES, 'device_class', 'state_class', 'unit_of_measurement', 'options'],
+  },
+  binary_sensor: {
+    required: ['state_topic', 'payload_on', 'payload_off'],
+    allowed: [...READS, ...ATTRIBUTES, 'device_class', 'payload_on', 'payload_off'],
+  },
+  switch: {
+    required: ['state_topic', 'command_topic', 'payload_on', 'payload_off'],
+    allowed: [...READS, 'command_topic', 'payload_on', 'payload_off'],
+  },
+  button: { required: ['command_topic', 'payload_press'], allowed: ['command_topic', 'payload_press'] },
+  update: {
+    required: ['state_topic', 'command_topic', 'payload_install'],
+    allowed: ['state_topic', 'command_topic', 'payload_install'],
+  },
+  event: { required: ['state_topic', 'event_types'], allowed: ['state_topic', 'event_types'] },
+  notify: { required: ['command_topic'], allowed: SENDS },
+  text: { required: ['command_topic', 'max'], allowed: [...READS, ...SENDS, 'min', 'max', 'mode'] },
+  select: { required: ['state_topic', 'command_topic', 'options'], allowed: [...READS, ...SENDS, 'options'] },
+  number: {
+    required: ['state_topic', 'command_topic', 'min', 'max'],
+    allowed: [...READS, 'command_topic', 'min', 'max', 'step', 'mode'],
+  },
+}
+
+/** What is wrong with a discovery message. */
+export function faultsOf(topic: string, payload: string): string[] {
+  const device = /^[^+#]+\/device\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
+  const component = /^[^+#]+\/(\w+)\/([a-zA-Z0-9_-]+)\/([a-zA-Z0-9_-]+)\/config$/.exec(topic)
+  if (device === null && component === null) return [`${topic} is no discovery topic`]
+  if (Buffer.byteLength(payload) > 16 * 1024) return [`${topic} has ${Buffer.byteLength(payload)} bytes`]
+  const root: Json = JSON.parse(payload)
+  if (device !== null) return faultsOfDevice(root)
+  const platform = component?.[1] ?? ''
+  return [...faultsOfComponent('', { platform, ...root }), ...faultsOfShared(root)]
+}
+
+function faultsOfDevice(root: Json): string[] {
+  const components = Object.entries(objectAt(root, 'components'))
+  const ids = components.map(([, component]) => Object(component)['unique_id'])
+  return [
+    ...unknownKeys('root', root, ROOT),
+    ...faultsOfShared(root),
+    ...(components.length === 0 ? ['there are no components'] : []),
+    ...(new Set(ids).size < ids.length ? ['a unique_id is there twice'] : []),
+    ...components.flatMap(([key, component]) => faultsOfComponent(key, Object(component))),
+    ...components.filter(([key]) => /\s/.test(key)).map(([key]) => `the key ${key} has a blank`),
+  ]
+}
+
+/** What a device and a single component have alike. */
+function faultsOfShared(root: Json): string[] {
+  const device = objectAt(root, 'device')
+  const origin = objectAt(root, 'origin')
+  return [
+    ...unknownKeys('device', device, DEVICE),
+    ...unknownKeys('origin', origin, ORIGIN),
+    ...texts('origin', origin, ['name'], 255),
+    ...texts('device', device, ['name'], 255),
+    ...texts(
+      'device',
+      device,
+      Object.keys(device).filter((key) => key !== 'identifiers'),
+      255,
+    ),
+    ...(Array.isArray(device['identifiers']) && device['identifiers'].length > 0 ? [] : ['device has no identifiers']),
+    ...faultsOfAvailability(root['availability']),
+    ...('availability_mode' in root && root['availability_mode'] !== 'all' ? ['availability_mode is not all'] : []),
+    ...(URL.canParse(String(device['configuration_url'] ?? 'http://x')) ? [] : ['configuration_url is no URL']),
+  ]
+}
+
+function faultsOfComponent(key: string, component: Json): string[] {
+  const platform = String(component['platform'])
+  const rules = PLATFORMS[platform]
+  if (rules === undefined) return [`${key}: no platform ${platform}`]
+  const faults = [
+    ...unknownKeys(platform, component, [...COMMON, ...rules.allowed]),
+    ...rules.required.filter((wanted) => !(wanted in component)).map((wanted) => `${platform} has no ${wanted}`),
+    ...texts(platform, component, ['unique_id', 'default_entity_id'], 2048),
+    ...faultsOfCommon(platform, component),
+    ...faultsOfTopics(component),
+    ...('availability' in component ? faultsOfAvailability(component['availability']) : []),
+    ...faultsOfPlatform(platform, component),
+  ]
+  return faults.map((fault) => `${key}: ${fault}`)
+}
+
+function faultsOfCommon(platform: string, component: Json): string[] {
+  const { name, entity_category: category, enabled_by_default: enabled, icon, qos } = component
+  const id = String(component['default_entity_id'])
+  const wrong: [boolean, string][] = [
+    [!('name' in component), 'name is missing: Home Assistant would make one up'],
+    [
+      name !== null && (typeof name !== 'string' || name === '' || name.length > 100),
+      `name is ${JSON.stringify(name)}`,
+    ],
+    [!['config', 'diagnostic', undefined].includes(String(category ?? '') || undefined), 'entity_category is unknown'],
+    [category === 'config' && /sensor$/.test(platform), 'a sensor cannot be configuration'],
+    [enabled !== undefined && typeof enabled !== 'boolean', 'enabled_by_default is no boolean'],
+    [icon !== undefined && !/^mdi:[a-z0-9-]+$/.test(String(icon)), 'icon is not mdi:…'],
+    [qos !== undefined && ![0, 1, 2].includes(Number(qos)), 'qos is unknown'],
+    [!new RegExp(`^${platform}\\.[a-z0-9]+(_[a-z0-9]+)*$`).test(id), `${id} is no entity id`],
+    [id.length > 255, 'the entity id is too long'],
+    ['object_id' in component, 'object_id is dead'],
+    [Object.values(component).includes(null) && name !== null, 'a key is null'],
+    [JSON.stringify(component).includes('"~'), '~ is for abbreviations'],
+  ]
+  return wrong.filter(([is]) => is).map(([, what]) => what)
+}
+
+function faultsOfPlatform(platform: string, component: Json): string[] {
+  const { device_class, state_class, unit_of_measurement, options, min, max, step, event_types } = component
+  const wrong: [boolean, string][] = [
+    [options !== undefined && (!isList(options) || options.length === 0), 'options are no list of texts'],
+    [platform === 'sensor' && (options !== undefined) !== (device_class === 'enum'), 'options and enum go together'],
+    [
+      device_class === 'enum' && (state_class ?? unit_of_measurement) !== undefined,
+      'an enum has no state_class or unit',
+    ],
+    [device_class === 'data_size' && unit_of_measurement !== 'B', 'data_size is in B'],
+    [device_class === 'timestamp' && state_class !== undefined, 'a timestamp has no state_class'],
+    [platform === 'event' && (!isList(event_types) || event_types.length === 0), 'event_types are no list of texts'],
+    [platform === 'number' && !(Number(min) < Number(max)), 'min is not below max'],
+    [platform === 'number' && step !== undefined && !(Number(step) >= 0.001), 'step is too small'],
+    [platform === 'text' && !(Number(max) <= 255), 'a text has at most 255 characters'],
+    [platform === 'button' && component['payload_press'] !== 'PRESS', 'payload_press is not PRESS'],
+    ['json_attributes_template' in component !== 'json_attributes_topic' in component, 'attributes are half there'],
+  ]
+  return wrong.filter(([is]) => is).map(([, what]) => what)
+}
+
+function faultsOfTopics(component: Json): string[] {
+  const topics = Object.entries(component).filter(([key]) => key.endsWith('_topic'))
+  return topics
+    .filter(([, topic]) => typeof topic !== 'string' || topic === '' || /[+#\0]/.test(topic) || topic.length > 65_535)
+    .map(([key]) => `${key} cannot be published to`)
+}
+
+function faultsOfAvailability(list: unknown): string[] {
+  if (!Array.isArray(list)) return ['availability is no list']
+  const extra = list.filter((entry) => Object.keys(Object(entry)).join() !== 'topic')
+  return extra.length > 0 ? ['availability has other keys than topic'] : []
+}
+
+/** What is wrong with the state of an update entity. */
+export function faultsOfUpdate(payload: string): string[] {
+  const state: Json = JSON.parse(payload)
+  return [
+    ...unknownKeys('update', state, UPDATE_STATE),
+    ...Object.entries(state)
+      .filter(([key, value]) => (key === 'in_progress' ? typeof value !== 'boolean' : typeof value !== 'string'))
+      .map(([key]) => `${key} has a wrong type`),
+  ]
+}
+
+function unknownKeys(what: string, object: Json, known: readonly string[]): string[] {
+  return Object.keys(object)
+    .filter((key) => !known.includes(key))
+    .map((key) => `${what} must not have ${key}`)
+}
+
+function texts(what: string, object: Json, keys: readonly string[], longest: number): string[] {
+  return keys
+    .filter((key) => {
+      const value = object[key]
+      return typeof value !== 'string' || value === '' || value.length > longest || !value.isWellFormed()
+    })
+    .map((key) => `${what}: ${key} is ${JSON.stringify(object[key])?.slice(0, 80)}`)
+}
+
+function isList(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((entry) => typeof entry === 'string')
+}
+
+function objectAt(object: Json, key: string): Json {
+  const value = object[key]
+  return typeof value === 'object' && value !== null ? Object(value) : {}
+}

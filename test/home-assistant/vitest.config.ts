@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config'
+
+/** The tests against a real Home Assistant: one after the other, on one that takes its time to start. */
+export default defineConfig({
+  test: {
+    include: ['test/home-assistant/**/*.e2e.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 900_000,
+    pool: 'forks',
+    fileParallelism: false,
+  },
+})

@@ -1,0 +1,41 @@
+/** Checked by the compiler alone: a row that Home Assistant would refuse must not compile. */
+import { expectTypeOf } from 'vitest'
+import type { Entity, EntityOf } from '../../src/bridge/home-assistant/entity.ts'
+
+const common = { key: 'x', name: 'X', doc: '' } as const
+const row = (entity: Entity) => entity
+const onApp = (entity: EntityOf<'app'>) => entity
+
+export const rows = [
+  row({ ...common, device: 'app', platform: 'button', sends: 'restart' }),
+  // @ts-expect-error a button has no state
+  row({ ...common, device: 'app', platform: 'button', sends: 'restart', reads: 'app' }),
+  // @ts-expect-error a switch sends something
+  row({ ...common, device: 'app', platform: 'switch', reads: 'app', on: 'ON', off: 'OFF' }),
+  // @ts-expect-error a switch has a state
+  row({ ...common, device: 'app', platform: 'switch', sends: 'enabled', on: 'ON', off: 'OFF' }),
+  // @ts-expect-error a switch says what is on
+  row({ ...common, device: 'app', platform: 'switch', reads: 'app', sends: 'enabled' }),
+  // @ts-expect-error an update can be installed
+  row({ ...common, device: 'app', platform: 'update', reads: 'appUpdate' }),
+  // @ts-expect-error an event has types
+  row({ ...common, device: 'app', platform: 'event', reads: 'appEvent' }),
+  // @ts-expect-error a sensor sends nothing
+  row({ ...common, device: 'app', platform: 'sensor', reads: 'app', shows: {}, sends: 'restart' }),
+  row({
+    ...common,
+    device: 'app',
+    platform: 'sensor',
+    reads: 'app',
+    // @ts-expect-error an enum has neither unit nor state class
+    shows: { options: ['a'], stateClass: 'measurement' },
+  }),
+  // @ts-expect-error a number has limits
+  row({ ...common, device: 'app', platform: 'number', reads: 'setting', sends: 'set-setting' }),
+  // @ts-expect-error a notification is never read
+  row({ ...common, device: 'hub', platform: 'notify', sends: 'speak', reads: 'hubState' }),
+  // @ts-expect-error an app does not read a hub's topics
+  onApp({ ...common, device: 'app', platform: 'sensor', reads: 'hubInfo', shows: {} }),
+]
+
+expectTypeOf<EntityOf<'hub'>['device']>().toEqualTypeOf<'hub'>()
