@@ -58,7 +58,7 @@ export function render(book: Book, grown: readonly Grown[], effort: Effort, abou
   ])
   return [
     `Measured on ${new Date().toISOString().slice(0, 10)}: ${machine}, ${process.platform}, Node ${process.versions.node}, ` +
-      `Mosquitto; ${effort.rounds} rounds in ${Math.round(about.minutes)} minutes, ${effort.idleMinutes} minutes of idling, ` +
+      `Mosquitto (set_tcp_nodelay on); ${effort.rounds} rounds in ${Math.round(about.minutes)} minutes, ${effort.idleMinutes} minutes of idling, ` +
       `system load ${about.loadBefore.toFixed(1)} at the start.`,
     table(
       ['Figure (hub2mqtt ÷ bare in the same round)', 'Goal', 'Median', 'Spread', ''],
