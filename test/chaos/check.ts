@@ -128,14 +128,15 @@ export const CHECKERS = {
   },
 
   /** After a reconnect the newest state of each app is sent, and nothing that has been replaced meanwhile. */
-  *'stale state'({ seen, names, hubWasWell }) {
+  // What was on the way when the network held it comes late, and nobody can take it back.
+  *'stale state'({ seen, names, hubWasWell, stallMs }) {
     if (!hubWasWell) return
     for (const { at, topic, text, retain } of seen) {
       if (!retain || !/\/app\/[^/]+$/.test(topic) || text === '') continue
       const { id, name } = appOf(text)
       const known = names.get(id) ?? []
       const next = known[known.findIndex((one) => one.name === name) + 1]
-      if (known.some((one) => one.name === name) && next !== undefined && at - next.at > STALE_MS)
+      if (known.some((one) => one.name === name) && next !== undefined && at - next.at > STALE_MS + stallMs)
         yield `${topic} says ${name} ${at - next.at} ms after it was replaced`
     }
   },
