@@ -135,4 +135,6 @@ function say(text: string): number {
   return 0
 }
 
+// Through `exit`, where the processes around are ended.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 process.exit(await main())

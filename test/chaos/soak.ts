@@ -30,6 +30,9 @@ const WARM_UP = 0.2
 const SETTLE_MS = 700
 const MIB = 1024 * 1024
 
+// Through `exit`, where the processes around are ended.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+
 const minutes = Number(values.minutes)
 const cuts = Number(values.cuts)
 const random = new Random(Number(values.seed))
