@@ -113,7 +113,7 @@ export class Dispatcher {
 
   #find(topic: CommandTopic): Command {
     const { hubs, allows } = this.#options
-    const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
+    const command = commandOf(topic)
     if (command === undefined) throw new CommandError('unknown_command')
     if (topic.hub !== null && !hubs.has(topic.hub)) throw new CommandError('unknown_hub')
     if (!allows(command)) throw new CommandError('not_allowed')
@@ -229,8 +229,9 @@ export class Dispatcher {
       outcome,
     )
     const code = outcome.ok ? 'ok' : outcome.error.code
-    onAnswer?.({ command: nameOf(topic), outcome: code, ms })
-    log[isAudited(topic) ? 'info' : 'debug'](
+    const row = commandOf(topic)
+    onAnswer?.({ command: nameOf(row), outcome: code, ms })
+    log[isAudited(row) ? 'info' : 'debug'](
       { command, hub, app, transaction, outcome: code, duration_ms, replayed },
       'command',
     )
@@ -244,15 +245,17 @@ export class Dispatcher {
   }
 }
 
+function commandOf({ target, command, argument }: CommandTopic): Command | undefined {
+  return findCommand(target, command, argument !== undefined)
+}
+
 /** The command's name among those that there are: what somebody made up would be a new name each time. */
-function nameOf({ target, command, argument }: CommandTopic): string {
-  const found = findCommand(target, command, argument !== undefined)
-  return found === undefined ? 'unknown' : commandKey(found)
+function nameOf(command: Command | undefined): string {
+  return command === undefined ? 'unknown' : commandKey(command)
 }
 
 /** Writes, and what was not even a command, are told in the log; reads are not. */
-function isAudited(topic: CommandTopic): boolean {
-  const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
+function isAudited(command: Command | undefined): boolean {
   return command === undefined || (command.target !== 'bridge' && command.write)
 }
 

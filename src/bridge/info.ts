@@ -54,7 +54,7 @@ export function renderHubInfo(hub: Hub, allows: (command: Command) => boolean): 
 }
 
 /** Names of the commands that configuration, key and hub permit. */
-export function availableCommands(hub: Hub, allows: (command: Command) => boolean): string[] {
+function availableCommands(hub: Hub, allows: (command: Command) => boolean): string[] {
   const names = COMMANDS.filter(
     (command) => command.target !== 'bridge' && allows(command) && hub.permits(command.operation) === 'yes',
   ).map(({ name }) => name)
