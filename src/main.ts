@@ -60,6 +60,8 @@ async function health(line: Extract<ReturnType<typeof parseCommandLine>, { comma
   }
 }
 
+const BUFFER_POOL_BYTES = 1024
+
 type Line<C> = Extract<ReturnType<typeof parseCommandLine>, { readonly command: C }>
 
 async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'call'>): Promise<number> {
@@ -77,6 +79,9 @@ async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'ca
 }
 
 async function daemon(file: string | undefined, env: NodeJS.ProcessEnv): Promise<number> {
+  // mqtt-packet keeps a few bytes for each length of packet it has seen, and each keeps the pool around it alive: with
+  // pools of the usual size that is memory which grows for weeks.
+  Buffer.poolSize = BUFFER_POOL_BYTES
   const { loadConfig } = await import('./config/load.ts')
   const { createLog } = await import('./log.ts')
   const { run } = await import('./run.ts')

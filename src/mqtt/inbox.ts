@@ -53,7 +53,8 @@ export class Inbox {
       dup,
       qos,
       ...(responseTopic === undefined ? {} : { responseTopic }),
-      ...(correlationData === undefined ? {} : { correlationData }),
+      // A copy: answers wait, and with a view of it all that came in with them would stay in memory.
+      ...(correlationData === undefined ? {} : { correlationData: Buffer.from(correlationData) }),
       ...(messageExpiryInterval === undefined ? {} : { expiresInMs: messageExpiryInterval * 1000 }),
       receivedAt,
       connection,
