@@ -60,7 +60,7 @@ async function health(line: Extract<ReturnType<typeof parseCommandLine>, { comma
   }
 }
 
-const BUFFER_POOL_BYTES = 1024
+const BUFFER_POOL_BYTES = 128
 
 type Line<C> = Extract<ReturnType<typeof parseCommandLine>, { readonly command: C }>
 
