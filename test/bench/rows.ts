@@ -60,7 +60,7 @@ export const ROWS: readonly Row[] = [
     'start → all states and discovery retained: 50 apps',
     'wholeStart50Ms',
     1.5,
-    'discovery is paced on purpose, twenty devices a second; bare has none',
+    'it makes some 50 discovery messages of 7 KB, and bare none',
   ),
   atMost('start → all states retained, `online` seen: 1,000 apps', 'start1000Ms', 2),
   atMost('RSS at rest, 50 apps', 'idleRss', 1.3),

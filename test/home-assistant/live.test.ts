@@ -1,6 +1,6 @@
 /** Home Assistant's side of the bridge as users run it: what the broker holds, and what is told to whom. */
 import { describe, expect, test } from 'vitest'
-import { Observer, retainedOn } from '../support/brokers.ts'
+import { retainedOn } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 import { BROKERS, KEY, useWorlds, type World } from '../support/world.ts'
 import { eventually } from './support/eventually.ts'
@@ -226,21 +226,6 @@ test('Home Assistant is told everything again when it was born, and only then', 
   })
   const rest = world.observer.seen.slice(since).filter(({ topic }) => topic.startsWith('homeassistant/status'))
   expect(rest).toHaveLength(2)
-})
-
-test('a birth message that was stored is none', async () => {
-  const world = await start()
-  await untilDiscovered(world, ALL)
-  await world.bridge.stop()
-  await world.observer.publish('homeassistant/status', 'online', { retain: true })
-  const since = world.observer.seen.length
-  await world.restart()
-  await world.ready()
-  await using late = await Observer.on(world.broker.port)
-  world.hub.install('fi.kivinen.sauna')
-  await until('the new app', () => told(world, since).some(({ topic }) => topic.includes('sauna')))
-  expect(told(world, since)).toHaveLength(1)
-  expect(late.seen.length).toBeGreaterThan(0)
 })
 
 test('the counts of a hub and the log level are retained and follow', async () => {

@@ -1,38 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { Device } from '../../src/bridge/home-assistant/device.ts'
-import { type DiscoveryLink, Publisher } from '../../src/bridge/home-assistant/publisher.ts'
+import { Publisher } from '../../src/bridge/home-assistant/publisher.ts'
 import { createDiscoveryTopics, type Form, objectIdOf } from '../../src/bridge/home-assistant/topics.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-
-/** A link that writes down what it is told, and a broker that holds what was there before. */
-class FakeLink implements DiscoveryLink {
-  readonly told: string[] = []
-  readonly held = new Map<string, string>()
-
-  hold(topic: string, payload: string | null): void {
-    if (this.held.get(topic) === (payload ?? undefined)) return
-    this.told.push(payload === null ? `clear ${topic}` : `hold ${topic} ${payload}`)
-    if (payload === null) this.held.delete(topic)
-    else this.held.set(topic, payload)
-  }
-
-  send(topic: string, payload: string): void {
-    this.told.push(`send ${topic} ${payload}`)
-  }
-
-  refresh(topics: Iterable<string>): void {
-    for (const topic of topics) this.told.push(`again ${topic}`)
-  }
-
-  sweep(owned: (topic: string, payload: string) => boolean): number {
-    for (const [topic, payload] of this.held) owned(topic, payload)
-    return 0
-  }
-
-  take(): string[] {
-    return this.told.splice(0)
-  }
-}
+import { FakeLink } from './support/fake-link.ts'
 
 const topics = createDiscoveryTopics('ha')
 const idOf = (app: string) => objectIdOf({ kind: 'app', hubId: 'h', app })
@@ -64,14 +35,29 @@ function start(form: Form = 'device', link = new FakeLink()) {
 const componentsOf = (told: string | undefined) => JSON.parse(told?.split(' ').slice(2).join(' ') ?? '{}').components
 
 describe('discovery', () => {
-  test('is published at most twenty devices a second, in the order in which they came', async () => {
+  test('is published at once for 64 devices, then for twenty a second, in the order in which they came', async () => {
     const { clock, link, publisher } = start()
+    for (let i = 0; i < 200; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
+    await clock.advance(1)
+    expect(link.told).toHaveLength(64)
+    await clock.advance(1000)
+    expect(link.told).toHaveLength(84)
+    await clock.advance(10_000)
+    expect(link.told).toHaveLength(200)
+    expect(link.told[199]).toContain(idOf('app199'))
+  })
+
+  test('is paced from the first device on once Home Assistant has started again', async () => {
+    const { clock, link, publisher } = start()
+    want(publisher, device('x', { a: 'switch' }))
+    await clock.advance(5000)
+    publisher.publishAgain()
     for (let i = 0; i < 100; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
+    await clock.advance(6000)
+    link.take()
+    for (let i = 0; i < 100; i += 1) want(publisher, device(`app${i}`, { b: 'switch' }))
     await clock.advance(999)
     expect(link.told).toHaveLength(20)
-    await clock.advance(10_000)
-    expect(link.told).toHaveLength(100)
-    expect(link.told[99]).toContain(idOf('app99'))
   })
 
   test('waits for the broker, whose leftovers must be known first', async () => {

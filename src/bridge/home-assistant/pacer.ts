@@ -1,9 +1,11 @@
-/** Spreads work over time: so many things a second, and none again before it has rested. */
+/** Spreads work over time: so many things a second after a first few, and none again before it has rested. */
 import type { Clock } from '../../clock.ts'
 
 export interface PacerOptions {
   readonly clock: Clock
-  /** Between any two, in milliseconds. */
+  /** So many may be done without delay, once. */
+  readonly atOnce: number
+  /** Between any two after those, in milliseconds. */
   readonly intervalMs: number
   /** Between twice the same. */
   readonly restMs: number
@@ -16,6 +18,7 @@ export class Pacer {
   readonly #due = new Map<string, number>()
   /** When each was last done, oldest first; forgotten when it has rested. */
   readonly #done = new Map<string, number>()
+  #atOnce: number
   #last = Number.NEGATIVE_INFINITY
   #wakeAt = Number.POSITIVE_INFINITY
   #cancel: (() => void) | undefined
@@ -23,6 +26,7 @@ export class Pacer {
 
   constructor(options: PacerOptions) {
     this.#options = options
+    this.#atOnce = options.atOnce
   }
 
   /** Does `key` when its turn comes, at the earliest in `delayMs`; the sooner of two requests counts. */
@@ -34,6 +38,11 @@ export class Pacer {
     this.#wake(due)
   }
 
+  /** From now on nothing is done at once. */
+  slowDown(): void {
+    this.#atOnce = 0
+  }
+
   stop(): void {
     this.#stopped = true
     this.#cancel?.()
@@ -42,7 +51,7 @@ export class Pacer {
 
   #wake(due: number): void {
     const { clock, intervalMs } = this.#options
-    const at = Math.max(due, this.#last + intervalMs)
+    const at = this.#atOnce > 0 ? due : Math.max(due, this.#last + intervalMs)
     if (this.#stopped || at >= this.#wakeAt) return
     this.#cancel?.()
     this.#wakeAt = at
@@ -54,15 +63,21 @@ export class Pacer {
     this.#wakeAt = Number.POSITIVE_INFINITY
     const now = clock.elapsed()
     let next = Number.POSITIVE_INFINITY
+    let turns = Math.max(1, this.#atOnce)
     for (const [key, due] of this.#due) {
-      if (due <= now) {
-        this.#due.delete(key)
-        this.#rest(key, now)
-        task(key)
+      if (due > now) {
+        next = Math.min(next, due)
+        continue
+      }
+      if (turns === 0) {
         next = now
         break
       }
-      next = Math.min(next, due)
+      turns -= 1
+      this.#atOnce = Math.max(0, this.#atOnce - 1)
+      this.#due.delete(key)
+      this.#rest(key, now)
+      task(key)
     }
     if (this.#due.size > 0) this.#wake(next)
   }

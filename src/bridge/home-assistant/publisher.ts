@@ -22,6 +22,8 @@ export interface PublisherOptions {
   readonly form: Form
 }
 
+/** A home of ordinary size, which Home Assistant gets at once from the broker too whenever it starts. */
+const AT_ONCE = 64
 /** Twenty devices a second. */
 const INTERVAL_MS = 50
 /** Home Assistant drops parts of a message that comes while it still works on the one before. */
@@ -51,7 +53,8 @@ export class Publisher {
   constructor(options: PublisherOptions) {
     this.#options = options
     const { clock } = options
-    this.#pacer = new Pacer({ clock, intervalMs: INTERVAL_MS, restMs: REST_MS, task: (id) => this.#publish(id) })
+    const task = (id: string) => this.#publish(id)
+    this.#pacer = new Pacer({ clock, atOnce: AT_ONCE, intervalMs: INTERVAL_MS, restMs: REST_MS, task })
   }
 
   /** Publishes a device when its turn comes. */
@@ -71,8 +74,9 @@ export class Publisher {
     return this.#wanted.has(objectId)
   }
 
-  /** Home Assistant has started: everything again, in order. */
+  /** Home Assistant has started, and has much to do: everything again, in order. */
   publishAgain(): void {
+    this.#pacer.slowDown()
     for (const objectId of this.#wanted.keys()) {
       this.#again.set(objectId, 'states')
       this.#request(objectId)

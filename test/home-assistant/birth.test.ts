@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { HomeAssistant } from '../../src/bridge/home-assistant/home-assistant.ts'
+import { createTopics } from '../../src/bridge/topics.ts'
+import { createLog } from '../../src/log.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { FakeLink } from './support/fake-link.ts'
+
+const BIRTH = 'homeassistant/status'
+
+function start(random: number) {
+  const clock = new FakeClock()
+  const link = new FakeLink()
+  const homeAssistant = new HomeAssistant(
+    {
+      topics: createTopics('hub2mqtt'),
+      hubs: new Map(),
+      allows: () => true,
+      settings: new Map(),
+      version: '1',
+      discovery: { format: 'device', prefix: 'homeassistant', birth_topic: BIRTH },
+      clock,
+      random: () => random,
+      log: createLog({ level: 'fatal', format: 'json', secrets: [] }),
+    },
+    link,
+  )
+  const receive = (payload: string, { topic = BIRTH, retain = false } = {}) =>
+    homeAssistant.receive({
+      topic,
+      payload: Buffer.from(payload),
+      retain,
+      dup: false,
+      qos: 0,
+      receivedAt: 0,
+      connection: 1,
+    })
+  return { clock, link, receive }
+}
+
+test.each([
+  [0, 1_000],
+  [0.999, 4_996],
+])('at a birth everything is told again after one to five seconds: %d', async (random, ms) => {
+  const { clock, link, receive } = start(random)
+  receive('online')
+  await clock.advance(ms - 1)
+  expect(link.told).toEqual([])
+  await clock.advance(1)
+  expect(link.told).toEqual(['again hub2mqtt/bridge/state'])
+})
+
+test.each([
+  ['a birth message that was stored', 'online', { retain: true }],
+  ['a will', 'offline', {}],
+  ['something else', 'Online', {}],
+])('%s is none', async (_, payload, options) => {
+  const { clock, link, receive } = start(0)
+  expect(receive(payload, options)).toBe(true)
+  await clock.advance(10_000)
+  expect(link.told).toEqual([])
+})
+
+test('of another topic nothing is taken', () => {
+  expect(start(0).receive('online', { topic: 'hub2mqtt/home/cmd/refresh' })).toBe(false)
+})

@@ -1,0 +1,31 @@
+import type { DiscoveryLink } from '../../../src/bridge/home-assistant/publisher.ts'
+
+/** A link that writes down what it is told, and a broker that holds what was there before. */
+export class FakeLink implements DiscoveryLink {
+  readonly told: string[] = []
+  readonly held = new Map<string, string>()
+
+  hold(topic: string, payload: string | null): void {
+    if (this.held.get(topic) === (payload ?? undefined)) return
+    this.told.push(payload === null ? `clear ${topic}` : `hold ${topic} ${payload}`)
+    if (payload === null) this.held.delete(topic)
+    else this.held.set(topic, payload)
+  }
+
+  send(topic: string, payload: string): void {
+    this.told.push(`send ${topic} ${payload}`)
+  }
+
+  refresh(topics: Iterable<string>): void {
+    for (const topic of topics) this.told.push(`again ${topic}`)
+  }
+
+  sweep(owned: (topic: string, payload: string) => boolean): number {
+    for (const [topic, payload] of this.held) owned(topic, payload)
+    return 0
+  }
+
+  take(): string[] {
+    return this.told.splice(0)
+  }
+}
