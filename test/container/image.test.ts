@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
 import type { Observer } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 import { docker, hasDocker, IMAGE } from './support/engine.ts'
@@ -14,6 +15,10 @@ describe.runIf(hasDocker)('the image', () => {
     expect(await inspect(IMAGE)).toMatchObject([
       { Config: { User: '1000:1000', Entrypoint: ['hub2mqtt'], Healthcheck: { Test: ['CMD', 'hub2mqtt', 'health'] } } },
     ])
+  })
+
+  it('gives Node the options of npm start', async () => {
+    expect(`exec node ${(await inside('echo $NODE_OPTIONS')).trim()} src/bin.js run`).toBe(manifest.scripts.start)
   })
 
   it('says what it is', async () => {
