@@ -9,7 +9,10 @@ export interface Order {
   next: number
 }
 
-/** Why a topic is left alone: until another payload, except `denied` and `too_large` (also the next connection) and `invalid` (for ever). */
+/**
+ * Why a topic is left alone: until another payload, except `denied` and `too_large` (also the next connection),
+ * `quarantined` (also `release`) and `invalid` (for ever).
+ */
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
 export interface Entry {
@@ -121,6 +124,20 @@ export class Retained {
     const mine = [...this.#strangers].filter(([topic, text]) => owned(topic, text ?? ''))
     for (const [topic] of mine) this.#adopt(topic, null)
     return mine.length
+  }
+
+  /** Whether any topic is left alone because of the connections that it ended. */
+  get quarantined(): boolean {
+    return this.#blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
+  }
+
+  /** Gives quarantined topics another chance, where `due` says so. */
+  release(due: (entry: Entry) => boolean): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.blocked !== 'quarantined' || !due(entry)) continue
+      this.#unblock(entry)
+      this.#enqueue(entry)
+    }
   }
 
   /** Sends again what is wanted on a topic, though the broker may have it; true if there is something to send. */

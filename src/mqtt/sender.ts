@@ -34,6 +34,10 @@ export interface SenderOptions {
 /** From so many connections lost in a row with it under way, an item is sent with nothing beside it: then its guilt shows. */
 const suspectAt = 2
 const guiltyAt = 3
+/** A refusal so short before the end of a connection is the reason for it: Mosquitto 2.0.11 with `max_queued_messages 0` hangs up. */
+const refusalMs = 500
+/** A connection has to be so old before what is quarantined gets another chance; twice as old after each further loss. */
+const paroleMs = 5_000
 /** Refusals told one by one per connection; a broker that denies a prefix would else fill the log. */
 const complaintLimit = 10
 /** Fixed header, lengths and packet id. */
@@ -53,7 +57,10 @@ export class Sender {
   #complaints = 0
   #publishes = 0
   #bytes = 0
+  /** The last item that the broker refused, and when. */
+  #refused: { readonly item: Item; readonly at: number } | undefined
   #stopWatch: (() => void) | undefined
+  #stopParole: (() => void) | undefined
   #onIdle: (() => void) | undefined
 
   constructor(options: SenderOptions) {
@@ -78,6 +85,7 @@ export class Sender {
     this.#window = Math.min(this.#options.window, connection.receiveMaximum)
     this.#complaints = 0
     this.#state = undefined
+    this.#parole(paroleMs, paroleMs)
     this.pump()
   }
 
@@ -101,19 +109,42 @@ export class Sender {
   detach(failure: Failure): void {
     this.#stopWatch?.()
     this.#stopWatch = undefined
-    // A broker that hangs up may mean this very message; one that hangs means none.
-    const struck = failure.code !== 'timeout'
+    this.#stopParole?.()
+    // A broker that hangs up may mean this very message, or one that it has just refused; one that hangs means none.
+    const refused = failure.code === 'timeout' ? undefined : this.#justRefused()
+    const struck = failure.code !== 'timeout' && refused === undefined
     const messages: Outgoing[] = []
     for (const item of this.#inflight) {
       if (item.kind === 'retained') this.#options.retained.lost(item, struck)
       else if (struck) item.strikes += 1
-      if (this.#convict(item, struck)) continue
+      if (this.#convict(item, struck && item === this.#solo)) continue
       if (item.kind === 'message') messages.push(item)
+    }
+    if (refused?.kind === 'retained') {
+      refused.strikes += 1
+      this.#convict(refused, true)
     }
     this.#options.outbox.restore(messages)
     this.#inflight.clear()
     this.#solo = undefined
+    this.#refused = undefined
     this.#connection = undefined
+  }
+
+  #justRefused(): Item | undefined {
+    const { item, at = Number.NEGATIVE_INFINITY } = this.#refused ?? {}
+    return this.#options.clock.elapsed() - at <= refusalMs ? item : undefined
+  }
+
+  /** When the connection is `ageMs` old, in `ms`: it bears what it carries, so that there is something to lose again. */
+  #parole(ms: number, ageMs: number): void {
+    const { clock, retained } = this.#options
+    if (!retained.quarantined) return
+    this.#stopParole = clock.after(ms, () => {
+      retained.release(({ strikes }) => paroleMs * 2 ** (strikes - guiltyAt) <= ageMs)
+      this.pump()
+      this.#parole(ageMs, 2 * ageMs)
+    })
   }
 
   /** Sends as much as the window allows; call it whenever something new waits. */
@@ -196,6 +227,7 @@ export class Sender {
     this.#release(item)
     if (reason !== 0) {
       const why = `the broker refuses it with reason ${reason}`
+      this.#refused = { item, at: this.#options.clock.elapsed() }
       if (item.kind === 'retained') this.#refuse(item, reason === 149 ? 'too_large' : 'denied', why)
       else this.#complain(item.topic, why)
     } else if (item.kind === 'retained') this.#options.retained.acked(item)
@@ -212,10 +244,10 @@ export class Sender {
     if (this.#options.retained.refused(item, block)) this.#complain(item.topic, why ?? block)
   }
 
-  /** Whether an item that was alone under way is given up, so that it does not end every connection to come. */
-  #convict(item: Item, struck: boolean): boolean {
-    if (!struck || item !== this.#solo || item.strikes < guiltyAt) return false
-    const why = `${item.strikes} connections in a row were lost while it was being published`
+  /** Whether an item to which the end of a connection is due is given up, so that it does not end every one to come. */
+  #convict(item: Item, due: boolean): boolean {
+    if (!due || item.strikes < guiltyAt) return false
+    const why = `${item.strikes} connections in a row were lost as it was being published`
     if (item.kind === 'retained') this.#refuse(item, 'quarantined', why)
     else this.#complain(item.topic, why)
     return true

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { Mosquitto, Observer } from '../support/brokers.ts'
+import { Mosquitto, Observer, retainedOn } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { JumpClock } from '../support/jump-clock.ts'
 import { until } from '../support/until.ts'
 import { RawBroker } from './raw-broker.ts'
 import { portOf, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
@@ -161,12 +162,47 @@ describe('a broker that says more than Mosquitto', () => {
   })
 })
 
+describe.skipIf(withoutMosquitto)(
+  'a broker that refuses a topic and then ends the connection, as Mosquitto 2.0.11 can',
+  () => {
+    const acl = ['user bridge', 'topic readwrite b/#', 'topic deny b/app/2', 'user reader', 'topic readwrite #']
+    const config = ['max_queued_messages 0']
+
+    test('only that topic is left alone, and sent when it may be', { timeout: 60_000 }, async () => {
+      await using broker = await Mosquitto.start({ users, acl, config })
+      const clock = new JumpClock()
+      await using bridge = startLink({ url: broker.url, ...login, clock })
+      for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'x')
+      await until('the others', () => bridge.link.status().deniedTopics === 1, 40_000)
+      await settled(bridge)
+      for (let i = 0; i < 50; i += 1) bridge.link.send('b/event', String(i))
+      await settled(bridge)
+      expect(await retainedOn(broker.port, reader)).toEqual(
+        new Map([0, 1, 3, 4].map((i) => [`b/app/${i}`, 'x'])).set('b/state', 'online'),
+      )
+      await broker.stop()
+      await broker.configure({ users })
+      await broker.run()
+      const connections = bridge.link.connection
+      await until(
+        'the broker',
+        () => bridge.link.connection > connections && bridge.link.status().state === 'connected',
+      )
+      clock.jump(5_000)
+      await until('the topic', () => bridge.link.status().deniedTopics === 0)
+      await settled(bridge, bridge.link.connection)
+      expect((await retainedOn(broker.port, reader)).get('b/app/2')).toBe('x')
+    })
+  },
+)
+
 describe('a broker that ends the connection at a certain topic', () => {
   test('the topic is found and left alone, and everything else arrives', { timeout: 60_000 }, async () => {
     await using broker = await startAedes()
     const port = portOf(broker.url)
     await using observer = await Observer.on(port, { filter: 'b/app/+' })
-    await using bridge = startLink({ url: broker.url })
+    const clock = new JumpClock()
+    await using bridge = startLink({ url: broker.url, clock })
     for (let i = 0; i < 5; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
     await settled(bridge)
     // aedes hangs up at once on what it will not take.
@@ -180,5 +216,12 @@ describe('a broker that ends the connection at a certain topic', () => {
     bridge.link.hold('b/app/0', 'third')
     await until('life goes on', () => observer.last('b/app/0') === 'third')
     expect(bridge.link.status().reconnects).toBe(reconnects)
+    // Later it gets another chance, and after that only when the connection has lasted twice as long.
+    for (const tries of [1, 1, 2]) {
+      clock.jump(5_000)
+      await until('the tries', () => bridge.link.status().reconnects === reconnects + tries, 40_000)
+      await until('the next connection', () => bridge.link.status().state === 'connected', 40_000)
+    }
+    expect(bridge.log.loud.filter((line) => line.includes('$SYS/mine'))).toHaveLength(1)
   })
 })
