@@ -21,6 +21,8 @@ export interface BridgeLink extends AnswerLink {
   sweep(owned: (topic: string, payload: string) => boolean): number
   /** Sends again what is held on these topics. */
   refresh(topics: Iterable<string>): void
+  /** Connects anew, and reads back what the broker holds. */
+  startOver(): void
 }
 
 export interface BridgedHub {
@@ -48,6 +50,9 @@ export interface BridgeOptions {
   readonly log: Logger
 }
 
+/** After its goodbye another bridge may still send what had waited. */
+const FAREWELL_MS = 2_000
+
 export class Bridge {
   readonly #options: BridgeOptions
   readonly #link: BridgeLink
@@ -57,6 +62,7 @@ export class Bridge {
   readonly #presence: Presence
   readonly #homeAssistant: HomeAssistant
   #protocol: LinkStatus['protocol'] = null
+  #cancelStartOver: () => void = () => {}
 
   constructor(options: BridgeOptions, link: BridgeLink) {
     this.#options = options
@@ -140,9 +146,16 @@ export class Bridge {
   /** Somebody published where only the bridge should. */
   onTouched(topic: string, payload: string): void {
     const { bridgeState } = this.#options.topics
+    if (topic !== bridgeState || payload !== 'offline') {
+      this.#homeAssistant.touched(topic, payload)
+      return
+    }
     // The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true.
-    if (topic === bridgeState && payload === 'offline') this.#link.refresh([bridgeState])
-    else this.#homeAssistant.touched(topic, payload)
+    this.#link.refresh([bridgeState])
+    if (!this.contested) return
+    // Nor may be what the other one has published, or left behind.
+    this.#cancelStartOver()
+    this.#cancelStartOver = this.#options.clock.after(FAREWELL_MS, () => this.#link.startOver())
   }
 
   /** Whether another bridge uses the same base topic. */
@@ -156,6 +169,7 @@ export class Bridge {
   }
 
   stop(): void {
+    this.#cancelStartOver()
     this.#presence.stop()
     this.#homeAssistant.stop()
   }

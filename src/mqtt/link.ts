@@ -23,6 +23,9 @@ export interface LinkDependencies {
   readonly random?: () => number
 }
 
+/** So long a broker may take to hang up when it is asked to. */
+const goodbyeMs = 1_000
+
 const closedByUs: Failure = { code: 'closed', detail: 'closed by us' }
 
 export class MqttLink {
@@ -46,6 +49,7 @@ export class MqttLink {
   #reason: FailureCode | undefined
   #probe: LinkStatus['probe'] = 'unknown'
   #deniedFilters: readonly string[] = []
+  #startingOver = false
   #connections = 0
   #lost = 0
 
@@ -102,6 +106,15 @@ export class MqttLink {
       else this.#retained.refresh(topic)
     }
     this.#sender.pump()
+  }
+
+  /** Connects anew, and reads back what the broker holds: for when somebody else may have changed it. */
+  startOver(): void {
+    const connection = this.#connection
+    if (!connection?.isAccepted) return
+    this.#startingOver = true
+    void connection.end()
+    this.#clock.after(goodbyeMs, () => connection.drop(closedByUs))
   }
 
   /** Sends an event or an answer, at least once, while it is younger than a minute; under MQTT 3.1.1 without its options. */
@@ -187,7 +200,7 @@ export class MqttLink {
     while (!signal.aborted) {
       const { failure, livedMs } = await this.#live()
       if (signal.aborted) return
-      if (await this.#login.learn(failure)) continue
+      if (this.#takeStartingOver() || (await this.#login.learn(failure))) continue
       this.#journal.failed(failure, livedMs)
       const wait = this.#pacing.after(failure, livedMs)
       if (this.#pacing.suspicious) {
@@ -200,6 +213,12 @@ export class MqttLink {
       await sleep(this.#clock, wait, signal)
       this.#login.rest()
     }
+  }
+
+  #takeStartingOver(): boolean {
+    const startingOver = this.#startingOver
+    this.#startingOver = false
+    return startingOver
   }
 
   /** One connection from its opening to its end. */

@@ -2,12 +2,14 @@ import { afterEach, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
 import { startBridge, World } from '../support/world.ts'
 
+const GHOST = 'homeassistant/device/hub2mqtt--5f0c8a1b2d3e4f5061728394--ghost/config'
+
 let world: World | undefined
 afterEach(async () => {
   await world?.[Symbol.asyncDispose]()
 })
 
-test('two bridges on one base topic say so, once each, and leave what is retained alone', async () => {
+test('two bridges on one base topic say so, once each, and what one leaves behind is put right', async () => {
   world = await World.start()
   const { observer } = world
   const before = observer.texts(`hub2mqtt/home/app/${world.app}`).length
@@ -15,11 +17,18 @@ test('two bridges on one base topic say so, once each, and leave what is retaine
   const complaint = (lines: readonly string[]) => lines.filter((line) => line.includes('uses the same base topic'))
   const { bridge } = world
   await until('the first to notice', () => complaint(bridge.lines).length > 0)
+  await world.ask('home/cmd/refresh')
+  expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
+  const leftBehind = ['hub2mqtt/home/info', 'hub2mqtt/home/app/ghost', GHOST]
+  for (const topic of leftBehind) await observer.publish(topic, '{"origin":{"name":"hub2mqtt"}}', { retain: true })
   await rival.stop()
-  await until('the goodbye taken back', () => observer.texts('hub2mqtt/bridge/state').at(-1) === 'online')
-  expect(observer.texts('hub2mqtt/bridge/state')).toContain('offline')
+  const states = () => observer.texts('hub2mqtt/bridge/state')
+  await until('the goodbye taken back', () => states().includes('offline') && states().at(-1) === 'online')
   await world.ask('home/cmd/refresh')
   expect(complaint(bridge.lines)).toHaveLength(1)
+  await until('what it left to be gone', () => leftBehind.slice(1).every((topic) => observer.last(topic) === ''))
+  expect(JSON.parse(observer.last('hub2mqtt/home/info') ?? '')).toMatchObject({ api: 'manager' })
+  await world.ask('home/cmd/refresh')
   expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
 })
 
