@@ -80,9 +80,10 @@ export const commands = {
       command: 'emulate' as const,
       host: flags.text('host') ?? EMULATOR.host,
       port: flags.integer('port', 0, 65_535) ?? EMULATOR.port,
-      flavour: flags.choice('flavour', ['older', 'newer']) ?? EMULATOR.flavour,
       apiKeys: flags.all('api-key'),
       crashes: flags.has('crashes'),
+      // Left out unless given: a file may name another.
+      ...given('flavour', flags.choice('flavour', ['older', 'newer'])),
       ...given('file', flags.text('file')),
       ...given('apps', flags.integer('apps', 0, MAX_APPS)),
     }),

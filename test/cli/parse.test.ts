@@ -21,7 +21,7 @@ describe('a command line', () => {
       'call --timeout 2s --config a.yaml home/x/cmd/y -- -5',
       { command: 'call', topic: 'home/x/cmd/y', payload: '-5', timeoutMs: 2000, config: 'a.yaml' },
     ],
-    ['emulate', { command: 'emulate', host: '127.0.0.1', port: 8080, flavour: 'newer', apiKeys: [], crashes: false }],
+    ['emulate', { command: 'emulate', host: '127.0.0.1', port: 8080, apiKeys: [], crashes: false }],
     [
       'emulate --host :: --port 0 --flavour older --api-key a=hub.app,hub --api-key b=hub.app.readonly --file f --apps 50 --crashes',
       {
@@ -79,7 +79,9 @@ describe('a command line', () => {
   })
 
   it('gives each command its own type', () => {
-    expectTypeOf<Extract<CommandLine, { command: 'emulate' }>['flavour']>().toEqualTypeOf<'older' | 'newer'>()
+    expectTypeOf<Extract<CommandLine, { command: 'emulate' }>['flavour']>().toEqualTypeOf<
+      'older' | 'newer' | undefined
+    >()
     expectTypeOf<Extract<CommandLine, { command: 'run' }>['config']>().toEqualTypeOf<string | undefined>()
   })
 })
