@@ -15,7 +15,7 @@ export interface Sent {
   readonly kind: 'good' | 'bad' | 'retained'
   /** Epoch milliseconds after which it must not reach the hub. */
   readonly expiresAt: number | null
-  /** Whether nothing was connected to the broker through the bridge's proxy. */
+  /** Whether the broker took it with nothing connected through the bridge's proxy. */
   readonly away: boolean
 }
 

@@ -101,10 +101,11 @@ export class Load {
     payload: string | Buffer,
     options: IClientPublishOptions,
   ): Promise<void> {
-    const { brokerProxy, watcher, sent } = this.#world
+    const { broker, brokerProxy, watcher, sent } = this.#world
     const { topic, asks, write, kind, expiresAt, token } = command
-    // Sampled before it is sent: a connection that comes meanwhile may bring it, rightly.
-    const away = brokerProxy.open === 0
+    // Sampled before it is sent: a connection that comes meanwhile may bring it, rightly. A broker that hangs takes it
+    // only when it goes on, and who is there by then is not known here.
+    const away = brokerProxy.open === 0 && !broker.hung
     // Recorded before it is sent, too: the hub may see it before the broker's acknowledgement is seen here.
     sent.push({ at: Date.now(), topic, asks, write, kind, expiresAt, token, away })
     await watcher.publish(topic, payload, options)

@@ -47,6 +47,7 @@ export class Mosquitto implements AsyncDisposable {
   readonly url: string
   readonly #folder: string
   #child: ChildProcess | undefined
+  #hung = false
 
   private constructor(port: number, folder: string) {
     this.port = port
@@ -127,8 +128,13 @@ export class Mosquitto implements AsyncDisposable {
   }
 
   /** Sends a signal and does not wait for an end: SIGSTOP hangs the broker, SIGCONT wakes it. */
-  signal(signal: NodeJS.Signals): void {
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#hung = signal === 'SIGSTOP'
     this.#child?.kill(signal)
+  }
+
+  get hung(): boolean {
+    return this.#hung
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
