@@ -6,7 +6,7 @@ import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { Mosquitto, mosquittoPath, retainedOn } from '../support/brokers.ts'
 import { JumpClock } from '../support/jump-clock.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, World, type WorldOptions } from '../support/world.ts'
+import { ALL_SCOPES, KEY, startBridge, World, type WorldOptions } from '../support/world.ts'
 
 let world: World
 afterEach(() => world[Symbol.asyncDispose]())
@@ -96,6 +96,29 @@ describe('a configuration that is read again changes while running', () => {
     expect(await world.ask('home/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload(both)
     await until('the hub again', () => world.observer.last('hub2mqtt/attic/state') === 'online')
+  })
+
+  it('the hubs: one with two names is told to Home Assistant under the first, until that is removed', async () => {
+    world = await World.start()
+    await world.bridge.stop()
+    const config = (...names: string[]) =>
+      `hubs:\n${names.map((name) => `  ${name}: {url: "${world.hub.url}", api_key: "${KEY}"}\n`).join('')}`
+    const namesTold = async () => {
+      const held = await retainedOn(world.broker.port)
+      const devices = [...held].filter(([topic]) => topic.startsWith('homeassistant/device/'))
+      return new Set(devices.flatMap(([, payload]) => payload.match(/(?<=hub2mqtt\/)(home|attic)(?=\/state)/g) ?? []))
+    }
+    await using bridge = startBridge({ MQTT_URL: world.broker.url }, config('home', 'attic'))
+    const warnings = () => bridge.lines.filter((line) => line.includes('configured twice'))
+    await until('the warning', () => warnings().length > 0)
+    const connected = (name: string) => world.observer.last(`hub2mqtt/${name}/info`)?.includes('"connected"') ?? false
+    await until('both names', () => connected('home') && connected('attic'))
+    const [first, ...others] = await namesTold()
+    expect(others).toEqual([])
+    const second = first === 'home' ? 'attic' : 'home'
+    bridge.reload(config(second))
+    await expect.poll(namesTold, { timeout: 5_000 }).toEqual(new Set([second]))
+    expect(warnings()).toHaveLength(1)
   })
 })
 

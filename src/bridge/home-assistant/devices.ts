@@ -1,4 +1,5 @@
 /** Which devices there are: one for the bridge, one for each hub that has said who it is, one for each of its apps. */
+import type { Logger } from 'pino'
 import type { Hub } from '../../hub/hub.ts'
 import type { App } from '../../model/app.ts'
 import type { Command } from '../commands.ts'
@@ -18,6 +19,7 @@ export interface DevicesOptions {
   /** May be another one later. */
   readonly settings: SettingsToPublish
   readonly version: string
+  readonly log: Logger
 }
 
 export interface DeviceSink {
@@ -41,6 +43,8 @@ export class Devices {
   readonly #options: DevicesOptions
   readonly #sink: DeviceSink
   readonly #known = new Map<string, Known>()
+  /** Names of hubs that are known under another one. */
+  readonly #twins = new Set<string>()
   #bridgeId: string | null = null
 
   constructor(options: DevicesOptions, sink: DeviceSink) {
@@ -53,6 +57,7 @@ export class Devices {
     const bridged = this.#options.hubs.get(name)
     const id = bridged?.hub.status.id ?? null
     if (bridged === undefined || id === null) return false
+    if (this.#isTwin(name, id)) return false
     const { hub, url } = bridged
     const before = this.#known.get(name)
     const facts = { name, id, firmware: hub.status.firmware, url }
@@ -73,11 +78,30 @@ export class Devices {
   hubRemoved(name: string, hub: Hub): void {
     const known = this.#known.get(name)
     this.#known.delete(name)
+    this.#twins.delete(name)
     this.bridgeChanged()
     if (known === undefined) return
     const hubId = known.facts.id
     for (const app of hub.apps.apps.keys()) this.#sink.withdraw(objectIdOf({ kind: 'app', hubId, app }), FAREWELL_MS)
     this.#sink.withdraw(objectIdOf({ kind: 'hub', hubId }), FAREWELL_MS)
+    for (const twin of [...this.#twins]) this.hubChanged(twin)
+  }
+
+  /** Whether the hub is configured under another name as well: it cannot be the same devices twice. */
+  #isTwin(name: string, hubId: string): boolean {
+    const first = this.#known.values().find(({ facts }) => facts.id === hubId && facts.name !== name)
+    if (first === undefined) {
+      this.#twins.delete(name)
+      return false
+    }
+    if (this.#twins.has(name)) return true
+    this.#twins.add(name)
+    const names = { hub: name, same_as: first.facts.name }
+    this.#options.log.warn(
+      names,
+      'this hub is configured twice; Home Assistant is told of it under the first name only',
+    )
+    return true
   }
 
   appChanged(name: string, app: App): void {

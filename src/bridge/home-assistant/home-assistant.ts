@@ -1,5 +1,4 @@
 /** The bridge's side towards Home Assistant: its devices, the states made for it alone, and what is left over. */
-import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
 import type { AppsNews } from '../../hub/app-manager.ts'
 import type { Hub } from '../../hub/hub.ts'
@@ -27,7 +26,6 @@ export interface HomeAssistantOptions extends DevicesOptions {
   readonly clock: Clock
   /** Numbers from 0 to under 1. */
   readonly random: () => number
-  readonly log: Logger
 }
 
 /** After Home Assistant says that it is there: it has much to do then, and so have others who heard it. */
