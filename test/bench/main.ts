@@ -51,7 +51,7 @@ const thorough: Effort = {
   bursts: 3,
   commands: 5000,
   restMs: 12_000,
-  growthRounds: 2,
+  growthRounds: 1,
   largest: 5000,
   manyEvents: 1_000_000,
   idleMinutes: values.full ? 10 : 1,
