@@ -15,12 +15,14 @@ export type SubjectName = (typeof SUBJECTS)[number]
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const bare = stripTypeScriptTypes(readFileSync(new URL('bare.ts', import.meta.url), 'utf8'))
-/** As `npm start` does it. */
+/** As `npm start` does it: the variables that it sets, and what it gives to Node. */
 const { scripts } = v.parse(
-  v.object({ scripts: v.object({ start: v.pipe(v.string(), v.startsWith('exec node ')) }) }),
+  v.object({ scripts: v.object({ start: v.pipe(v.string(), v.startsWith('exec env ')) }) }),
   JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')),
 )
-const start = scripts.start.split(' ').slice(2)
+const words = scripts.start.split(' ').slice(2)
+const variables = Object.fromEntries(words.slice(0, words.indexOf('node')).map((word) => word.split('=')))
+const start = words.slice(words.indexOf('node') + 1)
 const script = start.indexOf('src/bin.js')
 
 export interface Place {
@@ -48,7 +50,7 @@ export class Subject implements AsyncDisposable {
     const [hub = '', ...more] = hubs
     const hubsOurs =
       more.length === 0 ? { HUB2MQTT_HUB_URL: hub, HUB2MQTT_HUB_API_KEY: KEY } : { HUB2MQTT_CONFIG: file }
-    const ours = { ...hubsOurs, HUB2MQTT_MQTT_URL: mqtt, HUB2MQTT_HTTP_PORT: '0' }
+    const ours = { ...hubsOurs, HUB2MQTT_MQTT_URL: mqtt, HUB2MQTT_HTTP_PORT: '0', ...variables }
     const theirs = {
       BENCH_MQTT: mqtt,
       BENCH_HUB: hubs[0] ?? '',

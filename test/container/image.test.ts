@@ -17,8 +17,9 @@ describe.runIf(hasDocker)('the image', () => {
     ])
   })
 
-  it('gives Node the options of npm start', async () => {
-    expect(`exec node ${(await inside('echo $NODE_OPTIONS')).trim()} src/bin.js run`).toBe(manifest.scripts.start)
+  it('starts Node as npm start does', async () => {
+    const [options, arenas] = (await inside('echo "$NODE_OPTIONS"; echo "$MALLOC_ARENA_MAX"')).split('\n')
+    expect(`exec env MALLOC_ARENA_MAX=${arenas} node ${options} src/bin.js run`).toBe(manifest.scripts.start)
   })
 
   it('says what it is', async () => {
