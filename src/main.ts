@@ -60,7 +60,7 @@ async function health(line: Extract<ReturnType<typeof parseCommandLine>, { comma
   }
 }
 
-const BUFFER_POOL_BYTES = 128
+const BUFFER_POOL_BYTES = 512
 
 type Line<C> = Extract<ReturnType<typeof parseCommandLine>, { readonly command: C }>
 
