@@ -22,6 +22,9 @@ export interface GreetingResult extends ReadBackResult {
 // Stored commands are wanted, to be refused and cleared; our own clearing is not, hence no local ones.
 const command: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
 
+/** Mosquitto drops a SUBACK, too, when a thousand packets wait for the client: it comes once those have been read. */
+const askAgainMs = 500
+
 export class Greeting {
   readonly #connection: Connection
   readonly #context: GreetingContext
@@ -40,7 +43,7 @@ export class Greeting {
       probeTopic,
       clock,
       timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
-      subscribe: (filter, qos) => this.#subscribe(filter, { qos }),
+      subscribe: (filter, qos) => this.#subscribe(filter, { qos }, askAgainMs),
       onFound: (topic, text) => {
         if (topic !== stateTopic) onFound(topic, text)
       },
@@ -63,15 +66,23 @@ export class Greeting {
     return { ...found, deniedFilters }
   }
 
-  async #subscribe(filter: string, options: IClientSubscribeOptions): Promise<boolean> {
+  async #subscribe(filter: string, options: IClientSubscribeOptions, againMs?: number): Promise<boolean> {
     const { clock, options: link } = this.#context
     const ms = link.ackTimeoutMs ?? 30_000
-    const late = () => this.#connection.drop({ code: 'timeout', detail: `no SUBACK within ${ms} ms` })
-    const cancel = clock.after(ms, late)
-    void this.#connection.down.then(cancel)
-    const granted = await this.#connection.subscribe(filter, options)
+    const deadline = clock.elapsed() + ms
+    const { promise: granted, resolve } = Promise.withResolvers<boolean>()
+    let cancel = () => {}
+    const ask = () => {
+      const left = deadline - clock.elapsed()
+      if (left <= 0) return this.#connection.drop({ code: 'timeout', detail: `no SUBACK within ${ms} ms` })
+      void this.#connection.subscribe(filter, options).then(resolve)
+      cancel = clock.after(Math.min(left, againMs ?? left), ask)
+    }
+    ask()
+    void this.#connection.down.then(() => cancel())
+    const answer = await granted
     cancel()
-    return granted
+    return answer
   }
 
   #tell(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {

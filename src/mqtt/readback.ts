@@ -31,8 +31,8 @@ export interface ReadBackResult {
 
 /** No retained message for so long after the marker: there are none left. */
 const quietMs = 20
-/** So many messages Mosquitto queues for a client at least; of more, some may have been dropped without a word. */
-const certain = 1_000
+/** Mosquitto queues 1,000 packets for a client, its acknowledgements among them, and drops the others without a word. */
+const certain = 900
 /** A broker may drop the marker together with what its queue has no room for; then another tells that it has caught up. */
 const markerRepeatMs = 500
 
