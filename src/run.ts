@@ -13,6 +13,7 @@ import { openListener } from './health/listener.ts'
 import { healthReport } from './health/report.ts'
 import { Hubs } from './hubs.ts'
 import type { Log } from './log.ts'
+import { deferMetrics } from './metrics/deferred.ts'
 import { noObserver } from './metrics/observer.ts'
 import type { EmbeddedBroker } from './mqtt/embedded.ts'
 import { MqttLink } from './mqtt/link.ts'
@@ -62,12 +63,7 @@ export async function run(options: RunOptions): Promise<void> {
     random,
   })
   const metrics = config.http.enabled
-    ? (await import('./metrics/metrics.ts')).createMetrics({
-        version,
-        link: () => link.status(),
-        hubs: hubs.all,
-        health,
-      })
+    ? deferMetrics({ version, link: () => link.status(), hubs: hubs.all, health })
     : undefined
   const observer = metrics?.observer ?? noObserver
   const link = new MqttLink(

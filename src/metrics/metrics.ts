@@ -1,4 +1,4 @@
-/** The metrics as prom-client keeps and prints them. Loaded only where somebody can ask for them. */
+/** The metrics as prom-client keeps and prints them. */
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import {
   type AnyRegistry,
@@ -9,7 +9,7 @@ import {
   type MetricSources,
 } from './families.ts'
 import type { Observer } from './observer.ts'
-import { Tally } from './tally.ts'
+import type { Tally } from './tally.ts'
 
 export interface Metrics {
   readonly observer: Observer
@@ -27,24 +27,24 @@ const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
 
-export function createMetrics(sources: MetricSources): Metrics {
+/** `tally` counts the events, the observer all else. */
+export function createMetrics(sources: MetricSources, tally: Tally): Metrics {
   const registry = new Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>()
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_SAMPLE_MS })
   for (const { name } of registry.getMetricsAsArray()) if (LOOP_SAMPLES.test(name)) registry.removeSingleMetric(name)
-  const tally = new Tally()
   bridgeFamilies(registry, sources)
   brokerFamilies(registry, sources.link)
   hubFamilies(registry, sources.hubs)
   eventFamilies(registry, tally, sources.hubs)
   return {
-    observer: createObserver(registry, tally),
+    observer: { ...createObserver(registry), event: (hub, event) => tally.event(hub, event) },
     print: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   }
 }
 
 /** Calls and commands are counted as they end: they wait for a hub, which makes the look-up by labels cheap beside it. */
-function createObserver(registry: AnyRegistry, tally: Tally): Observer {
+function createObserver(registry: AnyRegistry): Omit<Observer, 'event'> {
   const registers = [registry]
   const calls = new Counter({
     name: 'hub2mqtt_hub_requests_total',
@@ -83,7 +83,6 @@ function createObserver(registry: AnyRegistry, tally: Tally): Observer {
       calls.inc({ hub, operation, outcome })
       callSeconds.observe({ hub, operation }, ms / 1000)
     },
-    event: (hub, event) => tally.event(hub, event),
     command({ command, outcome, ms }) {
       commands.inc({ command, outcome })
       commandSeconds.observe({ command }, ms / 1000)

@@ -95,6 +95,19 @@ describe('a scrape', () => {
     expect(grew('hub2mqtt_mqtt_published_bytes_total')).toBeGreaterThan(0)
   })
 
+  it('has counted all that went before the first one, however much', async () => {
+    const { world, samples } = await start()
+    for (let asked = 0; asked < 1500; asked += 100) {
+      await Promise.all(Array.from({ length: 100 }, () => world.ask('bridge/cmd/ping')))
+    }
+    const found = await samples()
+    expect(found.get('hub2mqtt_commands_total{command="bridge/ping",outcome="ok"}')).toBe(1500)
+    expect(found.get('hub2mqtt_command_duration_seconds_count{command="bridge/ping"}')).toBe(1500)
+    expect(
+      found.get('hub2mqtt_hub_requests_total{hub="home",operation="getApps",outcome="ok"}'),
+    ).toBeGreaterThanOrEqual(1)
+  })
+
   it('says when the hub is down, since when its list is old, and why calls fail', async () => {
     const { world, samples } = await start()
     world.hub.behave('answer-status', { status: 500 })
