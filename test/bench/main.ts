@@ -8,6 +8,7 @@ import {
   measureIdle,
   measureLargeStart,
   measureManyEvents,
+  measureOnOneCore,
   measureRestart,
   measureTraffic,
 } from './measures.ts'
@@ -19,7 +20,7 @@ const HELP = `npm run bench -- [options]
   --full            idles for ten minutes
   --idle-minutes N  idles for N minutes (default 1)
   --rounds N        rounds (default 5)
-  --only NAMES      of traffic, start, memory, restart, idle, growth; separated by commas
+  --only NAMES      of traffic, one-core, start, memory, restart, idle, growth; separated by commas
   --write           writes BENCHMARKS.md`
 
 const { values } = parseArgs({
@@ -71,16 +72,21 @@ const book = new Book()
 const wanted = (part: string) => values.only === undefined || values.only.split(',').includes(part)
 const tell = (text: string) => process.stderr.write(`${text}\n`)
 
-async function measure(): Promise<Grown[]> {
+async function measureRounds(): Promise<void> {
   for (let round = 0; round < effort.rounds; round += 1) {
     // Whoever is first in a round is not always the same.
     const order = SUBJECTS.map((_, i) => SUBJECTS[(i + round) % SUBJECTS.length] ?? 'bare')
     for (const subject of order) {
       tell(`round ${round + 1} of ${effort.rounds}: ${subject}`)
       if (wanted('traffic')) await measureTraffic(subject, effort, book)
+      if (wanted('one-core') && subject !== 'plain') await measureOnOneCore(subject, effort, book)
       if (wanted('start') && subject !== 'plain') await measureLargeStart(subject, book)
     }
   }
+}
+
+async function measure(): Promise<Grown[]> {
+  await measureRounds()
   if (wanted('restart')) await measureRestart(book)
   tell('memory')
   if (wanted('memory'))

@@ -1,6 +1,6 @@
 /** What is done to a program in order to measure it. */
 import type { Book } from './book.ts'
-import { now, sleep } from './processes.ts'
+import { now, onOneCore, sleep } from './processes.ts'
 import { percentile } from './stats.ts'
 import type { SubjectName } from './subject.ts'
 import { World } from './world.ts'
@@ -58,12 +58,18 @@ export async function burst(world: World, events: number, tell = false): Promise
   return { ms, cpuUs: ((world.subject.cpuMs - cpuBefore) * 1000) / events }
 }
 
-async function measureEvents(world: World, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+/** From an event to its state at a subscriber, one at a time. */
+async function eventTimes({ hubs, observer }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
-  for (let i = 0; i < effort.samples; i += 1) {
-    const { began, last } = world.hubs.burst(1)
-    times.push((await world.observer.sees(last)) - (await began))
+  for (let i = 0; i < samples; i += 1) {
+    const { began, last } = hubs.burst(1)
+    times.push((await observer.sees(last)) - (await began))
   }
+  return times
+}
+
+async function measureEvents(world: World, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  const times = await eventTimes(world, effort)
   book.add(subject, 'eventP50', percentile(times, 0.5))
   book.add(subject, 'eventP99', percentile(times, 0.99))
   for (let i = 0; i < effort.bursts; i += 1) {
@@ -85,16 +91,40 @@ async function askAll(world: World, commands: number): Promise<void> {
   await Promise.all(Array.from({ length: ASKERS }, asker))
 }
 
-async function measureCommands(world: World, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+/** From a command to its answer, one at a time. */
+async function commandTimes({ observer }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
-  for (let i = 0; i < effort.samples; i += 1) times.push(await world.observer.ask(enable(i)))
+  for (let i = 0; i < samples; i += 1) times.push(await observer.ask(enable(i)))
+  return times
+}
+
+async function measureCommands(world: World, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  const times = await commandTimes(world, effort)
   book.add(subject, 'commandP50', percentile(times, 0.5))
   book.add(subject, 'commandP99', percentile(times, 0.99))
-  const cpuBefore = world.subject.cpuMs
   const started = now()
-  await askAll(world, effort.commands)
+  book.add(subject, 'commandCpuUs', await commandCpuUs(world, effort))
   book.add(subject, 'commandsPerSecond', effort.commands / ((now() - started) / 1000))
-  book.add(subject, 'commandCpuUs', ((world.subject.cpuMs - cpuBefore) * 1000) / effort.commands)
+}
+
+async function commandCpuUs(world: World, { commands }: Effort): Promise<number> {
+  const cpuBefore = world.subject.cpuMs
+  await askAll(world, commands)
+  return ((world.subject.cpuMs - cpuBefore) * 1000) / commands
+}
+
+/**
+ * Once more with everything on one core: with several, where the scheduler puts four processes that wake each other can
+ * make more of a difference than what the programs do.
+ */
+export function measureOnOneCore(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  return onOneCore(async () => {
+    await using world = await World.start({ subject, apps: APPS })
+    await warmUp(world)
+    book.add(subject, 'oneCoreEventP50', percentile(await eventTimes(world, effort), 0.5))
+    book.add(subject, 'oneCoreCommandP50', percentile(await commandTimes(world, effort), 0.5))
+    book.add(subject, 'oneCoreCommandCpuUs', await commandCpuUs(world, effort))
+  })
 }
 
 /** From nothing to all states of 1,000 apps. */
