@@ -9,12 +9,12 @@ import { Tally } from './tally.ts'
 
 const MAX_WAITING = 1_000
 
-type Count = (observer: Observer) => void
+type Count = (observer: Metrics['observer']) => void
 
-export function deferMetrics(sources: MetricSources): Metrics {
+export function deferMetrics(sources: MetricSources): Metrics & { readonly observer: Observer } {
   const tally = new Tally()
   let waiting: Count[] = []
-  let observer: Observer | undefined
+  let observer: Metrics['observer'] | undefined
   let loading: Promise<Metrics> | undefined
   const load = async (): Promise<Metrics> => {
     const { createMetrics } = await import('./metrics.ts')

@@ -12,7 +12,8 @@ import type { Observer } from './observer.ts'
 import type { Tally } from './tally.ts'
 
 export interface Metrics {
-  readonly observer: Observer
+  /** Counts all but events: those are the tally's. */
+  readonly observer: Omit<Observer, 'event'>
   /** All of them as OpenMetrics text. */
   print(): Promise<{ readonly contentType: string; readonly text: string }>
 }
@@ -27,7 +28,7 @@ const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 const LOOP_SAMPLE_MS = 3_600_000
 const LOOP_SAMPLES = /^nodejs_eventloop_lag_.+_seconds$/
 
-/** `tally` counts the events, the observer all else. */
+/** Events are read from `tally`, which whoever calls this keeps. */
 export function createMetrics(sources: MetricSources, tally: Tally): Metrics {
   const registry = new Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>()
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
@@ -38,13 +39,13 @@ export function createMetrics(sources: MetricSources, tally: Tally): Metrics {
   hubFamilies(registry, sources.hubs)
   eventFamilies(registry, tally, sources.hubs)
   return {
-    observer: { ...createObserver(registry), event: (hub, event) => tally.event(hub, event) },
+    observer: createObserver(registry),
     print: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   }
 }
 
 /** Calls and commands are counted as they end: they wait for a hub, which makes the look-up by labels cheap beside it. */
-function createObserver(registry: AnyRegistry): Omit<Observer, 'event'> {
+function createObserver(registry: AnyRegistry): Metrics['observer'] {
   const registers = [registry]
   const calls = new Counter({
     name: 'hub2mqtt_hub_requests_total',

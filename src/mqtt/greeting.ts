@@ -3,7 +3,7 @@ import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
 import type { Clock } from '../clock.ts'
 import type { Connection } from './connection.ts'
 import type { Journal } from './journal.ts'
-import { ReadBack, type ReadBackResult } from './readback.ts'
+import { ReadBack, type ReadBackResult, repeatMs } from './readback.ts'
 import type { LinkOptions } from './types.ts'
 
 export interface GreetingContext {
@@ -21,9 +21,6 @@ export interface GreetingResult extends ReadBackResult {
 
 // Stored commands are wanted, to be refused and cleared; our own clearing is not, hence no local ones.
 const command: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
-
-/** Mosquitto drops a SUBACK, too, when a thousand packets wait for the client: it comes once those have been read. */
-const askAgainMs = 500
 
 export class Greeting {
   readonly #connection: Connection
@@ -43,7 +40,7 @@ export class Greeting {
       probeTopic,
       clock,
       timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
-      subscribe: (filter, qos) => this.#subscribe(filter, { qos }, askAgainMs),
+      subscribe: (filter, qos) => this.#subscribe(filter, { qos }, repeatMs),
       onFound: (topic, text) => {
         if (topic !== stateTopic) onFound(topic, text)
       },
@@ -66,6 +63,7 @@ export class Greeting {
     return { ...found, deniedFilters }
   }
 
+  /** Drops the connection when no SUBACK comes; with `againMs`, asks that often until then. */
   async #subscribe(filter: string, options: IClientSubscribeOptions, againMs?: number): Promise<boolean> {
     const { clock, options: link } = this.#context
     const ms = link.ackTimeoutMs ?? 30_000

@@ -33,8 +33,8 @@ export interface ReadBackResult {
 const quietMs = 20
 /** Mosquitto queues 1,000 packets for a client, its acknowledgements among them, and drops the others without a word. */
 const certain = 900
-/** A broker may drop the marker together with what its queue has no room for; then another tells that it has caught up. */
-const markerRepeatMs = 500
+/** A broker may drop a SUBACK or a marker with what its queue has no room for; then another comes once it has caught up. */
+export const repeatMs = 500
 
 export class ReadBack {
   readonly #connection: Connection
@@ -114,9 +114,9 @@ export class ReadBack {
         resolve()
       })
       const left = deadline - clock.elapsed()
-      await this.#within(Math.min(left, markerRepeatMs), returned)
+      await this.#within(Math.min(left, repeatMs), returned)
       if (back) return tries === 1 ? 'prompt' : 'late'
-      if (this.#refused || left <= markerRepeatMs || this.#over.signal.aborted) return 'lost'
+      if (this.#refused || left <= repeatMs || this.#over.signal.aborted) return 'lost'
     }
   }
 
