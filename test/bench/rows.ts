@@ -59,7 +59,7 @@ export const ROWS: readonly Row[] = [
     values: ratio('commandsPerSecond'),
     meets: (value) => value >= 0.9,
     show: times,
-    reason: NOISY,
+    reason: CHECKED,
   },
   atMost('CPU per command with 16 askers', 'commandCpuUs', 1.3, CHECKED),
   atMost('all processes on one core: event → subscriber, p50', 'oneCoreEventP50', 1.15),
