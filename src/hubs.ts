@@ -1,11 +1,12 @@
 /** The hubs that are configured, each held on to; opened and closed as configuration says. */
+
+import type { Clock } from './base/clock.ts'
 import type { BridgedHub } from './bridge/bridge.ts'
-import type { Clock } from './clock.ts'
 import type { HubConfig } from './config/options.ts'
 import { Pulse } from './health/pulse.ts'
 import type { HubCall } from './hub/client.ts'
 import { Hub } from './hub/hub.ts'
-import type { Log } from './log.ts'
+import type { Log } from './log/log.ts'
 
 export interface OpenHub extends BridgedHub {
   readonly pulse: Pulse

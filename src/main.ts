@@ -1,8 +1,9 @@
 /** The program: reads the command line and the environment, and says with its exit code how it ended. */
-import { exitCodes, parseCommandLine, UsageError } from './cli.ts'
-import { systemClock } from './clock.ts'
+
+import { systemClock } from './base/clock.ts'
+import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
 import { ConfigError } from './config/mistakes.ts'
-import type { Log } from './log.ts'
+import type { Log } from './log/log.ts'
 import { daemonSignals, stopSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 
@@ -44,7 +45,7 @@ async function checkConfig(file: string | undefined): Promise<number> {
 /** Exit code 0 says that the daemon needs no restart; with `--ready`, that it can do its work. */
 async function health(line: Extract<ReturnType<typeof parseCommandLine>, { command: 'health' }>): Promise<number> {
   const { loadHttpConfig } = await import('./config/load.ts')
-  const { askHealth } = await import('./health/ask.ts')
+  const { askHealth } = await import('./http/client.ts')
   const { enabled, host, port } = loadHttpConfig({ file: line.config, env: process.env })
   if (!enabled) {
     console.error('hub2mqtt: http.enabled is false, so that nobody can be asked')
@@ -66,8 +67,8 @@ type Line<C> = Extract<ReturnType<typeof parseCommandLine>, { readonly command: 
 
 async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'call'>): Promise<number> {
   const { loadConfig } = await import('./config/load.ts')
-  const { brokerAccess, brokerUrl } = await import('./broker-access.ts')
-  const { call } = await import('./call.ts')
+  const { brokerAccess, brokerUrl } = await import('./config/broker-access.ts')
+  const { call } = await import('./cli/call.ts')
   const { config } = loadConfig({ file, env: process.env, requireHub: false })
   const { mqtt } = config
   const url = brokerUrl(mqtt)
@@ -83,7 +84,7 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv): Promise
   // pools of the usual size that is memory which grows for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const { loadConfig } = await import('./config/load.ts')
-  const { createLog } = await import('./log.ts')
+  const { createLog } = await import('./log/log.ts')
   const { run } = await import('./run.ts')
   const load = () => loadConfig({ file, env })
   const { config, secrets, warnings } = load()

@@ -1,19 +1,20 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
 
 import type { Logger } from 'pino'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
+import type { BridgeControl, Command } from '../contract/commands.ts'
+import { type AppEventPayload, eventsOf } from '../contract/events.ts'
+import type { Topics } from '../contract/topics.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
+import type { LogLevel } from '../log/levels.ts'
 import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import type { BridgeControl, Command, LogLevel } from './commands.ts'
 import { type AnswerLink, type CommandEnd, type CommandRun, Dispatcher } from './dispatcher.ts'
-import { type AppEventPayload, eventsOf } from './events.ts'
 import { type DiscoveryConfig, HomeAssistant } from './home-assistant/home-assistant.ts'
 import { renderBridgeInfo, renderHubInfo } from './info.ts'
 import { Presence } from './presence.ts'
 import { PublishedSettings, type SettingsToPublish } from './published-settings.ts'
-import type { Topics } from './topics.ts'
 
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink {
@@ -101,7 +102,7 @@ export class Bridge {
   /** Clears all topics of a hub that is no longer in `hubs`; to be called while it still knows its apps. */
   removeHub(name: string, hub: Hub): void {
     const { topics } = this.#options
-    for (const id of hub.apps.apps.keys()) this.#link.hold(topics.app(name, id), null)
+    for (const id of hub.apps.all.keys()) this.#link.hold(topics.app(name, id), null)
     for (const topic of [topics.hubState(name), topics.hubInfo(name)]) this.#link.hold(topic, null)
     this.#settings.get(name)?.retire()
     this.#settings.delete(name)
@@ -183,16 +184,16 @@ export class Bridge {
 
   #onApps(name: string, hub: Hub, news: AppsNews): void {
     const { topics, clock } = this.#options
-    const { changes, first, read } = news
+    const { changes, silent, read } = news
     const at = iso(clock.now())
     for (const change of changes) {
       this.#link.hold(topics.app(name, change.id), change.after === undefined ? null : JSON.stringify(change.after))
-      if (!first) this.#sendEvents(name, change, at)
+      if (!silent) this.#sendEvents(name, change, at)
     }
     if (changes.some(({ before, after }) => before === undefined || after === undefined)) this.#holdHubInfo(name, hub)
     this.#homeAssistant.appsChanged(name, hub, news)
     if (read) this.#settings.get(name)?.refresh()
-    if (first) this.#sweep()
+    if (silent) this.#sweep()
   }
 
   #sendEvents(name: string, change: Change, at: string): void {

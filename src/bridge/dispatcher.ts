@@ -1,19 +1,19 @@
 /** A message on a command topic becomes one answer: refused, answered from memory, or carried out. */
 
 import type { Logger } from 'pino'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
+import { type Outcome, renderAnswer } from '../contract/answer.ts'
+import { type BridgeControl, type Command, findCommand, type HubCommand, type Target } from '../contract/commands.ts'
+import { CommandError, type ErrorCode, fromHubError } from '../contract/errors.ts'
+import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
+import { commandKey } from '../contract/permissions.ts'
+import { type CommandTopic, decodeLevel, type Topics } from '../contract/topics.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
-import { type Outcome, renderAnswer } from './answer.ts'
-import { type BridgeControl, type Command, findCommand, type HubCommand, type Target } from './commands.ts'
-import { CommandError, type ErrorCode, fromHubError } from './errors.ts'
-import { decodeText, peekTransaction, type Reading } from './payload.ts'
-import { commandKey } from './permission.ts'
 import { CommandQueue } from './queue.ts'
 import { Replay, replayKey } from './replay.ts'
-import { type CommandTopic, decodeLevel, type Topics } from './topics.ts'
 
 /** How long a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
@@ -261,7 +261,7 @@ function isAudited(command: Command | undefined): boolean {
 
 /** While the list could not be read, the hub itself must say which apps it has. */
 function mayExist({ apps }: Hub, id: string): boolean {
-  return apps.apps.has(id) || (!apps.complete && apps.shows(id))
+  return apps.all.has(id) || (!apps.complete && apps.shows(id))
 }
 
 function decodeArgument({ argument }: CommandTopic): string {

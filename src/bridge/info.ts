@@ -1,7 +1,8 @@
 /** The info payloads of the contract: what the bridge and each hub tell of themselves. Never a secret. */
+
+import { COMMANDS, type Command } from '../contract/commands.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Protocol } from '../mqtt/types.ts'
-import { COMMANDS, type Command } from './commands.ts'
 
 /** Version of the MQTT contract; a change that could break an automation needs a new one. */
 export const CONTRACT_VERSION = 1
@@ -48,7 +49,7 @@ export function renderHubInfo(hub: Hub, allows: (command: Command) => boolean): 
     realtime,
     permissions: scopes ?? [],
     commands: availableCommands(hub, allows),
-    apps: hub.apps.apps.size,
+    apps: hub.apps.all.size,
     ...(reason !== null && { reason }),
   })
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Message } from '../mqtt/types.ts'
 
 /** How often a bridge says that it is there, so that one that came first hears of one that came later, and the reverse. */

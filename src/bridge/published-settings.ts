@@ -1,9 +1,9 @@
 /** The settings that configuration publishes by name: read with each list, and after our own writes. */
 import type { Logger } from 'pino'
 import type { PublishedSetting } from '../config/settings.ts'
+import type { Topics } from '../contract/topics.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { Topics } from './topics.ts'
 
 /** App id → name of the setting → what it holds. */
 export type SettingsToPublish = ReadonlyMap<string, ReadonlyMap<string, PublishedSetting>>
@@ -73,7 +73,7 @@ export class PublishedSettings {
   async #readApp(app: string): Promise<void> {
     const { hub, log, settings } = this.#options
     const names = settings.get(app)?.keys() ?? []
-    if (!hub.apps.apps.has(app)) {
+    if (!hub.apps.all.has(app)) {
       if (hub.apps.complete) for (const name of names) this.#hold(app, name, undefined)
       return
     }

@@ -1,6 +1,6 @@
 /** When a command's turn comes: in order for one app, a few at a time for one hub, and never without bound. */
-import type { Clock } from '../clock.ts'
-import { CommandError } from './errors.ts'
+import type { Clock } from '../base/clock.ts'
+import { CommandError } from '../contract/errors.ts'
 
 export interface QueueOptions {
   /** Commands of this hub under way at once. */

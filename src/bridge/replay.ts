@@ -1,9 +1,9 @@
 /** Remembers what became of a command, so that the same one again is answered and not executed. */
 import { hash } from 'node:crypto'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Outcome } from '../contract/answer.ts'
+import type { ErrorCode } from '../contract/errors.ts'
 import type { Message } from '../mqtt/types.ts'
-import type { Outcome } from './answer.ts'
-import type { ErrorCode } from './errors.ts'
 
 const MEMORY_MS = 5 * 60_000
 const MAX_ENTRIES = 20_000

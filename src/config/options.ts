@@ -1,5 +1,6 @@
 /** Every option there is. Types, environment names, checks, the JSON Schema, the example and the README follow. */
-import { COMMAND_SELECTORS } from '../bridge/permission.ts'
+import { COMMAND_SELECTORS } from '../contract/permissions.ts'
+import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
 import { apiKey, brokerUrl, host, hubUrl, label, password, path, topicPrefix } from './addresses.ts'
 import { list, map } from './collections.ts'
 import { boolean, choice, integer, optional, text } from './format.ts'
@@ -221,12 +222,12 @@ export const options = defineOptions({
   },
   'log.level': {
     doc: 'The least important kind of line to write.',
-    format: choice('fatal', 'error', 'warn', 'info', 'debug', 'trace'),
+    format: choice(...LOG_LEVELS),
     default: 'info',
   },
   'log.format': {
     doc: 'One JSON object a line, or text for people; `auto` is `pretty` on a terminal.',
-    format: choice('auto', 'json', 'pretty'),
+    format: choice(...LOG_FORMATS),
     default: 'auto',
   },
 })

@@ -1,4 +1,5 @@
 /** What only shows when options are seen together. */
+import { isLoopback } from '../base/hosts.ts'
 import type { Config } from './options.ts'
 
 interface Rule {
@@ -7,10 +8,6 @@ interface Rule {
   readonly severity: 'mistake' | 'warning'
   /** The line to tell, or `undefined` when all is well. */
   readonly check: (config: Omit<Config, 'hubs'>) => string | undefined
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 const usesTls = (url: string | null) => url !== null && /^(mqtts|wss):/.test(url)

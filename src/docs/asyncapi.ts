@@ -1,14 +1,14 @@
 /** The MQTT interface as an AsyncAPI 3 document, for tools that make clients and documentation. */
 import { stringify } from 'yaml'
-import { COMMANDS, type Command } from '../bridge/commands.ts'
-import { ERROR_CODES } from '../bridge/errors.ts'
 import { CONTRACT_VERSION } from '../bridge/info.ts'
-import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../bridge/payload.ts'
+import { COMMANDS, type Command } from '../contract/commands.ts'
+import { ERROR_CODES } from '../contract/errors.ts'
+import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../contract/payload.ts'
+import { FAILURE, SUCCESS } from '../contract/schemas.ts'
 import { code } from './markdown.ts'
 import { offByDefault, permissionOf } from './mqtt.ts'
-import { FAILURE, SUCCESS } from './payloads.ts'
+import { address, commandTopics, PLACEHOLDERS, TOPICS, type TopicDoc } from './publications.ts'
 import { jsonSchema, payloadSchema, takesNothing } from './schema.ts'
-import { address, commandTopics, PLACEHOLDERS, TOPICS, type TopicDoc } from './topics.ts'
 
 const ref = (...path: readonly string[]) => ({ $ref: `#/${path.join('/')}` })
 const bindingVersion = '0.2.0'

@@ -1,12 +1,13 @@
 /** The README's tables of topics, commands and error codes. */
-import { COMMANDS, type Command } from '../bridge/commands.ts'
-import { ERROR_CODES } from '../bridge/errors.ts'
-import { commandKey } from '../bridge/permission.ts'
+
 import { options } from '../config/options.ts'
+import { COMMANDS, type Command } from '../contract/commands.ts'
+import { ERROR_CODES } from '../contract/errors.ts'
+import { commandKey } from '../contract/permissions.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import { code, markdownTable } from './markdown.ts'
+import { address, commandTopics, TOPICS } from './publications.ts'
 import { type JsonSchema, jsonSchema, shortForm, takesNothing } from './schema.ts'
-import { address, commandTopics, TOPICS } from './topics.ts'
 
 const shown = (topic: string) =>
   code(address(topic, (name) => (name === 'base' ? (options['mqtt.base_topic'].default ?? name) : `<${name}>`)))

@@ -1,7 +1,7 @@
 /** The tables' valibot schemas as JSON Schema, and as the short form that a table in the README has room for. */
 import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
 import type * as v from 'valibot'
-import { ENVELOPE, type PayloadKind } from '../bridge/payload.ts'
+import { ENVELOPE, type PayloadKind } from '../contract/payload.ts'
 
 export type { JsonSchema }
 

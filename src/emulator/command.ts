@@ -1,6 +1,6 @@
 /** `hub2mqtt emulate`: a hub from typed options and perhaps a file. Says nothing itself. */
 import { readFile } from 'node:fs/promises'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 import { EmulatedHub } from './hub.ts'
 import { type HubFile, loadHubFile } from './hub-file.ts'
 import { population } from './population.ts'

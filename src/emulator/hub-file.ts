@@ -1,7 +1,7 @@
 /** A hub declared in a file, YAML or JSON: what it is, its keys, its apps and its store. */
 import * as v from 'valibot'
 import { isAlias, LineCounter, parseDocument, visit } from 'yaml'
-import { isObject } from './is-object.ts'
+import { isRecord } from '../base/json.ts'
 import type { EmulatedHubOptions } from './options.ts'
 import { EmulatorOptionError, isKnownScope, isUsableKey, scopeNames } from './scopes.ts'
 
@@ -10,7 +10,7 @@ export type HubFile = Pick<EmulatedHubOptions, 'id' | 'version' | 'flavour' | 'k
 /** Both travel in a header. */
 const HeaderText = v.pipe(v.string(), v.regex(/^[\x21-\x7e]+$/, 'has to be visible ASCII characters without spaces'))
 /** Valibot takes a list for an object; a person who wrote one did not mean it. */
-const mapping = v.custom<Record<string, unknown>>(isObject, 'has to be an object')
+const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
 const AnyObject = v.pipe(mapping, v.record(v.string(), v.unknown()))
 
 const Seed = v.pipe(

@@ -1,6 +1,6 @@
 /** A hub that is not there: state that lives, behaviours that can be set, memory of what it was asked. */
 import { createServer } from 'node:http'
-import { sleep } from '../clock.ts'
+import { sleep } from '../base/clock.ts'
 import { type AppEvent, Apps, type How } from './apps.ts'
 import { type BehaviourName, type BehaviourOptions, Behaviours } from './behaviours.ts'
 import { Door } from './door.ts'
@@ -10,7 +10,7 @@ import type { OpenRecord, RequestRecord } from './memory.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
 import { Realtime } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
-import { type RestHub, restListener } from './rest.ts'
+import { type HubCore, restListener } from './rest.ts'
 import { Ring } from './ring.ts'
 import { Keys } from './scopes.ts'
 import { Timers } from './timers.ts'
@@ -212,7 +212,7 @@ export class EmulatedHub implements AsyncDisposable {
   }
 
   /** This hub as its own two channels see it. */
-  #inside(): RestHub {
+  #inside(): HubCore {
     const hub = this
     return {
       get id() {

@@ -1,7 +1,8 @@
 /** Everything the hub can be asked, declared once: the REST routes and the calls over the realtime channel. */
+
+import { isRecord } from '../base/json.ts'
 import type { Apps } from './apps.ts'
 import { HubError } from './hub-error.ts'
-import { isObject } from './is-object.ts'
 import { type AppRecord, type Flavour, GENERATIONS } from './records.ts'
 import type { Needs } from './scopes.ts'
 
@@ -221,7 +222,7 @@ function knownSetting(hub: Inside, call: Call): Map<string, unknown> {
 }
 
 function objectBody({ body }: Call): Record<string, unknown> {
-  if (!isObject(body)) throw new HubError(400, 'invalid_body', 'The body has to be a JSON object')
+  if (!isRecord(body)) throw new HubError(400, 'invalid_body', 'The body has to be a JSON object')
   return body
 }
 

@@ -1,5 +1,5 @@
 /** What a hub can be told at its start, and what it assumes when it is not. */
-import { type Clock, systemClock } from '../clock.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
 import { DEFAULT_APPS, DEFAULT_STORE } from './population.ts'
 import type { AppSeed, Flavour } from './records.ts'
 import type { Nothing } from './rest.ts'

@@ -1,8 +1,8 @@
 /** The hub's realtime side: handshake, namespace, subscriptions, calls. What is sent to whom, and who may ask. */
 import type { Server as HttpServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'
+import { isRecord } from '../base/json.ts'
 import { asHubError, HubError } from './hub-error.ts'
-import { isObject } from './is-object.ts'
 import type { RestHub } from './rest.ts'
 import { matchMessage } from './routes.ts'
 import type { Scope } from './scopes.ts'
@@ -79,7 +79,7 @@ export class Realtime {
 
   #handshake(socket: Socket, args: readonly unknown[]): void {
     const [data] = args
-    const key = isObject(data) && typeof data['token'] === 'string' ? data['token'] : undefined
+    const key = isRecord(data) && typeof data['token'] === 'string' ? data['token'] : undefined
     this.#answer('handshakeClient', key, undefined, args, () => {
       this.#refuseIf('refuse-handshake')
       this.#hub.keys.admit(key, 'key')
@@ -120,7 +120,7 @@ export class Realtime {
 
   #call(key: string | undefined, args: readonly unknown[]): void {
     const [message] = args
-    const { uri, operation, args: given } = isObject(message) ? message : {}
+    const { uri, operation, args: given } = isRecord(message) ? message : {}
     const name = typeof operation === 'string' ? operation : undefined
     this.#answer(`${worded(uri)} ${worded(operation)}`, key, { operation: name, body: given }, args, () => {
       const fault = this.#hub.behaviours.claimFault(name, 'socket')

@@ -12,7 +12,7 @@ import type { Timers } from './timers.ts'
 /** How an operation that returns nothing is answered. */
 export type Nothing = 'null' | 'empty' | '204'
 
-export interface RestHub extends Inside {
+export interface HubCore extends Inside {
   readonly keys: Keys
   readonly behaviours: Behaviours
   readonly timers: Timers
@@ -25,7 +25,7 @@ const MAX_BODY = 1024 * 1024
 /** Beyond this the upload is cut; up to it a refused body is read, so that the client gets to see the 413. */
 const MAX_DRAINED = 32 * MAX_BODY
 
-export function restListener(hub: RestHub): RequestListener {
+export function restListener(hub: HubCore): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
     // What rejects is reading the body of a client that went away: there is nobody left to answer.
@@ -33,7 +33,7 @@ export function restListener(hub: RestHub): RequestListener {
   }
 }
 
-async function serve(hub: RestHub, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function serve(hub: HubCore, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { method = '', url: target = '' } = request
   const mark = target.indexOf('?')
   const path = mark < 0 ? target : target.slice(0, mark)
@@ -64,7 +64,7 @@ async function serve(hub: RestHub, request: IncomingMessage, response: ServerRes
 
 const NOT_DONE: Outcome = { status: 200, headers: JSON_TYPE, text: 'null' }
 
-function open(hub: RestHub, request: IncomingMessage, response: ServerResponse, entry: OpenRecord): Exchange {
+function open(hub: HubCore, request: IncomingMessage, response: ServerResponse, entry: OpenRecord): Exchange {
   const head: Exchange['head'] = (status, headers) => {
     entry.status = status
     response.writeHead(status, { ...headers, 'x-homey-id': hub.id, 'x-homey-version': hub.version })
@@ -79,7 +79,7 @@ function open(hub: RestHub, request: IncomingMessage, response: ServerResponse, 
 }
 
 function outcome(
-  hub: RestHub,
+  hub: HubCore,
   match: Match | HubError,
   key: string | undefined,
   search: URLSearchParams,

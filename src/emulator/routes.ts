@@ -1,6 +1,7 @@
 /** From a request line, or a call over the realtime channel, to the operation it means. */
+
+import { isRecord } from '../base/json.ts'
 import { HubError } from './hub-error.ts'
-import { isObject } from './is-object.ts'
 import { type Call, OPERATIONS, type Operation, type OperationName } from './operations.ts'
 import type { Flavour } from './records.ts'
 
@@ -48,12 +49,12 @@ export function matchRequest(method: string, path: string, prefix: Prefix, flavo
 
 /** Finds the operation of an `api` message `{uri, operation, args}` and turns its arguments into a request. */
 export function matchMessage(message: unknown, flavour: Flavour): Match & Pick<Call, 'query' | 'body'> {
-  if (!isObject(message)) throw new HubError(400, 'invalid_message', 'The message has to be an object')
+  if (!isRecord(message)) throw new HubError(400, 'invalid_message', 'The message has to be an object')
   const name = typeof message['operation'] === 'string' ? message['operation'] : ''
   if (!isOperationName(name)) throw noRoute()
   const operation: Operation = OPERATIONS[name]
   if (message['uri'] !== `homey:manager:${operation.manager}` || !serves(operation, flavour)) throw noRoute()
-  const args = isObject(message['args']) ? message['args'] : {}
+  const args = isRecord(message['args']) ? message['args'] : {}
   return {
     name,
     operation,

@@ -1,5 +1,5 @@
 /** A hub's signs of life: when its task last heard anything of the hub, good or bad, and when the list was last read. */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 
 /** What a task may wait for at most between two calls, besides the configured intervals: a hub's `Retry-After`. */
 const LONGEST_PAUSE_MS = 5 * 60_000

@@ -1,5 +1,5 @@
 /** The apps of one hub as they are known: read over REST, kept true by the realtime events. */
-import { type Clock, sleep } from '../clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { type App, type AppPatch, patchApp } from '../model/app.ts'
 import { type AppEvent, type Apps, type Change, reduce } from '../model/reduce.ts'
 import type { HubClient } from './client.ts'
@@ -11,8 +11,8 @@ const SECOND_LOOK_MS = 2000
 export interface AppsNews {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** The list was unknown before, so that these are facts but no news. */
-  readonly first: boolean
+  /** Nothing happened to the apps: they became known, or configuration shows others. No events follow. */
+  readonly silent: boolean
   /** The whole list has just been read. */
   readonly read: boolean
 }
@@ -43,11 +43,11 @@ export class AppManager {
     this.#shows = shows
   }
 
-  get apps(): Apps {
+  get all(): Apps {
     return this.#apps
   }
 
-  /** Whether `apps` is the hub's list: before the first good read nothing may be concluded from what is missing. */
+  /** Whether `all` is the hub's list: before the first good read nothing may be concluded from what is missing. */
   get complete(): boolean {
     return this.#complete
   }
@@ -66,7 +66,7 @@ export class AppManager {
     this.#shows = shows
     const hidden = [...this.#apps.values()].filter(({ id }) => !shows(id))
     const changes = hidden.map((before) => ({ id: before.id, before, after: undefined }))
-    if (changes.length > 0) this.#apply({ changes, first: true, read: false })
+    if (changes.length > 0) this.#apply({ changes, silent: true, read: false })
   }
 
   /** Calls `listener` after each change and each read of the list; the returned function ends that. */
@@ -104,9 +104,9 @@ export class AppManager {
     if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return
     this.#meanwhile?.push(event)
     // Before the first list an event tells of one app only; it is laid over the list when that comes.
-    if (!this.#complete || (this.#cameInBySetting(event.id) && !this.#apps.has(event.id))) return
+    if (!this.#complete || (this.#newlyShown(event.id) && !this.#apps.has(event.id))) return
     const changes = reduce(this.#apps, event)
-    if (changes.length > 0) this.#apply({ changes, first: false, read: false })
+    if (changes.length > 0) this.#apply({ changes, silent: false, read: false })
   }
 
   /**
@@ -129,7 +129,7 @@ export class AppManager {
   /** Starts over, as another hub answers at the address: its apps are facts, not news. */
   reset(): void {
     const changes = [...this.#apps.values()].map((before) => ({ id: before.id, before, after: undefined }))
-    this.#apply({ changes, first: true, read: false })
+    this.#apply({ changes, silent: true, read: false })
     this.#forget()
   }
 
@@ -148,7 +148,7 @@ export class AppManager {
     return this.#reading
   }
 
-  #cameInBySetting(id: string): boolean {
+  #newlyShown(id: string): boolean {
     return this.#showed !== undefined && !this.#showed(id)
   }
 
@@ -162,14 +162,14 @@ export class AppManager {
       records = await this.#readList()
     }
     if (this.#destroyed.signal.aborted) return
-    const first = !this.#complete
+    const silent = !this.#complete
     const meanwhile = this.#meanwhile.filter(({ id }) => this.#shows(id))
     const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile })
     this.#complete = true
-    const facts = changes.filter(({ id, before }) => before === undefined && this.#cameInBySetting(id))
-    if (facts.length > 0) this.#apply({ changes: facts, first: true, read: false })
+    const facts = changes.filter(({ id, before }) => before === undefined && this.#newlyShown(id))
+    if (facts.length > 0) this.#apply({ changes: facts, silent: true, read: false })
     if (shows === this.#shows) this.#showed = undefined
-    this.#apply({ changes: changes.filter((change) => !facts.includes(change)), first, read: true })
+    this.#apply({ changes: changes.filter((change) => !facts.includes(change)), silent, read: true })
   }
 
   async #readList(): Promise<Map<string, AppPatch>> {

@@ -1,6 +1,6 @@
 /** The typed client: `call(operation, parameters)` over REST, each outcome decoded or one HubError. */
-import type { Clock } from '../clock.ts'
-import { isRecord } from './decode.ts'
+import type { Clock } from '../base/clock.ts'
+import { isRecord } from '../base/json.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { type Answer, Rest, type RestOptions } from './rest.ts'

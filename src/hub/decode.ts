@@ -1,19 +1,13 @@
 /** The border to the hub: `unknown` in, the model's types out. Hub data is hostile input and firmware changes. */
+import { isRecord, type Json } from '../base/json.ts'
 import { APP_STATES, type AppPatch } from '../model/app.ts'
 import type { AppEvent } from '../model/reduce.ts'
 import { HubError } from './errors.ts'
 import { normaliseScope } from './scopes.ts'
 
-/** Any JSON value, as a setting may hold. */
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
-
 const CRASH_MESSAGE_LENGTH = 1024
 /** No real name, version or author comes near; a cap on what a hub can make the broker keep. */
 const TEXT_LENGTH = 1024
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)

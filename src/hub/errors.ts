@@ -1,5 +1,5 @@
 /** Every way in which a call to the hub can fail, as one type with a code that says what the caller may do next. */
-import type { Backoff } from '../backoff.ts'
+import type { Backoff } from '../base/backoff.ts'
 
 export type HubErrorCode =
   /** 401: the hub does not know the key. Retry slowly, a person must act. */

@@ -1,8 +1,8 @@
 /** One hub, held on to: connects, polls, keeps the realtime channel up, and starts over after every failure. */
 
 import type { Logger } from 'pino'
-import { Backoff } from '../backoff.ts'
-import { type Clock, sleep } from '../clock.ts'
+import { Backoff } from '../base/backoff.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
 import { asHubError, type HubErrorCode, retryDelay } from './errors.ts'
@@ -53,7 +53,7 @@ export class Hub {
     this.#options = options
     this.#dependencies = dependencies
     this.#since = dependencies.clock.elapsed()
-    this.#client = new HubClient({ ...options, knows: (id) => this.apps.apps.has(id) }, dependencies.clock)
+    this.#client = new HubClient({ ...options, knows: (id) => this.apps.all.has(id) }, dependencies.clock)
     this.apps = new AppManager(this.#client, dependencies.clock, options.shows)
   }
 
@@ -92,7 +92,7 @@ export class Hub {
     try {
       const result = await this.#client.call(name, parameters)
       // Without realtime nobody tells what a write has changed.
-      if (OPERATIONS[name].method !== 'GET' && this.#status.realtime === 'polling') this.#wake()
+      if (OPERATIONS[name].method !== 'GET' && this.#status.realtime === 'polling') this.wake()
       return result
     } catch (error) {
       this.#learn(name, asHubError(error).code)
@@ -103,12 +103,12 @@ export class Hub {
   /** Shows other apps from now on; the list is read at once for those that come in. */
   setFilter(shows: (appId: string) => boolean): void {
     this.apps.setFilter(shows)
-    this.#wake()
+    this.wake()
   }
 
-  /** There is reason to look at the hub at once, such as a new key. */
-  look(): void {
-    this.#wake()
+  /** Ends a pause between two reads: there is reason to read now, such as a new key. */
+  wake(): void {
+    this.#waking.abort()
   }
 
   /** Reads identity, permissions and the list again. @throws HubError */
@@ -121,7 +121,7 @@ export class Hub {
     if (code === 'unsupported') this.#update({ missing: new Set([...this.#status.missing, name]) })
     if (code !== 'unauthorized' && code !== 'forbidden' && code !== 'unreachable') return
     this.#stale = true
-    this.#wake()
+    this.wake()
   }
 
   async #run(): Promise<void> {
@@ -250,17 +250,13 @@ export class Hub {
     this.apps.setLive(false)
     this.#stale = true
     this.#update({ realtime: 'polling' })
-    this.#wake()
+    this.wake()
   }
 
   /** Sleeps, unless something asks for a look at once or did so since the last pause. */
   async #pause(ms: number): Promise<void> {
     await sleep(this.#dependencies.clock, ms, AbortSignal.any([this.#stop.signal, this.#waking.signal]))
     this.#waking = new AbortController()
-  }
-
-  #wake(): void {
-    this.#waking.abort()
   }
 
   #update(change: Partial<HubStatus>): void {

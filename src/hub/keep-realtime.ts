@@ -1,8 +1,8 @@
 /** Keeps a realtime session up: the client library retries neither a refused login nor a disconnect by the server. */
 
 import type { Logger } from 'pino'
-import type { Backoff } from '../backoff.ts'
-import { type Clock, sleep } from '../clock.ts'
+import type { Backoff } from '../base/backoff.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { asHubError, retryDelay } from './errors.ts'
 import type { RealtimeSession } from './realtime.ts'
 

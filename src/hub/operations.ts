@@ -2,7 +2,8 @@
  * What a hub can be asked, one row each. Path, scope and method come from the hub's API; parameter types come from
  * the path's text and the row's body, so a call that does not fit its row does not compile.
  */
-import { decodeApp, decodeApps, decodeJson, decodeNothing, decodeScopes, decodeSettings, type Json } from './decode.ts'
+import type { Json } from '../base/json.ts'
+import { decodeApp, decodeApps, decodeJson, decodeNothing, decodeScopes, decodeSettings } from './decode.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 type Body = { readonly [key: string]: Json | undefined }

@@ -1,8 +1,9 @@
 /** One session of the hub's realtime channel (Socket.IO 4), from the connection to its end; it never reconnects. */
 import { Manager, type Socket } from 'socket.io-client'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
+import { isRecord } from '../base/json.ts'
 import type { AppEvent } from '../model/reduce.ts'
-import { decodeEvent, isRecord } from './decode.ts'
+import { decodeEvent } from './decode.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 
 const APPS_URI = 'homey:manager:apps'

@@ -1,6 +1,6 @@
 /** One HTTP request to the hub: a deadline, a bounded body, no redirect, no retry, and one typed error. */
 import { type Dispatcher, Pool } from 'undici'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 import { HubError } from './errors.ts'
 import type { Method } from './operations.ts'
 

@@ -107,7 +107,7 @@ export function hubFamilies(registry: AnyRegistry, hubs: MetricSources['hubs']):
 
 function byState(hub: Hub): Map<string, number> {
   const counts = new Map<string, number>([...APP_STATES, UNKNOWN_STATE].map((state) => [state, 0]))
-  for (const { state } of hub.apps.apps.values()) {
+  for (const { state } of hub.apps.all.values()) {
     const key = state ?? UNKNOWN_STATE
     counts.set(key, (counts.get(key) ?? 0) + 1)
   }

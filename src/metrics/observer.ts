@@ -1,6 +1,6 @@
 /** What the daemon tells whoever counts. Each call is cheap and none of them throws. */
 import type { CommandEnd } from '../bridge/dispatcher.ts'
-import type { AppEventPayload } from '../bridge/events.ts'
+import type { AppEventPayload } from '../contract/events.ts'
 import type { HubCall } from '../hub/client.ts'
 
 export interface Observer {

@@ -2,7 +2,7 @@
  * Counts events in plain numbers: this lies on the way from a hub's event to the broker, where a metric library's
  * look-up by labels would cost more than the event itself. The library reads the numbers when it is asked.
  */
-import type { AppEventPayload, EventType } from '../bridge/events.ts'
+import type { AppEventPayload, EventType } from '../contract/events.ts'
 
 /** Apps of a hub that have a crash counter of their own; all others share one. */
 const MAX_APPS = 200

@@ -3,11 +3,6 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** Whether listening on `host` stays within this machine. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
-}
-
 /** Compares in a time that tells nothing of where, or in what length, the two differ. */
 export function sameSecret(given: string | Buffer, expected: string): boolean {
   const digest = (text: string | Buffer) => createHash('sha256').update(text).digest()

@@ -4,7 +4,8 @@ import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AedesOptions } from 'aedes'
 import { createWebSocketStream, WebSocketServer } from 'ws'
-import { isLoopback, limitPackets, mayBrowse, sameSecret } from './embedded-guards.ts'
+import { isLoopback } from '../base/hosts.ts'
+import { limitPackets, mayBrowse, sameSecret } from './embedded-guards.ts'
 import type { Log } from './types.ts'
 
 export const embeddedBrokerNotice =

@@ -1,6 +1,6 @@
 /** What is asked of a broker at the start of each connection: the commands, what it holds, and whether we may. */
 import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import type { Journal } from './journal.ts'
 import { ReadBack, type ReadBackResult, repeatMs } from './readback.ts'

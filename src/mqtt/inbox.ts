@@ -1,7 +1,7 @@
 /** From packets to messages; and the echoes that MQTT 3.1.1 sends of what we clear ourselves. */
 import type { IPublishPacket } from 'mqtt'
-import type { Clock } from '../clock.ts'
-import { topicMatcher } from './topics.ts'
+import type { Clock } from '../base/clock.ts'
+import { topicMatcher } from './names.ts'
 import type { Message } from './types.ts'
 
 /** How long an echo is waited for, in milliseconds: a broker that discards the clearing sends none. */

@@ -1,5 +1,5 @@
 /** What the log hears of the connection: each thing once, however often it happens meanwhile. */
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Failure } from './failure.ts'
 import type { FailureCode, Log, Protocol } from './types.ts'
 

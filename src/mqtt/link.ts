@@ -1,19 +1,19 @@
 /** A bridge's end of the line: keeps a broker connected and holding what is wanted, sends events, brings commands. */
 import type { Duplex } from 'node:stream'
 import type { IPublishPacket } from 'mqtt'
-import { type Clock, sleep } from '../clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { Connection } from './connection.ts'
 import { errorFailure, type Failure } from './failure.ts'
 import { Greeting } from './greeting.ts'
 import { Inbox } from './inbox.ts'
 import { Journal } from './journal.ts'
 import { Login } from './login.ts'
+import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
 import { Pacing } from './pacing.ts'
 import { type Order, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import { streamOpener } from './stream.ts'
-import { topicFault, topicMatcher } from './topics.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Log, Message, SendOptions } from './types.ts'
 
 export interface LinkDependencies {

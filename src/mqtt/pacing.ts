@@ -1,5 +1,5 @@
 /** How long to wait before the next connection, from how the last one ended. */
-import { Backoff } from '../backoff.ts'
+import { Backoff } from '../base/backoff.ts'
 import type { Failure } from './failure.ts'
 
 /** Nobody mends a password within seconds, and some brokers ban who asks too often. */

@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { IPublishPacket } from 'mqtt'
-import { type Clock, sleep } from '../clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 
 export interface ReadBackOptions {

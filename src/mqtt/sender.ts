@@ -1,11 +1,11 @@
 /** Moves what waits in the retained set and the outbox through a connection: in order, few at a time, each acknowledged. */
 import type { IClientPublishOptions } from 'mqtt'
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import type { Failure } from './failure.ts'
+import { topicFault } from './names.ts'
 import type { Outbox, Outgoing } from './outbox.ts'
 import type { Block, Entry, Retained } from './retained.ts'
-import { topicFault } from './topics.ts'
 import type { Log } from './types.ts'
 
 /** The state topic's `online` or `offline`. */

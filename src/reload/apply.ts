@@ -1,10 +1,10 @@
 /** Brings the running parts in line with a configuration that was taken over. */
 import { isDeepStrictEqual } from 'node:util'
-import { appFilter } from '../bridge/permission.ts'
 import type { Config, HubConfig } from '../config/options.ts'
+import { appFilter } from '../contract/permissions.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Hubs } from '../hubs.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import type { Reloaded } from './live-config.ts'
 
 export interface Parts {
@@ -33,6 +33,6 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
   for (const [name, config] of Object.entries(after.hubs)) {
     const known = before.hubs[name]
     if (known === undefined) openHub(name, config)
-    else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.look()
+    else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.wake()
   }
 }

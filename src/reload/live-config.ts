@@ -2,7 +2,7 @@
 import type { Loaded } from '../config/load.ts'
 import { ConfigError } from '../config/mistakes.ts'
 import type { Config } from '../config/options.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import type { Credentials } from '../mqtt/types.ts'
 import { differences, takeOver } from './take-over.ts'
 

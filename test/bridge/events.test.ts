@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { eventsOf } from '../../src/bridge/events.ts'
+import { eventsOf } from '../../src/contract/events.ts'
 import { type AppPatch, patchApp } from '../../src/model/app.ts'
 
 const AT = '2026-01-01T00:00:00.000Z'

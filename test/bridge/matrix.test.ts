@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { COMMANDS } from '../../src/bridge/commands.ts'
+import { COMMANDS } from '../../src/contract/commands.ts'
 import { mosquittoPath } from '../support/brokers.ts'
 import { COLUMNS, expected, ROWS, runMatrix } from './matrix.ts'
 

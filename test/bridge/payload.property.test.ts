@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { COMMANDS } from '../../src/bridge/commands.ts'
-import { CommandError } from '../../src/bridge/errors.ts'
+import { COMMANDS } from '../../src/contract/commands.ts'
+import { CommandError } from '../../src/contract/errors.ts'
 import {
   anyValue,
   decodeText,
@@ -10,7 +10,7 @@ import {
   object,
   type PayloadKind,
   peekTransaction,
-} from '../../src/bridge/payload.ts'
+} from '../../src/contract/payload.ts'
 
 /** What the bridge does with the bytes of a command. */
 function readAll(kind: PayloadKind<unknown>, bytes: Uint8Array): unknown {

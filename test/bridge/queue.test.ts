@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Outcome } from '../../src/bridge/answer.ts'
-import { CommandError } from '../../src/bridge/errors.ts'
 import { CommandQueue } from '../../src/bridge/queue.ts'
 import { Replay } from '../../src/bridge/replay.ts'
+import type { Outcome } from '../../src/contract/answer.ts'
+import { CommandError } from '../../src/contract/errors.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))

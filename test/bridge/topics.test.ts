@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createTopics, decodeLevel, encodeLevel } from '../../src/bridge/topics.ts'
+import { createTopics, decodeLevel, encodeLevel } from '../../src/contract/topics.ts'
 
 const topics = createTopics('b')
 

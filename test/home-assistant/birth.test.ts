@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { HomeAssistant } from '../../src/bridge/home-assistant/home-assistant.ts'
-import { createTopics } from '../../src/bridge/topics.ts'
-import { createLog } from '../../src/log.ts'
+import { createTopics } from '../../src/contract/topics.ts'
+import { createLog } from '../../src/log/log.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeLink } from './support/fake-link.ts'
 

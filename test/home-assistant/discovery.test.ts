@@ -1,9 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import {
+  decodeId,
+  encodeId,
+  objectIdOf,
+  parseDiscoveryTopic,
+} from '../../src/bridge/home-assistant/discovery-topics.ts'
 import { ENTITIES } from '../../src/bridge/home-assistant/entities.ts'
 import { commandOf } from '../../src/bridge/home-assistant/offers.ts'
 import { renderUpdate } from '../../src/bridge/home-assistant/states.ts'
-import { decodeId, encodeId, objectIdOf, parseDiscoveryTopic } from '../../src/bridge/home-assistant/topics.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { patchApp } from '../../src/model/app.ts'
 import { FACTS, messages, type Wish } from './support/fakes.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Device } from '../../src/bridge/home-assistant/device.ts'
+import { createDiscoveryTopics, type Form, objectIdOf } from '../../src/bridge/home-assistant/discovery-topics.ts'
 import { Publisher } from '../../src/bridge/home-assistant/publisher.ts'
-import { createDiscoveryTopics, type Form, objectIdOf } from '../../src/bridge/home-assistant/topics.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeLink } from './support/fake-link.ts'
 

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type Clock, systemClock } from '../../src/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { type AppSeed, EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { Hub, type HubOptions } from '../../src/hub/hub.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -47,8 +47,8 @@ function hold(url: string, options: Partial<HubOptions> = {}, clock: Clock = sys
   hub.subscribe(({ online, reason, realtime }) =>
     history.push(`${online ? 'online' : 'offline'} ${realtime} ${reason}`),
   )
-  hub.apps.subscribe(({ changes, first }) => {
-    if (!first) for (const { id, after } of changes) news.push(`${id} ${after?.state ?? 'gone'}`)
+  hub.apps.subscribe(({ changes, silent }) => {
+    if (!silent) for (const { id, after } of changes) news.push(`${id} ${after?.state ?? 'gone'}`)
   })
   hub.start()
   return { hub, history, news }
@@ -56,13 +56,13 @@ function hold(url: string, options: Partial<HubOptions> = {}, clock: Clock = sys
 
 const connected = ({ hub }: Watched) => until('realtime', () => hub.status.realtime === 'connected')
 const anApp = (hub: EmulatedHub) => [...hub.apps.values()].find(({ state }) => state === 'running')?.id ?? ''
-const known = ({ hub }: Watched, id: string) => hub.apps.apps.get(id)
+const known = ({ hub }: Watched, id: string) => hub.apps.all.get(id)
 
 /** Whether what is known of the apps is what the hub has. */
 const agree = (emulated: EmulatedHub, { hub }: Watched) =>
-  emulated.apps.size === hub.apps.apps.size &&
+  emulated.apps.size === hub.apps.all.size &&
   [...emulated.apps.values()].every(({ id, state, version }) => {
-    const app = hub.apps.apps.get(id)
+    const app = hub.apps.all.get(id)
     return app?.state === state && app?.version === version
   })
 
@@ -80,7 +80,7 @@ describe.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) 
     await until('the crash', () => known(watched, id)?.crashed)
     expect(known(watched, id)).toMatchObject({ crash_message: flavour === 'newer' ? 'Error: boom' : expect.anything() })
     emulated.uninstall(id)
-    await until('the removal', () => !watched.hub.apps.apps.has(id))
+    await until('the removal', () => !watched.hub.apps.all.has(id))
   })
 })
 
@@ -232,13 +232,13 @@ test('a list that is suddenly empty is believed only after a second look', async
   const emulated = await emulate()
   const watched = hold(emulated.url, { realtime: false, pollIntervalFallback: 100 })
   await until('the list', () => watched.hub.apps.complete)
-  const size = watched.hub.apps.apps.size
+  const size = watched.hub.apps.all.size
   emulated.behave('empty-list', { times: 1 })
   emulated.forgetRequests()
   await until('the second look', () => emulated.requests.filter(({ operation }) => operation === 'getApps').length > 3)
-  expect(watched.hub.apps.apps.size).toBe(size)
+  expect(watched.hub.apps.all.size).toBe(size)
   for (const id of [...emulated.apps.keys()]) emulated.uninstall(id, { silent: true })
-  await until('the empty list', () => watched.hub.apps.apps.size === 0)
+  await until('the empty list', () => watched.hub.apps.all.size === 0)
 })
 
 test('the apps of another hub at the same address come only after its id is known', async () => {
@@ -306,7 +306,7 @@ test('destroy unsubscribes, forgets everything, calls nobody any more, and can b
   await watched.hub.destroy()
   await until('the end of the session', () => emulated.connections.sessions === 0 && emulated.connections.sockets === 0)
   emulated.crash(anApp(emulated))
-  expect(watched.hub.apps.apps.size).toBe(0)
+  expect(watched.hub.apps.all.size).toBe(0)
   expect(watched.news).toEqual([])
   expect(watched.history).toHaveLength(told)
   await expect(watched.hub.call('getApps', {})).rejects.toMatchObject({ code: 'unreachable' })

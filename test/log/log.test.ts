@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { createLog, type LogOptions } from '../../src/log/log.ts'
 import { createOutput } from '../../src/log/output.ts'
 import { Scrubber } from '../../src/log/scrub.ts'
-import { createLog, type LogOptions } from '../../src/log.ts'
 
 function recorded(options: Partial<LogOptions> & { secrets?: string[] } = {}) {
   const lines: string[] = []

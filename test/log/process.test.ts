@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, openSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 
-const module = new URL('../../src/log.ts', import.meta.url).href
+const module = new URL('../../src/log/log.ts', import.meta.url).href
 const program = (format: string, body: string) =>
   `import { createLog } from ${JSON.stringify(module)}
    const log = createLog({ level: 'info', format: '${format}', secrets: ['top-secret'] })

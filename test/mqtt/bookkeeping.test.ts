@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { topicFault, topicMatcher } from '../../src/mqtt/names.ts'
 import { Outbox } from '../../src/mqtt/outbox.ts'
 import { Pacing } from '../../src/mqtt/pacing.ts'
 import { type Entry, Retained } from '../../src/mqtt/retained.ts'
-import { topicFault, topicMatcher } from '../../src/mqtt/topics.ts'
 
 /** A broker and a wire with a window, as simple as they can be told. */
 class World {

@@ -1,5 +1,5 @@
 /** A link as a bridge would make it, and everything it said. */
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
 import { MqttLink } from '../../src/mqtt/link.ts'
 import type { LinkOptions, LinkStatus, Log, Message } from '../../src/mqtt/types.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/clock.ts'
+import type { Clock } from '../../src/base/clock.ts'
 
 /** A clock whose hands only the test moves; `waits` is the schedule of everything that was asked for. */
 export class FakeClock implements Clock {

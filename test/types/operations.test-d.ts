@@ -1,7 +1,7 @@
 /** Checked by the compiler alone: calls and rows that do not fit must not compile. */
 import { expectTypeOf } from 'vitest'
-import type { Command, HubCommand } from '../../src/bridge/commands.ts'
 import type { Config } from '../../src/config/options.ts'
+import type { Command, HubCommand } from '../../src/contract/commands.ts'
 import type { HubClient } from '../../src/hub/client.ts'
 import type { Parameters, Result } from '../../src/hub/operations.ts'
 import type { AppPatch } from '../../src/model/app.ts'

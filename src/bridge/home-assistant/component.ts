@@ -1,8 +1,8 @@
 /** One row as Home Assistant wants to read it. */
-import type { Json } from '../../hub/decode.ts'
+import type { Json } from '../../base/json.ts'
+import { uniqueId } from './discovery-topics.ts'
 import type { Entity, Platform } from './entity.ts'
 import { slug } from './names.ts'
-import { uniqueId } from './topics.ts'
 
 /** Home Assistant refuses a number with smaller steps. */
 const MIN_STEP = 0.001

@@ -1,10 +1,11 @@
 /** From what is known of an app, a hub or the bridge to the device that Home Assistant shall see. */
+
+import type { Topics } from '../../contract/topics.ts'
 import type { App } from '../../model/app.ts'
-import type { Topics } from '../topics.ts'
 import { type Component, componentOf, type Place } from './component.ts'
+import { type Owner, objectIdOf } from './discovery-topics.ts'
 import type { Entity } from './entity.ts'
 import { hubName, slug, tidy } from './names.ts'
-import { type Owner, objectIdOf } from './topics.ts'
 
 export const ORIGIN = 'hub2mqtt'
 

@@ -1,16 +1,16 @@
 /** Which devices there are: one for the bridge, one for each hub that has said who it is, one for each of its apps. */
 import type { Logger } from 'pino'
+import type { Command } from '../../contract/commands.ts'
+import type { Topics } from '../../contract/topics.ts'
 import type { Hub } from '../../hub/hub.ts'
 import type { App } from '../../model/app.ts'
-import type { Command } from '../commands.ts'
 import type { SettingsToPublish } from '../published-settings.ts'
-import type { Topics } from '../topics.ts'
 import { appDevice, bridgeDevice, type Device, type HubFacts, hubDevice, type Surroundings } from './device.ts'
+import { objectIdOf } from './discovery-topics.ts'
 import { ENTITIES } from './entities.ts'
 import type { DeviceKind, Entity } from './entity.ts'
 import { isOffered } from './offers.ts'
 import { settingEntities } from './setting-entities.ts'
-import { objectIdOf } from './topics.ts'
 
 export interface DevicesOptions {
   readonly topics: Topics
@@ -70,7 +70,7 @@ export class Devices {
     this.#known.set(name, { facts, signature, entities })
     this.bridgeChanged()
     this.#wantHub(name)
-    for (const app of hub.apps.apps.values()) this.appChanged(name, app)
+    for (const app of hub.apps.all.values()) this.appChanged(name, app)
     return true
   }
 
@@ -82,7 +82,7 @@ export class Devices {
     this.bridgeChanged()
     if (known === undefined) return
     const hubId = known.facts.id
-    for (const app of hub.apps.apps.keys()) this.#sink.withdraw(objectIdOf({ kind: 'app', hubId, app }), FAREWELL_MS)
+    for (const app of hub.apps.all.keys()) this.#sink.withdraw(objectIdOf({ kind: 'app', hubId, app }), FAREWELL_MS)
     this.#sink.withdraw(objectIdOf({ kind: 'hub', hubId }), FAREWELL_MS)
     for (const twin of [...this.#twins]) this.hubChanged(twin)
   }

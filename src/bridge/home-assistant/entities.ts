@@ -1,7 +1,8 @@
 /** Every entity that is offered to Home Assistant, one row each. Discovery and the documentation follow from it. */
+
+import { EVENT_TYPES } from '../../contract/events.ts'
+import { LOG_LEVELS } from '../../log/levels.ts'
 import { APP_STATES } from '../../model/app.ts'
-import { LOG_LEVELS } from '../commands.ts'
-import { EVENT_TYPES } from '../events.ts'
 import type { Entity } from './entity.ts'
 import { attributesOf, equals, fieldOf, flagOf, sentUnder, textOf, wordOf } from './templates.ts'
 

@@ -1,18 +1,18 @@
 /** The bridge's side towards Home Assistant: its devices, the states made for it alone, and what is left over. */
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { AppsNews } from '../../hub/app-manager.ts'
 import type { Hub } from '../../hub/hub.ts'
+import type { LogLevel } from '../../log/levels.ts'
 import type { App } from '../../model/app.ts'
 import type { Message } from '../../mqtt/types.ts'
-import type { LogLevel } from '../commands.ts'
 import type { CommandRun } from '../dispatcher.ts'
 import { ORIGIN } from './device.ts'
 import { Devices, type DevicesOptions } from './devices.ts'
+import { createDiscoveryTopics, parseDiscoveryTopic } from './discovery-topics.ts'
 import { originOf } from './messages.ts'
 import { Prefixes } from './prefixes.ts'
 import { type DiscoveryLink, Publisher } from './publisher.ts'
 import { countsDiffer, deviceDiffers, renderSummary, renderUpdate, updateDiffers } from './states.ts'
-import { createDiscoveryTopics, parseDiscoveryTopic } from './topics.ts'
 
 /** The options `discovery.…`. */
 export interface DiscoveryConfig {
@@ -87,7 +87,7 @@ export class HomeAssistant {
   }
 
   /** To be called before the bridge clears what nobody wants. */
-  appsChanged(name: string, hub: Hub, { changes, first }: AppsNews): void {
+  appsChanged(name: string, hub: Hub, { changes, silent }: AppsNews): void {
     if (this.#devices !== undefined) {
       for (const change of changes) {
         if (change.after === undefined) this.#forget(name, change.id)
@@ -96,9 +96,9 @@ export class HomeAssistant {
           if (deviceDiffers(change)) this.#devices.appChanged(name, change.after)
         }
       }
-      if (first || changes.some(countsDiffer)) this.#holdSummary(name, hub)
+      if (silent || changes.some(countsDiffer)) this.#holdSummary(name, hub)
     }
-    if (first) this.#sweep()
+    if (silent) this.#sweep()
   }
 
   /** The hub's status changed: who it is, or what it permits. */
@@ -110,7 +110,7 @@ export class HomeAssistant {
   /** To be called while the hub still knows its apps, and is no longer among the hubs. */
   hubRemoved(name: string, hub: Hub): void {
     const { topics } = this.#options
-    for (const id of hub.apps.apps.keys()) this.#link.hold(topics.appUpdate(name, id), null)
+    for (const id of hub.apps.all.keys()) this.#link.hold(topics.appUpdate(name, id), null)
     this.#link.hold(topics.hubSummary(name), null)
     this.#devices?.hubRemoved(name, hub)
   }
@@ -126,7 +126,7 @@ export class HomeAssistant {
     if (command.operation !== 'installFromAppStore' || id === null) return
     if (phase === 'begun') this.#installing.add(keyOf(name, id))
     else this.#installing.delete(keyOf(name, id))
-    const app = this.#options.hubs.get(name)?.hub.apps.apps.get(id)
+    const app = this.#options.hubs.get(name)?.hub.apps.all.get(id)
     if (app !== undefined && this.#publisher !== undefined) this.#holdUpdate(name, app)
   }
 
@@ -150,7 +150,7 @@ export class HomeAssistant {
   }
 
   #holdSummary(name: string, hub: Hub): void {
-    this.#link.hold(this.#options.topics.hubSummary(name), renderSummary(hub.apps.apps))
+    this.#link.hold(this.#options.topics.hubSummary(name), renderSummary(hub.apps.all))
   }
 
   #remember(): void {

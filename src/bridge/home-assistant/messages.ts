@@ -1,6 +1,7 @@
 /** The discovery messages of a device: what Home Assistant's broker shall hold, in either form. */
+import { isRecord } from '../../base/json.ts'
 import type { Device } from './device.ts'
-import type { DiscoveryTopics, Form } from './topics.ts'
+import type { DiscoveryTopics, Form } from './discovery-topics.ts'
 
 /** Announces to Home Assistant that the entities of a topic are about to come from another one. */
 export const MIGRATE = JSON.stringify({ migrate_discovery: true })
@@ -41,7 +42,7 @@ export function withStubs(before: string | undefined, after: string): string | u
   const gone = [...old].filter(([key, platform]) => now.get(key) !== platform)
   if (gone.length === 0) return undefined
   const payload: unknown = JSON.parse(after)
-  if (!isObject(payload) || !isObject(payload['components'])) return undefined
+  if (!isRecord(payload) || !isRecord(payload['components'])) return undefined
   const stubs = Object.fromEntries(gone.map(([key, platform]) => [key, { platform }]))
   return JSON.stringify({ ...payload, components: { ...payload['components'], ...stubs } })
 }
@@ -50,8 +51,8 @@ export function withStubs(before: string | undefined, after: string): string | u
 function platformsOf(payload: string): Map<string, string> {
   const components = read(payload)['components']
   const found = new Map<string, string>()
-  for (const [key, component] of Object.entries(isObject(components) ? components : {})) {
-    if (isObject(component) && typeof component['platform'] === 'string') found.set(key, component['platform'])
+  for (const [key, component] of Object.entries(isRecord(components) ? components : {})) {
+    if (isRecord(component) && typeof component['platform'] === 'string') found.set(key, component['platform'])
   }
   return found
 }
@@ -59,18 +60,14 @@ function platformsOf(payload: string): Map<string, string> {
 /** Name of the origin of a payload that the broker holds. */
 export function originOf(payload: string): string | undefined {
   const origin = read(payload)['origin']
-  return isObject(origin) && typeof origin['name'] === 'string' ? origin['name'] : undefined
+  return isRecord(origin) && typeof origin['name'] === 'string' ? origin['name'] : undefined
 }
 
 function read(payload: string): Readonly<Record<string, unknown>> {
   try {
     const parsed: unknown = JSON.parse(payload)
-    return isObject(parsed) ? parsed : {}
+    return isRecord(parsed) ? parsed : {}
   } catch {
     return {}
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,7 @@
 /** Which entities are offered: those that work with this hub, this key and this configuration. */
+
+import { type Command, findCommand } from '../../contract/commands.ts'
 import type { Hub } from '../../hub/hub.ts'
-import { type Command, findCommand } from '../commands.ts'
 import type { Entity } from './entity.ts'
 
 /** The command of a row; a row that names none that exists is our mistake. */

@@ -1,5 +1,5 @@
 /** Spreads work over time: so many things a second after a first few, and none again before it has rested. */
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../base/clock.ts'
 
 export interface PacerOptions {
   readonly clock: Clock

@@ -1,5 +1,5 @@
 /** The discovery prefixes under which something of ours may still be: the present one and those before it. */
-import { discoveryFilters } from './topics.ts'
+import { discoveryFilters } from './discovery-topics.ts'
 
 /** What is read from the broker is not trusted with more. */
 const MAX_FORMER = 8

@@ -1,9 +1,9 @@
 /** Keeps the devices that are wanted published: paced, only what changed, and put back when somebody removes it. */
-import type { Clock } from '../../clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { Device } from './device.ts'
+import { type DiscoveryTopics, type Form, parseDiscoveryTopic } from './discovery-topics.ts'
 import { MIGRATE, messagesOf, withStubs } from './messages.ts'
 import { Pacer } from './pacer.ts'
-import { type DiscoveryTopics, type Form, parseDiscoveryTopic } from './topics.ts'
 
 /** The part of the MQTT link that discovery needs. */
 export interface DiscoveryLink {

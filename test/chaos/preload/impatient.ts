@@ -2,7 +2,7 @@
  * Loaded into the bridge for a soak: comes back at once. The bridge's own pace, which slows down for a line
  * that is cut every few seconds, would make a thousand cuts last for hours; what it keeps in memory is the same.
  */
-import { Backoff } from '../../../src/backoff.ts'
+import { Backoff } from '../../../src/base/backoff.ts'
 import { Pacing } from '../../../src/mqtt/pacing.ts'
 
 const { after } = Pacing.prototype

@@ -1,14 +1,14 @@
 /** What discovery is made from, without a hub and without a broker. */
 
-import type { Command } from '../../../src/bridge/commands.ts'
 import { appDevice, bridgeDevice, type HubFacts, hubDevice } from '../../../src/bridge/home-assistant/device.ts'
+import { createDiscoveryTopics, type Form } from '../../../src/bridge/home-assistant/discovery-topics.ts'
 import { ENTITIES } from '../../../src/bridge/home-assistant/entities.ts'
 import { messagesOf } from '../../../src/bridge/home-assistant/messages.ts'
 import { isOffered } from '../../../src/bridge/home-assistant/offers.ts'
 import { settingEntities } from '../../../src/bridge/home-assistant/setting-entities.ts'
-import { createDiscoveryTopics, type Form } from '../../../src/bridge/home-assistant/topics.ts'
-import { createTopics } from '../../../src/bridge/topics.ts'
 import type { PublishedSetting } from '../../../src/config/settings.ts'
+import type { Command } from '../../../src/contract/commands.ts'
+import { createTopics } from '../../../src/contract/topics.ts'
 import type { OperationName } from '../../../src/hub/operations.ts'
 import { type AppPatch, patchApp } from '../../../src/model/app.ts'
 

@@ -1,9 +1,9 @@
 /** One look at the hub after a write that was not answered: is what was asked for so? Each may throw a HubError. */
 import { isDeepStrictEqual } from 'node:util'
-import type { Json } from '../hub/decode.ts'
-import { HubError, type HubErrorCode } from '../hub/errors.ts'
-import type { Hub } from '../hub/hub.ts'
+import type { Json } from '../base/json.ts'
 import type { AppPatch } from '../model/app.ts'
+import { HubError, type HubErrorCode } from './errors.ts'
+import type { Hub } from './hub.ts'
 
 /** Whether the app is there and is what a patch says, by the hub's own word and not by what is remembered. */
 export async function appIs(

@@ -1,8 +1,8 @@
 /** Every topic on which the bridge speaks by itself: what it holds and what it is for. Addresses come from the bridge. */
 import type * as v from 'valibot'
-import type { Command } from '../bridge/commands.ts'
-import { createTopics } from '../bridge/topics.ts'
-import * as payloads from './payloads.ts'
+import type { Command } from '../contract/commands.ts'
+import * as payloads from '../contract/schemas.ts'
+import { createTopics } from '../contract/topics.ts'
 
 /** Stand for what differs; the marks around them pass through a topic level unchanged. */
 const at = { base: '_base_', hub: '_hub_', app: '_app_', name: '_name_' } as const

@@ -5,13 +5,11 @@
 import * as v from 'valibot'
 import type { Hub } from '../hub/hub.ts'
 import type { OperationName } from '../hub/operations.ts'
+import { appIs, appIsGone, settingIs, settingIsGone } from '../hub/verify.ts'
+import { LOG_LEVELS, type LogLevel } from '../log/levels.ts'
 import { APP_KEYS, APP_STATES } from '../model/app.ts'
 import { CommandError } from './errors.ts'
 import { anyValue, inner, object, type PayloadKind, someOf, spoken, word } from './payload.ts'
-import { appIs, appIsGone, settingIs, settingIsGone } from './verify.ts'
-
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
 
 /** What a command may do to the bridge itself. */
 export interface BridgeControl {

@@ -1,10 +1,10 @@
 /** Opens the listener for health and metrics, without which the bridge does its work all the same. */
 import type { Config } from '../config/options.ts'
-import { routes } from '../http/routes.ts'
-import { type HttpListener, listen } from '../http/server.ts'
-import type { Log } from '../log.ts'
+import type { HealthReport } from '../health/report.ts'
+import type { Log } from '../log/log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { HealthReport } from './report.ts'
+import { routes } from './routes.ts'
+import { type HttpListener, listen } from './server.ts'
 
 export interface ListenerOptions {
   readonly config: Config

@@ -1,7 +1,8 @@
 /** How the configured broker is reached and what is presented to it, the same for everyone who connects. */
 import { readFileSync } from 'node:fs'
-import type { Config } from './config/options.ts'
-import type { LinkOptions } from './mqtt/types.ts'
+import { reachable } from '../base/hosts.ts'
+import type { LinkOptions } from '../mqtt/types.ts'
+import type { Config } from './options.ts'
 
 type Mqtt = Config['mqtt']
 export type BrokerAccess = Pick<
@@ -34,6 +35,6 @@ export function brokerUrl({
 }): string | undefined {
   if (url !== null) return url
   if (port === 0) return undefined
-  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-  return `mqtt://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+  const name = reachable(host)
+  return `mqtt://${name.includes(':') ? `[${name}]` : name}:${port}`
 }

@@ -1,12 +1,12 @@
 /** Reads the command line: what is asked for, or one line that says what was not understood. */
 import { parseArgs } from 'node:util'
-import { type CommandName, type CommandRequest, commands, type Flag, type Positional } from './cli/commands.ts'
-import { Given, UsageError } from './cli/given.ts'
-import { commandHelp, programHelp } from './cli/help.ts'
-import { didYouMean } from './config/nearest.ts'
+import { didYouMean } from '../config/nearest.ts'
+import { type CommandName, type CommandRequest, commands, type Flag, type Positional } from './commands.ts'
+import { Given, UsageError } from './given.ts'
+import { commandHelp, programHelp } from './help.ts'
 
-export { exitCodes } from './cli/commands.ts'
-export { UsageError } from './cli/given.ts'
+export { exitCodes } from './commands.ts'
+export { UsageError } from './given.ts'
 
 export type CommandLine =
   | CommandRequest

@@ -1,17 +1,15 @@
 /** The log: one line an event, as JSON or for people, without a known secret in it. */
 import { createRequire } from 'node:module'
 import pino from 'pino'
-import type { Config } from './config/options.ts'
-import { createOutput, type Destination } from './log/output.ts'
-import { Scrubber } from './log/scrub.ts'
-
-export type LogLevel = Config['log']['level']
+import type { LogFormat, LogLevel } from './levels.ts'
+import { createOutput, type Destination } from './output.ts'
+import { Scrubber } from './scrub.ts'
 
 export interface LogOptions {
   /** Least important kind of line to write. */
   readonly level: LogLevel
   /** `auto` is `pretty` on a terminal, else `json`. */
-  readonly format: Config['log']['format']
+  readonly format: LogFormat
   /** Values that no line may show; those under four characters are part of too many words to be masked. */
   readonly secrets: Iterable<string>
   /** Default: standard output. It may throw; a lost line does no harm. */

@@ -1,5 +1,6 @@
 /** `hub2mqtt health`: asks the daemon's listener on this machine how it is. */
 import { get } from 'node:http'
+import { reachable } from '../base/hosts.ts'
 
 export interface HealthAddress {
   readonly host: string
@@ -14,12 +15,6 @@ export interface HealthAnswer {
 const TIMEOUT_MS = 4000
 /** Far above any real answer. */
 const MAX_BYTES = 1024 * 1024
-
-/** Where a listener on this host can be asked from here. */
-export function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  return host === '::' ? '::1' : host
-}
 
 /** Rejects if nobody answers in time: then nobody lives there. */
 export function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz'): Promise<HealthAnswer> {

@@ -1,6 +1,6 @@
 /** Bytes of a command → checked input. Each kind of payload that the contract knows is one function here. */
 import * as v from 'valibot'
-import type { Json } from '../hub/decode.ts'
+import type { Json } from '../base/json.ts'
 import { CommandError } from './errors.ts'
 
 export const MAX_PAYLOAD_BYTES = 64 * 1024

@@ -1,15 +1,15 @@
 /** `hub2mqtt call`: one command to the configured broker, and the answer that comes back. */
 import { randomBytes } from 'node:crypto'
 import { type IPublishPacket, MqttClient } from 'mqtt'
-import { findCommand } from './bridge/commands.ts'
-import { peekTransaction } from './bridge/payload.ts'
-import { type CommandTopic, createTopics } from './bridge/topics.ts'
-import type { BrokerAccess } from './broker-access.ts'
-import { UsageError } from './cli/given.ts'
-import type { Clock } from './clock.ts'
-import { errorFailure, type Failure } from './mqtt/failure.ts'
-import { streamOpener } from './mqtt/stream.ts'
-import type { Protocol } from './mqtt/types.ts'
+import type { Clock } from '../base/clock.ts'
+import type { BrokerAccess } from '../config/broker-access.ts'
+import { findCommand } from '../contract/commands.ts'
+import { peekTransaction } from '../contract/payload.ts'
+import { type CommandTopic, createTopics } from '../contract/topics.ts'
+import { errorFailure, type Failure } from '../mqtt/failure.ts'
+import { streamOpener } from '../mqtt/stream.ts'
+import type { Protocol } from '../mqtt/types.ts'
+import { UsageError } from './given.ts'
 
 /** No answer came; the message says why. */
 export class CallError extends Error {

@@ -1,4 +1,0 @@
-/** Whether a value from outside is a JSON object: not null, not a list. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
