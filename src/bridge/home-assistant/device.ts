@@ -1,11 +1,12 @@
 /** From what is known of an app, a hub or the bridge to the device that Home Assistant shall see. */
 
+import { tidy } from '../../base/text.ts'
 import type { Topics } from '../../contract/topics.ts'
 import type { App } from '../../model/app.ts'
 import { type Component, componentOf, type Place } from './component.ts'
 import { type Owner, objectIdOf } from './discovery-topics.ts'
 import type { Entity } from './entity.ts'
-import { hubName, slug, tidy } from './names.ts'
+import { hubName, slug } from './names.ts'
 
 export const ORIGIN = 'hub2mqtt'
 

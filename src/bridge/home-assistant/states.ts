@@ -1,7 +1,8 @@
 /** The states that are made for Home Assistant alone: what it cannot read from the contract's other topics. */
+
+import { tidy } from '../../base/text.ts'
 import type { App } from '../../model/app.ts'
 import type { Apps, Change } from '../../model/reduce.ts'
-import { tidy } from './names.ts'
 
 /**
  * State of an update entity: only keys that Home Assistant knows, and none that is unknown, else it drops the message.
