@@ -59,9 +59,10 @@ interface BridgeCommand<T> extends Common<T> {
 export type Command<T = unknown> = HubCommand<T> | BridgeCommand<T>
 
 /** A row with its literals kept for the types that follow from the table. The type of its input stays inside of it. */
-type Row<K extends Command['target'], N extends string, M extends string> = (K extends 'bridge'
-  ? BridgeCommand<unknown>
-  : HubCommand) & { readonly target: K; readonly name: N; readonly means?: readonly M[] }
+type Row<K extends Command['target'], N extends string, M extends string> = Omit<
+  K extends 'bridge' ? BridgeCommand<unknown> : HubCommand,
+  'means'
+> & { readonly target: K; readonly name: N; readonly means?: readonly M[] }
 
 type Rest<C, M> = Omit<C, 'target' | 'name' | 'means'> & { readonly means?: readonly M[] }
 
@@ -69,7 +70,7 @@ function row<const K extends 'app' | 'hub', const N extends string, T, const M e
   target: K,
   name: N,
   rest: Rest<HubCommand<T>, M>,
-): Row<K, N, M>
+): Row<K, N, NoInfer<M>>
 function row<const N extends string, T>(
   target: 'bridge',
   name: N,
@@ -84,8 +85,14 @@ interface AnyRow {
   readonly means?: readonly string[]
 }
 
-/** Every name in a column `means` must be that of a row. */
-type Unknown<R extends readonly AnyRow[]> = Exclude<NonNullable<R[number]['means']>[number], R[number]['name']>
+type MeantBy<R> = R extends { readonly means?: infer A }
+  ? NonNullable<A> extends readonly (infer M extends string)[]
+    ? M
+    : never
+  : never
+
+/** Names in the column `means` that no row has. */
+type Unknown<R extends readonly AnyRow[]> = Exclude<MeantBy<R[number]>, R[number]['name']>
 
 export function table<const R extends readonly AnyRow[]>(
   rows: R & ([Unknown<R>] extends [never] ? unknown : { readonly noSuchCommand: Unknown<R> }),
