@@ -65,12 +65,11 @@ export class Hubs implements AsyncDisposable {
     return hub
   }
 
-  /** Takes a hub out. The caller sees it for the last time: it forgets its apps right after `farewell`. */
-  close(name: string, farewell: (hub: Hub) => void): void {
+  /** Takes a hub out. */
+  close(name: string): void {
     const hub = this.#all.get(name)?.hub
     if (hub === undefined) return
     this.#all.delete(name)
-    farewell(hub)
     const closing = hub.destroy().finally(() => this.#closing.delete(closing))
     this.#closing.add(closing)
   }

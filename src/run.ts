@@ -6,7 +6,7 @@ import { Bridge } from './bridge/bridge.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import type { Config, HubConfig } from './config/options.ts'
-import { appFilter, mayUse } from './contract/permissions.ts'
+import { appFilter } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
 import { hubHealth } from './health/hub-health.ts'
 import { healthReport } from './health/report.ts'
@@ -52,7 +52,7 @@ export async function run(options: RunOptions): Promise<void> {
     const { contested } = bridge
     return healthReport({ version, startedAt, mqtt: link.status(), contested, hubs: hubHealth(hubs.all) })
   }
-  const tellHealth = () => link.hold(topics.bridgeHealth, JSON.stringify(health()))
+  const tellHealth = () => bridge.healthChanged(health())
   await using hubs = new Hubs({
     shows: () => appFilter(live.value.apps.include, live.value.apps.exclude),
     apiKey: (name) => live.value.hubs[name]?.api_key ?? '',
@@ -85,15 +85,10 @@ export async function run(options: RunOptions): Promise<void> {
     {
       topics,
       hubs: hubs.all,
-      control: { setLogLevel: (level) => log.setLevel(level) },
-      allows: (command) => mayUse(live.value.commands, command),
-      get settings() {
-        return live.value.settings.publish
-      },
+      live,
+      setLogLevel: (level) => log.setLevel(level),
       onEvent: observer.event,
       onAnswer: observer.command,
-      discovery: config.discovery,
-      logLevel: config.log.level,
       version,
       clock,
       random,
@@ -138,9 +133,9 @@ function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): 
   return {
     ...brokerAccess(mqtt, url),
     clientId: mqtt.client_id ?? stableClientId(topics.base),
-    stateTopic: topics.bridgeState,
-    probeTopic: topics.bridgeProbe,
-    subscriptions: [...topics.commandFilters, topics.bridgePresence, discovery.birth_topic],
+    stateTopic: topics.of('bridgeState', {}),
+    probeTopic: topics.of('bridgeProbe', {}),
+    subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
     heldFilters: [...topics.retainedFilters, ...discovered],
     watchedFilters: [...discovered, topics.stateFilter],
   }

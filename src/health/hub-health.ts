@@ -1,6 +1,7 @@
 /** The health of the hubs, as they tell of themselves. */
-import { reasonOf } from '../bridge/info.ts'
+
 import type { Hub } from '../hub/hub.ts'
+import { reasonOf } from '../hub/status.ts'
 import type { Pulse } from './pulse.ts'
 import type { HubHealth } from './report.ts'
 
@@ -15,5 +16,11 @@ export function hubHealth(hubs: ReadonlyMap<string, Watched>): Map<string, HubHe
 
 function healthOf({ hub, pulse }: Watched): HubHealth {
   const { online, realtime } = hub.status
-  return { online, reason: reasonOf(hub), realtime, read: hub.apps.complete, task: pulse.stuck ? 'stuck' : 'alive' }
+  return {
+    online,
+    reason: reasonOf(hub.status),
+    realtime,
+    read: hub.apps.complete,
+    task: pulse.stuck ? 'stuck' : 'alive',
+  }
 }

@@ -46,3 +46,15 @@ function sameMembers(one: readonly string[] | undefined, other: readonly string[
   if (one === undefined || other === undefined) return one === other
   return one.length === other.length && one.every((member) => other.includes(member))
 }
+
+/** Codes of a hub's failure in the words of the MQTT contract: the commands' `hub_` prefix would say nothing here. */
+const REASONS: Readonly<Record<string, string>> = {
+  no_answer: 'unreachable',
+  nonsense: 'failed',
+  unsupported: 'failed',
+}
+
+/** Why a hub is not (wholly) usable, in the words of the MQTT contract; `null` if it is. */
+export function reasonOf({ reason }: HubStatus): string | null {
+  return reason === null ? null : (REASONS[reason] ?? reason)
+}

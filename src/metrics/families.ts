@@ -1,6 +1,6 @@
 /** The metric families that are read from the daemon's parts when somebody asks. */
 import { Counter, Gauge, type Registry } from 'prom-client'
-import { CONTRACT_VERSION } from '../bridge/info.ts'
+import { CONTRACT_VERSION } from '../contract/version.ts'
 import type { Pulse } from '../health/pulse.ts'
 import type { HealthReport } from '../health/report.ts'
 import type { Hub } from '../hub/hub.ts'
