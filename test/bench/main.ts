@@ -21,7 +21,7 @@ const HELP = `npm run bench -- [options]
   --idle-minutes N  idles for N minutes (default 1)
   --rounds N        rounds (default 5)
   --only NAMES      of traffic, one-core, start, memory, restart, idle, growth; separated by commas
-  --write           writes BENCHMARKS.md`
+  --write           writes docs/benchmarks.md`
 
 const { values } = parseArgs({
   options: {
@@ -105,5 +105,5 @@ else {
   const grown = await measure()
   const text = render(book, grown, effort, { ...about, minutes: (performance.now() - started) / 60_000 })
   console.log(text)
-  if (values.write) writeFileSync(new URL('../../BENCHMARKS.md', import.meta.url), `# Benchmarks\n\n${text}\n`)
+  if (values.write) writeFileSync(new URL('../../docs/benchmarks.md', import.meta.url), `# Benchmarks\n\n${text}\n`)
 }
