@@ -1,4 +1,4 @@
-/** The commands: one table, from which reading, help and the README follow. */
+/** The commands: one table, from which reading, help and the documentation follow. */
 import { duration } from '../config/quantity.ts'
 import type { Given } from './given.ts'
 

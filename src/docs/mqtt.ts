@@ -1,4 +1,4 @@
-/** The README's tables of topics, commands and error codes. */
+/** The tables of topics, commands and error codes. */
 
 import { options } from '../config/options.ts'
 import { COMMANDS, type Command } from '../contract/commands.ts'

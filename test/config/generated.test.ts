@@ -48,7 +48,7 @@ describe('the JSON Schema', () => {
   })
 })
 
-describe('the README sections', () => {
+describe('the generated sections', () => {
   it('tell every option with its variable, default and secret file', () => {
     const text = optionsSection()
     for (const path of Object.keys(options)) expect(text).toContain(`| \`${path}\` |`)
