@@ -5,8 +5,10 @@ import type { IPublishPacket } from 'mqtt'
 /** One message as a subscriber sees it. */
 export interface Seen {
   readonly payload: string
-  readonly retain: boolean
-  readonly qos: number
+  /** Only where it is set. MQTT 3.1.1 shows it to those alone who come after the message. */
+  readonly retain?: true
+  /** Only where it is not 1. */
+  readonly qos?: number
   readonly contentType?: string
   readonly userProperties?: Readonly<Record<string, unknown>>
   readonly correlationData?: string
@@ -28,9 +30,10 @@ export interface Stage {
 
 export interface Recording {
   readonly broker: string
-  /** Long payloads, by the name under which messages refer to them. */
-  readonly payloads: Readonly<Record<string, string>>
   readonly stages: readonly Stage[]
+  /** Long payloads in pieces, by the name under which messages refer to them; pieces that repeat by their name too. */
+  readonly payloads: Readonly<Record<string, readonly string[]>>
+  readonly pieces: Readonly<Record<string, string>>
 }
 
 const UUID = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g
@@ -49,8 +52,8 @@ export function seenOf({ payload, retain, qos, properties = {} }: IPublishPacket
   const { contentType, userProperties, correlationData, responseTopic, messageExpiryInterval } = properties
   return {
     payload: text(payload.toString()),
-    retain,
-    qos,
+    ...(retain && { retain }),
+    ...(qos !== 1 && { qos }),
     ...(contentType !== undefined && { contentType }),
     ...(userProperties !== undefined && { userProperties: { ...userProperties } }),
     ...(correlationData !== undefined && { correlationData: correlationData.toString() }),
@@ -59,7 +62,7 @@ export function seenOf({ payload, retain, qos, properties = {} }: IPublishPacket
   }
 }
 
-/** Equal messages in a row become one with a number; where `repeats` says that they do not count, without. */
+/** Equal messages in a row become one with their number, or without where it does not count. */
 export function fold(messages: readonly Seen[], countless: boolean): Seen[] {
   const folded: { seen: Seen; times: number }[] = []
   for (const seen of messages) {
@@ -74,24 +77,52 @@ export function sorted<T>(entries: Iterable<readonly [string, T]>): Record<strin
   return Object.fromEntries([...entries].sort(([one], [other]) => (one < other ? -1 : 1)))
 }
 
-/** Payloads from this length on stand in a table: discovery repeats many of them. */
-const LONG = 160
+/** Payloads from this length on stand in a table, in pieces: discovery repeats many of them, and most of each. */
+const LONG = 120
 
-/** Moves long payloads into the table. */
+/** Moves long payloads out of the messages. */
 export function pack(broker: string, stages: readonly Stage[]): Recording {
-  const payloads: Record<string, string> = {}
+  const table = new Map<string, readonly string[]>()
   const store = (seen: Seen): Seen => {
     if (seen.payload.length < LONG) return seen
-    const name = `@${createHash('sha256').update(seen.payload).digest('hex').slice(0, 10)}`
-    payloads[name] = seen.payload
+    const name = nameOf(seen.payload)
+    table.set(name, piecesOf(seen.payload))
     return { ...seen, payload: name }
   }
-  return { broker, stages: stages.map((stage) => mapStage(stage, store)), payloads }
+  const packed = stages.map((stage) => mapStage(stage, store))
+  const often = new Set(repeated([...table.values()].flat()))
+  const pieces = Object.fromEntries([...often].map((piece) => [nameOf(piece), piece]))
+  const payloads = Object.fromEntries(
+    [...table].map(([name, all]) => [name, all.map((piece) => (often.has(piece) ? nameOf(piece) : piece))]),
+  )
+  return { broker, stages: packed, payloads, pieces }
 }
 
-function unpack({ stages, payloads }: Recording): Stage[] {
-  const fetch = (seen: Seen): Seen => ({ ...seen, payload: payloads[seen.payload] ?? seen.payload })
+function unpack({ stages, payloads, pieces }: Recording): Stage[] {
+  const fetch = (seen: Seen): Seen => {
+    const text = payloads[seen.payload]?.map((piece) => pieces[piece] ?? piece).join('')
+    return { ...seen, payload: text ?? seen.payload }
+  }
   return stages.map((stage) => mapStage(stage, fetch))
+}
+
+const nameOf = (text: string) => `@${createHash('sha256').update(text).digest('hex').slice(0, 10)}`
+
+/** Cut where an object ends, but not into crumbs; put together again they are the text. */
+function piecesOf(payload: string): string[] {
+  const pieces: string[] = []
+  for (const piece of payload.split(/(?<=\},)/)) {
+    if ((pieces.at(-1)?.length ?? LONG) < LONG) pieces.push(`${pieces.pop()}${piece}`)
+    else pieces.push(piece)
+  }
+  return pieces
+}
+
+/** Those that come more than once and are longer than their name. */
+function repeated(pieces: readonly string[]): string[] {
+  const counts = new Map<string, number>()
+  for (const piece of pieces) counts.set(piece, (counts.get(piece) ?? 0) + 1)
+  return [...counts].filter(([piece, count]) => count > 1 && piece.length >= LONG).map(([piece]) => piece)
 }
 
 function mapStage({ name, live, retained }: Stage, change: (seen: Seen) => Seen): Stage {
@@ -106,8 +137,17 @@ function mapStage({ name, live, retained }: Stage, change: (seen: Seen) => Seen)
   }
 }
 
+const LINE = 120
+
+/** As the formatter of the repository leaves it: lists of short texts on one line. */
 export function print(recording: Recording): string {
-  return `${JSON.stringify(recording, null, 2)}\n`
+  const text = JSON.stringify(recording, null, 2)
+  const list = /^( +"[^"]*": )\[\n((?: +"(?:[^"\\]|\\.)*",?\n)+) +\](,?)$/gm
+  const lists = text.replace(list, (long: string, head: string, items: string, comma: string) => {
+    const line = `${head}[${items.trim().split(/,\n +/).join(', ')}]${comma}`
+    return line.length <= LINE ? line : long
+  })
+  return `${lists}\n`
 }
 
 /** Where two recordings differ, one text each: stage, client, topic, before, after. None: they are equal. */

@@ -201,17 +201,15 @@ export class Theatre implements AsyncDisposable {
     await this.rest()
   }
 
-  /** One part of the scenario, recorded under its name. */
-  async stage(name: string, play: () => Promise<void>): Promise<void> {
-    const t0 = performance.now()
+  /** One part of the scenario, recorded under its name. Of the topics in `lastOnly` only the last message counts. */
+  async stage(name: string, play: () => Promise<void>, lastOnly: readonly string[] = []): Promise<void> {
     this.clock.setForward(MINUTE_MS)
     await play()
     await this.pass(DISCOVERY_RESTS_MS)
-    const live = { watcher: this.#cut(this.watcher), asker: this.#cut(this.asker) }
+    const live = { watcher: this.#cut(this.watcher, lastOnly), asker: this.#cut(this.asker, lastOnly) }
     const retained = await this.#takeDown()
     this.#stages.push({ name, live, retained: changes(this.#retained, retained) })
     this.#retained = retained
-    console.error(Math.round(performance.now() - t0), name)
   }
 
   recording(): Recording {
@@ -219,14 +217,14 @@ export class Theatre implements AsyncDisposable {
   }
 
   /** What a client has seen since the stage before, by topic. */
-  #cut(client: Client): Record<string, Seen[]> {
+  #cut(client: Client, lastOnly: readonly string[]): Record<string, Seen[]> {
     const packets = client.seen.slice(this.#from.get(client) ?? 0).filter((packet) => !isMarker(packet))
     this.#from.set(client, client.seen.length)
     const topics = Map.groupBy(packets, ({ topic }) => topic)
     return sorted(
       [...topics].map(([topic, all]) => {
         const seen = all.map((packet) => seenOf(packet, this.#text))
-        return [topic, fold(seen, COUNTLESS.has(topic))] as const
+        return [topic, fold(lastOnly.includes(topic) ? seen.slice(-1) : seen, COUNTLESS.has(topic))] as const
       }),
     )
   }

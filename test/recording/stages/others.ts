@@ -20,12 +20,18 @@ export async function others(theatre: Theatre): Promise<void> {
   await theatre.stage('somebody says offline in the place of the bridge', async () => {
     await theatre.say(STATE, 'offline', { retain: true })
   })
-  await theatre.stage('another bridge was here and says goodbye', async () => {
-    const hello = '{"instance":"another-bridge","started_at":"2026-01-01T00:00:00.000Z"}'
-    await theatre.say('hub2mqtt/bridge/presence', hello, { retain: false })
-    await theatre.asker.publish('hub2mqtt/home/state', 'offline', { retain: true })
-    await theatre.asker.publish('hub2mqtt/home/app/of.the.other', '{}', { retain: true })
-    await theatre.say(STATE, 'offline', { retain: true })
-    await theatre.startsOver(() => theatre.clock.jump(2_000))
-  })
+  await theatre.stage('another bridge was here and says goodbye', () => rival(theatre), [STATE])
+}
+
+/**
+ * The bridge connects anew, as the other one may have changed what the broker holds. Mosquitto may see the new connection
+ * before the goodbye of the old one and then publishes the will in between: `bridge/state` is sure in the end only.
+ */
+async function rival(theatre: Theatre): Promise<void> {
+  const hello = '{"instance":"another-bridge","started_at":"2026-01-01T00:00:00.000Z"}'
+  await theatre.say('hub2mqtt/bridge/presence', hello, { retain: false })
+  await theatre.say('hub2mqtt/home/state', 'offline', { retain: true })
+  await theatre.say('hub2mqtt/home/app/of.the.other', '{}', { retain: true })
+  await theatre.say(STATE, 'offline', { retain: true })
+  await theatre.startsOver(() => theatre.clock.jump(2_000))
 }

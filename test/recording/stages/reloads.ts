@@ -11,9 +11,9 @@ export async function reloads(theatre: Theatre, config: (changes?: object) => ob
   const usual = config({ commands: { allow } })
   const { home, attic } = theatre.hubs
   await theatre.stage('other commands are allowed', async () => {
-    await theatre.reload(config({ commands: { allow, deny: ['disable', 'autoupdate'] } }))
-    await theatre.ask(`home/app/${HUE}/cmd/disable`)
+    await theatre.reload(config({ commands: { allow, deny: ['disable', 'get-std'] } }))
     await theatre.ask(`home/app/${HUE}/cmd/enabled`, 'OFF')
+    await theatre.ask(`home/app/${HUE}/cmd/get-std`)
     await theatre.reload(config({ commands: { read_only: true } }))
     await theatre.ask(`home/app/${HUE}/cmd/restart`)
     await theatre.reload(usual)
