@@ -1,6 +1,7 @@
 /** An ordinary MQTT client that writes down what reaches it. */
 import { connect as connectTcp } from 'node:net'
 import { type IClientPublishOptions, type IPublishPacket, MqttClient } from 'mqtt'
+import { isMarker, PING } from './marker.ts'
 import type { BrokerKind } from './subject.ts'
 
 export interface ClientOptions {
@@ -13,13 +14,18 @@ export interface ClientOptions {
 
 export class Client implements AsyncDisposable {
   readonly seen: IPublishPacket[] = []
+  /** The latest of the recorder's own messages that came back; none of those is among `seen`. */
+  marker = ''
   readonly #client: MqttClient
   readonly #broker: BrokerKind
 
   private constructor(client: MqttClient, broker: BrokerKind) {
     this.#client = client
     this.#broker = broker
-    client.on('message', (_topic, _payload, packet) => this.seen.push(packet))
+    client.on('message', (topic, payload, packet) => {
+      if (!isMarker(packet)) this.seen.push(packet)
+      else if (topic !== PING) this.marker = payload.toString()
+    })
   }
 
   /** Subscribed when it resolves. */

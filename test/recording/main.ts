@@ -7,8 +7,9 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { differences } from './compare.ts'
 import { goldenFile, readRecording } from './golden.ts'
-import { differences, print } from './record.ts'
+import { print } from './pack.ts'
 import { record } from './scenario.ts'
 import { BROKERS, type BrokerKind } from './subject.ts'
 

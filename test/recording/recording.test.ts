@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { differences } from './compare.ts'
 import { goldenFile, readRecording } from './golden.ts'
-import { differences } from './record.ts'
 import { record } from './scenario.ts'
 import { BROKERS } from './subject.ts'
 

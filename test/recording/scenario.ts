@@ -16,7 +16,7 @@ import { Theatre } from './theatre.ts'
 export async function record(kind: BrokerKind): Promise<Recording> {
   const hubs = await startHubs()
   await using theatre = await Theatre.open(kind, hubs)
-  const { url } = theatre.broker
+  const { url } = theatre.line
   const first = (changes: object = {}) => configOf(url, hubs, changes)
   const later = (changes: object = {}) => configOf(url, hubs, changes, 'new-key')
   await start(theatre, first())

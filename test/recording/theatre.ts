@@ -3,21 +3,18 @@ import type { IClientPublishOptions } from 'mqtt'
 import { Client } from './client.ts'
 import { SteppedClock } from './clock.ts'
 import type { SteppedHub } from './hub.ts'
-import { fold, normalise, pack, type Recording, type Seen, type Stage, seenOf, sorted } from './record.ts'
+import { Line } from './line.ts'
+import { MARKER, markerOf, PING } from './marker.ts'
+import { normalise, type Recording } from './record.ts'
+import { Recorder, type RecorderOptions } from './recorder.ts'
 import { type Bridge, type Broker, type BrokerKind, startBridge, startBroker, until } from './subject.ts'
 
 export type HubName = 'home' | 'attic'
 
-/** What only the recorder says; nothing of it is recorded. */
-const MARKER = 'recorder/marker'
-const PING = 'hub2mqtt/bridge/cmd/ping'
-const PONG = 'hub2mqtt/bridge/result/ping'
 const PATIENCE_MS = 30_000
 const MINUTE_MS = 60_000
 /** The bridge has come to rest when so many round trips through it in a row brought nothing else. */
 const QUIET_ROUNDS = 3
-/** aedes sends retained messages beside live ones, so that more round trips must find none. */
-const RETAINED_ROUNDS = 5
 /** A wait this long belongs to what the scenario waits for; longer ones are for `pass`. */
 const NEAR_MS = 5_000
 /** No wait is made of more steps. */
@@ -28,46 +25,61 @@ const DISCOVERY_RESTS_MS = 2_500
 const STATE = 'hub2mqtt/bridge/state'
 const PROBE = 'hub2mqtt/bridge/probe'
 
-/**
- * Topics of which it does not count how often the same was said in a row: the bridge repeats its probe until one comes
- * back, as many as it has subscriptions, and greets other bridges every minute.
- */
-const COUNTLESS: ReadonlySet<string> = new Set([PROBE, 'hub2mqtt/bridge/presence'])
+type Hubs = Readonly<Record<HubName, SteppedHub>>
 
-export class Theatre implements AsyncDisposable {
+interface Parts extends Pick<RecorderOptions, 'join'> {
   readonly kind: BrokerKind
   readonly broker: Broker
-  readonly hubs: Readonly<Record<HubName, SteppedHub>>
+  readonly line: Line
+  readonly hubs: Hubs
+  readonly watcher: Client
+  readonly asker: Client
+}
+
+export class Theatre implements AsyncDisposable {
+  /** What the bridge reaches the broker by. */
+  readonly line: Line
+  readonly hubs: Hubs
   readonly clock = new SteppedClock()
   /** Sees everything, from before the start. */
   readonly watcher: Client
   /** Sends the commands, and sees their answers. */
   readonly asker: Client
-  readonly #stages: Stage[] = []
-  readonly #from = new Map<Client, number>()
-  #retained = new Map<string, Seen>()
+  readonly #kind: BrokerKind
+  readonly #broker: Broker
+  readonly #recorder: Recorder
   #bridge: Bridge | undefined
+  /** Whether the bridge answers. */
+  #isThere = false
   #markers = 0
 
-  private constructor(
-    kind: BrokerKind,
-    broker: Broker,
-    hubs: Readonly<Record<HubName, SteppedHub>>,
-    clients: { readonly watcher: Client; readonly asker: Client },
-  ) {
-    this.kind = kind
-    this.broker = broker
+  private constructor({ kind, broker, line, hubs, watcher, asker, join }: Parts) {
+    this.#kind = kind
+    this.#broker = broker
+    this.line = line
     this.hubs = hubs
-    this.watcher = clients.watcher
-    this.asker = clients.asker
+    this.watcher = watcher
+    this.asker = asker
+    const addresses = Object.entries(hubs).map(
+      ([name, { emulated }]) => [`127.0.0.1:${emulated.port}`, `address of ${name}`] as const,
+    )
+    const named = new Map(addresses)
+    this.#recorder = new Recorder({
+      clients: { watcher, asker },
+      join,
+      normalise: (payload) => normalise(payload, named),
+    })
   }
 
-  static async open(kind: BrokerKind, hubs: Readonly<Record<HubName, SteppedHub>>): Promise<Theatre> {
+  static async open(kind: BrokerKind, hubs: Hubs): Promise<Theatre> {
     const broker = await startBroker(kind)
-    const join = (id: string, ...filters: string[]) => Client.connect({ url: broker.url, broker: kind, id, filters })
-    const watcher = await join('watcher', '#')
-    const asker = await join('asker', 'recorder/#', 'hub2mqtt/+/result/#', 'hub2mqtt/+/app/+/result/#')
-    return new Theatre(kind, broker, hubs, { watcher, asker })
+    const { url } = broker
+    const join: Parts['join'] = (options) => Client.connect({ url, broker: kind, ...options })
+    const watcher = await join({ id: 'watcher', filters: ['#'] })
+    const filters = ['recorder/#', 'hub2mqtt/+/result/#', 'hub2mqtt/+/app/+/result/#']
+    const asker = await join({ id: 'asker', filters })
+    const line = await Line.to(Number(new URL(url).port))
+    return new Theatre({ kind, broker, line, hubs, watcher, asker, join })
   }
 
   /** Starts the bridge, and waits until it says that it is online; its hubs may keep it waiting. */
@@ -77,9 +89,17 @@ export class Theatre implements AsyncDisposable {
     })
   }
 
+  /** Starts the bridge while it cannot reach its broker. */
+  async startAlone(config: object): Promise<void> {
+    this.line.cut()
+    this.#bridge = startBridge(config, this.clock)
+    await this.rest()
+  }
+
   async stop(): Promise<void> {
     const bridge = this.#bridge
     this.#bridge = undefined
+    this.#isThere = false
     await bridge?.stop()
     await this.rest()
   }
@@ -178,26 +198,43 @@ export class Theatre implements AsyncDisposable {
 
   get #activity(): number {
     const hubs = Object.values(this.hubs).reduce((sum, { activity }) => sum + activity, 0)
-    return hubs + this.watcher.seen.filter((packet) => !isMarker(packet)).length
+    return hubs + this.watcher.seen.length
   }
 
   async #roundTrip(): Promise<void> {
     this.#markers += 1
-    const marker = `"recorder-${this.#markers}"`
-    const [to, from] = this.#bridge === undefined ? [MARKER, MARKER] : [PING, PONG]
-    await this.asker.publish(to, `{"transaction":${marker}}`)
-    const back = (client: Client) => client.last(from)?.includes(marker)
-    await this.until('a round trip', () => back(this.watcher) && back(this.asker))
+    const marker = markerOf(this.#markers)
+    await this.asker.publish(this.#isThere ? PING : MARKER, `{"transaction":${marker}}`)
+    const clients = [this.watcher, this.asker]
+    await this.until('a round trip', () => clients.every((client) => client.marker.includes(marker)))
   }
 
   /** Waits until the bridge has connected anew, which `cause` makes it do. */
   async startsOver(cause: () => void): Promise<void> {
     const before = this.watcher.texts(PROBE).length
     const said = this.watcher.texts(STATE).length
+    this.#isThere = false
     cause()
     await this.until('another connection', () => {
       return this.watcher.texts(PROBE).length > before && this.watcher.texts(STATE).slice(said).at(-1) === 'online'
     })
+    this.#isThere = true
+    await this.rest()
+  }
+
+  /** Cuts the bridge off from its broker, which publishes the will. */
+  async cut(): Promise<void> {
+    this.#isThere = false
+    this.line.cut()
+    await this.until('the will', () => this.watcher.last(STATE) === 'offline')
+    await this.rest()
+  }
+
+  /** Lets the bridge reach its broker again. */
+  async mend(): Promise<void> {
+    this.line.mend()
+    await this.reach('the bridge', () => this.watcher.last(STATE) === 'online')
+    this.#isThere = true
     await this.rest()
   }
 
@@ -206,67 +243,19 @@ export class Theatre implements AsyncDisposable {
     this.clock.setForward(MINUTE_MS)
     await play()
     await this.pass(DISCOVERY_RESTS_MS)
-    const live = { watcher: this.#cut(this.watcher, lastOnly), asker: this.#cut(this.asker, lastOnly) }
-    const retained = await this.#takeDown()
-    this.#stages.push({ name, live, retained: changes(this.#retained, retained) })
-    this.#retained = retained
+    await this.#recorder.write(name, lastOnly)
   }
 
   recording(): Recording {
-    return pack(this.kind, this.#stages)
-  }
-
-  /** What a client has seen since the stage before, by topic. */
-  #cut(client: Client, lastOnly: readonly string[]): Record<string, Seen[]> {
-    const packets = client.seen.slice(this.#from.get(client) ?? 0).filter((packet) => !isMarker(packet))
-    this.#from.set(client, client.seen.length)
-    const topics = Map.groupBy(packets, ({ topic }) => topic)
-    return sorted(
-      [...topics].map(([topic, all]) => {
-        const seen = all.map((packet) => seenOf(packet, this.#text))
-        return [topic, fold(lastOnly.includes(topic) ? seen.slice(-1) : seen, COUNTLESS.has(topic))] as const
-      }),
-    )
-  }
-
-  /** What a client finds that comes now. */
-  async #takeDown(): Promise<Map<string, Seen>> {
-    const { url } = this.broker
-    await using latecomer = await Client.connect({ url, broker: this.kind, id: 'latecomer', filters: ['#'] })
-    const found = () => latecomer.seen.filter(({ retain }) => retain)
-    for (let quiet = 0, round = 0, before = -1; quiet < RETAINED_ROUNDS; round += 1) {
-      await latecomer.publish(MARKER, String(round))
-      await this.until('the end of what is retained', () => latecomer.last(MARKER) === String(round))
-      quiet = found().length === before ? quiet + 1 : 0
-      before = found().length
-    }
-    // The watcher and the asker have seen these markers too.
-    return new Map(found().map((packet) => [packet.topic, seenOf(packet, this.#text)]))
-  }
-
-  #text = (payload: string) => {
-    const addresses = Object.entries(this.hubs).map(
-      ([name, { emulated }]) => [`127.0.0.1:${emulated.port}`, name] as const,
-    )
-    return normalise(payload, new Map(addresses.map(([address, name]) => [address, `address of ${name}`])))
+    return this.#recorder.recording(this.#kind)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#bridge?.stop()
+    await this.line[Symbol.asyncDispose]()
     await this.watcher[Symbol.asyncDispose]()
     await this.asker[Symbol.asyncDispose]()
-    await this.broker[Symbol.asyncDispose]()
+    await this.#broker[Symbol.asyncDispose]()
     for (const hub of Object.values(this.hubs)) await hub[Symbol.asyncDispose]()
   }
-}
-
-function isMarker({ topic, payload }: { readonly topic: string; readonly payload: string | Buffer }): boolean {
-  return topic === MARKER || ((topic === PING || topic === PONG) && payload.toString().includes('"recorder-'))
-}
-
-/** Topics that hold something else than before, or nothing any more. */
-function changes(before: ReadonlyMap<string, Seen>, after: ReadonlyMap<string, Seen>): Record<string, Seen | null> {
-  const topics = [...new Set([...before.keys(), ...after.keys()])]
-  const changed = topics.filter((topic) => JSON.stringify(before.get(topic)) !== JSON.stringify(after.get(topic)))
-  return sorted(changed.map((topic) => [topic, after.get(topic) ?? null] as const))
 }

@@ -1,5 +1,5 @@
-/** Hubs that cannot be reached, or do not know the bridge any more. */
-import { ATTIC_SCOPES } from '../config.ts'
+/** Hubs that cannot be reached, or do not know the bridge any more; a broker that cannot be reached. */
+import { ATTIC_SCOPES, HUE } from '../config.ts'
 import type { Theatre } from '../theatre.ts'
 
 export async function outages(theatre: Theatre, withKey: (key: string) => object): Promise<void> {
@@ -29,4 +29,14 @@ export async function outages(theatre: Theatre, withKey: (key: string) => object
     await theatre.reload(withKey('new-key'))
     await theatre.shows('hub2mqtt/attic/info', '"connected"')
   })
+  await theatre.stage('the broker loses the bridge', async () => {
+    await theatre.cut()
+    home.emulated.crash(HUE, 'Error: nobody listens')
+    await theatre.rest()
+    home.emulated.recover(HUE)
+    await theatre.walk('home', 1)
+    await theatre.say('hub2mqtt/home/app/came.meanwhile', '{}', { retain: true })
+    await theatre.say(`hub2mqtt/home/app/${HUE}/cmd/restart`, '{"transaction":"unheard-1"}', { retain: false })
+  })
+  await theatre.stage('the bridge reaches the broker again', () => theatre.mend())
 }

@@ -4,6 +4,8 @@ import type { Theatre } from '../theatre.ts'
 
 /** Home Assistant gets this long to take entities over from topics of the other form. */
 const MIGRATION_MS = 6_000
+/** A realtime channel has to last before it counts. */
+const REALTIME_MS = 1_000
 
 export async function restarts(theatre: Theatre, config: (changes?: object) => object): Promise<void> {
   const start = async (changes: object = {}) => {
@@ -15,6 +17,14 @@ export async function restarts(theatre: Theatre, config: (changes?: object) => o
   }
   await theatre.stage('the bridge stops', () => theatre.stop())
   await theatre.stage('the bridge starts again with nothing changed', () => start())
+  await theatre.stage('the bridge knows its hubs before it reaches the broker', async () => {
+    await theatre.stop()
+    await theatre.startAlone(config())
+    const hubs = Object.values(theatre.hubs)
+    await theatre.reach('all hubs', () => hubs.every(({ emulated }) => emulated.connections.subscribers === 1))
+    await theatre.pass(REALTIME_MS)
+    await theatre.mend()
+  })
   await theatre.stage('much happens while the bridge is away', async () => {
     await theatre.stop()
     theatre.hubs.attic.emulated.uninstall(BLINDS)
