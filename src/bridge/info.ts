@@ -1,24 +1,10 @@
 /** The info payloads of the contract: what the bridge and each hub tell of themselves. Never a secret. */
 
 import { COMMANDS, type Command } from '../contract/commands.ts'
+import { CONTRACT_VERSION } from '../contract/version.ts'
 import type { Hub } from '../hub/hub.ts'
+import { reasonOf } from '../hub/status.ts'
 import type { Protocol } from '../mqtt/types.ts'
-
-/** Version of the MQTT contract; a change that could break an automation needs a new one. */
-export const CONTRACT_VERSION = 1
-
-/** Codes of a hub's failure in the words of the info topic: the commands' `hub_` prefix would say nothing here. */
-const REASONS: Readonly<Record<string, string>> = {
-  no_answer: 'unreachable',
-  nonsense: 'failed',
-  unsupported: 'failed',
-}
-
-/** Why a hub is not (wholly) usable, in the words of the contract. */
-export function reasonOf(hub: Hub): string | null {
-  const { reason } = hub.status
-  return reason === null ? null : (REASONS[reason] ?? reason)
-}
 
 export interface BridgeInfo {
   readonly version: string

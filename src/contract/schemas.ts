@@ -1,12 +1,12 @@
 /** What the bridge publishes, as schemas: for the documentation, and for tests to hold real messages against. */
 import * as v from 'valibot'
-import { CONTRACT_VERSION } from '../bridge/info.ts'
 import type { HealthReport } from '../health/report.ts'
 import { LOG_LEVELS } from '../log/levels.ts'
 import { APP_STATES, type App } from '../model/app.ts'
 import { COMMANDS } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import { type AppEventPayload, EVENT_TYPES } from './events.ts'
+import { CONTRACT_VERSION } from './version.ts'
 
 const text = v.string()
 const flag = v.boolean()

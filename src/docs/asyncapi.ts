@@ -1,10 +1,10 @@
 /** The MQTT interface as an AsyncAPI 3 document, for tools that make clients and documentation. */
 import { stringify } from 'yaml'
-import { CONTRACT_VERSION } from '../bridge/info.ts'
 import { COMMANDS, type Command } from '../contract/commands.ts'
 import { ERROR_CODES } from '../contract/errors.ts'
 import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../contract/payload.ts'
 import { FAILURE, SUCCESS } from '../contract/schemas.ts'
+import { CONTRACT_VERSION } from '../contract/version.ts'
 import { code } from './markdown.ts'
 import { offByDefault, permissionOf } from './mqtt.ts'
 import { address, commandTopics, PLACEHOLDERS, TOPICS, type TopicDoc } from './publications.ts'

@@ -1,5 +1,8 @@
 /** What the daemon says of its own health: one document for HTTP, MQTT and the command line. Never a secret. */
+import type { Hub } from '../hub/hub.ts'
+import { reasonOf } from '../hub/status.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
+import type { Pulse } from './pulse.ts'
 
 export interface HubHealth {
   readonly online: boolean
@@ -38,6 +41,18 @@ export interface HealthReport {
     readonly probe: LinkStatus['probe']
   }
   readonly hubs: Readonly<Record<string, HubHealth>>
+}
+
+/** The health of each hub, by its name. */
+export function hubHealth(
+  hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>,
+): ReadonlyMap<string, HubHealth> {
+  return new Map([...hubs].map(([name, { hub, pulse }]) => [name, healthOf(hub, pulse)]))
+}
+
+function healthOf(hub: Hub, pulse: Pulse): HubHealth {
+  const { online, realtime } = hub.status
+  return { online, reason: reasonOf(hub), realtime, read: hub.apps.complete, task: pulse.stuck ? 'stuck' : 'alive' }
 }
 
 export function healthReport({ version, startedAt, mqtt, contested, hubs }: HealthFacts): HealthReport {

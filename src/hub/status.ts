@@ -30,6 +30,18 @@ const UNKNOWN_STATUS: HubStatus = {
   missing: new Set(),
 }
 
+/** Codes that mean the same to a reader of the status; the finer ones are for callers. */
+const REASONS: Readonly<Partial<Record<HubErrorCode | 'connecting', string>>> = {
+  no_answer: 'unreachable',
+  nonsense: 'failed',
+  unsupported: 'failed',
+}
+
+/** Why a hub is not (wholly) usable, as it is told to the outside: `unreachable`, `unauthorized`, …; `null` if it is. */
+export function reasonOf({ status: { reason } }: { readonly status: HubStatus }): string | null {
+  return reason === null ? null : (REASONS[reason] ?? reason)
+}
+
 /** Holds the present status, tells listeners of each change, and logs when the hub is lost or regained. */
 export class StatusTracker {
   readonly #clock: Clock
