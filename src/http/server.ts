@@ -1,6 +1,6 @@
 /**
  * A small HTTP listener that only answers questions: GET and HEAD of a few fixed paths, with limits on everything. It
- * allows other origins nothing and decides nothing by a header, so a forged `Host` or `Origin` gains nothing.
+ * allows other origins nothing, and no answer depends on a header, so a forged `Host` or `Origin` gains nothing.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 

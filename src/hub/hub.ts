@@ -133,7 +133,7 @@ export class Hub {
         const failure = asHubError(error)
         this.#stale = true
         const refused = failure.code === 'unauthorized'
-        // A key that was rotated is no outage worth telling.
+        // The configuration has a new key: nobody needs to hear of an outage.
         if (refused && this.#options.renewKey?.()) continue
         this.#status.update({ online: false, reason: failure.code, realtime: 'polling' })
         await this.#pause(retryDelay(failure, backoff))
@@ -142,14 +142,14 @@ export class Hub {
     }
   }
 
-  /** Who is there, what may the key do, which apps are there: in this order, as each explains the next one's failure. */
+  /** Reads who is there, what the key may do and which apps there are: each explains why the next one fails. */
   async #read(): Promise<void> {
     const greeting = this.#stale ? await this.#greet() : {}
     let reason: HubErrorCode | null = null
     try {
       await this.apps.refresh()
     } catch (error) {
-      // A key for speech alone is of use although it may not see the apps.
+      // A key that may only speak is of use, although it may not see the apps.
       if (asHubError(error).code !== 'forbidden') throw error
       reason = 'forbidden'
     }
@@ -188,6 +188,7 @@ export class Hub {
     }
   }
 
+  /** A busy hub may fail one read: it is offline only if the next one, a second later, fails too. */
   async #poll(): Promise<void> {
     try {
       await this.#read()
@@ -231,7 +232,7 @@ export class Hub {
     this.#status.update({ realtime: 'connected' })
   }
 
-  /** What ended a session may be the hub going down: look at once, and at who is there. */
+  /** The session may have ended because the hub goes down: everything is read at once, who is there included. */
   #onRealtimeLost(): void {
     this.apps.setLive(false)
     this.#stale = true
@@ -239,7 +240,7 @@ export class Hub {
     this.wake()
   }
 
-  /** Sleeps, unless something asks for a look at once or did so since the last pause. */
+  /** Sleeps until `wake` is called; not at all if it was called since the last pause. */
   async #pause(ms: number): Promise<void> {
     await sleep(this.#dependencies.clock, ms, AbortSignal.any([this.#stop.signal, this.#waking.signal]))
     this.#waking = new AbortController()

@@ -1,6 +1,6 @@
 /**
- * What a hub can be asked, one row each. Method, path and scope come from the hub's API; parameter types come from
- * the path's text and the row's body or query, so a call that does not fit its row does not compile.
+ * What a hub can be asked, one row each. Method, path and scope are those of the hub's API. The types of a call's
+ * parameters follow from the path's text and the row's body or query: a call that does not fit does not compile.
  */
 import type { Json } from '../base/json.ts'
 import { decodeApp, decodeApps, decodeJson, decodeNothing, decodeScopes, decodeSettings } from './decode.ts'
