@@ -8,13 +8,12 @@ import { brokerAccess } from './config/broker-access.ts'
 import type { Config, HubConfig } from './config/options.ts'
 import { appFilter } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
-import { hubHealth } from './health/hub-health.ts'
-import { healthReport } from './health/report.ts'
+import { healthReport, hubHealth } from './health/report.ts'
 import { openListener } from './http/listener.ts'
 import { Hubs } from './hubs.ts'
 import type { Log } from './log/log.ts'
-import { deferMetrics } from './metrics/deferred.ts'
-import { noObserver } from './metrics/observer.ts'
+import { createMetrics } from './metrics/metrics.ts'
+import { Tally } from './metrics/tally.ts'
 import type { EmbeddedBroker } from './mqtt/embedded.ts'
 import { MqttLink } from './mqtt/link.ts'
 import type { LinkOptions } from './mqtt/types.ts'
@@ -48,6 +47,7 @@ export async function run(options: RunOptions): Promise<void> {
   const startedAt = new Date(clock.now()).toISOString()
   await using broker = config.mqtt.url === null ? await embeddedBroker(config.mqtt, log) : undefined
   const topics = createTopics(config.mqtt.base_topic)
+  const tally = new Tally()
   const health = () => {
     const { contested } = bridge
     return healthReport({ version, startedAt, mqtt: link.status(), contested, hubs: hubHealth(hubs.all) })
@@ -57,15 +57,14 @@ export async function run(options: RunOptions): Promise<void> {
     shows: () => appFilter(live.value.apps.include, live.value.apps.exclude),
     apiKey: (name) => live.value.hubs[name]?.api_key ?? '',
     renewKey: (name) => live.renewKey(name),
-    onCall: (name, call) => observer.call(name, call),
+    onCall: (name, call) => tally.call(name, call),
     clock,
     log,
     random,
   })
   const metrics = config.http.enabled
-    ? deferMetrics({ version, link: () => link.status(), hubs: hubs.all, health })
+    ? createMetrics({ version, tally, link: () => link.status(), hubs: hubs.all, health })
     : undefined
-  const observer = metrics?.observer ?? noObserver
   const link = new MqttLink(
     {
       ...linkOptions(config, broker?.url ?? config.mqtt.url ?? '', topics),
@@ -87,8 +86,8 @@ export async function run(options: RunOptions): Promise<void> {
       hubs: hubs.all,
       live,
       setLogLevel: (level) => log.setLevel(level),
-      onEvent: observer.event,
-      onAnswer: observer.command,
+      onEvent: (hub, event) => tally.event(hub, event),
+      onAnswer: (end) => tally.command(end),
       version,
       clock,
       random,
@@ -108,7 +107,7 @@ export async function run(options: RunOptions): Promise<void> {
   await using _listener = metrics && (await openListener({ config, log, health, metrics }))
   options.onReload?.(() => {
     const reloaded = live.reload()
-    observer.reload(reloaded === undefined ? 'refused' : 'ok')
+    tally.reload(reloaded === undefined ? 'refused' : 'ok')
     if (reloaded === undefined) return
     applyChanges(reloaded, { hubs, bridge, openHub, log })
     tellHealth()

@@ -216,8 +216,7 @@ export class Dispatcher {
     const permitted = hub.permits(command.operation)
     if (permitted === 'unsupported') throw new CommandError('unsupported')
     if (permitted === 'forbidden') {
-      const row: { readonly scope?: string } = OPERATIONS[command.operation]
-      throw new CommandError('forbidden', `The API key lacks ${row.scope}.`)
+      throw new CommandError('forbidden', `The API key lacks ${OPERATIONS[command.operation].scope}.`)
     }
   }
 

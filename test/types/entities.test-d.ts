@@ -4,7 +4,13 @@ import type { Entity, EntityOf } from '../../src/bridge/home-assistant/entity.ts
 import { attributesOf, fieldOf } from '../../src/bridge/home-assistant/templates.ts'
 
 const common = { key: 'x', name: 'X', doc: '' } as const
-const problem = { platform: 'binary_sensor', deviceClass: 'problem', reads: 'app', on: 'ON', off: 'OFF' } as const
+const problem = {
+  platform: 'binary_sensor',
+  deviceClass: 'problem',
+  reads: 'app',
+  on: 'ON',
+  off: 'OFF',
+} as const
 const row = (entity: Entity) => entity
 const onApp = (entity: EntityOf<'app'>) => entity
 
@@ -39,13 +45,13 @@ export const rows = [
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'app', shows: {}, template: fieldOf('cpu_percent') }),
   // @ts-expect-error a template reads fields that the topic has
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'app', shows: {}, template: fieldOf('cpu_percentt') }),
-  // @ts-expect-error … that this topic has, and not another one
   onApp({
     ...common,
     device: 'app',
     platform: 'sensor',
     reads: 'appUpdate',
     shows: {},
+    // @ts-expect-error … that this topic has, and not another one
     template: fieldOf('cpu_percent'),
   }),
   // @ts-expect-error attributes are fields of the topic too

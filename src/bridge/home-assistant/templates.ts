@@ -43,7 +43,7 @@ export const wordOf = <F extends string>(key: F, otherwise: string): Template<F>
 })
 
 /** Attributes: name → key of the payload. */
-export function attributesOf<F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
+export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
   const entries = Object.entries(keys).map(([name, key]) => `'${name}': ${field(key)}`)
   return { fields: Object.values(keys), jinja: `{{ {${entries.join(', ')}}|to_json }}` }
 }
