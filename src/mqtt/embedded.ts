@@ -3,12 +3,12 @@ import { createServer as createHttpServer, type Server as HttpServer, type Incom
 import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AedesOptions } from 'aedes'
+import type { Logger } from 'pino'
 import { createWebSocketStream, WebSocketServer } from 'ws'
 import { isLoopback } from '../base/hosts.ts'
 import { limitPackets, mayBrowse, sameSecret } from './embedded-guards.ts'
-import type { Log } from './types.ts'
 
-export const embeddedBrokerNotice =
+export const EMBEDDED_BROKER_NOTICE =
   'embedded MQTT broker: MQTT 3.1.1, in memory, for one machine; retained messages end with this process, and MQTT 5 clients must fall back'
 
 export interface EmbeddedBrokerOptions {
@@ -45,7 +45,7 @@ export class EmbeddedBrokerError extends Error {
 }
 
 /** Starts the broker; `log` gets the notice of what it is, and its errors. */
-export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Log): Promise<EmbeddedBroker> {
+export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
   const { host, username, password } = options
   if (!isLoopback(host) && (username === undefined || password === undefined)) {
     throw new EmbeddedBrokerError(
@@ -60,7 +60,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
     await broker.close()
     throw error
   }
-  log.info({ url: broker.url, wsUrl: broker.wsUrl }, embeddedBrokerNotice)
+  log.info({ url: broker.url, ws_url: broker.wsUrl }, EMBEDDED_BROKER_NOTICE)
   return broker
 }
 
@@ -88,11 +88,11 @@ class RunningBroker implements EmbeddedBroker {
   readonly #streams = new Set<Duplex>()
   #closing: Promise<void> | undefined
 
-  constructor(options: EmbeddedBrokerOptions, aedes: Aedes, log: Log) {
+  constructor(options: EmbeddedBrokerOptions, aedes: Aedes, log: Logger) {
     this.#options = options
     this.#aedes = aedes
-    aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, reason: message }, 'MQTT client dropped'))
-    aedes.on('connectionError', (_, { message }) => log.debug({ reason: message }, 'MQTT connection refused'))
+    aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
+    aedes.on('connectionError', (_, { message }) => log.debug({ detail: message }, 'MQTT connection refused'))
     this.#tcp = createServer({ noDelay: true }, (socket) => this.#serve(socket))
     if (options.wsPort !== null) this.#http = this.#webSocketServer()
   }

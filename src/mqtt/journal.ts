@@ -1,15 +1,16 @@
 /** What the log hears of the connection: each thing once, however often it happens meanwhile. */
+import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Failure } from './failure.ts'
-import type { FailureCode, Log, Protocol } from './types.ts'
+import type { FailureCode, Protocol } from './types.ts'
 
 export class Journal {
   readonly #clock: Clock
-  readonly #log: Log
+  readonly #log: Logger
   readonly #told = new Set<string>()
   #outage: { readonly since: number; readonly codes: Set<FailureCode> } | undefined
 
-  constructor(clock: Clock, log: Log) {
+  constructor(clock: Clock, log: Logger) {
     this.#clock = clock
     this.#log = log
   }
@@ -18,9 +19,12 @@ export class Journal {
     this.forget('outbox')
     const outage = this.#outage
     this.#outage = undefined
-    const outageMs = outage === undefined ? undefined : Math.round(this.#clock.elapsed() - outage.since)
-    const again = outageMs === undefined ? '' : ` again after ${seconds(outageMs)}`
-    this.#log.info({ protocol, outageMs }, `connected to the MQTT broker${again} (MQTT ${protocol})`)
+    const outageSeconds = outage === undefined ? undefined : inSeconds(this.#clock.elapsed() - outage.since)
+    const again = outageSeconds === undefined ? '' : ` again after ${outageSeconds} s`
+    this.#log.info(
+      { protocol, outage_seconds: outageSeconds },
+      `connected to the MQTT broker${again} (MQTT ${protocol})`,
+    )
   }
 
   /** `livedMs`: undefined for a connection that was never accepted. Told once per outage and kind of failure. */
@@ -28,10 +32,10 @@ export class Journal {
     const known = this.#outage?.codes.has(code) ?? false
     this.#outage ??= { since: this.#clock.elapsed(), codes: new Set() }
     this.#outage.codes.add(code)
-    const fields = { reason: code, detail, ...(livedMs === undefined ? {} : { connectedMs: Math.round(livedMs) }) }
+    const fields = { reason: code, detail, ...(livedMs === undefined ? {} : { connected_seconds: inSeconds(livedMs) }) }
     if (known) this.#log.debug(fields, `still no MQTT broker: ${detail}`)
     else if (livedMs !== undefined) this.#log.warn(fields, `connection to the MQTT broker lost: ${detail}`)
-    else this.#log.warn(fields, `no connection to the MQTT broker: ${advice[code] ?? ''}${detail}`)
+    else this.#log.warn(fields, `no connection to the MQTT broker: ${ADVICE[code] ?? ''}${detail}`)
   }
 
   /** Warns of `key` once, until it is forgotten. */
@@ -47,11 +51,11 @@ export class Journal {
   }
 }
 
-const advice: Partial<Record<FailureCode, string>> = {
+const ADVICE: Partial<Record<FailureCode, string>> = {
   unauthorized: 'it refuses the user name or password, next try in a minute: ',
   protocol: 'it speaks neither MQTT 5 nor the version asked for: ',
   tls: 'its certificate or the TLS settings are not right: ',
   taken_over: 'another client uses the same client id: ',
 }
 
-const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
+const inSeconds = (ms: number) => Math.round(ms / 100) / 10

@@ -1,6 +1,7 @@
 /** A bridge's end of the line: keeps a broker connected and holding what is wanted, sends events, brings commands. */
 import type { Duplex } from 'node:stream'
 import type { IPublishPacket } from 'mqtt'
+import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import { Connection } from './connection.ts'
 import { errorFailure, type Failure } from './failure.ts'
@@ -14,24 +15,24 @@ import { Pacing } from './pacing.ts'
 import { type Order, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import { streamOpener } from './stream.ts'
-import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Log, Message, SendOptions } from './types.ts'
+import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
 
 export interface LinkDependencies {
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   /** Returns a number in [0, 1); default `Math.random`. */
   readonly random?: () => number
 }
 
 /** So long a broker may take to hang up when it is asked to. */
-const goodbyeMs = 1_000
+const GOODBYE_MS = 1_000
 
-const closedByUs: Failure = { code: 'closed', detail: 'closed by us' }
+const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 
 export class MqttLink {
   readonly #options: LinkOptions
   readonly #clock: Clock
-  readonly #log: Log
+  readonly #log: Logger
   readonly #handlers: LinkHandlers
   readonly #retained: Retained
   readonly #outbox: Outbox
@@ -114,14 +115,14 @@ export class MqttLink {
     if (!connection?.isAccepted) return
     this.#startingOver = true
     void connection.end()
-    this.#clock.after(goodbyeMs, () => connection.drop(closedByUs))
+    this.#clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
   }
 
   /** Sends an event or an answer, at least once, while it is younger than a minute; under MQTT 3.1.1 without its options. */
   send(topic: string, payload: string, options?: SendOptions): void {
     const fault = topicFault(topic)
     if (fault !== undefined) {
-      this.#log.warn({ topic }, `not published to ${JSON.stringify(topic)}: ${fault}`)
+      this.#log.warn({ topic, reason: 'invalid' }, `not published to ${JSON.stringify(topic)}: ${fault}`)
       return
     }
     const before = this.#outbox.dropped
@@ -190,7 +191,7 @@ export class MqttLink {
       const farewell = this.#sender.finish(connection).then(() => connection.end())
       await Promise.race([farewell, connection.down, sleep(this.#clock, deadlineMs, done.signal)])
     }
-    connection?.drop(closedByUs)
+    connection?.drop(CLOSED_BY_US)
     done.abort()
     this.#setState('stopped', undefined)
   }
@@ -226,7 +227,7 @@ export class MqttLink {
     this.#setState('connecting', this.#reason)
     try {
       const open = await streamOpener(this.#options)
-      if (this.#stop.signal.aborted) return { failure: closedByUs }
+      if (this.#stop.signal.aborted) return { failure: CLOSED_BY_US }
       const connection = this.#open(open)
       this.#connection = connection
       const refusal = await Promise.race([connection.accepted, connection.down])

@@ -1,15 +1,16 @@
 /** What to present to a broker, and what its refusals teach about that. */
+import type { Logger } from 'pino'
 import type { Failure } from './failure.ts'
-import type { Credentials, LinkOptions, Log, Protocol } from './types.ts'
+import type { Credentials, LinkOptions, Protocol } from './types.ts'
 
 export class Login {
   readonly #options: LinkOptions
-  readonly #log: Log
+  readonly #log: Logger
   #credentials: Credentials
   #protocol: Protocol
   #retried = false
 
-  constructor(options: LinkOptions, log: Log) {
+  constructor(options: LinkOptions, log: Logger) {
     this.#options = options
     this.#log = log
     this.#protocol = options.protocol === '3.1.1' ? '3.1.1' : '5'

@@ -1,12 +1,12 @@
 /** Moves what waits in the retained set and the outbox through a connection: in order, few at a time, each acknowledged. */
 import type { IClientPublishOptions } from 'mqtt'
+import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import type { Failure } from './failure.ts'
 import { topicFault } from './names.ts'
 import type { Outbox, Outgoing } from './outbox.ts'
 import type { Block, Entry, Retained } from './retained.ts'
-import type { Log } from './types.ts'
 
 /** The state topic's `online` or `offline`. */
 interface State {
@@ -23,7 +23,7 @@ export interface SenderOptions {
   readonly retained: Retained
   readonly outbox: Outbox
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   readonly stateTopic: string
   readonly window: number
   readonly ackTimeoutMs: number

@@ -1,13 +1,5 @@
 /** The words of the MQTT side: what a link is given, what it hands out, and how it tells of itself. */
 
-/** The part of a logger that is used here; pino fits. */
-export interface Log {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
-
 export type Protocol = '5' | '3.1.1'
 
 export interface Credentials {

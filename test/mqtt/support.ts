@@ -1,29 +1,32 @@
 /** A link as a bridge would make it, and everything it said. */
+import pino, { type Logger } from 'pino'
 import { systemClock } from '../../src/base/clock.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
 import { MqttLink } from '../../src/mqtt/link.ts'
-import type { LinkOptions, LinkStatus, Log, Message } from '../../src/mqtt/types.ts'
+import type { LinkOptions, LinkStatus, Message } from '../../src/mqtt/types.ts'
 import { mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 
 export interface Line {
-  readonly level: 'debug' | 'info' | 'warn' | 'error'
-  readonly fields: object
+  readonly level: string
   readonly message: string
+  readonly [field: string]: unknown
 }
 
-export class RecordingLog implements Log {
-  readonly lines: Line[] = []
-  readonly debug = this.#writer('debug')
-  readonly info = this.#writer('info')
-  readonly warn = this.#writer('warn')
-  readonly error = this.#writer('error')
+export const silent: Logger = pino({ level: 'silent' })
 
-  #writer(level: Line['level']) {
-    return (fields: object, message: string) => {
-      this.lines.push({ level, fields, message })
-    }
-  }
+export class RecordingLog {
+  readonly lines: Line[] = []
+  readonly logger: Logger = pino(
+    {
+      level: 'debug',
+      base: null,
+      timestamp: false,
+      messageKey: 'message',
+      formatters: { level: (level) => ({ level }) },
+    },
+    { write: (line) => this.lines.push(JSON.parse(line)) },
+  )
 
   /** Messages of what somebody should read. */
   get loud(): string[] {
@@ -65,7 +68,7 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
       ...options,
     },
     // The shortest of the jittered waits, always.
-    { clock, log, random: () => 0 },
+    { clock, log: log.logger, random: () => 0 },
     {
       onMessage: (message) => messages.push(message),
       onConnected: () => {
@@ -97,7 +100,7 @@ export function settled({ link }: TestLink, connections = 1): Promise<LinkStatus
   })
 }
 
-export function startAedes(log: Log = new RecordingLog()): Promise<EmbeddedBroker> {
+export function startAedes(log: Logger = silent): Promise<EmbeddedBroker> {
   return startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: 0 }, log)
 }
 
