@@ -33,7 +33,6 @@ export class MqttLink {
   readonly #options: LinkOptions
   readonly #clock: Clock
   readonly #log: Logger
-  readonly #handlers: LinkHandlers
   readonly #retained: Retained
   readonly #outbox: Outbox
   readonly #sender: Sender
@@ -42,6 +41,7 @@ export class MqttLink {
   readonly #login: Login
   readonly #pacing: Pacing
   readonly #stop = new AbortController()
+  #handlers: LinkHandlers = {}
   #connection: Connection | undefined
   #greeting: Greeting | undefined
   #running: Promise<void> | undefined
@@ -55,16 +55,11 @@ export class MqttLink {
   #lost = 0
 
   /** Opens nothing; `start` does. */
-  constructor(
-    options: LinkOptions,
-    { clock, log, random = Math.random }: LinkDependencies,
-    handlers: LinkHandlers = {},
-  ) {
+  constructor(options: LinkOptions, { clock, log, random = Math.random }: LinkDependencies) {
     const order: Order = { next: 0 }
     this.#options = options
     this.#clock = clock
     this.#log = log
-    this.#handlers = handlers
     this.#retained = new Retained(order)
     this.#outbox = new Outbox(order)
     this.#inbox = new Inbox(options.subscriptions, clock)
@@ -85,10 +80,11 @@ export class MqttLink {
     })
   }
 
-  /** Connects, and keeps connecting until `close`. */
-  start(): void {
-    if (this.#stop.signal.aborted) return
-    this.#running ??= this.#run()
+  /** Connects, and keeps connecting until `close`. A second call does nothing. */
+  start(handlers: LinkHandlers = {}): void {
+    if (this.#stop.signal.aborted || this.#running !== undefined) return
+    this.#handlers = handlers
+    this.#running = this.#run()
   }
 
   /**

@@ -58,7 +58,7 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
   const statuses: LinkStatus[] = []
   const touched: { topic: string; payload: string }[] = []
   let connected = 0
-  const link: MqttLink = new MqttLink(
+  const link = new MqttLink(
     {
       clientId: 'bridge',
       stateTopic: 'b/state',
@@ -69,17 +69,16 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
     },
     // The shortest of the jittered waits, always.
     { clock, log: log.logger, random: () => 0 },
-    {
-      onMessage: (message) => messages.push(message),
-      onConnected: () => {
-        connected += 1
-        onConnected?.(link)
-      },
-      onStatus: (status) => statuses.push(status),
-      onTouched: (topic, payload) => touched.push({ topic, payload }),
-    },
   )
-  link.start()
+  link.start({
+    onMessage: (message) => messages.push(message),
+    onConnected: () => {
+      connected += 1
+      onConnected?.(link)
+    },
+    onStatus: (status) => statuses.push(status),
+    onTouched: (topic, payload) => touched.push({ topic, payload }),
+  })
   return {
     link,
     log,
