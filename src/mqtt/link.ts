@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
-import { Connection } from './connection.ts'
+import { CLOSED_BY_US, Connection } from './connection.ts'
 import { errorFailure, type Failure } from './failure.ts'
 import { Greeting } from './greeting.ts'
 import { Inbox } from './inbox.ts'
@@ -27,7 +27,8 @@ export interface LinkDependencies {
 /** So long a broker may take to hang up when it is asked to. */
 const GOODBYE_MS = 1_000
 
-const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
+/** Under MQTT 5 the broker withholds larger messages. */
+const MAXIMUM_PACKET_SIZE = 1024 * 1024
 
 export class MqttLink {
   readonly #options: LinkOptions
@@ -197,7 +198,7 @@ export class MqttLink {
     while (!signal.aborted) {
       const { failure, livedMs } = await this.#live()
       if (signal.aborted) return
-      if (this.#takeStartingOver() || (await this.#login.learn(failure))) continue
+      if (this.#takeStartingOver() || (await this.#login.retry(failure))) continue
       this.#journal.failed(failure, livedMs)
       const wait = this.#pacing.after(failure, livedMs)
       if (this.#pacing.suspicious) {
@@ -208,7 +209,7 @@ export class MqttLink {
       }
       this.#setState('waiting', failure.code)
       await sleep(this.#clock, wait, signal)
-      this.#login.rest()
+      this.#login.reset()
     }
   }
 
@@ -242,12 +243,17 @@ export class MqttLink {
 
   #open(openStream: () => Duplex): Connection {
     this.#connections += 1
+    const number = this.#connections
+    const { clientId, keepaliveMs, connectTimeoutMs, stateTopic } = this.#options
     return new Connection(openStream, {
       ...this.#login.credentials,
-      link: this.#options,
+      clientId,
       protocol: this.#login.protocol,
-      number: this.#connections,
-      onPublish: (packet, connection) => this.#received(packet, connection),
+      keepaliveMs,
+      connectTimeoutMs,
+      willTopic: stateTopic,
+      maximumPacketSize: MAXIMUM_PACKET_SIZE,
+      onPublish: (packet) => this.#received(packet, number),
     })
   }
 
@@ -281,13 +287,13 @@ export class MqttLink {
     this.#sender.attach(connection)
   }
 
-  #received(packet: IPublishPacket, connection: Connection): void {
+  #received(packet: IPublishPacket, connection: number): void {
     if (!this.#inbox.owns(packet.topic)) {
       if (this.#greeting !== undefined) this.#greeting.received(packet)
       else if (!packet.retain) this.#touched(packet)
       return
     }
-    const message = this.#inbox.message(packet, connection.number)
+    const message = this.#inbox.message(packet, connection)
     if (message !== undefined) this.#guard('onMessage', () => this.#handlers.onMessage?.(message))
   }
 

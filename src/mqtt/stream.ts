@@ -2,9 +2,9 @@
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import type { LinkOptions } from './types.ts'
+import type { BrokerOptions } from './types.ts'
 
-type Target = Pick<LinkOptions, 'url' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
+type Target = Pick<BrokerOptions, 'url' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
 
 const defaultPorts: Record<string, number> = { 'mqtt:': 1883, 'mqtts:': 8883 }
 

@@ -7,16 +7,13 @@ export interface Credentials {
   readonly password?: string | undefined
 }
 
-export interface LinkOptions {
+/** Where a broker is, and how to connect to it. */
+export interface BrokerOptions {
   /** `mqtt:`, `mqtts:`, `ws:` or `wss:`; a WebSocket URL's path and query are kept. */
   readonly url: string
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** Called after a refused login; credentials other than those refused are tried without the long wait. */
-  readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
-  /** Keep it the same over restarts, so that the broker ends a connection left half open when its successor arrives. */
-  readonly clientId: string
-  /** `auto` (default): 5, else 3.1.1; what worked last is tried first. */
+  /** `auto` (default): 5, else 3.1.1; the version that worked last is tried first. */
   readonly protocol?: 'auto' | Protocol | undefined
   /** PEM text or bytes; only for `mqtts:` and `wss:`. */
   readonly ca?: string | Buffer | undefined
@@ -26,6 +23,15 @@ export interface LinkOptions {
   readonly rejectUnauthorized?: boolean | undefined
   /** Default 30,000 ms; whole seconds reach the broker. */
   readonly keepaliveMs?: number | undefined
+  /** How long a broker may take for CONNACK (default 10,000 ms). */
+  readonly connectTimeoutMs?: number | undefined
+}
+
+export interface LinkOptions extends BrokerOptions {
+  /** Called after a refused login. If they differ from the refused ones, they are tried at once. */
+  readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
+  /** Keep it the same over restarts: the broker then ends a half-open connection of the previous process. */
+  readonly clientId: string
   /** Retained: `online` after all else is acknowledged, `offline` at a stop and as the will. */
   readonly stateTopic: string
   /** A topic of our own for the self-test at each connect; nothing is retained there. */
@@ -40,8 +46,6 @@ export interface LinkOptions {
   readonly furtherFilters?: ((topic: string, payload: string) => readonly string[]) | undefined
   /** Publishes without acknowledgement at a time, at most (default 32; a broker that allows fewer is obeyed). */
   readonly window?: number | undefined
-  /** How long a broker may take for CONNACK (default 10,000 ms). */
-  readonly connectTimeoutMs?: number | undefined
   /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
   /** How long the self-test's marker may take to come back (default 10,000 ms). */
