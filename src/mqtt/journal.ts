@@ -1,13 +1,18 @@
-/** What the log hears of the connection: each thing once, however often it happens meanwhile. */
+/** What the link writes to the log: each condition once, however often it recurs meanwhile. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Failure } from './failure.ts'
+import type { Block } from './retained.ts'
 import type { FailureCode, Protocol } from './types.ts'
+
+/** Topics named per connection: a broker that denies a whole prefix would otherwise fill the log. */
+const NOT_PUBLISHED_LIMIT = 10
 
 export class Journal {
   readonly #clock: Clock
   readonly #log: Logger
-  readonly #told = new Set<string>()
+  readonly #warned = new Set<string>()
+  #notPublished = 0
   #outage: { readonly since: number; readonly codes: Set<FailureCode> } | undefined
 
   constructor(clock: Clock, log: Logger) {
@@ -17,6 +22,7 @@ export class Journal {
 
   connected(protocol: Protocol): void {
     this.forget('outbox')
+    this.#notPublished = 0
     const outage = this.#outage
     this.#outage = undefined
     const outageSeconds = outage === undefined ? undefined : inSeconds(this.#clock.elapsed() - outage.since)
@@ -27,7 +33,7 @@ export class Journal {
     )
   }
 
-  /** `livedMs`: undefined for a connection that was never accepted. Told once per outage and kind of failure. */
+  /** Warns once per outage and failure code. `livedMs`: undefined for a connection that was never accepted. */
   failed({ code, detail }: Failure, livedMs: number | undefined): void {
     const known = this.#outage?.codes.has(code) ?? false
     this.#outage ??= { since: this.#clock.elapsed(), codes: new Set() }
@@ -38,16 +44,26 @@ export class Journal {
     else this.#log.warn(fields, `no connection to the MQTT broker: ${ADVICE[code] ?? ''}${detail}`)
   }
 
-  /** Warns of `key` once, until it is forgotten. */
-  warnOnce(key: string, message: string): void {
-    if (this.#told.has(key)) return
-    this.#told.add(key)
-    this.#log.warn({}, message)
+  /** Warns of a topic that is not published to, up to a limit per connection. */
+  notPublished(topic: string, reason: Block, detail: string): void {
+    this.#notPublished += 1
+    if (this.#notPublished > NOT_PUBLISHED_LIMIT) return
+    this.#log.warn({ topic, reason, detail }, `not published to ${JSON.stringify(topic)}: ${detail}`)
+    if (this.#notPublished === NOT_PUBLISHED_LIMIT) {
+      this.#log.warn('further topics that are not published to on this connection are not logged')
+    }
   }
 
-  /** What `key` stands for is over: it is news when it comes again. */
+  /** Warns of `key` once, until it is forgotten. */
+  warnOnce(key: string, message: string): void {
+    if (this.#warned.has(key)) return
+    this.#warned.add(key)
+    this.#log.warn(message)
+  }
+
+  /** The condition `key` has ended: `warnOnce` warns of it again. */
   forget(key: string): void {
-    this.#told.delete(key)
+    this.#warned.delete(key)
   }
 }
 
@@ -58,4 +74,5 @@ const ADVICE: Partial<Record<FailureCode, string>> = {
   taken_over: 'another client uses the same client id: ',
 }
 
+/** Rounded to a tenth. */
 const inSeconds = (ms: number) => Math.round(ms / 100) / 10

@@ -43,6 +43,10 @@ export interface TestLink extends AsyncDisposable {
   readonly touched: { readonly topic: string; readonly payload: string }[]
   /** How often the link was connected so far. */
   readonly connected: () => number
+  /** How often its status said that it is connecting; a second try at once, with another protocol, is not told. */
+  readonly attempts: () => number
+  /** Retained topics that were read back and that nobody holds, as `sweep` offers them. */
+  readonly unclaimed: () => string[]
 }
 
 export interface TestLinkOptions extends Partial<LinkOptions> {
@@ -86,16 +90,27 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
     statuses,
     touched,
     connected: () => connected,
+    attempts: () => statuses.filter(({ state }) => state === 'connecting').length,
+    unclaimed: () => unclaimedBy(link),
     [Symbol.asyncDispose]: () => link.close({ deadlineMs: 1000 }),
   }
 }
 
-/** Everything wanted is acknowledged, `online` too. */
-export function settled({ link }: TestLink, connections = 1): Promise<LinkStatus | undefined> {
+export function unclaimedBy(link: MqttLink): string[] {
+  const topics: string[] = []
+  link.sweep((topic) => {
+    topics.push(topic)
+    return false
+  })
+  return topics.sort()
+}
+
+/** The link has been connected so many times, and everything is acknowledged, `online` too. */
+export function settled({ link, connected }: TestLink, times = 1): Promise<LinkStatus | undefined> {
   return until('the link to have nothing left to send', () => {
     const status = link.status()
     const idle = status.state === 'connected' && status.queued === 0 && status.unacknowledged === 0
-    return idle && status.publishes > 0 && link.connection >= connections ? status : undefined
+    return idle && status.publishes > 0 && connected() >= times ? status : undefined
   })
 }
 
