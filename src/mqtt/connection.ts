@@ -92,7 +92,7 @@ export class Connection {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }
 
-  /** Writes in this turn of the event loop. `done` gets PUBACK's reason code; it is not called after the connection's end. */
+  /** Writes in this turn of the event loop. `done` gets PUBACK's reason code, unless the connection ends first. */
   publish(topic: string, payload: string, options: IClientPublishOptions, done: (reason: number) => void): void {
     if (this.#failure !== undefined) return
     this.#client.publish(topic, payload, options, (error) => {

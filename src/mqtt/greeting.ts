@@ -71,6 +71,7 @@ export class Greeting {
     const { promise: granted, resolve } = Promise.withResolvers<boolean>()
     let cancel = () => {}
     const ask = () => {
+      // A grant may arrive together with the end of the connection.
       if (this.#connection.isDown) return
       const left = deadline - clock.elapsed()
       if (left <= 0) return this.#connection.drop({ code: 'timeout', detail: `no SUBACK within ${ms} ms` })

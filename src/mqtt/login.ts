@@ -1,4 +1,4 @@
-/** Chooses the credentials and the protocol version for the next connection, from how the broker refused the last one. */
+/** Chooses credentials and protocol version for the next connection, from how the broker refused the last one. */
 import type { Logger } from 'pino'
 import type { Failure } from './failure.ts'
 import type { Credentials, LinkOptions, Protocol } from './types.ts'

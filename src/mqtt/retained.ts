@@ -112,7 +112,7 @@ export class Retained {
     return this.#enqueue(entry)
   }
 
-  /** Clears the unclaimed topics that `owned` accepts; the payload is '' where it was too much to keep. Returns how many. */
+  /** Clears the unclaimed topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const found = this.#unclaimed.list().filter(({ topic, text }) => owned(topic, text))
     for (const { topic } of found) this.#create(topic, null)

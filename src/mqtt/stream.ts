@@ -1,4 +1,4 @@
-/** Opens byte streams for MQTT: TCP, TLS and WebSocket, without Nagle's algorithm and with one write per turn of the event loop. */
+/** Opens byte streams for MQTT: TCP, TLS and WebSocket, without Nagle's algorithm, with one write per event loop turn. */
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'

@@ -38,11 +38,11 @@ export interface LinkOptions extends BrokerOptions {
   readonly probeTopic: string
   /** Filters of commands; their messages go to `onMessage`. */
   readonly subscriptions: readonly string[]
-  /** Filters of the topics that `hold` writes, to read back what the broker still has. They must not overlap `subscriptions`. */
+  /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly heldFilters: readonly string[]
   /** Those of `heldFilters` that stay subscribed: what others publish there goes to `onTouched`. */
   readonly watchedFilters?: readonly string[] | undefined
-  /** Called with each retained message that is read back. Returns further filters to read back, such as formerly configured ones. */
+  /** Called with each retained message that is read back. Returns further filters to read back, such as former ones. */
   readonly furtherFilters?: ((topic: string, payload: string) => readonly string[]) | undefined
   /** Publishes without acknowledgement at a time, at most (default 32, or fewer if the broker says so). */
   readonly window?: number | undefined
