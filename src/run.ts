@@ -72,12 +72,6 @@ export async function run(options: RunOptions): Promise<void> {
       furtherFilters: (topic, payload) => bridge.furtherFilters(topic, payload),
     },
     { clock, log: log.child({ part: 'mqtt' }), random },
-    {
-      onConnected: (status) => bridge.onConnected(status),
-      onMessage: (message) => bridge.onMessage(message),
-      onStatus: tellHealth,
-      onTouched: (topic, payload) => bridge.onTouched(topic, payload),
-    },
   )
   await using _ = { [Symbol.asyncDispose]: () => link.close({ deadlineMs: GOODBYE_MS }) }
   const bridge = new Bridge(
@@ -96,7 +90,12 @@ export async function run(options: RunOptions): Promise<void> {
     link,
   )
   bridge.start()
-  link.start()
+  link.start({
+    onConnected: (status) => bridge.onConnected(status),
+    onMessage: (message) => bridge.onMessage(message),
+    onStatus: tellHealth,
+    onTouched: (topic, payload) => bridge.onTouched(topic, payload),
+  })
   const openHub = (name: string, hubConfig: HubConfig) => {
     const hub = hubs.open(name, hubConfig)
     hub.subscribe(tellHealth)
