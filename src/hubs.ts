@@ -2,7 +2,8 @@
 
 import type { Clock } from './base/clock.ts'
 import type { BridgedHub } from './bridge/bridge.ts'
-import type { HubConfig } from './config/options.ts'
+import type { Config, HubConfig } from './config/options.ts'
+import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import type { HubCall } from './hub/client.ts'
 import { Hub } from './hub/hub.ts'
@@ -12,12 +13,15 @@ export interface OpenHub extends BridgedHub {
   readonly pulse: Pulse
 }
 
+/** The configuration that holds now. */
+export interface HubsConfig {
+  readonly value: Pick<Config, 'apps' | 'hubs'>
+  /** Whether there is another key than the one that a hub just refused. */
+  renewKey(name: string): boolean
+}
+
 export interface HubsOptions {
-  readonly shows: () => (appId: string) => boolean
-  /** The hub's present key. */
-  readonly apiKey: (name: string) => string
-  /** Whether there is another key than the one that the hub just refused. */
-  readonly renewKey: (name: string) => boolean
+  readonly live: HubsConfig
   readonly onCall: (name: string, call: HubCall) => void
   readonly clock: Clock
   readonly log: Log
@@ -40,18 +44,19 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { shows, apiKey, renewKey, onCall, clock, log, random } = this.#options
+    const { live, onCall, clock, log, random } = this.#options
+    const { include, exclude } = live.value.apps
     const pulse = new Pulse(config, clock)
     const hub = new Hub(
       {
         url: config.url,
-        apiKey: () => apiKey(name),
-        renewKey: () => renewKey(name),
+        apiKey: () => live.value.hubs[name]?.api_key ?? '',
+        renewKey: () => live.renewKey(name),
         onCall: (call) => {
           pulse.called(call)
           onCall(name, call)
         },
-        shows: shows(),
+        shows: appFilter(include, exclude),
         pathPrefix: config.path_prefix,
         realtime: config.realtime,
         pollInterval: config.poll_interval,
@@ -74,8 +79,10 @@ export class Hubs implements AsyncDisposable {
     this.#closing.add(closing)
   }
 
-  /** Shows other apps from now on, on all hubs. */
-  setFilter(shows: (appId: string) => boolean): void {
+  /** Shows other apps from now on, on all hubs, as configuration says by now. */
+  refilter(): void {
+    const { include, exclude } = this.#options.live.value.apps
+    const shows = appFilter(include, exclude)
     for (const { hub } of this.#all.values()) hub.setFilter(shows)
   }
 

@@ -6,7 +6,6 @@ import { Bridge } from './bridge/bridge.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import type { Config, HubConfig } from './config/options.ts'
-import { appFilter } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
 import { healthReport, hubHealth } from './health/report.ts'
 import { openListener } from './http/listener.ts'
@@ -19,9 +18,6 @@ import { MqttLink } from './mqtt/link.ts'
 import type { LinkOptions } from './mqtt/types.ts'
 import { applyChanges } from './reload/apply.ts'
 import { LiveConfig, type Load } from './reload/live-config.ts'
-
-/** A supervisor kills after ten seconds; a broker that hangs must not keep us from a clean end. */
-const GOODBYE_MS = 3000
 
 export interface RunOptions {
   readonly config: Config
@@ -44,36 +40,19 @@ export interface RunOptions {
 export async function run(options: RunOptions): Promise<void> {
   const { config, version, clock, random, log, signal } = options
   const live = new LiveConfig(config, options.load, log)
-  const startedAt = new Date(clock.now()).toISOString()
-  await using broker = config.mqtt.url === null ? await embeddedBroker(config.mqtt, log) : undefined
   const topics = createTopics(config.mqtt.base_topic)
   const tally = new Tally()
-  const health = () => {
-    const { contested } = bridge
-    return healthReport({ version, startedAt, mqtt: link.status(), contested, hubs: hubHealth(hubs.all) })
-  }
-  const tellHealth = () => bridge.healthChanged(health())
-  await using hubs = new Hubs({
-    shows: () => appFilter(live.value.apps.include, live.value.apps.exclude),
-    apiKey: (name) => live.value.hubs[name]?.api_key ?? '',
-    renewKey: (name) => live.renewKey(name),
-    onCall: (name, call) => tally.call(name, call),
-    clock,
-    log,
-    random,
-  })
-  const metrics = config.http.enabled
-    ? createMetrics({ version, tally, link: () => link.status(), hubs: hubs.all, health })
-    : undefined
-  const link = new MqttLink(
+  const startedAt = new Date(clock.now()).toISOString()
+
+  await using broker = config.mqtt.url === null ? await embeddedBroker(config.mqtt, log) : undefined
+  await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
+  await using link = new MqttLink(
     {
       ...linkOptions(config, broker?.url ?? config.mqtt.url ?? '', topics),
       credentials: () => live.renewCredentials(),
-      furtherFilters: (topic, payload) => bridge.furtherFilters(topic, payload),
     },
     { clock, log: log.child({ part: 'mqtt' }), random },
   )
-  await using _ = { [Symbol.asyncDispose]: () => link.close({ deadlineMs: GOODBYE_MS }) }
   const bridge = new Bridge(
     {
       topics,
@@ -83,14 +62,22 @@ export async function run(options: RunOptions): Promise<void> {
       onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => tally.command(end),
       version,
+      startedAt,
       clock,
       random,
       log: log.child({ part: 'bridge' }),
     },
     link,
   )
+  const health = () => {
+    const { contested } = bridge
+    return healthReport({ version, startedAt, mqtt: link.status(), contested, hubs: hubHealth(hubs.all) })
+  }
+  const tellHealth = () => bridge.healthChanged(health())
+
   bridge.start()
   link.start({
+    onReadBack: (topic, payload) => bridge.furtherFilters(topic, payload),
     onConnected: (status) => bridge.onConnected(status),
     onMessage: (message) => bridge.onMessage(message),
     onStatus: tellHealth,
@@ -103,7 +90,9 @@ export async function run(options: RunOptions): Promise<void> {
     hub.start()
   }
   for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
-  await using _listener = metrics && (await openListener({ config, log, health, metrics }))
+
+  const metrics = createMetrics({ version, tally, link: () => link.status(), hubs: hubs.all, health })
+  await using _listener = config.http.enabled ? await openListener({ config, log, health, metrics }) : undefined
   options.onReload?.(() => {
     const reloaded = live.reload()
     tally.reload(reloaded === undefined ? 'refused' : 'ok')
@@ -112,6 +101,7 @@ export async function run(options: RunOptions): Promise<void> {
     tellHealth()
   })
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
+
   await aborted(signal)
   bridge.stop()
   log.info('stopping')

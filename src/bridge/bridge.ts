@@ -47,6 +47,8 @@ export interface BridgeOptions {
   readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
   readonly version: string
+  /** ISO 8601. */
+  readonly startedAt: string
   readonly clock: Clock
   /** Numbers from 0 to under 1. */
   readonly random: () => number
@@ -72,8 +74,7 @@ export class Bridge {
   constructor(options: BridgeOptions, link: BridgeLink) {
     this.#options = options
     this.#link = link
-    const { topics, hubs, live, version, clock, random, log, setLogLevel } = options
-    const startedAt = iso(clock.now())
+    const { topics, hubs, live, version, startedAt, clock, random, log, setLogLevel } = options
     const { discovery, log: logging } = live.value
     const logLevel = logging.level
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, health: undefined, prefixes: undefined }

@@ -13,6 +13,8 @@ export interface GreetingContext {
   /** Whether the self-test failed on the previous connection. It then gets a fifth of the time. */
   readonly deniedBefore: boolean
   readonly onFound: (topic: string, text: string) => void
+  /** Returns further filters to read back. */
+  readonly furtherFilters: (topic: string, text: string) => readonly string[]
 }
 
 export interface GreetingResult extends ReadBackResult {
@@ -28,8 +30,8 @@ export class Greeting {
   readonly #readBack: ReadBack
 
   constructor(connection: Connection, context: GreetingContext) {
-    const { options, clock, deniedBefore, onFound } = context
-    const { heldFilters, watchedFilters = [], furtherFilters = () => [], probeTopic, stateTopic } = options
+    const { options, clock, deniedBefore, onFound, furtherFilters } = context
+    const { heldFilters, watchedFilters = [], probeTopic, stateTopic } = options
     const { probeTimeoutMs = 10_000 } = options
     this.#connection = connection
     this.#context = context

@@ -21,7 +21,7 @@ export interface LinkDependencies {
   readonly random?: () => number
 }
 
-export class MqttLink {
+export class MqttLink implements AsyncDisposable {
   readonly #options: LinkOptions
   readonly #clock: Clock
   readonly #log: Logger
@@ -159,12 +159,16 @@ export class MqttLink {
   }
 
   /**
-   * Publishes `offline`, then what still waits, and disconnects. Resolves within `deadlineMs` whatever the broker does.
-   * A second call waits for the first.
+   * Publishes `offline`, then what still waits, and disconnects. Resolves within `deadlineMs` whatever the broker does
+   * (default 3,000 ms: a supervisor kills after ten seconds). A second call waits for the first.
    */
-  close({ deadlineMs }: { readonly deadlineMs: number }): Promise<void> {
+  close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(deadlineMs)
     return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   async #close(deadlineMs: number): Promise<void> {
@@ -188,6 +192,7 @@ export class MqttLink {
       journal: this.#journal,
       deniedBefore: this.#probe === 'denied',
       onFound: (topic, text) => this.#retained.found(topic, text),
+      furtherFilters: (topic, text) => this.#handlers.onReadBack?.(topic, text) ?? [],
     })
     this.#greeting = greeting
     const { deniedFilters, probe, known } = await greeting.run()

@@ -42,8 +42,6 @@ export interface LinkOptions extends BrokerOptions {
   readonly heldFilters: readonly string[]
   /** Those of `heldFilters` that stay subscribed: what others publish there goes to `onTouched`. */
   readonly watchedFilters?: readonly string[] | undefined
-  /** Called with each retained message that is read back. Returns further filters to read back, such as former ones. */
-  readonly furtherFilters?: ((topic: string, payload: string) => readonly string[]) | undefined
   /** Publishes without acknowledgement at a time, at most (default 32, or fewer if the broker says so). */
   readonly window?: number | undefined
   /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
@@ -124,6 +122,8 @@ export interface LinkHandlers {
   /** Subscribed and read back. What is held and swept here is sent before `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: (status: LinkStatus) => void
+  /** A retained message that is read back. Returns further filters to read back, such as former ones. */
+  readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** A live message on one of `watchedFilters`; under MQTT 3.1.1 also an own one. */
   readonly onTouched?: (topic: string, payload: string) => void
 }

@@ -1,13 +1,16 @@
 /** Brings the running parts in line with a configuration that was taken over. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Config, HubConfig } from '../config/options.ts'
-import { appFilter } from '../contract/permissions.ts'
-import type { Hubs } from '../hubs.ts'
 import type { Log } from '../log/log.ts'
 import type { Reloaded } from './live-config.ts'
 
 export interface Parts {
-  readonly hubs: Hubs
+  readonly hubs: {
+    readonly all: ReadonlyMap<string, { readonly hub: { wake(): void } }>
+    close(name: string): void
+    /** Shows other apps from now on. */
+    refilter(): void
+  }
   readonly bridge: {
     removeHub(name: string): void
     reconfigured(): void
@@ -30,7 +33,7 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
       bridge.removeHub(name)
     }
   }
-  if (!isDeepStrictEqual(before.apps, after.apps)) hubs.setFilter(appFilter(after.apps.include, after.apps.exclude))
+  if (!isDeepStrictEqual(before.apps, after.apps)) hubs.refilter()
   if (!isDeepStrictEqual([before.commands, before.settings], [after.commands, after.settings])) bridge.reconfigured()
   for (const [name, config] of Object.entries(after.hubs)) {
     const known = before.hubs[name]

@@ -49,7 +49,7 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     await using bridge = startLink({
       url: broker.url,
       protocol,
-      furtherFilters: (topic, payload) => (topic === 'b/app/memory' ? [payload] : []),
+      onReadBack: (topic, payload) => (topic === 'b/app/memory' ? [payload] : []),
     })
     await until('the connection', () => bridge.link.status().state === 'connected')
     expect(bridge.unclaimed()).toEqual(['b/app/memory', 'former/x', 'former/y'])

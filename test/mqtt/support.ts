@@ -53,10 +53,11 @@ export interface TestLinkOptions extends Partial<LinkOptions> {
   readonly url: string
   readonly clock?: typeof systemClock
   readonly onConnected?: (link: MqttLink) => void
+  readonly onReadBack?: (topic: string, payload: string) => readonly string[]
 }
 
 /** Topics of the tests: `b/state`, `b/app/+` held, `b/+/cmd/+` commands. Started. */
-export function startLink({ clock = systemClock, onConnected, ...options }: TestLinkOptions): TestLink {
+export function startLink({ clock = systemClock, onConnected, onReadBack, ...options }: TestLinkOptions): TestLink {
   const log = new RecordingLog()
   const messages: Message[] = []
   const statuses: LinkStatus[] = []
@@ -82,6 +83,7 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
     },
     onStatus: (status) => statuses.push(status),
     onTouched: (topic, payload) => touched.push({ topic, payload }),
+    ...(onReadBack && { onReadBack }),
   })
   return {
     link,
