@@ -4,7 +4,8 @@ import { goldenFile, readRecording } from './golden.ts'
 import { record } from './scenario.ts'
 import { BROKERS } from './subject.ts'
 
-const MINUTE_MS = 60_000
+/** Ten seconds on an idle machine; a busy one takes what it takes. */
+const LIMIT_MS = 180_000
 
 test.each(BROKERS)(
   'subscribers see on %s exactly what is on record',
@@ -12,5 +13,5 @@ test.each(BROKERS)(
     const found = differences(readRecording(goldenFile(kind)), await record(kind))
     expect(found, `${found.slice(0, 20).join('\n')}\nIf this is meant: node test/recording/main.ts --write`).toEqual([])
   },
-  MINUTE_MS,
+  LIMIT_MS,
 )
