@@ -69,7 +69,11 @@ function ofNode(node: ReadonlyMap<string, unknown>): Schema {
 /** A secret stands in one place, here or in a file of its own. */
 function givenTwice(key: string): Schema {
   const both = [key, fileKey(key)]
-  return { required: both, properties: Object.fromEntries(both.map((name) => [name, { type: 'string' }])) }
+  return {
+    type: 'object',
+    required: both,
+    properties: Object.fromEntries(both.map((name) => [name, { type: 'string' }])),
+  }
 }
 
 function ofTable(table: Table): Map<string, unknown> {

@@ -4,6 +4,7 @@ import { merge } from '../../src/config/merge.ts'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { boolean, choice, duration, label, list, map } from '../../src/config/schemas.ts'
 import { defineOptions, environmentName, fileKeys, type Option, type Values } from '../../src/config/table.ts'
+import { maps } from './support.ts'
 
 const later = defineOptions({
   'commands.allow': { doc: 'Names.', schema: list(label), default: [] },
@@ -12,12 +13,6 @@ const later = defineOptions({
   'deep.er.none': { doc: 'Nothing is a value too.', schema: label, default: null },
   'deep.wait': { doc: 'Written with its unit.', schema: duration('1s', '1m'), default: '2s' },
 })
-
-/** As a file is read: objects are maps. */
-function maps(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || value instanceof Map || Array.isArray(value)) return value
-  return new Map(Object.entries(value).map(([key, entry]) => [key, maps(entry)]))
-}
 
 describe('the option table', () => {
   it('holds lists, maps and nested groups, and infers their types', () => {
