@@ -5,7 +5,7 @@ import { isExposed } from './exposure.ts'
 import { type ConfigFile, noFile, type ReadFile, readConfigFile } from './file.ts'
 import { readHubs } from './hubs.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
-import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, hubOptions, options } from './options.ts'
+import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
 import { type Reading, readTable } from './read.ts'
 import { rules } from './rules.ts'
 import { type Environment, environmentSource, fileSource, ownEnvironment, protectSecrets } from './sources.ts'
@@ -74,7 +74,7 @@ function open({ file: named, env: given, readFile, isExposed: exposed }: LoadOpt
   }
 }
 
-/** The options of a table at the top of the configuration, or of a part of it. */
+/** The options at the top of the configuration, or a part of them. */
 function readTop<T extends Table>(table: T, { file, env, inFile, inEnv, reading }: Opened): Values<T> {
   const sources = [
     fileSource(file, { at: [], resolvePath: inFile }),
@@ -110,13 +110,7 @@ export function loadConfig(request: LoadOptions): Loaded {
  * secrets that are none of its business. Where its own options have a mistake, the default is taken.
  */
 export function loadHttpConfig(request: LoadOptions): Config['http'] {
-  return readTop(part(options, 'http.'), open(request)).http
-}
-
-/** The rows of a table whose paths begin alike. */
-function part<T extends Table, P extends string>(table: T, prefix: P): { [K in keyof T as K & `${P}${string}`]: T[K] } {
-  // The filter is the one of the type.
-  return Object.fromEntries(Object.entries(table).filter(([path]) => path.startsWith(prefix))) as never
+  return readTop(httpOptions, open(request)).http
 }
 
 function checkRules(config: Omit<Config, 'hubs'>, mistakes: Mistakes): string[] {

@@ -66,6 +66,25 @@ export const hubOptions = defineOptions({
   },
 })
 
+/** Apart from the others, as a program beside the daemon reads no more than these. */
+export const httpOptions = defineOptions({
+  'http.enabled': {
+    doc: 'Whether to listen for questions about health and metrics.',
+    schema: boolean,
+    default: true,
+  },
+  'http.host': {
+    doc: 'Where to listen for them. There is no login: beyond this machine others read the names of hubs and apps.',
+    schema: host,
+    default: '127.0.0.1',
+  },
+  'http.port': {
+    doc: 'Port for them; 0 takes any free one.',
+    schema: integer(0, 65_535),
+    default: 8099,
+  },
+})
+
 export const options = defineOptions({
   'mqtt.url': {
     doc: 'Address of the broker; without one an embedded broker for this machine is started.',
@@ -211,21 +230,7 @@ export const options = defineOptions({
     schema: topicPrefix,
     default: 'homeassistant/status',
   },
-  'http.enabled': {
-    doc: 'Whether to listen for questions about health and metrics.',
-    schema: boolean,
-    default: true,
-  },
-  'http.host': {
-    doc: 'Where to listen for them. There is no login: beyond this machine others read the names of hubs and apps.',
-    schema: host,
-    default: '127.0.0.1',
-  },
-  'http.port': {
-    doc: 'Port for them; 0 takes any free one.',
-    schema: integer(0, 65_535),
-    default: 8099,
-  },
+  ...httpOptions,
   'log.level': {
     doc: 'The least important kind of line to write.',
     schema: choice(LOG_LEVELS),

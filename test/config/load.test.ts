@@ -209,7 +209,8 @@ describe('secrets', () => {
   })
 
   it('shows the effective configuration with secrets masked, as a file that would load again', () => {
-    const yaml = `${HUB}mqtt: { username: u, password: hunter22, keepalive: 90s, protocol: 5 }`
+    const settings = 'settings: { publish: { a: { one: switch, two: { type: number, name: Two, min: 0, max: 1 } } } }'
+    const yaml = `${HUB}mqtt: { username: u, password: hunter22, keepalive: 90s, protocol: 5 }\n${settings}`
     const { config } = load({ yaml })
     const text = describeConfig(config)
     expect(text).not.toMatch(/key-of-the-hub|hunter22/)
