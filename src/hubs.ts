@@ -1,5 +1,6 @@
 /** The hubs that are configured, each held on to; opened and closed as configuration says. */
 
+import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
 import type { BridgedHub } from './bridge/bridge.ts'
 import type { Config, HubConfig } from './config/options.ts'
@@ -49,7 +50,7 @@ export class Hubs implements AsyncDisposable {
     const pulse = new Pulse(config, clock)
     const hub = new Hub(
       {
-        url: config.url,
+        ...camelKeys(config),
         apiKey: () => live.value.hubs[name]?.api_key ?? '',
         renewKey: () => live.renewKey(name),
         onCall: (call) => {
@@ -57,12 +58,7 @@ export class Hubs implements AsyncDisposable {
           onCall(name, call)
         },
         shows: appFilter(include, exclude),
-        pathPrefix: config.path_prefix,
-        realtime: config.realtime,
-        pollInterval: config.poll_interval,
-        pollIntervalFallback: config.poll_interval_fallback,
         timeoutMs: config.timeout,
-        maxRequests: config.max_requests,
       },
       { clock, log: log.child({ part: 'hub', hub: name }), random },
     )

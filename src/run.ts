@@ -1,6 +1,7 @@
 /** The daemon from its configuration to its end: the one place where the parts are put together. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
+import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
 import { Bridge } from './bridge/bridge.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
@@ -107,13 +108,15 @@ export async function run(options: RunOptions): Promise<void> {
   log.info('stopping')
 }
 
-async function embeddedBroker({ embedded, username, password }: Config['mqtt'], log: Log): Promise<EmbeddedBroker> {
+async function embeddedBroker(mqtt: Config['mqtt'], log: Log): Promise<EmbeddedBroker> {
   // Most have a broker of their own and need not load this one.
   const { startEmbeddedBroker } = await import('./mqtt/embedded.ts')
-  const { host, port, ws_port, max_payload: maxPayload } = embedded
-  const credentials = { username: username ?? undefined, password: password ?? undefined }
-  const wsPort = ws_port === 0 ? null : ws_port
-  return startEmbeddedBroker({ host, port, wsPort, maxPayload, ...credentials }, log.child({ part: 'broker' }))
+  const { username, password } = camelKeys(mqtt)
+  const { wsPort, ...options } = camelKeys(mqtt.embedded)
+  return startEmbeddedBroker(
+    { ...options, wsPort: wsPort === 0 ? null : wsPort, username, password },
+    log.child({ part: 'broker' }),
+  )
 }
 
 function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): LinkOptions {

@@ -1,7 +1,7 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/options.ts'
+import type { Live } from '../config/options.ts'
 import type { Command } from '../contract/commands.ts'
 import { type AppEventPayload, eventsOf } from '../contract/events.ts'
 import { availableCommands, mayUse } from '../contract/permissions.ts'
@@ -42,7 +42,7 @@ export interface BridgeOptions {
   /** Changes as hubs are added and removed; `addHub` and `removeHub` tell. */
   readonly hubs: ReadonlyMap<string, BridgedHub>
   /** The configuration that holds now; `reconfigured` tells of another one. */
-  readonly live: { readonly value: Config }
+  readonly live: Live
   readonly setLogLevel: (level: LogLevel) => void
   readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
@@ -284,8 +284,9 @@ export class Bridge {
     if ('by' in row) return false
     if (owner.kind === 'bridge') return true
     if (owner.kind === 'setting' && this.#settings.get(owner.hub)?.publishes(owner)) return false
-    const bridged = this.#options.hubs.get(owner.hub)
-    return bridged === undefined || bridged.hub.apps.complete
+    const hub = this.#options.hubs.get(owner.hub)?.hub
+    // A hub's own rows follow from its status, which is known a moment after its list.
+    return hub === undefined || (hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting'))
   }
 }
 

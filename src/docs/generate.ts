@@ -1,7 +1,7 @@
 /** Everything that is printed from the tables instead of being written: sections of the pages, and whole files. */
-import { configSchema } from '../config/json-schema.ts'
 import { asyncapi } from './asyncapi.ts'
 import { cliSection } from './commands.ts'
+import { configSchema } from './config-schema.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
