@@ -30,12 +30,12 @@ export class HomeAssistant {
 
   constructor(options: HomeAssistantOptions, link: DiscoveryLink) {
     const { live, topics, clock } = options
-    const { format, prefix } = live.value.discovery
+    const { format, prefix, rate } = live.value.discovery
     this.#options = options
     this.#link = link
     this.#prefixes = new Prefixes(prefix, topics.of('bridgeDiscovery', {}))
     if (format === 'off') return
-    this.#publisher = new Publisher({ link, clock, topics: createDiscoveryTopics(prefix), form: format })
+    this.#publisher = new Publisher({ link, clock, topics: createDiscoveryTopics(prefix), form: format, rate })
     this.#devices = new Devices(options, this.#publisher)
   }
 
@@ -134,8 +134,10 @@ export class HomeAssistant {
     this.#cancelBirth?.()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
-      this.#link.refresh([topics.of('bridgeState', {}), ...states])
-      publisher.publishAgain()
+      // First, as without it nothing is available; then not once more among the states of its device.
+      const availability = new Set([topics.of('bridgeState', {}), ...states])
+      this.#link.refresh(availability)
+      publisher.publishAgain(availability)
     })
   }
 }
