@@ -13,6 +13,7 @@ export const EVENT_TYPES = [
   'started',
   'stopped',
   'changed',
+  'command_failed',
 ] as const
 export type EventType = (typeof EVENT_TYPES)[number]
 

@@ -89,7 +89,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     const world = await start({ broker })
     await untilDiscovered(world, ALL)
     await world.restart({ DISCOVERY_FORMAT: 'component' })
-    const entities = await untilDiscovered(world, 4 + 8 + 8 * 15)
+    const entities = await untilDiscovered(world, 4 + 8 + 8 * 16)
     for (const [topic, payload] of entities) expect(faultsOf(topic, payload), topic).toEqual([])
     expect(world.observer.texts(HUE)).toContain('{"migrate_discovery":true}')
     await world.restart({ DISCOVERY_FORMAT: 'device' })
@@ -109,7 +109,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     await world.bridge.stop()
     world.hub.uninstall('com.athom.hue')
     await world.restart({ DISCOVERY_PREFIX: 'elsewhere', DISCOVERY_FORMAT: 'component' })
-    await untilDiscovered(world, 4 + 8 + 7 * 15, (found) => {
+    await untilDiscovered(world, 4 + 8 + 7 * 16, (found) => {
       expect([...found.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toEqual([])
     })
     await until(
@@ -205,7 +205,7 @@ test('a device whose topic is emptied comes back', async () => {
   await untilDiscovered(world, ALL)
   await world.observer.publish(HUE, '', { retain: true })
   await until('it to be empty', () => world.observer.last(HUE) === '')
-  await until('it to be back', () => componentsOf(world.observer.last(HUE) || '{}').length === 15)
+  await until('it to be back', () => componentsOf(world.observer.last(HUE) || '{}').length === 16)
 })
 
 test('Home Assistant is told everything again when it was born, and only then', async () => {

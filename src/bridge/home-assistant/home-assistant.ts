@@ -83,6 +83,11 @@ export class HomeAssistant {
     return this.#devices === undefined || this.#devices.hubChanged(name)
   }
 
+  /** There is one more hub. */
+  hubAdded(): void {
+    this.#devices?.hubAdded()
+  }
+
   /** The hub is no longer among the hubs. */
   hubRemoved(name: string): void {
     this.#devices?.hubRemoved(name)
