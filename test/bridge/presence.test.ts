@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
+import { startBridge } from '../support/bridge.ts'
 import { until } from '../support/until.ts'
-import { startBridge, World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 
 const GHOST = 'homeassistant/device/hub2mqtt--5f0c8a1b2d3e4f5061728394--ghost/config'
 

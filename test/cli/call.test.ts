@@ -4,12 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { type CallOptions, call } from '../../src/cli/call.ts'
 import { brokerUrl } from '../../src/config/broker-access.ts'
-import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, useWorlds, type World } from '../support/world.ts'
-
-const start = useWorlds()
+import { World } from '../support/world.ts'
 
 const to = (world: World, topic: string, payload = '', more: Partial<CallOptions> = {}) =>
   call({
@@ -29,7 +27,7 @@ const PROTOCOLS = [
 
 describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
   test('brings back the answer to a command, whose topic may have the base topic or not', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const access = { broker: { url: world.broker.url, protocol } }
     const topic = `home/app/${world.app}/cmd/restart`
     for (const one of [topic, `hub2mqtt/${topic}`]) {
@@ -41,7 +39,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
   })
 
   test('brings back a refusal, also of a command that does not exist', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const access = { broker: { url: world.broker.url, protocol } }
     const code = async (topic: string, payload = '') => {
       const { ok, text } = await to(world, topic, payload, access)
@@ -55,7 +53,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
   })
 
   test('takes no answer for its own that is for another', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const access = { broker: { url: world.broker.url, protocol } }
     world.hub.behave('slow-headers', { ms: 200, operation: 'setAppSetting' })
     const topic = `home/app/${world.app}/cmd/set-setting`
@@ -71,7 +69,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
 
 describe.each(BROKERS)('without an answer, on %s', (broker) => {
   test('a call fails when its time is over', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     world.hub.behave('never-answer', { operation: 'restartApp' })
     const clock = new FakeClock()
     const calling = to(world, `home/app/${world.app}/cmd/restart`, '', { clock })
@@ -128,7 +126,7 @@ function program(args: readonly string[], env: Readonly<Record<string, string>>)
 
 describe('the program', () => {
   test('needs the broker alone to be configured, prints the answer, and exits by it', async () => {
-    const world = await start()
+    await using world = await World.start()
     const env = { HUB2MQTT_MQTT_URL: world.broker.url }
     const good = await program(['call', 'bridge/cmd/ping', '{"transaction":7}'], env)
     expect(good).toMatchObject({ status: 0, stderr: '' })

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { afterEach, describe, expect, it } from 'vitest'
-import { freePort } from '../support/brokers.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { KEY, World, type WorldOptions } from '../support/world.ts'
 

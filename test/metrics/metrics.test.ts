@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { OTHER_APPS, Tally } from '../../src/metrics/tally.ts'
-import { freePort } from '../support/brokers.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { World, type WorldOptions } from '../support/world.ts'
 

@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
-import { Mosquitto, mosquittoPath, retainedOn } from '../support/brokers.ts'
-import { JumpClock } from '../support/jump-clock.ts'
+import { startBridge } from '../support/bridge.ts'
+import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, startBridge, World, type WorldOptions } from '../support/world.ts'
+import { ALL_SCOPES, KEY, World, type WorldOptions } from '../support/world.ts'
 
 let world: World
 afterEach(() => world[Symbol.asyncDispose]())
@@ -73,8 +74,7 @@ describe('a configuration that is read again changes while running', () => {
 
   it('the hubs: a new one is bridged, a removed one leaves no retained topic', async () => {
     await using other = await EmulatedHub.start({ keys: { other: ALL_SCOPES }, settleMs: 0, id: 'the-other-hub' })
-    const clock = new JumpClock()
-    world = await World.start({ file: '', env: { HUB_NAME: 'home' }, clock })
+    world = await World.start({ file: '', env: { HUB_NAME: 'home' } })
     const both = `hubs:\n  home: {}\n  attic: {url: "${other.url}", api_key: other}\n`
     world.bridge.reload(both)
     await until('the new hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
@@ -88,7 +88,7 @@ describe('a configuration that is read again changes while running', () => {
       return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)
     }
     await expect.poll(async () => (await speakingOfIt()).length).toBe(other.apps.size + 1)
-    clock.jump(15_000)
+    world.clock.jump(15_000)
     await expect.poll(speakingOfIt).toEqual([])
     expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ error: { code: 'unknown_hub' } })
     expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '{}').hubs).not.toHaveProperty('attic')
