@@ -6,6 +6,8 @@ import { createLog } from '../../src/log/log.ts'
 import { run } from '../../src/run.ts'
 
 const FILE = 'test.yaml'
+/** The end of a process that has nothing but a bridge. */
+const FATAL = ['uncaughtException', 'unhandledRejection'] as const
 
 export interface RunningBridge extends AsyncDisposable {
   /** Every line logged, as it was written. */
@@ -14,7 +16,7 @@ export interface RunningBridge extends AsyncDisposable {
   stop(): Promise<void>
   /** Changes the configuration file and lets it be read again, as SIGHUP would. */
   reload(file: string): void
-  /** Rejects when it ends; what it ended of is thrown at its disposal too. */
+  /** Rejects when it ends, or would end if it were a process of its own. */
   readonly ended: Promise<never>
 }
 
@@ -64,7 +66,13 @@ export function startBridge(
     text = changed
     readAgain()
   }
-  const ended = running.then(() => Promise.reject(new Error('the bridge has ended')))
+  const { promise: ended, reject } = Promise.withResolvers<never>()
   ended.catch(() => undefined)
+  for (const event of FATAL) process.on(event, reject)
+  const over = (error: unknown) => {
+    for (const event of FATAL) process.off(event, reject)
+    reject(error)
+  }
+  running.then(() => over(new Error('the bridge has ended')), over)
   return { lines, stop, reload, ended, [Symbol.asyncDispose]: stop }
 }

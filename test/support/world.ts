@@ -78,15 +78,16 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
 
   /** Fails at once if the bridge ends instead. */
   async ready(): Promise<void> {
-    let waiting = true
-    const ended = this.bridge.ended.catch((error: unknown) => {
-      // Told here, it need not be told again at the end of the world.
-      if (waiting) this.bridges.pop()
+    try {
+      await this.#unlessEnded(this.#online())
+    } catch (error) {
+      // What it says at its end would hide why.
+      await this.bridges
+        .pop()
+        ?.stop()
+        .catch(() => undefined)
       throw error
-    })
-    await Promise.race([this.#online(), ended]).finally(() => {
-      waiting = false
-    })
+    }
   }
 
   /** Starts the bridge again as it was configured, or with changes. */
@@ -131,7 +132,8 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     const result = `${base}/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
     const before = observer.texts(result).length
     await observer.publish(`${base}/${topic}`, payload, options)
-    return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before]))
+    const answer = observer.until(`an answer on ${result}`, () => observer.texts(result)[before])
+    return JSON.parse(await this.#unlessEnded(answer))
   }
 
   /** The app's retained state as last seen. */
@@ -148,6 +150,11 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   #run(env: Readonly<Record<string, string>>): void {
     this.#base = env['MQTT_BASE_TOPIC'] ?? this.env['MQTT_BASE_TOPIC'] ?? 'hub2mqtt'
     this.bridges.push(startBridge({ ...this.env, ...env }, this.#file, this.clock))
+  }
+
+  /** A bridge that has ended answers nothing any more. */
+  #unlessEnded<T>(waiting: Promise<T>): Promise<T> {
+    return Promise.race([waiting, this.bridge.ended])
   }
 
   /** Waits for the bridge's own state. */
