@@ -1,8 +1,10 @@
 /** The hubs that are configured, each held on to; opened and closed as configuration says. */
 
+import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
 import type { BridgedHub } from './bridge/bridge.ts'
-import type { HubConfig } from './config/options.ts'
+import type { Config, HubConfig } from './config/options.ts'
+import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import type { HubCall } from './hub/client.ts'
 import { Hub } from './hub/hub.ts'
@@ -12,12 +14,15 @@ export interface OpenHub extends BridgedHub {
   readonly pulse: Pulse
 }
 
+/** The configuration that holds now. */
+export interface HubsConfig {
+  readonly value: Pick<Config, 'apps' | 'hubs'>
+  /** Whether there is another key than the one that a hub just refused. */
+  renewKey(name: string): boolean
+}
+
 export interface HubsOptions {
-  readonly shows: () => (appId: string) => boolean
-  /** The hub's present key. */
-  readonly apiKey: (name: string) => string
-  /** Whether there is another key than the one that the hub just refused. */
-  readonly renewKey: (name: string) => boolean
+  readonly live: HubsConfig
   readonly onCall: (name: string, call: HubCall) => void
   readonly clock: Clock
   readonly log: Log
@@ -40,24 +45,20 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { shows, apiKey, renewKey, onCall, clock, log, random } = this.#options
+    const { live, onCall, clock, log, random } = this.#options
+    const { include, exclude } = live.value.apps
     const pulse = new Pulse(config, clock)
     const hub = new Hub(
       {
-        url: config.url,
-        apiKey: () => apiKey(name),
-        renewKey: () => renewKey(name),
+        ...camelKeys(config),
+        apiKey: () => live.value.hubs[name]?.api_key ?? '',
+        renewKey: () => live.renewKey(name),
         onCall: (call) => {
           pulse.called(call)
           onCall(name, call)
         },
-        shows: shows(),
-        pathPrefix: config.path_prefix,
-        realtime: config.realtime,
-        pollInterval: config.poll_interval,
-        pollIntervalFallback: config.poll_interval_fallback,
+        shows: appFilter(include, exclude),
         timeoutMs: config.timeout,
-        maxRequests: config.max_requests,
       },
       { clock, log: log.child({ part: 'hub', hub: name }), random },
     )
@@ -65,18 +66,19 @@ export class Hubs implements AsyncDisposable {
     return hub
   }
 
-  /** Takes a hub out. The caller sees it for the last time: it forgets its apps right after `farewell`. */
-  close(name: string, farewell: (hub: Hub) => void): void {
+  /** Takes a hub out. */
+  close(name: string): void {
     const hub = this.#all.get(name)?.hub
     if (hub === undefined) return
     this.#all.delete(name)
-    farewell(hub)
     const closing = hub.destroy().finally(() => this.#closing.delete(closing))
     this.#closing.add(closing)
   }
 
-  /** Shows other apps from now on, on all hubs. */
-  setFilter(shows: (appId: string) => boolean): void {
+  /** Shows other apps from now on, on all hubs, as configuration says by now. */
+  refilter(): void {
+    const { include, exclude } = this.#options.live.value.apps
+    const shows = appFilter(include, exclude)
     for (const { hub } of this.#all.values()) hub.setFilter(shows)
   }
 

@@ -1,28 +1,24 @@
 /** The daemon from its configuration to its end: the one place where the parts are put together. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
+import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
 import { Bridge } from './bridge/bridge.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import type { Config, HubConfig } from './config/options.ts'
-import { appFilter, mayUse } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
-import { hubHealth } from './health/hub-health.ts'
-import { healthReport } from './health/report.ts'
+import { healthReport, hubHealth } from './health/report.ts'
 import { openListener } from './http/listener.ts'
 import { Hubs } from './hubs.ts'
 import type { Log } from './log/log.ts'
-import { deferMetrics } from './metrics/deferred.ts'
-import { noObserver } from './metrics/observer.ts'
+import { createMetrics } from './metrics/metrics.ts'
+import { Tally } from './metrics/tally.ts'
 import type { EmbeddedBroker } from './mqtt/embedded.ts'
 import { MqttLink } from './mqtt/link.ts'
 import type { LinkOptions } from './mqtt/types.ts'
 import { applyChanges } from './reload/apply.ts'
 import { LiveConfig, type Load } from './reload/live-config.ts'
-
-/** A supervisor kills after ten seconds; a broker that hangs must not keep us from a clean end. */
-const GOODBYE_MS = 3000
 
 export interface RunOptions {
   readonly config: Config
@@ -45,64 +41,49 @@ export interface RunOptions {
 export async function run(options: RunOptions): Promise<void> {
   const { config, version, clock, random, log, signal } = options
   const live = new LiveConfig(config, options.load, log)
-  const startedAt = new Date(clock.now()).toISOString()
-  await using broker = config.mqtt.url === null ? await embeddedBroker(config.mqtt, log) : undefined
   const topics = createTopics(config.mqtt.base_topic)
-  const health = () => {
-    const { contested } = bridge
-    return healthReport({ version, startedAt, mqtt: link.status(), contested, hubs: hubHealth(hubs.all) })
-  }
-  const tellHealth = () => link.hold(topics.bridgeHealth, JSON.stringify(health()))
-  await using hubs = new Hubs({
-    shows: () => appFilter(live.value.apps.include, live.value.apps.exclude),
-    apiKey: (name) => live.value.hubs[name]?.api_key ?? '',
-    renewKey: (name) => live.renewKey(name),
-    onCall: (name, call) => observer.call(name, call),
-    clock,
-    log,
-    random,
-  })
-  const metrics = config.http.enabled
-    ? deferMetrics({ version, link: () => link.status(), hubs: hubs.all, health })
-    : undefined
-  const observer = metrics?.observer ?? noObserver
-  const link = new MqttLink(
+  const tally = new Tally()
+  const startedAt = new Date(clock.now()).toISOString()
+
+  await using broker = config.mqtt.url === null ? await embeddedBroker(config.mqtt, log) : undefined
+  await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
+  await using link = new MqttLink(
     {
       ...linkOptions(config, broker?.url ?? config.mqtt.url ?? '', topics),
       credentials: () => live.renewCredentials(),
-      furtherFilters: (topic, payload) => bridge.furtherFilters(topic, payload),
     },
     { clock, log: log.child({ part: 'mqtt' }), random },
-    {
-      onConnected: (status) => bridge.onConnected(status),
-      onMessage: (message) => bridge.onMessage(message),
-      onStatus: tellHealth,
-      onTouched: (topic, payload) => bridge.onTouched(topic, payload),
-    },
   )
-  await using _ = { [Symbol.asyncDispose]: () => link.close({ deadlineMs: GOODBYE_MS }) }
   const bridge = new Bridge(
     {
       topics,
       hubs: hubs.all,
-      control: { setLogLevel: (level) => log.setLevel(level) },
-      allows: (command) => mayUse(live.value.commands, command),
-      get settings() {
-        return live.value.settings.publish
-      },
-      onEvent: observer.event,
-      onAnswer: observer.command,
-      discovery: config.discovery,
-      logLevel: config.log.level,
+      live,
+      setLogLevel: (level) => log.setLevel(level),
+      onEvent: (hub, event) => tally.event(hub, event),
+      onAnswer: (end) => tally.command(end),
       version,
+      startedAt,
       clock,
       random,
       log: log.child({ part: 'bridge' }),
     },
     link,
   )
+  const health = () => {
+    const { contested } = bridge
+    return healthReport({ version, startedAt, mqtt: link.status(), contested, hubs: hubHealth(hubs.all) })
+  }
+  const tellHealth = () => bridge.healthChanged(health())
+
   bridge.start()
-  link.start()
+  link.start({
+    onReadBack: (topic, payload) => bridge.furtherFilters(topic, payload),
+    onConnected: (status) => bridge.onConnected(status),
+    onMessage: (message) => bridge.onMessage(message),
+    onStatus: tellHealth,
+    onTouched: (topic, payload) => bridge.onTouched(topic, payload),
+  })
   const openHub = (name: string, hubConfig: HubConfig) => {
     const hub = hubs.open(name, hubConfig)
     hub.subscribe(tellHealth)
@@ -110,27 +91,32 @@ export async function run(options: RunOptions): Promise<void> {
     hub.start()
   }
   for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
-  await using _listener = metrics && (await openListener({ config, log, health, metrics }))
+
+  const metrics = createMetrics({ version, tally, link: () => link.status(), hubs: hubs.all, health })
+  await using _listener = config.http.enabled ? await openListener({ config, log, health, metrics }) : undefined
   options.onReload?.(() => {
     const reloaded = live.reload()
-    observer.reload(reloaded === undefined ? 'refused' : 'ok')
+    tally.reload(reloaded === undefined ? 'refused' : 'ok')
     if (reloaded === undefined) return
     applyChanges(reloaded, { hubs, bridge, openHub, log })
     tellHealth()
   })
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
+
   await aborted(signal)
   bridge.stop()
   log.info('stopping')
 }
 
-async function embeddedBroker({ embedded, username, password }: Config['mqtt'], log: Log): Promise<EmbeddedBroker> {
+async function embeddedBroker(mqtt: Config['mqtt'], log: Log): Promise<EmbeddedBroker> {
   // Most have a broker of their own and need not load this one.
   const { startEmbeddedBroker } = await import('./mqtt/embedded.ts')
-  const { host, port, ws_port, max_payload: maxPayload } = embedded
-  const credentials = { username: username ?? undefined, password: password ?? undefined }
-  const wsPort = ws_port === 0 ? null : ws_port
-  return startEmbeddedBroker({ host, port, wsPort, maxPayload, ...credentials }, log.child({ part: 'broker' }))
+  const { username, password } = camelKeys(mqtt)
+  const { wsPort, ...options } = camelKeys(mqtt.embedded)
+  return startEmbeddedBroker(
+    { ...options, wsPort: wsPort === 0 ? null : wsPort, username, password },
+    log.child({ part: 'broker' }),
+  )
 }
 
 function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): LinkOptions {
@@ -138,9 +124,9 @@ function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): 
   return {
     ...brokerAccess(mqtt, url),
     clientId: mqtt.client_id ?? stableClientId(topics.base),
-    stateTopic: topics.bridgeState,
-    probeTopic: topics.bridgeProbe,
-    subscriptions: [...topics.commandFilters, topics.bridgePresence, discovery.birth_topic],
+    stateTopic: topics.of('bridgeState', {}),
+    probeTopic: topics.of('bridgeProbe', {}),
+    subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
     heldFilters: [...topics.retainedFilters, ...discovered],
     watchedFilters: [...discovered, topics.stateFilter],
   }

@@ -1,20 +1,24 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
-
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import type { BridgeControl, Command } from '../contract/commands.ts'
+import type { Live } from '../config/options.ts'
+import type { Command } from '../contract/commands.ts'
 import { type AppEventPayload, eventsOf } from '../contract/events.ts'
-import type { Topics } from '../contract/topics.ts'
+import { availableCommands, mayUse } from '../contract/permissions.ts'
+import { concernsHub, type Facts } from '../contract/publications.ts'
+import type { HealthReport } from '../contract/schemas.ts'
+import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
+import type { App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { type AnswerLink, type CommandEnd, type CommandRun, Dispatcher } from './dispatcher.ts'
-import { type DiscoveryConfig, HomeAssistant } from './home-assistant/home-assistant.ts'
-import { renderBridgeInfo, renderHubInfo } from './info.ts'
+import { Holdings } from './holdings.ts'
+import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { Presence } from './presence.ts'
-import { PublishedSettings, type SettingsToPublish } from './published-settings.ts'
+import { PublishedSettings } from './published-settings.ts'
 
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink {
@@ -35,16 +39,16 @@ export interface BridgedHub {
 
 export interface BridgeOptions {
   readonly topics: Topics
+  /** Changes as hubs are added and removed; `addHub` and `removeHub` tell. */
   readonly hubs: ReadonlyMap<string, BridgedHub>
-  readonly control: BridgeControl
-  readonly allows: (command: Command) => boolean
-  /** May be another one later; `reconfigured` tells. */
-  readonly settings: SettingsToPublish
+  /** The configuration that holds now; `reconfigured` tells of another one. */
+  readonly live: Live
+  readonly setLogLevel: (level: LogLevel) => void
   readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
-  readonly discovery: DiscoveryConfig
-  readonly logLevel: LogLevel
   readonly version: string
+  /** ISO 8601. */
+  readonly startedAt: string
   readonly clock: Clock
   /** Numbers from 0 to under 1. */
   readonly random: () => number
@@ -57,38 +61,63 @@ const FAREWELL_MS = 2_000
 export class Bridge {
   readonly #options: BridgeOptions
   readonly #link: BridgeLink
+  readonly #holdings: Holdings
   readonly #dispatcher: Dispatcher
   readonly #settings = new Map<string, PublishedSettings>()
-  readonly #startedAt: string
   readonly #presence: Presence
   readonly #homeAssistant: HomeAssistant
-  #protocol: LinkStatus['protocol'] = null
+  /** Hub and app of our own installs under way. */
+  readonly #installing = new Set<string>()
+  #facts: Facts['bridge']
   #cancelStartOver: () => void = () => {}
 
   constructor(options: BridgeOptions, link: BridgeLink) {
     this.#options = options
     this.#link = link
-    this.#startedAt = iso(options.clock.now())
-    const { topics, clock, log } = options
+    const { topics, hubs, live, version, startedAt, clock, random, log, setLogLevel } = options
+    const { discovery, log: logging } = live.value
+    const logLevel = logging.level
+    this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, health: undefined, prefixes: undefined }
+    const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
-    this.#presence = new Presence({ topic: topics.bridgePresence, startedAt: this.#startedAt, send, clock, log })
-    this.#homeAssistant = new HomeAssistant(options, link)
-    const bridge: BridgeControl = {
-      setLogLevel: (level) => {
-        options.control.setLogLevel(level)
+    const allows = (command: Command) => mayUse(live.value.commands, command)
+    this.#holdings = new Holdings({
+      topics,
+      hold,
+      applies: (when) => when !== 'discovery' || discovery.format !== 'off',
+    })
+    this.#presence = new Presence({ topic: topics.of('bridgePresence', {}), startedAt, send, clock, log })
+    this.#homeAssistant = new HomeAssistant({ topics, hubs, live, allows, version, clock, random, log }, link)
+    const control = {
+      setLogLevel: (level: LogLevel) => {
+        setLogLevel(level)
         this.logLevelChanged(level)
       },
     }
-    this.#dispatcher = new Dispatcher({ ...options, bridge, link, onRun: (run) => this.#onRun(run) })
+    const { onAnswer } = options
+    this.#dispatcher = new Dispatcher({
+      topics,
+      hubs,
+      link,
+      control,
+      allows,
+      onRun: (run) => this.#onRun(run),
+      ...(onAnswer && { onAnswer }),
+      clock,
+      log,
+    })
   }
 
   start(): void {
-    this.#holdBridgeInfo()
-    this.logLevelChanged(this.#options.logLevel)
+    this.#know({})
   }
 
-  logLevelChanged(level: LogLevel): void {
-    this.#homeAssistant.setLogLevel(level)
+  logLevelChanged(logLevel: LogLevel): void {
+    this.#know({ logLevel })
+  }
+
+  healthChanged(health: HealthReport): void {
+    this.#know({ health })
   }
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
@@ -96,18 +125,16 @@ export class Bridge {
     this.#settings.set(name, this.#settingsOf(name, hub))
     hub.apps.subscribe((news) => this.#onApps(name, hub, news))
     hub.subscribe(() => this.#onStatus(name, hub))
-    this.#holdBridgeInfo()
+    this.#know({ hubs: this.#hubAddresses() })
   }
 
-  /** Clears all topics of a hub that is no longer in `hubs`; to be called while it still knows its apps. */
-  removeHub(name: string, hub: Hub): void {
-    const { topics } = this.#options
-    for (const id of hub.apps.all.keys()) this.#link.hold(topics.app(name, id), null)
-    for (const topic of [topics.hubState(name), topics.hubInfo(name)]) this.#link.hold(topic, null)
+  /** Clears all topics of a hub that is no longer in `hubs`. */
+  removeHub(name: string): void {
     this.#settings.get(name)?.retire()
     this.#settings.delete(name)
-    this.#homeAssistant.hubRemoved(name, hub)
-    this.#holdBridgeInfo()
+    this.#holdings.drop({ kind: 'hub', hub: name })
+    this.#homeAssistant.hubRemoved(name)
+    this.#know({ hubs: this.#hubAddresses() })
     this.#sweep()
   }
 
@@ -119,22 +146,20 @@ export class Bridge {
       before?.retire(after)
       this.#settings.set(name, after)
       after.refresh()
-      if (hub.status.reason !== 'connecting') this.#holdHubInfo(name, hub)
+      this.#setHub(name, hub)
     }
     this.#homeAssistant.reconfigured()
   }
 
   #settingsOf(name: string, hub: Hub): PublishedSettings {
-    const { topics, settings, log } = this.#options
-    const hold = (topic: string, payload: string | null) => this.#link.hold(topic, payload)
-    return new PublishedSettings({ name, hub, settings, topics, hold, log })
+    const { live, log } = this.#options
+    return new PublishedSettings({ name, hub, settings: live.value.settings.publish, holdings: this.#holdings, log })
   }
 
   /** The broker is there and what it holds is known. */
   onConnected({ protocol }: LinkStatus): void {
-    this.#protocol = protocol
-    this.#holdBridgeInfo()
     this.#homeAssistant.connected()
+    this.#know({ protocol, prefixes: this.#homeAssistant.prefixes })
     this.#sweep()
     this.#presence.announce()
   }
@@ -146,7 +171,7 @@ export class Bridge {
 
   /** Somebody published where only the bridge should. */
   onTouched(topic: string, payload: string): void {
-    const { bridgeState } = this.#options.topics
+    const bridgeState = this.#options.topics.of('bridgeState', {})
     if (topic !== bridgeState || payload !== 'offline') {
       this.#homeAssistant.touched(topic, payload)
       return
@@ -165,7 +190,7 @@ export class Bridge {
   }
 
   onMessage(message: Message): void {
-    if (message.topic === this.#options.topics.bridgePresence) this.#presence.receive(message)
+    if (message.topic === this.#options.topics.of('bridgePresence', {})) this.#presence.receive(message)
     else if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
   }
 
@@ -175,23 +200,29 @@ export class Bridge {
     this.#homeAssistant.stop()
   }
 
-  /** A write of ours may have changed a setting, and the hub has no event for that. */
-  #onRun(run: CommandRun): void {
-    const { hub, app, command, phase } = run
-    this.#homeAssistant.ran(run)
-    if (phase === 'ended' && command.write && app !== null) this.#settings.get(hub)?.refreshApp(app)
+  #onRun({ hub: name, app: id, command, phase }: CommandRun): void {
+    if (id === null) return
+    if (command.operation === 'installFromAppStore') {
+      const key = keyOf(name, id)
+      if (phase === 'begun') this.#installing.add(key)
+      else this.#installing.delete(key)
+      const app = this.#options.hubs.get(name)?.hub.apps.all.get(id)
+      if (app !== undefined) this.#setApp(name, app)
+    }
+    // A write of ours may have changed a setting, and the hub has no event for that.
+    if (phase === 'ended' && command.write) this.#settings.get(name)?.refreshApp(id)
   }
 
   #onApps(name: string, hub: Hub, news: AppsNews): void {
-    const { topics, clock } = this.#options
     const { changes, silent, read } = news
-    const at = iso(clock.now())
+    const at = iso(this.#options.clock.now())
     for (const change of changes) {
-      this.#link.hold(topics.app(name, change.id), change.after === undefined ? null : JSON.stringify(change.after))
+      if (change.after === undefined) this.#holdings.drop({ kind: 'app', hub: name, app: change.id })
+      else this.#setApp(name, change.after)
       if (!silent) this.#sendEvents(name, change, at)
     }
-    if (changes.some(({ before, after }) => before === undefined || after === undefined)) this.#holdHubInfo(name, hub)
-    this.#homeAssistant.appsChanged(name, hub, news)
+    if (silent || changes.some(concernsHub)) this.#setHub(name, hub)
+    this.#homeAssistant.appsChanged(name, changes)
     if (read) this.#settings.get(name)?.refresh()
     if (silent) this.#sweep()
   }
@@ -201,44 +232,65 @@ export class Bridge {
     for (const event of eventsOf(change, at)) {
       onEvent?.(name, event)
       const payload = JSON.stringify(event)
-      this.#link.send(topics.hubEvent(name), payload)
-      this.#link.send(topics.appEvent(name, change.id), payload)
+      this.#link.send(topics.of('hubEvent', { hub: name }), payload)
+      this.#link.send(topics.of('appEvent', { hub: name, app: change.id }), payload)
     }
   }
 
   #onStatus(name: string, hub: Hub): void {
-    this.#holdHubInfo(name, hub)
-    this.#link.hold(this.#options.topics.hubState(name), hub.status.online ? 'online' : 'offline')
-    this.#homeAssistant.hubChanged(name)
-    this.#holdBridgeInfo()
+    this.#setHub(name, hub)
+    // Who the hub is comes after its apps, and only then it is known which devices are its.
+    if (this.#homeAssistant.hubChanged(name)) this.#sweep()
+    this.#know({ hubs: this.#hubAddresses() })
   }
 
-  #holdHubInfo(name: string, hub: Hub): void {
-    this.#link.hold(this.#options.topics.hubInfo(name), renderHubInfo(hub, this.#options.allows))
+  #know(news: Partial<Facts['bridge']>): void {
+    this.#facts = { ...this.#facts, ...news }
+    this.#holdings.set({ kind: 'bridge' }, this.#facts)
   }
 
-  #holdBridgeInfo(): void {
-    const { topics, version, hubs } = this.#options
-    const info = { version, startedAt: this.#startedAt, protocol: this.#protocol, hubs }
-    this.#link.hold(topics.bridgeInfo, renderBridgeInfo(info))
+  #setHub(name: string, hub: Hub): void {
+    const { status, apps } = hub
+    const commands = availableCommands(hub, this.#options.live.value.commands)
+    this.#holdings.set({ kind: 'hub', hub: name }, { status, commands, apps: apps.all, complete: apps.complete })
   }
 
-  /**
-   * Clears what earlier runs left behind: apps that are gone, hubs that are no longer configured. Nothing of a hub is
-   * touched before its list has been read, as then everything would look gone.
-   */
+  #setApp(name: string, app: App): void {
+    const installing = this.#installing.has(keyOf(name, app.id))
+    this.#holdings.set({ kind: 'app', hub: name, app: app.id }, { app, installing })
+  }
+
+  #hubAddresses(): Facts['bridge']['hubs'] {
+    const entries = [...this.#options.hubs].map(
+      ([name, { url, hub }]) => [name, { url_host: new URL(url).host, api: hub.status.api }] as const,
+    )
+    return Object.fromEntries(entries)
+  }
+
+  /** Clears what earlier runs and configurations left behind: of apps and hubs that are gone, and of rows not asked for. */
   #sweep(): void {
-    const { topics, hubs, log } = this.#options
-    const cleared = this.#link.sweep((topic) => {
-      const owner = topics.ownerOf(topic)
-      if (owner === undefined || owner === 'bridge') return false
-      const bridged = hubs.get(owner)
-      if (this.#settings.get(owner)?.publishesOn(topic)) return false
-      return bridged === undefined || bridged.hub.apps.complete
+    const { topics, log } = this.#options
+    const isOrphan = this.#homeAssistant.orphans()
+    const cleared = this.#link.sweep((topic, payload) => {
+      const own = topics.parse(topic)
+      return own === undefined ? isOrphan(topic, payload) : this.#isLeftOver(own)
     })
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
+    if (this.#homeAssistant.settle()) this.#know({ prefixes: this.#homeAssistant.prefixes })
+  }
+
+  /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
+  #isLeftOver({ row, owner }: OwnTopic): boolean {
+    if ('by' in row) return false
+    if (owner.kind === 'bridge') return true
+    if (owner.kind === 'setting' && this.#settings.get(owner.hub)?.publishes(owner)) return false
+    const hub = this.#options.hubs.get(owner.hub)?.hub
+    // A hub's own rows follow from its status, which is known a moment after its list.
+    return hub === undefined || (hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting'))
   }
 }
+
+const keyOf = (hub: string, app: string) => `${hub} ${app}`
 
 function iso(ms: number): string {
   return new Date(ms).toISOString()

@@ -7,7 +7,8 @@ import { type BridgeControl, type Command, findCommand, type HubCommand, type Ta
 import { CommandError, type ErrorCode, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
 import { commandKey } from '../contract/permissions.ts'
-import { type CommandTopic, decodeLevel, type Topics } from '../contract/topics.ts'
+import { decodeLevel } from '../contract/templates.ts'
+import type { CommandTopic, Topics } from '../contract/topics.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
@@ -56,13 +57,24 @@ export interface DispatcherOptions {
   readonly topics: Topics
   readonly hubs: ReadonlyMap<string, DispatchHub>
   readonly link: AnswerLink
-  readonly bridge: BridgeControl
+  readonly control: BridgeControl
   /** Whether configuration allows a command. */
   readonly allows: (command: Command) => boolean
   readonly onRun: (run: CommandRun) => void
   readonly onAnswer?: (end: CommandEnd) => void
   readonly clock: Clock
   readonly log: Logger
+}
+
+/** One message on a command topic, and what is found out about it on its way to the answer. */
+interface Request {
+  readonly message: Message
+  readonly topic: CommandTopic
+  /** `undefined`: there is no such command. */
+  readonly command: Command | undefined
+  transaction: string | number | null
+  /** Whether the answer is from memory. */
+  replayed: boolean
 }
 
 export class Dispatcher {
@@ -81,39 +93,38 @@ export class Dispatcher {
     const topic = this.#options.topics.parseCommand(message.topic)
     // Nothing retained is how a retained command is cleared, by us or by others.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
-    void this.#handle(message, topic)
+    const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
+    void this.#handle({ message, topic, command, transaction: null, replayed: false })
   }
 
-  async #handle(message: Message, topic: CommandTopic): Promise<void> {
-    const { link } = this.#options
-    let transaction: string | number | null = null
-    let replayed = false
+  async #handle(request: Request): Promise<void> {
+    const { message } = request
     let outcome: Outcome
     try {
       if (message.retain) {
-        link.hold(message.topic, null)
+        this.#options.link.hold(message.topic, null)
         throw new CommandError('retained')
       }
-      const command = this.#find(topic)
+      const command = this.#permitted(request)
       const reading = command.payload.read(decodeText(message.payload))
-      transaction = reading.transaction
+      request.transaction = reading.transaction
       const deadline = this.#deadline(message, reading)
-      const key = replayKey(message, transaction)
+      const key = replayKey(message, reading.transaction)
       const known = key.consult ? this.#replay.recall(key.text) : undefined
-      replayed = known !== undefined
-      const running = known ?? this.#execute(message, topic, command, reading, deadline)
-      if (!replayed) this.#replay.remember(key.text, running)
+      request.replayed = known !== undefined
+      const running = known ?? this.#execute(request, command, reading, deadline)
+      if (known === undefined) this.#replay.remember(key.text, running)
       outcome = await running
     } catch (error) {
       outcome = this.#failed(error, false)
-      transaction ??= peekTransaction(message.payload)
+      request.transaction ??= peekTransaction(message.payload)
     }
-    this.#answer(message, topic, transaction, outcome, replayed)
+    this.#answer(request, outcome)
   }
 
-  #find(topic: CommandTopic): Command {
+  /** The command, if there is one and configuration permits it. */
+  #permitted({ topic, command }: Request): Command {
     const { hubs, allows } = this.#options
-    const command = commandOf(topic)
     if (command === undefined) throw new CommandError('unknown_command')
     if (topic.hub !== null && !hubs.has(topic.hub)) throw new CommandError('unknown_hub')
     if (!allows(command)) throw new CommandError('not_allowed')
@@ -131,43 +142,41 @@ export class Dispatcher {
     return deadline
   }
 
-  async #execute(
-    message: Message,
-    topic: CommandTopic,
-    command: Command,
-    reading: Reading<unknown>,
-    deadline: number,
-  ): Promise<Outcome> {
+  /** Never rejects: what failed is an outcome too, and one to remember. */
+  async #execute(request: Request, command: Command, reading: Reading<unknown>, deadline: number): Promise<Outcome> {
     try {
       const input = reading.input()
       if (command.target === 'bridge') {
-        command.act(this.#options.bridge, input)
+        command.act(this.#options.control, input)
         return { ok: true, data: null }
       }
-      const { hubs, onRun } = this.#options
-      const name = topic.hub ?? ''
-      const bridged = hubs.get(name)
-      if (bridged === undefined) throw new CommandError('unknown_hub')
-      const { hub } = bridged
-      const queue = this.#queueOf(bridged)
-      const app = topic.app ?? ''
-      const target = { hub, app, argument: decodeArgument(topic) }
-      const check = () => this.#check(hub, command, topic, message)
-      check()
-      const data = await queue.run(app, deadline, async () => {
-        check()
-        const run = { hub: name, app: topic.app ?? null, command }
-        onRun({ ...run, phase: 'begun' })
-        try {
-          return await this.#carryOut(command, target, input)
-        } finally {
-          onRun({ ...run, phase: 'ended' })
-        }
-      })
-      return { ok: true, data }
+      return { ok: true, data: await this.#onHub(request, command, input, deadline) }
     } catch (error) {
       return this.#failed(error, command.target !== 'bridge' && command.write)
     }
+  }
+
+  /** Waits for the command's turn and carries it out. */
+  async #onHub(request: Request, command: HubCommand, input: unknown, deadline: number): Promise<unknown> {
+    const { hubs, onRun } = this.#options
+    const { topic } = request
+    const name = topic.hub ?? ''
+    const bridged = hubs.get(name)
+    if (bridged === undefined) throw new CommandError('unknown_hub')
+    const { hub } = bridged
+    const app = topic.app ?? ''
+    const target = { hub, app, argument: decodeArgument(topic) }
+    this.#check(hub, command, request)
+    return await this.#queueOf(bridged).run(app, deadline, async () => {
+      this.#check(hub, command, request)
+      const run = { hub: name, app: topic.app ?? null, command }
+      onRun({ ...run, phase: 'begun' })
+      try {
+        return await this.#carryOut(command, target, input)
+      } finally {
+        onRun({ ...run, phase: 'ended' })
+      }
+    })
   }
 
   #queueOf(hub: DispatchHub): CommandQueue {
@@ -179,7 +188,7 @@ export class Dispatcher {
   }
 
   /** Runs a command; where a write was sent and not answered, one look at the hub may tell what became of it. */
-  async #carryOut(command: HubCommand<unknown>, target: Target, input: unknown): Promise<unknown> {
+  async #carryOut(command: HubCommand, target: Target, input: unknown): Promise<unknown> {
     try {
       return await command.run(target, input)
     } catch (error) {
@@ -199,27 +208,19 @@ export class Dispatcher {
   }
 
   /** What must hold when a command comes in, and still when its turn comes. */
-  #check(hub: Hub, command: Command, topic: CommandTopic, message: Message): void {
+  #check(hub: Hub, command: HubCommand, { message, topic }: Request): void {
     if (!this.#options.link.isCurrent(message)) throw new CommandError('expired')
     if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
     const known = typeof topic.app === 'string' && mayExist(hub, topic.app)
     if (command.target === 'app' && !known) throw new CommandError('unknown_app')
-    if (command.target === 'bridge') return
     const permitted = hub.permits(command.operation)
     if (permitted === 'unsupported') throw new CommandError('unsupported')
     if (permitted === 'forbidden') {
-      const row: { readonly scope?: string } = OPERATIONS[command.operation]
-      throw new CommandError('forbidden', `The API key lacks ${row.scope}.`)
+      throw new CommandError('forbidden', `The API key lacks ${OPERATIONS[command.operation].scope}.`)
     }
   }
 
-  #answer(
-    message: Message,
-    topic: CommandTopic,
-    transaction: string | number | null,
-    outcome: Outcome,
-    replayed: boolean,
-  ): void {
+  #answer({ message, topic, command: row, transaction, replayed }: Request, outcome: Outcome): void {
     const { topics, link, clock, log, onAnswer } = this.#options
     const { command, hub, app = null } = topic
     const ms = clock.elapsed() - message.receivedAt
@@ -229,7 +230,6 @@ export class Dispatcher {
       outcome,
     )
     const code = outcome.ok ? 'ok' : outcome.error.code
-    const row = commandOf(topic)
     onAnswer?.({ command: nameOf(row), outcome: code, ms })
     log[isAudited(row) ? 'info' : 'debug'](
       { command, hub, app, transaction, outcome: code, duration_ms, replayed },
@@ -243,10 +243,6 @@ export class Dispatcher {
       userProperties: outcome.ok ? undefined : { 'error-code': code },
     })
   }
-}
-
-function commandOf({ target, command, argument }: CommandTopic): Command | undefined {
-  return findCommand(target, command, argument !== undefined)
 }
 
 /** The command's name among those that there are: what somebody made up would be a new name each time. */

@@ -1,9 +1,11 @@
 /** The settings that configuration publishes by name: read with each list, and after our own writes. */
 import type { Logger } from 'pino'
+import type { Json } from '../base/json.ts'
 import type { PublishedSetting } from '../config/settings.ts'
-import type { Topics } from '../contract/topics.ts'
+import type { OwnerOf } from '../contract/publications.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
+import type { Holdings } from './holdings.ts'
 
 /** App id → name of the setting → what it holds. */
 export type SettingsToPublish = ReadonlyMap<string, ReadonlyMap<string, PublishedSetting>>
@@ -16,8 +18,7 @@ export interface PublishedSettingsOptions {
   readonly name: string
   readonly hub: Hub
   readonly settings: SettingsToPublish
-  readonly topics: Topics
-  readonly hold: (topic: string, payload: string | null) => void
+  readonly holdings: Pick<Holdings, 'set' | 'drop'>
   readonly log: Logger
 }
 
@@ -25,28 +26,28 @@ export class PublishedSettings {
   readonly #options: PublishedSettingsOptions
   /** Apps to read; the hub is asked for one at a time. */
   readonly #due = new Set<string>()
-  readonly #topics: ReadonlySet<string>
   #reading = false
   #retired = false
 
   constructor(options: PublishedSettingsOptions) {
-    const { name, settings, topics } = options
     this.#options = options
-    this.#topics = new Set(
-      [...settings].flatMap(([app, names]) => [...names.keys()].map((setting) => topics.setting(name, app, setting))),
-    )
   }
 
-  /** Whether a topic is that of a published setting: what the broker holds there is not to be swept unread. */
-  publishesOn(topic: string): boolean {
-    return this.#topics.has(topic)
+  /** Whether a setting is published: what the broker holds of it is not to be swept unread. */
+  publishes({ app, name }: OwnerOf<'setting'>): boolean {
+    return this.#options.settings.get(app)?.has(name) === true
   }
 
   /** Clears what is published, except where the successor publishes too. */
   retire(successor?: PublishedSettings): void {
-    const { hold } = this.#options
-    for (const topic of this.#topics) if (!successor?.publishesOn(topic)) hold(topic, null)
+    const { holdings, settings } = this.#options
     this.#retired = true
+    for (const [app, names] of settings) {
+      for (const name of names.keys()) {
+        const owner = this.#owner(app, name)
+        if (!successor?.publishes(owner)) holdings.drop(owner)
+      }
+    }
   }
 
   /** Reads all of them: call after each read of the list, as no event tells of a setting. */
@@ -88,12 +89,17 @@ export class PublishedSettings {
     }
   }
 
-  #hold(app: string, name: string, value: unknown): void {
+  #hold(app: string, name: string, value: Json | undefined): void {
     if (this.#retired) return
-    const { topics, hold, log } = this.#options
-    const payload = value === undefined ? null : JSON.stringify(value)
-    const tooLong = payload !== null && payload.length > MAX_LENGTH
+    const { holdings, log } = this.#options
+    const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
     if (tooLong) log.warn({ app, setting: name }, 'a setting is too large to be published')
-    hold(topics.setting(this.#options.name, app, name), tooLong ? null : payload)
+    const owner = this.#owner(app, name)
+    if (value === undefined || tooLong) holdings.drop(owner)
+    else holdings.set(owner, { value })
+  }
+
+  #owner(app: string, name: string): OwnerOf<'setting'> {
+    return { kind: 'setting', hub: this.#options.name, app, name }
   }
 }

@@ -1,28 +1,17 @@
 /** `hub2mqtt call`: one command to the configured broker, and the answer that comes back. */
 import { randomBytes } from 'node:crypto'
-import { type IPublishPacket, MqttClient } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import type { BrokerAccess } from '../config/broker-access.ts'
 import { findCommand } from '../contract/commands.ts'
 import { peekTransaction } from '../contract/payload.ts'
 import { type CommandTopic, createTopics } from '../contract/topics.ts'
-import { errorFailure, type Failure } from '../mqtt/failure.ts'
-import { streamOpener } from '../mqtt/stream.ts'
+import { type Exchange, RequestError, request } from '../mqtt/request.ts'
 import type { Protocol } from '../mqtt/types.ts'
 import { UsageError } from './given.ts'
 
 /** No answer came; the message says why. */
 export class CallError extends Error {
   override readonly name = 'CallError'
-}
-
-class Down extends Error {
-  readonly failure: Failure
-
-  constructor(failure: Failure) {
-    super(failure.detail)
-    this.failure = failure
-  }
 }
 
 export interface CallOptions {
@@ -43,108 +32,42 @@ export interface CallAnswer {
   readonly ok: boolean
 }
 
-interface Request {
-  readonly topic: string
-  readonly command: CommandTopic
-  readonly payload: string
-  /** Sets this call apart from all others. */
-  readonly mark: string
-  readonly expirySeconds: number
-}
-
-const NO_SUBSCRIBERS = 16
+const NOBODY_LISTENS = 'nobody listens to commands on this broker: does hub2mqtt run, with the same base topic?'
 
 /**
  * Sends a command and waits for its answer.
  * @throws UsageError for a topic that is no command's
  * @throws CallError if no answer comes
  */
-export async function call({ broker, base, topic, payload, timeoutMs, clock }: CallOptions): Promise<CallAnswer> {
+export async function call(options: CallOptions): Promise<CallAnswer> {
+  const { broker, base, payload, timeoutMs, clock } = options
   const mark = `call-${randomBytes(8).toString('hex')}`
-  const request = { ...locate(base, topic), payload, mark, expirySeconds: Math.ceil(timeoutMs / 1000) }
-  const protocols: readonly Protocol[] = broker.protocol === 'auto' ? ['5', '3.1.1'] : [broker.protocol ?? '5']
-  const late = Promise.withResolvers<never>()
-  late.promise.catch(() => {})
-  const cancel = clock.after(timeoutMs, () => late.reject(new CallError(`no answer within ${timeoutMs} ms`)))
+  const { topic, command } = locate(base, options.topic)
+  const exchange = exchanges(command, payload, mark)
+  // Never the configured client id: the broker would end the bridge's connection.
+  const clientId = `hub2mqtt-${mark}`
   try {
-    return await attempt(broker, protocols, request, late.promise)
-  } finally {
-    cancel()
-  }
-}
-
-async function attempt(
-  broker: BrokerAccess,
-  [protocol = '5', ...others]: readonly Protocol[],
-  request: Request,
-  late: Promise<never>,
-): Promise<CallAnswer> {
-  const opener = await streamOpener(broker)
-  const client = new MqttClient(opener, clientOptions(broker, protocol, request.mark))
-  const down = Promise.withResolvers<never>()
-  down.promise.catch(() => {})
-  const fail = (failure: Failure) => down.reject(new Down(failure))
-  client.on('error', (error) => fail(errorFailure(error, client.connected)))
-  // mqtt.js passes on only those errors of the stream that have a code.
-  client.stream.on('error', (error) => fail(errorFailure(error, client.connected)))
-  client.on('close', () => fail({ code: 'closed', detail: 'the broker closed the connection' }))
-  try {
-    return await Promise.race([exchange(client, protocol, request), down.promise, late])
+    return await request({ broker, clientId, topic, exchange, correlationData: Buffer.from(mark), timeoutMs }, clock)
   } catch (error) {
-    if (!(error instanceof Down)) throw error
-    const { code, detail } = error.failure
-    if (code === 'protocol' && others.length > 0) return await attempt(broker, others, request, late)
-    throw new CallError(`no connection to the MQTT broker (${code}): ${detail}`)
-  } finally {
-    client.end(true)
-    client.stream.destroy()
+    if (!(error instanceof RequestError)) throw error
+    throw new CallError(error.code === 'no_subscribers' ? NOBODY_LISTENS : error.message, { cause: error })
   }
 }
 
-async function exchange(client: MqttClient, protocol: Protocol, request: Request): Promise<CallAnswer> {
-  const { topic, command, mark } = request
-  if (!client.connected) await new Promise<void>((resolve) => client.once('connect', () => resolve()))
-  const five = protocol === '5'
-  // Below the result topic: whoever may read answers may read this one, and no two calls share it.
-  const answerTopic = five ? `${command.result}/${mark}` : command.result
-  const payload = five ? request.payload : marked(request)
-  const transaction = peekTransaction(Buffer.from(payload))
-  const answered = new Promise<CallAnswer>((resolve) => {
-    client.on('message', (_topic, _payload, packet) => {
-      const answer = readAnswer(packet)
-      if (answer !== undefined && (five || answer.transaction === transaction)) resolve(answer)
-    })
-  })
-  const unheard = new Promise<never>((_, reject) => {
-    client.on('packetreceive', (packet) => {
-      if (packet.cmd === 'puback' && packet.reasonCode === NO_SUBSCRIBERS)
-        reject(new CallError('nobody listens to commands on this broker: does hub2mqtt run, with the same base topic?'))
-    })
-  })
-  unheard.catch(() => {})
-  await subscribe(client, answerTopic)
-  const properties = {
-    responseTopic: answerTopic,
-    correlationData: Buffer.from(mark),
-    messageExpiryInterval: request.expirySeconds,
-  }
-  await publish(client, topic, payload, five ? { properties } : {})
-  return await Promise.race([answered, unheard])
-}
-
-async function subscribe(client: MqttClient, filter: string): Promise<void> {
-  try {
-    await client.subscribeAsync(filter, { qos: 1 })
-  } catch {
-    throw new CallError(`the broker denies the subscription to ${filter}`)
-  }
-}
-
-async function publish(client: MqttClient, topic: string, payload: string, options: object): Promise<void> {
-  try {
-    await client.publishAsync(topic, payload, { qos: 1, retain: false, ...options })
-  } catch {
-    throw new CallError(`the broker denies the publish to ${topic}`)
+function exchanges(command: CommandTopic, payload: string, mark: string): Record<Protocol, Exchange<CallAnswer>> {
+  const marked = withTransaction(command, payload, mark)
+  const transaction = peekTransaction(Buffer.from(marked))
+  return {
+    // Below the result topic: who may read answers may read this one, and no two calls share it.
+    '5': { payload, answerTopic: `${command.result}/${mark}`, readAnswer },
+    '3.1.1': {
+      payload: marked,
+      answerTopic: command.result,
+      readAnswer(text) {
+        const answer = readAnswer(text)
+        return answer?.transaction === transaction ? answer : undefined
+      },
+    },
   }
 }
 
@@ -160,8 +83,8 @@ function locate(base: string, given: string): { topic: string; command: CommandT
   throw new UsageError('expected the topic of a command, such as home/app/com.athom.hue/cmd/restart')
 }
 
-/** Under 3.1.1 all answers to a command come on one topic; a transaction, where one can be had, tells them apart. */
-function marked({ payload, mark, command: { target, command, argument } }: Request): string {
+/** Under 3.1.1 all answers to a command come on one topic. A transaction tells them apart, if the payload can have one. */
+function withTransaction({ target, command, argument }: CommandTopic, payload: string, mark: string): string {
   if (!findCommand(target, command, argument !== undefined)?.payload.enveloped) return payload
   try {
     const value: unknown = payload === '' ? {} : JSON.parse(payload)
@@ -172,29 +95,12 @@ function marked({ payload, mark, command: { target, command, argument } }: Reque
   }
 }
 
-function readAnswer({ payload }: IPublishPacket): (CallAnswer & { transaction: unknown }) | undefined {
-  const text = payload.toString()
+function readAnswer(text: string): (CallAnswer & { readonly transaction: unknown }) | undefined {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value !== 'object' || value === null || !('ok' in value) || !('transaction' in value)) return undefined
     return { text, ok: value.ok === true, transaction: value.transaction }
   } catch {
     return undefined
-  }
-}
-
-function clientOptions({ username, password }: BrokerAccess, protocol: Protocol, clientId: string) {
-  return {
-    // Never the configured one: the broker would end the bridge's connection.
-    clientId: `hub2mqtt-${clientId}`,
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-    protocolVersion: protocol === '5' ? (5 as const) : (4 as const),
-    clean: true,
-    reconnectPeriod: 0,
-    resubscribe: false,
-    queueQoSZero: false,
-    // Else `DEBUG=mqttjs*` would print the password.
-    log: () => undefined,
   }
 }

@@ -1,5 +1,6 @@
-/** The commands: one table, from which reading, help and the README follow. */
-import { duration } from '../config/quantity.ts'
+/** The commands: one table, from which reading, help and the documentation follow. */
+import * as v from 'valibot'
+import { duration } from '../config/schemas.ts'
 import type { Given } from './given.ts'
 
 /** What a process of ours exits with. */
@@ -45,8 +46,8 @@ const config: Flag = {
 }
 
 const MAX_APPS = 100_000
-const CALL_TIMEOUT = duration(100, 10 * 60_000)
-const DEFAULT_CALL_TIMEOUT = 15_000
+const CALL_TIMEOUT = duration('100ms', '10m')
+const DEFAULT_CALL_TIMEOUT = '15s'
 const EMULATOR = { host: '127.0.0.1', port: 8080, flavour: 'newer' } as const
 
 function command<T extends { readonly command: string }>(row: Command<T>): Command<T> {
@@ -107,7 +108,7 @@ export const commands = {
       config,
       timeout: {
         value: 'DURATION',
-        default: String(CALL_TIMEOUT.show(DEFAULT_CALL_TIMEOUT)),
+        default: DEFAULT_CALL_TIMEOUT,
         doc: 'how long to wait for the answer',
       },
     },
@@ -115,7 +116,7 @@ export const commands = {
       command: 'call' as const,
       topic: flags.positionals[0] ?? '',
       payload: flags.positionals[1] ?? '',
-      timeoutMs: flags.formatted('timeout', CALL_TIMEOUT) ?? DEFAULT_CALL_TIMEOUT,
+      timeoutMs: flags.parsed('timeout', CALL_TIMEOUT) ?? v.parse(CALL_TIMEOUT, DEFAULT_CALL_TIMEOUT),
       ...given('config', flags.text('config')),
     }),
   }),

@@ -1,5 +1,6 @@
 /** The values of a command line, read strictly. */
-import type { Format } from '../config/format.ts'
+import * as v from 'valibot'
+import { fromText } from '../config/schemas.ts'
 
 /** A command line that cannot be understood: tell it and exit with 2. */
 export class UsageError extends Error {
@@ -36,13 +37,13 @@ export class Given {
     throw new UsageError(`--${name}: expected a whole number from ${minimum} to ${maximum}`)
   }
 
-  /** A value in one of the configuration's formats. */
-  formatted<T>(name: string, format: Format<T>): T | undefined {
+  /** A value as one would write it in an environment variable. */
+  parsed<S extends v.GenericSchema>(name: string, schema: S): v.InferOutput<S> | undefined {
     const text = this.text(name)
     if (text === undefined) return undefined
-    const parsed = format.parse(format.fromText(text), { resolvePath: (path) => path })
-    if (parsed.ok) return parsed.value
-    throw new UsageError(`--${name}: expected ${parsed.expected}`)
+    const result = v.safeParse(schema, fromText(schema, text))
+    if (result.success) return result.output
+    throw new UsageError(`--${name}: ${result.issues[0].message}`)
   }
 
   choice<const T extends string>(name: string, values: readonly T[]): T | undefined {

@@ -1,112 +1,103 @@
-/** The formats of things that are reached or opened: hubs, brokers, topics, hosts, files; and of secrets. */
-import { accept, type Format, type Parsed, refuse, text } from './format.ts'
+/** Things that are reached or opened: hubs, brokers, topics, hosts, files; and secrets. */
+import * as v from 'valibot'
+import { text } from './schemas.ts'
+
+const AUTHORITY = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::\d*)?`
+const PATH = String.raw`(?:/[^\s?#@]*)?`
+
+/** Schemes are the same in capitals; a JSON Schema has no flag for that. */
+const scheme = (name: string) => name.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`)
 
 interface UrlRules {
   readonly schemes: readonly string[]
+  /** The schemes whose addresses may end in a path. */
+  readonly withPath: readonly string[]
   readonly example: string
   /** Where a user name and password belong instead. */
   readonly credentials: string
-  /** May it end in a path? */
-  readonly path: (scheme: string) => boolean
 }
 
-function url({ schemes, example, credentials, path }: UrlRules): Format<string> {
-  const expected = `an address that begins with ${schemes.map((scheme) => `${scheme}://`).join(', ')}, such as ${example}`
-  const parse = (raw: unknown): Parsed<string> => {
-    if (typeof raw !== 'string' || !/^[a-z]+:\/\/[^\s/]\S*$/i.test(raw)) return refuse(expected)
-    const parsed = URL.parse(raw)
-    const scheme = parsed?.protocol.slice(0, -1) ?? ''
-    if (parsed === null || !schemes.includes(scheme) || parsed.hostname === '') return refuse(expected)
-    if (parsed.username !== '' || parsed.password !== '' || raw.includes('@')) {
-      return refuse(`an address without user name or password; ${credentials}`)
-    }
-    if (/[?#]/.test(raw)) return refuse(`an address without ? and #, such as ${example}`)
-    if (parsed.pathname.length > 1 && !path(scheme)) return refuse(`an address without a path, such as ${example}`)
-    return accept(parsed.href.replace(/\/+$/, ''))
+/** An address, without a slash at the end. It is never quoted: an address is where people leave passwords. */
+function url({ schemes, withPath, example, credentials }: UrlRules) {
+  const expected = `expected an address that begins with ${schemes.map((name) => `${name}://`).join(', ')}, such as ${example}`
+  const forms = schemes.map((name) => `${scheme(name)}://${AUTHORITY}${withPath.includes(name) ? PATH : '/?'}`)
+  const why = (given: string): string => {
+    if (!schemes.some((name) => given.toLowerCase().startsWith(`${name}://`))) return expected
+    if (given.includes('@')) return `expected an address without user name or password; ${credentials}`
+    if (/[?#]/.test(given)) return `expected an address without ? and #, such as ${example}`
+    if (/:\/\/[^\s/]+\/\S/.test(given)) return `expected an address without a path, such as ${example}`
+    return expected
   }
-  return {
-    name: 'URL',
-    expected,
-    // An address is where people leave passwords.
-    quotable: false,
-    schema: { type: 'string', pattern: `^(${schemes.join('|')})://[^\\s@?#]+$` },
-    parse,
-    fromText: (value) => value,
-    show: (value) => value,
-  }
+  return v.pipe(
+    v.string(expected),
+    v.regex(new RegExp(`^(?:${forms.join('|')})$`, 'u'), ({ input }) => why(input)),
+    v.check(URL.canParse, expected),
+    v.transform((given) => new URL(given).href.replace(/\/+$/, '')),
+    v.metadata({ name: 'URL' }),
+  )
 }
 
-/** Address of a hub, without a slash at the end. */
+/** Address of a hub. */
 export const hubUrl = url({
   schemes: ['http', 'https'],
+  withPath: ['http', 'https'],
   example: 'http://192.168.1.20',
   credentials: 'the hub takes an api_key only',
-  path: () => true,
 })
 
-/** Address of a broker, without a slash at the end. */
+/** Address of a broker. */
 export const brokerUrl = url({
   schemes: ['mqtt', 'mqtts', 'ws', 'wss'],
+  withPath: ['ws', 'wss'],
   example: 'mqtt://broker:1883',
   credentials: 'give them as mqtt.username and mqtt.password (or mqtt.password_file)',
-  path: (scheme) => scheme.startsWith('ws'),
 })
 
-const TOPIC = 'a topic prefix such as hub2mqtt or home/apps'
-const TOPIC_LIMIT = 128
+const TOPIC = 'expected a topic prefix such as hub2mqtt or home/apps'
+const TOPIC_BYTES = 128
+
+const TOPIC_FAULTS: readonly (readonly [RegExp, string])[] = [
+  [/[+#]/, ', without the wildcards + and #'],
+  [/^\$/, ', without $ at its start (such topics belong to the broker)'],
+  [/^\/|\/\/|\/$/, ', without / at its start or end and without an empty level'],
+  [/[\p{Cc}\p{Cs}]/u, ', without control characters'],
+]
 
 /** A prefix under which all topics live: MQTT would take more, but wildcards and empty levels would never be meant. */
-export const topicPrefix: Format<string> = {
-  ...text({ name: 'topic', expected: TOPIC, pattern: /./ }),
-  quotable: true,
-  schema: { type: 'string', pattern: '^[^$/+#][^/+#]*(/[^/+#]+)*$', maxLength: TOPIC_LIMIT },
-  parse: (raw) => {
-    if (typeof raw !== 'string' || raw === '') return refuse(TOPIC)
-    if (/[+#]/.test(raw)) return refuse(`${TOPIC}, without the wildcards + and #`)
-    if (raw.startsWith('$')) return refuse(`${TOPIC}, without $ at its start (such topics belong to the broker)`)
-    if (raw.split('/').includes('')) {
-      return refuse(`${TOPIC}, without / at its start or end and without an empty level`)
-    }
-    if (/[\p{Cc}\p{Cs}]/u.test(raw)) return refuse(`${TOPIC}, without control characters`)
-    return Buffer.byteLength(raw) <= TOPIC_LIMIT ? accept(raw) : refuse(`${TOPIC}, at most ${TOPIC_LIMIT} bytes`)
-  },
-}
+export const topicPrefix = v.pipe(
+  v.string(TOPIC),
+  v.regex(/^(?!\$)[^/+#\p{Cc}\p{Cs}]+(?:\/[^/+#\p{Cc}\p{Cs}]+)*$/u, ({ input }) => {
+    return TOPIC + (TOPIC_FAULTS.find(([fault]) => fault.test(input))?.[1] ?? '')
+  }),
+  v.maxBytes(TOPIC_BYTES, `${TOPIC}, at most ${TOPIC_BYTES} bytes`),
+  v.metadata({ name: 'topic', quotable: true }),
+)
 
 /** A name or address to listen on. */
-export const host: Format<string> = {
-  ...text({
-    name: 'host',
-    expected: 'a host name or IP address such as 127.0.0.1',
-    pattern: /^[A-Za-z0-9.:_-]{1,255}$/,
-  }),
+export const host = text({
+  name: 'host',
   quotable: true,
-}
-
-/** Any line of text that a protocol takes as a name. */
-export const label: Format<string> = text({
-  name: 'text',
-  expected: 'one line of text, at most 256 characters',
-  pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
+  expected: 'a host name or IP address such as 127.0.0.1',
+  pattern: /^[A-Za-z0-9.:_-]{1,255}$/u,
 })
 
 /** A bearer token: it travels in an HTTP header, which takes printable Latin-1 characters only. */
-export const apiKey: Format<string> = text({
+export const apiKey = text({
   name: 'secret',
   expected: 'the key as the hub shows it: one line of printable Latin-1 characters, without blanks around it',
-  pattern: /^(?! )[\x20-\x7e\xa0-\xff]{1,4096}(?<! )$/,
+  pattern: /^(?! )[\x20-\x7e\xa0-\xff]{1,4096}(?<! )$/u,
 })
 
 /** A password: any characters, but a line break or another control character is a slip of copying. */
-export const password: Format<string> = text({
+export const password = text({
   name: 'secret',
   expected: 'the password in one line, without control characters',
   pattern: /^[^\p{Cc}\p{Cs}]{1,4096}$/u,
 })
 
-/** A path, made absolute: in the file it counts from the file's folder, in the environment from the working folder. */
-export const path: Format<string> = {
-  ...text({ name: 'path', expected: 'the path of a file', pattern: /^[^\p{Cc}]+$/u }),
-  opens: true,
-  parse: (raw, { resolvePath }) =>
-    typeof raw === 'string' && /^[^\p{Cc}]+$/u.test(raw) ? accept(resolvePath(raw)) : refuse('the path of a file'),
-}
+/** A path: in the file it counts from the file's folder, in the environment from the working folder. */
+export const path = text({
+  name: 'path',
+  expected: 'the path of a file such as /run/secrets/name',
+  pattern: /^[^\p{Cc}]+$/u,
+})

@@ -1,5 +1,6 @@
 /** How the configured broker is reached and what is presented to it, the same for everyone who connects. */
 import { readFileSync } from 'node:fs'
+import { camelKeys } from '../base/camel-keys.ts'
 import { reachable } from '../base/hosts.ts'
 import type { LinkOptions } from '../mqtt/types.ts'
 import type { Config } from './options.ts'
@@ -11,17 +12,18 @@ export type BrokerAccess = Pick<
 >
 
 export function brokerAccess(mqtt: Mqtt, url: string): BrokerAccess {
-  const pem = (path: string | null) => (path === null ? undefined : readFileSync(path))
+  const { username, password, protocol, caFile, certFile, keyFile, rejectUnauthorized, keepalive } = camelKeys(mqtt)
+  const pem = (path: string | undefined) => (path === undefined ? undefined : readFileSync(path))
   return {
     url,
-    username: mqtt.username ?? undefined,
-    password: mqtt.password ?? undefined,
-    protocol: mqtt.protocol,
-    ca: pem(mqtt.ca_file),
-    cert: pem(mqtt.cert_file),
-    key: pem(mqtt.key_file),
-    rejectUnauthorized: mqtt.reject_unauthorized,
-    keepaliveMs: mqtt.keepalive,
+    username,
+    password,
+    protocol,
+    ca: pem(caFile),
+    cert: pem(certFile),
+    key: pem(keyFile),
+    rejectUnauthorized,
+    keepaliveMs: keepalive,
   }
 }
 

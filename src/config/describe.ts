@@ -1,20 +1,15 @@
 /** The effective configuration as one would write it in a file, with secrets masked. */
 import { stringify } from 'yaml'
 import { type Config, hubOptions, options } from './options.ts'
-import { nest, type Table } from './table.ts'
+import { show } from './schemas.ts'
+import { nest, type Table, valueAt } from './table.ts'
 
 export const MASK = '***'
 
-function valueAt(value: unknown, path: string): unknown {
-  return path.split('.').reduce<unknown>((node, key) => {
-    return typeof node === 'object' && node !== null ? Object.getOwnPropertyDescriptor(node, key)?.value : undefined
-  }, value)
-}
-
 function shown(table: Table, values: unknown, prefix: string): [string, unknown][] {
-  return Object.entries(table).map(([path, option]) => {
+  return Object.entries(table).map(([path, { schema, sensitive }]) => {
     const value = valueAt(values, path)
-    return [prefix + path, option.sensitive && value !== null ? MASK : option.format.show(value)]
+    return [prefix + path, sensitive && value !== null ? MASK : show(schema, value)]
   })
 }
 

@@ -3,6 +3,8 @@ import { createRequire } from 'node:module'
 import type { Document, LineCounter, ParsedNode } from 'yaml'
 import type { Mistakes } from './mistakes.ts'
 
+/** The keys that lead to a value; a number counts the items of a list from 0. */
+export type Keys = readonly (string | number)[]
 export type FileMap = ReadonlyMap<unknown, unknown>
 /** Returns a text file's content, or throws with a `code` such as `ENOENT`. */
 export type ReadFile = (path: string) => string
@@ -10,8 +12,8 @@ export type ReadFile = (path: string) => string
 export interface ConfigFile {
   readonly path?: string
   readonly root: FileMap
-  /** `hub2mqtt.yaml line 3`, for the end of a key's path; the file's name alone where the line is not known. */
-  where(keys: readonly string[]): string
+  /** `hub2mqtt.yaml line 3`, for the end of a path, or as far as the file has it; its name alone for nothing of it. */
+  where(keys: Keys): string
 }
 
 export const noFile: ConfigFile = { root: new Map(), where: () => '' }
@@ -95,9 +97,21 @@ export function readConfigFile(path: string, readFile: ReadFile, mistakes: Mista
   return { path, root, where: (keys) => `${path}${lineOf(doc, lines, keys)}` }
 }
 
-function lineOf(doc: Document, lines: LineCounter, keys: readonly string[]): string {
+function lineOf(doc: Document, lines: LineCounter, keys: Keys): string {
+  for (const length of keys.keys()) {
+    const start = startOf(doc, keys.slice(0, keys.length - length))
+    if (start !== undefined) return ` line ${lines.linePos(start).line}`
+  }
+  return ''
+}
+
+function startOf(doc: Document, keys: Keys): number | undefined {
+  const { isCollection, isMap, isNode } = yaml()
+  const last = keys.at(-1)
   const parent = keys.length > 1 ? doc.getIn(keys.slice(0, -1), true) : doc.contents
-  if (!yaml().isMap<{ value?: unknown; range?: readonly number[] }>(parent)) return ''
-  const start = parent.items.find(({ key }) => String(key.value) === keys.at(-1))?.key.range?.[0]
-  return start === undefined ? '' : ` line ${lines.linePos(start).line}`
+  if (isMap<{ value?: unknown; range?: readonly number[] }>(parent)) {
+    return parent.items.find(({ key }) => String(key.value) === last)?.key.range?.[0]
+  }
+  const item = isCollection(parent) ? parent.get(last, true) : undefined
+  return isNode(item) ? item.range?.[0] : undefined
 }

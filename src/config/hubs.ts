@@ -1,10 +1,11 @@
 /** The hubs: any number by name in the file, and one by the environment alone. */
+import * as v from 'valibot'
 import type { ConfigFile, FileMap } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
-import { DEFAULT_HUB_NAME, HUB_NAME_PATTERN, HUB_NAME_VARIABLE, hubOptions, RESERVED_HUB_NAMES } from './options.ts'
+import { DEFAULT_HUB_NAME, HUB_NAME_VARIABLE, type HubConfig, hubName, hubOptions } from './options.ts'
 import { type Reading, readTable } from './read.ts'
 import { type Environment, environmentSource, fileSource, fileSubject, type Source } from './sources.ts'
-import { type AnyOption, environmentName, fileKey, fileKeys } from './table.ts'
+import { environmentName, fileKey, fileKeys, type Option } from './table.ts'
 import { checkKeys } from './unknown.ts'
 
 interface HubsRequest {
@@ -17,8 +18,7 @@ interface HubsRequest {
   readonly required: boolean
 }
 
-const EXPECTED_NAME = 'expected a hub name of 1 to 32 characters a-z, 0-9, _ and -, other than bridge'
-const isHubName = (name: string) => HUB_NAME_PATTERN.test(name) && !RESERVED_HUB_NAMES.includes(name)
+const EXPECTED_NAME = 'expected a hub name such as home: 1 to 32 characters a-z, 0-9, _ and -, other than bridge'
 
 /** Hubs of the file by name; what stands there otherwise is a mistake. */
 function hubsOfFile(file: ConfigFile, mistakes: Mistakes): Map<string, FileMap> {
@@ -32,9 +32,9 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): Map<string, FileMap> 
   for (const [key, value] of root) {
     const name = String(key)
     const keys = ['hubs', name]
-    if (fileKeys(hubOptions).includes(name)) {
+    if (fileKeys(hubOptions).includes(name) && value !== null && !(value instanceof Map)) {
       mistakes.add(fileSubject(file, keys), `expected a hub's name above it: hubs: { home: { ${name}: … } }`, 'hubs')
-    } else if (!isHubName(name)) {
+    } else if (!v.is(hubName, name)) {
       const subject = mistakes.name(name) === undefined ? `a hub's name (${file.where(keys)})` : fileSubject(file, keys)
       mistakes.add(subject, EXPECTED_NAME, 'hubs')
     } else if (value !== null && !(value instanceof Map)) {
@@ -49,7 +49,7 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): Map<string, FileMap> 
 /** The hub that the variables describe; `undefined` when there is none to describe. */
 function hubOfEnvironment(env: Environment, inFile: readonly string[], mistakes: Mistakes): string | undefined {
   const given = env.get(HUB_NAME_VARIABLE)
-  if (given !== undefined && !isHubName(given)) {
+  if (given !== undefined && !v.is(hubName, given)) {
     mistakes.add(HUB_NAME_VARIABLE, `${EXPECTED_NAME}${mistakes.quote(given)}`, 'hubs')
     return undefined
   }
@@ -60,7 +60,7 @@ function hubOfEnvironment(env: Environment, inFile: readonly string[], mistakes:
 
 /** How to mend a required option that is nowhere. */
 function missing(byEnvironment: boolean) {
-  return (path: string, option: AnyOption): string => {
+  return (path: string, option: Option): string => {
     const example = option.sensitive ? ` (or ${fileKey(path)})` : ` such as ${String(option.example)}`
     const name = environmentName(`hub.${path}`)
     const variable = option.sensitive ? `${name} (or ${name}_FILE)` : name
@@ -76,7 +76,7 @@ export function readHubs({
   inEnv,
   reading,
   required,
-}: HubsRequest): Readonly<Record<string, unknown>> {
+}: HubsRequest): Readonly<Record<string, HubConfig>> {
   const { mistakes } = reading
   const hubs = hubsOfFile(file, mistakes)
   const own = hubOfEnvironment(env, [...hubs.keys()], mistakes)
@@ -89,15 +89,15 @@ export function readHubs({
       `no hub configured; give hubs: { home: { url: …, api_key: … } } in a file named by --config or HUB2MQTT_CONFIG, or set ${url} and ${key}. Without a hub, try hub2mqtt demo`,
     )
   }
-  const read = (name: string): [string, unknown] => {
-    const root = hubs.get(name) ?? new Map()
+  const read = (name: string): [string, HubConfig][] => {
     const at = ['hubs', name]
-    const prefix = `hubs.${name}.`
-    checkKeys(root, { file, table: hubOptions, at, mistakes })
-    const sources: Source[] = [fileSource(file, { root, at, resolvePath: inFile })]
-    if (name === own) sources.push(environmentSource(env, { prefix: 'hub.', display: prefix, resolvePath: inEnv }))
+    checkKeys(hubs.get(name) ?? new Map(), { file, table: hubOptions, at, mistakes })
+    const sources: Source[] = [fileSource(file, { at, resolvePath: inFile })]
+    if (name === own) sources.push(environmentSource(env, { prefix: 'hub.', at, resolvePath: inEnv }))
     const byEnvironment = name === own || names.size === 1
-    return [name, readTable({ table: hubOptions, sources, prefix, missing: missing(byEnvironment), reading })]
+    const prefix = `hubs.${name}.`
+    const hub = readTable({ table: hubOptions, sources, prefix, missing: missing(byEnvironment), reading })
+    return hub === undefined ? [] : [[name, hub]]
   }
-  return Object.fromEntries([...names].map(read))
+  return Object.fromEntries([...names].flatMap(read))
 }

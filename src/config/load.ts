@@ -2,14 +2,14 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { isExposed } from './exposure.ts'
-import { noFile, type ReadFile, readConfigFile } from './file.ts'
+import { type ConfigFile, noFile, type ReadFile, readConfigFile } from './file.ts'
 import { readHubs } from './hubs.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
-import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, hubOptions, options } from './options.ts'
+import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
 import { type Reading, readTable } from './read.ts'
 import { rules } from './rules.ts'
-import { environmentSource, fileSource, ownEnvironment, protectSecrets } from './sources.ts'
-import { environmentName, fileKeys } from './table.ts'
+import { type Environment, environmentSource, fileSource, ownEnvironment, protectSecrets } from './sources.ts'
+import { environmentName, fileKeys, type Table, type Values } from './table.ts'
 import { checkKeys, checkVariables } from './unknown.ts'
 
 export interface LoadOptions {
@@ -40,52 +40,66 @@ export const variables: readonly string[] = [
   ...fileKeys(options).map(environmentName),
 ]
 
+interface Opened {
+  readonly file: ConfigFile
+  /** Whether the file, if there is one, could be read. */
+  readonly readable: boolean
+  readonly env: Environment
+  readonly inFile: (path: string) => string
+  readonly inEnv: (path: string) => string
+  readonly reading: Reading
+}
+
+/** File and environment, nothing of them looked at yet. */
+function open({ file: named, env: given, readFile, isExposed: exposed }: LoadOptions): Opened {
+  const mistakes = new Mistakes()
+  const reading: Reading = {
+    mistakes,
+    readFile: readFile ?? ((path) => readFileSync(path, 'utf8')),
+    secrets: new Set(),
+    warnings: [],
+    isExposed: exposed ?? isExposed,
+  }
+  const env = ownEnvironment(given)
+  const path = named ?? env.get(CONFIG_VARIABLE)
+  const read = path === undefined ? noFile : readConfigFile(path, reading.readFile, mistakes)
+  const folder = path === undefined ? '.' : dirname(path)
+  return {
+    file: read ?? noFile,
+    readable: read !== undefined,
+    env,
+    inFile: (name) => resolve(folder, name),
+    inEnv: (name) => resolve(name),
+    reading,
+  }
+}
+
+/** The options at the top of the configuration, or a part of them. */
+function readTop<T extends Table>(table: T, { file, env, inFile, inEnv, reading }: Opened): Values<T> {
+  const sources = [
+    fileSource(file, { at: [], resolvePath: inFile }),
+    environmentSource(env, { prefix: '', at: [], resolvePath: inEnv }),
+  ]
+  const values = readTable({ table, sources, reading })
+  if (values === undefined) throw new Error('an option at the top of the configuration is required: it needs a default')
+  return values
+}
+
 /**
  * Defaults, under the file, under the environment.
  * @throws {ConfigError} with all mistakes at once.
  */
 export function loadConfig(request: LoadOptions): Loaded {
-  const mistakes = new Mistakes()
-  const reading: Reading = {
-    mistakes,
-    readFile: request.readFile ?? ((path) => readFileSync(path, 'utf8')),
-    secrets: new Set(),
-    warnings: [],
-    isExposed: request.isExposed ?? isExposed,
-  }
-  const env = ownEnvironment(request.env)
-  const path = request.file ?? env.get(CONFIG_VARIABLE)
-  const read = path === undefined ? noFile : readConfigFile(path, reading.readFile, mistakes)
-  const file = read ?? noFile
-  const resolveFrom = (folder: string) => (name: string) => resolve(folder, name)
-  const inFile = resolveFrom(path === undefined ? '.' : dirname(path))
-  const inEnv = resolveFrom('.')
-
+  const opened = open(request)
+  const { file, readable, env, reading } = opened
+  const { mistakes } = reading
   // A file that could not be read would have named the hubs: that none is there is then no second mistake.
-  const required = read !== undefined && request.requireHub !== false
+  const required = readable && request.requireHub !== false
   protectSecrets(file.root, env, [hubOptions, options], mistakes)
   checkVariables(env, variables, mistakes)
   checkKeys(file.root, { file, table: options, at: [], also: ['hubs'], mistakes })
-  const hubs = readHubs({
-    file,
-    env,
-    inFile,
-    inEnv,
-    reading,
-    required,
-  })
-  const rest = readTable({
-    table: options,
-    sources: [
-      fileSource(file, { root: file.root, at: [], resolvePath: inFile }),
-      environmentSource(env, { prefix: '', display: '', resolvePath: inEnv }),
-    ],
-    prefix: '',
-    missing: () => 'missing',
-    reading,
-  })
-  // Every value in it has passed the format that the type is inferred from; where one did not, a mistake ends this.
-  const config = { ...(rest as Omit<Config, 'hubs'>), hubs: hubs as Config['hubs'] }
+  const hubs = readHubs({ ...opened, required })
+  const config = { ...readTop(options, opened), hubs }
   const warnings = [...checkRules(config, mistakes), ...reading.warnings]
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
   return { config, secrets: [...reading.secrets], warnings }
@@ -93,28 +107,10 @@ export function loadConfig(request: LoadOptions): Loaded {
 
 /**
  * Where the daemon listens, for a program beside it: the rest of the configuration may be broken by now, or hold
- * secrets that are none of its business.
+ * secrets that are none of its business. Where its own options have a mistake, the default is taken.
  */
-export function loadHttpConfig({ file: path, env: given, readFile }: LoadOptions): Config['http'] {
-  const reading: Reading = {
-    mistakes: new Mistakes(),
-    readFile: readFile ?? ((name) => readFileSync(name, 'utf8')),
-    secrets: new Set(),
-    warnings: [],
-    isExposed: () => false,
-  }
-  const env = ownEnvironment(given)
-  const name = path ?? env.get(CONFIG_VARIABLE)
-  const file = (name === undefined ? noFile : readConfigFile(name, reading.readFile, reading.mistakes)) ?? noFile
-  const resolvePath = (other: string) => other
-  const table = Object.fromEntries(Object.entries(options).filter(([key]) => key.startsWith('http.')))
-  const sources = [
-    fileSource(file, { root: file.root, at: [], resolvePath }),
-    environmentSource(env, { prefix: '', display: '', resolvePath }),
-  ]
-  // The values have passed the formats that the type is inferred from; where one did not, it has its default.
-  const values = readTable({ table, sources, prefix: '', missing: () => 'missing', reading }) as Pick<Config, 'http'>
-  return values.http
+export function loadHttpConfig(request: LoadOptions): Config['http'] {
+  return readTop(httpOptions, open(request)).http
 }
 
 function checkRules(config: Omit<Config, 'hubs'>, mistakes: Mistakes): string[] {

@@ -1,18 +1,10 @@
-/** Convict holds the schema made from a table, lays the sources over the defaults and checks the result strictly. */
+/** Convict holds the defaults made from a table and lays the sources over them. */
 import convict from 'convict'
-import { type AnyOption, nest, type Table, type Tree } from './table.ts'
-
-export type Layer = ReadonlyMap<string, unknown>
+import * as v from 'valibot'
+import { nest, type Table, type Tree, type Values } from './table.ts'
 
 /** The values that one source has for a table's options. */
-export function layer(table: Table, read: (path: string, option: AnyOption) => { value: unknown } | undefined): Layer {
-  const values = new Map<string, unknown>()
-  for (const [path, option] of Object.entries(table)) {
-    const found = read(path, option)
-    if (found !== undefined) values.set(path, found.value)
-  }
-  return values
-}
+export type Layer = ReadonlyMap<string, unknown>
 
 type Schema = convict.Schema<Record<string, unknown>>
 
@@ -20,29 +12,27 @@ function toObject(node: Tree<convict.SchemaObj>): Schema {
   return Object.fromEntries([...node].map(([key, value]) => [key, value instanceof Map ? toObject(value) : value]))
 }
 
-/**
- * The table as convict knows it. Values were parsed before they get here, since convict's own reading of text is lax
- * (its booleans take `0` for true); its check is the inverse: shown as in a file, a value must parse to itself.
- */
-export function convictSchema(table: Table): Schema {
-  const properties = Object.entries(table).map(([path, { doc, format, sensitive, ...rest }]) => {
-    const check = (value: unknown) => {
-      const parsed = format.parse(format.show(value), { resolvePath: (file) => file })
-      if (!parsed.ok) throw new Error(`expected ${parsed.expected}`)
-    }
-    const property: convict.SchemaObj = { doc, format: check, default: rest.default, sensitive: sensitive === true }
+/** Values were parsed before they get here: convict's own reading of text is lax (its booleans take `0` for true). */
+function convictSchema(table: Table): Schema {
+  const properties = Object.entries(table).map(([path, { doc, schema, sensitive, default: written }]) => {
+    const value = written === undefined || written === null ? written : v.parse(schema, written)
+    const property: convict.SchemaObj = { doc, format: '*', default: value, sensitive: sensitive === true }
     return [path, property] as const
   })
   return toObject(nest(properties))
 }
 
-/** Defaults under the layers, strongest last. Throws only if a default or a format is wrong: a fault of ours. */
-export function merge(table: Table, layers: readonly Layer[]): unknown {
+/**
+ * Defaults under the layers, strongest last.
+ * @throws if a schema refuses its default: a fault of ours
+ */
+export function merge<T extends Table>(table: T, layers: readonly Layer[]): Values<T> {
   // Without these convict would look at the process's own arguments and environment.
   const config = convict(convictSchema(table), { env: {}, args: [] })
   for (const values of layers) {
     for (const [path, value] of values) config.set(path, value)
   }
   config.validate({ allowed: 'strict' })
-  return config.getProperties()
+  // Each value is what its schema made of it, and the type is inferred from the schemas.
+  return config.getProperties() as Values<T>
 }

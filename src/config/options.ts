@@ -1,233 +1,245 @@
-/** Every option there is. Types, environment names, checks, the JSON Schema, the example and the README follow. */
+/** Every option there is. Types, environment names, checks, the JSON Schema, the example file and the documentation follow. */
+import * as v from 'valibot'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
-import { apiKey, brokerUrl, host, hubUrl, label, password, path, topicPrefix } from './addresses.ts'
-import { list, map } from './collections.ts'
-import { boolean, choice, integer, optional, text } from './format.ts'
-import { duration, size } from './quantity.ts'
+import { apiKey, brokerUrl, host, hubUrl, password, path, topicPrefix } from './addresses.ts'
+import { boolean, choice, duration, integer, label, list, map, size, text } from './schemas.ts'
 import { publishedSetting } from './settings.ts'
 import { defineOptions, type Values } from './table.ts'
 
-const SECOND = 1000
-const MINUTE = 60 * SECOND
-const HOUR = 60 * MINUTE
-const KIB = 1024
-const MIB = 1024 * KIB
-
 /** A command's name, or what it is for and its name. */
-const command = { ...choice('*', ...COMMAND_SELECTORS), name: '[command](#commands)' }
+const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
 
 const appPattern = text({
   name: 'pattern',
-  expected: 'an app id, in which * stands for any characters and ? for one',
+  expected: 'an app id such as com.athom.hue, in which * stands for any characters and ? for one',
   pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
 })
+
+const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}')
 
 /** The options of one hub: `hubs.<name>.<key>` in the file, `HUB2MQTT_HUB_<KEY>` for a single one. */
 export const hubOptions = defineOptions({
   url: {
     doc: 'Address of the hub.',
-    format: hubUrl,
+    schema: hubUrl,
     required: true,
     example: 'http://192.168.1.20',
   },
   api_key: {
     doc: 'API key made on the hub; its permissions decide what works.',
-    format: apiKey,
+    schema: apiKey,
     required: true,
     sensitive: true,
     example: 'put-the-key-here',
+    live: { ifSame: 'url' },
   },
   poll_interval: {
     doc: 'How often the app list is read and compared while realtime events arrive.',
-    format: duration(SECOND, HOUR),
-    default: 60 * SECOND,
+    schema: duration('1s', '1h'),
+    default: '1m',
   },
   poll_interval_fallback: {
     doc: 'The same while the realtime connection is down.',
-    format: duration(SECOND, HOUR),
-    default: 10 * SECOND,
+    schema: duration('1s', '1h'),
+    default: '10s',
   },
   timeout: {
     doc: 'How long one call to the hub may take.',
-    format: duration(100, 10 * MINUTE),
-    default: 10 * SECOND,
+    schema: duration('100ms', '10m'),
+    default: '10s',
   },
   path_prefix: {
     doc: "First part of the API's paths; `auto` asks the hub.",
-    format: choice('auto', 'manager', 'managers'),
+    schema: choice(['auto', 'manager', 'managers']),
     default: 'auto',
   },
   realtime: {
     doc: 'Whether to keep a realtime connection; without it only polling tells of changes.',
-    format: boolean,
+    schema: boolean,
     default: true,
   },
   max_requests: {
     doc: 'How many calls may be under way at once.',
-    format: integer(1, 16),
+    schema: integer(1, 16),
     default: 4,
+  },
+})
+
+/** Apart from the others, as a program beside the daemon reads no more than these. */
+export const httpOptions = defineOptions({
+  'http.enabled': {
+    doc: 'Whether to listen for questions about health and metrics.',
+    schema: boolean,
+    default: true,
+  },
+  'http.host': {
+    doc: 'Where to listen for them. There is no login: beyond this machine others read the names of hubs and apps.',
+    schema: host,
+    default: '127.0.0.1',
+  },
+  'http.port': {
+    doc: 'Port for them; 0 takes any free one.',
+    schema: integer(0, 65_535),
+    default: 8099,
   },
 })
 
 export const options = defineOptions({
   'mqtt.url': {
     doc: 'Address of the broker; without one an embedded broker for this machine is started.',
-    format: optional(brokerUrl),
+    schema: brokerUrl,
     default: null,
     example: 'mqtt://broker:1883',
   },
   'mqtt.base_topic': {
     doc: 'First part of every topic.',
-    format: topicPrefix,
+    schema: topicPrefix,
     default: 'hub2mqtt',
   },
   'mqtt.username': {
     doc: 'User name at the broker; the embedded broker asks for it too.',
-    format: optional(label),
+    schema: label,
     default: null,
     example: 'hub2mqtt',
+    live: { ifSame: 'mqtt.url' },
   },
   'mqtt.password': {
     doc: 'Password at the broker; the embedded broker asks for it too.',
-    format: optional(password),
+    schema: password,
     default: null,
     sensitive: true,
     example: 'put-the-password-here',
+    live: { ifSame: 'mqtt.url' },
   },
   'mqtt.client_id': {
     doc: 'Client id; without one it is generated. Two clients with one id throw each other out.',
-    format: optional(label),
+    schema: label,
     default: null,
     example: 'hub2mqtt-home',
   },
   'mqtt.protocol': {
     doc: 'MQTT version; `auto` tries 5 and falls back to 3.1.1.',
-    format: choice('auto', '5', '3.1.1'),
+    schema: choice(['auto', '5', '3.1.1']),
     default: 'auto',
   },
   'mqtt.ca_file': {
     doc: "Certificate authority (PEM) for the broker's certificate, instead of the system's.",
-    format: optional(path),
+    schema: path,
+    opens: true,
     default: null,
     example: '/etc/hub2mqtt/ca.pem',
   },
   'mqtt.cert_file': {
     doc: 'Client certificate (PEM); needs `mqtt.key_file`.',
-    format: optional(path),
+    schema: path,
+    opens: true,
     default: null,
     example: '/etc/hub2mqtt/client.pem',
   },
   'mqtt.key_file': {
     doc: 'Private key (PEM) of the client certificate.',
-    namesSecret: true,
-    format: optional(path),
+    schema: path,
+    opens: 'secret',
     default: null,
     example: '/etc/hub2mqtt/client-key.pem',
   },
   'mqtt.reject_unauthorized': {
     doc: "Whether the broker's certificate must be valid.",
-    format: boolean,
+    schema: boolean,
     default: true,
   },
   'mqtt.keepalive': {
     doc: 'Longest silence before the broker is asked whether it is there.',
-    format: duration(SECOND, 18 * HOUR),
-    default: 30 * SECOND,
+    schema: duration('1s', '18h'),
+    default: '30s',
   },
   'mqtt.embedded.host': {
     doc: 'Where the embedded broker listens; beyond loopback only with user name and password.',
-    format: host,
+    schema: host,
     default: '127.0.0.1',
   },
   'mqtt.embedded.port': {
     doc: 'Its port for MQTT; 0 takes any free one.',
-    format: integer(0, 65_535),
+    schema: integer(0, 65_535),
     default: 1883,
   },
   'mqtt.embedded.ws_port': {
     doc: 'Its port for MQTT over WebSocket; 0 turns that off.',
-    format: integer(0, 65_535),
+    schema: integer(0, 65_535),
     default: 9001,
   },
   'mqtt.embedded.max_payload': {
     doc: 'Largest message that it takes.',
-    format: size(KIB, 256 * MIB),
-    default: MIB,
+    schema: size('1KiB', '256MiB'),
+    default: '1MiB',
   },
   'commands.allow': {
     doc: 'Commands to allow that are off by default; `*` for all.',
-    format: list(command),
+    schema: list(command),
     default: [],
     example: ['uninstall', 'hub/install'],
+    live: true,
   },
   'commands.deny': {
     doc: 'Commands to refuse; wins over `commands.allow`.',
-    format: list(command),
+    schema: list(command),
     default: [],
     example: ['set-setting', 'unset-setting'],
+    live: true,
   },
   'commands.read_only': {
     doc: 'Whether to refuse every command that changes something on a hub.',
-    format: boolean,
+    schema: boolean,
     default: false,
+    live: true,
   },
   'apps.include': {
     doc: 'Apps to put on MQTT, by id; `*` stands for any characters, `?` for one.',
-    format: list(appPattern),
+    schema: list(appPattern),
     default: ['*'],
     example: ['com.athom.*'],
+    live: true,
   },
   'apps.exclude': {
     doc: 'Apps to leave out altogether, the same way; wins over `apps.include`.',
-    format: list(appPattern),
+    schema: list(appPattern),
     default: [],
     example: ['com.example.secret'],
+    live: true,
   },
   'settings.publish': {
     doc: 'Settings to publish: app id, name of the setting, its type. Settings can hold passwords; none is published unless named here.',
-    format: map(map(publishedSetting)),
+    schema: map(settingsByName, 'apps by id, such as {com.athom.hue: {night_mode: switch}}'),
     default: new Map(),
     example: { 'com.athom.hue': { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100 } } },
+    live: true,
   },
   'discovery.format': {
     doc: 'How Home Assistant is told of the devices: one message a `device`, one a `component` (for readers that know no other), or `off`.',
-    format: choice('device', 'component', 'off'),
+    schema: choice(['device', 'component', 'off']),
     default: 'device',
   },
   'discovery.prefix': {
     doc: 'Where it looks for them: the discovery prefix of its MQTT integration.',
-    format: topicPrefix,
+    schema: topicPrefix,
     default: 'homeassistant',
   },
   'discovery.birth_topic': {
     doc: 'Where it says that it has started: the birth message of its MQTT integration.',
-    format: topicPrefix,
+    schema: topicPrefix,
     default: 'homeassistant/status',
   },
-  'http.enabled': {
-    doc: 'Whether to listen for questions about health and metrics.',
-    format: boolean,
-    default: true,
-  },
-  'http.host': {
-    doc: 'Where to listen for them. There is no login: beyond this machine others read the names of hubs and apps.',
-    format: host,
-    default: '127.0.0.1',
-  },
-  'http.port': {
-    doc: 'Port for them; 0 takes any free one.',
-    format: integer(0, 65_535),
-    default: 8099,
-  },
+  ...httpOptions,
   'log.level': {
     doc: 'The least important kind of line to write.',
-    format: choice(...LOG_LEVELS),
+    schema: choice(LOG_LEVELS),
     default: 'info',
+    live: true,
   },
   'log.format': {
     doc: 'One JSON object a line, or text for people; `auto` is `pretty` on a terminal.',
-    format: choice(...LOG_FORMATS),
+    schema: choice(LOG_FORMATS),
     default: 'auto',
   },
 })
@@ -238,6 +250,11 @@ export type HubConfig = Values<typeof hubOptions>
 /** The whole configuration as the daemon sees it. Durations are milliseconds, sizes bytes. */
 export type Config = Values<typeof options> & { readonly hubs: Readonly<Record<string, HubConfig>> }
 
+/** The configuration that holds now, replaced as a whole: ask it anew each time. */
+export interface Live {
+  readonly value: Config
+}
+
 /** The environment's way to name the configuration file; `--config` wins. */
 export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 
@@ -246,5 +263,4 @@ export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
 /** A hub's name is a topic level of its own beside `bridge`. */
-export const HUB_NAME_PATTERN = /^[a-z0-9_-]{1,32}$/
-export const RESERVED_HUB_NAMES: readonly string[] = ['bridge', '__proto__']
+export const hubName = v.pipe(v.string(), v.regex(/^(?!(?:bridge|__proto__)$)[a-z0-9_-]{1,32}$/u))

@@ -1,9 +1,13 @@
 /** Reads one table's options from its sources: each value checked where it stands, secrets in either form. */
+import * as v from 'valibot'
+import { path as filePath } from './addresses.ts'
 import { type ReadFile, readFailure } from './file.ts'
-import { layer, merge } from './merge.ts'
+import { type Layer, merge } from './merge.ts'
 import type { Mistakes } from './mistakes.ts'
-import type { Source } from './sources.ts'
-import { type AnyOption, fileKey, type Table } from './table.ts'
+import { describeKeys, problemsOf } from './problems.ts'
+import { about } from './schemas.ts'
+import type { Found, Source } from './sources.ts'
+import { fileKey, type Option, type Table, type Values } from './table.ts'
 
 export interface Reading {
   readonly mistakes: Mistakes
@@ -17,118 +21,119 @@ export interface Reading {
 
 interface Request {
   readonly path: string
-  readonly option: AnyOption
+  readonly option: Option
   readonly source: Source
   /** The option's path in the whole configuration. */
   readonly full: string
 }
 
-/** The text of a secret's file, without the line break that editors leave. Its path is not shown: it may be the key. */
-function fromSecretFile(
-  { source, full }: Request,
-  raw: unknown,
-  subject: string,
-  reading: Reading,
-): string | undefined {
-  const { mistakes, readFile } = reading
-  if (typeof raw !== 'string') {
-    mistakes.add(subject, 'expected the path of a file that holds the secret', full)
-    return undefined
+const subjectOf = ({ name, where }: Found) => `${name} (${where([])})`
+
+/** The value that a schema makes of what was found, or `undefined` and all that is wrong with it as mistakes. */
+function check({ option, full }: Request, schema: v.GenericSchema, found: Found, { mistakes }: Reading): unknown {
+  const result = v.safeParse(schema, found.raw, { abortPipeEarly: true })
+  if (result.success) return result.output
+  const quotable = about(schema).quotable && !option.sensitive
+  for (const { keys, message, value } of problemsOf(result.issues, found.raw)) {
+    const subject = `${found.name}${describeKeys(keys, mistakes)} (${found.where(keys)})`
+    mistakes.add(subject, message + (quotable ? mistakes.quote(value) : ''), full)
   }
-  let text: string
+  return undefined
+}
+
+/** The content of a file, whose path is not shown: it may be the secret itself. A failure is told now, not at its use. */
+function open(request: Request, path: string, found: Found, { mistakes, readFile }: Reading): string | undefined {
   try {
-    text = readFile(source.resolvePath(raw)).trim()
+    return readFile(path)
   } catch (error) {
-    mistakes.add(subject, `the file that it names cannot be read: ${readFailure(error)}`, full)
+    mistakes.add(subjectOf(found), `the file that it names cannot be read: ${readFailure(error)}`, request.full)
     return undefined
   }
+}
+
+function warnIfExposed(path: string, found: Found, what: string, { isExposed, warnings }: Reading): void {
+  if (!isExposed(path)) return
+  warnings.push(`${subjectOf(found)}: every user of this machine can read ${what}; chmod 600 it`)
+}
+
+/** The text of a secret's file, without the line break that editors leave. */
+function fromSecretFile(request: Request, found: Found, reading: Reading): string | undefined {
+  const named = check(request, filePath, found, reading)
+  if (typeof named !== 'string') return undefined
+  const path = request.source.resolvePath(named)
+  const text = open(request, path, found, reading)?.trim()
   if (text === '') {
-    mistakes.add(subject, 'the file that it names is empty; write the secret into it', full)
+    reading.mistakes.add(subjectOf(found), 'the file that it names is empty; write the secret into it', request.full)
     return undefined
   }
-  warnIfExposed(
-    source.resolvePath(raw),
-    `${subject}: every user of this machine can read the file that it names`,
-    reading,
-  )
+  if (text !== undefined) warnIfExposed(path, found, 'the file that it names', reading)
   return text
 }
 
-/** A secret that stands in the configuration file itself, or a file named there that is one. */
-function warnOfSecret(
-  { option, source }: Request,
-  subject: string,
-  { inline, value }: { readonly inline: boolean; readonly value: unknown },
-  reading: Reading,
-): void {
-  const who = `${subject}: every user of this machine can read`
-  if (option.namesSecret) warnIfExposed(String(value), `${who} the file that it names`, reading)
-  if (option.sensitive && inline && source.file !== undefined) warnIfExposed(source.file, `${who} this file`, reading)
-}
-
-function warnIfExposed(path: string, line: string, { isExposed, warnings }: Reading): void {
-  if (isExposed(path)) warnings.push(`${line}; chmod 600 it`)
-}
-
-/** A file that cannot be read is told now, not at the first connection. */
-function canOpen(path: unknown, subject: string, full: string, { mistakes, readFile }: Reading): boolean {
-  try {
-    readFile(String(path))
-    return true
-  } catch (error) {
-    mistakes.add(subject, `the file that it names cannot be read: ${readFailure(error)}`, full)
-    return false
+/** A secret, which may stand in a file of its own. */
+function readSecret(request: Request, inline: Found | undefined, reading: Reading): unknown {
+  const { path, option, source, full } = request
+  const { mistakes, secrets } = reading
+  const named = source.find(fileKey(path), filePath)
+  if (inline !== undefined && named !== undefined) {
+    mistakes.add(`${subjectOf(inline)} and ${subjectOf(named)}`, 'both are given; keep one of them', full)
+    return undefined
   }
+  const text = named && fromSecretFile(request, named, reading)
+  if (text !== undefined) mistakes.protect(text)
+  const found = named === undefined || text === undefined ? inline : { ...named, raw: text }
+  const value = found && check(request, option.schema, found, reading)
+  if (typeof value === 'string') secrets.add(value)
+  if (inline && value !== undefined && source.file !== undefined) {
+    warnIfExposed(source.file, inline, 'this file', reading)
+  }
+  return value
+}
+
+/** The path of a file that is opened later, made absolute. */
+function readPath(request: Request, found: Found, reading: Reading): string | undefined {
+  const value = check(request, request.option.schema, found, reading)
+  if (typeof value !== 'string') return undefined
+  const path = request.source.resolvePath(value)
+  if (open(request, path, found, reading) === undefined) return undefined
+  if (request.option.opens === 'secret') warnIfExposed(path, found, 'the file that it names', reading)
+  return path
 }
 
 /** One option from one source, or `undefined` where it is not there or not good. */
-function readOption(request: Request, reading: Reading): { value: unknown } | undefined {
-  const { path, option, source, full } = request
-  const { mistakes } = reading
-  const inline = source.find(path, option)
-  let found = inline
-  if (option.sensitive) {
-    const other = source.find(fileKey(path), undefined)
-    if (found !== undefined && other !== undefined) {
-      mistakes.add(`${found.subject} and ${other.subject}`, 'both are given; keep one of them', full)
-      return undefined
-    }
-    if (other !== undefined) {
-      const text = fromSecretFile(request, other.raw, other.subject, reading)
-      if (text === undefined) return undefined
-      mistakes.protect(text)
-      found = { raw: text, subject: other.subject }
-    }
-  }
+function readOption(request: Request, reading: Reading): unknown {
+  const { path, option, source } = request
+  const found = source.find(path, option.schema)
+  if (option.sensitive) return readSecret(request, found, reading)
   if (found === undefined) return undefined
-  const parsed = option.format.parse(found.raw, { resolvePath: source.resolvePath })
-  if (!parsed.ok) {
-    const quote = option.format.quotable && !option.sensitive ? mistakes.quote(found.raw) : ''
-    mistakes.add(found.subject, `expected ${parsed.expected}${quote}`, full)
-    return undefined
-  }
-  if (option.format.opens && !canOpen(parsed.value, found.subject, full, reading)) return undefined
-  if (option.sensitive && typeof parsed.value === 'string') reading.secrets.add(parsed.value)
-  warnOfSecret(request, found.subject, { inline: found === inline, value: parsed.value }, reading)
-  return { value: parsed.value }
+  return option.opens ? readPath(request, found, reading) : check(request, option.schema, found, reading)
 }
 
-export interface ReadRequest {
-  readonly table: Table
+export interface ReadRequest<T extends Table> {
+  readonly table: T
   /** From weak to strong. */
   readonly sources: readonly Source[]
   /** Where the table stands in the whole configuration: empty, or `hubs.home.`. */
-  readonly prefix: string
+  readonly prefix?: string
   /** How to mend a required option that is nowhere. */
-  readonly missing: (path: string, option: AnyOption) => string
+  readonly missing?: (path: string, option: Option) => string
   readonly reading: Reading
 }
 
 /** The table's values, nested; `undefined` where a required one is missing. An option with a mistake has its default. */
-export function readTable({ table, sources, prefix, missing, reading }: ReadRequest): unknown {
-  const layers = sources.map((source) =>
-    layer(table, (path, option) => readOption({ path, option, source, full: prefix + path }, reading)),
-  )
+export function readTable<T extends Table>({
+  table,
+  sources,
+  prefix = '',
+  missing = () => 'missing',
+  reading,
+}: ReadRequest<T>): Values<T> | undefined {
+  const layers = sources.map((source): Layer => {
+    const values = Object.entries(table).map(([path, option]) => {
+      return [path, readOption({ path, option, source, full: prefix + path }, reading)] as const
+    })
+    return new Map(values.filter(([, value]) => value !== undefined))
+  })
   let complete = true
   for (const [path, option] of Object.entries(table)) {
     if (!option.required || layers.some((values) => values.has(path))) continue

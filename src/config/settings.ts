@@ -1,78 +1,64 @@
-/** The format of a published setting: what kind of value it holds, so that it can be shown and changed. */
-import { accept, type Format, refuse } from './format.ts'
+/** A published setting: what kind of value it holds, so that it can be shown and changed. */
+import * as v from 'valibot'
+import { didYouMean } from './nearest.ts'
+
+const EXPECTED =
+  'expected switch, text, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'
+
+/** The keys of one kind, no others; `such` is an example. */
+function kind<const E extends v.ObjectEntries>(entries: E, such: string) {
+  const keys = Object.keys(entries)
+  const object = v.strictObject(entries, ({ input, expected }) => {
+    if (expected !== 'never') return `missing; expected such as ${such}`
+    return `there is no such key${didYouMean(String(input), keys) || `; there are ${keys.join(', ')}`}`
+  })
+  return v.pipe(object, v.readonly())
+}
+
+const number = v.pipe(v.number('expected a number'), v.finite('expected a finite number'))
+const name = v.exactOptional(v.string('expected a name in quotes'))
+const OPTIONS = 'expected a list of texts such as [low, high]'
+
+const longForm = v.pipe(
+  v.unknown(),
+  // Maps keep names of one's own choice apart from those of objects; here the names are ours.
+  v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : null)),
+  v.variant(
+    'type',
+    [
+      kind({ type: v.picklist(['switch', 'text']), name }, '{type: switch}'),
+      v.pipe(
+        kind(
+          {
+            type: v.literal('number'),
+            name,
+            min: number,
+            max: number,
+            step: v.exactOptional(v.pipe(number, v.gtValue(0, 'expected a number above 0'))),
+          },
+          '{type: number, min: 0, max: 100}',
+        ),
+        v.check(({ min, max }) => min < max, 'expected a min below max, such as {type: number, min: 0, max: 100}'),
+      ),
+      kind(
+        {
+          type: v.literal('select'),
+          name,
+          options: v.pipe(v.array(v.string(OPTIONS), OPTIONS), v.nonEmpty(OPTIONS), v.readonly()),
+        },
+        '{type: select, options: [low, high]}',
+      ),
+    ],
+    EXPECTED,
+  ),
+)
+
+const shortForm = v.pipe(
+  v.picklist(['switch', 'text']),
+  v.transform((type): { readonly type: typeof type; readonly name?: string } => ({ type })),
+)
+
+export const publishedSetting = v.pipe(v.union([shortForm, longForm], EXPECTED), v.metadata({ name: 'setting' }))
 
 /** A setting that is published, with what Home Assistant needs to offer it. */
-export type PublishedSetting =
-  | { readonly type: 'switch' | 'text'; readonly name?: string }
-  | {
-      readonly type: 'number'
-      readonly name?: string
-      readonly min: number
-      readonly max: number
-      readonly step?: number
-    }
-  | { readonly type: 'select'; readonly name?: string; readonly options: readonly string[] }
-
-const expected =
-  'switch or text, or {type: number, min, max, step?} or {type: select, options: […]}, each with a name if you like'
-
-const KEYS: Readonly<Record<string, readonly string[]>> = {
-  switch: [],
-  text: [],
-  number: ['min', 'max', 'step'],
-  select: ['options'],
-}
-
-export const publishedSetting: Format<PublishedSetting> = {
-  name: 'setting',
-  expected,
-  quotable: false,
-  schema: {
-    anyOf: [
-      { enum: ['switch', 'text'] },
-      {
-        type: 'object',
-        additionalProperties: false,
-        required: ['type'],
-        properties: {
-          type: { enum: Object.keys(KEYS) },
-          name: { type: 'string' },
-          min: { type: 'number' },
-          max: { type: 'number' },
-          step: { type: 'number', exclusiveMinimum: 0 },
-          options: { type: 'array', items: { type: 'string' }, minItems: 1 },
-        },
-      },
-    ],
-  },
-  parse(raw) {
-    const given = raw instanceof Map ? raw : new Map([['type', raw]])
-    const setting = read(given)
-    return setting === undefined ? refuse(expected) : accept(setting)
-  },
-  fromText: (text) => text,
-  show: (setting) => new Map(Object.entries(setting)),
-}
-
-function read(given: ReadonlyMap<unknown, unknown>): PublishedSetting | undefined {
-  const { type, name, ...rest } = Object.fromEntries(given)
-  const keys = typeof type === 'string' && Object.hasOwn(KEYS, type) ? KEYS[type] : undefined
-  if (keys === undefined || (name !== undefined && typeof name !== 'string')) return undefined
-  if (Object.keys(rest).some((key) => !keys.includes(key))) return undefined
-  const setting = readKind(type, rest)
-  return setting === undefined || name === undefined ? setting : { ...setting, name }
-}
-
-function readKind(
-  type: unknown,
-  { min, max, step, options }: Readonly<Record<string, unknown>>,
-): PublishedSetting | undefined {
-  if (type === 'switch' || type === 'text') return { type }
-  if (type === 'select') {
-    const words = Array.isArray(options) && options.every((option) => typeof option === 'string') ? options : []
-    return words.length === 0 ? undefined : { type, options: words }
-  }
-  if (typeof min !== 'number' || typeof max !== 'number' || min >= max) return undefined
-  if (step === undefined) return { type: 'number', min, max }
-  return typeof step === 'number' && step > 0 ? { type: 'number', min, max, step } : undefined
-}
+export type PublishedSetting = v.InferOutput<typeof publishedSetting>

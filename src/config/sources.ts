@@ -1,18 +1,22 @@
 /** The places that options come from: the file and the environment, asked the same way. */
-import type { ConfigFile, FileMap } from './file.ts'
+import type { GenericSchema } from 'valibot'
+import type { ConfigFile, FileMap, Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
-import { type AnyOption, environmentName, fileKey, type Table, VARIABLE_PREFIX } from './table.ts'
+import { fromText } from './schemas.ts'
+import { environmentName, fileKey, type Table, VARIABLE_PREFIX } from './table.ts'
 
 export interface Found {
   /** As it stands in a file, or would stand in one. */
   readonly raw: unknown
-  /** How a mistake names it: `mqtt.port (hub2mqtt.yaml line 3)`. */
-  readonly subject: string
+  /** The option's path in the whole configuration. */
+  readonly name: string
+  /** The place of what these keys lead to within the value: `hub2mqtt.yaml line 3`, or the variable's name. */
+  readonly where: (within: Keys) => string
 }
 
 export interface Source {
-  /** What this place says about an option, or `undefined` where it is silent. */
-  find(path: string, option: AnyOption | undefined): Found | undefined
+  /** What this place says about an option, read for its schema, or `undefined` where it is silent. */
+  find(path: string, schema: GenericSchema): Found | undefined
   /** Makes a path absolute, as this place counts it. */
   readonly resolvePath: (path: string) => string
   /** The file that this place is. */
@@ -30,37 +34,42 @@ export function ownEnvironment(env: Readonly<Record<string, string | undefined>>
   return own
 }
 
-/** Options by the name of their variable; `prefix` is the path of the table within the names (`hub`), or empty. */
+interface Place {
+  /** Where the table stands in the whole configuration: nothing, or `hubs`, `home`. */
+  readonly at: readonly string[]
+  readonly resolvePath: (path: string) => string
+}
+
+const pathBelow = (at: readonly string[], path: string) => [...at, path].join('.')
+
+/** Options by the name of their variable; `prefix` is the path of the table within the names (`hub.`), or empty. */
 export function environmentSource(
   env: Environment,
-  { prefix, display, resolvePath }: { prefix: string; display: string; resolvePath: (path: string) => string },
+  { prefix, at, resolvePath }: Place & { readonly prefix: string },
 ): Source {
   return {
     resolvePath,
-    find(path, option) {
+    find(path, schema) {
       const variable = environmentName(prefix + path)
       const value = env.get(variable)
       if (value === undefined) return undefined
-      return { raw: option ? option.format.fromText(value) : value, subject: `${display}${path} (${variable})` }
+      return { raw: fromText(schema, value), name: pathBelow(at, path), where: () => variable }
     },
   }
 }
 
-/** Options of a (part of a) file; `at` is where `root` stands in it. */
-export function fileSource(
-  file: ConfigFile,
-  { root, at, resolvePath }: { root: FileMap; at: readonly string[]; resolvePath: (path: string) => string },
-): Source {
+/** Options of a file, or of the part of it that `at` leads to. */
+export function fileSource(file: ConfigFile, { at, resolvePath }: Place): Source {
   return {
     resolvePath,
     file: file.path,
     find(path) {
-      const keys = path.split('.')
-      let value: unknown = root
-      for (const key of keys) value = value instanceof Map ? value.get(key) : undefined
+      const keys = [...at, ...path.split('.')]
+      let raw: unknown = file.root
+      for (const key of keys) raw = raw instanceof Map ? raw.get(key) : undefined
       // A key with nothing behind it is an option left out.
-      if (value === undefined || value === null) return undefined
-      return { raw: value, subject: fileSubject(file, [...at, ...keys]) }
+      if (raw === undefined || raw === null) return undefined
+      return { raw, name: pathBelow(at, path), where: (within) => file.where([...keys, ...within]) }
     },
   }
 }

@@ -1,31 +1,38 @@
-/** What an option is: one row from which the type, the environment name, the schema and the tables follow. */
-import type { Format } from './format.ts'
+/** What an option is: one row from which the type, the environment name, the JSON Schema and the tables follow. */
+import type * as v from 'valibot'
 
-interface OptionBase<T> {
+interface OptionBase<S extends v.GenericSchema> {
   /** One or two sentences for the tables; what it does, not what it is called. */
   readonly doc: string
-  readonly format: Format<T>
+  /** What its value may be, as a file holds it, and what it becomes. Where it may be `null`, the default is. */
+  readonly schema: S
+  /** Whether a change takes effect while running; with `ifSame`, while that option of the same table is set and stays. */
+  readonly live?: true | { readonly ifSame: string }
   /** A secret: masked wherever configuration is shown, scrubbed from the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
-  /** The path of a file that holds a secret. */
-  readonly namesSecret?: true
+  /** The path of a file that must be readable when the configuration is loaded; with `secret`, by its owner only. */
+  readonly opens?: true | 'secret'
   /** A value as one would write it in the file; default: the default. */
   readonly example?: unknown
 }
 
-export type Option<T> = OptionBase<T> &
-  ({ readonly default: NoInfer<T>; readonly required?: never } | { readonly required: true; readonly default?: never })
+/** The default, like the example, is as one would write it in the file. */
+export type Option<S extends v.GenericSchema = v.GenericSchema> = OptionBase<S> &
+  (
+    | { readonly default: v.InferInput<S> | null; readonly required?: never }
+    | { readonly required: true; readonly default?: never }
+  )
 
-/** Any row, where its type does not matter: a format is only ever fed its own values. */
-export type AnyOption = Option<unknown>
-export type Table = Readonly<Record<string, AnyOption>>
+export type Table = Readonly<Record<string, Option>>
 
-/** Declares a table; keys are paths (`mqtt.embedded.host`), the values' types come from the formats. */
-export function defineOptions<T extends Record<string, unknown>>(rows: { readonly [P in keyof T]: Option<T[P]> }) {
+/** Declares a table; keys are paths (`mqtt.embedded.host`), the values' types come from the schemas. */
+export function defineOptions<T extends Table>(rows: T & { readonly [P in keyof T]: Option<T[P]['schema']> }): T {
   return rows
 }
 
-type Value<O> = O extends OptionBase<infer T> ? T : never
+type Value<O> = O extends { readonly schema: infer S extends v.GenericSchema }
+  ? v.InferOutput<S> | (O extends { readonly default: null } ? null : never)
+  : never
 type Head<P> = P extends `${infer First}.${string}` ? First : P
 type Tail<P, First extends string> = P extends `${First}.${infer Rest}` ? Rest : never
 
@@ -34,6 +41,13 @@ export type Values<T> = {
   readonly [First in Head<keyof T & string>]: First extends keyof T
     ? Value<T[First]>
     : Values<{ readonly [P in keyof T & string as Tail<P, First>]: T[P] }>
+}
+
+/** What a nested value has at a path. */
+export function valueAt(values: unknown, path: string): unknown {
+  return path.split('.').reduce<unknown>((node, key) => {
+    return typeof node === 'object' && node !== null && Object.hasOwn(node, key) ? Reflect.get(node, key) : undefined
+  }, values)
 }
 
 /** Every environment variable of ours begins like this. */

@@ -58,11 +58,46 @@ interface BridgeCommand<T> extends Common<T> {
 
 export type Command<T = unknown> = HubCommand<T> | BridgeCommand<T>
 
-/** Hides the input's type once the row has been checked against it: its own `payload` makes the input. */
-function row<T>(command: HubCommand<T>): HubCommand<unknown>
-function row<T>(command: BridgeCommand<T>): BridgeCommand<unknown>
-function row<T>(command: Command<T>): unknown {
-  return command
+/** A row with its literals kept for the types that follow from the table. The type of its input stays inside of it. */
+type Row<K extends Command['target'], N extends string, M extends string> = Omit<
+  K extends 'bridge' ? BridgeCommand<unknown> : HubCommand,
+  'means'
+> & { readonly target: K; readonly name: N; readonly means?: readonly M[] }
+
+type Rest<C, M> = Omit<C, 'target' | 'name' | 'means'> & { readonly means?: readonly M[] }
+
+function row<const K extends 'app' | 'hub', const N extends string, T, const M extends string = never>(
+  target: K,
+  name: N,
+  rest: Rest<HubCommand<T>, M>,
+): Row<K, N, NoInfer<M>>
+function row<const N extends string, T>(
+  target: 'bridge',
+  name: N,
+  rest: Rest<BridgeCommand<T>, never>,
+): Row<'bridge', N, never>
+function row(target: string, name: string, rest: object): unknown {
+  return { target, name, ...rest }
+}
+
+interface AnyRow {
+  readonly name: string
+  readonly means?: readonly string[]
+}
+
+type MeantBy<R> = R extends { readonly means?: infer A }
+  ? NonNullable<A> extends readonly (infer M extends string)[]
+    ? M
+    : never
+  : never
+
+/** Names in the column `means` that no row has. */
+type Unknown<R extends readonly AnyRow[]> = Exclude<MeantBy<R[number]>, R[number]['name']>
+
+export function table<const R extends readonly AnyRow[]>(
+  rows: R & ([Unknown<R>] extends [never] ? unknown : { readonly noSuchCommand: Unknown<R> }),
+): R {
+  return rows
 }
 
 const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(256))
@@ -80,21 +115,24 @@ const APP_FILTER = inner({
 type PlainWrite = 'enableApp' | 'disableApp' | 'restartApp' | 'garbageCollectApp'
 
 /** The commands that are an operation on an app and nothing more. */
-function plainWrite(name: string, operation: PlainWrite, doc: string, verify?: HubCommand['verify']) {
+function plainWrite<const N extends string>(
+  name: N,
+  operation: PlainWrite,
+  doc: string,
+  verify?: HubCommand['verify'],
+) {
   const run = ({ hub, app }: Target) => hub.call(operation, { id: app })
-  return row({ target: 'app', name, payload: plain, operation, write: true, doc, run, ...(verify && { verify }) })
+  return row('app', name, { payload: plain, operation, write: true, doc, run, ...(verify && { verify }) })
 }
 
-export const COMMANDS: readonly Command[] = [
+const ROWS = table([
   plainWrite('enable', 'enableApp', 'Enables the app; the hub starts it.', ({ hub, app }) =>
     appIs(hub, app, { enabled: true }),
   ),
   plainWrite('disable', 'disableApp', 'Disables the app; the hub stops it.', ({ hub, app }) =>
     appIs(hub, app, { enabled: false }),
   ),
-  row({
-    target: 'app',
-    name: 'enabled',
+  row('app', 'enabled', {
     payload: word({ ON: true, OFF: false, true: true, false: false }),
     operation: 'enableApp',
     write: true,
@@ -105,45 +143,35 @@ export const COMMANDS: readonly Command[] = [
   }),
   plainWrite('restart', 'restartApp', 'Restarts the app.'),
   plainWrite('garbage-collect', 'garbageCollectApp', 'Makes the app free memory (older hubs).'),
-  row({
-    target: 'app',
-    name: 'get',
+  row('app', 'get', {
     payload: plain,
     operation: 'getApp',
     write: false,
     doc: 'Answers with the app as it is published.',
     run: ({ hub, app }) => hub.apps.getApp(app),
   }),
-  row({
-    target: 'app',
-    name: 'get-std',
+  row('app', 'get-std', {
     payload: plain,
     operation: 'getAppStd',
     write: false,
     doc: 'Answers with the output of the last crash.',
     run: ({ hub, app }, { message }) => hub.call('getAppStd', { id: app, message }),
   }),
-  row({
-    target: 'app',
-    name: 'get-settings',
+  row('app', 'get-settings', {
     payload: plain,
     operation: 'getAppSettings',
     write: false,
     doc: 'Answers with all settings of the app.',
     run: ({ hub, app }) => hub.call('getAppSettings', { id: app }),
   }),
-  row({
-    target: 'app',
-    name: 'get-locales',
+  row('app', 'get-locales', {
     payload: plain,
     operation: 'getAppLocales',
     write: false,
     doc: "Answers with the app's translations.",
     run: ({ hub, app }) => hub.call('getAppLocales', { id: app }),
   }),
-  row({
-    target: 'app',
-    name: 'update',
+  row('app', 'update', {
     payload: someOf({ autoupdate: v.optional(v.boolean()), channel: v.optional(channel) }),
     operation: 'updateApp',
     write: true,
@@ -151,9 +179,7 @@ export const COMMANDS: readonly Command[] = [
     run: ({ hub, app }, update) => hub.call('updateApp', { id: app, update }),
     verify: ({ hub, app }, update) => appIs(hub, app, update),
   }),
-  row({
-    target: 'app',
-    name: 'autoupdate',
+  row('app', 'autoupdate', {
     payload: word({ ON: true, OFF: false, true: true, false: false }),
     operation: 'updateApp',
     write: true,
@@ -161,18 +187,14 @@ export const COMMANDS: readonly Command[] = [
     run: ({ hub, app }, autoupdate) => hub.call('updateApp', { id: app, update: { autoupdate } }),
     verify: ({ hub, app }, autoupdate) => appIs(hub, app, { autoupdate }),
   }),
-  row({
-    target: 'app',
-    name: 'install',
+  row('app', 'install', {
     payload: object({ channel: v.optional(channel) }),
     operation: 'installFromAppStore',
     write: true,
     doc: 'Installs the version that the store has: the update of the app.',
     run: ({ hub, app }, input) => hub.call('installFromAppStore', { appId: app, ...input }),
   }),
-  row({
-    target: 'app',
-    name: 'uninstall',
+  row('app', 'uninstall', {
     payload: object({ confirm: v.string(), purge_settings: v.optional(v.boolean()) }),
     operation: 'uninstallApp',
     write: true,
@@ -184,9 +206,7 @@ export const COMMANDS: readonly Command[] = [
     },
     verify: ({ hub, app }) => appIsGone(hub, app),
   }),
-  row({
-    target: 'app',
-    name: 'get-setting',
+  row('app', 'get-setting', {
     argument: 'setting',
     payload: plain,
     operation: 'getAppSetting',
@@ -194,18 +214,14 @@ export const COMMANDS: readonly Command[] = [
     doc: 'Answers with one setting.',
     run: ({ hub, app, argument }) => hub.call('getAppSetting', { id: app, name: argument }),
   }),
-  row({
-    target: 'app',
-    name: 'get-setting',
+  row('app', 'get-setting', {
     payload: object({ name: settingName }),
     operation: 'getAppSetting',
     write: false,
     doc: 'Answers with one setting.',
     run: ({ hub, app }, { name }) => hub.call('getAppSetting', { id: app, name }),
   }),
-  row({
-    target: 'app',
-    name: 'set-setting',
+  row('app', 'set-setting', {
     argument: 'setting',
     payload: anyValue,
     operation: 'setAppSetting',
@@ -214,9 +230,7 @@ export const COMMANDS: readonly Command[] = [
     run: ({ hub, app, argument }, value) => hub.call('setAppSetting', { id: app, name: argument, value }),
     verify: ({ hub, app, argument }, value) => settingIs(hub, app, argument, value),
   }),
-  row({
-    target: 'app',
-    name: 'set-setting',
+  row('app', 'set-setting', {
     payload: object({ name: settingName, value: v.any() }),
     operation: 'setAppSetting',
     write: true,
@@ -224,9 +238,7 @@ export const COMMANDS: readonly Command[] = [
     run: ({ hub, app }, { name, value }) => hub.call('setAppSetting', { id: app, name, value }),
     verify: ({ hub, app }, { name, value }) => settingIs(hub, app, name, value),
   }),
-  row({
-    target: 'app',
-    name: 'unset-setting',
+  row('app', 'unset-setting', {
     argument: 'setting',
     payload: plain,
     operation: 'unsetAppSetting',
@@ -235,9 +247,7 @@ export const COMMANDS: readonly Command[] = [
     run: ({ hub, app, argument }) => hub.call('unsetAppSetting', { id: app, name: argument }),
     verify: ({ hub, app, argument }) => settingIsGone(hub, app, argument),
   }),
-  row({
-    target: 'app',
-    name: 'unset-setting',
+  row('app', 'unset-setting', {
     payload: object({ name: settingName }),
     operation: 'unsetAppSetting',
     write: true,
@@ -245,9 +255,7 @@ export const COMMANDS: readonly Command[] = [
     run: ({ hub, app }, { name }) => hub.call('unsetAppSetting', { id: app, name }),
     verify: ({ hub, app }, { name }) => settingIsGone(hub, app, name),
   }),
-  row({
-    target: 'hub',
-    name: 'get-apps',
+  row('hub', 'get-apps', {
     payload: object({ filter: v.optional(APP_FILTER) }),
     operation: 'getApps',
     write: false,
@@ -257,9 +265,7 @@ export const COMMANDS: readonly Command[] = [
       return Object.fromEntries(apps.map((app) => [app.id, app]))
     },
   }),
-  row({
-    target: 'hub',
-    name: 'install',
+  row('hub', 'install', {
     payload: object({ id: v.pipe(v.string(), v.nonEmpty(), v.maxLength(256)), channel: v.optional(channel) }),
     operation: 'installFromAppStore',
     write: true,
@@ -268,18 +274,14 @@ export const COMMANDS: readonly Command[] = [
     run: ({ hub }, { id, channel }) => hub.call('installFromAppStore', { appId: id, channel }),
     verify: ({ hub }, { id }) => appIs(hub, id, {}),
   }),
-  row({
-    target: 'hub',
-    name: 'speak',
+  row('hub', 'speak', {
     payload: spoken,
     operation: 'speak',
     write: true,
     doc: 'Says a text aloud (older hubs).',
     run: ({ hub }, { text }) => hub.call('speak', { text }),
   }),
-  row({
-    target: 'hub',
-    name: 'refresh',
+  row('hub', 'refresh', {
     payload: nothing,
     operation: 'getApps',
     write: false,
@@ -289,21 +291,22 @@ export const COMMANDS: readonly Command[] = [
       return null
     },
   }),
-  row({
-    target: 'bridge',
-    name: 'log-level',
+  row('bridge', 'log-level', {
     payload: word(Object.fromEntries(LOG_LEVELS.map((level) => [level, level]))),
     doc: 'Changes how much is logged, until the next start.',
     act: (bridge, level) => bridge.setLogLevel(level),
   }),
-  row({
-    target: 'bridge',
-    name: 'ping',
+  row('bridge', 'ping', {
     payload: nothing,
     doc: 'Answers, and does nothing else.',
     act: () => {},
   }),
-]
+])
+
+export const COMMANDS: readonly Command[] = ROWS
+
+/** Names of the commands for one kind of target. */
+export type CommandName<D extends Command['target']> = Extract<(typeof ROWS)[number], { readonly target: D }>['name']
 
 const INDEX = new Map(
   COMMANDS.map((command) => [key(command.target, command.name, command.argument !== undefined), command]),

@@ -1,4 +1,5 @@
 /** What configuration allows: which commands, and which apps. */
+import type { Hub } from '../hub/hub.ts'
 import { COMMANDS, type Command } from './commands.ts'
 
 /** How configuration names a command: an app's by its name alone, others with what they are for (`hub/install`). */
@@ -25,6 +26,14 @@ export function mayUse({ allow, deny, read_only }: CommandPolicy, command: Comma
   if (command.target === 'bridge') return true
   if (read_only && command.write) return false
   return command.allowed !== false || named(allow)
+}
+
+/** Names of the commands that configuration, key and hub permit. */
+export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
+  const names = COMMANDS.filter(
+    (command) => command.target !== 'bridge' && mayUse(policy, command) && hub.permits(command.operation) === 'yes',
+  ).map(({ name }) => name)
+  return [...new Set(names)]
 }
 
 /** Whether an app is to be seen, by patterns in which `*` stands for any characters and `?` for one. */

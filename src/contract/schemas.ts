@@ -1,12 +1,11 @@
-/** What the bridge publishes, as schemas: for the documentation, and for tests to hold real messages against. */
+/** The payloads that the bridge publishes, as schemas: types, documentation and tests follow from them. */
 import * as v from 'valibot'
-import { CONTRACT_VERSION } from '../bridge/info.ts'
-import type { HealthReport } from '../health/report.ts'
 import { LOG_LEVELS } from '../log/levels.ts'
 import { APP_STATES, type App } from '../model/app.ts'
 import { COMMANDS } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import { type AppEventPayload, EVENT_TYPES } from './events.ts'
+import { CONTRACT_VERSION } from './version.ts'
 
 const text = v.string()
 const flag = v.boolean()
@@ -86,33 +85,45 @@ export const HUB_INFO = v.strictObject({
   reason: v.exactOptional(about(text, 'Why the hub is not wholly usable: `unauthorized`, `unreachable`, …')),
 })
 
-export const HEALTH = of<HealthReport>()(
-  v.strictObject({
-    live: about(flag, 'Nothing needs a restart.'),
-    ready: about(flag, 'The broker is connected, and at least one hub has been read and answers.'),
-    problems: about(v.pipe(v.array(text), v.readonly()), 'What is not as it should be, one line each.'),
-    version: text,
-    started_at: time,
-    mqtt: v.strictObject({
-      state: v.picklist(['connecting', 'connected', 'waiting', 'stopped']),
-      protocol: v.nullable(v.picklist(['5', '3.1.1'])),
-      reason: v.nullable(text),
-      probe: v.picklist(['ok', 'denied', 'unknown']),
-    }),
-    hubs: v.record(
-      text,
-      v.strictObject({
-        online: flag,
-        reason: v.nullable(text),
-        realtime: v.picklist(['connected', 'polling']),
-        read: about(flag, 'Whether the list of apps has been read since the start.'),
-        task: v.picklist(['alive', 'stuck']),
-      }),
-    ),
+export const HEALTH = v.strictObject({
+  live: about(flag, 'Nothing needs a restart.'),
+  ready: about(flag, 'The broker is connected, and at least one hub has been read and answers.'),
+  problems: about(v.pipe(v.array(text), v.readonly()), 'What is not as it should be, one line each.'),
+  version: text,
+  started_at: time,
+  mqtt: v.strictObject({
+    state: v.picklist(['connecting', 'connected', 'waiting', 'stopped']),
+    protocol: v.nullable(v.picklist(['5', '3.1.1'])),
+    reason: v.nullable(text),
+    probe: v.picklist(['ok', 'denied', 'unknown']),
   }),
-)
+  hubs: v.record(
+    text,
+    v.strictObject({
+      online: flag,
+      reason: v.nullable(text),
+      realtime: v.picklist(['connected', 'polling']),
+      read: about(flag, 'Whether the list of apps has been read since the start.'),
+      task: v.picklist(['alive', 'stuck']),
+    }),
+  ),
+})
+export type HealthReport = v.InferOutput<typeof HEALTH>
 
 export const LOG_LEVEL = v.picklist(LOG_LEVELS)
+
+/** What the bridge keeps on the broker for itself. */
+export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
+
+export const PROBE = text
+
+export const PRESENCE = v.strictObject({
+  instance: about(text, 'Another one for each process.'),
+  started_at: time,
+})
+
+/** Home Assistant documents it; the bridge's own messages are tested against that. */
+export const DISCOVERY = v.record(text, v.any())
 
 /** Counts over all apps of a hub. */
 export const HUB_SUMMARY = v.strictObject({
@@ -121,6 +132,8 @@ export const HUB_SUMMARY = v.strictObject({
   updates_available: v.pipe(amount, v.integer()),
 })
 
+export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>
+
 /** In the words of Home Assistant's update entity, which takes no `null`. */
 export const APP_UPDATE = v.strictObject({
   title: v.exactOptional(text),
@@ -128,6 +141,7 @@ export const APP_UPDATE = v.strictObject({
   latest_version: v.exactOptional(text),
   in_progress: flag,
 })
+export type AppUpdate = v.InferOutput<typeof APP_UPDATE>
 
 const head = {
   command: text,

@@ -1,42 +1,14 @@
-/** Every topic of the MQTT contract: how it is written and how it is read back. Nobody else puts one together. */
-
-const KEPT = /[A-Za-z0-9._-]/
-const PLAIN = /^[A-Za-z0-9._-]+$/
-const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { fatal: true })
-
-/**
- * An id or name as one topic level: reversible, and free of `/ + # $` and NUL. A level that would be empty is a lone
- * `%`, which no other text is written as.
- */
-export function encodeLevel(text: string): string {
-  if (text === '') return '%'
-  if (PLAIN.test(text) && text !== '.' && text !== '..') return text
-  const all = text === '.' || text === '..'
-  let level = ''
-  for (const byte of encoder.encode(text)) {
-    const char = String.fromCharCode(byte)
-    level += !all && KEPT.test(char) ? char : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
-  }
-  return level
-}
-
-/** The id or name that a level stands for; `undefined` if it stands for none. */
-export function decodeLevel(level: string): string | undefined {
-  if (PLAIN.test(level)) return level
-  if (level === '%') return ''
-  if (level === '' || /%(?![0-9A-Fa-f]{2})/.test(level)) return undefined
-  const bytes: number[] = []
-  for (const part of level.match(/%..|[^%]+/g) ?? []) {
-    if (part.startsWith('%')) bytes.push(Number.parseInt(part.slice(1), 16))
-    else bytes.push(...encoder.encode(part))
-  }
-  try {
-    return decoder.decode(new Uint8Array(bytes))
-  } catch {
-    return undefined
-  }
-}
+/** The topics below one base topic: those of the table, and those of commands. Nobody else puts one together. */
+import {
+  type Held,
+  type Owner,
+  type OwnerKind,
+  PUBLICATIONS,
+  type Publication,
+  type PublicationName,
+  type PublicationParameters,
+} from './publications.ts'
+import { decodeLevel, encodeLevel, type Parameters, Template, widest } from './templates.ts'
 
 /** Where a command came in: what it is for, its name, and its argument if the topic has one. */
 export interface CommandTopic {
@@ -50,56 +22,59 @@ export interface CommandTopic {
   readonly result: string
 }
 
+/** A retained topic of ours, read back. */
+export interface OwnTopic {
+  readonly name: PublicationName
+  readonly row: Publication
+  readonly owner: Owner
+}
+
+const ROWS: readonly (readonly [PublicationName, Publication])[] = (Object.keys(PUBLICATIONS) as PublicationName[]).map(
+  (name) => [name, PUBLICATIONS[name]],
+)
+
+/** The rows that are rendered from the facts of one kind of owner. */
+export function rowsOf<K extends OwnerKind>(
+  kind: K,
+): readonly { readonly name: PublicationName; readonly row: Held<K> }[] {
+  const isOf = (row: object): row is Held<K> => 'of' in row && row.of === kind && 'render' in row
+  return ROWS.flatMap(([name, row]) => (isOf(row) ? [{ name, row }] : []))
+}
+
 export type Topics = ReturnType<typeof createTopics>
 
 /** The topics below one base topic. */
 export function createTopics(base: string) {
-  const appTopic = (hub: string, app: string) => `${base}/${hub}/app/${encodeLevel(app)}`
+  const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
+  const templates = new Map<string, Template>(below.map(([name, { topic }]) => [name, new Template(topic, base)]))
+  const fill = (name: PublicationName, parameters: Parameters) => templates.get(name)?.fill(parameters) ?? ''
+  const retained = below.filter(([, row]) => row.retained)
   return {
     base,
-    bridgeState: `${base}/bridge/state`,
-    bridgeInfo: `${base}/bridge/info`,
-    bridgeHealth: `${base}/bridge/health`,
-    bridgeLogLevel: `${base}/bridge/log-level`,
-    /** Where the bridge remembers under which prefixes Home Assistant's devices are. */
-    bridgeDiscovery: `${base}/bridge/discovery`,
-    /** Where the bridge sends itself a message to learn whether it may publish and read. */
-    bridgeProbe: `${base}/bridge/probe`,
-    /** Where bridges hear of each other. */
-    bridgePresence: `${base}/bridge/presence`,
-    hubState: (hub: string) => `${base}/${hub}/state`,
-    hubInfo: (hub: string) => `${base}/${hub}/info`,
-    hubSummary: (hub: string) => `${base}/${hub}/summary`,
-    hubEvent: (hub: string) => `${base}/${hub}/event`,
-    app: appTopic,
-    appEvent: (hub: string, app: string) => `${appTopic(hub, app)}/event`,
-    appUpdate: (hub: string, app: string) => `${appTopic(hub, app)}/update`,
-    setting: (hub: string, app: string, name: string) => `${appTopic(hub, app)}/setting/${encodeLevel(name)}`,
+    /** The topic of a row. */
+    of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
+    /** The same for any row; an owner carries the parameters that its rows take. */
+    fill,
     bridgeCommand: (command: string) => `${base}/bridge/cmd/${command}`,
     hubCommand: (hub: string, command: string) => `${base}/${hub}/cmd/${command}`,
     /** With a setting's name for the commands that have one in their topic. */
     appCommand: (hub: string, app: string, command: string, setting?: string) =>
-      `${appTopic(hub, app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
+      `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
     /** Command topics, those of hubs that are not there included: they are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
     /** Whether the bridge and its hubs are there. */
-    stateFilter: `${base}/+/state`,
-    /** Everything retained that the bridge owns. */
-    retainedFilters: [
-      `${base}/bridge/health`,
-      `${base}/bridge/log-level`,
-      `${base}/bridge/discovery`,
-      `${base}/+/state`,
-      `${base}/+/info`,
-      `${base}/+/summary`,
-      `${base}/+/app/+`,
-      `${base}/+/app/+/update`,
-      `${base}/+/app/+/setting/+`,
-    ],
+    stateFilter: templates.get('hubState')?.filter ?? '',
+    /** Everything retained that the bridge owns below the base topic. */
+    retainedFilters: widest(retained.map(([name]) => templates.get(name)?.filter ?? '')),
 
-    /** The name of the hub (or `bridge`) that a retained topic of ours belongs to. */
-    ownerOf(topic: string): string | undefined {
-      return levelsBelow(base, topic)?.[0]
+    /** Reads a retained topic of ours; `undefined` for any other. */
+    parse(topic: string): OwnTopic | undefined {
+      for (const [name, row] of retained) {
+        const levels = templates.get(name)?.match(topic)
+        const owner = levels && ownerOf(row.of, levels)
+        if (owner !== undefined) return { name, row, owner }
+      }
+      return undefined
     },
 
     /** Reads a command topic; `undefined` for one that is none. */
@@ -130,6 +105,16 @@ export function createTopics(base: string) {
       return levels === undefined || levels[levels[1] === 'app' ? 3 : 1] === 'result'
     },
   }
+}
+
+/** `undefined` where a level names nothing that there could be. The bridge's own level is no hub's. */
+function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner | undefined {
+  if (kind === 'bridge') return { kind }
+  if (hub === undefined || hub === 'bridge' || kind === 'device') return undefined
+  if (kind === 'hub') return { kind, hub }
+  // A level that stands for no id is still somebody's topic, and nobody's app.
+  const id = decodeLevel(app ?? '') ?? ''
+  return kind === 'app' ? { kind, hub, app: id } : { kind, hub, app: id, name: decodeLevel(name ?? '') ?? '' }
 }
 
 function levelsBelow(base: string, topic: string): string[] | undefined {

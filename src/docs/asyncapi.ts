@@ -1,13 +1,14 @@
 /** The MQTT interface as an AsyncAPI 3 document, for tools that make clients and documentation. */
 import { stringify } from 'yaml'
-import { CONTRACT_VERSION } from '../bridge/info.ts'
 import { COMMANDS, type Command } from '../contract/commands.ts'
 import { ERROR_CODES } from '../contract/errors.ts'
 import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../contract/payload.ts'
+import { PUBLICATIONS, type Publication } from '../contract/publications.ts'
 import { FAILURE, SUCCESS } from '../contract/schemas.ts'
+import { CONTRACT_VERSION } from '../contract/version.ts'
 import { code } from './markdown.ts'
 import { offByDefault, permissionOf } from './mqtt.ts'
-import { address, commandTopics, PLACEHOLDERS, TOPICS, type TopicDoc } from './publications.ts'
+import { address, commandTopics, PLACEHOLDERS } from './publications.ts'
 import { jsonSchema, payloadSchema, takesNothing } from './schema.ts'
 
 const ref = (...path: readonly string[]) => ({ $ref: `#/${path.join('/')}` })
@@ -40,13 +41,15 @@ function idOf({ target, name, argument }: Command): string {
   return words.map((word, i) => (i === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1))).join('')
 }
 
-const topicChannel = ({ topic, payload, doc }: TopicDoc) => ({
-  ...addressed(topic),
-  description: doc,
-  messages: { [payload]: ref('components', 'messages', payload) },
+const messageOf = (name: string, { message = name }: Publication) => message
+
+const topicChannel = (name: string, row: Publication) => ({
+  ...addressed(row.topic),
+  description: row.doc,
+  messages: { [messageOf(name, row)]: ref('components', 'messages', messageOf(name, row)) },
 })
 
-const topicOperation = (id: string, { retained, doc }: TopicDoc) => ({
+const topicOperation = (id: string, { retained, doc }: Publication) => ({
   action: 'send',
   channel: ref('channels', id),
   summary: doc,
@@ -129,11 +132,12 @@ const answers = {
 
 /** The text of `config/asyncapi.yaml`. */
 export function asyncapi(): string {
-  const topics = Object.entries(TOPICS)
-  const messages = topics.map(([, { payload, schema, contentType }]) => [
-    payload,
-    { name: payload, contentType, payload: jsonSchema(schema) },
-  ])
+  const topics = Object.entries<Publication>(PUBLICATIONS)
+  const messages = topics.map(([name, row]) => {
+    const message = messageOf(name, row)
+    const contentType = row.text ? 'text/plain' : 'application/json'
+    return [message, { name: message, contentType, payload: jsonSchema(row.schema) }]
+  })
   const document = {
     asyncapi: '3.0.0',
     info: {
@@ -152,7 +156,7 @@ export function asyncapi(): string {
       },
     },
     channels: {
-      ...Object.fromEntries(topics.map(([id, row]) => [id, topicChannel(row)])),
+      ...Object.fromEntries(topics.map(([id, row]) => [id, topicChannel(id, row)])),
       ...Object.fromEntries(COMMANDS.flatMap(commandChannels)),
     },
     operations: {

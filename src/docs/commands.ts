@@ -1,4 +1,4 @@
-/** The command line's part of the README. */
+/** The table of the command line. */
 import { type Command, commands, exitCodes, type Flag } from '../cli/commands.ts'
 import { commandUsage, flagText, flagUsage } from '../cli/help.ts'
 import { code, markdownTable } from './markdown.ts'

@@ -1,7 +1,7 @@
 /** Text of `config/hub2mqtt.example.yaml`: every option with its meaning; those not needed are commented out. */
 import { stringify } from 'yaml'
 import { hubOptions, options } from '../config/options.ts'
-import { type AnyOption, environmentName, fileKey, nest, type Table } from '../config/table.ts'
+import { environmentName, fileKey, nest, type Option, type Table } from '../config/table.ts'
 
 const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 # Every option of hub2mqtt. A line that begins with # and not with "# " and a word is an option at its
@@ -10,7 +10,7 @@ const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
 
 interface Row {
   readonly path: string
-  readonly option: AnyOption
+  readonly option: Option
 }
 
 const isRow = (node: unknown): node is Row => typeof node === 'object' && node !== null && 'option' in node
@@ -25,8 +25,7 @@ function isNothing(shown: unknown): boolean {
 }
 
 function optionLines(key: string, { option }: Row, indent: string): string[] {
-  const { doc, format, required, sensitive, example, default: fallback } = option
-  const shown = required ? null : format.show(fallback)
+  const { doc, required, sensitive, example, default: shown = null } = option
   const active = required ? '' : '#'
   const lines = [
     `${indent}# ${doc}`,

@@ -1,7 +1,7 @@
-/** Everything that is printed from the tables instead of being written: sections of the README, and whole files. */
-import { configSchema } from '../config/json-schema.ts'
+/** Everything that is printed from the tables instead of being written: sections of the pages, and whole files. */
 import { asyncapi } from './asyncapi.ts'
 import { cliSection } from './commands.ts'
+import { configSchema } from './config-schema.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
@@ -9,14 +9,15 @@ import { optionsSection } from './options.ts'
 
 export type Generate = () => string
 
-/** Sections of README.md by the name in their markers: `<!-- generated:options -->` … `<!-- /generated:options -->`. */
-export const sections: Readonly<Record<string, Generate>> = {
-  options: optionsSection,
-  cli: cliSection,
-  topics: topicsSection,
-  commands: commandsSection,
-  errors: errorsSection,
-  entities: entitiesSection,
+/** By the name in the markers around it: `<!-- generated:options -->` … `<!-- /generated:options -->`. */
+export type Sections = Readonly<Record<string, Generate>>
+
+/** The sections of each page by the page's path. A section has one page. */
+export const pages: Readonly<Record<string, Sections>> = {
+  'docs/configuration.md': { options: optionsSection },
+  'docs/mqtt.md': { topics: topicsSection, commands: commandsSection, errors: errorsSection },
+  'docs/home-assistant.md': { entities: entitiesSection },
+  'docs/operations.md': { cli: cliSection },
 }
 
 /** Whole files by their path. */
@@ -26,14 +27,14 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/asyncapi.yaml': asyncapi,
 }
 
-/** The document cannot take its sections: a marker is missing, unknown or doubled. */
+/** The page cannot take its sections: a marker is missing, unknown or doubled. */
 export class MarkerError extends Error {
   override readonly name = 'MarkerError'
 }
 
-/** A document with the text between its markers made anew. */
-export function fillSections(document: string, known: Readonly<Record<string, Generate>>): string {
-  const opened = [...document.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
+/** A page with the text between its markers made anew. @throws {MarkerError} */
+export function fillSections(page: string, known: Sections): string {
+  const opened = [...page.matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name = '']) => name)
   const unknown = opened.find((name) => !Object.hasOwn(known, name))
   if (unknown !== undefined) throw new MarkerError(`nothing generates the section ${unknown}`)
   return Object.entries(known).reduce((text, [name, generate]) => {
@@ -45,5 +46,5 @@ export function fillSections(document: string, known: Readonly<Record<string, Ge
       throw new MarkerError(`expected ${begin} and ${end} once each`)
     }
     return `${before}${begin}\n${generate()}\n${end}${after}`
-  }, document)
+  }, page)
 }

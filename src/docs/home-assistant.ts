@@ -1,4 +1,4 @@
-/** The README's list of what Home Assistant gets. */
+/** The tables of what Home Assistant gets. */
 
 import { ENTITIES } from '../bridge/home-assistant/entities.ts'
 import type { DeviceKind, Entity } from '../bridge/home-assistant/entity.ts'

@@ -2,10 +2,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { files, fillSections, sections } from './generate.ts'
+import { files, fillSections, MarkerError, pages, type Sections } from './generate.ts'
 
 const root = new URL('../../', import.meta.url)
-const README = 'README.md'
 
 function current(path: string): string | undefined {
   try {
@@ -15,11 +14,23 @@ function current(path: string): string | undefined {
   }
 }
 
+/** The page as it should be. @throws {MarkerError} naming the page */
+function filled(path: string, sections: Sections): string {
+  try {
+    return fillSections(current(path) ?? '', sections)
+  } catch (error) {
+    if (error instanceof MarkerError) throw new MarkerError(`${path}: ${error.message}`, { cause: error })
+    throw error
+  }
+}
+
 /** The files that differ from what they should hold, with what they should hold. */
 function drifted(): Map<string, string> {
-  const wanted = new Map(Object.entries(files).map(([path, generate]) => [path, generate()]))
-  wanted.set(README, fillSections(current(README) ?? '', sections))
-  return new Map([...wanted].filter(([path, text]) => current(path) !== text))
+  const wanted = [
+    ...Object.entries(files).map(([path, generate]) => [path, generate()] as const),
+    ...Object.entries(pages).map(([path, sections]) => [path, filled(path, sections)] as const),
+  ]
+  return new Map(wanted.filter(([path, text]) => current(path) !== text))
 }
 
 function main(args: readonly string[]): number {
@@ -43,6 +54,7 @@ function main(args: readonly string[]): number {
 try {
   process.exitCode = main(process.argv.slice(2))
 } catch (error) {
-  console.error(`${README}: ${error instanceof Error ? error.message : String(error)}`)
+  if (!(error instanceof MarkerError)) throw error
+  console.error(error.message)
   process.exitCode = 1
 }

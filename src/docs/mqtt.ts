@@ -1,16 +1,22 @@
-/** The README's tables of topics, commands and error codes. */
+/** The tables of topics, commands and error codes. */
 
 import { options } from '../config/options.ts'
 import { COMMANDS, type Command } from '../contract/commands.ts'
 import { ERROR_CODES } from '../contract/errors.ts'
 import { commandKey } from '../contract/permissions.ts'
+import { PUBLICATIONS, type Publication } from '../contract/publications.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import { code, markdownTable } from './markdown.ts'
-import { address, commandTopics, TOPICS } from './publications.ts'
+import { address, commandTopics } from './publications.ts'
 import { type JsonSchema, jsonSchema, shortForm, takesNothing } from './schema.ts'
 
-const shown = (topic: string) =>
-  code(address(topic, (name) => (name === 'base' ? (options['mqtt.base_topic'].default ?? name) : `<${name}>`)))
+/** What stands for the roots of topics unless configuration says otherwise. */
+const ROOTS: Readonly<Record<string, string | undefined>> = {
+  base: options['mqtt.base_topic'].default,
+  prefix: options['discovery.prefix'].default,
+}
+
+const shown = (template: string) => code(address(template, (name) => ROOTS[name] ?? `<${name}>`))
 
 /** Of an object the keys alone: their types are told by the AsyncAPI document. */
 function statePayload({ properties, required, ...schema }: JsonSchema): string {
@@ -23,7 +29,7 @@ function statePayload({ properties, required, ...schema }: JsonSchema): string {
 }
 
 export function topicsSection(): string {
-  const rows = Object.values(TOPICS).map(({ topic, retained, schema, doc }) => [
+  const rows = Object.values<Publication>(PUBLICATIONS).map(({ topic, retained, schema, doc }) => [
     shown(topic),
     retained ? 'yes' : 'no',
     statePayload(jsonSchema(schema)),

@@ -1,18 +1,14 @@
-/** The option tables of the README. */
+/** The tables of options. */
 import { CONFIG_VARIABLE, DEFAULT_HUB_NAME, HUB_NAME_VARIABLE, hubOptions, options } from '../config/options.ts'
-import { type AnyOption, environmentName, fileKey, type Table } from '../config/table.ts'
+import { about } from '../config/schemas.ts'
+import { environmentName, fileKey, type Option, type Table } from '../config/table.ts'
+import { plain } from './config-schema.ts'
 import { code, markdownTable } from './markdown.ts'
 
-function fallback({ required, default: value, format }: AnyOption): string {
+function fallback({ required, default: value }: Option): string {
   if (required) return 'required'
-  const shown = format.show(value)
-  return shown === null ? '—' : code(typeof shown === 'string' ? shown : JSON.stringify(shown))
-}
-
-/** What is allowed, where the name of the format alone does not say it. */
-function allowed({ format }: AnyOption): string {
-  const range = / from (.+)$/.exec(format.expected)?.[1]
-  return range === undefined ? format.name : `${format.name}, ${range}`
+  if (value === null) return '—'
+  return code(typeof value === 'string' ? value : JSON.stringify(plain(value)))
 }
 
 function tableOf(table: Table, shownPath: (path: string) => string, variable: (path: string) => string): string {
@@ -21,7 +17,7 @@ function tableOf(table: Table, shownPath: (path: string) => string, variable: (p
     Object.entries(table).map(([path, option]) => [
       code(shownPath(path)),
       code(variable(path)),
-      allowed(option),
+      about(option.schema).name,
       fallback(option),
       option.sensitive
         ? `${option.doc} Or ${code(fileKey(shownPath(path)))}, ${code(`${variable(path)}_FILE`)}.`

@@ -3,7 +3,7 @@ import type { Server as HttpServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'
 import { isRecord } from '../base/json.ts'
 import { asHubError, HubError } from './hub-error.ts'
-import type { RestHub } from './rest.ts'
+import type { HubCore } from './rest.ts'
 import { matchMessage } from './routes.ts'
 import type { Scope } from './scopes.ts'
 
@@ -21,12 +21,12 @@ export interface RealtimeOptions {
 type Acknowledge = (error: unknown, result?: unknown) => void
 
 export class Realtime {
-  readonly #hub: RestHub
+  readonly #hub: HubCore
   readonly #io: Server
   /** The key each connection has shown. It belongs to the connection: the namespace opened on another one has none. */
   readonly #keys = new WeakMap<Socket['client'], string>()
 
-  constructor(server: HttpServer, hub: RestHub, options: RealtimeOptions) {
+  constructor(server: HttpServer, hub: HubCore, options: RealtimeOptions) {
     this.#hub = hub
     this.#io = new Server(server, {
       transports: ['websocket'],

@@ -1,4 +1,4 @@
-/** A hub's signs of life: when its task last heard anything of the hub, good or bad, and when the list was last read. */
+/** Whether a hub's task is alive: when it last called the hub, well or not, and when it last read the list of apps. */
 import type { Clock } from '../base/clock.ts'
 
 /** What a task may wait for at most between two calls, besides the configured intervals: a hub's `Retry-After`. */

@@ -1,16 +1,11 @@
 /** What the daemon says of its own health: one document for HTTP, MQTT and the command line. Never a secret. */
+import type { HealthReport } from '../contract/schemas.ts'
+import type { Hub } from '../hub/hub.ts'
+import { reasonOf } from '../hub/status.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
+import type { Pulse } from './pulse.ts'
 
-export interface HubHealth {
-  readonly online: boolean
-  /** Why it is not (wholly) usable. */
-  readonly reason: string | null
-  readonly realtime: 'connected' | 'polling'
-  /** Whether the list of apps has been read since the start. */
-  readonly read: boolean
-  /** `stuck`: its task gives no sign of life any more, which a restart may mend. */
-  readonly task: 'alive' | 'stuck'
-}
+export type HubHealth = HealthReport['hubs'][string]
 
 export interface HealthFacts {
   readonly version: string
@@ -22,22 +17,22 @@ export interface HealthFacts {
   readonly hubs: ReadonlyMap<string, HubHealth>
 }
 
-export interface HealthReport {
-  /** Nothing here needs a restart; what is down outside comes back by itself. */
-  readonly live: boolean
-  /** The broker is connected, and at least one hub has been read and answers. */
-  readonly ready: boolean
-  /** What is not as it should be, one line each. */
-  readonly problems: readonly string[]
-  readonly version: string
-  readonly started_at: string
-  readonly mqtt: {
-    readonly state: LinkStatus['state']
-    readonly protocol: LinkStatus['protocol']
-    readonly reason: string | null
-    readonly probe: LinkStatus['probe']
+/** The health of each hub, by its name. */
+export function hubHealth(
+  hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>,
+): ReadonlyMap<string, HubHealth> {
+  return new Map([...hubs].map(([name, { hub, pulse }]) => [name, healthOf(hub, pulse)]))
+}
+
+function healthOf(hub: Hub, pulse: Pulse): HubHealth {
+  const { online, realtime } = hub.status
+  return {
+    online,
+    reason: reasonOf(hub.status),
+    realtime,
+    read: hub.apps.complete,
+    task: pulse.stuck ? 'stuck' : 'alive',
   }
-  readonly hubs: Readonly<Record<string, HubHealth>>
 }
 
 export function healthReport({ version, startedAt, mqtt, contested, hubs }: HealthFacts): HealthReport {

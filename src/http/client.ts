@@ -16,7 +16,7 @@ const TIMEOUT_MS = 4000
 /** Far above any real answer. */
 const MAX_BYTES = 1024 * 1024
 
-/** Rejects if nobody answers in time: then nobody lives there. */
+/** Rejects if there is no whole answer in time. */
 export function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/readyz'): Promise<HealthAnswer> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(TIMEOUT_MS)

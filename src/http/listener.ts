@@ -1,8 +1,8 @@
 /** Opens the listener for health and metrics, without which the bridge does its work all the same. */
 import type { Config } from '../config/options.ts'
-import type { HealthReport } from '../health/report.ts'
+import type { HealthReport } from '../contract/schemas.ts'
 import type { Log } from '../log/log.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Metrics } from '../metrics/family.ts'
 import { routes } from './routes.ts'
 import { type HttpListener, listen } from './server.ts'
 

@@ -1,5 +1,5 @@
 /** What the listener answers: health for supervisors, metrics for Prometheus. */
-import type { HealthReport } from '../health/report.ts'
+import type { HealthReport } from '../contract/schemas.ts'
 import { json, type Reply, type Routes, text } from './server.ts'
 
 export interface RouteSources {

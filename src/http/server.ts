@@ -1,6 +1,6 @@
 /**
- * A small HTTP listener for questions only: GET and HEAD of a few fixed paths, no input beyond the path, everything
- * bounded. It grants nothing to other origins and looks at no header, so that no `Host` or `Origin` can matter.
+ * A small HTTP listener that only answers questions: GET and HEAD of a few fixed paths, with limits on everything. It
+ * allows other origins nothing, and no answer depends on a header, so a forged `Host` or `Origin` gains nothing.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 
@@ -73,7 +73,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, { rout
     return text(500, 'this could not be answered')
   })
   const allow = reply.status === 405 && { allow: 'GET, HEAD' }
-  // A body is none of our business: the connection ends instead of being read to the end of it.
+  // Nothing here takes a body: the connection ends instead of being read to the end of it.
   const hasBody = 'transfer-encoding' in request.headers || Number(request.headers['content-length'] ?? 0) > 0
   response.writeHead(reply.status, {
     ...HEADERS,

@@ -11,7 +11,7 @@ const SECOND_LOOK_MS = 2000
 export interface AppsNews {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
-  /** Nothing happened to the apps: they became known, or configuration shows others. No events follow. */
+  /** No events follow: nothing happened to the apps, they became known or configuration shows others. */
   readonly silent: boolean
   /** The whole list has just been read. */
   readonly read: boolean
@@ -23,19 +23,19 @@ export class AppManager {
   readonly #client: Pick<HubClient, 'call'>
   readonly #clock: Clock
   #shows: (id: string) => boolean
-  /** What was shown before configuration changed that, until the list has been read since. */
-  #showed: ((id: string) => boolean) | undefined
+  /** The filter before `setFilter`, until the list has been read with the new one. */
+  #formerlyShown: ((id: string) => boolean) | undefined
   readonly #apps = new Map<string, App>()
   readonly #listeners = new Set<AppsListener>()
   readonly #destroyed = new AbortController()
-  /** Whether the list has been read at all. */
   #complete = false
   /** Whether the realtime channel keeps the list true. */
   #live = false
-  /** Events of the read under way. */
+  /** Events that arrive during a read; they are laid over its list. */
   #meanwhile: AppEvent[] | undefined
   #reading: Promise<void> | undefined
-  #waiting: Promise<void> | undefined
+  /** The read that begins when the present one has ended. */
+  #nextRead: Promise<void> | undefined
 
   constructor(client: Pick<HubClient, 'call'>, clock: Clock, shows: (id: string) => boolean) {
     this.#client = client
@@ -47,22 +47,22 @@ export class AppManager {
     return this.#apps
   }
 
-  /** Whether `all` is the hub's list: before the first good read nothing may be concluded from what is missing. */
+  /** Whether the list has been read: before that, an app that is missing in `all` may exist all the same. */
   get complete(): boolean {
     return this.#complete
   }
 
-  /** Whether configuration leaves an app to be seen; one that is left out does not exist for anybody here. */
+  /** Whether configuration shows an app; what it hides is never known here. */
   shows(id: string): boolean {
     return this.#shows(id)
   }
 
   /**
    * Shows other apps from now on. Those left out are gone at once; those that come in arrive with the next read of the
-   * list. Neither is news: nothing happened to the app.
+   * list. Listeners are told of both as `silent`.
    */
   setFilter(shows: (id: string) => boolean): void {
-    this.#showed ??= this.#shows
+    this.#formerlyShown ??= this.#shows
     this.#shows = shows
     const hidden = [...this.#apps.values()].filter(({ id }) => !shows(id))
     const changes = hidden.map((before) => ({ id: before.id, before, after: undefined }))
@@ -110,13 +110,13 @@ export class AppManager {
   }
 
   /**
-   * Reads the list anew. A call during a read waits for the next one, which begins after the call: what the caller
-   * knows of (a session that just came up, a command just done) is then in it.
+   * Reads the list anew. A call during a read waits for another one that begins after it: the list then holds what the
+   * caller knows of, such as the effect of a command or all events before a session. @throws HubError
    */
   refresh(): Promise<void> {
     if (this.#reading === undefined) return this.#startRead()
-    this.#waiting ??= this.#reading.catch(() => {}).then(() => this.#startRead())
-    return this.#waiting
+    this.#nextRead ??= this.#reading.catch(() => {}).then(() => this.#startRead())
+    return this.#nextRead
   }
 
   /** Clears the cache and removes every listener; safe to call twice. */
@@ -126,7 +126,7 @@ export class AppManager {
     this.#forget()
   }
 
-  /** Starts over, as another hub answers at the address: its apps are facts, not news. */
+  /** Forgets all apps, as another hub answers at the address. Listeners are told of it as `silent`. */
   reset(): void {
     const changes = [...this.#apps.values()].map((before) => ({ id: before.id, before, after: undefined }))
     this.#apply({ changes, silent: true, read: false })
@@ -140,7 +140,7 @@ export class AppManager {
   }
 
   #startRead(): Promise<void> {
-    this.#waiting = undefined
+    this.#nextRead = undefined
     this.#reading = this.#read().finally(() => {
       this.#reading = undefined
       this.#meanwhile = undefined
@@ -148,8 +148,9 @@ export class AppManager {
     return this.#reading
   }
 
+  /** Whether an app comes in only because configuration has shown it since. */
   #newlyShown(id: string): boolean {
-    return this.#showed !== undefined && !this.#showed(id)
+    return this.#formerlyShown !== undefined && !this.#formerlyShown(id)
   }
 
   async #read(): Promise<void> {
@@ -166,10 +167,10 @@ export class AppManager {
     const meanwhile = this.#meanwhile.filter(({ id }) => this.#shows(id))
     const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile })
     this.#complete = true
-    const facts = changes.filter(({ id, before }) => before === undefined && this.#newlyShown(id))
-    if (facts.length > 0) this.#apply({ changes: facts, silent: true, read: false })
-    if (shows === this.#shows) this.#showed = undefined
-    this.#apply({ changes: changes.filter((change) => !facts.includes(change)), silent, read: true })
+    const shownAnew = changes.filter(({ id, before }) => before === undefined && this.#newlyShown(id))
+    if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
+    if (shows === this.#shows) this.#formerlyShown = undefined
+    this.#apply({ changes: changes.filter((change) => !shownAnew.includes(change)), silent, read: true })
   }
 
   async #readList(): Promise<Map<string, AppPatch>> {

@@ -1,9 +1,9 @@
 /** The typed client: `call(operation, parameters)` over REST, each outcome decoded or one HubError. */
 import type { Clock } from '../base/clock.ts'
-import { isRecord } from '../base/json.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
-import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
-import { type Answer, Rest, type RestOptions } from './rest.ts'
+import { OPERATIONS, type Operation, type OperationName, type Parameters, type Result } from './operations.ts'
+import { refusal } from './refusal.ts'
+import { type Answer, header, Rest, type RestOptions } from './rest.ts'
 
 export const API_PREFIXES = ['manager', 'managers'] as const
 /** The two ways in which hubs spell their API's root: `/api/manager/…` and `/api/managers/…`. */
@@ -30,21 +30,6 @@ export interface HubCall {
   readonly outcome: 'ok' | HubErrorCode
   readonly ms: number
 }
-
-/** A row as the client uses it, whatever its parameters are. */
-interface AnyRow {
-  readonly manager: string
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  readonly path: string
-  readonly otherPath?: string
-  readonly scope?: string
-  readonly optional?: true
-  readonly body?: (input: never) => unknown
-  readonly query?: (input: never) => Readonly<Record<string, string>>
-}
-
-const HUB_TEXT_LENGTH = 200
-const MAX_RETRY_AFTER_MS = 5 * 60_000
 
 export class HubClient {
   readonly #options: HubClientOptions
@@ -79,23 +64,22 @@ export class HubClient {
     throw new HubError('unsupported', 'The hub answers no known API path.', { status: 404 })
   }
 
-  /**
-   * Runs one operation. A read whose kept-alive connection the hub had just closed is sent once more; a write never is.
-   * @throws HubError
-   */
+  /** Runs one operation. @throws HubError */
   call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#observed(name, this.#call(name, parameters))
   }
 
   async #call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
-    const row: AnyRow = OPERATIONS[name]
-    let answer = await this.#send(row, row.path, parameters)
-    if (answer.status === 404 && row.otherPath !== undefined) answer = await this.#send(row, row.otherPath, parameters)
+    const operation = OPERATIONS[name]
+    let answer = await this.#send(operation, operation.path, parameters)
+    if (answer.status === 404 && operation.otherPath !== undefined) {
+      answer = await this.#send(operation, operation.otherPath, parameters)
+    }
     if (answer.status < 200 || answer.status > 299) throw this.#refusal(name, parameters, answer)
-    // The row's decoder belongs to the row's result: the table ties both to the name.
-    return OPERATIONS[name].decode(json(answer)) as Result<N>
+    return operation.decode(json(answer))
   }
 
+  /** Reports how a call ended and how long it took. */
   async #observed<T>(operation: OperationName, call: Promise<T>): Promise<T> {
     const started = this.#clock.elapsed()
     let outcome: HubCall['outcome'] = 'ok'
@@ -114,53 +98,33 @@ export class HubClient {
     return this.#rest.close()
   }
 
-  async #send(row: AnyRow, template: string, parameters: object): Promise<Answer> {
-    const input = parameters as never
-    const query = row.query === undefined ? '' : new URLSearchParams(row.query(input)).toString()
-    const path = `/api/${this.#prefix}/${row.manager}${fill(template, parameters)}${query === '' ? '' : `?${query}`}`
-    const body = row.body === undefined ? undefined : JSON.stringify(row.body(input))
+  #send<I extends object>(operation: Operation<I, unknown>, template: string, input: I): Promise<Answer> {
+    const { manager, method, query, body } = operation
+    const search = query === undefined ? '' : new URLSearchParams(query(input)).toString()
+    const path = `/api/${this.#prefix}/${manager}${fill(template, input)}${search === '' ? '' : `?${search}`}`
+    const sent = body === undefined ? undefined : JSON.stringify(body(input))
+    const request = () => this.#rest.request(method, path, sent)
+    return method === 'GET' ? this.#repeatIfCutOff(request) : request()
+  }
+
+  /**
+   * Reads only. The hub closes idle connections, and a request that meets such an end gets no answer. That shows well
+   * before the deadline, and the read is sent once more. A write may have been carried out, so it never is.
+   */
+  async #repeatIfCutOff(read: () => Promise<Answer>): Promise<Answer> {
     const started = this.#clock.elapsed()
     try {
-      return await this.#rest.request(row.method, path, body)
+      return await read()
     } catch (error) {
-      const quick = this.#clock.elapsed() - started < this.#options.timeoutMs / 2
-      if (row.method === 'GET' && quick && error instanceof HubError && error.code === 'no_answer') {
-        return this.#rest.request(row.method, path, body)
-      }
+      const early = this.#clock.elapsed() - started < this.#options.timeoutMs / 2
+      if (early && error instanceof HubError && error.code === 'no_answer') return read()
       throw error
     }
   }
 
   #refusal(name: OperationName, parameters: object, answer: Answer): HubError {
-    const row: AnyRow = OPERATIONS[name]
-    const { status } = answer
-    const says = hubText(answer)
-    if (status === 401) return new HubError('unauthorized', 'The hub does not accept the API key.', { status })
-    if (status === 403) {
-      const lacks = row.scope === undefined ? `forbids ${name}${says}` : `says that the API key lacks ${row.scope}`
-      return new HubError('forbidden', `The hub ${lacks}.`, { status, ...(row.scope && { scope: row.scope }) })
-    }
-    if (status === 404) return this.#notFound(row, name, parameters)
-    if (status === 429) {
-      const retryAfterMs = retryAfter(answer, this.#clock.now())
-      return new HubError('rate_limited', 'The hub asks for fewer requests.', { status, retryAfterMs })
-    }
-    if (status >= 400 && status < 500) return new HubError('rejected', `The hub refused: ${status}${says}.`, { status })
-    if (status >= 500) return new HubError('failed', `The hub failed: ${status}${says}.`, { status })
-    return new HubError('nonsense', `The hub answered with status ${status}, which no operation has.`, { status })
-  }
-
-  /** 404 says only that something is not there; what, follows from what the path names and what is known. */
-  #notFound(row: AnyRow, name: OperationName, parameters: object): HubError {
-    const details = { status: 404 }
-    const id = 'id' in parameters ? parameters.id : 'appId' in parameters ? parameters.appId : undefined
-    const known = typeof id === 'string' && this.#options.knows(id)
-    if (typeof id !== 'string' || (known && row.optional)) {
-      return new HubError('unsupported', `This hub has no ${name}.`, details)
-    }
-    if (known && row.path.includes(':name'))
-      return new HubError('unknown_setting', 'The app has no such setting.', details)
-    return new HubError('unknown_app', 'The hub knows no such app.', details)
+    const call = { name, operation: OPERATIONS[name], parameters }
+    return refusal(call, answer, { knows: this.#options.knows, now: this.#clock.now() })
   }
 }
 
@@ -177,11 +141,6 @@ function encodeSegment(value: unknown): string {
   throw new HubError('invalid_argument', 'An id or name that is empty, a dot segment or not Unicode names nothing.')
 }
 
-function header(answer: Answer, name: string): string | null {
-  const value = answer.headers[name]
-  return typeof value === 'string' && value !== '' ? value.slice(0, HUB_TEXT_LENGTH) : null
-}
-
 /** A body that is empty or JSON; anything else is not this API speaking. */
 function json({ status, body }: Answer): unknown {
   if (body.length === 0) return null
@@ -190,26 +149,4 @@ function json({ status, body }: Answer): unknown {
   } catch (cause) {
     throw new HubError('nonsense', 'The hub answered with something that is not JSON.', { status, cause })
   }
-}
-
-/** The hub's own words on a failure: hostile text, so short and on one line. */
-function hubText(answer: Answer): string {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(answer.body.toString('utf8'))
-  } catch {
-    return ''
-  }
-  if (!isRecord(parsed)) return ''
-  const said = parsed['error_description'] ?? parsed['error']
-  if (typeof said !== 'string') return ''
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go.
-  return `, ${said.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').slice(0, HUB_TEXT_LENGTH)}`
-}
-
-/** `Retry-After` in milliseconds, seconds or HTTP date (RFC 9110, 10.2.3); at least one second, at most five minutes. */
-function retryAfter(answer: Answer, now: number): number {
-  const value = header(answer, 'retry-after') ?? ''
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now
-  return Number.isFinite(ms) ? Math.min(Math.max(ms, 1000), MAX_RETRY_AFTER_MS) : 1000
 }

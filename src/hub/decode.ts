@@ -6,7 +6,7 @@ import { HubError } from './errors.ts'
 import { normaliseScope } from './scopes.ts'
 
 const CRASH_MESSAGE_LENGTH = 1024
-/** No real name, version or author comes near; a cap on what a hub can make the broker keep. */
+/** Far above any real name, version or author; limits what a hub can make the broker keep. */
 const TEXT_LENGTH = 1024
 
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
@@ -34,8 +34,8 @@ function bytes(value: unknown): number | null {
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 /**
- * What a record says of an app; unknown fields are ignored, a wrong type is `null`.
- * Fields: the two API versions in the hub's specification, of which `exitCount` is the older `crashedCount`.
+ * What a record says of an app. Unknown fields are ignored; a value of a wrong type becomes `null`.
+ * The fields are those of both API versions: `exitCount` is the older name of `crashedCount`.
  */
 export function decodePatch(record: Record<string, unknown>): AppPatch {
   const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
@@ -120,15 +120,16 @@ export function decodeScopes(value: unknown): readonly string[] | undefined {
   return list.filter((scope) => typeof scope === 'string').map(normaliseScope)
 }
 
-/** An answer whose content is for the asker alone: passed on as it is. It came out of `JSON.parse`. */
+/** An answer whose content only the caller understands: passed on as it came out of `JSON.parse`. */
 export function decodeJson(value: unknown): Json {
   if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is no JSON value.')
   return value
 }
 
 export function decodeSettings(value: unknown): { [key: string]: Json } {
-  if (!isRecord(value) || !isJson(value)) throw new HubError('nonsense', 'The hub answered with no settings object.')
-  return value as { [key: string]: Json }
+  const settings = decodeJson(value)
+  if (!isRecord(settings)) throw new HubError('nonsense', 'The hub answered with no settings object.')
+  return settings
 }
 
 function isJson(value: unknown): value is Json {

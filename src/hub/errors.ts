@@ -50,13 +50,13 @@ export class HubError extends Error {
   }
 }
 
-/** Anything else is a mistake of ours and must come out, not be retried. */
+/** @throws anything that is no HubError: a mistake in this program, which no retry mends. */
 export function asHubError(error: unknown): HubError {
   if (error instanceof HubError) return error
   throw error
 }
 
-/** A person must act before these go away, so they are tried again slowly. */
+/** What only a person can mend is tried again slowly. */
 const PERSON_RETRY_MS = 60_000
 
 /** How long to wait before trying again what failed, in milliseconds. */

@@ -22,20 +22,20 @@ export interface KeepRealtimeOptions {
 /** Opens one session after another, with the back-off between them, until the signal aborts. */
 export async function keepRealtime(options: KeepRealtimeOptions): Promise<void> {
   const { backoff, clock, log, signal } = options
-  let saidWhy: string | undefined
+  let loggedCode: string | undefined
   while (!signal.aborted) {
     let delay: number
     try {
       const reason = await holdSession(options)
       delay = backoff.next()
-      saidWhy = undefined
+      loggedCode = undefined
       if (!signal.aborted) log.warn({ channel: reason }, 'realtime channel lost, polling instead')
     } catch (error) {
       const failure = asHubError(error)
       delay = retryDelay(failure, backoff)
-      if (!signal.aborted && saidWhy !== failure.code)
+      if (!signal.aborted && loggedCode !== failure.code)
         log.warn({ reason: failure.code }, `polling, as there is no realtime channel: ${failure.message}`)
-      saidWhy = failure.code
+      loggedCode = failure.code
     }
     await sleep(clock, delay, signal)
   }

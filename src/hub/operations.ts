@@ -1,26 +1,28 @@
 /**
- * What a hub can be asked, one row each. Path, scope and method come from the hub's API; parameter types come from
- * the path's text and the row's body, so a call that does not fit its row does not compile.
+ * What a hub can be asked, one row each. Method, path and scope are those of the hub's API. The types of a call's
+ * parameters follow from the path's text and the row's body or query: a call that does not fit does not compile.
  */
 import type { Json } from '../base/json.ts'
 import { decodeApp, decodeApps, decodeJson, decodeNothing, decodeScopes, decodeSettings } from './decode.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 type Body = { readonly [key: string]: Json | undefined }
+type Query = { readonly [key: string]: string }
 
-interface Row<P extends string, B, R> {
+/** A row of the table: `I` is what a call must be given, `R` what it resolves to. */
+export interface Operation<I extends object, R> {
   readonly manager: 'apps' | 'system' | 'sessions' | 'speech-output'
   readonly method: Method
   /** Below `/api/<prefix>/<manager>`; `:name` is a parameter, percent-encoded. */
-  readonly path: P
+  readonly path: string
   /** Where a hub of the other API version has the operation; tried if `path` answers 404. */
-  readonly otherPath?: P
+  readonly otherPath?: string
   /** Permission, written as the hub's documentation does; none for what every key may ask. */
   readonly scope?: string
   /** Not every hub has it: 404 for an app that exists means `unsupported`. */
   readonly optional?: true
-  readonly body?: (input: B) => Body
-  readonly query?: (input: B) => { readonly [key: string]: string }
+  readonly body?: (input: I) => Body
+  readonly query?: (input: I) => Query
   readonly decode: (value: unknown) => R
 }
 
@@ -31,8 +33,13 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
     ? Name
     : never
 
-// biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without a body adds to the parameters.
-function row<const P extends string, R, B = {}>(definition: Row<P, B, R>): Row<P, B, R> {
+type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
+
+/** `B` is what the row's body or query wants besides the path's parameters. */
+// biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without body and query adds to the parameters.
+function row<const P extends string, R, B extends object = {}>(
+  definition: Operation<B, R> & { readonly path: P; readonly otherPath?: P },
+): Operation<PathInput<P> & B, R> {
   return definition
 }
 
@@ -42,7 +49,7 @@ export interface AppUpdate {
   readonly channel?: string | undefined
 }
 
-export const OPERATIONS = {
+const ROWS = {
   getApps: row({ manager: 'apps', method: 'GET', path: '/app', scope: 'hub.app.readonly', decode: decodeApps }),
   getApp: row({ manager: 'apps', method: 'GET', path: '/app/:id', scope: 'hub.app.readonly', decode: decodeApp }),
   updateApp: row({
@@ -160,13 +167,22 @@ export const OPERATIONS = {
   }),
 }
 
-export type OperationName = keyof typeof OPERATIONS
-type RowOf<N extends OperationName> = (typeof OPERATIONS)[N]
+export type OperationName = keyof typeof ROWS
 
 /** What `call(name, …)` must be given. */
 export type Parameters<N extends OperationName> =
-  RowOf<N> extends Row<infer P, infer B, unknown> ? { readonly [K in PathParameter<P>]: string } & B : never
+  (typeof ROWS)[N] extends Operation<infer I extends object, unknown> ? I : never
 
 /** What `call(name, …)` resolves to. */
-export type Result<N extends OperationName> =
-  RowOf<N> extends Row<string, never, infer R> ? R : ReturnType<RowOf<N>['decode']>
+export type Result<N extends OperationName> = (typeof ROWS)[N] extends Operation<never, infer R> ? R : never
+
+export const OPERATIONS: { readonly [N in OperationName]: Operation<Parameters<N>, Result<N>> } = ROWS
+
+/** Operations that not every hub has. */
+export const OPTIONAL_OPERATIONS: readonly OperationName[] = Object.keys(OPERATIONS)
+  .filter(isOperationName)
+  .filter((name) => OPERATIONS[name].optional)
+
+function isOperationName(name: string): name is OperationName {
+  return Object.hasOwn(OPERATIONS, name)
+}

@@ -7,14 +7,14 @@ import { decodeEvent } from './decode.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 
 const APPS_URI = 'homey:manager:apps'
-/** No app record comes near. */
+/** Far above any app record. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 
 export interface RealtimeOptions {
   readonly url: string
   readonly apiKey: string
   readonly hubId: string | null
-  /** For each step of the way in, in milliseconds. */
+  /** Deadline of each step until the session is up, in milliseconds. */
   readonly timeoutMs: number
   /** How long a session must have stayed up to count: a hub can accept one and drop it at once. */
   readonly settleMs: number
@@ -40,7 +40,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     reconnection: false,
     autoConnect: false,
     timeout: options.timeoutMs,
-    // Handed through to the WebSocket; the library's types forget it.
+    // Passed on to the WebSocket; the library's types lack it.
     ...{ maxPayload: MAX_MESSAGE_BYTES },
   })
   const { promise: ended, resolve: end } = Promise.withResolvers<string>()

@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { HubError } from './errors.ts'
 import type { Method } from './operations.ts'
 
-/** A hub with thousands of apps stays far below; more is no list of apps. */
+/** Far above the list of a hub with thousands of apps. */
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
 export interface RestOptions {
@@ -22,6 +22,15 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
+}
+
+/** No header that is read here is longer. */
+const HEADER_LENGTH = 200
+
+/** A header of an answer, cut to a sane length; `null` if it is missing, empty or repeated. */
+export function header(answer: Answer, name: string): string | null {
+  const value = answer.headers[name]
+  return typeof value === 'string' && value !== '' ? value.slice(0, HEADER_LENGTH) : null
 }
 
 export class Rest {
@@ -66,8 +75,8 @@ export class Rest {
 }
 
 /**
- * Knows whether the request left: undici calls `onRequestStart` right before it writes to a live connection, so a
- * failure before that is certain not to have reached the hub, and one after it is not.
+ * One request, which knows whether it was sent. undici calls `onRequestStart` right before it writes to a live
+ * connection: what fails before that has surely not reached the hub, what fails later may have.
  */
 class Exchange implements Dispatcher.DispatchHandler {
   onEnd: () => void = () => {}
@@ -86,7 +95,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Its deadline passed while it waited for a connection: what is answered as not sent must not be sent.
+    // Its deadline passed while it waited for a connection, and the caller was told that it was not sent.
     if (this.#settled) controller.abort(new Error('too late to be sent'))
     else this.#controller = controller
   }

@@ -1,9 +1,12 @@
-/** What is known of a hub besides its apps. */
+/** What is known of a hub besides its apps, and who is told when that changes. */
+
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
 import type { ApiPrefix, Identity } from './client.ts'
 import type { HubErrorCode } from './errors.ts'
 import type { OperationName } from './operations.ts'
 
-/** Replaced as a whole, never changed in place. */
+/** The status of a hub. Replaced as a whole, never changed in place. */
 export interface HubStatus extends Omit<Identity, 'api'> {
   readonly api: ApiPrefix | null
   readonly online: boolean
@@ -27,8 +30,62 @@ export const UNKNOWN_STATUS: HubStatus = {
   missing: new Set(),
 }
 
+/** Holds the present status, tells listeners of each change, and logs when the hub is lost or regained. */
+export class StatusTracker {
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #listeners = new Set<(status: HubStatus) => void>()
+  #current = UNKNOWN_STATUS
+  /** When the hub was last lost or regained, in `clock.elapsed()` milliseconds. */
+  #turnedAt: number
+  #ended = false
+
+  constructor({ clock, log }: { readonly clock: Clock; readonly log: Logger }) {
+    this.#clock = clock
+    this.#log = log
+    this.#turnedAt = clock.elapsed()
+  }
+
+  get current(): HubStatus {
+    return this.#current
+  }
+
+  /** Calls `listener` after each change; the returned function ends that. */
+  subscribe(listener: (status: HubStatus) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  update(change: Partial<HubStatus>): void {
+    const before = this.#current
+    const after = changeStatus(before, change)
+    if (after === before || this.#ended) return
+    this.#current = after
+    this.#tellLog(before, after)
+    for (const listener of this.#listeners) listener(after)
+  }
+
+  /** From now on the status stays as it is, and nobody is told. */
+  end(): void {
+    this.#ended = true
+    this.#listeners.clear()
+  }
+
+  /** Once when the hub is regained; when it is lost, and again when it stays offline for another reason. */
+  #tellLog(before: HubStatus, after: HubStatus): void {
+    if (before.online === after.online && (after.online || before.reason === after.reason)) return
+    const seconds = Math.round((this.#clock.elapsed() - this.#turnedAt) / 1000)
+    if (before.online !== after.online) this.#turnedAt = this.#clock.elapsed()
+    if (after.online) {
+      this.#log.info({ id: after.id, firmware: after.firmware, offline_seconds: seconds }, 'hub online')
+    } else {
+      this.#log.warn({ reason: after.reason }, 'hub offline, trying again')
+    }
+  }
+}
+
 /** The status after a change; the same reference if it says nothing new. */
-export function changeStatus(before: HubStatus, change: Partial<HubStatus>): HubStatus {
+function changeStatus(before: HubStatus, change: Partial<HubStatus>): HubStatus {
   const after = { ...before, ...change }
   const same =
     before.online === after.online &&
@@ -45,4 +102,16 @@ export function changeStatus(before: HubStatus, change: Partial<HubStatus>): Hub
 function sameMembers(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
   if (one === undefined || other === undefined) return one === other
   return one.length === other.length && one.every((member) => other.includes(member))
+}
+
+/** Codes of a hub's failure in the words of the MQTT contract: the commands' `hub_` prefix would say nothing here. */
+const REASONS: Readonly<Record<string, string>> = {
+  no_answer: 'unreachable',
+  nonsense: 'failed',
+  unsupported: 'failed',
+}
+
+/** Why a hub is not (wholly) usable, in the words of the MQTT contract; `null` if it is. */
+export function reasonOf({ reason }: HubStatus): string | null {
+  return reason === null ? null : (REASONS[reason] ?? reason)
 }

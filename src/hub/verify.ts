@@ -1,11 +1,11 @@
-/** One look at the hub after a write that was not answered: is what was asked for so? Each may throw a HubError. */
+/** After a write without an answer: reads the hub to see whether it was carried out. Each may throw a HubError. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Json } from '../base/json.ts'
 import type { AppPatch } from '../model/app.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import type { Hub } from './hub.ts'
 
-/** Whether the app is there and is what a patch says, by the hub's own word and not by what is remembered. */
+/** Whether the hub has the app with the `wanted` values; `undefined` matches anything. Reads the hub, not the memory. */
 export async function appIs(
   hub: Hub,
   id: string,
@@ -16,7 +16,7 @@ export async function appIs(
 }
 
 export function appIsGone(hub: Hub, id: string): Promise<boolean> {
-  return refused(hub.call('getApp', { id }), 'unknown_app')
+  return failsWith(hub.call('getApp', { id }), 'unknown_app')
 }
 
 export async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
@@ -24,10 +24,10 @@ export async function settingIs(hub: Hub, id: string, name: string, value: Json)
 }
 
 export function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
-  return refused(hub.call('getAppSetting', { id, name }), 'unknown_setting')
+  return failsWith(hub.call('getAppSetting', { id, name }), 'unknown_setting')
 }
 
-async function refused(read: Promise<unknown>, code: HubErrorCode): Promise<boolean> {
+async function failsWith(read: Promise<unknown>, code: HubErrorCode): Promise<boolean> {
   try {
     await read
     return false

@@ -1,4 +1,4 @@
-/** One connection, from CONNECT to the end: a thin skin over one mqtt.js client that is never used twice. */
+/** One connection to a broker, from CONNECT to its end. Each uses an mqtt.js client of its own. */
 import type { Duplex } from 'node:stream'
 import {
   type IClientPublishOptions,
@@ -8,25 +8,35 @@ import {
   MqttClient,
 } from 'mqtt'
 import { errorFailure, type Failure, reasonFailure } from './failure.ts'
-import type { Credentials, LinkOptions, Protocol } from './types.ts'
-
-/** Larger messages are not wanted; under MQTT 5 the broker is told so and withholds them. */
-const maximumPacketSize = 1024 * 1024
+import type { Credentials, Protocol } from './types.ts'
 
 export interface ConnectionOptions extends Credentials {
-  readonly link: LinkOptions
+  readonly clientId: string
   readonly protocol: Protocol
-  /** Counts connections from 1. */
-  readonly number: number
-  readonly onPublish: (packet: IPublishPacket, connection: Connection) => void
+  /** Default 30,000 ms; whole seconds reach the broker. */
+  readonly keepaliveMs?: number | undefined
+  /** How long a broker may take for CONNACK (default 10,000 ms). */
+  readonly connectTimeoutMs?: number | undefined
+  /** Where the broker publishes a retained `offline` when the connection is lost; default: nowhere. */
+  readonly willTopic?: string | undefined
+  /** A broker withholds larger packets under MQTT 5; bytes, default: no limit. */
+  readonly maximumPacketSize?: number | undefined
+  readonly onPublish: (packet: IPublishPacket) => void
+  /** MQTT 5: the broker took a publish for which it has no subscriber. Not all brokers say so. */
+  readonly onNoSubscribers?: (() => void) | undefined
 }
+
+/** The failure of a connection that this side ends. */
+export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
+
+/** PUBACK's reason code for a message that nobody subscribes to. */
+const NO_MATCHING_SUBSCRIBERS = 16
 
 export class Connection {
   readonly protocol: Protocol
-  readonly number: number
-  /** Resolves to undefined at a CONNACK that accepts; never, if there is none. */
+  /** Resolves to undefined when the broker accepts the connection; stays pending if it never does. */
   readonly accepted: Promise<undefined>
-  /** Resolves once, when the connection is over or could not be made. */
+  /** Resolves once, when the connection has ended or could not be made. */
   readonly down: Promise<Failure>
   readonly #client: MqttClient
   readonly #down = Promise.withResolvers<Failure>()
@@ -35,8 +45,8 @@ export class Connection {
   #failure: Failure | undefined
 
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
-    this.protocol = options.protocol
-    this.number = options.number
+    const { protocol, onPublish, onNoSubscribers } = options
+    this.protocol = protocol
     this.accepted = this.#accepted.promise
     this.down = this.#down.promise
     const client = new MqttClient(openStream, clientOptions(options))
@@ -46,11 +56,16 @@ export class Connection {
       this.#accepted.resolve(undefined)
     })
     client.on('message', (_topic, _payload, packet) => {
-      if (this.#failure === undefined) options.onPublish(packet, this)
+      if (this.#failure === undefined) onPublish(packet)
     })
-    client.on('error', (error) => this.drop(errorFailure(error, this.#connack !== undefined)))
+    if (onNoSubscribers !== undefined) {
+      client.on('packetreceive', (packet) => {
+        if (packet.cmd === 'puback' && packet.reasonCode === NO_MATCHING_SUBSCRIBERS) onNoSubscribers()
+      })
+    }
+    client.on('error', (error) => this.drop(errorFailure(error, this.isAccepted)))
     // mqtt.js passes on only those errors of the stream that have a code.
-    client.stream.on('error', (error: Error) => this.drop(errorFailure(error, this.#connack !== undefined)))
+    client.stream.on('error', (error: Error) => this.drop(errorFailure(error, this.isAccepted)))
     client.on('disconnect', ({ reasonCode = 0, properties }) => {
       const detail = `the broker ended the connection with reason ${reasonCode}`
       this.drop(reasonFailure(reasonCode, properties?.reasonString ? `${detail}: ${properties.reasonString}` : detail))
@@ -62,21 +77,22 @@ export class Connection {
     return this.#failure !== undefined
   }
 
+  /** Whether the broker accepted the connection; stays true after its end. */
   get isAccepted(): boolean {
     return this.#connack !== undefined
   }
 
-  /** QoS 1 publishes that the broker takes without having acknowledged one. */
+  /** How many QoS 1 publishes the broker takes before it has acknowledged one. */
   get receiveMaximum(): number {
     return this.#connack?.properties?.receiveMaximum ?? 65_535
   }
 
-  /** The largest packet that the broker takes, in bytes; Infinity if it did not say. */
+  /** The largest packet that the broker takes, in bytes; Infinity if it named no limit. */
   get maximumPacketSize(): number {
     return this.#connack?.properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
   }
 
-  /** Writes in this turn of the event loop; `done` gets PUBACK's reason code. It is not called once the connection is down. */
+  /** Writes in this turn of the event loop. `done` gets PUBACK's reason code, unless the connection ends first. */
   publish(topic: string, payload: string, options: IClientPublishOptions, done: (reason: number) => void): void {
     if (this.#failure !== undefined) return
     this.#client.publish(topic, payload, options, (error) => {
@@ -87,7 +103,7 @@ export class Connection {
     })
   }
 
-  /** Whether the broker granted `filter`. Pending for ever once the connection is down. */
+  /** Whether the broker granted `filter`. Stays pending when the connection ends first. */
   subscribe(filter: string, options: IClientSubscribeOptions): Promise<boolean> {
     return new Promise((resolve) => {
       this.#client.subscribe(filter, options, (error, _granted, suback) => {
@@ -97,10 +113,7 @@ export class Connection {
     })
   }
 
-  /**
-   * For a failure that mqtt.js tells of while it goes through all that is outgoing: ended in the midst of that, it
-   * would empty the list under its own feet and throw.
-   */
+  /** Drops after the current callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears. */
   #dropSoon(failure: Failure): void {
     queueMicrotask(() => this.drop(failure))
   }
@@ -109,16 +122,16 @@ export class Connection {
     this.#client.unsubscribe([...filters], () => undefined)
   }
 
-  /** Sends DISCONNECT, so that the will is forgotten, and waits for the broker to close its side. */
+  /** Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close its side. */
   async end(): Promise<void> {
     if (this.#failure !== undefined) return
-    // mqtt.js would wait for these before it says anything; who ends a connection has waited already.
-    if (Object.keys(this.#client.outgoing).length > 0) this.drop({ code: 'closed', detail: 'closed by us' })
+    // mqtt.js would delay DISCONNECT until these are acknowledged. The caller has already waited as long as it wants to.
+    if (Object.keys(this.#client.outgoing).length > 0) this.drop(CLOSED_BY_US)
     else this.#client.end(false)
     await this.down
   }
 
-  /** Ends the connection at once, without a word to the broker; of several calls the first decides. */
+  /** Closes the connection at once, without DISCONNECT. Only the first call's failure counts. */
   drop(failure: Failure): void {
     if (this.#failure !== undefined) return
     this.#failure = failure
@@ -128,26 +141,32 @@ export class Connection {
   }
 }
 
-function clientOptions({ link, protocol, username, password }: ConnectionOptions) {
+function clientOptions(options: ConnectionOptions) {
+  const { clientId, protocol, username, password, keepaliveMs = 30_000, connectTimeoutMs = 10_000 } = options
+  const { willTopic, maximumPacketSize } = options
   return {
-    clientId: link.clientId,
+    clientId,
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
     protocolVersion: protocol === '5' ? (5 as const) : (4 as const),
     clean: true,
-    keepalive: Math.max(1, Math.round((link.keepaliveMs ?? 30_000) / 1000)),
-    // A ping each interval, whatever the traffic: cheaper than winding a timer at every acknowledgement.
+    keepalive: Math.max(1, Math.round(keepaliveMs / 1000)),
+    // A ping each interval, whatever the traffic: cheaper than restarting a timer at every acknowledgement.
     reschedulePings: false,
-    connectTimeout: link.connectTimeoutMs ?? 10_000,
+    connectTimeout: connectTimeoutMs,
     reconnectPeriod: 0,
     resubscribe: false,
     queueQoSZero: false,
     timerVariant: 'native' as const,
-    // Else a Buffer for each of 65,536 numbers is made and kept: some 7 MB, to save two bytes a packet.
+    // mqtt.js would keep a Buffer for each of 65,536 numbers: some 7 MB, to save two bytes a packet.
     writeCache: false,
-    // Else `DEBUG=mqttjs*` would print the password.
+    // By default, `DEBUG=mqttjs*` prints the password.
     log: () => undefined,
-    will: { topic: link.stateTopic, payload: 'offline', qos: 1 as const, retain: true },
-    ...(protocol === '5' ? { properties: { sessionExpiryInterval: 0, maximumPacketSize } } : {}),
+    ...(willTopic === undefined
+      ? {}
+      : { will: { topic: willTopic, payload: 'offline', qos: 1 as const, retain: true } }),
+    ...(protocol === '5'
+      ? { properties: { sessionExpiryInterval: 0, ...(maximumPacketSize === undefined ? {} : { maximumPacketSize }) } }
+      : {}),
   }
 }

@@ -1,18 +1,18 @@
-/** What the embedded broker refuses, because aedes does not. */
+/** What the embedded broker checks because aedes does not: secrets, the origin of web pages, packet sizes. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 
-/** Compares in a time that tells nothing of where, or in what length, the two differ. */
+/** Compares in constant time: neither the length nor the first difference can be measured. */
 export function sameSecret(given: string | Buffer, expected: string): boolean {
   const digest = (text: string | Buffer) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(given), digest(expected))
 }
 
 /**
- * Whether a WebSocket may be opened. A browser names the page's origin, and any page on the web can reach a loopback
- * address: only a page from the same host is let in. A host *name* is not proof of that without a password, for its
- * owner can make it point here later (DNS rebinding).
+ * Whether a client may open a WebSocket. A browser sends the page's origin, and any page on the web can reach a loopback
+ * address: so only a page from the same host may. Without a password, a host *name* does not prove that: its owner can
+ * make it point to this host later (DNS rebinding).
  */
 export function mayBrowse(origin: string | undefined, host: string | undefined, hasPassword: boolean): boolean {
   if (origin === undefined) return true
@@ -24,7 +24,7 @@ export function mayBrowse(origin: string | undefined, host: string | undefined, 
 
 /**
  * Destroys `stream` as soon as a packet announces more than `limit` bytes: aedes would collect all of it in memory.
- * It looks at whatever aedes reads, and at nothing else.
+ * It checks what aedes reads, chunk by chunk, and does not read ahead.
  */
 export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)
@@ -37,7 +37,7 @@ export function limitPackets(stream: Duplex, limit: number): void {
   }
 }
 
-/** Follows MQTT's framing over chunks cut anywhere: a type byte, the length in one to four bytes, the rest. */
+/** Parses packet headers over chunks cut anywhere: a type byte, the length in one to four bytes, the rest. */
 class Framing {
   readonly #limit: number
   #state: 'type' | 'length' | 'rest' = 'type'
@@ -48,7 +48,7 @@ class Framing {
     this.#limit = limit
   }
 
-  /** Whether a packet that begins in `chunk` announces more than the limit, or a length that is none. */
+  /** Whether a header in `chunk` announces more than the limit, or a malformed length. */
   exceeded(chunk: Buffer): boolean {
     for (let i = 0; i < chunk.length; ) {
       if (this.#state === 'rest') i += this.#skip(chunk.length - i)

@@ -1,14 +1,14 @@
-/** A small broker in this process, for who has none: aedes on TCP and on WebSocket. */
+/** A small broker in this process, for users who have none: aedes over TCP and WebSocket. */
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AedesOptions } from 'aedes'
+import type { Logger } from 'pino'
 import { createWebSocketStream, WebSocketServer } from 'ws'
 import { isLoopback } from '../base/hosts.ts'
 import { limitPackets, mayBrowse, sameSecret } from './embedded-guards.ts'
-import type { Log } from './types.ts'
 
-export const embeddedBrokerNotice =
+export const EMBEDDED_BROKER_NOTICE =
   'embedded MQTT broker: MQTT 3.1.1, in memory, for one machine; retained messages end with this process, and MQTT 5 clients must fall back'
 
 export interface EmbeddedBrokerOptions {
@@ -20,9 +20,9 @@ export interface EmbeddedBrokerOptions {
   readonly wsPort: number | null
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** The largest packet taken, in bytes (default 1 MiB); who sends a larger one is disconnected. */
+  /** The largest packet accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
-  /** Connections at a time, both kinds together (default 200). */
+  /** Connections at a time, TCP and WebSocket together (default 200). */
   readonly maxConnections?: number | undefined
 }
 
@@ -44,8 +44,8 @@ export class EmbeddedBrokerError extends Error {
   }
 }
 
-/** Starts the broker; `log` gets the notice of what it is, and its errors. */
-export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Log): Promise<EmbeddedBroker> {
+/** Starts the broker. `log` gets a notice of its limits, and its errors. */
+export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
   const { host, username, password } = options
   if (!isLoopback(host) && (username === undefined || password === undefined)) {
     throw new EmbeddedBrokerError(
@@ -60,7 +60,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
     await broker.close()
     throw error
   }
-  log.info({ url: broker.url, wsUrl: broker.wsUrl }, embeddedBrokerNotice)
+  log.info({ url: broker.url, ws_url: broker.wsUrl }, EMBEDDED_BROKER_NOTICE)
   return broker
 }
 
@@ -70,7 +70,7 @@ function brokerOptions({ username, password }: EmbeddedBrokerOptions): AedesOpti
       const open = username === undefined && password === undefined
       const right = sameSecret(givenName ?? '', username ?? '') && sameSecret(givenPassword ?? '', password ?? '')
       if (open || right) done(null, true)
-      // 4: bad user name or password.
+      // CONNACK 4: bad user name or password.
       else done(Object.assign(new Error('bad user name or password'), { returnCode: 4 }), null)
     },
     authorizePublish: (_client, { topic }, done) =>
@@ -88,11 +88,11 @@ class RunningBroker implements EmbeddedBroker {
   readonly #streams = new Set<Duplex>()
   #closing: Promise<void> | undefined
 
-  constructor(options: EmbeddedBrokerOptions, aedes: Aedes, log: Log) {
+  constructor(options: EmbeddedBrokerOptions, aedes: Aedes, log: Logger) {
     this.#options = options
     this.#aedes = aedes
-    aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, reason: message }, 'MQTT client dropped'))
-    aedes.on('connectionError', (_, { message }) => log.debug({ reason: message }, 'MQTT connection refused'))
+    aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
+    aedes.on('connectionError', (_, { message }) => log.debug({ detail: message }, 'MQTT connection refused'))
     this.#tcp = createServer({ noDelay: true }, (socket) => this.#serve(socket))
     if (options.wsPort !== null) this.#http = this.#webSocketServer()
   }
@@ -108,7 +108,7 @@ class RunningBroker implements EmbeddedBroker {
       verifyClient: ({ req: { headers } }: { req: IncomingMessage }) =>
         mayBrowse(headers.origin, headers.host, this.#options.password !== undefined),
     })
-    // Passed on from `http`, which has its own.
+    // `ws` passes on the errors of `http`, which has a listener of its own.
     ws.on('error', () => undefined)
     ws.on('connection', (socket) => {
       // Without a listener, a frame over the limit would be an uncaught exception.
@@ -166,7 +166,7 @@ class RunningBroker implements EmbeddedBroker {
 /** Resolves to the address under which clients on this machine reach it. */
 function listening(server: Server, host: string, port: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    // Stays on: an error while accepting is the client's trouble.
+    // Stays on: later errors, while accepting a client, must not end the process.
     server.on('error', (error: NodeJS.ErrnoException) => {
       const taken = error.code === 'EADDRINUSE'
       const why = taken

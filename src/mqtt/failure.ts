@@ -1,4 +1,4 @@
-/** From what brokers, sockets and mqtt.js say when it goes wrong to one code that decides what happens next. */
+/** Maps the errors of brokers, sockets and mqtt.js to one code, which decides what happens next. */
 import type { FailureCode } from './types.ts'
 
 /** Why a connection could not be made or did not last; `detail` is for the log. */
@@ -7,7 +7,7 @@ export interface Failure {
   readonly detail: string
 }
 
-const byReason = new Map<number, FailureCode>([
+const CODE_BY_REASON = new Map<number, FailureCode>([
   [1, 'protocol'],
   [132, 'protocol'],
   [4, 'unauthorized'],
@@ -18,24 +18,24 @@ const byReason = new Map<number, FailureCode>([
   [142, 'taken_over'],
 ])
 
-const connectTrouble =
+const CONNECT_ERRORS =
   /^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN|ENOTFOUND|EAI_\w+|ETIMEDOUT|EADDRNOTAVAIL|EPIPE|ENOENT|EACCES)$/
-const tlsTrouble =
+const TLS_ERRORS =
   /^(ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|EPROTO)/
 
-/** A CONNACK's or DISCONNECT's reason code as a failure. */
+/** The failure for a reason code of CONNACK or DISCONNECT. */
 export function reasonFailure(reason: number, detail: string): Failure {
-  return { code: byReason.get(reason) ?? 'refused', detail }
+  return { code: CODE_BY_REASON.get(reason) ?? 'refused', detail }
 }
 
-/** `connected`: whether CONNACK had been received, which tells a lost connection from one never made. */
+/** `connected`: whether the broker had accepted the connection, so that it was lost rather than never made. */
 export function errorFailure(error: Error, connected: boolean): Failure {
   const code: unknown = 'code' in error ? error.code : undefined
   const detail = describe(error)
   if (typeof code === 'number') return reasonFailure(code, detail)
   if (typeof code === 'string') {
-    if (tlsTrouble.test(code)) return { code: 'tls', detail }
-    if (connectTrouble.test(code)) return { code: connected ? 'reset' : 'unreachable', detail }
+    if (TLS_ERRORS.test(code)) return { code: 'tls', detail }
+    if (CONNECT_ERRORS.test(code)) return { code: connected ? 'reset' : 'unreachable', detail }
   }
   if (/connack timeout|Keepalive timeout|handshake has timed out/i.test(error.message))
     return { code: 'timeout', detail }

@@ -1,4 +1,4 @@
-/** A queue whose head costs the same however long it is. */
+/** A queue that takes its head in constant time. */
 
 export class Fifo<T> {
   #items: T[] = []
@@ -36,7 +36,7 @@ export class Fifo<T> {
     this.#head = 0
   }
 
-  /** What is waiting, first come first. */
+  /** The items, oldest first. */
   values(): T[] {
     return this.#items.slice(this.#head)
   }

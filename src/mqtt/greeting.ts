@@ -1,26 +1,28 @@
-/** What is asked of a broker at the start of each connection: the commands, what it holds, and whether we may. */
+/** The start of each connection: subscribes to the commands, reads back what the broker holds, checks access. */
 import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import type { Journal } from './journal.ts'
-import { ReadBack, type ReadBackResult, repeatMs } from './readback.ts'
+import { REPEAT_MS, ReadBack, type ReadBackResult } from './readback.ts'
 import type { LinkOptions } from './types.ts'
 
 export interface GreetingContext {
   readonly options: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
-  /** Whether the self-test failed on the connection before: then it is not worth the whole wait again. */
+  /** Whether the self-test failed on the previous connection. It then gets a fifth of the time. */
   readonly deniedBefore: boolean
   readonly onFound: (topic: string, text: string) => void
+  /** Returns further filters to read back. */
+  readonly furtherFilters: (topic: string, text: string) => readonly string[]
 }
 
 export interface GreetingResult extends ReadBackResult {
   readonly deniedFilters: readonly string[]
 }
 
-// Stored commands are wanted, to be refused and cleared; our own clearing is not, hence no local ones.
-const command: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
+// Stored commands are needed, to refuse and clear them. Own publishes (`nl`: no local) are not: they only clear.
+const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
 
 export class Greeting {
   readonly #connection: Connection
@@ -28,8 +30,8 @@ export class Greeting {
   readonly #readBack: ReadBack
 
   constructor(connection: Connection, context: GreetingContext) {
-    const { options, clock, deniedBefore, onFound } = context
-    const { heldFilters, watchedFilters = [], furtherFilters = () => [], probeTopic, stateTopic } = options
+    const { options, clock, deniedBefore, onFound, furtherFilters } = context
+    const { heldFilters, watchedFilters = [], probeTopic, stateTopic } = options
     const { probeTimeoutMs = 10_000 } = options
     this.#connection = connection
     this.#context = context
@@ -40,30 +42,30 @@ export class Greeting {
       probeTopic,
       clock,
       timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
-      subscribe: (filter, qos) => this.#subscribe(filter, { qos }, repeatMs),
+      subscribe: (filter, qos) => this.#subscribe(filter, { qos }, REPEAT_MS),
       onFound: (topic, text) => {
         if (topic !== stateTopic) onFound(topic, text)
       },
     })
   }
 
-  /** A message that is no command. */
+  /** Call it with each message that is not a command. */
   received(packet: IPublishPacket): void {
     this.#readBack.received(packet)
   }
 
-  /** Stays pending when the connection goes down meanwhile. */
+  /** Stays pending if the connection ends first. */
   async run(): Promise<GreetingResult> {
     const { subscriptions } = this.#context.options
-    // One SUBSCRIBE each: brokers differ on what becomes of the others when one is denied.
-    const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, command)))
+    // One SUBSCRIBE each: if one filter of several is denied, brokers differ on what happens to the others.
+    const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await this.#readBack.run()
-    if (!this.#connection.isDown) this.#tell(deniedFilters, found.probe)
+    if (!this.#connection.isDown) this.#report(deniedFilters, found.probe)
     return { ...found, deniedFilters }
   }
 
-  /** Drops the connection when no SUBACK comes; with `againMs`, asks that often until then. */
+  /** Drops the connection when no SUBACK comes in time; until then it asks again each `againMs`, if given. */
   async #subscribe(filter: string, options: IClientSubscribeOptions, againMs?: number): Promise<boolean> {
     const { clock, options: link } = this.#context
     const ms = link.ackTimeoutMs ?? 30_000
@@ -71,6 +73,8 @@ export class Greeting {
     const { promise: granted, resolve } = Promise.withResolvers<boolean>()
     let cancel = () => {}
     const ask = () => {
+      // A grant may arrive together with the end of the connection.
+      if (this.#connection.isDown) return
       const left = deadline - clock.elapsed()
       if (left <= 0) return this.#connection.drop({ code: 'timeout', detail: `no SUBACK within ${ms} ms` })
       void this.#connection.subscribe(filter, options).then(resolve)
@@ -83,7 +87,7 @@ export class Greeting {
     return answer
   }
 
-  #tell(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {
+  #report(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {
     const { journal, options } = this.#context
     for (const filter of options.subscriptions) {
       const key = `filter ${filter}`

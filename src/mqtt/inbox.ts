@@ -1,15 +1,16 @@
-/** From packets to messages; and the echoes that MQTT 3.1.1 sends of what we clear ourselves. */
+/** Turns packets into messages, and drops the echoes that MQTT 3.1.1 sends when this link clears a stored command. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import { topicMatcher } from './names.ts'
 import type { Message } from './types.ts'
 
-/** How long an echo is waited for, in milliseconds: a broker that discards the clearing sends none. */
-const echoMs = 5_000
+/** How long an echo may take: a broker that discards the publish sends none. */
+const ECHO_MS = 5_000
 
 export class Inbox {
   readonly #clock: Clock
   readonly #matches: (topic: string) => boolean
+  /** Topic to the end of the wait for its echo. */
   readonly #echoes = new Map<string, number>()
 
   constructor(filters: readonly string[], clock: Clock) {
@@ -18,20 +19,20 @@ export class Inbox {
   }
 
   /**
-   * A zero-length publish goes out to `topic`. Under 3.1.1 it comes back on a command topic and looks like any
-   * empty command: clearing a stored `restart` would restart. (MQTT 5 is asked not to send our own.)
+   * Call it before a zero-length publish under MQTT 3.1.1. The publish comes back on a command topic and looks like
+   * any empty command: clearing a stored `restart` would restart. (Under MQTT 5 the subscription excludes own publishes.)
    */
   expectEcho(topic: string): void {
-    if (this.#matches(topic)) this.#echoes.set(topic, this.#clock.elapsed() + echoMs)
+    if (this.#matches(topic)) this.#echoes.set(topic, this.#clock.elapsed() + ECHO_MS)
   }
 
-  /** Echoes are owed by a connection, and end with it. */
+  /** Echoes do not outlive their connection. */
   disconnected(): void {
     this.#echoes.clear()
   }
 
-  /** Whether `topic` is one of commands; all else is ours. */
-  owns(topic: string): boolean {
+  /** Whether `topic` belongs to a command. */
+  isCommand(topic: string): boolean {
     return this.#matches(topic)
   }
 
@@ -53,7 +54,7 @@ export class Inbox {
       dup,
       qos,
       ...(responseTopic === undefined ? {} : { responseTopic }),
-      // A copy: answers wait, and with a view of it all that came in with them would stay in memory.
+      // A copy: a view would keep the whole network buffer in memory while the answer waits.
       ...(correlationData === undefined ? {} : { correlationData: Buffer.from(correlationData) }),
       ...(messageExpiryInterval === undefined ? {} : { expiresInMs: messageExpiryInterval * 1000 }),
       receivedAt,

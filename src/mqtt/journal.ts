@@ -1,57 +1,78 @@
-/** What the log hears of the connection: each thing once, however often it happens meanwhile. */
+/** What the link writes to the log: each condition once, however often it recurs meanwhile. */
+import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Failure } from './failure.ts'
-import type { FailureCode, Log, Protocol } from './types.ts'
+import type { Block } from './retained.ts'
+import type { FailureCode, Protocol } from './types.ts'
+
+/** Topics named per connection: a broker that denies a whole prefix would otherwise fill the log. */
+const NOT_PUBLISHED_LIMIT = 10
 
 export class Journal {
   readonly #clock: Clock
-  readonly #log: Log
-  readonly #told = new Set<string>()
+  readonly #log: Logger
+  readonly #warned = new Set<string>()
+  #notPublished = 0
   #outage: { readonly since: number; readonly codes: Set<FailureCode> } | undefined
 
-  constructor(clock: Clock, log: Log) {
+  constructor(clock: Clock, log: Logger) {
     this.#clock = clock
     this.#log = log
   }
 
   connected(protocol: Protocol): void {
     this.forget('outbox')
+    this.#notPublished = 0
     const outage = this.#outage
     this.#outage = undefined
-    const outageMs = outage === undefined ? undefined : Math.round(this.#clock.elapsed() - outage.since)
-    const again = outageMs === undefined ? '' : ` again after ${seconds(outageMs)}`
-    this.#log.info({ protocol, outageMs }, `connected to the MQTT broker${again} (MQTT ${protocol})`)
+    const outageSeconds = outage === undefined ? undefined : inSeconds(this.#clock.elapsed() - outage.since)
+    const again = outageSeconds === undefined ? '' : ` again after ${outageSeconds} s`
+    this.#log.info(
+      { protocol, outage_seconds: outageSeconds },
+      `connected to the MQTT broker${again} (MQTT ${protocol})`,
+    )
   }
 
-  /** `livedMs`: undefined for a connection that was never accepted. Told once per outage and kind of failure. */
+  /** Warns once per outage and failure code. `livedMs`: undefined for a connection that was never accepted. */
   failed({ code, detail }: Failure, livedMs: number | undefined): void {
     const known = this.#outage?.codes.has(code) ?? false
     this.#outage ??= { since: this.#clock.elapsed(), codes: new Set() }
     this.#outage.codes.add(code)
-    const fields = { reason: code, detail, ...(livedMs === undefined ? {} : { connectedMs: Math.round(livedMs) }) }
+    const fields = { reason: code, detail, ...(livedMs === undefined ? {} : { connected_seconds: inSeconds(livedMs) }) }
     if (known) this.#log.debug(fields, `still no MQTT broker: ${detail}`)
     else if (livedMs !== undefined) this.#log.warn(fields, `connection to the MQTT broker lost: ${detail}`)
-    else this.#log.warn(fields, `no connection to the MQTT broker: ${advice[code] ?? ''}${detail}`)
+    else this.#log.warn(fields, `no connection to the MQTT broker: ${ADVICE[code] ?? ''}${detail}`)
+  }
+
+  /** Warns of a topic that is not published to, up to a limit per connection. */
+  notPublished(topic: string, reason: Block, detail: string): void {
+    this.#notPublished += 1
+    if (this.#notPublished > NOT_PUBLISHED_LIMIT) return
+    this.#log.warn({ topic, reason, detail }, `not published to ${JSON.stringify(topic)}: ${detail}`)
+    if (this.#notPublished === NOT_PUBLISHED_LIMIT) {
+      this.#log.warn('further topics that are not published to on this connection are not logged')
+    }
   }
 
   /** Warns of `key` once, until it is forgotten. */
   warnOnce(key: string, message: string): void {
-    if (this.#told.has(key)) return
-    this.#told.add(key)
-    this.#log.warn({}, message)
+    if (this.#warned.has(key)) return
+    this.#warned.add(key)
+    this.#log.warn(message)
   }
 
-  /** What `key` stands for is over: it is news when it comes again. */
+  /** The condition `key` has ended: `warnOnce` warns of it again. */
   forget(key: string): void {
-    this.#told.delete(key)
+    this.#warned.delete(key)
   }
 }
 
-const advice: Partial<Record<FailureCode, string>> = {
+const ADVICE: Partial<Record<FailureCode, string>> = {
   unauthorized: 'it refuses the user name or password, next try in a minute: ',
   protocol: 'it speaks neither MQTT 5 nor the version asked for: ',
   tls: 'its certificate or the TLS settings are not right: ',
   taken_over: 'another client uses the same client id: ',
 }
 
-const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
+/** Rounded to a tenth. */
+const inSeconds = (ms: number) => Math.round(ms / 100) / 10

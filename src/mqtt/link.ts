@@ -1,105 +1,101 @@
-/** A bridge's end of the line: keeps a broker connected and holding what is wanted, sends events, brings commands. */
-import type { Duplex } from 'node:stream'
+/** The bridge's link to a broker: publishes what should be retained, sends events and answers, receives commands. */
 import type { IPublishPacket } from 'mqtt'
+import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
-import { Connection } from './connection.ts'
-import { errorFailure, type Failure } from './failure.ts'
+import { CLOSED_BY_US, type Connection } from './connection.ts'
+import { ConnectionLoop } from './connection-loop.ts'
+import type { Failure } from './failure.ts'
 import { Greeting } from './greeting.ts'
 import { Inbox } from './inbox.ts'
 import { Journal } from './journal.ts'
-import { Login } from './login.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
-import { Pacing } from './pacing.ts'
 import { type Order, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
-import { streamOpener } from './stream.ts'
-import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Log, Message, SendOptions } from './types.ts'
+import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
 
 export interface LinkDependencies {
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   /** Returns a number in [0, 1); default `Math.random`. */
   readonly random?: () => number
 }
 
-/** So long a broker may take to hang up when it is asked to. */
-const goodbyeMs = 1_000
-
-const closedByUs: Failure = { code: 'closed', detail: 'closed by us' }
-
-export class MqttLink {
+export class MqttLink implements AsyncDisposable {
   readonly #options: LinkOptions
   readonly #clock: Clock
-  readonly #log: Log
-  readonly #handlers: LinkHandlers
+  readonly #log: Logger
   readonly #retained: Retained
   readonly #outbox: Outbox
   readonly #sender: Sender
   readonly #inbox: Inbox
   readonly #journal: Journal
-  readonly #login: Login
-  readonly #pacing: Pacing
-  readonly #stop = new AbortController()
-  #connection: Connection | undefined
+  readonly #loop: ConnectionLoop
+  #handlers: LinkHandlers = {}
+  /** Runs at the start of a connection. */
   #greeting: Greeting | undefined
-  #running: Promise<void> | undefined
+  #started = false
   #closing: Promise<void> | undefined
   #state: LinkStatus['state'] = 'stopped'
   #reason: FailureCode | undefined
   #probe: LinkStatus['probe'] = 'unknown'
   #deniedFilters: readonly string[] = []
-  #startingOver = false
-  #connections = 0
   #lost = 0
 
   /** Opens nothing; `start` does. */
-  constructor(
-    options: LinkOptions,
-    { clock, log, random = Math.random }: LinkDependencies,
-    handlers: LinkHandlers = {},
-  ) {
+  constructor(options: LinkOptions, { clock, log, random = Math.random }: LinkDependencies) {
     const order: Order = { next: 0 }
+    const journal = new Journal(clock, log)
     this.#options = options
     this.#clock = clock
     this.#log = log
-    this.#handlers = handlers
+    this.#journal = journal
     this.#retained = new Retained(order)
     this.#outbox = new Outbox(order)
     this.#inbox = new Inbox(options.subscriptions, clock)
-    this.#journal = new Journal(clock, log)
-    this.#login = new Login(options, log)
-    this.#pacing = new Pacing(random)
     this.#sender = new Sender({
       retained: this.#retained,
       outbox: this.#outbox,
       clock,
-      log,
+      journal,
       stateTopic: options.stateTopic,
       window: options.window ?? 32,
       ackTimeoutMs: options.ackTimeoutMs ?? 30_000,
       onClear: (topic) => {
-        if (this.#connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
+        if (this.#loop.connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
       },
+    })
+    this.#loop = new ConnectionLoop({
+      link: options,
+      clock,
+      log,
+      journal,
+      random,
+      onState: (state, reason) => this.#setState(state, reason),
+      onAccepted: (connection) => this.#setUp(connection),
+      onPublish: (packet, connection) => this.#received(packet, connection),
+      onLost: (failure) => this.#forget(failure),
     })
   }
 
-  /** Connects, and keeps connecting until `close`. */
-  start(): void {
-    if (this.#stop.signal.aborted) return
-    this.#running ??= this.#run()
+  /** Connects, and keeps connecting until `close`. A second call does nothing. */
+  start(handlers: LinkHandlers = {}): void {
+    if (this.#started || this.#loop.stopped) return
+    this.#started = true
+    this.#handlers = handlers
+    void this.#loop.run()
   }
 
   /**
-   * The payload that the broker should hold under `topic`; null: none. The newest counts, whatever was wanted before,
-   * and nothing is sent that the broker has already.
+   * Sets what the broker should retain under `topic`; null: nothing. Only the newest payload counts. Nothing is sent
+   * that the broker already has.
    */
   hold(topic: string, payload: string | null): void {
-    // To a broker a retained message without payload is none.
+    // A broker deletes a retained message when it gets an empty payload.
     if (this.#retained.hold(topic, payload === '' ? null : payload)) this.#sender.pump()
   }
 
-  /** Sends again what is held on these topics, for a reader that may have lost it; the state topic may be among them. */
+  /** Sends again what is held on these topics, for a reader that may have lost it. The state topic may be among them. */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
@@ -108,20 +104,16 @@ export class MqttLink {
     this.#sender.pump()
   }
 
-  /** Connects anew, and reads back what the broker holds: for when somebody else may have changed it. */
+  /** Reconnects, and reads back what the broker holds: for when somebody else may have changed it. */
   startOver(): void {
-    const connection = this.#connection
-    if (!connection?.isAccepted) return
-    this.#startingOver = true
-    void connection.end()
-    this.#clock.after(goodbyeMs, () => connection.drop(closedByUs))
+    this.#loop.startOver()
   }
 
-  /** Sends an event or an answer, at least once, while it is younger than a minute; under MQTT 3.1.1 without its options. */
+  /** Sends an event or an answer at least once, unless it waits for longer than a minute. */
   send(topic: string, payload: string, options?: SendOptions): void {
     const fault = topicFault(topic)
     if (fault !== undefined) {
-      this.#log.warn({ topic }, `not published to ${JSON.stringify(topic)}: ${fault}`)
+      this.#journal.notPublished(topic, 'invalid', fault)
       return
     }
     const before = this.#outbox.dropped
@@ -132,31 +124,24 @@ export class MqttLink {
     this.#sender.pump()
   }
 
-  /** Topics under `heldFilters` that the broker holds and nobody wants; none before `onConnected`, nor while disconnected. */
-  held(): Iterable<string> {
-    return this.#retained.strangers()
-  }
-
-  /** Clears those of `held()` that the caller claims; returns how many. The payload is '' where the broker held too much to keep. */
+  /**
+   * Clears retained messages that were read back and that nobody holds, if `owned` returns true for them. The payload
+   * is '' where the broker held too much to keep. Returns how many; 0 before `onConnected` and while disconnected.
+   */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const count = this.#retained.sweep(owned)
     if (count > 0) this.#sender.pump()
     return count
   }
 
-  /** The number of the present or latest connection; 0 before the first. */
-  get connection(): number {
-    return this.#connections
-  }
-
-  /** Whether a message's connection is still up: what an earlier one brought is stale. */
+  /** Whether the connection that brought a message is still up. If not, the message is stale. */
   isCurrent({ connection: number }: Message): boolean {
-    const connection = this.#connection
-    return number === this.#connections && connection?.isAccepted === true && !connection.isDown
+    const { connection } = this.#loop
+    return number === this.#loop.number && connection?.isAccepted === true && !connection.isDown
   }
 
   status(): LinkStatus {
-    const connection = this.#connection
+    const { connection } = this.#loop
     return {
       state: this.#state,
       protocol: connection?.isAccepted && !connection.isDown ? connection.protocol : null,
@@ -174,84 +159,52 @@ export class MqttLink {
   }
 
   /**
-   * Publishes `offline`, then what still waits, and disconnects; done within `deadlineMs` whatever the broker does.
-   * A second call waits for the first.
+   * Publishes `offline`, then what still waits, and disconnects. Resolves within `deadlineMs` whatever the broker does
+   * (default 3,000 ms: a supervisor kills after ten seconds). A second call waits for the first.
    */
-  close({ deadlineMs }: { readonly deadlineMs: number }): Promise<void> {
+  close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#close(deadlineMs)
     return this.#closing
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
   async #close(deadlineMs: number): Promise<void> {
-    this.#stop.abort()
+    this.#loop.stop()
     const done = new AbortController()
-    const connection = this.#connection
+    const { connection } = this.#loop
     if (connection?.isAccepted) {
-      const farewell = this.#sender.finish(connection).then(() => connection.end())
-      await Promise.race([farewell, connection.down, sleep(this.#clock, deadlineMs, done.signal)])
+      const finished = this.#sender.finish(connection).then(() => connection.end())
+      await Promise.race([finished, connection.down, sleep(this.#clock, deadlineMs, done.signal)])
     }
-    connection?.drop(closedByUs)
+    connection?.drop(CLOSED_BY_US)
     done.abort()
     this.#setState('stopped', undefined)
   }
 
-  async #run(): Promise<void> {
-    const { signal } = this.#stop
-    while (!signal.aborted) {
-      const { failure, livedMs } = await this.#live()
-      if (signal.aborted) return
-      if (this.#takeStartingOver() || (await this.#login.learn(failure))) continue
-      this.#journal.failed(failure, livedMs)
-      const wait = this.#pacing.after(failure, livedMs)
-      if (this.#pacing.suspicious) {
-        this.#journal.warnOnce(
-          'unsteady',
-          'the MQTT broker ends every connection soon: does another client use this client id?',
-        )
-      }
-      this.#setState('waiting', failure.code)
-      await sleep(this.#clock, wait, signal)
-      this.#login.rest()
-    }
-  }
-
-  #takeStartingOver(): boolean {
-    const startingOver = this.#startingOver
-    this.#startingOver = false
-    return startingOver
-  }
-
-  /** One connection from its opening to its end. */
-  async #live(): Promise<{ failure: Failure; livedMs?: number }> {
-    this.#setState('connecting', this.#reason)
-    try {
-      const open = await streamOpener(this.#options)
-      if (this.#stop.signal.aborted) return { failure: closedByUs }
-      const connection = this.#open(open)
-      this.#connection = connection
-      const refusal = await Promise.race([connection.accepted, connection.down])
-      if (refusal !== undefined) return { failure: refusal }
-      const acceptedAt = this.#clock.elapsed()
-      await Promise.race([this.#setUp(connection), connection.down])
-      const failure = await connection.down
-      this.#forget(failure)
-      return { failure, livedMs: this.#clock.elapsed() - acceptedAt }
-    } catch (error) {
-      return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
-    } finally {
-      this.#connection = undefined
-    }
-  }
-
-  #open(openStream: () => Duplex): Connection {
-    this.#connections += 1
-    return new Connection(openStream, {
-      ...this.#login.credentials,
-      link: this.#options,
-      protocol: this.#login.protocol,
-      number: this.#connections,
-      onPublish: (packet, connection) => this.#received(packet, connection),
+  /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
+  async #setUp(connection: Connection): Promise<void> {
+    const greeting = new Greeting(connection, {
+      options: this.#options,
+      clock: this.#clock,
+      journal: this.#journal,
+      deniedBefore: this.#probe === 'denied',
+      onFound: (topic, text) => this.#retained.found(topic, text),
+      furtherFilters: (topic, text) => this.#handlers.onReadBack?.(topic, text) ?? [],
     })
+    this.#greeting = greeting
+    const { deniedFilters, probe, known } = await greeting.run()
+    if (connection.isDown || this.#loop.stopped) return
+    this.#greeting = undefined
+    this.#deniedFilters = deniedFilters
+    this.#probe = probe
+    this.#journal.connected(connection.protocol)
+    this.#loop.ready()
+    this.#guard('onConnected', () => this.#handlers.onConnected?.(this.status()))
+    this.#retained.settle(topicMatcher(known))
+    this.#sender.attach(connection)
   }
 
   #forget(failure: Failure): void {
@@ -262,35 +215,13 @@ export class MqttLink {
     this.#inbox.disconnected()
   }
 
-  /** Commands first, then what the broker holds, then the difference, `online` last. */
-  async #setUp(connection: Connection): Promise<void> {
-    const greeting = new Greeting(connection, {
-      options: this.#options,
-      clock: this.#clock,
-      journal: this.#journal,
-      deniedBefore: this.#probe === 'denied',
-      onFound: (topic, text) => this.#retained.found(topic, text),
-    })
-    this.#greeting = greeting
-    const { deniedFilters, probe, known } = await greeting.run()
-    if (connection.isDown || this.#stop.signal.aborted) return
-    this.#greeting = undefined
-    this.#deniedFilters = deniedFilters
-    this.#probe = probe
-    this.#journal.connected(connection.protocol)
-    this.#setState('connected', undefined)
-    this.#guard('onConnected', () => this.#handlers.onConnected?.(this.status()))
-    this.#retained.settle(topicMatcher(known))
-    this.#sender.attach(connection)
-  }
-
-  #received(packet: IPublishPacket, connection: Connection): void {
-    if (!this.#inbox.owns(packet.topic)) {
+  #received(packet: IPublishPacket, connection: number): void {
+    if (!this.#inbox.isCommand(packet.topic)) {
       if (this.#greeting !== undefined) this.#greeting.received(packet)
       else if (!packet.retain) this.#touched(packet)
       return
     }
-    const message = this.#inbox.message(packet, connection.number)
+    const message = this.#inbox.message(packet, connection)
     if (message !== undefined) this.#guard('onMessage', () => this.#handlers.onMessage?.(message))
   }
 
@@ -305,7 +236,7 @@ export class MqttLink {
     this.#guard('onStatus', () => this.#handlers.onStatus?.(this.status()))
   }
 
-  /** A handler's mistake is its own: it must not end the connection, nor the loop. */
+  /** An error in a handler must not end the connection or the loop. */
   #guard(name: string, call: () => void): void {
     try {
       call()

@@ -1,15 +1,18 @@
-/** What to present to a broker, and what its refusals teach about that. */
+/** Chooses credentials and protocol version for the next connection, from how the broker refused the last one. */
+import type { Logger } from 'pino'
 import type { Failure } from './failure.ts'
-import type { Credentials, LinkOptions, Log, Protocol } from './types.ts'
+import type { Credentials, LinkOptions, Protocol } from './types.ts'
+
+export type LoginOptions = Pick<LinkOptions, 'url' | 'username' | 'password' | 'protocol' | 'credentials'>
 
 export class Login {
-  readonly #options: LinkOptions
-  readonly #log: Log
+  readonly #options: LoginOptions
+  readonly #log: Logger | undefined
   #credentials: Credentials
   #protocol: Protocol
   #retried = false
 
-  constructor(options: LinkOptions, log: Log) {
+  constructor(options: LoginOptions, log?: Logger) {
     this.#options = options
     this.#log = log
     this.#protocol = options.protocol === '3.1.1' ? '3.1.1' : '5'
@@ -29,16 +32,16 @@ export class Login {
     return this.#credentials
   }
 
-  /** Whether there is something else to try at once; at most one such try until `rest`. */
-  async learn(failure: Failure): Promise<boolean> {
+  /** Whether to try again at once, with another version or other credentials. True at most once until `reset`. */
+  async retry(failure: Failure): Promise<boolean> {
     if (this.#retried) return false
     if (failure.code === 'protocol') this.#retried = this.#otherProtocol()
     else if (failure.code === 'unauthorized') this.#retried = await this.#otherCredentials()
     return this.#retried
   }
 
-  /** A wait has passed since the last refusal. */
-  rest(): void {
+  /** Allows `retry` to return true again. */
+  reset(): void {
     this.#retried = false
   }
 
@@ -47,7 +50,7 @@ export class Login {
     if (protocol !== 'auto') return false
     const refused = this.#protocol
     this.#protocol = refused === '5' ? '3.1.1' : '5'
-    this.#log.debug({ refused }, `the broker does not speak MQTT ${refused}: trying ${this.#protocol}`)
+    this.#log?.debug({ refused }, `the broker does not speak MQTT ${refused}: trying ${this.#protocol}`)
     return true
   }
 
@@ -56,7 +59,7 @@ export class Login {
     try {
       this.#credentials = (await this.#options.credentials?.()) ?? used
     } catch (error) {
-      this.#log.warn({ err: error }, 'the MQTT credentials cannot be read again')
+      this.#log?.warn({ err: error }, 'the MQTT credentials cannot be read again')
     }
     const { username, password } = this.#credentials
     return username !== used.username || password !== used.password

@@ -1,4 +1,4 @@
-/** What MQTT allows as a topic, and which filter matches it. */
+/** Which topics MQTT allows, and which filters match them. */
 
 /** Why `topic` cannot be published to, or undefined if it can. */
 export function topicFault(topic: string): string | undefined {
@@ -20,7 +20,7 @@ export function topicMatcher(filters: readonly string[]): (topic: string) => boo
 }
 
 function matches(filter: readonly string[], levels: readonly string[]): boolean {
-  // A wildcard never reaches `$SYS` and its kind.
+  // A wildcard at the first level does not match topics that begin with `$`.
   if (levels[0]?.startsWith('$') && filter[0] !== levels[0]) return false
   for (const [i, level] of filter.entries()) {
     if (level === '#') return true

@@ -1,4 +1,4 @@
-/** Events and answers on their way: first in, first out, bounded in number, size and age; at least once over lost connections. */
+/** The queue of events and answers: first in, first out, limited in number, size and age. */
 import type { IClientPublishOptions } from 'mqtt'
 import { Fifo } from './fifo.ts'
 import type { Order } from './retained.ts'
@@ -13,7 +13,8 @@ export interface Outgoing {
   readonly bytes: number
   readonly bornAt: number
   readonly seq: number
-  strikes: number
+  /** Connections lost in a row while this message was unacknowledged. */
+  losses: number
   sentAt: number
 }
 
@@ -23,8 +24,8 @@ export interface OutboxLimits {
   readonly ageMs: number
 }
 
-const defaultLimits: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024, ageMs: 60_000 }
-const plain: IClientPublishOptions = { qos: 1 }
+const DEFAULT_LIMITS: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024, ageMs: 60_000 }
+const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
   readonly #order: Order
@@ -33,62 +34,61 @@ export class Outbox {
   #bytes = 0
   #dropped = 0
 
-  constructor(order: Order, limits: OutboxLimits = defaultLimits) {
+  constructor(order: Order, limits: OutboxLimits = DEFAULT_LIMITS) {
     this.#order = order
     this.#limits = limits
   }
 
-  /** Messages waiting, those under way not counted. */
+  /** Messages that wait to be sent; unacknowledged ones do not count. */
   get waiting(): number {
     return this.#queue.size
   }
 
-  /** Messages given up so far, for age or want of room. */
+  /** Messages dropped so far because of the limits. */
   get dropped(): number {
     return this.#dropped
   }
 
-  /** Appends a message; the oldest waiting ones make room for it. */
+  /** Appends a message. Beyond the limits the oldest waiting ones are dropped. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const bytes = Buffer.byteLength(payload) + Buffer.byteLength(topic) + propertyBytes(options)
     this.#queue.push({
       kind: 'message',
       topic,
       payload,
-      options: options === undefined ? plain : publishOptions(options),
+      options: options === undefined ? NO_PROPERTIES : publishOptions(options),
       bytes,
       bornAt: now,
       seq: this.#order.next++,
-      strikes: 0,
+      losses: 0,
       sentAt: 0,
     })
     this.#bytes += bytes
     while (this.#queue.size > this.#limits.messages || (this.#bytes > this.#limits.bytes && this.#queue.size > 0))
-      this.drop()
+      this.#drop()
   }
 
-  /** The next message that is still worth sending, left in its place. */
+  /** The next message that is young enough to send; it stays in the queue. Drops older ones. */
   peek(now: number): Outgoing | undefined {
     for (;;) {
       const message = this.#queue.peek()
       if (message === undefined || now - message.bornAt <= this.#limits.ageMs) return message
-      this.drop()
+      this.#drop()
     }
   }
 
-  /** Takes what `peek` returned. */
+  /** Takes the message that `peek` returned. */
   take(): void {
     const message = this.#queue.shift()
     if (message !== undefined) this.#bytes -= message.bytes
   }
 
-  /** Gives up what `peek` returned. */
-  drop(): void {
+  #drop(): void {
     this.take()
     this.#dropped += 1
   }
 
-  /** Puts back what was under way when the connection was lost, before all that waits. */
+  /** Puts messages that a lost connection left unacknowledged back to the front. */
   restore(messages: Outgoing[]): void {
     if (messages.length === 0) return
     for (const message of messages) this.#bytes += message.bytes
@@ -113,7 +113,7 @@ function publishOptions({
   }
 }
 
-/** What the properties take at most, roughly: they count against the broker's packet limit. */
+/** An upper estimate of the properties' size, which counts against the broker's packet limit. */
 function propertyBytes(options: SendOptions | undefined): number {
   if (options === undefined) return 0
   const { correlationData, userProperties = {}, contentType = '' } = options

@@ -1,18 +1,19 @@
-/** How long to wait before the next connection, from how the last one ended. */
+/** Decides how long to wait before the next connection, from how the last one ended. */
 import { Backoff } from '../base/backoff.ts'
 import type { Failure } from './failure.ts'
 
-/** Nobody mends a password within seconds, and some brokers ban who asks too often. */
-const unauthorizedWait = 60_000
-const takeoverWait = { min: 5_000, max: 60_000 }
+/** Nobody corrects a password within seconds, and some brokers ban clients that ask too often. */
+const UNAUTHORIZED_WAIT_MS = 60_000
+const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**
- * A connection that ends sooner does not count as a success. Mosquitto closes one that another client took over without
- * a word, so an orderly end counts longer against it than a broken line does.
+ * A connection that ends sooner was unsteady. When another client takes over, Mosquitto closes the connection without a
+ * reason: so the limit for an orderly end is longer than for a broken connection.
  */
-const steadyMs = { closed: 60_000, otherwise: 5_000 }
-/** After so many unsteady connections in a row, something ends them on purpose. */
-const unsteadyLimit = 5
-const peaceMs = 5 * 60_000
+const STEADY_MS = { closed: 60_000, otherwise: 5_000 }
+/** So many unsteady connections in a row are no accident. */
+const UNSTEADY_LIMIT = 5
+/** After a connection of this length, waits for a takeover start small again. */
+const TAKEOVERS_OVER_MS = 5 * 60_000
 
 export class Pacing {
   readonly #backoff: Backoff
@@ -25,23 +26,23 @@ export class Pacing {
     this.#backoff = new Backoff({ min: 1_000, max: 30_000, random })
   }
 
-  /** Connections in a row that ended as soon as they were made. */
+  /** Whether the latest connection was the one that reached the limit of unsteady ones. */
   get suspicious(): boolean {
-    return this.#unsteady === unsteadyLimit
+    return this.#unsteady === UNSTEADY_LIMIT
   }
 
-  /** Milliseconds to wait. `livedMs`: how long the broker had accepted the connection; undefined if it never did. */
+  /** Milliseconds to wait. `livedMs`: how long the connection was accepted; undefined: never. */
   after(failure: Failure, livedMs: number | undefined): number {
     if (livedMs !== undefined) {
-      const steady = failure.code === 'closed' ? steadyMs.closed : steadyMs.otherwise
+      const steady = failure.code === 'closed' ? STEADY_MS.closed : STEADY_MS.otherwise
       this.#unsteady = livedMs < steady ? this.#unsteady + 1 : 0
-      if (this.#unsteady < unsteadyLimit) this.#backoff.reset()
-      if (livedMs >= peaceMs) this.#takeovers = 0
+      if (this.#unsteady < UNSTEADY_LIMIT) this.#backoff.reset()
+      if (livedMs >= TAKEOVERS_OVER_MS) this.#takeovers = 0
     }
-    if (failure.code === 'unauthorized') return unauthorizedWait
+    if (failure.code === 'unauthorized') return UNAUTHORIZED_WAIT_MS
     if (failure.code === 'taken_over') {
-      // Two clients with one id: whoever comes back at once only makes the other do the same.
-      const ceiling = Math.min(takeoverWait.max, takeoverWait.min * 2 ** this.#takeovers)
+      // Two clients use one id: each that reconnects at once makes the other do the same.
+      const ceiling = Math.min(TAKEOVER_WAIT_MS.max, TAKEOVER_WAIT_MS.min * 2 ** this.#takeovers)
       this.#takeovers += 1
       return Math.round(ceiling * (0.5 + 0.5 * this.#random()))
     }

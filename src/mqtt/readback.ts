@@ -1,8 +1,8 @@
 /**
- * Asks a broker what it still holds, and finds out on the way whether what we publish can be read at all.
+ * Reads back the retained messages that the broker holds, and checks that own publishes can be read at all.
  *
- * No broker says where its retained messages end. So a marker is sent through a topic of our own after each
- * subscription: what is retained comes before it, or (aedes) close behind it.
+ * No broker tells when it has sent all retained messages. So a marker is published to the probe topic after each
+ * subscription: retained messages arrive before it, or (aedes) shortly after it.
  */
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
@@ -14,9 +14,9 @@ export interface ReadBackOptions {
   readonly heldFilters: readonly string[]
   readonly probeTopic: string
   readonly clock: Clock
-  /** For the marker to come back, in milliseconds. */
+  /** How long markers may take to come back. */
   readonly timeoutMs: number
-  /** Subscribes, or drops the connection when the broker does not answer. */
+  /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
   readonly onFound: (topic: string, text: string) => void
   readonly watchedFilters: readonly string[]
@@ -25,24 +25,27 @@ export interface ReadBackOptions {
 
 export interface ReadBackResult {
   readonly probe: 'ok' | 'denied'
-  /** Filters of which everything retained was seen: what was not is not there. */
+  /** Filters that were read back completely: the broker holds no other topic there. */
   readonly known: readonly string[]
 }
 
-/** No retained message for so long after the marker: there are none left. */
-const quietMs = 20
-/** Mosquitto queues 1,000 packets for a client, its acknowledgements among them, and drops the others without a word. */
-const certain = 900
-/** A broker may drop a SUBACK or a marker with what its queue has no room for; then another comes once it has caught up. */
-export const repeatMs = 500
+/** The read-back is complete when no retained message arrives for so long after the markers. */
+const QUIET_MS = 20
+/**
+ * With more messages, a read-back is not complete for certain: Mosquitto queues 1,000 packets for a client, including
+ * acknowledgements, and drops the others without notice.
+ */
+const CERTAIN = 900
+/** A broker whose queue is full may drop a SUBACK or a marker, too. So both are asked for again until they come. */
+export const REPEAT_MS = 500
 
 export class ReadBack {
   readonly #connection: Connection
   readonly #options: ReadBackOptions
-  readonly #over = new AbortController()
-  /** Grows while it is worked through: what is found may say that there is more. */
+  readonly #ended = new AbortController()
+  /** Grows during the read-back: a message that is found may name further filters. */
   readonly #filters: string[]
-  /** Marker → what to call when it is back. */
+  /** Marker to what to call when it is back. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
   #refused = false
@@ -51,15 +54,15 @@ export class ReadBack {
     this.#connection = connection
     this.#options = options
     this.#filters = [...options.heldFilters]
-    void connection.down.then(() => this.#over.abort())
+    void connection.down.then(() => this.#ended.abort())
   }
 
-  /** A message that is no command. */
+  /** Call it with each message that is not a command. */
   received({ topic, payload, retain }: IPublishPacket): void {
     if (topic === this.#options.probeTopic) {
       this.#markers.get(payload.toString())?.()
     } else if (retain && payload.length > 0) {
-      // Live messages of these topics are echoes or forgeries: what counts is what is stored.
+      // Live messages on these topics are echoes or come from others. Only what is stored counts.
       this.#found += 1
       const text = payload.toString()
       for (const filter of this.#options.furtherFilters(topic, text)) {
@@ -83,21 +86,21 @@ export class ReadBack {
     if (!(await subscribe(probeTopic, 1))) return { probe: 'denied', known }
     if ((await this.#mark(deadline)) === 'lost') return { probe: 'denied', known }
     const readOne = async (filter: string) => {
-      // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but writes those of QoS 0 as fast as they are read.
+      // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but it writes QoS 0 as fast as the client reads.
       if (!(await subscribe(filter, 0))) return
       if ((await this.#mark(deadline)) === 'prompt') known.push(filter)
     }
-    // All at a time: one after the other would take two round trips each.
+    // In parallel: each takes two round trips.
     for (let done = 0; done < this.#filters.length; ) {
       const next = this.#filters.slice(done)
       done += next.length
       await Promise.all(next.map(readOne))
     }
     await this.#quiet(deadline)
-    return { probe: 'ok', known: this.#found <= certain ? known : [] }
+    return { probe: 'ok', known: this.#found <= CERTAIN ? known : [] }
   }
 
-  /** Sends a marker until one returns: `prompt` if it was the first. */
+  /** Sends a marker until one returns. `prompt`: before it was repeated. */
   async #mark(deadline: number): Promise<'prompt' | 'late' | 'lost'> {
     const { clock, probeTopic } = this.#options
     const marker = randomUUID()
@@ -114,28 +117,28 @@ export class ReadBack {
         resolve()
       })
       const left = deadline - clock.elapsed()
-      await this.#within(Math.min(left, repeatMs), returned)
+      await this.#within(Math.min(left, REPEAT_MS), returned)
       if (back) return tries === 1 ? 'prompt' : 'late'
-      if (this.#refused || left <= repeatMs || this.#over.signal.aborted) return 'lost'
+      if (this.#refused || left <= REPEAT_MS || this.#ended.signal.aborted) return 'lost'
     }
   }
 
   async #within(ms: number, event: Promise<void>): Promise<void> {
-    const patience = new AbortController()
-    const signal = AbortSignal.any([patience.signal, this.#over.signal])
+    const done = new AbortController()
+    const signal = AbortSignal.any([done.signal, this.#ended.signal])
     await Promise.race([event, sleep(this.#options.clock, ms, signal)])
-    patience.abort()
+    done.abort()
   }
 
   async #quiet(deadline: number): Promise<void> {
     const { clock } = this.#options
     for (;;) {
       const before = this.#found
-      await sleep(clock, quietMs, this.#over.signal)
-      // A busy event loop runs the timer first and reads the sockets after.
+      await sleep(clock, QUIET_MS, this.#ended.signal)
+      // When the event loop is busy, the timer fires before the sockets are read.
       await setImmediate()
       await setImmediate()
-      if (this.#found === before || this.#over.signal.aborted || clock.elapsed() >= deadline) return
+      if (this.#found === before || this.#ended.signal.aborted || clock.elapsed() >= deadline) return
     }
   }
 }

@@ -1,64 +1,62 @@
 /**
- * What the broker should hold, what it is known to hold, and what of the difference is under way.
- * Pure bookkeeping: it sends nothing, and the order of its calls is the whole of its input.
+ * What the broker should hold, what it is known to hold, and which updates are on their way.
+ * It sends nothing and reads no clock: its state depends on the order of the calls alone.
  */
 import { Fifo } from './fifo.ts'
+import { Unclaimed } from './unclaimed.ts'
 
-/** One counter for all that waits to be sent, so that retained topics and messages keep their order among each other. */
+/** One counter for everything that waits, so that retained topics and messages are sent in the order of their calls. */
 export interface Order {
   next: number
 }
 
 /**
- * Why a topic is left alone: until another payload, except `denied` and `too_large` (also the next connection),
- * `quarantined` (also `release`) and `invalid` (for ever).
+ * Why a topic is not sent. Each ends with another payload, except `invalid`, which never ends.
+ * `denied` and `too_large` also end with the next connection, `quarantined` with `retryQuarantined`.
  */
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
 export interface Entry {
   readonly kind: 'retained'
   readonly topic: string
-  /** null: nothing must be there. */
+  /** null: the broker should hold nothing. */
   wanted: string | null
-  /** null: nothing is there; undefined: not known, or something else than is wanted. */
+  /** null: the broker holds nothing; undefined: unknown, or something other than what is wanted. */
   held: string | null | undefined
-  /** The payload under way; undefined: none. */
+  /** The payload that is sent and not acknowledged; undefined: none. */
   sent: string | null | undefined
   /** Its place in the order; new each time it has to be sent. */
   seq: number
   queued: boolean
-  /** Part of what has to be acknowledged before `online`. */
+  /** Whether `online` waits for this entry. */
   awaited: boolean
-  /** Connections lost in a row with this topic under way. */
-  strikes: number
+  /** Connections lost in a row while this topic was unacknowledged. */
+  losses: number
   sentAt: number
   blocked: Block | undefined
-  /** The refusal that was told of since the broker last took something here. */
-  told: Block | undefined
-  /** The round (between two losses of the connection) in which the broker was seen to hold something here. */
-  seenIn: number
+  /** The latest block that was reported; undefined after the broker accepted a publish. */
+  reported: Block | undefined
+  /** The latest connection on which the broker was found to hold something here, as `#connection` counts. */
+  foundOn: number
 }
-
-/** Text of unwanted retained messages that is kept for comparison; beyond it only the topic is known. */
-const strangerLimit = 64 * 1024 * 1024
 
 export class Retained {
   readonly #order: Order
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
-  /** Topics that the broker holds and nobody has wanted or cleared yet; undefined: text not kept. */
-  readonly #strangers = new Map<string, string | undefined>()
-  #strangerLength = 0
-  #round = 1
+  readonly #unclaimed = new Unclaimed()
+  /** Grows with each lost connection. */
+  #connection = 1
   #awaiting = 0
   #blocked = 0
+  /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
 
   constructor(order: Order) {
     this.#order = order
   }
 
-  /** Entries that were wanting at `settle` and are neither acknowledged nor refused yet. */
+  /** Entries that had to be sent at `settle` and are neither acknowledged nor blocked yet. */
   get awaiting(): number {
     return this.#awaiting
   }
@@ -71,68 +69,62 @@ export class Retained {
     return this.#blocked
   }
 
-  /** Topics that the broker holds though nobody asked for them. */
-  strangers(): Iterable<string> {
-    return this.#strangers.keys()
-  }
-
-  /** Sets what is wanted; true if that has to be sent. */
+  /** Sets what is wanted. Returns whether that has to be sent. */
   hold(topic: string, payload: string | null): boolean {
     const entry = this.#entries.get(topic)
-    if (entry === undefined) return this.#adopt(topic, payload)
+    if (entry === undefined) return this.#create(topic, payload)
     if (entry.wanted === payload) return false
     entry.wanted = payload
     if (entry.blocked !== undefined && entry.blocked !== 'invalid') {
       this.#unblock(entry)
-      entry.strikes = 0
+      entry.losses = 0
     }
     if (this.#enqueue(entry)) return true
     if (!entry.queued) this.#conclude(entry)
     return false
   }
 
-  /** A topic not spoken of before: what is known of it comes from the read-back. */
-  #adopt(topic: string, payload: string | null): boolean {
+  /** Adds an entry; what the broker holds there is known from the read-back. */
+  #create(topic: string, payload: string | null): boolean {
     const known = this.#known(topic)
-    const stranger = this.#strangers.has(topic)
-    if (payload === null && known && !stranger) return false
+    const unclaimed = this.#unclaimed.has(topic)
+    if (payload === null && known && !unclaimed) return false
     const entry: Entry = {
       kind: 'retained',
       topic,
       wanted: payload,
-      held: known && !stranger ? null : undefined,
+      held: known && !unclaimed ? null : undefined,
       sent: undefined,
       seq: 0,
       queued: false,
       awaited: false,
-      strikes: 0,
+      losses: 0,
       sentAt: 0,
       blocked: undefined,
-      told: undefined,
-      seenIn: 0,
+      reported: undefined,
+      foundOn: 0,
     }
-    if (stranger) {
-      entry.seenIn = this.#round
-      if (this.#forgetStranger(topic) === payload) entry.held = payload
+    if (unclaimed) {
+      entry.foundOn = this.#connection
+      if (this.#unclaimed.take(topic) === payload) entry.held = payload
     }
     this.#entries.set(topic, entry)
     return this.#enqueue(entry)
   }
 
-  /** Clears the strangers that `owned` claims; the text is '' where it was too much to keep. Returns how many. */
+  /** Clears the unclaimed topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
-    const mine = [...this.#strangers].filter(([topic, text]) => owned(topic, text ?? ''))
-    for (const [topic] of mine) this.#adopt(topic, null)
-    return mine.length
+    const found = this.#unclaimed.list().filter(({ topic, text }) => owned(topic, text))
+    for (const { topic } of found) this.#create(topic, null)
+    return found.length
   }
 
-  /** Whether any topic is left alone because of the connections that it ended. */
-  get quarantined(): boolean {
+  get hasQuarantined(): boolean {
     return this.#blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
   }
 
-  /** Gives quarantined topics another chance, where `due` says so. */
-  release(due: (entry: Entry) => boolean): void {
+  /** Queues the quarantined entries again for which `due` is true. */
+  retryQuarantined(due: (entry: Entry) => boolean): void {
     for (const entry of this.#entries.values()) {
       if (entry.blocked !== 'quarantined' || !due(entry)) continue
       this.#unblock(entry)
@@ -140,27 +132,27 @@ export class Retained {
     }
   }
 
-  /** Sends again what is wanted on a topic, though the broker may have it; true if there is something to send. */
-  refresh(topic: string): boolean {
+  /** Sends what is wanted on a topic again, even if the broker holds it. */
+  refresh(topic: string): void {
     const entry = this.#entries.get(topic)
-    if (entry === undefined || entry.wanted === null) return false
+    if (entry === undefined || entry.wanted === null) return
     entry.held = undefined
-    return this.#enqueue(entry)
+    this.#enqueue(entry)
   }
 
-  /** The next entry to send, left in its place. */
+  /** The next entry to send; it stays in the queue. */
   peek(): Entry | undefined {
     for (;;) {
       const entry = this.#queue.peek()
       if (entry === undefined) return undefined
-      if (this.#wanting(entry)) return entry
+      if (this.#differs(entry)) return entry
       this.#queue.shift()
       entry.queued = false
       this.#conclude(entry)
     }
   }
 
-  /** Takes what `peek` returned: its payload is under way now; null is a zero-length publish. */
+  /** Takes the entry that `peek` returned, and returns the payload to send; null: a zero-length publish. */
   take(entry: Entry): string | null {
     this.#queue.shift()
     entry.queued = false
@@ -171,42 +163,43 @@ export class Retained {
   acked(entry: Entry): void {
     entry.held = entry.sent
     entry.sent = undefined
-    entry.strikes = 0
-    entry.told = undefined
+    entry.losses = 0
+    entry.reported = undefined
     this.#conclude(entry)
     this.#enqueue(entry)
   }
 
-  /** The broker or the protocol will not have it; true if that is news. */
+  /** Stops sending an entry. Returns whether this block has to be reported. */
   refused(entry: Entry, block: Block): boolean {
-    const stale = entry.sent !== undefined && entry.sent !== entry.wanted
+    const outdated = entry.sent !== undefined && entry.sent !== entry.wanted
     entry.sent = undefined
     if (entry.blocked === undefined) this.#blocked += 1
-    const news = entry.told !== block
-    entry.told = block
+    const isNew = entry.reported !== block
+    entry.reported = block
     entry.blocked = block
     this.#conclude(entry)
-    // What was refused is not what is wanted by now.
-    if (stale && block !== 'invalid') {
+    // The refused payload is not the wanted one any more: that may be accepted.
+    if (outdated && block !== 'invalid') {
       this.#unblock(entry)
       this.#enqueue(entry)
     }
-    return news
+    return isNew
   }
 
-  /** The connection went away with this entry under way: whether the broker has it is not known. It keeps its place. */
-  lost(entry: Entry, struck: boolean): void {
+  /**
+   * The connection was lost while this entry was unacknowledged: the broker may have it or not. The entry keeps its
+   * place in the order; `settle` queues it again.
+   */
+  lost(entry: Entry): void {
     entry.sent = undefined
     entry.held = undefined
     entry.queued = true
-    if (struck) entry.strikes += 1
   }
 
-  /** The connection is gone, and with it all knowledge of what the broker holds. Nothing may be under way. */
+  /** Forgets what the broker holds, after a lost connection. Every unacknowledged entry must have been `lost` before. */
   forget(): void {
-    this.#round += 1
-    this.#strangers.clear()
-    this.#strangerLength = 0
+    this.#connection += 1
+    this.#unclaimed.clear()
     this.#known = () => false
     for (const entry of this.#entries.values()) entry.held = undefined
   }
@@ -215,54 +208,52 @@ export class Retained {
   found(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
-      this.#forgetStranger(topic)
-      const keep = this.#strangerLength + text.length <= strangerLimit
-      if (keep) this.#strangerLength += text.length
-      this.#strangers.set(topic, keep ? text : undefined)
+      this.#unclaimed.add(topic, text)
       return
     }
-    entry.seenIn = this.#round
-    // The wanted string itself, not its equal: one copy in memory.
+    entry.foundOn = this.#connection
+    // The wanted string itself, not an equal one: one copy in memory.
     entry.held = entry.wanted === text ? entry.wanted : undefined
   }
 
-  /** The read-back is over; topics for which `known` is true and that were not found are not there. Queues the difference. */
+  /** Ends the read-back and queues the difference. The broker holds nothing on a `known` topic that was not found. */
   settle(known: (topic: string) => boolean): void {
     this.#known = known
     this.#awaiting = 0
-    const wanting: Entry[] = []
+    const different: Entry[] = []
     for (const entry of this.#entries.values()) {
       entry.awaited = false
-      if (entry.seenIn !== this.#round && known(entry.topic)) entry.held = null
+      if (entry.foundOn !== this.#connection && known(entry.topic)) entry.held = null
       if (entry.blocked === 'denied' || entry.blocked === 'too_large') this.#unblock(entry)
-      if (this.#wanting(entry)) wanting.push(entry)
+      if (this.#differs(entry)) different.push(entry)
       else {
         entry.queued = false
         this.#conclude(entry)
       }
     }
-    for (const entry of wanting) {
+    for (const entry of different) {
       if (!entry.queued) entry.seq = this.#order.next++
       entry.queued = true
       entry.awaited = true
     }
-    this.#awaiting = wanting.length
-    this.#queue.reset(wanting.sort((a, b) => a.seq - b.seq))
+    this.#awaiting = different.length
+    this.#queue.reset(different.sort((a, b) => a.seq - b.seq))
   }
 
-  #wanting(entry: Entry): boolean {
+  /** Whether an entry has to be sent: the broker does not hold what is wanted, and nothing prevents or precedes it. */
+  #differs(entry: Entry): boolean {
     return entry.held !== entry.wanted && entry.sent === undefined && entry.blocked === undefined
   }
 
   #enqueue(entry: Entry): boolean {
-    if (entry.queued || !this.#wanting(entry)) return false
+    if (entry.queued || !this.#differs(entry)) return false
     entry.queued = true
     entry.seq = this.#order.next++
     this.#queue.push(entry)
     return true
   }
 
-  /** Ends the wait for an entry, and forgets one that is to be nothing and is nothing. */
+  /** `online` no longer waits for the entry. Deletes it when nothing is wanted and the broker holds nothing. */
   #conclude(entry: Entry): void {
     if (entry.awaited) {
       entry.awaited = false
@@ -275,11 +266,5 @@ export class Retained {
     if (entry.blocked === undefined) return
     entry.blocked = undefined
     this.#blocked -= 1
-  }
-
-  #forgetStranger(topic: string): string | undefined {
-    const text = this.#strangers.get(topic)
-    if (this.#strangers.delete(topic)) this.#strangerLength -= text?.length ?? 0
-    return text
   }
 }

@@ -1,19 +1,21 @@
-/** Moves what waits in the retained set and the outbox through a connection: in order, few at a time, each acknowledged. */
+/** Sends what waits in the retained set and the outbox: in order, a limited number at a time, each acknowledged. */
 import type { IClientPublishOptions } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
+import { AckTimer } from './ack-timer.ts'
 import type { Connection } from './connection.ts'
 import type { Failure } from './failure.ts'
+import type { Journal } from './journal.ts'
+import { GIVE_UP_AFTER, Losses } from './losses.ts'
 import { topicFault } from './names.ts'
 import type { Outbox, Outgoing } from './outbox.ts'
 import type { Block, Entry, Retained } from './retained.ts'
-import type { Log } from './types.ts'
 
 /** The state topic's `online` or `offline`. */
 interface State {
   readonly kind: 'state'
   readonly topic: string
   readonly payload: 'online' | 'offline'
-  strikes: number
+  losses: number
   sentAt: number
 }
 
@@ -23,52 +25,58 @@ export interface SenderOptions {
   readonly retained: Retained
   readonly outbox: Outbox
   readonly clock: Clock
-  readonly log: Log
+  readonly journal: Journal
   readonly stateTopic: string
+  /** Publishes without acknowledgement at a time, at most. */
   readonly window: number
   readonly ackTimeoutMs: number
-  /** A zero-length retained publish goes out to `topic`. */
+  /** Called before each zero-length retained publish. */
   readonly onClear: (topic: string) => void
 }
 
-/** From so many connections lost in a row with it under way, an item is sent with nothing beside it: then its guilt shows. */
-const suspectAt = 2
-const guiltyAt = 3
-/** A refusal so short before the end of a connection is the reason for it: Mosquitto 2.0.11 with `max_queued_messages 0` hangs up. */
-const refusalMs = 500
-/** A connection has to be so old before what is quarantined gets another chance; twice as old after each further loss. */
-const paroleMs = 5_000
-/** Refusals told one by one per connection; a broker that denies a prefix would else fill the log. */
-const complaintLimit = 10
+/** A quarantined topic is tried again on a connection of this age; the age doubles with each further loss. */
+const RETRY_QUARANTINED_MS = 5_000
 /** Fixed header, lengths and packet id. */
-const packetOverhead = 16
-const tooLarge = 'it is larger than the broker takes'
+const PACKET_OVERHEAD_BYTES = 16
+/** PUBACK's reason code for a packet over the broker's limit. */
+const PACKET_TOO_LARGE = 149
+const TOO_LARGE = 'it is larger than the broker takes'
 
-const retain: IClientPublishOptions = { qos: 1, retain: true }
+const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
 
 export class Sender {
   readonly #options: SenderOptions
-  readonly #inflight = new Set<Item>()
+  /** Oldest first. */
+  readonly #unacknowledged = new Set<Item>()
+  readonly #ackTimer: AckTimer
+  readonly #losses: Losses<Item>
   #connection: Connection | undefined
   #window = 0
-  #solo: Item | undefined
+  /** What was last sent to the state topic on this connection. */
   #state: State['payload'] | undefined
   #closing = false
-  #complaints = 0
   #publishes = 0
   #bytes = 0
-  /** The last item that the broker refused, and when. */
-  #refused: { readonly item: Item; readonly at: number } | undefined
-  #stopWatch: (() => void) | undefined
-  #stopParole: (() => void) | undefined
+  #cancelRetry: (() => void) | undefined
   #onIdle: (() => void) | undefined
 
   constructor(options: SenderOptions) {
+    const { clock, ackTimeoutMs } = options
     this.#options = options
+    this.#losses = new Losses(clock)
+    this.#ackTimer = new AckTimer(
+      clock,
+      ackTimeoutMs,
+      () => this.#unacknowledged.values().next().value?.sentAt,
+      () => {
+        const detail = `no acknowledgement of a publish within ${ackTimeoutMs} ms`
+        this.#connection?.drop({ code: 'timeout', detail })
+      },
+    )
   }
 
   get unacknowledged(): number {
-    return this.#inflight.size
+    return this.#unacknowledged.size
   }
 
   get publishes(): number {
@@ -79,17 +87,16 @@ export class Sender {
     return this.#bytes
   }
 
-  /** Starts to send; `online` follows when all that the retained set awaits is done. */
+  /** Starts to send. `online` follows when everything that the retained set awaits is done. */
   attach(connection: Connection): void {
     this.#connection = connection
     this.#window = Math.min(this.#options.window, connection.receiveMaximum)
-    this.#complaints = 0
     this.#state = undefined
-    this.#parole(paroleMs, paroleMs)
+    this.#retryQuarantined(RETRY_QUARANTINED_MS, RETRY_QUARANTINED_MS)
     this.pump()
   }
 
-  /** Publishes `offline` before all else that waits; resolves when everything is acknowledged. */
+  /** Publishes `offline` before everything else that waits. Resolves when everything is acknowledged. */
   finish(connection: Connection): Promise<void> {
     this.#closing = true
     return new Promise((resolve) => {
@@ -100,64 +107,48 @@ export class Sender {
     })
   }
 
-  /** Says `online` once more, if that has been said. */
+  /** Publishes `online` again at the next `pump`, if it was published before. */
   repeatState(): void {
     if (!this.#closing) this.#state = undefined
   }
 
-  /** The connection is over: what was under way waits again. */
+  /** The connection is lost: unacknowledged items wait again. */
   detach(failure: Failure): void {
-    this.#stopWatch?.()
-    this.#stopWatch = undefined
-    this.#stopParole?.()
-    // A broker that hangs up may mean this very message, or one that it has just refused; one that hangs means none.
-    const refused = failure.code === 'timeout' ? undefined : this.#justRefused()
-    const struck = failure.code !== 'timeout' && refused === undefined
+    this.#ackTimer.stop()
+    this.#cancelRetry?.()
+    const givenUp = this.#losses.connectionLost(failure, this.#unacknowledged)
     const messages: Outgoing[] = []
-    for (const item of this.#inflight) {
-      if (item.kind === 'retained') this.#options.retained.lost(item, struck)
-      else if (struck) item.strikes += 1
-      if (this.#convict(item, struck && item === this.#solo)) continue
-      if (item.kind === 'message') messages.push(item)
+    for (const item of this.#unacknowledged) {
+      if (item.kind === 'retained') this.#options.retained.lost(item)
+      else if (item.kind === 'message' && item !== givenUp) messages.push(item)
     }
-    if (refused?.kind === 'retained') {
-      refused.strikes += 1
-      this.#convict(refused, true)
+    if (givenUp !== undefined) {
+      const detail = `${givenUp.losses} connections in a row were lost as it was being published`
+      this.#refuse(givenUp, 'quarantined', detail)
     }
     this.#options.outbox.restore(messages)
-    this.#inflight.clear()
-    this.#solo = undefined
-    this.#refused = undefined
+    this.#unacknowledged.clear()
     this.#connection = undefined
   }
 
-  #justRefused(): Item | undefined {
-    const { item, at = Number.NEGATIVE_INFINITY } = this.#refused ?? {}
-    return this.#options.clock.elapsed() - at <= refusalMs ? item : undefined
-  }
-
-  /** When the connection is `ageMs` old, in `ms`: it bears what it carries, so that there is something to lose again. */
-  #parole(ms: number, ageMs: number): void {
+  /** Tries the quarantined topics that are due again in `ms`, when the connection will be `ageMs` old, and then later. */
+  #retryQuarantined(ms: number, ageMs: number): void {
     const { clock, retained } = this.#options
-    if (!retained.quarantined) return
-    this.#stopParole = clock.after(ms, () => {
-      retained.release(({ strikes }) => paroleMs * 2 ** (strikes - guiltyAt) <= ageMs)
+    if (!retained.hasQuarantined) return
+    this.#cancelRetry = clock.after(ms, () => {
+      retained.retryQuarantined(({ losses }) => RETRY_QUARANTINED_MS * 2 ** (losses - GIVE_UP_AFTER) <= ageMs)
       this.pump()
-      this.#parole(ageMs, 2 * ageMs)
+      this.#retryQuarantined(ageMs, 2 * ageMs)
     })
   }
 
-  /** Sends as much as the window allows; call it whenever something new waits. */
+  /** Sends as much as the window allows. Call it whenever something new waits. */
   pump(): void {
     const connection = this.#connection
     if (connection === undefined || connection.isDown) return
-    while (this.#solo === undefined && this.#inflight.size < this.#window) {
+    while (!this.#losses.sendingAlone && this.#unacknowledged.size < this.#window) {
       const item = this.#next()
-      if (item === undefined) return
-      if (item.strikes >= suspectAt) {
-        if (this.#inflight.size > 0) return
-        this.#solo = item
-      }
+      if (item === undefined || !this.#losses.maySend(item, this.#unacknowledged.size)) return
       this.#send(connection, item)
     }
   }
@@ -166,7 +157,7 @@ export class Sender {
     const { retained, outbox, clock, stateTopic } = this.#options
     const state = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
     if (state !== undefined && state !== this.#state) {
-      return { kind: 'state', topic: stateTopic, payload: state, strikes: 0, sentAt: 0 }
+      return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0 }
     }
     const entry = retained.peek()
     const message = outbox.waiting === 0 ? undefined : outbox.peek(clock.elapsed())
@@ -179,104 +170,69 @@ export class Sender {
     else if (item.kind === 'message') this.#sendMessage(connection, item)
     else {
       this.#state = item.payload
-      this.#publish(connection, item, item.payload, item.payload.length, retain)
+      this.#publish(connection, item, item.payload, item.payload.length, RETAINED)
     }
   }
 
   #sendMessage(connection: Connection, item: Outgoing): void {
     this.#options.outbox.take()
-    if (item.bytes + packetOverhead <= connection.maximumPacketSize) {
+    if (item.bytes + PACKET_OVERHEAD_BYTES <= connection.maximumPacketSize) {
       this.#publish(connection, item, item.payload, item.bytes - item.topic.length, item.options)
-    } else {
-      this.#release(item)
-      this.#complain(item.topic, tooLarge)
-    }
+    } else this.#refuse(item, 'too_large', TOO_LARGE)
   }
 
   #sendEntry(connection: Connection, item: Entry): void {
     const payload = this.#options.retained.take(item) ?? ''
     const bytes = Buffer.byteLength(payload)
-    const block = this.#blockFor(connection, item, bytes)
-    if (block !== undefined) {
-      this.#release(item)
-      this.#refuse(item, block, block === 'invalid' ? topicFault(item.topic) : tooLarge)
-      return
+    const fault = item.sentAt === 0 ? topicFault(item.topic) : undefined
+    if (fault !== undefined) this.#refuse(item, 'invalid', fault)
+    else if (exceedsLimit(connection, item.topic, bytes)) this.#refuse(item, 'too_large', TOO_LARGE)
+    else {
+      if (payload === '') this.#options.onClear(item.topic)
+      this.#publish(connection, item, payload, bytes, RETAINED)
     }
-    if (payload === '') this.#options.onClear(item.topic)
-    this.#publish(connection, item, payload, bytes, retain)
-  }
-
-  #blockFor(connection: Connection, item: Entry, bytes: number): Block | undefined {
-    if (item.sentAt === 0 && topicFault(item.topic) !== undefined) return 'invalid'
-    const limit = connection.maximumPacketSize
-    if (limit === Number.POSITIVE_INFINITY) return undefined
-    return bytes + Buffer.byteLength(item.topic) + packetOverhead > limit ? 'too_large' : undefined
   }
 
   #publish(connection: Connection, item: Item, payload: string, bytes: number, options: IClientPublishOptions): void {
     this.#publishes += 1
     this.#bytes += bytes
     item.sentAt = this.#options.clock.elapsed()
-    this.#inflight.add(item)
-    if (this.#stopWatch === undefined) this.#watch(this.#options.ackTimeoutMs)
+    this.#unacknowledged.add(item)
+    this.#ackTimer.sent()
     connection.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
   }
 
   #acked(item: Item, reason: number): void {
-    this.#inflight.delete(item)
-    this.#release(item)
+    this.#unacknowledged.delete(item)
     if (reason !== 0) {
-      const why = `the broker refuses it with reason ${reason}`
-      this.#refused = { item, at: this.#options.clock.elapsed() }
-      if (item.kind === 'retained') this.#refuse(item, reason === 149 ? 'too_large' : 'denied', why)
-      else this.#complain(item.topic, why)
-    } else if (item.kind === 'retained') this.#options.retained.acked(item)
-    else item.strikes = 0
+      this.#losses.refused(item)
+      const block = reason === PACKET_TOO_LARGE ? 'too_large' : 'denied'
+      this.#refuse(item, block, `the broker refuses it with reason ${reason}`)
+    } else {
+      this.#losses.done(item)
+      if (item.kind === 'retained') this.#options.retained.acked(item)
+      else item.losses = 0
+    }
     this.pump()
     this.#checkIdle()
   }
 
-  #release(item: Item): void {
-    if (this.#solo === item) this.#solo = undefined
-  }
-
-  #refuse(item: Entry, block: Block, why: string | undefined): void {
-    if (this.#options.retained.refused(item, block)) this.#complain(item.topic, why ?? block)
-  }
-
-  /** Whether an item to which the end of a connection is due is given up, so that it does not end every one to come. */
-  #convict(item: Item, due: boolean): boolean {
-    if (!due || item.strikes < guiltyAt) return false
-    const why = `${item.strikes} connections in a row were lost as it was being published`
-    if (item.kind === 'retained') this.#refuse(item, 'quarantined', why)
-    else this.#complain(item.topic, why)
-    return true
-  }
-
-  #complain(topic: string, why: string): void {
-    this.#complaints += 1
-    if (this.#complaints <= complaintLimit)
-      this.#options.log.warn({ topic, why }, `not published to ${JSON.stringify(topic)}: ${why}`)
-    if (this.#complaints === complaintLimit)
-      this.#options.log.warn({}, 'further refused topics of this connection are not logged')
-  }
-
-  /** One timer for all: the oldest publish decides, and it is looked at again only when it could be late. */
-  #watch(ms: number): void {
-    const { clock, ackTimeoutMs } = this.#options
-    this.#stopWatch = clock.after(ms, () => {
-      this.#stopWatch = undefined
-      const oldest = this.#inflight.values().next().value
-      if (oldest === undefined) return
-      const left = oldest.sentAt + ackTimeoutMs - clock.elapsed()
-      if (left > 0) return this.#watch(left)
-      this.#connection?.drop({ code: 'timeout', detail: `no acknowledgement of a publish within ${ackTimeoutMs} ms` })
-    })
+  /** Stops sending an item: a retained topic is blocked, a message dropped. */
+  #refuse(item: Item, block: Block, detail: string): void {
+    this.#losses.done(item)
+    const isNew = item.kind !== 'retained' || this.#options.retained.refused(item, block)
+    if (isNew) this.#options.journal.notPublished(item.topic, block, detail)
   }
 
   #checkIdle(): void {
-    if (this.#onIdle === undefined || this.#inflight.size > 0) return
+    if (this.#onIdle === undefined || this.#unacknowledged.size > 0) return
     this.#onIdle()
     this.#onIdle = undefined
   }
+}
+
+/** Counts a topic's bytes only if the broker named a limit. */
+function exceedsLimit({ maximumPacketSize }: Connection, topic: string, payloadBytes: number): boolean {
+  if (maximumPacketSize === Number.POSITIVE_INFINITY) return false
+  return payloadBytes + Buffer.byteLength(topic) + PACKET_OVERHEAD_BYTES > maximumPacketSize
 }

@@ -1,19 +1,19 @@
-/** The byte streams below MQTT: TCP, TLS and WebSocket, each with Nagle's algorithm off and written once a turn. */
+/** Opens byte streams for MQTT: TCP, TLS and WebSocket, without Nagle's algorithm, with one write per event loop turn. */
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import type { LinkOptions } from './types.ts'
+import type { BrokerOptions } from './types.ts'
 
-type Target = Pick<LinkOptions, 'url' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
+type Target = Pick<BrokerOptions, 'url' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
 
-const defaultPorts: Record<string, number> = { 'mqtt:': 1883, 'mqtts:': 8883 }
+const DEFAULT_PORTS: Record<string, number> = { 'mqtt:': 1883, 'mqtts:': 8883 }
 
-/** Resolves to a function that opens the stream when called, so that its user can listen before anything happens. */
+/** Resolves to a function that opens the stream. Its caller can add listeners before any event. */
 export async function streamOpener(target: Target): Promise<() => Duplex> {
   const url = new URL(target.url)
   // The brackets of an IPv6 address belong to the URL, not to the address.
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  const port = Number(url.port) || (defaultPorts[url.protocol] ?? 0)
+  const port = Number(url.port) || (DEFAULT_PORTS[url.protocol] ?? 0)
   switch (url.protocol) {
     case 'mqtt:':
       return () => oncePerTurn(withoutNagle(connectTcp({ host, port })))
@@ -37,18 +37,18 @@ function tlsOptions({ ca, cert, key, rejectUnauthorized = true }: Target): Conne
   }
 }
 
-/** SNI carries names only; an address there is an error. */
+/** The name for SNI, which must not be an address. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)
 
-/** Set at `connect`: earlier there may be no descriptor yet, and Node would then take it for done. */
+/** Set at `connect`: before, there may be no file descriptor, and Node would consider the option as set. */
 function withoutNagle<S extends ReturnType<typeof connectTcp>>(socket: S): S {
   socket.once('connect', () => socket.setNoDelay(true))
   return socket
 }
 
 /**
- * mqtt.js corks a stream for each packet that it writes, until the next tick. This lets it stay corked until all that
- * the event loop has at hand is dealt with: one system call for many packets, which are the better part of their cost.
+ * mqtt.js corks a stream for each packet that it writes, until the next tick. This keeps it corked until the event loop
+ * has handled all pending events: one system call for many packets. System calls are most of a packet's cost.
  */
 function oncePerTurn<S extends Duplex>(stream: S): S {
   const cork = stream.cork.bind(stream)
@@ -66,7 +66,7 @@ function oncePerTurn<S extends Duplex>(stream: S): S {
   return stream
 }
 
-/** `ws` turns Nagle off by itself. It is loaded only by those who use it. */
+/** `ws` turns Nagle's algorithm off by itself. It is loaded on demand. */
 async function webSocketOpener(url: URL, target: Target): Promise<() => Duplex> {
   const { createWebSocketStream, WebSocket } = await import('ws')
   const address = new URL(url)

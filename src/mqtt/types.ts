@@ -1,12 +1,4 @@
-/** The words of the MQTT side: what a link is given, what it hands out, and how it tells of itself. */
-
-/** The part of a logger that is used here; pino fits. */
-export interface Log {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
+/** The public types of the MQTT link: options, messages, status and handlers. */
 
 export type Protocol = '5' | '3.1.1'
 
@@ -15,16 +7,13 @@ export interface Credentials {
   readonly password?: string | undefined
 }
 
-export interface LinkOptions {
+/** Where a broker is, and how to connect to it. */
+export interface BrokerOptions {
   /** `mqtt:`, `mqtts:`, `ws:` or `wss:`; a WebSocket URL's path and query are kept. */
   readonly url: string
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** Called after a refused login; credentials other than those refused are tried without the long wait. */
-  readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
-  /** Keep it the same over restarts, so that the broker ends a connection left half open when its successor arrives. */
-  readonly clientId: string
-  /** `auto` (default): 5, else 3.1.1; what worked last is tried first. */
+  /** `auto` (default): 5, else 3.1.1; the version that worked last is tried first. */
   readonly protocol?: 'auto' | Protocol | undefined
   /** PEM text or bytes; only for `mqtts:` and `wss:`. */
   readonly ca?: string | Buffer | undefined
@@ -34,22 +23,27 @@ export interface LinkOptions {
   readonly rejectUnauthorized?: boolean | undefined
   /** Default 30,000 ms; whole seconds reach the broker. */
   readonly keepaliveMs?: number | undefined
-  /** Retained: `online` after all else is acknowledged, `offline` at a stop and as the will. */
+  /** How long a broker may take for CONNACK (default 10,000 ms). */
+  readonly connectTimeoutMs?: number | undefined
+}
+
+export interface LinkOptions extends BrokerOptions {
+  /** Called after a refused login. If they differ from the refused ones, they are tried at once. */
+  readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
+  /** Keep it the same over restarts: the broker then ends a half-open connection of the previous process. */
+  readonly clientId: string
+  /** Retained: `online` after everything else is acknowledged, `offline` at a stop and as the will. */
   readonly stateTopic: string
-  /** A topic of our own for the self-test at each connect; nothing is retained there. */
+  /** An own topic for the self-test at each connect; nothing is retained there. */
   readonly probeTopic: string
   /** Filters of commands; their messages go to `onMessage`. */
   readonly subscriptions: readonly string[]
-  /** Filters of the retained topics that `hold` writes, to read back what the broker still has. They must not overlap `subscriptions`. */
+  /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly heldFilters: readonly string[]
-  /** Those of `heldFilters` that stay subscribed: what others do there goes to `onTouched`. */
+  /** Those of `heldFilters` that stay subscribed: what others publish there goes to `onTouched`. */
   readonly watchedFilters?: readonly string[] | undefined
-  /** Called with each retained message that is read back; names filters of an earlier time to read back as well. */
-  readonly furtherFilters?: ((topic: string, payload: string) => readonly string[]) | undefined
-  /** Publishes without acknowledgement at a time, at most (default 32; a broker that allows fewer is obeyed). */
+  /** Publishes without acknowledgement at a time, at most (default 32, or fewer if the broker says so). */
   readonly window?: number | undefined
-  /** How long a broker may take for CONNACK (default 10,000 ms). */
-  readonly connectTimeoutMs?: number | undefined
   /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
   /** How long the self-test's marker may take to come back (default 10,000 ms). */
@@ -61,15 +55,15 @@ export interface Message {
   readonly topic: string
   readonly payload: Buffer
   /**
-   * As the publisher set it under MQTT 5. Under 3.1.1 only true for a message that was stored before the subscription:
-   * that protocol does not tell it of a live one.
+   * MQTT 5: as the publisher set it. MQTT 3.1.1: whether the message was stored before the subscription; for a live one
+   * that protocol does not pass it on.
    */
   readonly retain: boolean
   readonly dup: boolean
   readonly qos: 0 | 1 | 2
   readonly responseTopic?: string
   readonly correlationData?: Buffer
-  /** What is left of MQTT 5's Message Expiry Interval, in milliseconds from `receivedAt`. */
+  /** The rest of MQTT 5's Message Expiry Interval, in milliseconds from `receivedAt`. */
   readonly expiresInMs?: number
   /** `clock.elapsed()` at arrival. */
   readonly receivedAt: number
@@ -86,7 +80,7 @@ export interface SendOptions {
   readonly expirySeconds?: number | undefined
 }
 
-/** Why a connection was refused or lost; `closed`: in good order but without a reason, `reset`: not in good order. */
+/** Why a connection was refused or lost. `closed`: the other side closed it without a reason; `reset`: it broke. */
 export type FailureCode =
   | 'unauthorized'
   | 'unreachable'
@@ -99,35 +93,37 @@ export type FailureCode =
   | 'reset'
 
 export interface LinkStatus {
-  /** `connected` means: subscribed and read back; `waiting`: the next attempt is scheduled. */
+  /** `connected`: subscribed and read back; `waiting`: the next attempt is scheduled. */
   readonly state: 'connecting' | 'connected' | 'waiting' | 'stopped'
   readonly protocol: Protocol | null
-  /** Why the last connection failed, while there is none. */
+  /** Why the last connection failed; absent while connected. */
   readonly reason?: FailureCode
   readonly deniedFilters: readonly string[]
-  /** Retained topics that the broker or the protocol refuses at present. */
+  /** Retained topics that are not sent because the broker or the protocol refuses them. */
   readonly deniedTopics: number
-  /** Whether what is published under the prefix can be read again; `denied` points to the broker's ACL. */
+  /** Whether own publishes can be read back; `denied` points to the broker's ACL. */
   readonly probe: 'ok' | 'denied' | 'unknown'
   /** Retained topics and messages waiting to be sent. */
   readonly queued: number
   readonly unacknowledged: number
-  /** Connections lost so far. */
+  /** Accepted connections lost so far. */
   readonly reconnects: number
-  /** Acknowledged or not, since the start. */
+  /** QoS 1 publishes since the start, acknowledged or not. */
   readonly publishes: number
-  /** Payload bytes of those. */
+  /** Their payload bytes. */
   readonly bytes: number
-  /** Events and answers lost to the outbox's limits. */
+  /** Events and answers dropped because too many waited, or for too long. */
   readonly dropped: number
 }
 
 export interface LinkHandlers {
-  /** A message for `subscriptions`; it is acknowledged as soon as this returns. */
+  /** A message for `subscriptions`. It is acknowledged when this returns. */
   readonly onMessage?: (message: Message) => void
-  /** Subscribed, and the broker's retained messages are known: a good moment to `hold` and `sweep`, before `online` is published. */
+  /** Subscribed and read back. What is held and swept here is sent before `online`. */
   readonly onConnected?: (status: LinkStatus) => void
   readonly onStatus?: (status: LinkStatus) => void
-  /** Something was published live on one of `watchedFilters`; under MQTT 3.1.1 also by this link itself. */
+  /** A retained message that is read back. Returns further filters to read back, such as former ones. */
+  readonly onReadBack?: (topic: string, payload: string) => readonly string[]
+  /** A live message on one of `watchedFilters`; under MQTT 3.1.1 also an own one. */
   readonly onTouched?: (topic: string, payload: string) => void
 }

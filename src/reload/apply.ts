@@ -1,16 +1,18 @@
 /** Brings the running parts in line with a configuration that was taken over. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Config, HubConfig } from '../config/options.ts'
-import { appFilter } from '../contract/permissions.ts'
-import type { Hub } from '../hub/hub.ts'
-import type { Hubs } from '../hubs.ts'
 import type { Log } from '../log/log.ts'
 import type { Reloaded } from './live-config.ts'
 
 export interface Parts {
-  readonly hubs: Hubs
+  readonly hubs: {
+    readonly all: ReadonlyMap<string, { readonly hub: { wake(): void } }>
+    close(name: string): void
+    /** Shows other apps from now on. */
+    refilter(): void
+  }
   readonly bridge: {
-    removeHub(name: string, hub: Hub): void
+    removeHub(name: string): void
     reconfigured(): void
     logLevelChanged(level: Config['log']['level']): void
   }
@@ -26,9 +28,12 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
     bridge.logLevelChanged(after.log.level)
   }
   for (const name of Object.keys(before.hubs)) {
-    if (!Object.hasOwn(after.hubs, name)) hubs.close(name, (hub) => bridge.removeHub(name, hub))
+    if (!Object.hasOwn(after.hubs, name)) {
+      hubs.close(name)
+      bridge.removeHub(name)
+    }
   }
-  if (!isDeepStrictEqual(before.apps, after.apps)) hubs.setFilter(appFilter(after.apps.include, after.apps.exclude))
+  if (!isDeepStrictEqual(before.apps, after.apps)) hubs.refilter()
   if (!isDeepStrictEqual([before.commands, before.settings], [after.commands, after.settings])) bridge.reconfigured()
   for (const [name, config] of Object.entries(after.hubs)) {
     const known = before.hubs[name]

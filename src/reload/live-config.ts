@@ -1,7 +1,7 @@
 /** The configuration that holds now: a value, replaced as a whole when its sources are read again. */
 import type { Loaded } from '../config/load.ts'
 import { ConfigError } from '../config/mistakes.ts'
-import type { Config } from '../config/options.ts'
+import type { Config, Live } from '../config/options.ts'
 import type { Log } from '../log/log.ts'
 import type { Credentials } from '../mqtt/types.ts'
 import { differences, takeOver } from './take-over.ts'
@@ -14,7 +14,7 @@ export interface Reloaded {
   readonly after: Config
 }
 
-export class LiveConfig {
+export class LiveConfig implements Live {
   readonly #load: Load
   readonly #log: Log
   #value: Config

@@ -1,31 +1,30 @@
 /** What a configuration that was changed while the daemon runs may change at once, and what waits for the next start. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Config, type HubConfig, hubOptions, options } from '../config/options.ts'
-import type { Table } from '../config/table.ts'
+import { type Table, valueAt } from '../config/table.ts'
 
 /** The configuration that may hold from now on: the present one with everything of the next that can change live. */
 export function takeOver(now: Config, next: Config): Config {
-  return {
-    ...now,
-    log: { ...now.log, level: next.log.level },
-    commands: next.commands,
-    apps: next.apps,
-    settings: next.settings,
-    // The next login uses them; the embedded broker took its own at the start.
-    mqtt:
-      now.mqtt.url === null || now.mqtt.url !== next.mqtt.url
-        ? now.mqtt
-        : { ...now.mqtt, username: next.mqtt.username, password: next.mqtt.password },
-    hubs: Object.fromEntries(
-      Object.entries(next.hubs).map(([name, hub]) => [name, takeOverHub(now.hubs[name], hub)] as const),
-    ),
-  }
+  const hubs = Object.entries(next.hubs).map(([name, hub]): [string, HubConfig] => {
+    const present = now.hubs[name]
+    return [name, present === undefined ? hub : withLive(hubOptions, present, hub)]
+  })
+  return { ...withLive(options, now, next), hubs: Object.fromEntries(hubs) }
 }
 
-function takeOverHub(now: HubConfig | undefined, next: HubConfig): HubConfig {
-  if (now === undefined) return next
-  // A key belongs to the hub that it was made on.
-  return now.url === next.url ? { ...now, api_key: next.api_key } : now
+function withLive<T extends object>(table: Table, now: T, next: T): T {
+  const paths = Object.entries(table).flatMap(([path, { live }]) => {
+    if (live === undefined) return []
+    if (live === true) return [path]
+    // A secret belongs to what it was made for; and what has no address took its own at the start.
+    const address = valueAt(now, live.ifSame)
+    return address !== null && isDeepStrictEqual(address, valueAt(next, live.ifSame)) ? [path] : []
+  })
+  return paths.reduce((values, path) => withValue(values, path.split('.'), valueAt(next, path)), now)
+}
+
+function withValue<T>(node: T, [key = '', ...rest]: readonly string[], value: unknown): T {
+  return { ...node, [key]: rest.length === 0 ? value : withValue(valueAt(node, key), rest, value) }
 }
 
 /** Paths of the options that differ; a hub that only one of them has counts as one. */
@@ -41,10 +40,4 @@ export function differences(one: Config, other: Config): string[] {
 
 function differing(table: Table, one: object, other: object): string[] {
   return Object.keys(table).filter((path) => !isDeepStrictEqual(valueAt(one, path), valueAt(other, path)))
-}
-
-function valueAt(config: object, path: string): unknown {
-  return path.split('.').reduce<unknown>((node, key) => {
-    return typeof node === 'object' && node !== null ? Reflect.get(node, key) : undefined
-  }, config)
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createTopics, decodeLevel, encodeLevel } from '../../src/contract/topics.ts'
+import { decodeLevel, encodeLevel } from '../../src/contract/templates.ts'
+import { createTopics } from '../../src/contract/topics.ts'
 
 const topics = createTopics('b')
 

@@ -19,7 +19,7 @@ const HELP = `npm run chaos -- [options]
   --workers N     worlds side by side (default 2)
   --pace MS       between two happenings, on average (default 40)
   --dump FOLDER   writes the history of each failed episode there
-  --write         writes RELIABILITY.md
+  --write         writes docs/reliability.md
   --list          names the kinds of fault`
 
 const { values } = parseArgs({
@@ -106,7 +106,7 @@ async function main(): Promise<number> {
   for (const { name, caught } of plants) if (!caught) console.log(`FAIL planted bug ${name} was not caught`)
   const minutes = (performance.now() - startedAt) / 60_000
   const card = renderScorecard({ results, plants, seed: plan.seed, date: new Date(), minutes })
-  if (values.write) writeFileSync('RELIABILITY.md', card)
+  if (values.write) writeFileSync('docs/reliability.md', card)
   console.log(`\n${card}`)
   const failed = results.some(({ violations }) => violations.length > 0) || plants.some(({ caught }) => !caught)
   return failed ? 1 : 0

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { configSchema } from '../../src/config/json-schema.ts'
 import { hubOptions, options } from '../../src/config/options.ts'
-import { fileKeys } from '../../src/config/table.ts'
 import { exampleConfig } from '../../src/docs/example.ts'
 import { fillSections } from '../../src/docs/generate.ts'
 import { optionsSection } from '../../src/docs/options.ts'
@@ -29,26 +27,7 @@ describe('the example configuration', () => {
   })
 })
 
-describe('the JSON Schema', () => {
-  const schema: unknown = JSON.parse(configSchema())
-
-  it('knows every key that a file may hold, and closes every object', () => {
-    for (const path of fileKeys(options)) {
-      expect(schema).toHaveProperty(['properties', ...path.split('.').join('.properties.').split('.')])
-    }
-    for (const path of fileKeys(hubOptions)) {
-      expect(schema).toHaveProperty(['properties', 'hubs', 'additionalProperties', 'properties', path])
-    }
-    expect(schema).toMatchObject({ additionalProperties: false, properties: { mqtt: { additionalProperties: false } } })
-  })
-
-  it('tells defaults as one writes them', () => {
-    expect(schema).toHaveProperty('properties.mqtt.properties.keepalive.default', '30s')
-    expect(schema).toHaveProperty('properties.mqtt.properties.url.default', null)
-  })
-})
-
-describe('the README sections', () => {
+describe('the generated sections', () => {
   it('tell every option with its variable, default and secret file', () => {
     const text = optionsSection()
     for (const path of Object.keys(options)) expect(text).toContain(`| \`${path}\` |`)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { parse } from 'yaml'
 import { describeConfig } from '../../src/config/describe.ts'
-import { loadConfig, variables } from '../../src/config/load.ts'
+import { loadConfig, loadHttpConfig, variables } from '../../src/config/load.ts'
 import type { Config, HubConfig } from '../../src/config/options.ts'
 import { HUB, HUB_ENV, load } from './support.ts'
 
@@ -118,6 +118,25 @@ describe('values and their sources', () => {
   })
 })
 
+describe('the part for a program beside the daemon', () => {
+  const http = (text: string, env = {}) => loadHttpConfig({ file: 'a.yaml', env, readFile: () => text })
+
+  it('is the same as in the whole', () => {
+    const text = `${HUB}http: { port: 1234, host: "::1" }`
+    const whole = loadConfig({ file: 'a.yaml', env: {}, readFile: () => text }).config
+    expect(http(text)).toEqual(whole.http)
+    expect(http(text, { HUB2MQTT_HTTP_PORT: '99' })).toEqual({ ...whole.http, port: 99 })
+  })
+
+  it('is read from a configuration that is broken elsewhere, without reading its secrets', () => {
+    expect(http('mqtt: { password_file: none }\nlgo: {}\nhttp: { port: 1234, host: 5 }')).toEqual({
+      enabled: true,
+      host: '127.0.0.1',
+      port: 1234,
+    })
+  })
+})
+
 describe('hubs', () => {
   const TWO = `${HUB}  cabin:\n    url: http://10.0.0.2\n    api_key: key-of-the-cabin\n    poll_interval: 2m\n`
 
@@ -154,6 +173,11 @@ describe('hubs', () => {
     expect(load({ requireHub: false, env: { HUB2MQTT_HUB_NAME: 'x' } }).config.hubs).toEqual({})
   })
 
+  it('takes a hub named like one of its own options', () => {
+    const yaml = 'hubs: { timeout: { url: http://h, api_key: abcd } }'
+    expect(Object.keys(load({ yaml }).config.hubs)).toEqual(['timeout'])
+  })
+
   it('takes a hub named like a property of every object', () => {
     const yaml = 'hubs: { constructor: { url: http://h, api_key: abcd } }'
     expect(Object.keys(load({ yaml }).config.hubs)).toEqual(['constructor'])
@@ -185,7 +209,8 @@ describe('secrets', () => {
   })
 
   it('shows the effective configuration with secrets masked, as a file that would load again', () => {
-    const yaml = `${HUB}mqtt: { username: u, password: hunter22, keepalive: 90s, protocol: 5 }`
+    const settings = 'settings: { publish: { a: { one: switch, two: { type: number, name: Two, min: 0, max: 1 } } } }'
+    const yaml = `${HUB}mqtt: { username: u, password: hunter22, keepalive: 90s, protocol: 5 }\n${settings}`
     const { config } = load({ yaml })
     const text = describeConfig(config)
     expect(text).not.toMatch(/key-of-the-hub|hunter22/)

@@ -90,6 +90,11 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       /^mqtt\.embedded\.host: .*mqtt\.username and mqtt\.password/,
     ],
     [
+      'an address that only looks like this machine',
+      `${HUB}mqtt: { embedded: { host: 127.0.0.999 } }`,
+      /^mqtt\.embedded\.host: .*mqtt\.username and mqtt\.password/,
+    ],
+    [
       'one port for both listeners',
       `${HUB}mqtt: { embedded: { ws_port: 1883 } }`,
       /^mqtt\.embedded\.ws_port: expected another port/,
@@ -168,6 +173,74 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ],
   ])('tells of %s in the environment', (_, env, line) => {
     expect(mistakesOf({ env: { ...HUB_ENV, ...env } })).toEqual([expect.stringMatching(line)])
+  })
+
+  const PUBLISH = `${HUB}settings:\n  publish:\n    com.athom.hue:\n`
+  it.each<[string, string, RegExp]>([
+    [
+      'an item of a list, by its number and line',
+      `${HUB}apps:\n  include:\n    - a\n    - ""\n`,
+      /^apps\.include item 2 \(hub2mqtt\.yaml line 8\): expected an app id such as com\.athom\.hue/,
+    ],
+    [
+      'a command that there is not',
+      `${HUB}commands: { allow: [restart, restrat] }`,
+      /^commands\.allow item 2 \(.* line 5\): expected one of \*, enable, .*but it is "restrat"$/,
+    ],
+    ['a text for a list', `${HUB}apps: { include: a }`, /^apps\.include \(.*\): expected a list such as \[/],
+    [
+      'a setting of an unknown kind',
+      `${PUBLISH}      night: swich\n`,
+      /^settings\.publish\["com\.athom\.hue"\]\.night \(.* line 8\): expected switch, text, \{type: number, min: 0/,
+    ],
+    [
+      'a number that lacks a bound',
+      `${PUBLISH}      one: switch\n      two:\n        type: number\n        min: 0\n`,
+      /^settings\.publish\["com\.athom\.hue"\]\.two\.max \(.* line 9\): missing; .*max: 100/,
+    ],
+    [
+      'bounds the wrong way round',
+      `${PUBLISH}      one: { type: number, min: 2, max: 1 }\n`,
+      /^settings\.publish\["com\.athom\.hue"\]\.one \(.* line 8\): expected a min below max/,
+    ],
+    [
+      'a bound that is not finite',
+      `${PUBLISH}      one: { type: number, min: 0, max: .inf }\n`,
+      /\.one\.max \(.* line 8\): expected a finite number$/,
+    ],
+    [
+      'a mistyped key of a setting',
+      `${PUBLISH}      one:\n        type: text\n        nmae: One\n`,
+      /\.one\.nmae \(.* line 10\): there is no such key; did you mean name\?$/,
+    ],
+    [
+      'an option of a select that is no text',
+      `${PUBLISH}      one:\n        type: select\n        options:\n          - a\n          - 1\n`,
+      /\.one\.options item 2 \(.* line 12\): expected a list of texts/,
+    ],
+    [
+      'an app without settings',
+      `${HUB}settings: { publish: { a: } }`,
+      /^settings\.publish\.a .*expected settings by name/,
+    ],
+  ])('tells where in a value stands %s', (_, yaml, line) => {
+    expect(mistakesOf({ yaml })).toEqual([expect.stringMatching(line)])
+  })
+
+  it('tells all that is wrong in one value', () => {
+    const HUB2MQTT_SETTINGS_PUBLISH = '{"com.athom.hue": {"a": "x", "b": {"type": "number", "min": "0"}}, "other": []}'
+    const lines = mistakesOf({ env: { ...HUB_ENV, HUB2MQTT_SETTINGS_PUBLISH } })
+    expect(lines.map((line) => line.split(': ')[0])).toEqual([
+      'settings.publish["com.athom.hue"].a (HUB2MQTT_SETTINGS_PUBLISH)',
+      'settings.publish["com.athom.hue"].b.min (HUB2MQTT_SETTINGS_PUBLISH)',
+      'settings.publish["com.athom.hue"].b.max (HUB2MQTT_SETTINGS_PUBLISH)',
+      'settings.publish.other (HUB2MQTT_SETTINGS_PUBLISH)',
+    ])
+  })
+
+  it('does not repeat the name of a setting that is no plain one', () => {
+    const [line] = mistakesOf({ yaml: `${PUBLISH}      "name=value": 5\n` })
+    expect(line).toMatch(/^settings\.publish\["com\.athom\.hue"\]\[…\] \(.* line 8\): expected/)
   })
 
   it('tells both ways to configure a hub when there is none', () => {

@@ -9,13 +9,13 @@ export interface Given {
   /** Text of the configuration file; without it there is none. */
   readonly yaml?: string
   readonly env?: Record<string, string | undefined>
-  /** Further files by the end of their path. */
+  /** Further files by the end of their path; an empty end is that of every other. */
   readonly files?: Record<string, string>
   readonly requireHub?: boolean
 }
 
 function request({ yaml, env = {}, files = {}, requireHub = true }: Given): LoadOptions {
-  const all = Object.entries({ ...files, ...(yaml === undefined ? {} : { [FILE]: yaml }) })
+  const all = Object.entries({ ...(yaml === undefined ? {} : { [FILE]: yaml }), ...files })
   return {
     file: yaml === undefined ? undefined : FILE,
     env,
@@ -39,4 +39,11 @@ export function mistakesOf(given: Given): readonly string[] {
     if (error instanceof ConfigError) return error.mistakes
     throw error
   }
+}
+
+/** As a file is read: objects are maps. */
+export function maps(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(maps)
+  if (typeof value !== 'object' || value === null || value instanceof Map) return value
+  return new Map(Object.entries(value).map(([key, entry]) => [key, maps(entry)]))
 }

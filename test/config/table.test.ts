@@ -1,16 +1,17 @@
+import * as v from 'valibot'
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import { label } from '../../src/config/addresses.ts'
-import { list, map } from '../../src/config/collections.ts'
-import { boolean, choice } from '../../src/config/format.ts'
 import { merge } from '../../src/config/merge.ts'
 import { hubOptions, options } from '../../src/config/options.ts'
-import { duration } from '../../src/config/quantity.ts'
-import { type AnyOption, defineOptions, environmentName, fileKeys, type Values } from '../../src/config/table.ts'
+import { boolean, choice, duration, label, list, map } from '../../src/config/schemas.ts'
+import { defineOptions, environmentName, fileKeys, type Option, type Values } from '../../src/config/table.ts'
+import { maps } from './support.ts'
 
 const later = defineOptions({
-  'commands.allow': { doc: 'Names.', format: list(label), default: [] },
-  'settings.publish': { doc: 'Names by app.', format: map(list(label)), default: new Map() },
-  'deep.er.still': { doc: 'Nested.', format: boolean, default: true },
+  'commands.allow': { doc: 'Names.', schema: list(label), default: [] },
+  'settings.publish': { doc: 'Names by app.', schema: map(list(label), 'names by app'), default: new Map() },
+  'deep.er.still': { doc: 'Nested.', schema: boolean, default: true },
+  'deep.er.none': { doc: 'Nothing is a value too.', schema: label, default: null },
+  'deep.wait': { doc: 'Written with its unit.', schema: duration('1s', '1m'), default: '2s' },
 })
 
 describe('the option table', () => {
@@ -19,34 +20,43 @@ describe('the option table', () => {
     expectTypeOf<Later['commands']['allow']>().toEqualTypeOf<readonly string[]>()
     expectTypeOf<Later['settings']['publish']>().toEqualTypeOf<ReadonlyMap<string, readonly string[]>>()
     expectTypeOf<Later['deep']['er']['still']>().toEqualTypeOf<boolean>()
+    expectTypeOf<Later['deep']['er']['none']>().toEqualTypeOf<string | null>()
+    expectTypeOf<Later['deep']['wait']>().toEqualTypeOf<number>()
     const publish = new Map([['com.athom.hue', ['a', 'b']]])
     expect(merge(later, [new Map([['settings.publish', publish]])])).toEqual({
       commands: { allow: [] },
       settings: { publish },
-      deep: { er: { still: true } },
+      deep: { er: { still: true, none: null }, wait: 2000 },
     })
   })
 
   it('refuses a default of the wrong type, and a required option with a default', () => {
     // @ts-expect-error not one of the choices
-    defineOptions({ a: { doc: '', format: choice('x', 'y'), default: 'z' } })
+    defineOptions({ a: { doc: '', schema: choice(['x', 'y']), default: 'z' } })
     // @ts-expect-error required means that there is none
-    defineOptions({ a: { doc: '', format: boolean, default: true, required: true } })
+    defineOptions({ a: { doc: '', schema: boolean, default: true, required: true } })
     // @ts-expect-error neither required nor with a default
-    defineOptions({ a: { doc: '', format: boolean } })
+    defineOptions({ a: { doc: '', schema: boolean } })
   })
 
-  it('notices a default that its own format refuses', () => {
-    const broken = defineOptions({ wait: { doc: '', format: duration(1000, 2000), default: 5 } })
+  it('notices a default that its own schema refuses', () => {
+    const broken = defineOptions({ wait: { doc: '', schema: duration('1s', '2s'), default: '5s' } })
     expect(() => merge(broken, [])).toThrow('expected a duration')
   })
 
   it('has a sentence and a good example or default for every option', () => {
-    for (const option of [...Object.values<AnyOption>(hubOptions), ...Object.values<AnyOption>(options)]) {
+    for (const option of [...Object.values<Option>(hubOptions), ...Object.values<Option>(options)]) {
       expect(option.doc).toMatch(/^[A-Z].*\.$/)
-      const shown = option.required ? null : option.format.show(option.default)
-      const parsed = option.format.parse(shown ?? option.example, { resolvePath: (path) => path })
-      expect(parsed).toMatchObject({ ok: true })
+      const written = option.default ?? option.example
+      expect(v.safeParse(option.schema, maps(written)), option.doc).toMatchObject({ success: true })
+    }
+  })
+
+  it('lets an option change with another one only where there is that one', () => {
+    for (const table of [hubOptions, options]) {
+      for (const { live } of Object.values<Option>(table)) {
+        if (typeof live === 'object') expect(Object.keys(table)).toContain(live.ifSame)
+      }
     }
   })
 

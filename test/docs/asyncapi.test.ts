@@ -2,10 +2,10 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { COMMANDS } from '../../src/contract/commands.ts'
+import { PUBLICATIONS, type Publication } from '../../src/contract/publications.ts'
 import { FAILURE, SUCCESS } from '../../src/contract/schemas.ts'
-import { createTopics } from '../../src/contract/topics.ts'
 import { asyncapi } from '../../src/docs/asyncapi.ts'
-import { address, commandTopics, TOPICS } from '../../src/docs/publications.ts'
+import { address, commandTopics } from '../../src/docs/publications.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
@@ -18,55 +18,60 @@ settings:
 
 /** A documented topic as a pattern for real ones. */
 const pattern = (topic: string) =>
-  new RegExp(`^${address(topic, (name) => (name === 'base' ? 'hub2mqtt' : '[^/]+')).replaceAll('.', '\\.')}$`)
+  new RegExp(`^${address(topic, (name) => ROOTS[name] ?? '[^/]+').replaceAll('.', '\\.')}$`)
 
-const spoken = Object.values(TOPICS).map((row) => ({ ...row, pattern: pattern(row.topic) }))
-const { bridgeProbe, bridgePresence, bridgeDiscovery } = createTopics('hub2mqtt')
-/** What the bridge tells only itself, and what others tell it. */
-const isOwn = (topic: string) =>
-  [bridgeProbe, bridgePresence, bridgeDiscovery].includes(topic) || /\/cmd(\/|$)/.test(topic)
+const ROOTS: Readonly<Record<string, string>> = { base: 'hub2mqtt', prefix: 'homeassistant' }
+const rows = Object.values<Publication>(PUBLICATIONS)
+const spoken = rows.map((row) => ({ ...row, pattern: pattern(row.topic) }))
+/** What others tell the bridge. */
+const isCommand = (topic: string) => /\/cmd(\/|$)/.test(topic)
 const answers = COMMANDS.map((command) => pattern(commandTopics(command).result))
 
-test.each(BROKERS)('every message that a subscriber sees on %s is documented as it is', async (broker) => {
-  const apps = [{ id: 'the.app', settings: { mode: 'x' } }, { id: 'a/b c' }]
-  await using world = await World.start({ broker, hub: { apps }, file: FILE })
-  await world.ask('home/app/the.app/cmd/disable')
-  await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
-  await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
-  await world.ask('home/app/the.app/cmd/restart', '{')
-  await world.ask('home/app/nobody/cmd/get-setting/x')
-  await world.ask('home/cmd/get-apps')
-  world.hub.crash('the.app')
-  await until('the setting', () => world.observer.last('hub2mqtt/home/app/the.app/setting/mode'))
-  await world.hub.close()
-  await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
+test.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [broker, 'component'] as const]))(
+  'every message that a subscriber sees on %s is documented as it is, discovery by %s',
+  async (broker, format) => {
+    const apps = [{ id: 'the.app', settings: { mode: 'x' } }, { id: 'a/b c' }]
+    await using world = await World.start({ broker, hub: { apps }, file: FILE, env: { DISCOVERY_FORMAT: format } })
+    await world.ask('home/app/the.app/cmd/disable')
+    await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
+    await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
+    await world.ask('home/app/the.app/cmd/restart', '{')
+    await world.ask('home/app/nobody/cmd/get-setting/x')
+    await world.ask('home/cmd/get-apps')
+    world.hub.crash('the.app')
+    await until('the setting', () => world.observer.last('hub2mqtt/home/app/the.app/setting/mode'))
+    await world.hub.close()
+    await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
 
-  const seen = world.observer.seen.filter(({ topic }) => topic.startsWith('hub2mqtt/') && !isOwn(topic))
-  const documented = new Set<string>()
-  for (const { topic, text, packet } of seen.filter(({ text }) => text !== '')) {
-    const row = spoken.find((one) => one.pattern.test(topic))
-    if (row === undefined) {
-      expect(
-        answers.filter((one) => one.test(topic)),
-        topic,
-      ).toHaveLength(1)
-      expect(v.is(v.union([SUCCESS, FAILURE]), JSON.parse(text)), `${topic} ${text}`).toBe(true)
-      expect(packet.retain, topic).toBe(false)
-      continue
+    const seen = world.observer.seen.filter(({ topic }) => !isCommand(topic))
+    const documented = new Set<string>()
+    for (const { topic, text, packet } of seen.filter(({ text }) => text !== '')) {
+      const row = spoken.find((one) => one.pattern.test(topic))
+      if (row === undefined) {
+        expect(
+          answers.filter((one) => one.test(topic)),
+          topic,
+        ).toHaveLength(1)
+        expect(v.is(v.union([SUCCESS, FAILURE]), JSON.parse(text)), `${topic} ${text}`).toBe(true)
+        expect(packet.retain, topic).toBe(false)
+        continue
+      }
+      documented.add(row.topic)
+      const value: unknown = row.text ? text : JSON.parse(text)
+      expect(v.safeParse(row.schema, value).issues, `${topic} ${text}`).toBeUndefined()
     }
-    documented.add(row.topic)
-    const value: unknown = row.contentType === 'text/plain' ? text : JSON.parse(text)
-    expect(v.safeParse(row.schema, value).issues, `${topic} ${text}`).toBeUndefined()
-  }
-  expect([...documented].sort()).toEqual(spoken.map(({ topic }) => topic).sort())
-})
+    const other = format === 'device' ? PUBLICATIONS.discoveryComponent : PUBLICATIONS.discoveryDevice
+    const expected = spoken.map(({ topic }) => topic).filter((topic) => topic !== other.topic)
+    expect([...documented].sort()).toEqual(expected.sort())
+  },
+)
 
 describe('the AsyncAPI document', () => {
   const document: unknown = parse(asyncapi())
 
   test('has each address once', () => {
     const addresses = [...asyncapi().matchAll(/^ {4}address: (.*)$/gm)].map(([, text]) => text)
-    expect(addresses).toHaveLength(Object.keys(TOPICS).length + 2 * COMMANDS.length)
+    expect(addresses).toHaveLength(rows.length + 2 * COMMANDS.length)
     expect(new Set(addresses).size).toBe(addresses.length)
   })
 

@@ -15,9 +15,13 @@ function start(random: number) {
       topics: createTopics('hub2mqtt'),
       hubs: new Map(),
       allows: () => true,
-      settings: new Map(),
       version: '1',
-      discovery: { format: 'device', prefix: 'homeassistant', birth_topic: BIRTH },
+      live: {
+        value: {
+          settings: { publish: new Map() },
+          discovery: { format: 'device', prefix: 'homeassistant', birth_topic: BIRTH },
+        },
+      },
       clock,
       random: () => random,
       log: createLog({ level: 'fatal', format: 'json', secrets: [] }),

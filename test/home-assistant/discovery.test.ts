@@ -8,8 +8,8 @@ import {
 } from '../../src/bridge/home-assistant/discovery-topics.ts'
 import { ENTITIES } from '../../src/bridge/home-assistant/entities.ts'
 import { commandOf } from '../../src/bridge/home-assistant/offers.ts'
-import { renderUpdate } from '../../src/bridge/home-assistant/states.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { PUBLICATIONS } from '../../src/contract/publications.ts'
 import { patchApp } from '../../src/model/app.ts'
 import { FACTS, messages, type Wish } from './support/fakes.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
@@ -161,7 +161,9 @@ describe('an identity', () => {
 
 describe('the state of an update entity', () => {
   const render = (patch: Parameters<typeof patchApp>[2], installing = false) =>
-    renderUpdate(patchApp(undefined, 'x', { name: 'X', ...patch }), installing)
+    JSON.stringify(
+      PUBLICATIONS.appUpdate.render({ app: patchApp(undefined, 'x', { name: 'X', ...patch }), installing }),
+    )
 
   test.each([
     ['no update', { version: '1.0', update_available: false }, { installed_version: '1.0', latest_version: '1.0' }],

@@ -282,7 +282,7 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
     })
   })
 
-  test('can copy the templates of the README', async () => {
+  test('can copy the templates of the documentation', async () => {
     const updates = `{{ integration_entities('mqtt') | select('match', 'update\\.') | select('is_state', 'on')
       | map('state_attr', 'title') | join(', ') }}`
     home.hub.change('com.athom.hue', { updateAvailable: { version: '8.0.0' } })

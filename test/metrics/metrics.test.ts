@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { createPrinter } from '../../src/metrics/printer.ts'
 import { OTHER_APPS, Tally } from '../../src/metrics/tally.ts'
+import { tallyFamilies } from '../../src/metrics/tally-families.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { World, type WorldOptions } from '../support/world.ts'
@@ -117,6 +119,32 @@ describe('a scrape', () => {
     expect(found.get('hub2mqtt_ready')).toBe(0)
     expect(found.get('hub2mqtt_hub_last_read_timestamp_seconds{hub="home"}')).toBeLessThan(Date.now() / 1000)
     expect(found.get('hub2mqtt_hub_requests_total{hub="home",operation="getApps",outcome="failed"}')).toBeGreaterThan(0)
+  })
+})
+
+describe('a histogram', () => {
+  it('counts in each bucket the calls that took no longer than its bound', async () => {
+    const tally = new Tally()
+    for (const ms of [1, 5, 5.1, 1000, 40_000]) tally.call('home', { operation: 'getApps', outcome: 'ok', ms })
+    const { text } = await createPrinter(tallyFamilies(tally, () => [])).print()
+    expect(text).toContain('# TYPE hub2mqtt_hub_request_duration_seconds histogram')
+    const found = parse(text)
+    const value = (suffix: string, le = '') =>
+      found.get(`hub2mqtt_hub_request_duration_seconds_${suffix}{${le}hub="home",operation="getApps"}`)
+    const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, '+Inf']
+    expect(bounds.map((bound) => value('bucket', `le="${bound}",`))).toEqual([2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5])
+    expect(value('count')).toBe(5)
+    expect(value('sum')).toBeCloseTo(41.0111)
+  })
+
+  it('of commands has buckets from 2.5 ms to 10 s', async () => {
+    const tally = new Tally()
+    tally.command({ command: 'restart', outcome: 'hub_failed', ms: 2.5 })
+    const found = parse((await createPrinter(tallyFamilies(tally, () => [])).print()).text)
+    const bounds = [...found.keys()].flatMap((key) => key.match(/^hub2mqtt_command_duration.+le="([^"]+)"/)?.[1] ?? [])
+    expect(bounds).toEqual('0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 +Inf'.split(' '))
+    expect(found.get('hub2mqtt_commands_total{command="restart",outcome="hub_failed"}')).toBe(1)
+    expect(found.get('hub2mqtt_command_duration_seconds_bucket{le="0.0025",command="restart"}')).toBe(1)
   })
 })
 

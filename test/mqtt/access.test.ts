@@ -19,9 +19,9 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
     for (let minute = 1; minute <= 3; minute += 1) {
       await until('the long wait', () => clock.waits.filter((ms) => ms === 60_000).length === minute)
       expect(bridge.link.status()).toMatchObject({ state: 'waiting', reason: 'unauthorized' })
-      expect(bridge.link.connection).toBe(minute)
+      expect(bridge.attempts()).toBe(minute)
       await clock.advance(59_999)
-      expect(bridge.link.connection).toBe(minute)
+      expect(bridge.attempts()).toBe(minute)
       await clock.advance(1)
     }
     expect(bridge.log.loud).toHaveLength(1)
@@ -91,7 +91,7 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
       () => [...first.log.loud, ...second.log.loud].some((line) => line.includes('client id')),
       18_000,
     )
-    expect(first.link.connection + second.link.connection).toBeLessThan(15)
+    expect(first.attempts() + second.attempts()).toBeLessThan(15)
   })
 })
 
@@ -145,7 +145,7 @@ describe('a broker that says more than Mosquitto', () => {
     const clock = new FakeClock()
     await using bridge = startLink({ url: broker.url, clock })
     for (const [i, ceiling] of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000].entries()) {
-      await until('the wait', () => bridge.link.connection === i + 1 && bridge.link.status().state === 'waiting')
+      await until('the wait', () => broker.connects === i + 1 && bridge.link.status().state === 'waiting')
       const wait = clock.waits.at(-1) ?? 0
       expect(wait).toBeGreaterThanOrEqual(ceiling / 10)
       expect(wait).toBeLessThanOrEqual(ceiling)
@@ -184,14 +184,11 @@ describe.skipIf(withoutMosquitto)(
       await broker.stop()
       await broker.configure({ users })
       await broker.run()
-      const connections = bridge.link.connection
-      await until(
-        'the broker',
-        () => bridge.link.connection > connections && bridge.link.status().state === 'connected',
-      )
+      const connections = bridge.connected()
+      await until('the broker', () => bridge.connected() > connections)
       clock.jump(5_000)
       await until('the topic', () => bridge.link.status().deniedTopics === 0)
-      await settled(bridge, bridge.link.connection)
+      await settled(bridge, bridge.connected())
       expect((await retainedOn(broker.port, reader)).get('b/app/2')).toBe('x')
     })
   },

@@ -5,21 +5,21 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { isLoopback } from '../../src/base/hosts.ts'
-import { EmbeddedBrokerError, embeddedBrokerNotice, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
+import { EMBEDDED_BROKER_NOTICE, EmbeddedBrokerError, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
 import { limitPackets, mayBrowse } from '../../src/mqtt/embedded-guards.ts'
 import { Observer } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
-import { portOf, RecordingLog, settled, startAedes, startLink } from './support.ts'
+import { portOf, RecordingLog, settled, silent, startAedes, startLink } from './support.ts'
 
 const local = { host: '127.0.0.1', port: 0, wsPort: null } as const
 
 describe('the embedded broker', () => {
   test('says in one line what it is and is not', async () => {
     const log = new RecordingLog()
-    await using broker = await startAedes(log)
-    expect(log.lines.map(({ message }) => message)).toEqual([embeddedBrokerNotice])
-    expect(embeddedBrokerNotice).toMatch(/3\.1\.1.*in memory.*one machine/)
+    await using broker = await startAedes(log.logger)
+    expect(log.lines.map(({ message }) => message)).toEqual([EMBEDDED_BROKER_NOTICE])
+    expect(EMBEDDED_BROKER_NOTICE).toMatch(/3\.1\.1.*in memory.*one machine/)
     expect(broker.url).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+$/)
     expect(broker.wsUrl).toMatch(/^ws:\/\/127\.0\.0\.1:\d+$/)
   })
@@ -27,7 +27,7 @@ describe('the embedded broker', () => {
   test.each(['0.0.0.0', '::', '', '192.168.1.5', 'broker.local'])(
     'does not listen on "%s" without a password',
     async (host) => {
-      const start = startEmbeddedBroker({ ...local, host }, new RecordingLog())
+      const start = startEmbeddedBroker({ ...local, host }, silent)
       await expect(start).rejects.toMatchObject({ code: 'unsafe_host', message: expect.stringContaining('password') })
       await expect(start).rejects.toBeInstanceOf(EmbeddedBrokerError)
     },
@@ -39,7 +39,7 @@ describe('the embedded broker', () => {
     const address = taken.address()
     const wsPort = typeof address === 'object' && address !== null ? address.port : 0
     const port = await freePort()
-    const start = () => startEmbeddedBroker({ host: '127.0.0.1', port, wsPort }, new RecordingLog())
+    const start = () => startEmbeddedBroker({ host: '127.0.0.1', port, wsPort }, silent)
     await expect(start()).rejects.toMatchObject({
       code: 'port_in_use',
       message: expect.stringContaining(String(wsPort)),
@@ -51,7 +51,7 @@ describe('the embedded broker', () => {
   })
 
   test('lets in who knows the password, and nobody else', async () => {
-    await using broker = await startEmbeddedBroker({ ...local, username: 'me', password: 'pass' }, new RecordingLog())
+    await using broker = await startEmbeddedBroker({ ...local, username: 'me', password: 'pass' }, silent)
     const port = portOf(broker.url)
     await using observer = await Observer.on(port, { username: 'me', password: 'pass' })
     expect(observer.seen).toEqual([])
@@ -64,7 +64,7 @@ describe('the embedded broker', () => {
   })
 
   test('drops who sends too large a packet before it has arrived, and serves the others on', async () => {
-    await using broker = await startEmbeddedBroker({ ...local, maxPayload: 10_000 }, new RecordingLog())
+    await using broker = await startEmbeddedBroker({ ...local, maxPayload: 10_000 }, silent)
     const port = portOf(broker.url)
     await using good = await Observer.on(port)
     await using bad = await Observer.on(port, { filter: 'none' })
@@ -76,7 +76,7 @@ describe('the embedded broker', () => {
   })
 
   test('has a limit to its connections', async () => {
-    await using broker = await startEmbeddedBroker({ ...local, maxConnections: 2 }, new RecordingLog())
+    await using broker = await startEmbeddedBroker({ ...local, maxConnections: 2 }, silent)
     const port = portOf(broker.url)
     await using first = await Observer.on(port)
     {

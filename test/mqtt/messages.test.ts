@@ -23,9 +23,9 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
       qos: 1,
       responseTopic: 'answer',
       correlationData,
-      connection: bridge.link.connection,
     })
     expect(message.expiresInMs).toBeGreaterThan(20_000)
+    expect(bridge.link.isCurrent(message)).toBe(true)
     bridge.link.send('answer', 'done', {
       correlationData,
       contentType: 'application/json',

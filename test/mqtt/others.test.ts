@@ -50,10 +50,10 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     await using bridge = startLink({
       url: broker.url,
       protocol,
-      furtherFilters: (topic, payload) => (topic === 'b/app/memory' ? [payload] : []),
+      onReadBack: (topic, payload) => (topic === 'b/app/memory' ? [payload] : []),
     })
     await until('the connection', () => bridge.link.status().state === 'connected')
-    expect([...bridge.link.held()].sort()).toEqual(['b/app/memory', 'former/x', 'former/y'])
+    expect(bridge.unclaimed()).toEqual(['b/app/memory', 'former/x', 'former/y'])
     expect(bridge.link.sweep((topic) => topic === 'former/x')).toBe(1)
     await settled(bridge)
     expect([...(await retainedOn(broker.port)).keys()].sort()).toEqual([

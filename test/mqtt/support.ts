@@ -1,29 +1,32 @@
 /** A link as a bridge would make it, and everything it said. */
+import pino, { type Logger } from 'pino'
 import { systemClock } from '../../src/base/clock.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
 import { MqttLink } from '../../src/mqtt/link.ts'
-import type { LinkOptions, LinkStatus, Log, Message } from '../../src/mqtt/types.ts'
+import type { LinkOptions, LinkStatus, Message } from '../../src/mqtt/types.ts'
 import { mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 
 export interface Line {
-  readonly level: 'debug' | 'info' | 'warn' | 'error'
-  readonly fields: object
+  readonly level: string
   readonly message: string
+  readonly [field: string]: unknown
 }
 
-export class RecordingLog implements Log {
-  readonly lines: Line[] = []
-  readonly debug = this.#writer('debug')
-  readonly info = this.#writer('info')
-  readonly warn = this.#writer('warn')
-  readonly error = this.#writer('error')
+export const silent: Logger = pino({ level: 'silent' })
 
-  #writer(level: Line['level']) {
-    return (fields: object, message: string) => {
-      this.lines.push({ level, fields, message })
-    }
-  }
+export class RecordingLog {
+  readonly lines: Line[] = []
+  readonly logger: Logger = pino(
+    {
+      level: 'debug',
+      base: null,
+      timestamp: false,
+      messageKey: 'message',
+      formatters: { level: (level) => ({ level }) },
+    },
+    { write: (line) => this.lines.push(JSON.parse(line)) },
+  )
 
   /** Messages of what somebody should read. */
   get loud(): string[] {
@@ -40,22 +43,27 @@ export interface TestLink extends AsyncDisposable {
   readonly touched: { readonly topic: string; readonly payload: string }[]
   /** How often the link was connected so far. */
   readonly connected: () => number
+  /** How often its status said that it is connecting; a second try at once, with another protocol, is not told. */
+  readonly attempts: () => number
+  /** Retained topics that were read back and that nobody holds, as `sweep` offers them. */
+  readonly unclaimed: () => string[]
 }
 
 export interface TestLinkOptions extends Partial<LinkOptions> {
   readonly url: string
   readonly clock?: typeof systemClock
   readonly onConnected?: (link: MqttLink) => void
+  readonly onReadBack?: (topic: string, payload: string) => readonly string[]
 }
 
 /** Topics of the tests: `b/state`, `b/app/+` held, `b/+/cmd/+` commands. Started. */
-export function startLink({ clock = systemClock, onConnected, ...options }: TestLinkOptions): TestLink {
+export function startLink({ clock = systemClock, onConnected, onReadBack, ...options }: TestLinkOptions): TestLink {
   const log = new RecordingLog()
   const messages: Message[] = []
   const statuses: LinkStatus[] = []
   const touched: { topic: string; payload: string }[] = []
   let connected = 0
-  const link: MqttLink = new MqttLink(
+  const link = new MqttLink(
     {
       clientId: 'bridge',
       stateTopic: 'b/state',
@@ -65,18 +73,18 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
       ...options,
     },
     // The shortest of the jittered waits, always.
-    { clock, log, random: () => 0 },
-    {
-      onMessage: (message) => messages.push(message),
-      onConnected: () => {
-        connected += 1
-        onConnected?.(link)
-      },
-      onStatus: (status) => statuses.push(status),
-      onTouched: (topic, payload) => touched.push({ topic, payload }),
-    },
+    { clock, log: log.logger, random: () => 0 },
   )
-  link.start()
+  link.start({
+    onMessage: (message) => messages.push(message),
+    onConnected: () => {
+      connected += 1
+      onConnected?.(link)
+    },
+    onStatus: (status) => statuses.push(status),
+    onTouched: (topic, payload) => touched.push({ topic, payload }),
+    ...(onReadBack && { onReadBack }),
+  })
   return {
     link,
     log,
@@ -84,20 +92,31 @@ export function startLink({ clock = systemClock, onConnected, ...options }: Test
     statuses,
     touched,
     connected: () => connected,
+    attempts: () => statuses.filter(({ state }) => state === 'connecting').length,
+    unclaimed: () => unclaimedBy(link),
     [Symbol.asyncDispose]: () => link.close({ deadlineMs: 1000 }),
   }
 }
 
-/** Everything wanted is acknowledged, `online` too. */
-export function settled({ link }: TestLink, connections = 1): Promise<LinkStatus | undefined> {
+export function unclaimedBy(link: MqttLink): string[] {
+  const topics: string[] = []
+  link.sweep((topic) => {
+    topics.push(topic)
+    return false
+  })
+  return topics.sort()
+}
+
+/** The link has been connected so many times, and everything is acknowledged, `online` too. */
+export function settled({ link, connected }: TestLink, times = 1): Promise<LinkStatus | undefined> {
   return until('the link to have nothing left to send', () => {
     const status = link.status()
     const idle = status.state === 'connected' && status.queued === 0 && status.unacknowledged === 0
-    return idle && status.publishes > 0 && link.connection >= connections ? status : undefined
+    return idle && status.publishes > 0 && connected() >= times ? status : undefined
   })
 }
 
-export function startAedes(log: Log = new RecordingLog()): Promise<EmbeddedBroker> {
+export function startAedes(log: Logger = silent): Promise<EmbeddedBroker> {
   return startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: 0 }, log)
 }
 

@@ -1,8 +1,16 @@
 /** Checked by the compiler alone: a row that Home Assistant would refuse must not compile. */
 import { expectTypeOf } from 'vitest'
 import type { Entity, EntityOf } from '../../src/bridge/home-assistant/entity.ts'
+import { attributesOf, fieldOf } from '../../src/bridge/home-assistant/templates.ts'
 
 const common = { key: 'x', name: 'X', doc: '' } as const
+const problem = {
+  platform: 'binary_sensor',
+  deviceClass: 'problem',
+  reads: 'app',
+  on: 'ON',
+  off: 'OFF',
+} as const
 const row = (entity: Entity) => entity
 const onApp = (entity: EntityOf<'app'>) => entity
 
@@ -34,6 +42,29 @@ export const rows = [
   row({ ...common, device: 'app', platform: 'number', reads: 'setting', sends: 'set-setting' }),
   // @ts-expect-error a notification is never read
   row({ ...common, device: 'hub', platform: 'notify', sends: 'speak', reads: 'hubState' }),
+  onApp({ ...common, device: 'app', platform: 'sensor', reads: 'app', shows: {}, template: fieldOf('cpu_percent') }),
+  // @ts-expect-error a template reads fields that the topic has
+  onApp({ ...common, device: 'app', platform: 'sensor', reads: 'app', shows: {}, template: fieldOf('cpu_percentt') }),
+  onApp({
+    ...common,
+    device: 'app',
+    platform: 'sensor',
+    reads: 'appUpdate',
+    shows: {},
+    // @ts-expect-error … that this topic has, and not another one
+    template: fieldOf('cpu_percent'),
+  }),
+  // @ts-expect-error attributes are fields of the topic too
+  row({ ...common, ...problem, device: 'app', attributes: attributesOf({ message: 'crash_messag' }) }),
+  row({ ...common, ...problem, device: 'app', attributes: attributesOf({ message: 'crash_message' }) }),
+  // @ts-expect-error a button sends a command that there is
+  row({ ...common, device: 'app', platform: 'button', sends: 'restrat' }),
+  // @ts-expect-error … for this kind of device
+  row({ ...common, device: 'hub', platform: 'button', sends: 'restart' }),
+  // @ts-expect-error an event has types of the contract
+  row({ ...common, device: 'app', platform: 'event', reads: 'appEvent', types: ['crashd'] }),
+  // @ts-expect-error a topic that there is not cannot be read
+  onApp({ ...common, device: 'app', platform: 'sensor', reads: 'appp', shows: {} }),
   // @ts-expect-error an app does not read a hub's topics
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'hubInfo', shows: {} }),
 ]

@@ -3,7 +3,7 @@ import { expectTypeOf } from 'vitest'
 import type { Config } from '../../src/config/options.ts'
 import type { Command, HubCommand } from '../../src/contract/commands.ts'
 import type { HubClient } from '../../src/hub/client.ts'
-import type { Parameters, Result } from '../../src/hub/operations.ts'
+import { OPERATIONS, type OperationName, type Parameters, type Result } from '../../src/hub/operations.ts'
 import type { AppPatch } from '../../src/model/app.ts'
 
 declare const client: HubClient
@@ -12,6 +12,15 @@ expectTypeOf<Parameters<'restartApp'>>().toExtend<{ readonly id: string }>()
 expectTypeOf<Parameters<'getAppSetting'>>().toExtend<{ readonly id: string; readonly name: string }>()
 expectTypeOf<Result<'getApps'>>().toEqualTypeOf<Map<string, AppPatch>>()
 expectTypeOf<Result<'restartApp'>>().toEqualTypeOf<null>()
+expectTypeOf<Parameters<'uninstallApp'>>().toExtend<{
+  readonly id: string
+  readonly purgeSettings?: boolean | undefined
+}>()
+
+declare const anyName: OperationName
+expectTypeOf(OPERATIONS[anyName].scope).toEqualTypeOf<string | undefined>()
+expectTypeOf(OPERATIONS[anyName].optional).toEqualTypeOf<true | undefined>()
+expectTypeOf(OPERATIONS[anyName].otherPath).toEqualTypeOf<string | undefined>()
 
 export const calls = [
   client.call('restartApp', { id: 'a' }),

@@ -1,36 +1,49 @@
-import { globSync, readFileSync } from 'node:fs'
+import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 const files = globSync('src/**/*.ts')
-const imports = (file: string) =>
-  [...readFileSync(file, 'utf8').matchAll(/(?:from|import)\(? ?'(\.[^']+)'/g)].map(([, path]) =>
-    relative('src', join(dirname(file), path ?? '')),
-  )
-const folder = (path: string) => (path.includes('/') ? path.split('/')[0] : path) ?? path
 
-/** What each folder may import from, besides itself. Leaves are the files beside the folders that import nothing. */
-const LEAVES = ['clock.ts', 'backoff.ts']
-const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  model: [],
-  emulator: ['model', 'clock.ts'],
-  hub: ['model', ...LEAVES],
-  mqtt: LEAVES,
+/** Folder → whether only types are taken from it. */
+function importsOf(file: string): [target: string, typesOnly: boolean][] {
+  const statements = readFileSync(file, 'utf8').matchAll(
+    /(?:^(?:import|export) (type )?[^;'"]*?from |import\(|^import )'(\.[^']+)'/gms,
+  )
+  return [...statements].map(([, type, path = '']) => [relative('src', join(dirname(file), path)), type !== undefined])
 }
 
-describe('the parts know only what they may know', () => {
-  test.each(Object.entries(ALLOWED))('src/%s', (name, allowed) => {
-    const own = files.filter((file) => file.startsWith(`src/${name}/`))
-    expect(own.length).toBeGreaterThan(0)
-    for (const file of own) {
-      for (const target of imports(file)) expect([name, ...allowed], `${file} → ${target}`).toContain(folder(target))
-    }
+const folderOf = (path: string) => (path.includes('/') ? (path.split('/')[0] ?? '') : '')
+
+/** What `docs/architecture.md` says that each folder may import: in the order of the table, each from those above it. */
+const rows = readFileSync('docs/architecture.md', 'utf8').matchAll(/^\| `src\/([a-z]+)\/` \|[^|]*\| (.*) \|$/gm)
+const allowed = new Map([...rows].map(([, name = '', cell = '']) => [name, cell]))
+const order = [...allowed.keys()]
+const foldersIn = (text: string) => [...text.matchAll(/`(\w+)`/g)].map(([, one = '']) => one)
+
+describe('the folders of the source know only what they may know', () => {
+  test('every folder has its line', () => {
+    const folders = readdirSync('src', { withFileTypes: true }).filter((entry) => entry.isDirectory())
+    expect(order.toSorted()).toEqual(folders.map(({ name }) => name).sort())
   })
 
-  test('the emulated hub shares nothing with the hub client, and nobody but the command line knows it', () => {
-    for (const file of files) {
-      const toEmulator = imports(file).some((target) => folder(target) === 'emulator')
-      if (toEmulator) expect(['emulator', 'main.ts'], file).toContain(folder(relative('src', file)))
+  test.each(order)('src/%s', (name) => {
+    const cell = allowed.get(name) ?? ''
+    if (cell === 'everything') return
+    const [whole = [], types = []] = cell.split('types of').map(foldersIn)
+    // No two folders need each other, as all arrows point the same way.
+    for (const one of [...whole, ...types]) expect(order.indexOf(one)).toBeLessThan(order.indexOf(name))
+    const own = files.filter((file) => file.startsWith(`src/${name}/`))
+    const imports = own.flatMap(importsOf).filter(([target]) => folderOf(target) !== name && target !== 'version.ts')
+    for (const [target, typesOnly] of imports) {
+      expect(typesOnly ? [...whole, ...types] : whole, target).toContain(folderOf(target))
+    }
+    const used = imports.map(([target]) => folderOf(target))
+    for (const one of [...whole, ...types]) expect(used, `${name} needs no ${one}`).toContain(one)
+  })
+
+  test('nobody but the program itself knows the emulated hub', () => {
+    for (const file of files.filter((path) => !path.startsWith('src/emulator/') && path !== 'src/main.ts')) {
+      for (const [target] of importsOf(file)) expect(folderOf(target), file).not.toBe('emulator')
     }
   })
 

@@ -38,7 +38,7 @@ export function componentOf(entity: Entity, place: Place): Component {
     // Home Assistant passes a device's `qos` on to none of its components.
     qos: 1,
     state_topic: place.stateTopic(entity),
-    value_template: 'template' in entity ? entity.template : undefined,
+    value_template: 'template' in entity ? entity.template?.jinja : undefined,
     command_topic: place.commandTopic(entity),
     command_template: 'sendsAs' in entity ? entity.sendsAs : undefined,
     ...ownKeys(entity, place),
@@ -56,7 +56,7 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
         payload_on: entity.on,
         payload_off: entity.off,
         json_attributes_topic: entity.attributes === undefined ? undefined : place.stateTopic(entity),
-        json_attributes_template: entity.attributes,
+        json_attributes_template: entity.attributes?.jinja,
       }
     case 'switch':
       return { payload_on: entity.on, payload_off: entity.off }

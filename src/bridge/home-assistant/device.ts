@@ -1,11 +1,13 @@
 /** From what is known of an app, a hub or the bridge to the device that Home Assistant shall see. */
 
+import { tidy } from '../../base/text.ts'
 import type { Topics } from '../../contract/topics.ts'
 import type { App } from '../../model/app.ts'
+import type { Change } from '../../model/reduce.ts'
 import { type Component, componentOf, type Place } from './component.ts'
 import { type Owner, objectIdOf } from './discovery-topics.ts'
 import type { Entity } from './entity.ts'
-import { hubName, slug, tidy } from './names.ts'
+import { hubName, slug } from './names.ts'
 
 export const ORIGIN = 'hub2mqtt'
 
@@ -58,19 +60,14 @@ export interface Surroundings {
 }
 
 export function bridgeDevice(entities: readonly Entity[], { topics, version }: Surroundings, bridgeId: string): Device {
-  const reads = {
-    bridgeState: topics.bridgeState,
-    bridgeInfo: topics.bridgeInfo,
-    bridgeLogLevel: topics.bridgeLogLevel,
-  }
   return assemble(entities, {
     owner: { kind: 'bridge', hubId: bridgeId },
     info: { name: 'hub2mqtt', model: 'MQTT bridge', sw_version: version },
     slug: 'hub2mqtt',
     version,
-    availability: [{ topic: topics.bridgeState }],
-    bridgeState: topics.bridgeState,
-    reads: new Map(Object.entries(reads)),
+    topics,
+    availability: [bridgeState(topics)],
+    parameters: {},
     command: (name) => topics.bridgeCommand(name),
   })
 }
@@ -81,7 +78,6 @@ export function hubDevice(
   { topics, version, bridgeId }: Surroundings,
 ): Device {
   const { name } = hub
-  const reads = { hubState: topics.hubState(name), hubInfo: topics.hubInfo(name), hubSummary: topics.hubSummary(name) }
   const shown = hubName(name)
   return assemble(entities, {
     owner: { kind: 'hub', hubId: hub.id },
@@ -94,9 +90,9 @@ export function hubDevice(
     },
     slug: slug(shown),
     version,
+    topics,
     availability: bothStates(topics, name),
-    bridgeState: topics.bridgeState,
-    reads: new Map(Object.entries(reads)),
+    parameters: { hub: name },
     command: (command) => topics.hubCommand(name, command),
   })
 }
@@ -108,11 +104,6 @@ export function appDevice(
   { topics, version }: Surroundings,
 ): Device {
   const { id } = app
-  const reads = {
-    app: topics.app(hub.name, id),
-    appEvent: topics.appEvent(hub.name, id),
-    appUpdate: topics.appUpdate(hub.name, id),
-  }
   const shown = tidy(app.name) ?? tidy(id) ?? 'App'
   return assemble(entities, {
     owner: { kind: 'app', hubId: hub.id, app: id },
@@ -126,12 +117,16 @@ export function appDevice(
     },
     slug: slug(shown) || slug(id) || 'app',
     version,
+    topics,
     availability: bothStates(topics, hub.name),
-    bridgeState: topics.bridgeState,
-    reads: new Map(Object.entries(reads)),
-    setting: (name) => topics.setting(hub.name, id, name),
+    parameters: { hub: hub.name, app: id },
     command: (command, setting) => topics.appCommand(hub.name, id, command, setting),
   })
+}
+
+/** Whether a change alters the device of an app itself. */
+export function deviceDiffers({ before, after }: Change): boolean {
+  return before?.name !== after?.name || before?.version !== after?.version || before?.author !== after?.author
 }
 
 interface Parts {
@@ -139,26 +134,27 @@ interface Parts {
   readonly info: Omit<DeviceInfo, 'identifiers'>
   readonly slug: string
   readonly version: string
+  readonly topics: Topics
   readonly availability: readonly Availability[]
-  readonly bridgeState: string
-  readonly reads: ReadonlyMap<string, string>
-  readonly setting?: (name: string) => string
+  /** Of the topics that the entities read. */
+  readonly parameters: Readonly<Record<string, string>>
   readonly command: (name: string, setting?: string) => string
 }
 
 function assemble(entities: readonly Entity[], parts: Parts): Device {
-  const { availability, bridgeState, version } = parts
+  const { availability, parameters, topics, version } = parts
   const objectId = objectIdOf(parts.owner)
   const place: Place = {
     objectId,
     slug: parts.slug,
     stateTopic: (entity) => {
       if (!('reads' in entity) || entity.reads === undefined) return undefined
-      return entity.setting === undefined ? parts.reads.get(entity.reads) : parts.setting?.(entity.setting)
+      const { reads, setting: name } = entity
+      return topics.fill(reads, name === undefined ? parameters : { ...parameters, name })
     },
     commandTopic: (entity) => ('sends' in entity ? parts.command(entity.sends, entity.setting) : undefined),
   }
-  const needs = { nothing: [], bridge: [{ topic: bridgeState }] } as const
+  const needs = { nothing: [], bridge: [bridgeState(topics)] } as const
   const offered = entities.map((entity): [string, OfferedComponent] => [
     entity.key,
     { component: componentOf(entity, place), availability: entity.needs ? needs[entity.needs] : availability },
@@ -172,6 +168,10 @@ function assemble(entities: readonly Entity[], parts: Parts): Device {
   }
 }
 
+function bridgeState(topics: Topics): Availability {
+  return { topic: topics.of('bridgeState', {}) }
+}
+
 function bothStates(topics: Topics, hub: string): Availability[] {
-  return [{ topic: topics.bridgeState }, { topic: topics.hubState(hub) }]
+  return [bridgeState(topics), { topic: topics.of('hubState', { hub }) }]
 }

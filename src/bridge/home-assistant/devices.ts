@@ -1,10 +1,10 @@
 /** Which devices there are: one for the bridge, one for each hub that has said who it is, one for each of its apps. */
 import type { Logger } from 'pino'
+import type { Config } from '../../config/options.ts'
 import type { Command } from '../../contract/commands.ts'
 import type { Topics } from '../../contract/topics.ts'
 import type { Hub } from '../../hub/hub.ts'
 import type { App } from '../../model/app.ts'
-import type { SettingsToPublish } from '../published-settings.ts'
 import { appDevice, bridgeDevice, type Device, type HubFacts, hubDevice, type Surroundings } from './device.ts'
 import { objectIdOf } from './discovery-topics.ts'
 import { ENTITIES } from './entities.ts'
@@ -16,8 +16,8 @@ export interface DevicesOptions {
   readonly topics: Topics
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
   readonly allows: (command: Command) => boolean
-  /** May be another one later. */
-  readonly settings: SettingsToPublish
+  /** The configuration that holds now. */
+  readonly live: { readonly value: Pick<Config, 'discovery' | 'settings'> }
   readonly version: string
   readonly log: Logger
 }
@@ -26,6 +26,8 @@ export interface DeviceSink {
   want(objectId: string, make: () => Device): void
   /** Takes a device away, unless it is wanted again by then. */
   withdraw(objectId: string, delayMs?: number): void
+  /** The same for a device and all that belong to it: a hub's apps. */
+  withdrawAll(objectId: string, delayMs?: number): void
 }
 
 /** A hub that has said who it is. */
@@ -74,16 +76,15 @@ export class Devices {
     return true
   }
 
-  /** To be called while the hub still knows its apps, and is no longer among `hubs`. */
-  hubRemoved(name: string, hub: Hub): void {
+  /** The hub is no longer among `hubs`. */
+  hubRemoved(name: string): void {
     const known = this.#known.get(name)
     this.#known.delete(name)
     this.#twins.delete(name)
     this.bridgeChanged()
     if (known === undefined) return
     const hubId = known.facts.id
-    for (const app of hub.apps.all.keys()) this.#sink.withdraw(objectIdOf({ kind: 'app', hubId, app }), FAREWELL_MS)
-    this.#sink.withdraw(objectIdOf({ kind: 'hub', hubId }), FAREWELL_MS)
+    this.#sink.withdrawAll(objectIdOf({ kind: 'hub', hubId }), FAREWELL_MS)
     for (const twin of [...this.#twins]) this.hubChanged(twin)
   }
 
@@ -108,10 +109,12 @@ export class Devices {
     const known = this.#known.get(name)
     const hub = this.#options.hubs.get(name)?.hub
     if (known === undefined || hub === undefined) return
-    const { allows, settings } = this.#options
+    const { allows, live } = this.#options
     const { id, name: shown, version, author } = app
     this.#sink.want(objectIdOf({ kind: 'app', hubId: known.facts.id, app: id }), () => {
-      const own = settingEntities(settings.get(id)).filter((entity) => isOffered(entity, hub, allows))
+      const own = settingEntities(live.value.settings.publish.get(id)).filter((entity) =>
+        isOffered(entity, hub, allows),
+      )
       const entities = [...known.entities.app, ...own]
       return appDevice(entities, known.facts, { id, name: shown, version, author }, this.#surroundings)
     })
@@ -144,7 +147,7 @@ export class Devices {
   }
 
   #signature(facts: HubFacts, offered: readonly Entity[], hub: Hub): string {
-    const settings = [...this.#options.settings].map(([app, names]) => [app, [...names]])
+    const settings = [...this.#options.live.value.settings.publish].map(([app, names]) => [app, [...names]])
     const keys = offered.map(({ device, key }) => [device, key])
     return JSON.stringify([facts, keys, settings, hub.permits('getAppSettings'), hub.permits('setAppSetting')])
   }

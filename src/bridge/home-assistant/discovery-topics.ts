@@ -1,5 +1,8 @@
 /** Where Home Assistant looks for devices, and the names of things there: reversible, and the same whatever a hub is called. */
 
+import { PUBLICATIONS } from '../../contract/publications.ts'
+import { Template } from '../../contract/templates.ts'
+
 /** What a discovery topic or a unique id is about. */
 export type Owner =
   | { readonly kind: 'app'; readonly hubId: string; readonly app: string }
@@ -18,6 +21,7 @@ export interface DiscoveryTopic {
 
 const NODE = 'hub2mqtt'
 const SEPARATOR = '--'
+const FORMS = [PUBLICATIONS.discoveryDevice.topic, PUBLICATIONS.discoveryComponent.topic] as const
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
@@ -59,6 +63,11 @@ export function objectIdOf(owner: Owner): string {
   return parts.join(SEPARATOR)
 }
 
+/** Whether an object id is `other` itself or that of one of its apps. */
+export function belongsTo(objectId: string, other: string): boolean {
+  return objectId === other || objectId.startsWith(`${other}${SEPARATOR}`)
+}
+
 export function uniqueId(objectId: string, key: string): string {
   return `${objectId}${SEPARATOR}${key}`
 }
@@ -75,17 +84,19 @@ function ownerOf(objectId: string): Owner | undefined {
 
 /** Everything of ours below one discovery prefix: in the filters, other people's devices come along. */
 export function discoveryFilters(prefix: string): string[] {
-  return [`${prefix}/device/+/config`, `${prefix}/+/${NODE}/+/config`]
+  return FORMS.map((topic) => new Template(topic, prefix).filter)
 }
 
 export type DiscoveryTopics = ReturnType<typeof createDiscoveryTopics>
 
 export function createDiscoveryTopics(prefix: string) {
+  const device = new Template(PUBLICATIONS.discoveryDevice.topic, prefix)
+  const component = new Template(PUBLICATIONS.discoveryComponent.topic, prefix)
   return {
     prefix,
-    device: (objectId: string) => `${prefix}/device/${objectId}/config`,
+    device: (object_id: string) => device.fill({ object_id }),
     component: (platform: string, objectId: string, key: string) =>
-      `${prefix}/${platform}/${NODE}/${uniqueId(objectId, key)}/config`,
+      component.fill({ platform, unique_id: uniqueId(objectId, key) }),
   }
 }
 

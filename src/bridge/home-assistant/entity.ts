@@ -1,13 +1,26 @@
 /** What an entity may be, platform by platform: a row that Home Assistant would refuse does not compile. */
 
+import type { CommandName } from '../../contract/commands.ts'
+import type { EventType } from '../../contract/events.ts'
+import type { Payload, PublicationName, Publications } from '../../contract/publications.ts'
+import type { Template } from './templates.ts'
+
 export type DeviceKind = 'app' | 'hub' | 'bridge'
 
-/** The topics that an entity of each device may read, by their names in the topics of the contract. */
-export interface Readable {
-  readonly app: 'app' | 'appEvent' | 'appUpdate' | 'setting'
-  readonly hub: 'hubState' | 'hubInfo' | 'hubSummary'
-  readonly bridge: 'bridgeState' | 'bridgeInfo' | 'bridgeLogLevel'
+/** Whose topics the entities of a device may read. */
+interface ReadableOwner {
+  readonly app: 'app' | 'setting'
+  readonly hub: 'hub'
+  readonly bridge: 'bridge'
 }
+
+/** The topics that an entity of a device may read: rows of the contract's table. */
+export type Readable<D extends DeviceKind> = {
+  readonly [N in PublicationName]: Publications[N]['of'] extends ReadableOwner[D] ? N : never
+}[PublicationName]
+
+/** The keys of a topic's payload; a payload that is a mere text has none. */
+type FieldOf<N extends PublicationName> = Payload<N> extends string ? never : keyof Payload<N> & string
 
 interface Common<D extends DeviceKind> {
   readonly device: D
@@ -27,15 +40,25 @@ interface Common<D extends DeviceKind> {
   readonly setting?: string
 }
 
-interface Reads<D extends DeviceKind> {
-  readonly reads: Readable[D]
-  /** Default: the payload as it is. */
-  readonly template?: string
-}
+type Reads<D extends DeviceKind> = {
+  readonly [N in Readable<D>]: {
+    readonly reads: N
+    /** Default: the payload as it is. */
+    readonly template?: Template<FieldOf<N>>
+  }
+}[Readable<D>]
 
-interface Sends {
+type Attributes<D extends DeviceKind> = {
+  readonly [N in Readable<D>]: {
+    readonly reads: N
+    /** Template of further attributes, read from the same topic. */
+    readonly attributes?: Template<FieldOf<N>>
+  }
+}[Readable<D>]
+
+interface Sends<D extends DeviceKind> {
   /** Name of the command, for the same kind of device. */
-  readonly sends: string
+  readonly sends: CommandName<D>
 }
 
 interface Renders {
@@ -64,19 +87,18 @@ type ByPlatform<D extends DeviceKind> =
   | ({
       readonly platform: 'binary_sensor'
       readonly deviceClass: 'connectivity' | 'problem' | 'running'
-      /** Template of further attributes, read from the same topic. */
-      readonly attributes?: string
     } & Reads<D> &
+      Attributes<D> &
       OnOff)
-  | ({ readonly platform: 'switch' } & Reads<D> & Sends & OnOff)
-  | ({ readonly platform: 'button' } & Sends)
-  | ({ readonly platform: 'update' } & Reads<D> & Sends)
-  | ({ readonly platform: 'event'; readonly types: readonly string[] } & Reads<D>)
-  | ({ readonly platform: 'notify' } & Sends & Renders)
-  | ({ readonly platform: 'text' } & Partial<Reads<D>> & Sends & Renders)
-  | ({ readonly platform: 'select'; readonly options: readonly string[] } & Reads<D> & Sends & Renders)
+  | ({ readonly platform: 'switch' } & Reads<D> & Sends<D> & OnOff)
+  | ({ readonly platform: 'button' } & Sends<D>)
+  | ({ readonly platform: 'update' } & Reads<D> & Sends<D>)
+  | ({ readonly platform: 'event'; readonly types: readonly EventType[] } & Reads<D>)
+  | ({ readonly platform: 'notify' } & Sends<D> & Renders)
+  | ({ readonly platform: 'text' } & Partial<Reads<D>> & Sends<D> & Renders)
+  | ({ readonly platform: 'select'; readonly options: readonly string[] } & Reads<D> & Sends<D> & Renders)
   | ({ readonly platform: 'number'; readonly min: number; readonly max: number; readonly step?: number } & Reads<D> &
-      Sends)
+      Sends<D>)
 
 export type EntityOf<D extends DeviceKind> = Common<D> & ByPlatform<D>
 export type Entity = EntityOf<'app'> | EntityOf<'hub'> | EntityOf<'bridge'>

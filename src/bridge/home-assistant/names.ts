@@ -1,18 +1,6 @@
 /** What things are called where people see them. */
 
-const MAX_NAME = 100
 const MAX_SLUG = 64
-
-/** One line of text, at most so long that Home Assistant shows it; `undefined` if nothing is left. */
-export function tidy(text: string | null | undefined, max = MAX_NAME): string | undefined {
-  if (text === null || text === undefined) return undefined
-  const line = text
-    .toWellFormed()
-    .replace(/[\p{Cc}\s]+/gu, ' ')
-    .trim()
-  const cut = [...line].slice(0, max).join('')
-  return cut === '' ? undefined : cut
-}
 
 /** The name as part of an entity id. */
 export function slug(text: string): string {

@@ -38,9 +38,9 @@ export class Prefixes {
     this.#doubtful = false
   }
 
-  /** What to remember; nothing if nothing is published and nothing is left. */
-  render(publishing: boolean): string | null {
-    return publishing || this.#doubtful ? JSON.stringify({ prefixes: [this.#present, ...this.#former] }) : null
+  /** Those to remember; `null` if nothing is published and nothing is left. */
+  all(publishing: boolean): readonly string[] | null {
+    return publishing || this.#doubtful ? [this.#present, ...this.#former] : null
   }
 }
 

@@ -1,7 +1,7 @@
 /** Keeps the devices that are wanted published: paced, only what changed, and put back when somebody removes it. */
 import type { Clock } from '../../base/clock.ts'
 import type { Device } from './device.ts'
-import { type DiscoveryTopics, type Form, parseDiscoveryTopic } from './discovery-topics.ts'
+import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from './discovery-topics.ts'
 import { MIGRATE, messagesOf, withStubs } from './messages.ts'
 import { Pacer } from './pacer.ts'
 
@@ -67,6 +67,11 @@ export class Publisher {
   withdraw(objectId: string, delayMs = 0): void {
     this.#wanted.delete(objectId)
     this.#request(objectId, delayMs)
+  }
+
+  /** The same for a device and all that belong to it: a hub's apps. */
+  withdrawAll(objectId: string, delayMs = 0): void {
+    for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
   }
 
   /** Whether anything of a device is wanted, be it under another topic. */

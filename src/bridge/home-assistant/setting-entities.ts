@@ -1,8 +1,9 @@
 /** An entity for each setting that configuration publishes: of the kind that it is declared to be. */
+import { tidy } from '../../base/text.ts'
 import type { PublishedSetting } from '../../config/settings.ts'
 import { encodeId } from './discovery-topics.ts'
 import type { EntityOf } from './entity.ts'
-import { humanise, tidy } from './names.ts'
+import { humanise } from './names.ts'
 import { SENT_AS_TEXT, WHOLE_TEXT, wholeNumber, wholeWord } from './templates.ts'
 
 export function settingEntities(settings: ReadonlyMap<string, PublishedSetting> | undefined): EntityOf<'app'>[] {

@@ -3,6 +3,12 @@
  * in which nothing is defined: each template must survive that, as what it says then is a line in somebody's log.
  */
 
+/** A template, and the fields of the payload that it reads: those of the topic must have them all. */
+export interface Template<F extends string> {
+  readonly jinja: string
+  readonly fields: readonly F[]
+}
+
 const field = (key: string) => `(value_json|default({})).${key}|default(none)`
 const onOff = (condition: string) => `'None' if x is none else 'ON' if ${condition} else 'OFF'`
 
@@ -10,26 +16,36 @@ const onOff = (condition: string) => `'None' if x is none else 'ON' if ${conditi
 const MAX_STATE = 255
 
 /** A value as it is; `None` means unknown. */
-export const fieldOf = (key: string): string => `{{ ${field(key)} }}`
+export const fieldOf = <F extends string>(key: F): Template<F> => ({ fields: [key], jinja: `{{ ${field(key)} }}` })
 
 /** A text of any length. */
-export const textOf = (key: string): string => `{{ (${field(key)}|string)[:${MAX_STATE}] }}`
+export const textOf = <F extends string>(key: F): Template<F> => ({
+  fields: [key],
+  jinja: `{{ (${field(key)}|string)[:${MAX_STATE}] }}`,
+})
 
 /** A boolean as `ON`, `OFF` or unknown. */
-export const flagOf = (key: string): string => `{% set x = ${field(key)} %}{{ ${onOff('x')} }}`
+export const flagOf = <F extends string>(key: F): Template<F> => ({
+  fields: [key],
+  jinja: `{% set x = ${field(key)} %}{{ ${onOff('x')} }}`,
+})
 
 /** Whether a text is `word`, as `ON`, `OFF` or unknown. */
-export const equals = (key: string, word: string): string =>
-  `{% set x = ${field(key)} %}{{ ${onOff(`x == '${word}'`)} }}`
+export const equals = <F extends string>(key: F, word: string): Template<F> => ({
+  fields: [key],
+  jinja: `{% set x = ${field(key)} %}{{ ${onOff(`x == '${word}'`)} }}`,
+})
 
 /** One of a few words; `otherwise` where there is none. */
-export const wordOf = (key: string, otherwise: string): string =>
-  `{{ (value_json|default({})).${key}|default('${otherwise}', true) }}`
+export const wordOf = <F extends string>(key: F, otherwise: string): Template<F> => ({
+  fields: [key],
+  jinja: `{{ (value_json|default({})).${key}|default('${otherwise}', true) }}`,
+})
 
 /** Attributes: name → key of the payload. */
-export function attributesOf(keys: Readonly<Record<string, string>>): string {
+export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
   const entries = Object.entries(keys).map(([name, key]) => `'${name}': ${field(key)}`)
-  return `{{ {${entries.join(', ')}}|to_json }}`
+  return { fields: Object.values(keys), jinja: `{{ {${entries.join(', ')}}|to_json }}` }
 }
 
 /** A text with nothing that could be taken for JSON by whoever receives it. */
@@ -39,14 +55,18 @@ export const SENT_AS_TEXT = '{{ value|to_json }}'
 export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json }}`
 
 /** The payload itself is the JSON value; one that does not fit the entity counts as unknown. */
-export const WHOLE_TEXT = `{{ (value_json if value_json is defined and value_json is string else value)[:${MAX_STATE}] }}`
-
-export function wholeNumber(min: number, max: number): string {
-  const fits = `value_json is defined and value_json is number and value_json is not boolean and ${min} <= value_json <= ${max}`
-  return `{{ value_json if ${fits} else 'None' }}`
+export const WHOLE_TEXT: Template<never> = {
+  fields: [],
+  jinja: `{{ (value_json if value_json is defined and value_json is string else value)[:${MAX_STATE}] }}`,
 }
 
-export function wholeWord(options: readonly string[]): string {
+export function wholeNumber(min: number, max: number): Template<never> {
+  const fits = `value_json is defined and value_json is number and value_json is not boolean and ${min} <= value_json <= ${max}`
+  return { fields: [], jinja: `{{ value_json if ${fits} else 'None' }}` }
+}
+
+export function wholeWord(options: readonly string[]): Template<never> {
   // JSON's strings are Jinja's.
-  return `{{ value_json if value_json is defined and value_json in ${JSON.stringify(options)} else 'None' }}`
+  const fits = `value_json is defined and value_json in ${JSON.stringify(options)}`
+  return { fields: [], jinja: `{{ value_json if ${fits} else 'None' }}` }
 }

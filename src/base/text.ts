@@ -1,0 +1,14 @@
+/** Texts from outside, made fit for people. */
+
+const MAX_NAME = 100
+
+/** One line of text, at most so long that Home Assistant shows it; `undefined` if nothing is left. */
+export function tidy(text: string | null | undefined, max = MAX_NAME): string | undefined {
+  if (text === null || text === undefined) return undefined
+  const line = text
+    .toWellFormed()
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+  const cut = [...line].slice(0, max).join('')
+  return cut === '' ? undefined : cut
+}

@@ -1,0 +1,146 @@
+/** The kinds of values that options have. Every message says what was expected, and never repeats the value. */
+import * as v from 'valibot'
+
+/** What tables and mistakes need to know of a schema besides what it takes. */
+export interface About {
+  /** One or two words for the tables of the documentation. */
+  readonly name: string
+  /** Whether a mistake may repeat a refused value: never for text that could hold a secret. Default false. */
+  readonly quotable?: true
+}
+
+export function about(schema: v.GenericSchema): About {
+  const { name, quotable } = v.getMetadata(schema)
+  return { name: typeof name === 'string' ? name : schema.type, ...(quotable === true && { quotable }) }
+}
+
+/** A value as one would write it in a file: the inverse of parsing. */
+export function show(schema: v.GenericSchema, value: unknown): unknown {
+  const { show: inverse } = v.getMetadata(schema)
+  return typeof inverse === 'function' && value !== null ? inverse(value) : value
+}
+
+/** An environment variable's text as the value that a file would hold; text that does not fit passes unchanged. */
+export function fromText(schema: v.GenericSchema, text: string): unknown {
+  switch (schema.type) {
+    case 'boolean':
+      return text === 'true' || (text === 'false' ? false : text)
+    case 'number':
+      return /^\d{1,15}$/.test(text) ? Number(text) : text
+    case 'array':
+      return text
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== '')
+    case 'map':
+      return jsonAsMaps(text)
+    default:
+      return text
+  }
+}
+
+function jsonAsMaps(text: string): unknown {
+  const toMap = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(toMap)
+    if (typeof part !== 'object' || part === null) return part
+    return new Map(Object.entries(part).map(([key, entry]) => [key, toMap(entry)]))
+  }
+  try {
+    return toMap(JSON.parse(text))
+  } catch {
+    return text
+  }
+}
+
+/** `true` or `false`, and no other spelling: `no`, `off` and `0` mean too many things to too many programs. */
+export const boolean = v.pipe(v.boolean('expected true or false'), v.metadata({ name: 'boolean', quotable: true }))
+
+export function integer(minimum: number, maximum: number) {
+  const expected = `expected a whole number from ${minimum} to ${maximum}`
+  return v.pipe(
+    v.number(expected),
+    v.integer(expected),
+    v.minValue(minimum, expected),
+    v.maxValue(maximum, expected),
+    v.metadata({ name: `number, ${minimum} to ${maximum}`, quotable: true }),
+  )
+}
+
+/** One of a few words. YAML reads `5` as a number; as a choice it is still plain. */
+export function choice<const T extends string>(values: readonly T[], name?: string) {
+  const numbers = values.map(Number).filter(Number.isFinite)
+  return v.pipe(
+    v.picklist([...values, ...numbers], `expected one of ${values.join(', ')}`),
+    // The list holds the words and their numbers only.
+    v.transform((given) => String(given) as T),
+    v.metadata({ name: name ?? values.map((value) => `\`${value}\``).join(', '), quotable: true }),
+  )
+}
+
+/** Text that matches a pattern with the flag `u`, as JSON Schema reads it. */
+export function text({ name, quotable, expected, pattern }: About & { expected: string; pattern: RegExp }) {
+  return v.pipe(
+    v.string(
+      ({ input }) => `expected ${expected}${typeof input === 'number' ? '; a number must stand in quotes' : ''}`,
+    ),
+    v.regex(pattern, `expected ${expected}`),
+    v.metadata({ name, quotable }),
+  )
+}
+
+/** Any line of text that a protocol takes as a name. */
+export const label = text({
+  name: 'text',
+  expected: 'one line of text, at most 256 characters',
+  pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
+})
+
+/** A list; in the environment its items, which are texts, are separated by commas. */
+export function list<S extends v.GenericSchema>(item: S) {
+  const { name, ...rest } = about(item)
+  return v.pipe(
+    v.array(item, 'expected a list such as [one, another]'),
+    v.readonly(),
+    v.metadata({ name: `list of ${name}`, ...rest }),
+  )
+}
+
+/** Names of one's own choice with a value each; in the environment a JSON object. `expected` goes with an example. */
+export function map<S extends v.GenericSchema>(value: S, expected: string) {
+  const { name } = about(value)
+  return v.pipe(v.map(v.string(), value, `expected ${expected}`), v.readonly(), v.metadata({ name: `map to ${name}` }))
+}
+
+/** Units by their suffix, from large to small. */
+type Units = Readonly<Record<string, number>>
+
+/** A number with a unit, kept as a number of the smallest unit; bounds are written like the value. */
+function quantity(name: string, units: Units) {
+  const pattern = new RegExp(`^\\d{1,12}(?:${Object.keys(units).join('|')})$`, 'u')
+  const parse = (written: string): number => {
+    const [, digits, suffix = ''] = /^(\d+)(\D+)$/.exec(written) ?? []
+    return Number(digits) * (units[suffix] ?? Number.NaN)
+  }
+  const inverse = (value: number): string => {
+    const [suffix, factor] = Object.entries(units).find(([, size]) => value >= size && value % size === 0) ?? ['', 1]
+    return `${value / factor}${suffix || Object.keys(units).at(-1)}`
+  }
+  return (minimum: string, maximum: string) => {
+    const [least, most] = [parse(minimum), parse(maximum)]
+    const expected = `expected a ${name} from ${minimum} to ${maximum}`
+    const withUnit = `${expected}, written with its unit (${Object.keys(units).join(', ')})`
+    return v.pipe(
+      v.string(withUnit),
+      v.regex(pattern, withUnit),
+      v.transform(parse),
+      v.check((value) => value >= least && value <= most, expected),
+      v.metadata({ name: `${name}, ${minimum} to ${maximum}`, quotable: true, show: inverse }),
+    )
+  }
+}
+
+/** `500ms`, `10s`, `2m`, `1h`; the value is in milliseconds. */
+export const duration = quantity('duration', { h: 3_600_000, m: 60_000, s: 1000, ms: 1 })
+
+/** `64KiB`, `1MiB`; the value is in bytes. */
+export const size = quantity('size', { MiB: 1_048_576, KiB: 1024, B: 1 })

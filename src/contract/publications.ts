@@ -1,0 +1,302 @@
+/**
+ * Every topic that the bridge writes, one row each: where, of what, when, what it holds, and how that follows from the
+ * facts. The engine that publishes, the read-back, the sweep, the entities and the documents follow from this table.
+ *
+ * The answers to commands are not here: each has its topic from the command's.
+ */
+import type * as v from 'valibot'
+import type { Json } from '../base/json.ts'
+import { tidy } from '../base/text.ts'
+import { type HubStatus, reasonOf } from '../hub/status.ts'
+import type { LogLevel } from '../log/levels.ts'
+import type { App } from '../model/app.ts'
+import type { Apps, Change } from '../model/reduce.ts'
+import type { Protocol } from '../mqtt/types.ts'
+import * as schemas from './schemas.ts'
+import type { TemplateParameter } from './templates.ts'
+import { CONTRACT_VERSION } from './version.ts'
+
+/** What a retained topic is of, with the parameters of its template. */
+export type Owner =
+  | { readonly kind: 'bridge' }
+  | { readonly kind: 'hub'; readonly hub: string }
+  | { readonly kind: 'app'; readonly hub: string; readonly app: string }
+  | { readonly kind: 'setting'; readonly hub: string; readonly app: string; readonly name: string }
+export type OwnerKind = Owner['kind']
+export type OwnerOf<K extends OwnerKind> = Extract<Owner, { readonly kind: K }>
+
+/** What is known of an owner: all that its rows render. */
+export interface Facts {
+  readonly bridge: {
+    readonly version: string
+    /** ISO 8601. */
+    readonly startedAt: string
+    readonly protocol: Protocol | null
+    readonly hubs: Readonly<Record<string, { readonly url_host: string; readonly api: HubStatus['api'] }>>
+    readonly logLevel: LogLevel
+    /** `undefined` before the first report. */
+    readonly health: schemas.HealthReport | undefined
+    /** Under which the broker may hold discovery messages of ours; `null`: under none; `undefined`: not known yet. */
+    readonly prefixes: readonly string[] | null | undefined
+  }
+  readonly hub: {
+    readonly status: HubStatus
+    /** Names of the commands that configuration, key and hub permit. */
+    readonly commands: readonly string[]
+    readonly apps: Apps
+    /** Whether the list of apps has been read. */
+    readonly complete: boolean
+  }
+  readonly app: {
+    readonly app: App
+    /** Whether an install that the bridge asked for is under way. */
+    readonly installing: boolean
+  }
+  readonly setting: { readonly value: Json }
+}
+
+interface Row<S> {
+  readonly topic: string
+  readonly schema: S
+  /** The payload is the text itself instead of JSON. */
+  readonly text?: true
+  /** Name of the payload in the AsyncAPI document, for rows that share one; default: the row's name. */
+  readonly message?: string
+  /** For people: one or two sentences. */
+  readonly doc: string
+}
+
+/** Held by the broker for an owner, rendered from what is known of it. */
+export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.GenericSchema> extends Row<S> {
+  readonly retained: true
+  readonly of: K
+  /** Only where configuration asks for it; default always. */
+  readonly when?: 'discovery' | 'settings.publish'
+  /** `null`: nothing is to be held. `undefined`: not known yet, the broker keeps what it has. */
+  readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
+  /** What the payload follows from, compared by identity; default: all facts. */
+  readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
+}
+
+/** Retained, and written by a part of its own: the connection with its will, or the paced discovery. */
+export interface HeldElsewhere<S> extends Row<S> {
+  readonly retained: true
+  readonly of: 'bridge' | 'device'
+  readonly by: 'connection' | 'discovery'
+}
+
+/** Sent once and not kept. */
+export interface Sent<S> extends Row<S> {
+  readonly retained: false
+  readonly of: 'bridge' | 'hub' | 'app'
+}
+
+const held =
+  <K extends OwnerKind>(of: K) =>
+  <const T extends string, S extends v.GenericSchema>(
+    row: Omit<Held<K, S>, 'of' | 'retained'> & { readonly topic: T },
+  ) =>
+    ({ of, retained: true, ...row }) as const
+const elsewhere = <const T extends string, S, const O extends HeldElsewhere<S>['of']>(
+  row: Omit<HeldElsewhere<S>, 'retained'> & { readonly topic: T; readonly of: O },
+) => ({ retained: true, ...row }) as const
+const sent = <const T extends string, S, const O extends Sent<S>['of']>(
+  row: Omit<Sent<S>, 'retained'> & { readonly topic: T; readonly of: O },
+) => ({ retained: false, ...row }) as const
+
+const bridge = held('bridge')
+const hub = held('hub')
+const app = held('app')
+const setting = held('setting')
+
+const AVAILABILITY = { schema: schemas.AVAILABILITY, text: true, message: 'availability' } as const
+const EVENT = { schema: schemas.EVENT, message: 'event' } as const
+
+export const PUBLICATIONS = {
+  bridgeState: elsewhere({
+    ...AVAILABILITY,
+    topic: '{base}/bridge/state',
+    of: 'bridge',
+    by: 'connection',
+    doc: '`online` while the bridge is connected; the will says `offline`.',
+  }),
+  bridgeInfo: bridge({
+    topic: '{base}/bridge/info',
+    schema: schemas.BRIDGE_INFO,
+    doc: 'Version of this interface and of the bridge, and its hubs.',
+    render: ({ version, startedAt, hubs, protocol }) => ({
+      contract: CONTRACT_VERSION,
+      version,
+      started_at: startedAt,
+      hubs,
+      mqtt: { protocol },
+    }),
+  }),
+  bridgeHealth: bridge({
+    topic: '{base}/bridge/health',
+    schema: schemas.HEALTH,
+    doc: 'Whether all is well, and what is not.',
+    render: ({ health }) => health,
+    dependsOn: ({ health }) => [health],
+  }),
+  bridgeLogLevel: bridge({
+    topic: '{base}/bridge/log-level',
+    when: 'discovery',
+    schema: schemas.LOG_LEVEL,
+    text: true,
+    message: 'logLevel',
+    doc: 'How much is logged; for Home Assistant.',
+    render: ({ logLevel }) => logLevel,
+  }),
+  bridgeDiscovery: bridge({
+    topic: '{base}/bridge/discovery',
+    schema: schemas.DISCOVERY_MEMORY,
+    doc: "Where the bridge remembers under which prefixes Home Assistant's devices are; for the bridge itself.",
+    render: ({ prefixes }) => prefixes && { prefixes: [...prefixes] },
+    dependsOn: ({ prefixes }) => [prefixes],
+  }),
+  bridgeProbe: sent({
+    topic: '{base}/bridge/probe',
+    of: 'bridge',
+    schema: schemas.PROBE,
+    text: true,
+    doc: 'A mark that the bridge sends itself at each connect, to learn whether it may publish and read.',
+  }),
+  bridgePresence: sent({
+    topic: '{base}/bridge/presence',
+    of: 'bridge',
+    schema: schemas.PRESENCE,
+    doc: 'Where bridges on the same base topic hear of each other, at each connect and every minute.',
+  }),
+  hubState: hub({
+    ...AVAILABILITY,
+    topic: '{base}/{hub}/state',
+    doc: '`online` while the hub answers with a valid key, else `offline`.',
+    render: ({ status }) => (isUnknown(status) ? undefined : status.online ? 'online' : 'offline'),
+  }),
+  hubInfo: hub({
+    topic: '{base}/{hub}/info',
+    schema: schemas.HUB_INFO,
+    doc: 'What is known of the hub, what the key permits, and why the hub is offline.',
+    render({ status, commands, apps }) {
+      if (isUnknown(status)) return undefined
+      const { id, firmware, api, realtime, scopes } = status
+      const reason = reasonOf(status)
+      return {
+        id,
+        firmware,
+        api,
+        realtime,
+        permissions: [...(scopes ?? [])],
+        commands: [...commands],
+        apps: apps.size,
+        ...(reason !== null && { reason }),
+      }
+    },
+  }),
+  hubSummary: hub({
+    topic: '{base}/{hub}/summary',
+    when: 'discovery',
+    schema: schemas.HUB_SUMMARY,
+    doc: 'Counts over all apps; for Home Assistant.',
+    render: ({ apps, complete }) => (complete ? summaryOf(apps) : undefined),
+  }),
+  app: app({
+    topic: '{base}/{hub}/app/{app}',
+    schema: schemas.APP,
+    doc: 'The app; every key is always there, unknown is `null`. Cleared when the app is gone.',
+    render: ({ app }) => app,
+    dependsOn: ({ app }) => [app],
+  }),
+  setting: setting({
+    topic: '{base}/{hub}/app/{app}/setting/{name}',
+    when: 'settings.publish',
+    schema: schemas.ANYTHING,
+    doc: 'The JSON value of a setting that `settings.publish` names; no other is published.',
+    render: ({ value }) => value,
+  }),
+  appUpdate: app({
+    topic: '{base}/{hub}/app/{app}/update',
+    when: 'discovery',
+    schema: schemas.APP_UPDATE,
+    doc: "The app's version and the newest one; for Home Assistant.",
+    render: updateOf,
+    dependsOn: ({ app: { name, version, latest_version, update_available }, installing }) => [
+      name,
+      version,
+      latest_version,
+      update_available,
+      installing,
+    ],
+  }),
+  hubEvent: sent({ ...EVENT, topic: '{base}/{hub}/event', of: 'hub', doc: 'What happened to any app of the hub.' }),
+  appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'What happened to the app.' }),
+  discoveryDevice: elsewhere({
+    topic: '{prefix}/device/{object_id}/config',
+    of: 'device',
+    by: 'discovery',
+    schema: schemas.DISCOVERY,
+    message: 'discovery',
+    doc: 'A device with all of its entities, where `discovery.format` is `device`; for Home Assistant.',
+  }),
+  discoveryComponent: elsewhere({
+    topic: '{prefix}/{platform}/hub2mqtt/{unique_id}/config',
+    of: 'device',
+    by: 'discovery',
+    schema: schemas.DISCOVERY,
+    message: 'discovery',
+    doc: 'One entity, where `discovery.format` is `component`; for Home Assistant.',
+  }),
+} as const
+
+export type Publications = typeof PUBLICATIONS
+export type PublicationName = keyof Publications
+/** Parameters of a row's topic besides the base topic or the discovery prefix. */
+export type PublicationParameters<N extends PublicationName> = {
+  readonly [P in Exclude<TemplateParameter<Publications[N]['topic']>, 'base' | 'prefix'>]: string
+}
+export type Payload<N extends PublicationName> = v.InferOutput<Publications[N]['schema']>
+
+/** Any row, where its own types do not matter. */
+export type Publication =
+  | { readonly [K in OwnerKind]: Held<K> }[OwnerKind]
+  | HeldElsewhere<v.GenericSchema>
+  | Sent<v.GenericSchema>
+
+/** Before a hub has answered or failed for the first time, what the broker holds of it is the best that is known. */
+function isUnknown({ reason }: HubStatus): boolean {
+  return reason === 'connecting'
+}
+
+function summaryOf(apps: Apps): schemas.HubSummary {
+  let apps_crashed = 0
+  let updates_available = 0
+  for (const { crashed, update_available } of apps.values()) {
+    if (crashed === true) apps_crashed += 1
+    if (update_available === true) updates_available += 1
+  }
+  return { apps: apps.size, apps_crashed, updates_available }
+}
+
+/** Whether a change may alter what a hub's rows say; usage figures come by far more often. */
+export function concernsHub({ before, after }: Change): boolean {
+  return before?.crashed !== after?.crashed || before?.update_available !== after?.update_available || !before || !after
+}
+
+/**
+ * State of an update entity: only keys that Home Assistant knows, and none that is unknown, else it drops the message.
+ * Where the hub says only that there is an update, the newest version is shown as “newer than” the installed one: it
+ * must differ, stay the same, and not look like a version, as such would be compared and found no newer.
+ */
+function updateOf({ app, installing }: Facts['app']): schemas.AppUpdate {
+  const { version, latest_version, update_available } = app
+  const title = tidy(app.name)
+  const newer = latest_version ?? (version === null ? null : `newer than ${version}`)
+  const latest = update_available === true ? newer : version
+  return {
+    ...(title !== undefined && { title }),
+    ...(version !== null && { installed_version: version }),
+    ...(latest !== null && { latest_version: latest }),
+    in_progress: installing,
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Topics as templates: `{base}/{hub}/app/{app}`. A template gives a topic for its parameters, the filter of all of its
+ * topics, and the parameters of a topic.
+ */
+
+const KEPT = /[A-Za-z0-9._-]/
+const PLAIN = /^[A-Za-z0-9._-]+$/
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/** Names of the `{parameters}` in a template. */
+export type TemplateParameter<T extends string> = T extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | TemplateParameter<Rest>
+  : never
+
+export type Parameters = Readonly<Record<string, string>>
+
+/**
+ * An id or name as one topic level: reversible, and free of `/ + # $` and NUL. A level that would be empty is a lone
+ * `%`, which no other text is written as.
+ */
+export function encodeLevel(text: string): string {
+  if (text === '') return '%'
+  if (PLAIN.test(text) && text !== '.' && text !== '..') return text
+  const all = text === '.' || text === '..'
+  let level = ''
+  for (const byte of encoder.encode(text)) {
+    const char = String.fromCharCode(byte)
+    level += !all && KEPT.test(char) ? char : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+  }
+  return level
+}
+
+/** The id or name that a level stands for; `undefined` if it stands for none. */
+export function decodeLevel(level: string): string | undefined {
+  if (PLAIN.test(level)) return level
+  if (level === '%') return ''
+  if (level === '' || /%(?![0-9A-Fa-f]{2})/.test(level)) return undefined
+  const bytes: number[] = []
+  for (const part of level.match(/%..|[^%]+/g) ?? []) {
+    if (part.startsWith('%')) bytes.push(Number.parseInt(part.slice(1), 16))
+    else bytes.push(...encoder.encode(part))
+  }
+  try {
+    return decoder.decode(new Uint8Array(bytes))
+  } catch {
+    return undefined
+  }
+}
+
+/** A template below one root: the first parameter stands for the root's levels, every other for one level. */
+export class Template {
+  /** The root with what follows it up to the first other parameter, then a parameter and a text in turn. */
+  readonly #head: string
+  readonly #tail: readonly { readonly name: string; readonly after: string }[]
+  readonly #levels: readonly string[]
+  readonly #root: string
+
+  constructor(template: string, root: string) {
+    const [, head = '', ...rest] = template.split(/\{\w+\}/)
+    const [, ...names] = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+    this.#head = root + head
+    this.#tail = names.map((name, i) => ({ name, after: rest[i] ?? '' }))
+    this.#levels = template.split('/').slice(1)
+    this.#root = `${root}/`
+  }
+
+  /** The topic for these parameters. */
+  fill(parameters: Parameters): string {
+    let topic = this.#head
+    for (const { name, after } of this.#tail) topic += encodeLevel(parameters[name] ?? '') + after
+    return topic
+  }
+
+  /** The filter that matches all topics of this template. */
+  get filter(): string {
+    return this.#root + this.#levels.map((level) => (level.startsWith('{') ? '+' : level)).join('/')
+  }
+
+  /** The levels that stand for the parameters of a topic, still encoded; `undefined` for a topic of another template. */
+  match(topic: string): Parameters | undefined {
+    if (!topic.startsWith(this.#root)) return undefined
+    const levels = topic.slice(this.#root.length).split('/')
+    if (levels.length !== this.#levels.length) return undefined
+    const found: Record<string, string> = {}
+    for (const [i, expected] of this.#levels.entries()) {
+      const level = levels[i] ?? ''
+      if (expected.startsWith('{')) found[expected.slice(1, -1)] = level
+      else if (expected !== level) return undefined
+    }
+    return found
+  }
+}
+
+/** Filters without those that another one of them includes. */
+export function widest(filters: readonly string[]): string[] {
+  const includes = (wide: string, narrow: string) => {
+    const [one, other] = [wide.split('/'), narrow.split('/')]
+    return (
+      wide !== narrow && one.length === other.length && one.every((level, i) => level === '+' || level === other[i])
+    )
+  }
+  return [...new Set(filters)].filter((filter) => !filters.some((other) => includes(other, filter)))
+}

@@ -1,0 +1,78 @@
+/** What the hub means by an answer that is no success: one HubError for each. */
+import { isRecord } from '../base/json.ts'
+import { HubError } from './errors.ts'
+import type { Operation, OperationName } from './operations.ts'
+import { type Answer, header } from './rest.ts'
+
+const HUB_TEXT_LENGTH = 200
+const MAX_RETRY_AFTER_MS = 5 * 60_000
+
+/** The call that was refused. */
+export interface RefusedCall {
+  readonly name: OperationName
+  readonly operation: Pick<Operation<never, unknown>, 'path' | 'scope' | 'optional'>
+  readonly parameters: object
+}
+
+export interface RefusalContext {
+  /** Whether an app is known to exist: decides what a 404 means. */
+  readonly knows: (appId: string) => boolean
+  /** Wall time in epoch milliseconds. */
+  readonly now: number
+}
+
+/** The error for an answer whose status is not 2xx. */
+export function refusal(call: RefusedCall, answer: Answer, { knows, now }: RefusalContext): HubError {
+  const { status } = answer
+  const { scope } = call.operation
+  const reason = hubText(answer)
+  if (status === 401) return new HubError('unauthorized', 'The hub does not accept the API key.', { status })
+  if (status === 403) {
+    const lacks = scope === undefined ? `forbids ${call.name}${reason}` : `says that the API key lacks ${scope}`
+    return new HubError('forbidden', `The hub ${lacks}.`, { status, ...(scope && { scope }) })
+  }
+  if (status === 404) return notFound(call, knows)
+  if (status === 429) {
+    const retryAfterMs = retryAfter(answer, now)
+    return new HubError('rate_limited', 'The hub asks for fewer requests.', { status, retryAfterMs })
+  }
+  if (status >= 400 && status < 500) return new HubError('rejected', `The hub refused: ${status}${reason}.`, { status })
+  if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
+  return new HubError('nonsense', `The hub answered with status ${status}, which no operation has.`, { status })
+}
+
+/** A 404 does not say what is missing: the app, its setting or the operation. The path and what is known tell. */
+function notFound({ name, operation, parameters }: RefusedCall, knows: RefusalContext['knows']): HubError {
+  const details = { status: 404 }
+  const id = 'id' in parameters ? parameters.id : 'appId' in parameters ? parameters.appId : undefined
+  const known = typeof id === 'string' && knows(id)
+  if (typeof id !== 'string' || (known && operation.optional)) {
+    return new HubError('unsupported', `This hub has no ${name}.`, details)
+  }
+  if (known && operation.path.includes(':name')) {
+    return new HubError('unknown_setting', 'The app has no such setting.', details)
+  }
+  return new HubError('unknown_app', 'The hub knows no such app.', details)
+}
+
+/** The hub's own words on a failure: hostile text, so short and on one line. */
+function hubText(answer: Answer): string {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(answer.body.toString('utf8'))
+  } catch {
+    return ''
+  }
+  if (!isRecord(parsed)) return ''
+  const said = parsed['error_description'] ?? parsed['error']
+  if (typeof said !== 'string') return ''
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go.
+  return `, ${said.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').slice(0, HUB_TEXT_LENGTH)}`
+}
+
+/** `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3); from one second to five minutes. */
+function retryAfter(answer: Answer, now: number): number {
+  const value = header(answer, 'retry-after') ?? ''
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 1000), MAX_RETRY_AFTER_MS) : 1000
+}

@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import fc from 'fast-check'
+import * as v from 'valibot'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { hubOptions, options } from '../../src/config/options.ts'
+import { fileKeys, nest, type Option } from '../../src/config/table.ts'
+import { configSchema } from '../../src/docs/config-schema.ts'
+import { maps, mistakesOf } from './support.ts'
+
+const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
+const schema = JSON.parse(configSchema())
+const editorTakes = ajv.compile(schema)
+
+/** Nothing is missing, and what only shows when options are seen together is in order. */
+const ENV = {
+  HUB2MQTT_HUB_URL: 'http://h',
+  HUB2MQTT_HUB_API_KEY: 'abcd',
+  HUB2MQTT_MQTT_URL: 'mqtts://b',
+  HUB2MQTT_MQTT_USERNAME: 'u',
+  HUB2MQTT_MQTT_PASSWORD: 'efgh',
+  HUB2MQTT_MQTT_CERT_FILE: 'pem',
+  HUB2MQTT_MQTT_KEY_FILE: 'pem',
+}
+const ANY_FILE = { '': 'a-secret' }
+const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), env: ENV, files: ANY_FILE })
+
+/** What JSON Schema cannot say of a value. */
+const BEYOND_JSON_SCHEMA = ['check', 'max_bytes']
+
+/** Why the loader refuses a value; empty when it takes it. */
+function refusals({ schema: own }: Option, value: unknown): string[] {
+  // A key with nothing behind it is one left out.
+  if (value === null) return []
+  const { issues = [] } = v.safeParse(own, maps(value), { abortPipeEarly: true })
+  return issues.map(({ type }) => type)
+}
+const isBeyond = (reasons: readonly string[]) =>
+  reasons.length > 0 && reasons.every((reason) => BEYOND_JSON_SCHEMA.includes(reason))
+
+const settingValue = fc.oneof(
+  fc.constantFrom(0, 1, 0.5, -1, 100, 'x', '', '5', true, null, ['low', 'high'], [], ['a', 5]),
+  fc.jsonValue({ maxDepth: 1 }),
+)
+const setting = fc.oneof(
+  fc.constantFrom('switch', 'text', 'number', 'select', 'swich'),
+  fc.record(
+    {
+      type: fc.constantFrom('switch', 'text', 'number', 'select', 'nmber', null),
+      name: settingValue,
+      min: settingValue,
+      max: settingValue,
+      step: settingValue,
+      options: settingValue,
+      unknown: settingValue,
+    },
+    { requiredKeys: [] },
+  ),
+  fc
+    .record({ type: fc.constant('number'), min: fc.integer(), max: fc.integer() })
+    .chain((base) => fc.record({ step: settingValue }, { requiredKeys: [] }).map((more) => ({ ...base, ...more }))),
+)
+const names = fc.constantFrom('com.athom.hue', 'night_mode', '', 'constructor', '5', 'a b')
+const published = fc.dictionary(names, fc.oneof(fc.dictionary(names, setting, { maxKeys: 2 }), settingValue), {
+  maxKeys: 2,
+})
+
+const address = fc
+  .tuple(
+    fc.constantFrom('http', 'https', 'HTTP', 'mqtt', 'mqtts', 'ws', 'WSS', 'ftp', ''),
+    fc.constantFrom('://', ':', '//', ':/', ''),
+    fc.constantFrom('hub', '10.0.0.1', '1.2.3.999', '[fe80::1]', '[zz]', 'küche', 'u:p@hub', 'a b', '', 'a:b'),
+    fc.constantFrom('', ':80', ':99999', ':', ':x'),
+    fc.constantFrom('', '/', '/mqtt', '/a/b/', '?x=1', '#x', '/ x', '\n'),
+  )
+  .map((parts) => parts.join(''))
+
+const written = fc.oneof(
+  fc.constantFrom<unknown>(
+    null,
+    true,
+    false,
+    'true',
+    0,
+    1,
+    5,
+    3.1,
+    -1,
+    1.5,
+    16,
+    17,
+    65_535,
+    65_536,
+    '5',
+    '',
+    ' ',
+    'auto',
+  ),
+  fc.constantFrom<unknown>(
+    '3.1.1',
+    'device',
+    'info',
+    'json',
+    'manager',
+    'x'.repeat(129),
+    'ü'.repeat(65),
+    '\t',
+    '\ud800',
+  ),
+  fc.constantFrom<unknown>([], ['*'], ['restart', 'hub/install'], ['restrat'], [5], [null], [''], ['\n'], {}, { a: 1 }),
+  fc
+    .tuple(fc.integer({ min: -1, max: 4000 }), fc.constantFrom('ms', 's', 'm', 'h', 'B', 'KiB', 'MiB', '', ' s'))
+    .map((parts) => parts.join('')),
+  fc.stringMatching(/^[$+#/a-c ]{0,6}$/),
+  fc.string({ unit: 'binary', maxLength: 5 }),
+  address,
+  published,
+  fc.jsonValue({ maxDepth: 2 }),
+)
+
+type Row = readonly [path: string, option: Option]
+const tables = [
+  { rows: Object.entries<Option>(options), at: [] },
+  { rows: Object.entries<Option>(hubOptions), at: ['hubs', 'home'] },
+]
+const rows = tables.flatMap(({ rows: own, at }) => own.map(([path, option]): Row => [[...at, path].join('.'), option]))
+const valueFor = ({ default: fallback = null, example }: Option) =>
+  fc.oneof(
+    { weight: 4, arbitrary: written },
+    fc.constant(fallback instanceof Map ? {} : fallback),
+    fc.constant(example ?? null),
+  )
+
+/** A file with one value in it. */
+const fileOf = (entries: Iterable<readonly [string, unknown]>): unknown => JSON.parse(toJson(nest(entries)))
+const toJson = (value: unknown) =>
+  JSON.stringify(value, (_, part) => (part instanceof Map ? Object.fromEntries(part) : part))
+
+describe('the JSON Schema of the configuration file', () => {
+  it('takes a value just where the loader does, but for what JSON Schema cannot say', () => {
+    const beyond = new Set<string>()
+    const taken = new Set<string>()
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...rows).chain((row) => fc.tuple(fc.constant(row), valueFor(row[1]))),
+        ([[path, option], value]) => {
+          const reasons = refusals(option, value)
+          const takes = editorTakes(fileOf([[path, value]]))
+          if (reasons.length === 0) taken.add(path)
+          if (takes && isBeyond(reasons)) beyond.add(path)
+          else expect(takes, `${path}: ${JSON.stringify(value)} ${reasons}`).toBe(reasons.length === 0)
+        },
+      ),
+      { numRuns: 10_000 },
+    )
+    expect(taken.size).toBe(rows.length)
+    // The range of numbers with a unit, what else an address must be, bytes, and that a minimum is below its maximum.
+    expect(
+      [...beyond].filter((path) => !/interval|timeout|keepalive|payload|url|topic|prefix|publish/.test(path)),
+    ).toEqual([])
+  })
+
+  it.each<[string, unknown]>([
+    ['a number without its bounds', { type: 'number' }],
+    ['a number with one bound', { type: 'number', min: 0 }],
+    ['a select without options', { type: 'select' }],
+    ['a select with no option', { type: 'select', options: [] }],
+    ['a switch with bounds', { type: 'switch', min: 0, max: 1 }],
+    ['a step of nothing', { type: 'number', min: 0, max: 1, step: 0 }],
+    ['an unknown kind', 'number'],
+  ])('refuses a published setting that is %s, as the loader does', (_, wrong) => {
+    const file = { settings: { publish: { 'com.athom.hue': { one: wrong } } } }
+    expect(editorTakes(file)).toBe(false)
+    expect(loaderSays(file)[0]).toMatch(/^settings\.publish\["com\.athom\.hue"\]\.one/)
+  })
+
+  it('takes a file just where the loader does', () => {
+    const good = ([, option]: Row) => valueFor(option).filter((value) => !isBeyond(refusals(option, value)))
+    const entry = fc.constantFrom(...rows).chain((row) => fc.tuple(fc.constant(row[0]), good(row)))
+    const secretFile = fc.tuple(fc.constantFrom('hubs.home.api_key_file', 'mqtt.password_file'), written)
+    const options = fc.uniqueArray(fc.oneof({ weight: 8, arbitrary: entry }, secretFile), {
+      maxLength: 4,
+      selector: ([path]) => path,
+    })
+    const odd = fc.record(
+      {
+        mqtt: fc.constantFrom(null, {}, [], 'mqtt://b', { embedded: null }, { embedded: 5 }, { 'embedded.port': 1 }),
+        log: fc.constantFrom(null, {}, { levle: 'info' }, { level: null }),
+        hubs: fc.constantFrom<unknown>(
+          ...[null, {}, [], 'x', { home: null }, { home: [] }, { Home: {} }, { bridge: {} }, { a: {}, 'b/c': {} }],
+          ...[
+            { url: 'http://h' },
+            { timeout: { url: 'http://h', api_key: 'abcd' } },
+            { url: null },
+            { constructor: {} },
+          ],
+          JSON.parse('{"__proto__": {}}'),
+        ),
+        hub: fc.constant({}),
+        'mqtt.url': fc.constant('mqtt://b'),
+      },
+      { requiredKeys: [] },
+    )
+    const files = fc.oneof(options.map(fileOf), odd, fc.constantFrom<unknown>(null, {}, [], 'x', 5))
+    let taken = 0
+    fc.assert(
+      fc.property(files, (file) => {
+        const lines = loaderSays(file)
+        if (lines.length === 0) taken++
+        expect(editorTakes(file), `${JSON.stringify(file)} ${lines.join('\n')}`).toBe(lines.length === 0)
+      }),
+      { numRuns: 600 },
+    )
+    expect(taken).toBeGreaterThan(100)
+  })
+
+  it('takes the example as it stands, and with every option taken in', () => {
+    const text = readFileSync('config/hub2mqtt.example.yaml', 'utf8')
+    for (const example of [text, text.replaceAll(/^( *)#(?! \S)/gm, '$1')]) {
+      editorTakes(parse(example))
+      expect(editorTakes.errors ?? []).toEqual([])
+    }
+  })
+
+  it('refuses a secret that is given in both forms', () => {
+    const mqtt = { username: 'u', password: 'abcd', password_file: 'file' }
+    expect(editorTakes({ mqtt })).toBe(false)
+    expect(editorTakes({ mqtt: { ...mqtt, password: null } })).toBe(true)
+  })
+
+  it('knows every key that a file may hold, and closes every object', () => {
+    for (const path of fileKeys(options)) {
+      expect(schema).toHaveProperty(['properties', ...path.split('.').join('.properties.').split('.')])
+    }
+    for (const path of fileKeys(hubOptions)) {
+      expect(schema).toHaveProperty(['properties', 'hubs', 'additionalProperties', 'properties', path])
+    }
+    expect(schema).toMatchObject({ additionalProperties: false, properties: { mqtt: { additionalProperties: false } } })
+  })
+
+  it('tells defaults as one writes them', () => {
+    expect(schema).toHaveProperty('properties.mqtt.properties.keepalive.default', '30s')
+    expect(schema).toHaveProperty('properties.mqtt.properties.url.default', null)
+    expect(schema).toHaveProperty('properties.settings.properties.publish.default', {})
+  })
+})

@@ -1,0 +1,115 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { EVENT_TYPES } from '../../src/contract/events.ts'
+import { pages } from '../../src/docs/generate.ts'
+
+const documents = globSync(['*.md', 'docs/**/*.md', 'test/**/*.md', 'config/**/*.md']).sort()
+const text = (path: string) => readFileSync(path, 'utf8')
+const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```.*?^ *```$/gms, '')
+
+/** The anchors that GitHub gives to the headings of a document. */
+function anchors(path: string): Set<string> {
+  const found = new Set<string>()
+  for (const [, heading = ''] of withoutCode(text(path)).matchAll(/^#{1,6} (.+)$/gm)) {
+    const slug = heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-')
+    let anchor = slug
+    for (let n = 1; found.has(anchor); n += 1) anchor = `${slug}-${n}`
+    found.add(anchor)
+  }
+  return found
+}
+
+const linksOf = (path: string) =>
+  [...withoutCode(text(path)).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^https?:/.test(target))
+
+describe('every document', () => {
+  it.each(documents)('%s links only to files and headings that there are', (path) => {
+    for (const link of linksOf(path)) {
+      const [file = '', anchor] = link.split('#')
+      const target = file === '' ? path : join(dirname(path), file)
+      expect(existsSync(target), `${path} → ${link}`).toBe(true)
+      if (anchor !== undefined) expect([...anchors(target)], `${path} → ${link}`).toContain(anchor)
+    }
+  })
+
+  it('names no npm script that there is not', () => {
+    const { scripts } = JSON.parse(text('package.json'))
+    for (const path of documents) {
+      for (const [, name = ''] of text(path).matchAll(/npm run ([a-z][a-z:-]*)/g)) {
+        expect(Object.keys(scripts), path).toContain(name)
+      }
+    }
+  })
+
+  it('has each generated section on one page', () => {
+    const found = documents.flatMap((path) =>
+      [...text(path).matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name]) => `${path} ${name}`),
+    )
+    const wanted = Object.entries(pages).flatMap(([path, names]) => Object.keys(names).map((name) => `${path} ${name}`))
+    expect(found.sort()).toEqual(wanted.sort())
+  })
+})
+
+describe('the README', () => {
+  it('has at most 10,000 bytes', () => expect(Buffer.byteLength(text('README.md'))).toBeLessThanOrEqual(10_000))
+
+  it('leads to every page', () => {
+    const linked = linksOf('README.md').map((link) => link.split('#')[0])
+    for (const path of [...globSync('docs/**/*.md'), 'CHANGELOG.md']) expect(linked).toContain(path)
+  })
+
+  it('says in one line each how to try it and how to run all tests', () => {
+    const lines = text('README.md').split('\n')
+    for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) {
+      expect(lines.filter((line) => line.startsWith(command))).toHaveLength(1)
+    }
+  })
+})
+
+describe('docs/mqtt.md', () => {
+  it.each(EVENT_TYPES)('names the event type %s', (type) => expect(text('docs/mqtt.md')).toContain(`\`${type}\``))
+})
+
+describe('docs/architecture.md', () => {
+  const page = text('docs/architecture.md')
+  /** Paths in code marks: whole ones, so `src/…` and `test/…` in diagrams do not count. */
+  const paths = [...withoutCode(page).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)].map(([, path = '']) => path)
+
+  it.each([...new Set(paths)])('names %s, which exists', (path) => expect(existsSync(path)).toBe(true))
+})
+
+describe('docs/decisions.md', () => {
+  const page = text('docs/decisions.md')
+  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(text('package.json'))
+  const inTables = page.split('\n').filter((line) => line.startsWith('| `'))
+  const reasoned = inTables.flatMap((line) => (line.split('|')[1] ?? '').match(/(?<=`)[^`, ]+(?=`)/g) ?? [])
+
+  it('gives a reason for every dependency, and for none that is gone', () => {
+    const named = [dependencies, devDependencies, optionalDependencies].flatMap((group) => Object.keys(group))
+    expect(reasoned.sort()).toEqual(named.sort())
+  })
+
+  it('counts what production brings', () => {
+    const lock: Readonly<Record<string, { version: string; dev?: true; optional?: true; devOptional?: true }>> =
+      JSON.parse(text('package-lock.json')).packages
+    const production = Object.entries(lock).filter(
+      ([path, one]) => path !== '' && !one.dev && !one.optional && !one.devOptional,
+    )
+    const names = new Set(production.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
+    expect(page).toContain(`names ${Object.keys(dependencies).length} packages, which bring ${names.size} packages`)
+  })
+})
+
+describe('CHANGELOG.md', () => {
+  it('has a section for this version, and one for what comes next', () => {
+    const { version } = JSON.parse(text('package.json'))
+    const sections = [...text('CHANGELOG.md').matchAll(/^## \[(.+?)\]/gm)].map(([, name]) => name)
+    expect(sections.slice(0, 2)).toEqual(['Unreleased', version])
+  })
+})

@@ -1,0 +1,145 @@
+/** Every row of the table of operations, against what the hub's documentation writes and what an emulated hub takes. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { HubClient } from '../../src/hub/client.ts'
+import { OPERATIONS, type OperationName, type Parameters } from '../../src/hub/operations.ts'
+
+interface Case<N extends OperationName> {
+  readonly parameters: Parameters<N>
+  /** Method, path and body as the documentation of the hub has them. */
+  readonly request: string
+  readonly body?: unknown
+  /** The permission that is enough; any key may ask where there is none. */
+  readonly scope?: string
+  /** Older hubs only. */
+  readonly older?: true
+}
+
+const APP = 'com.athom.hue'
+const NEW_APP = 'com.example.new'
+const apps = '/api/manager/apps'
+
+const CASES: { readonly [N in OperationName]: Case<N> } = {
+  getApps: { parameters: {}, request: `GET ${apps}/app`, scope: 'hub.app.readonly' },
+  getApp: { parameters: { id: APP }, request: `GET ${apps}/app/${APP}`, scope: 'hub.app.readonly' },
+  updateApp: {
+    parameters: { id: APP, update: { autoupdate: false } },
+    request: `PUT ${apps}/app/${APP}`,
+    body: { autoupdate: false },
+    scope: 'hub.app',
+  },
+  uninstallApp: {
+    parameters: { id: APP, purgeSettings: true },
+    request: `DELETE ${apps}/app/${APP}?purgeSettings=true`,
+    scope: 'hub.app',
+  },
+  getAppStd: {
+    parameters: { id: APP },
+    request: `POST ${apps}/app/${APP}/crashlog`,
+    body: { message: '' },
+    scope: 'hub.app.readonly',
+  },
+  getAppSettings: { parameters: { id: APP }, request: `GET ${apps}/app/${APP}/setting`, scope: 'hub.app.control' },
+  getAppSetting: {
+    parameters: { id: APP, name: 'transition' },
+    request: `GET ${apps}/app/${APP}/setting/transition`,
+    scope: 'hub.app.control',
+  },
+  setAppSetting: {
+    parameters: { id: APP, name: 'a/b ü', value: [1, null] },
+    request: `PUT ${apps}/app/${APP}/setting/a%2Fb%20%C3%BC`,
+    body: { value: [1, null] },
+    scope: 'hub.app.control',
+  },
+  unsetAppSetting: {
+    parameters: { id: APP, name: 'transition' },
+    request: `DELETE ${apps}/app/${APP}/setting/transition`,
+    scope: 'hub.app.control',
+  },
+  restartApp: { parameters: { id: APP }, request: `POST ${apps}/app/${APP}/restart`, scope: 'hub.app' },
+  garbageCollectApp: {
+    parameters: { id: APP },
+    request: `POST ${apps}/app/${APP}/gc`,
+    scope: 'hub.app',
+    older: true,
+  },
+  enableApp: { parameters: { id: APP }, request: `PUT ${apps}/app/${APP}/enable`, scope: 'hub.app' },
+  disableApp: { parameters: { id: APP }, request: `PUT ${apps}/app/${APP}/disable`, scope: 'hub.app' },
+  getAppLocales: { parameters: { id: APP }, request: `GET ${apps}/app/${APP}/locale`, scope: 'hub.app.readonly' },
+  installFromAppStore: {
+    parameters: { appId: NEW_APP },
+    request: `POST ${apps}/store`,
+    body: { id: NEW_APP },
+    scope: 'hub.app',
+  },
+  ping: { parameters: {}, request: 'GET /api/manager/system/ping' },
+  getSessionMe: { parameters: {}, request: 'GET /api/manager/sessions/session/me' },
+  getVoices: {
+    parameters: {},
+    request: 'GET /api/manager/speech-output/voice/',
+    scope: 'hub.system',
+    older: true,
+  },
+  speak: {
+    parameters: { text: 'Hello' },
+    request: 'POST /api/manager/speech-output/say',
+    body: { text: 'Hello' },
+    scope: 'hub.speech',
+    older: true,
+  },
+}
+
+const NAMES = Object.keys(OPERATIONS).filter((name): name is OperationName => name in CASES)
+
+const closing: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+/** A hub that knows one key, with this scope alone, and a client that has it. */
+async function connect(flavour: 'older' | 'newer', scope: string | undefined) {
+  const store = [{ id: NEW_APP, name: 'New', version: '1.0.0' }]
+  const hub = await EmulatedHub.start({
+    flavour,
+    keys: { key: scope === undefined ? [] : [scope] },
+    settleMs: 0,
+    store,
+  })
+  const { url } = hub
+  const options = { url, apiKey: () => 'key', timeoutMs: 5000, maxRequests: 4, pathPrefix: 'manager' } as const
+  const client = new HubClient({ ...options, knows: (id) => id === APP }, systemClock)
+  closing.push(async () => {
+    await client.close()
+    await hub.close()
+  })
+  return { hub, client }
+}
+
+test('there is a case for every operation', () => {
+  expect(Object.keys(CASES).sort()).toEqual(Object.keys(OPERATIONS).sort())
+})
+
+describe.each(['older', 'newer'] as const)('on a hub of the %s kind', (flavour) => {
+  test.each(NAMES)('%s is asked as the hub documents it, and needs the documented permission only', async (name) => {
+    const { request, body, scope, older } = CASES[name]
+    const { hub, client } = await connect(flavour, scope)
+    const lacking = older === true && flavour === 'newer'
+    const run = <N extends OperationName>(operation: N) => client.call(operation, CASES[operation].parameters)
+    if (lacking) await expect(run(name)).rejects.toMatchObject({ code: 'unsupported' })
+    else await run(name)
+    const [seen] = hub.requests
+    expect(`${seen?.method} ${seen?.path}`).toBe(request)
+    expect(seen?.body).toEqual(body)
+    expect(seen?.executed).toBe(!lacking)
+  })
+})
+
+test.each(NAMES.filter((name) => CASES[name].scope !== undefined))(
+  '%s names the permission that a key lacks',
+  async (name) => {
+    const { client } = await connect('older', undefined)
+    const run = <N extends OperationName>(operation: N) => client.call(operation, CASES[operation].parameters)
+    await expect(run(name)).rejects.toMatchObject({ code: 'forbidden', scope: CASES[name].scope })
+  },
+)

@@ -1,0 +1,72 @@
+/** An ordinary MQTT client that writes down what reaches it. */
+import { connect as connectTcp } from 'node:net'
+import { type IClientPublishOptions, type IPublishPacket, MqttClient } from 'mqtt'
+import { isMarker, PING } from './marker.ts'
+import type { BrokerKind } from './subject.ts'
+
+export interface ClientOptions {
+  readonly url: string
+  /** Mosquitto is spoken to in MQTT 5, the embedded broker knows 3.1.1 only. */
+  readonly broker: BrokerKind
+  readonly id: string
+  readonly filters: readonly string[]
+}
+
+export class Client implements AsyncDisposable {
+  readonly seen: IPublishPacket[] = []
+  /** The latest of the recorder's own messages that came back; none of those is among `seen`. */
+  marker = ''
+  readonly #client: MqttClient
+  readonly #broker: BrokerKind
+
+  private constructor(client: MqttClient, broker: BrokerKind) {
+    this.#client = client
+    this.#broker = broker
+    client.on('message', (topic, payload, packet) => {
+      if (!isMarker(packet)) this.seen.push(packet)
+      else if (topic !== PING) this.marker = payload.toString()
+    })
+  }
+
+  /** Subscribed when it resolves. */
+  static async connect({ url, broker, id, filters }: ClientOptions): Promise<Client> {
+    const port = Number(new URL(url).port)
+    const mqtt = new MqttClient(() => connectTcp({ port, host: '127.0.0.1', noDelay: true }), {
+      clientId: id,
+      protocolVersion: broker === 'mosquitto' ? 5 : 4,
+      reconnectPeriod: 0,
+    })
+    const client = new Client(mqtt, broker)
+    await new Promise<void>((resolve, reject) => {
+      mqtt.once('connect', () => resolve())
+      mqtt.once('error', reject)
+      mqtt.once('close', () => reject(new Error('the broker closed the connection')))
+    })
+    mqtt.on('error', () => undefined)
+    // MQTT 5 then shows whether a live message was published to be retained.
+    await Promise.all(filters.map((filter) => mqtt.subscribeAsync(filter, { qos: 1, rap: true })))
+    return client
+  }
+
+  /** Resolves when the broker has it. Properties are for MQTT 5 only and left out else. */
+  async publish(
+    topic: string,
+    payload: string | Buffer,
+    { properties, ...options }: IClientPublishOptions = {},
+  ): Promise<void> {
+    const more = properties !== undefined && this.#broker === 'mosquitto' ? { properties } : {}
+    await this.#client.publishAsync(topic, payload, { qos: 1, ...options, ...more })
+  }
+
+  texts(topic: string): string[] {
+    return this.seen.filter((packet) => packet.topic === topic).map(({ payload }) => payload.toString())
+  }
+
+  last(topic: string): string | undefined {
+    return this.seen.findLast((packet) => packet.topic === topic)?.payload.toString()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return new Promise((resolve) => this.#client.end(false, () => resolve()))
+  }
+}

@@ -1,0 +1,53 @@
+/**
+ * Records what subscribers see, or compares two records.
+ *
+ *     node test/recording/main.ts --write                      the golden files anew
+ *     node test/recording/main.ts --out FILE [--broker NAME]   one record into FILE (default: Mosquitto where it is installed)
+ *     node test/recording/main.ts --compare A B                where two records differ; exit code 1 if they do
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { differences } from './compare.ts'
+import { goldenFile, readRecording } from './golden.ts'
+import { print } from './pack.ts'
+import { record } from './scenario.ts'
+import { BROKERS, type BrokerKind } from './subject.ts'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    write: { type: 'boolean', default: false },
+    out: { type: 'string' },
+    broker: { type: 'string' },
+    compare: { type: 'boolean', default: false },
+  },
+})
+
+const say = (text: string) => process.stdout.write(`${text}\n`)
+
+async function write(kind: BrokerKind, file: string | URL): Promise<void> {
+  const started = performance.now()
+  writeFileSync(file, print(await record(kind)))
+  say(`${kind}: recorded in ${((performance.now() - started) / 1000).toFixed(1)} s`)
+}
+
+if (values.compare) {
+  const [before = '', after = ''] = positionals
+  const found = differences(readRecording(before), readRecording(after))
+  for (const difference of found) say(difference)
+  say(found.length === 0 ? 'no difference' : `${found.length} differences`)
+  process.exitCode = found.length === 0 ? 0 : 1
+} else if (values.out !== undefined) {
+  const kind = BROKERS.find((name) => values.broker === undefined || name === values.broker)
+  if (kind === undefined) throw new Error(`no broker "${values.broker}", there are ${BROKERS.join(', ')}`)
+  await write(kind, values.out)
+} else if (values.write) {
+  for (const kind of BROKERS) await write(kind, goldenFile(kind))
+} else {
+  say(
+    readFileSync(new URL(import.meta.url), 'utf8')
+      .split('*/')[0]
+      ?.replaceAll(/^\/?\s?\*+ ?/gm, '') ?? '',
+  )
+  process.exitCode = 2
+}

@@ -1,0 +1,13 @@
+/** What only the recorder says, to learn that all before it has arrived; nothing of it is recorded. */
+
+export const MARKER = 'recorder/marker'
+export const PING = 'hub2mqtt/bridge/cmd/ping'
+const PONG = 'hub2mqtt/bridge/result/ping'
+const SIGN = '"recorder-'
+
+/** Text that is in no other message. */
+export const markerOf = (number: number) => `${SIGN}${number}"`
+
+export function isMarker({ topic, payload }: { readonly topic: string; readonly payload: string | Buffer }): boolean {
+  return topic === MARKER || ((topic === PING || topic === PONG) && payload.toString().includes(SIGN))
+}

@@ -1,0 +1,76 @@
+/** A record as a file: long payloads in a table, since discovery says nearly the same again and again. */
+import { createHash } from 'node:crypto'
+import type { Messages, Recording, Seen, Stage } from './record.ts'
+
+/** Payloads from this length on stand in the table, in pieces. */
+const LONG = 120
+
+/** Moves long payloads out of the messages. */
+export function pack(broker: string, stages: readonly Stage[]): Recording {
+  const table = new Map<string, readonly string[]>()
+  const store = (seen: Seen): Seen => {
+    if (seen.payload.length < LONG) return seen
+    const name = nameOf(seen.payload)
+    table.set(name, piecesOf(seen.payload))
+    return { ...seen, payload: name }
+  }
+  const packed = stages.map((stage) => mapStage(stage, store))
+  const often = new Set(repeated([...table.values()].flat()))
+  const pieces = Object.fromEntries([...often].map((piece) => [nameOf(piece), piece]))
+  const payloads = Object.fromEntries(
+    [...table].map(([name, all]) => [name, all.map((piece) => (often.has(piece) ? nameOf(piece) : piece))]),
+  )
+  return { broker, stages: packed, payloads, pieces }
+}
+
+export function unpack({ stages, payloads, pieces }: Recording): Stage[] {
+  const fetch = (seen: Seen): Seen => {
+    const text = payloads[seen.payload]?.map((piece) => pieces[piece] ?? piece).join('')
+    return { ...seen, payload: text ?? seen.payload }
+  }
+  return stages.map((stage) => mapStage(stage, fetch))
+}
+
+const nameOf = (text: string) => `@${createHash('sha256').update(text).digest('hex').slice(0, 10)}`
+
+/** Cut where an object ends, but not into crumbs; put together again they are the text. */
+function piecesOf(payload: string): string[] {
+  const pieces: string[] = []
+  for (const piece of payload.split(/(?<=\},)/)) {
+    if ((pieces.at(-1)?.length ?? LONG) < LONG) pieces.push(`${pieces.pop()}${piece}`)
+    else pieces.push(piece)
+  }
+  return pieces
+}
+
+/** Those that come more than once and are longer than their name. */
+function repeated(pieces: readonly string[]): string[] {
+  const counts = new Map<string, number>()
+  for (const piece of pieces) counts.set(piece, (counts.get(piece) ?? 0) + 1)
+  return [...counts].filter(([piece, count]) => count > 1 && piece.length >= LONG).map(([piece]) => piece)
+}
+
+function mapStage({ name, live, retained }: Stage, change: (seen: Seen) => Seen): Stage {
+  const messages = (topics: Messages) =>
+    Object.fromEntries(Object.entries(topics).map(([topic, all]) => [topic, all.map(change)]))
+  return {
+    name,
+    live: Object.fromEntries(Object.entries(live).map(([client, topics]) => [client, messages(topics)])),
+    retained: Object.fromEntries(
+      Object.entries(retained).map(([topic, seen]) => [topic, seen === null ? null : change(seen)]),
+    ),
+  }
+}
+
+const LINE = 120
+
+/** As the formatter of the repository leaves it: lists of short texts on one line. */
+export function print(recording: Recording): string {
+  const text = JSON.stringify(recording, null, 2)
+  const list = /^( +"[^"]*": )\[\n((?: +"(?:[^"\\]|\\.)*",?\n)+) +\](,?)$/gm
+  const lists = text.replace(list, (long: string, head: string, items: string, comma: string) => {
+    const line = `${head}[${items.trim().split(/,\n +/).join(', ')}]${comma}`
+    return line.length <= LINE ? line : long
+  })
+  return `${lists}\n`
+}

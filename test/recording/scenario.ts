@@ -1,0 +1,31 @@
+/** The whole story that is recorded, from the first start to the last goodbye. */
+import { configOf, startHubs } from './config.ts'
+import type { Recording } from './record.ts'
+import { commands } from './stages/commands.ts'
+import { events } from './stages/events.ts'
+import { others } from './stages/others.ts'
+import { outages } from './stages/outages.ts'
+import { refusals } from './stages/refusals.ts'
+import { reloads } from './stages/reloads.ts'
+import { restarts } from './stages/restarts.ts'
+import { start } from './stages/start.ts'
+import type { BrokerKind } from './subject.ts'
+import { Theatre } from './theatre.ts'
+
+/** Plays the scenario against the bridge as it is, on a broker of its own. */
+export async function record(kind: BrokerKind): Promise<Recording> {
+  const hubs = await startHubs()
+  await using theatre = await Theatre.open(kind, hubs)
+  const { url } = theatre.line
+  const first = (changes: object = {}) => configOf(url, hubs, changes)
+  const later = (changes: object = {}) => configOf(url, hubs, changes, 'new-key')
+  await start(theatre, first())
+  await commands(theatre)
+  await refusals(theatre)
+  await events(theatre)
+  await outages(theatre, (key) => configOf(url, hubs, {}, key))
+  await reloads(theatre, later)
+  await others(theatre)
+  await restarts(theatre, later)
+  return theatre.recording()
+}

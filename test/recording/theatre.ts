@@ -1,0 +1,261 @@
+/** The surroundings of a scenario: broker, hubs, bridge and the three clients, and when they have all come to rest. */
+import type { IClientPublishOptions } from 'mqtt'
+import { Client } from './client.ts'
+import { SteppedClock } from './clock.ts'
+import type { SteppedHub } from './hub.ts'
+import { Line } from './line.ts'
+import { MARKER, markerOf, PING } from './marker.ts'
+import { normalise, type Recording } from './record.ts'
+import { Recorder, type RecorderOptions } from './recorder.ts'
+import { type Bridge, type Broker, type BrokerKind, startBridge, startBroker, until } from './subject.ts'
+
+export type HubName = 'home' | 'attic'
+
+const PATIENCE_MS = 30_000
+const MINUTE_MS = 60_000
+/** The bridge has come to rest when so many round trips through it in a row brought nothing else. */
+const QUIET_ROUNDS = 3
+/** A wait this long belongs to what the scenario waits for; longer ones are for `pass`. */
+const NEAR_MS = 5_000
+/** No wait is made of more steps. */
+const MAX_STEPS = 200
+/** Until discovery would publish the same device again. */
+const DISCOVERY_RESTS_MS = 2_500
+
+const STATE = 'hub2mqtt/bridge/state'
+const PROBE = 'hub2mqtt/bridge/probe'
+
+type Hubs = Readonly<Record<HubName, SteppedHub>>
+
+interface Parts extends Pick<RecorderOptions, 'join'> {
+  readonly kind: BrokerKind
+  readonly broker: Broker
+  readonly line: Line
+  readonly hubs: Hubs
+  readonly watcher: Client
+  readonly asker: Client
+}
+
+export class Theatre implements AsyncDisposable {
+  /** What the bridge reaches the broker by. */
+  readonly line: Line
+  readonly hubs: Hubs
+  readonly clock = new SteppedClock()
+  /** Sees everything, from before the start. */
+  readonly watcher: Client
+  /** Sends the commands, and sees their answers. */
+  readonly asker: Client
+  readonly #kind: BrokerKind
+  readonly #broker: Broker
+  readonly #recorder: Recorder
+  #bridge: Bridge | undefined
+  /** Whether the bridge answers. */
+  #isThere = false
+  #markers = 0
+
+  private constructor({ kind, broker, line, hubs, watcher, asker, join }: Parts) {
+    this.#kind = kind
+    this.#broker = broker
+    this.line = line
+    this.hubs = hubs
+    this.watcher = watcher
+    this.asker = asker
+    const addresses = Object.entries(hubs).map(
+      ([name, { emulated }]) => [`127.0.0.1:${emulated.port}`, `address of ${name}`] as const,
+    )
+    const named = new Map(addresses)
+    this.#recorder = new Recorder({
+      clients: { watcher, asker },
+      join,
+      normalise: (payload) => normalise(payload, named),
+    })
+  }
+
+  static async open(kind: BrokerKind, hubs: Hubs): Promise<Theatre> {
+    const broker = await startBroker(kind)
+    const { url } = broker
+    const join: Parts['join'] = (options) => Client.connect({ url, broker: kind, ...options })
+    const watcher = await join({ id: 'watcher', filters: ['#'] })
+    const filters = ['recorder/#', 'hub2mqtt/+/result/#', 'hub2mqtt/+/app/+/result/#']
+    const asker = await join({ id: 'asker', filters })
+    const line = await Line.to(Number(new URL(url).port))
+    return new Theatre({ kind, broker, line, hubs, watcher, asker, join })
+  }
+
+  /** Starts the bridge, and waits until it says that it is online; its hubs may keep it waiting. */
+  async start(config: object): Promise<void> {
+    await this.startsOver(() => {
+      this.#bridge = startBridge(config, this.clock)
+    })
+  }
+
+  /** Starts the bridge while it cannot reach its broker. */
+  async startAlone(config: object): Promise<void> {
+    this.line.cut()
+    this.#bridge = startBridge(config, this.clock)
+    await this.rest()
+  }
+
+  async stop(): Promise<void> {
+    const bridge = this.#bridge
+    this.#bridge = undefined
+    this.#isThere = false
+    await bridge?.stop()
+    await this.rest()
+  }
+
+  /** Then waits until devices that changed have been published. */
+  async reload(config: object): Promise<void> {
+    this.#bridge?.reload(config)
+    await this.pass(DISCOVERY_RESTS_MS)
+  }
+
+  /** Says something that is no command, from outside, for good or for the moment. */
+  async say(topic: string, payload: string, { retain }: { readonly retain: boolean }): Promise<void> {
+    await this.asker.publish(topic, payload, { retain })
+    await this.rest()
+  }
+
+  until(what: string, probe: () => boolean | undefined): Promise<boolean> {
+    return until(what, probe, PATIENCE_MS)
+  }
+
+  /** Waits until the last message of a topic says what is expected. */
+  async shows(topic: string, text: string): Promise<void> {
+    await this.reach(`${text} on ${topic}`, () => this.watcher.last(topic)?.includes(text))
+  }
+
+  /** Lets a hub answer that has been held since before the bridge met it; ends with its realtime channel up. */
+  async meet(name: HubName): Promise<void> {
+    const hub = this.hubs[name]
+    // One question after the other: else what is published in between depends on which answer is sooner.
+    for (const question of ['ping', 'getApps', 'getApps'] as const) {
+      await this.reach(`${question} of ${name}`, () => hub.isAsked(question))
+      hub.release()
+    }
+    await this.shows(`hub2mqtt/${name}/info`, '"connected"')
+    hub.open()
+  }
+
+  /** Sends a command, waits for its answer and for what follows from it. */
+  async ask(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<void> {
+    await this.waitFor(topic, options, () => this.asker.publish(`hub2mqtt/${topic}`, payload, options))
+  }
+
+  /** Waits for the answer to a command that `send` brings about. */
+  async waitFor(topic: string, options: IClientPublishOptions, send: () => Promise<void>): Promise<void> {
+    const before = this.#answers(topic, options)
+    await send()
+    await this.until(`an answer to ${topic}`, () => this.#answers(topic, options) > before)
+    await this.rest()
+  }
+
+  #answers(topic: string, { properties }: IClientPublishOptions): number {
+    const result = `hub2mqtt/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
+    const reply = properties?.responseTopic
+    return this.asker.seen.filter((packet) => packet.topic === result || packet.topic === reply).length
+  }
+
+  /** Takes an app through its states, one at a time. */
+  async walk(name: HubName, steps: number): Promise<void> {
+    for (let step = 0; step < steps; step += 1) {
+      this.hubs[name].step()
+      await this.rest()
+    }
+  }
+
+  /** Lets time pass, from one timer to the next that is near, until something is so; always at rest in between. */
+  async reach(what: string, probe: () => boolean | undefined): Promise<void> {
+    for (let steps = 0; !probe(); steps += 1) {
+      if (steps === MAX_STEPS) throw new Error(`${what} is not reached`)
+      await this.rest()
+      if (this.clock.next <= NEAR_MS) this.clock.jump(Math.max(0, this.clock.next))
+    }
+    await this.rest()
+  }
+
+  /** Brings everything forward that falls due within `ms`, one timer at a time. */
+  async pass(ms: number): Promise<void> {
+    const end = this.clock.elapsed() + ms
+    for (;;) {
+      await this.rest()
+      const left = end - this.clock.elapsed()
+      this.clock.jump(Math.max(0, Math.min(left, this.clock.next)))
+      if (left <= 0) break
+    }
+    await this.rest()
+  }
+
+  /** Resolves when nothing is on its way any more: between hubs and bridge, and between bridge, broker and clients. */
+  async rest(): Promise<void> {
+    for (let quiet = 0; quiet < QUIET_ROUNDS; ) {
+      const before = this.#activity
+      await this.until('no timer to be due', () => !this.clock.busy)
+      await this.#roundTrip()
+      quiet = this.#activity === before ? quiet + 1 : 0
+    }
+  }
+
+  get #activity(): number {
+    const hubs = Object.values(this.hubs).reduce((sum, { activity }) => sum + activity, 0)
+    return hubs + this.watcher.seen.length
+  }
+
+  async #roundTrip(): Promise<void> {
+    this.#markers += 1
+    const marker = markerOf(this.#markers)
+    await this.asker.publish(this.#isThere ? PING : MARKER, `{"transaction":${marker}}`)
+    const clients = [this.watcher, this.asker]
+    await this.until('a round trip', () => clients.every((client) => client.marker.includes(marker)))
+  }
+
+  /** Waits until the bridge has connected anew, which `cause` makes it do. */
+  async startsOver(cause: () => void): Promise<void> {
+    const before = this.watcher.texts(PROBE).length
+    const said = this.watcher.texts(STATE).length
+    this.#isThere = false
+    cause()
+    await this.until('another connection', () => {
+      return this.watcher.texts(PROBE).length > before && this.watcher.texts(STATE).slice(said).at(-1) === 'online'
+    })
+    this.#isThere = true
+    await this.rest()
+  }
+
+  /** Cuts the bridge off from its broker, which publishes the will. */
+  async cut(): Promise<void> {
+    this.#isThere = false
+    this.line.cut()
+    await this.until('the will', () => this.watcher.last(STATE) === 'offline')
+    await this.rest()
+  }
+
+  /** Lets the bridge reach its broker again. */
+  async mend(): Promise<void> {
+    this.line.mend()
+    await this.reach('the bridge', () => this.watcher.last(STATE) === 'online')
+    this.#isThere = true
+    await this.rest()
+  }
+
+  /** One part of the scenario, recorded under its name. Of the topics in `lastOnly` only the last message counts. */
+  async stage(name: string, play: () => Promise<void>, lastOnly: readonly string[] = []): Promise<void> {
+    this.clock.setForward(MINUTE_MS)
+    await play()
+    await this.pass(DISCOVERY_RESTS_MS)
+    await this.#recorder.write(name, lastOnly)
+  }
+
+  recording(): Recording {
+    return this.#recorder.recording(this.#kind)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#bridge?.stop()
+    await this.line[Symbol.asyncDispose]()
+    await this.watcher[Symbol.asyncDispose]()
+    await this.asker[Symbol.asyncDispose]()
+    await this.#broker[Symbol.asyncDispose]()
+    for (const hub of Object.values(this.hubs)) await hub[Symbol.asyncDispose]()
+  }
+}
