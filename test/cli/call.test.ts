@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -6,6 +5,7 @@ import { type CallOptions, call } from '../../src/cli/call.ts'
 import { brokerUrl } from '../../src/config/broker-access.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
@@ -111,17 +111,7 @@ describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
 /** The program as a user runs it, in an environment of its own. */
 function program(args: readonly string[], env: Readonly<Record<string, string>>) {
   const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-  const child = spawn(process.execPath, [main, ...args], { env })
-  const out = { stdout: '', stderr: '' }
-  child.stdout.on('data', (chunk: Buffer) => {
-    out.stdout += chunk
-  })
-  child.stderr.on('data', (chunk: Buffer) => {
-    out.stderr += chunk
-  })
-  return new Promise<typeof out & { status: number | null }>((resolve) => {
-    child.once('close', (status) => resolve({ ...out, status }))
-  })
+  return runProgram(process.execPath, [main, ...args], { env })
 }
 
 describe('the program', () => {
