@@ -2,7 +2,7 @@
 import type { Config } from '../config/options.ts'
 import type { HealthReport } from '../contract/schemas.ts'
 import type { Log } from '../log/log.ts'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { Metrics } from '../metrics/family.ts'
 import { routes } from './routes.ts'
 import { type HttpListener, listen } from './server.ts'
 

@@ -15,3 +15,8 @@ export interface Family {
   /** Called at each scrape. */
   readonly read: () => Iterable<Sample>
 }
+
+export interface Metrics {
+  /** All of them as OpenMetrics text. */
+  print(): Promise<{ readonly contentType: string; readonly text: string }>
+}

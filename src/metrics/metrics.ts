@@ -1,12 +1,8 @@
 /** The metrics as text. The library that prints them is loaded when somebody asks for the first time. */
+import type { Metrics } from './family.ts'
 import { type Parts, partFamilies } from './part-families.ts'
 import type { Tally } from './tally.ts'
 import { tallyFamilies } from './tally-families.ts'
-
-export interface Metrics {
-  /** All of them as OpenMetrics text. */
-  print(): Promise<{ readonly contentType: string; readonly text: string }>
-}
 
 export interface MetricSources extends Parts {
   readonly tally: Tally

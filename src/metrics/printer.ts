@@ -1,7 +1,6 @@
 /** Prints the families, and what prom-client itself knows of the process, with the text format of that library. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-import type { Family, Sample } from './family.ts'
-import type { Metrics } from './metrics.ts'
+import type { Family, Metrics, Sample } from './family.ts'
 
 /**
  * The library samples the event loop a hundred times a second, which is most of what an idle bridge would do: 0.25 % of

@@ -56,7 +56,7 @@ export async function measureGrowth({ growthRounds, restMs, largest }: Effort, b
 async function measureSize(size: Size, restMs: number): Promise<Grown> {
   await using world = await World.start({ subject: 'hub2mqtt', ...size })
   await sleep(restMs)
-  const { rss } = world.subject
+  const { rss } = world.bridge
   await burst(world, 20_000)
   const { cpuUs } = await burst(world, 20_000)
   return { size, startMs: world.startMs, rss, cpuUs }

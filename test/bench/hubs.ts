@@ -1,8 +1,7 @@
 /** The bench's end of the hub process. */
-import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import * as v from 'valibot'
-import { end, onExit } from './processes.ts'
+import { Process } from '../support/process.ts'
 import { HUB_ANSWER, type HubRequest } from './protocol.ts'
 
 const URLS = v.array(v.string())
@@ -10,25 +9,28 @@ const URLS = v.array(v.string())
 export class Hubs implements AsyncDisposable {
   readonly urls: readonly string[]
   readonly apps: number
-  readonly #child: ChildProcess
+  readonly #process: Process
   /** Each change has a figure that none had before it. */
   #next = 10_000_000
 
-  private constructor(child: ChildProcess, urls: readonly string[], apps: number) {
-    this.#child = child
+  private constructor(process: Process, urls: readonly string[], apps: number) {
+    this.#process = process
     this.urls = urls
     this.apps = apps
   }
 
   static async start(hubs: number, apps: number): Promise<Hubs> {
-    const child = fork(fileURLToPath(new URL('hub-process.ts', import.meta.url)), { stdio: ['ignore', 2, 2, 'ipc'] })
-    onExit(child)
-    return new Hubs(child, v.parse(URLS, await ask(child, { do: 'open', hubs, apps })), apps)
+    await using open = new AsyncDisposableStack()
+    const program = fileURLToPath(new URL('hub-process.ts', import.meta.url))
+    const process = open.use(new Process(globalThis.process.execPath, [program], { output: 'drop', channel: true }))
+    const urls = v.parse(URLS, await ask(process, { do: 'open', hubs, apps }))
+    open.move()
+    return new Hubs(process, urls, apps)
   }
 
   /** Resolves when as many sessions hear of events as there are hubs. */
   async heard(): Promise<void> {
-    while (v.parse(v.number(), await ask(this.#child, { do: 'subscribers' })) < this.urls.length) {
+    while (v.parse(v.number(), await ask(this.#process, { do: 'subscribers' })) < this.urls.length) {
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
@@ -43,7 +45,7 @@ export class Hubs implements AsyncDisposable {
   ): Burst {
     const from = this.#next
     this.#next += events
-    const began = ask(this.#child, { do: 'burst', events, apps, from, tell })
+    const began = ask(this.#process, { do: 'burst', events, apps, from, tell })
     const last = new Set(
       Array.from({ length: Math.min(events, apps * this.urls.length) }, (_, i) => from + events - 1 - i),
     )
@@ -51,7 +53,7 @@ export class Hubs implements AsyncDisposable {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return end(this.#child, 'SIGKILL')
+    return this.#process.stop('SIGKILL')
   }
 }
 
@@ -61,15 +63,6 @@ export interface Burst {
   readonly began: Promise<number>
 }
 
-/** One question at a time. */
-function ask(child: ChildProcess, request: HubRequest): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    const gone = () => reject(new Error('the hub process ended'))
-    child.once('exit', gone)
-    child.once('message', (message) => {
-      child.off('exit', gone)
-      resolve(v.parse(HUB_ANSWER, message).result)
-    })
-    child.send(request)
-  })
+async function ask(process: Process, request: HubRequest): Promise<unknown> {
+  return v.parse(HUB_ANSWER, await process.ask(request)).result
 }

@@ -1,6 +1,7 @@
 /** `npm run bench`: everything in one run, the programs in turn, several rounds. Linux only, as it asks /proc. */
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { exitOnSignals } from '../support/process.ts'
 import { Book } from './book.ts'
 import { type Grown, measureGrowth } from './growth.ts'
 import {
@@ -104,6 +105,7 @@ async function measure(): Promise<Grown[]> {
   return grown
 }
 
+exitOnSignals()
 if (values.help) console.log(HELP)
 else {
   const about = circumstances()

@@ -30,7 +30,7 @@ export async function measureTraffic(subject: SubjectName, effort: Effort, book:
   book.add(subject, 'start50Ms', world.startMs)
   book.add(subject, 'wholeStart50Ms', world.wholeStartMs)
   await sleep(effort.restMs)
-  book.add(subject, 'idleRss', world.subject.rss)
+  book.add(subject, 'idleRss', world.bridge.rss)
   await warmUp(world)
   await measureEvents(world, subject, effort, book)
   await measureCommands(world, subject, effort, book)
@@ -49,21 +49,21 @@ export interface BurstResult {
 
 /** From the first event until the last state of each app has been seen, and the CPU that an event took. */
 export async function burst(world: World, events: number, tell = false): Promise<BurstResult> {
-  const cpuBefore = world.subject.cpuMs
-  const { began, last } = world.hubs.burst(events, { tell })
-  const seen = await world.observer.sees(last)
+  const cpuBefore = world.bridge.cpuMs
+  const { began, last } = world.hub.burst(events, { tell })
+  const seen = await world.arrivals.sees(last)
   const ms = seen - (await began)
   // What is still under way is part of the cost.
   await sleep(200)
-  return { ms, cpuUs: ((world.subject.cpuMs - cpuBefore) * 1000) / events }
+  return { ms, cpuUs: ((world.bridge.cpuMs - cpuBefore) * 1000) / events }
 }
 
 /** From an event to its state at a subscriber, one at a time. */
-async function eventTimes({ hubs, observer }: World, { samples }: Effort): Promise<number[]> {
+async function eventTimes({ hub, arrivals }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
   for (let i = 0; i < samples; i += 1) {
-    const { began, last } = hubs.burst(1)
-    times.push((await observer.sees(last)) - (await began))
+    const { began, last } = hub.burst(1)
+    times.push((await arrivals.sees(last)) - (await began))
   }
   return times
 }
@@ -86,15 +86,15 @@ const enable = (i: number) => `hub2mqtt/home/app/net.population.app${String(i % 
 async function askAll(world: World, commands: number): Promise<void> {
   let sent = 0
   const asker = async () => {
-    while (sent < commands) await world.observer.ask(enable(sent++))
+    while (sent < commands) await world.arrivals.ask(enable(sent++))
   }
   await Promise.all(Array.from({ length: ASKERS }, asker))
 }
 
 /** From a command to its answer, one at a time. */
-async function commandTimes({ observer }: World, { samples }: Effort): Promise<number[]> {
+async function commandTimes({ arrivals }: World, { samples }: Effort): Promise<number[]> {
   const times: number[] = []
-  for (let i = 0; i < samples; i += 1) times.push(await observer.ask(enable(i)))
+  for (let i = 0; i < samples; i += 1) times.push(await arrivals.ask(enable(i)))
   return times
 }
 
@@ -108,9 +108,9 @@ async function measureCommands(world: World, subject: SubjectName, effort: Effor
 }
 
 async function commandCpuUs(world: World, { commands }: Effort): Promise<number> {
-  const cpuBefore = world.subject.cpuMs
+  const cpuBefore = world.bridge.cpuMs
   await askAll(world, commands)
-  return ((world.subject.cpuMs - cpuBefore) * 1000) / commands
+  return ((world.bridge.cpuMs - cpuBefore) * 1000) / commands
 }
 
 /**
@@ -137,10 +137,10 @@ export async function measureLargeStart(subject: SubjectName, book: Book): Promi
 export async function measureManyEvents(subject: SubjectName, effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject, apps: APPS })
   await sleep(effort.restMs)
-  const before = world.subject.rss
+  const before = world.bridge.rss
   for (let left = effort.manyEvents; left > 0; left -= BURST) await burst(world, Math.min(left, BURST))
   await sleep(effort.restMs)
-  book.add(subject, 'addedRss', world.subject.rss - before)
+  book.add(subject, 'addedRss', world.bridge.rss - before)
 }
 
 export async function measureRestart(book: Book): Promise<void> {
@@ -154,8 +154,8 @@ export async function measureRestart(book: Book): Promise<void> {
 export async function measureIdle(effort: Effort, book: Book): Promise<void> {
   await using world = await World.start({ subject: 'hub2mqtt', apps: APPS })
   await sleep(effort.restMs)
-  const before = world.subject.cpuMs
+  const before = world.bridge.cpuMs
   const ms = effort.idleMinutes * 60_000
   await sleep(ms)
-  book.add('hub2mqtt', 'idleCpuShare', (world.subject.cpuMs - before) / ms)
+  book.add('hub2mqtt', 'idleCpuShare', (world.bridge.cpuMs - before) / ms)
 }

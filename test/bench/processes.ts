@@ -1,18 +1,6 @@
 /** Processes that are measured from outside, by what the system says of them: nothing is added to what is measured. */
-import { type ChildProcess, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-
-const running = new Set<ChildProcess>()
-// A bench that is broken off leaves nothing behind.
-process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL')
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
-
-export function onExit(child: ChildProcess): void {
-  running.add(child)
-  child.once('exit', () => running.delete(child))
-}
 
 /** Milliseconds of the clock that all processes of a machine share. */
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6
@@ -41,15 +29,6 @@ export async function onOneCore(run: () => Promise<void>): Promise<void> {
 export function rss(pid: number): number {
   const line = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
   return Number(line?.[1]) * 1024
-}
-
-export async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = new Promise((resolve) => child.once('exit', resolve))
-  child.kill(signal)
-  const patience = setTimeout(() => child.kill('SIGKILL'), 10_000)
-  await ended
-  clearTimeout(patience)
 }
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

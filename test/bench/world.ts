@@ -1,7 +1,8 @@
 /** One program between a fresh broker and fresh hubs, each in a process of its own, and this process looking on. */
+import { AnyWorld, type Parts } from '../support/any-world.ts'
 import { Mosquitto } from '../support/brokers.ts'
+import { Arrivals } from './arrivals.ts'
 import { Hubs } from './hubs.ts'
-import { Observer } from './observer.ts'
 import { now } from './processes.ts'
 import { Subject, type SubjectName } from './subject.ts'
 
@@ -15,69 +16,59 @@ export interface WorldOptions {
   readonly settled?: boolean
 }
 
-type Parts = Pick<World, 'broker' | 'hubs' | 'observer' | 'subject' | 'startMs' | 'wholeStartMs'>
-
-export class World implements AsyncDisposable {
-  readonly broker: Mosquitto
-  readonly hubs: Hubs
-  readonly observer: Observer
-  readonly subject: Subject
+export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
+  readonly arrivals: Arrivals
   /** From the start of the process until all states and `online` had been seen, in milliseconds. */
-  readonly startMs: number
+  startMs = Number.NaN
   /** The same until all of discovery had been seen too. */
-  readonly wholeStartMs: number
+  wholeStartMs = Number.NaN
   readonly #options: WorldOptions
-  readonly #open: AsyncDisposableStack
 
   private constructor(
+    parts: Parts<Hubs, Mosquitto>,
+    arrivals: Arrivals,
     options: WorldOptions,
     open: AsyncDisposableStack,
-    { broker, hubs, observer, subject, startMs, wholeStartMs }: Parts,
   ) {
-    this.broker = broker
-    this.hubs = hubs
-    this.observer = observer
-    this.subject = subject
-    this.startMs = startMs
-    this.wholeStartMs = wholeStartMs
+    super(parts, open)
+    this.arrivals = arrivals
     this.#options = options
-    this.#open = open
   }
 
   /** Resolves when all is retained, and the program hears the events of all hubs. */
   static async start(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
-    const { apps, hubs: count = 1 } = options
+    const { apps, hubs: count = 1, settled = true } = options
     // Its own Nagle would add 40 ms to every command, whoever carries it out, and hide what the programs do.
     const broker = open.use(await Mosquitto.start({ config: ['set_tcp_nodelay true'] }))
-    const hubs = open.use(await Hubs.start(count, apps))
-    const observer = open.use(await Observer.on(broker.url))
+    const hub = open.use(await Hubs.start(count, apps))
+    const arrivals = new Arrivals()
+    const observer = open.use(await arrivals.at(broker.port))
+    const world = new World({ hub, broker, observer }, arrivals, options, open)
     const started = now()
-    const subject = open.use(await World.#startSubject(options, broker, hubs))
-    const complete = await observer.seesStates(apps * count)
-    await hubs.heard()
-    const discovered = options.settled === false ? complete : await observer.seesDiscovery()
-    const wholeStartMs = Math.max(complete, discovered) - started
-    const parts = { broker, hubs, observer, subject, startMs: complete - started, wholeStartMs }
-    return new World(options, open.move(), parts)
+    await world.#startSubject()
+    const complete = await arrivals.seesStates(apps * count)
+    await hub.heard()
+    const discovered = settled ? await arrivals.seesDiscovery() : complete
+    world.startMs = complete - started
+    world.wholeStartMs = Math.max(complete, discovered) - started
+    return world.keep(open)
   }
 
-  static #startSubject({ subject, nodeOptions = [] }: WorldOptions, broker: Mosquitto, hubs: Hubs): Promise<Subject> {
-    return Subject.start(subject, { mqtt: broker.url, hubs: hubs.urls, nodeOptions })
+  async #startSubject(): Promise<void> {
+    const { subject, nodeOptions = [] } = this.#options
+    this.bridges.push(await Subject.start(subject, { mqtt: this.broker.url, hubs: this.hub.urls, nodeOptions }))
   }
 
   /** Ends the program, starts it anew and tells what a subscriber saw it publish meanwhile. */
   async restart(): Promise<{ readonly state: number; readonly discovery: number }> {
-    await this.subject[Symbol.asyncDispose]()
-    await using observer = await Observer.on(this.broker.url)
-    await using _ = await World.#startSubject(this.#options, this.broker, this.hubs)
-    await observer.seesStates(this.hubs.apps)
-    await this.hubs.heard()
-    await observer.seesDiscovery()
-    return observer.sent
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#open.disposeAsync()
+    await this.bridge[Symbol.asyncDispose]()
+    const arrivals = new Arrivals()
+    await using _ = await arrivals.at(this.broker.port)
+    await this.#startSubject()
+    await arrivals.seesStates(this.hub.apps)
+    await this.hub.heard()
+    await arrivals.seesDiscovery()
+    return arrivals.sent
   }
 }

@@ -3,7 +3,7 @@
  * said here once more, apart from the command table: a generator that derived it would agree with anything.
  */
 
-import { Dice } from '../support/dice.ts'
+import { Random } from '../support/random.ts'
 import { ANY, APP, app, OBJECTS, ON_APP, RAW, WORDS, WRONG_TYPES } from './payload-samples.ts'
 
 export interface BadInput {
@@ -30,58 +30,58 @@ const BAD_UTF8 = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf5, 0x80, 0x80, 0
   Buffer.from(one),
 )
 const HUGE = ['1e999', '-1e999', `1${'0'.repeat(400)}`] as const
-type Make = (dice: Dice) => Omit<BadInput, 'kind'>
+type Make = (random: Random) => Omit<BadInput, 'kind'>
 
 /** One kind of bad input each. */
 const KINDS: Readonly<Record<string, Make>> = {
-  binary: (dice) => {
-    const [topic] = dice.pick(ANY)
-    return invalid(topic, Buffer.concat([dice.bytes(dice.below(200)), Buffer.from([0xff])]))
+  binary: (random) => {
+    const [topic] = random.pick(ANY)
+    return invalid(topic, Buffer.concat([random.bytes(random.below(200)), Buffer.from([0xff])]))
   },
-  'invalid UTF-8 in JSON': (dice) => {
-    const [topic, right] = dice.pick(ANY)
-    return invalid(topic, Buffer.concat([bytes(right.slice(0, -1)), dice.pick(BAD_UTF8), bytes(right.slice(-1))]))
+  'invalid UTF-8 in JSON': (random) => {
+    const [topic, right] = random.pick(ANY)
+    return invalid(topic, Buffer.concat([bytes(right.slice(0, -1)), random.pick(BAD_UTF8), bytes(right.slice(-1))]))
   },
-  'too large': (dice) => {
-    const [topic] = dice.pick(ANY)
-    return invalid(topic, Buffer.alloc(64 * 1024 + 1 + dice.below(64), dice.pick(['a', ' ', '"', '{'])))
+  'too large': (random) => {
+    const [topic] = random.pick(ANY)
+    return invalid(topic, Buffer.alloc(64 * 1024 + 1 + random.below(64), random.pick(['a', ' ', '"', '{'])))
   },
-  'too deep': (dice) => {
-    const [topic, right] = dice.pick([...OBJECTS, ...RAW])
-    const [open, close] = dice.pick([
+  'too deep': (random) => {
+    const [topic, right] = random.pick([...OBJECTS, ...RAW])
+    const [open, close] = random.pick([
       ['[', ']'],
       ['{"a":', '}'],
     ])
-    const deep = nested(dice.pick([33, 64, 1000]), open, close)
+    const deep = nested(random.pick([33, 64, 1000]), open, close)
     return invalid(topic, topic.endsWith('set-setting/one') ? deep : among(right, `"transaction":1,"deep":${deep}`))
   },
-  'names of the prototype': (dice) => {
-    const [topic, right] = dice.pick(OBJECTS)
-    const name = dice.pick(['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf'])
-    return invalid(topic, among(right, `"${name}":${dice.pick(['{"a":1}', '1', 'null', '"x"'])}`))
+  'names of the prototype': (random) => {
+    const [topic, right] = random.pick(OBJECTS)
+    const name = random.pick(['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf'])
+    return invalid(topic, among(right, `"${name}":${random.pick(['{"a":1}', '1', 'null', '"x"'])}`))
   },
-  'unknown key': (dice) => {
-    const [topic, right] = dice.pick(OBJECTS)
-    return invalid(topic, among(right, `"${dice.word()}":${dice.pick(['1', 'null', '{}', '""'])}`))
+  'unknown key': (random) => {
+    const [topic, right] = random.pick(OBJECTS)
+    return invalid(topic, among(right, `"${random.word()}":${random.pick(['1', 'null', '{}', '""'])}`))
   },
-  'truncated JSON': (dice) => {
-    const [topic, right] = dice.pick(OBJECTS)
-    const whole = among(right, `"transaction":${dice.below(1e6)}`)
-    return invalid(topic, whole.slice(0, 1 + dice.below(whole.length - 1)))
+  'truncated JSON': (random) => {
+    const [topic, right] = random.pick(OBJECTS)
+    const whole = among(right, `"transaction":${random.below(1e6)}`)
+    return invalid(topic, whole.slice(0, 1 + random.below(whole.length - 1)))
   },
-  'not an object': (dice) => {
-    const [topic] = dice.pick(OBJECTS.filter(([one]) => one !== 'home/cmd/speak'))
+  'not an object': (random) => {
+    const [topic] = random.pick(OBJECTS.filter(([one]) => one !== 'home/cmd/speak'))
     return invalid(
       topic,
-      dice.pick(['[]', '1', 'null', 'true', '"x"', '[{}]', ' ', '\0', 'press', `${dice.below(1e9)}`]),
+      random.pick(['[]', '1', 'null', 'true', '"x"', '[{}]', ' ', '\0', 'press', `${random.below(1e9)}`]),
     )
   },
-  'wrong type': (dice) => invalid(...dice.pick(WRONG_TYPES)),
-  'wrong word': (dice) => {
-    const [topic, right] = dice.pick(WORDS)
+  'wrong type': (random) => invalid(...random.pick(WRONG_TYPES)),
+  'wrong word': (random) => {
+    const [topic, right] = random.pick(WORDS)
     return invalid(
       topic,
-      dice.pick([
+      random.pick([
         right.toLowerCase() === right ? right.toUpperCase() : right.toLowerCase(),
         `${right} `,
         `"${right}"`,
@@ -92,20 +92,20 @@ const KINDS: Readonly<Record<string, Make>> = {
         '{}',
         '__proto__',
         'constructor',
-        dice.word(),
+        random.word(),
       ]),
     )
   },
-  'bad transaction': (dice) => {
-    const [topic, right] = dice.pick(OBJECTS)
+  'bad transaction': (random) => {
+    const [topic, right] = random.pick(OBJECTS)
     return invalid(
       topic,
-      among(right, `"transaction":${dice.pick(['{}', '[]', 'true', 'null', `"${'t'.repeat(257)}"`, ...HUGE])}`),
+      among(right, `"transaction":${random.pick(['{}', '[]', 'true', 'null', `"${'t'.repeat(257)}"`, ...HUGE])}`),
     )
   },
-  'bad expiry': (dice) => {
-    const [topic, right] = dice.pick(OBJECTS)
-    const text = dice.pick([
+  'bad expiry': (random) => {
+    const [topic, right] = random.pick(OBJECTS)
+    const text = random.pick([
       '"soon"',
       '"2020"',
       '"2020-01-01"',
@@ -121,32 +121,38 @@ const KINDS: Readonly<Record<string, Make>> = {
     ])
     return invalid(topic, among(right, `"expires_at":${text}`))
   },
-  expired: (dice) => {
-    const [topic, right] = dice.pick(OBJECTS)
-    const at = dice.pick(['"2020-01-01T00:00:00Z"', '"1970-01-01T00:00:00.5+02:00"', '0', '-1', `${dice.below(1e12)}`])
+  expired: (random) => {
+    const [topic, right] = random.pick(OBJECTS)
+    const at = random.pick([
+      '"2020-01-01T00:00:00Z"',
+      '"1970-01-01T00:00:00.5+02:00"',
+      '0',
+      '-1',
+      `${random.below(1e12)}`,
+    ])
     return { topic, payload: bytes(among(right, `"expires_at":${at}`)), code: 'expired' }
   },
-  'huge number': (dice) => {
-    const [topic, key] = dice.pick([
+  'huge number': (random) => {
+    const [topic, key] = random.pick([
       [app('update'), 'channel'],
       [app('restart'), 'message'],
       [app('get-setting'), 'name'],
       ['home/cmd/speak', 'text'],
     ])
-    return invalid(topic, `{"${key}":${dice.pick(HUGE)}}`)
+    return invalid(topic, `{"${key}":${random.pick(HUGE)}}`)
   },
-  'a setting that no path can name': (dice) => {
-    const name = dice.pick(['.', '..', '\\ud800', 'a\\udfff'])
-    const [command, more] = dice.pick([
+  'a setting that no path can name': (random) => {
+    const name = random.pick(['.', '..', '\\ud800', 'a\\udfff'])
+    const [command, more] = random.pick([
       ['get-setting', ''],
       ['unset-setting', ''],
       ['set-setting', ',"value":1'],
     ])
     return invalid(app(command), `{"name":"${name}"${more}}`)
   },
-  'hostile setting in the topic': (dice) => {
-    const command = dice.pick(['get-setting', 'set-setting', 'unset-setting'])
-    const name = dice.pick([
+  'hostile setting in the topic': (random) => {
+    const command = random.pick(['get-setting', 'set-setting', 'unset-setting'])
+    const name = random.pick([
       '',
       '%',
       '%zz',
@@ -159,14 +165,14 @@ const KINDS: Readonly<Record<string, Make>> = {
       '%2E%2E',
       'a/b',
       '../..',
-      `a/${dice.word()}/b`,
+      `a/${random.word()}/b`,
       '%ED%A0%80',
     ])
     return invalid(app(`${command}/${name}`), '')
   },
-  'unknown command': (dice) => {
-    const place = dice.pick(['home', 'bridge', `home/app/${APP}`, `home/app/${dice.word()}`, 'nowhere'])
-    const name = dice.pick([
+  'unknown command': (random) => {
+    const place = random.pick(['home', 'bridge', `home/app/${APP}`, `home/app/${random.word()}`, 'nowhere'])
+    const name = random.pick([
       'Restart',
       'RESTART',
       'reboot',
@@ -178,24 +184,24 @@ const KINDS: Readonly<Record<string, Make>> = {
       '🔥',
       ' ',
       'restart ',
-      dice.word(),
-      `ping/${dice.word()}`,
+      random.word(),
+      `ping/${random.word()}`,
       'x'.repeat(1000),
       'a/'.repeat(20),
     ])
     return {
       topic: `${place}/cmd/${name}`,
-      payload: bytes(dice.pick(['', '{}', '{"transaction":"t"}'])),
+      payload: bytes(random.pick(['', '{}', '{"transaction":"t"}'])),
       code: 'unknown_command',
     }
   },
-  'no command': (dice) => ({
-    topic: `${dice.pick(['home', 'bridge', `home/app/${APP}`])}/cmd${dice.pick(['', '/', '//'])}`,
+  'no command': (random) => ({
+    topic: `${random.pick(['home', 'bridge', `home/app/${APP}`])}/cmd${random.pick(['', '/', '//'])}`,
     payload: bytes('{}'),
     code: 'unknown_command',
   }),
-  'wrong place': (dice) => ({
-    topic: dice.pick([
+  'wrong place': (random) => ({
+    topic: random.pick([
       'home/cmd/restart',
       'bridge/cmd/refresh',
       app('speak'),
@@ -206,13 +212,24 @@ const KINDS: Readonly<Record<string, Make>> = {
     payload: bytes(''),
     code: 'unknown_command',
   }),
-  'unknown hub': (dice) => {
-    const hub = dice.pick(['Home', 'HOME', 'home ', 'hom', '__proto__', 'constructor', '%', '🏠', '$x', dice.word()])
-    const [topic, right] = dice.pick(OBJECTS.filter(([one]) => one.startsWith('home/')))
+  'unknown hub': (random) => {
+    const hub = random.pick([
+      'Home',
+      'HOME',
+      'home ',
+      'hom',
+      '__proto__',
+      'constructor',
+      '%',
+      '🏠',
+      '$x',
+      random.word(),
+    ])
+    const [topic, right] = random.pick(OBJECTS.filter(([one]) => one.startsWith('home/')))
     return { topic: hub + topic.slice('home'.length), payload: bytes(right), code: 'unknown_hub' }
   },
-  'unknown app': (dice) => {
-    const id = dice.pick([
+  'unknown app': (random) => {
+    const id = random.pick([
       'The.App',
       'the.app ',
       '%zz',
@@ -227,26 +244,26 @@ const KINDS: Readonly<Record<string, Make>> = {
       '$x',
       'a%00b',
       'x'.repeat(2000),
-      dice.word(),
+      random.word(),
     ])
-    const [topic, right] = dice.pick(ON_APP)
+    const [topic, right] = random.pick(ON_APP)
     // `confirm` repeats the id, and is looked at only after the app was found.
     return { topic: topic.replace(APP, () => id), payload: bytes(right), code: 'unknown_app' }
   },
 }
 
 /** Only MQTT 5 tells of a live message that it is retained. */
-const RETAINED: Make = (dice) => {
-  const [topic, right] = dice.pick(ANY)
+const RETAINED: Make = (random) => {
+  const [topic, right] = random.pick(ANY)
   return { topic, payload: bytes(right), code: 'retained', retain: true }
 }
 
 /** An endless supply; what only MQTT 5 can carry is left out unless `five`. */
 export function badInputs(seed: number, five: boolean): () => BadInput {
-  const dice = new Dice(seed)
+  const random = new Random(seed)
   const kinds = Object.entries<Make>(five ? { ...KINDS, retained: RETAINED } : KINDS)
   return () => {
-    const [kind, make] = dice.pick(kinds)
-    return { kind, ...make(dice) }
+    const [kind, make] = random.pick(kinds)
+    return { kind, ...make(random) }
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { BROKERS } from '../support/world.ts'
+import { BROKERS } from '../support/brokers.ts'
 import { fuzz } from './fuzz.ts'
 
 test.each(BROKERS)('every bad input is answered by its code over %s, and reaches no hub', async (broker) => {

@@ -4,8 +4,9 @@
  */
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { BROKERS, type BrokerKind } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, type BrokerKind, World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 import { type BadInput, badInputs } from './bad-input.ts'
 import { APP } from './payload-samples.ts'
 

@@ -1,16 +1,12 @@
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { startBridge } from '../support/bridge.ts'
 import { until } from '../support/until.ts'
-import { startBridge, World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 
 const GHOST = 'homeassistant/device/hub2mqtt--5f0c8a1b2d3e4f5061728394--ghost/config'
 
-let world: World | undefined
-afterEach(async () => {
-  await world?.[Symbol.asyncDispose]()
-})
-
 test('two bridges on one base topic say so, once each, and what one leaves behind is put right', async () => {
-  world = await World.start()
+  await using world = await World.start()
   const { observer } = world
   const before = observer.texts(`hub2mqtt/home/app/${world.app}`).length
   await using rival = startBridge({ ...world.env, MQTT_CLIENT_ID: 'rival' })
@@ -33,7 +29,7 @@ test('two bridges on one base topic say so, once each, and what one leaves behin
 })
 
 test('a retained or malformed greeting impresses nobody', async () => {
-  world = await World.start()
+  await using world = await World.start()
   const topic = 'hub2mqtt/bridge/presence'
   await world.observer.publish(topic, '{"instance":"x","started_at":"y"}', { retain: true })
   for (const nonsense of ['', '{', '[]', '{"instance":1}', 'x'.repeat(5000)])

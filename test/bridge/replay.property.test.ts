@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { Replay } from '../../src/bridge/replay.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import { CommandError, ERROR_CODES, type ErrorCode } from '../../src/contract/errors.ts'
+import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 
 const MINUTES = 60_000
 const RETRIED: readonly string[] = ['busy', 'expired', 'hub_unreachable', 'retained']

@@ -1,11 +1,10 @@
 /** The rules of the contract's safety list, each seen red with the rule taken out; more are in `stale.test.ts`. */
 import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
-import { mosquittoPath, retainedOn } from '../support/brokers.ts'
+import { BROKERS, mosquittoPath } from '../support/brokers.ts'
+import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, KEY, useWorlds, type World } from '../support/world.ts'
-
-const start = useWorlds()
+import { KEY, World } from '../support/world.ts'
 
 const asked = ({ hub }: World, operation: string) =>
   hub.requests.filter((request) => request.operation === operation).length
@@ -15,7 +14,7 @@ const resultsOf = ({ observer }: World, app: string, command = 'restart') =>
 
 describe.each(BROKERS)('on %s', (broker) => {
   test('a retained command is refused, cleared and not executed, whenever it is found', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const topic = restartOf(world.app)
     await world.bridge.stop()
     await world.observer.publish(`hub2mqtt/${topic}`, '', { retain: false })
@@ -29,7 +28,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 
   test('nothing that was sent while the bridge was away is executed', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     await world.bridge.stop()
     await world.observer.publish(`hub2mqtt/${restartOf(world.app)}`, '')
     await world.restart()
@@ -39,7 +38,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 
   test('the same transaction on the same topic is executed once and answered each time', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     world.hub.behave('slow-headers', { ms: 100, operation: 'restartApp' })
     const topic = `hub2mqtt/${restartOf(world.app)}`
     await Promise.all([1, 2, 3].map(() => world.observer.publish(topic, '{"transaction":"t"}')))
@@ -55,7 +54,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 
   test('a command for one app waits for the one before it, and too many that wait are refused', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     world.hub.behave('slow-headers', { ms: 500, times: 1, operation: 'restartApp' })
     const topic = `hub2mqtt/${restartOf(world.app)}`
     await Promise.all(Array.from({ length: 34 }, () => world.observer.publish(topic, '')))
@@ -66,7 +65,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 
   test('at most four requests reach the hub at a time', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const apps = [...world.hub.apps.keys()].slice(0, 8)
     world.hub.behave('never-answer', { operation: 'disableApp' })
     for (const app of apps) await world.observer.publish(`hub2mqtt/home/app/${app}/cmd/disable`, '')
@@ -76,7 +75,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 
   test('a write that was not answered is not sent again, and is called unknown', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     world.hub.behave('execute-then-reset', { operation: 'restartApp' })
     const answer = await world.ask(restartOf(world.app))
     expect(answer.error).toMatchObject({ code: 'outcome_unknown', status: null })
@@ -84,7 +83,7 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 
   test('where a look at the hub can tell what became of a write, the answer says that', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     world.hub.behave('execute-then-reset', { operation: ['disableApp', 'setAppSetting', 'updateApp'] })
     expect(await world.ask(`home/app/${world.app}/cmd/disable`)).toMatchObject({ ok: true })
     const [app = ''] = world.hub.apps.keys()
@@ -98,7 +97,7 @@ describe.each(BROKERS)('on %s', (broker) => {
 
 describe.skipIf(mosquittoPath === undefined)('under MQTT 5', () => {
   test('the answer goes where the asker wants it, with its correlation data and the code of a failure', async () => {
-    const world = await start({ broker: 'mosquitto' })
+    await using world = await World.start({ broker: 'mosquitto' })
     const properties = { responseTopic: 'me/answers', correlationData: Buffer.from([0, 1, 255]) }
     await world.observer.publish(`hub2mqtt/${restartOf(world.app)}`, '', { properties })
     await world.observer.publish('hub2mqtt/home/cmd/dance', '', { properties })
@@ -112,7 +111,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', () => {
   })
 
   test('an answer is never sent to a topic on which the bridge itself speaks or listens', async () => {
-    const world = await start({ broker: 'mosquitto' })
+    await using world = await World.start({ broker: 'mosquitto' })
     const app = world.app
     for (const responseTopic of ['hub2mqtt/home/state', `hub2mqtt/${restartOf(app)}`]) {
       await world.ask(`home/app/${app}/cmd/get`, '', { properties: { responseTopic } })
@@ -122,7 +121,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', () => {
   })
 
   test('a command whose connection was lost while it waited is refused, not executed', async () => {
-    const world = await start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge' } })
+    await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge' } })
     world.hub.behave('slow-headers', { ms: 1500, times: 1, operation: 'restartApp' })
     const topic = `hub2mqtt/${restartOf(world.app)}`
     await world.observer.publish(topic, '')
@@ -144,7 +143,7 @@ describe.skipIf(mosquittoPath === undefined)('under MQTT 5', () => {
 
 describe('what configuration does not allow', () => {
   test('is refused before anything reaches the hub', async () => {
-    const world = await start()
+    await using world = await World.start()
     const { app } = world
     for (const [topic, payload] of [
       [`home/app/${app}/cmd/uninstall`, JSON.stringify({ confirm: app, transaction: 5 })],
@@ -160,7 +159,7 @@ describe('what configuration does not allow', () => {
   })
 
   test('can be allowed by name, and then uninstall still wants to be confirmed', async () => {
-    const world = await start({ env: { COMMANDS_ALLOW: 'uninstall' } })
+    await using world = await World.start({ env: { COMMANDS_ALLOW: 'uninstall' } })
     const topic = `home/app/${world.app}/cmd/uninstall`
     expect((await world.ask(topic, '')).error?.code).toBe('invalid_payload')
     expect((await world.ask(topic, '{"confirm":"another"}')).error?.code).toBe('invalid_payload')
@@ -170,10 +169,10 @@ describe('what configuration does not allow', () => {
   })
 
   test('can be denied by name, and by reading only, where reading still works', async () => {
-    const denied = await start({ env: { COMMANDS_DENY: 'restart' } })
+    await using denied = await World.start({ env: { COMMANDS_DENY: 'restart' } })
     expect((await denied.ask(restartOf(denied.app))).error?.code).toBe('not_allowed')
     expect(JSON.parse(denied.observer.last('hub2mqtt/home/info') ?? '{}').commands).not.toContain('restart')
-    const reading = await start({ env: { COMMANDS_READ_ONLY: 'true', COMMANDS_ALLOW: '*' } })
+    await using reading = await World.start({ env: { COMMANDS_READ_ONLY: 'true', COMMANDS_ALLOW: '*' } })
     for (const command of ['restart', 'disable', 'set-setting/x', 'install']) {
       expect((await reading.ask(`home/app/${reading.app}/cmd/${command}`)).error?.code, command).toBe('not_allowed')
     }
@@ -184,14 +183,14 @@ describe('what configuration does not allow', () => {
 
 describe('what the key does not permit', () => {
   test('is refused before it is sent, naming the permission', async () => {
-    const world = await start({ hub: { keys: { [KEY]: ['hub.app.readonly'] } } })
+    await using world = await World.start({ hub: { keys: { [KEY]: ['hub.app.readonly'] } } })
     const answer = await world.ask(restartOf(world.app))
     expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: null })
     expect(asked(world, 'restartApp')).toBe(0)
   })
 
   test('is reported the same way when only the hub knows, and the permissions are read again', async () => {
-    const world = await start()
+    await using world = await World.start()
     world.hub.setKeys({ [KEY]: ['hub.app.readonly', 'hub.speech'] })
     const answer = await world.ask(restartOf(world.app))
     expect(answer.error).toEqual({ code: 'forbidden', message: 'The API key lacks hub.app.', status: 403 })
@@ -202,7 +201,7 @@ describe('what the key does not permit', () => {
 
 describe('what the hub does not have', () => {
   test('is refused before it is sent', async () => {
-    const world = await start({ hub: { flavour: 'newer' } })
+    await using world = await World.start({ hub: { flavour: 'newer' } })
     for (const [topic, payload] of [
       ['home/cmd/speak', 'Hello'],
       [`home/app/${world.app}/cmd/garbage-collect`, ''],
@@ -217,7 +216,7 @@ describe('secrets', () => {
   const CANARY = 'canary-value-of-a-setting'
 
   test('of settings go to the asker and into no log, and the key goes nowhere', async () => {
-    const world = await start()
+    await using world = await World.start()
     const cmd = `home/app/${world.app}/cmd`
     await world.ask(`${cmd}/set-setting/password`, CANARY)
     expect((await world.ask(`${cmd}/get-settings`)).data).toMatchObject({ password: CANARY })
@@ -233,7 +232,7 @@ describe('secrets', () => {
   })
 
   test('are not in the audit line that each write leaves', async () => {
-    const world = await start()
+    await using world = await World.start()
     await world.ask(`home/app/${world.app}/cmd/set-setting/password`, CANARY)
     await world.ask(restartOf(world.app), '{"transaction":"t9"}')
     const audits = world.bridge.lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'command')
@@ -265,14 +264,14 @@ describe('an answer comes to every command', () => {
     ['home/cmd/refresh', '{"expires_at":"soon"}', 'invalid_payload'],
     ['home/cmd/refresh', '{"transaction":{}}', 'invalid_payload'],
   ])('%s with %s', async (topic, payload, code) => {
-    const world = await start()
+    await using world = await World.start()
     const answer = await world.ask(topic, payload)
     expect(answer).toMatchObject({ ok: false, error: { code } })
     expect(Object.keys(answer)).toEqual(['ok', 'command', 'hub', 'app', 'transaction', 'error', 'duration_ms'])
   })
 
   test('naming the field and what was expected, never the value', async () => {
-    const world = await start()
+    await using world = await World.start()
     const message = async (command: string, payload: string) =>
       (await world.ask(`home/app/${world.app}/cmd/${command}`, payload)).error?.message
     expect(await message('update', '{"autoupdate":"secret"}')).toBe('autoupdate: expected boolean.')
@@ -282,7 +281,7 @@ describe('an answer comes to every command', () => {
   })
 
   test('the answer to a good one says so only after the hub confirmed', async () => {
-    const world = await start()
+    await using world = await World.start()
     world.hub.behave('answer-status', { status: 503, operation: 'restartApp' })
     expect(await world.ask(restartOf(world.app))).toMatchObject({
       ok: false,

@@ -2,28 +2,26 @@
 import { describe, expect, test } from 'vitest'
 import { replayKey } from '../../src/bridge/replay.ts'
 import type { Message } from '../../src/mqtt/types.ts'
-import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
-import { JumpClock } from '../support/jump-clock.ts'
+import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 
 const restarts = ({ hub }: World) => hub.requests.filter(({ operation }) => operation === 'restartApp').length
 
 describe.each(BROKERS)('on %s', (broker) => {
   test('a command that has waited ten seconds behind another is refused, not executed', async () => {
-    const clock = new JumpClock()
-    await using world = await World.start({ broker, clock, env: { HUB_TIMEOUT: '1m' } })
+    await using world = await World.start({ broker, env: { HUB_TIMEOUT: '1m' } })
     world.hub.behave('never-answer', { operation: 'restartApp' })
     const topic = `home/app/${world.app}/cmd/restart`
     await world.observer.publish(`hub2mqtt/${topic}`, '{"transaction":"first"}')
     await until('the first command', () => restarts(world) === 1)
     const second = world.ask(topic, '{"transaction":"second"}')
     await world.ask('bridge/cmd/ping')
-    clock.jump(5_000)
+    world.clock.jump(5_000)
     await world.ask('bridge/cmd/ping')
     expect(world.observer.texts(`hub2mqtt/home/app/${world.app}/result/restart`)).toEqual([])
-    clock.jump(5_000)
+    world.clock.jump(5_000)
     expect(await second).toMatchObject({ ok: false, transaction: 'second', error: { code: 'expired' } })
     expect(restarts(world)).toBe(1)
   })

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { APP_KEYS } from '../../src/model/app.ts'
-import { Mosquitto, mosquittoPath, retainedOn } from '../support/brokers.ts'
+import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, useWorlds, type World } from '../support/world.ts'
-
-const start = useWorlds()
+import { World } from '../support/world.ts'
 
 /** Whether the broker holds exactly the apps that the hub has, each in its state. */
 async function agrees({ hub, broker }: World): Promise<boolean> {
@@ -21,7 +20,7 @@ async function untilAgreed(world: World): Promise<void> {
 
 describe.each(BROKERS)('on %s, a subscriber', (broker) => {
   test('finds everything that the contract promises, retained', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const held = await retainedOn(world.broker.port)
     expect(held.get('hub2mqtt/bridge/state')).toBe('online')
     expect(JSON.parse(held.get('hub2mqtt/bridge/info') ?? '')).toMatchObject({
@@ -50,7 +49,7 @@ describe.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 
   test('sees a crash as state and as events, and the removal of an app as nothing left', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const app = world.app
     world.hub.crash(app, 'Error: boom')
     await until('the event', () => world.events(app).find((event) => event['event_type'] === 'crashed'))
@@ -68,7 +67,7 @@ describe.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 
   test('is never sent an equal state twice', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const reads = () => world.hub.requests.filter(({ operation }) => operation === 'getApps').length
     const before = reads()
     await until('two more reads', () => reads() >= before + 2)
@@ -78,7 +77,7 @@ describe.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 
   test('sees offline when the bridge stops, and nothing sent again when it starts with nothing changed', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const { observer } = world
     await world.bridge.stop()
     expect(observer.last('hub2mqtt/bridge/state')).toBe('offline')
@@ -92,7 +91,8 @@ describe.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 
   test('sees online again when somebody else says offline in the place of a bridge that is there', async () => {
-    const { observer } = await start({ broker })
+    await using world = await World.start({ broker })
+    const { observer } = world
     const said = observer.texts('hub2mqtt/bridge/state').length
     await observer.publish('hub2mqtt/bridge/state', 'offline', { retain: true })
     await until('online', () => observer.texts('hub2mqtt/bridge/state').length === said + 2)
@@ -100,7 +100,7 @@ describe.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 
   test('finds no trace of what went away while the bridge was not there', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const app = world.app
     await world.bridge.stop()
     world.hub.uninstall(app)
@@ -113,7 +113,7 @@ describe.each(BROKERS)('on %s, a subscriber', (broker) => {
   })
 
   test('keeps the last known apps of a hub that is down, and is told why it is down', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     await world.hub.reboot({ downMs: 3000 })
     await until('offline', () => world.observer.texts('hub2mqtt/home/state').includes('offline'))
     const infos = world.observer.texts('hub2mqtt/home/info').map((text) => JSON.parse(text).reason)
@@ -137,7 +137,7 @@ describe('the state is right again after', () => {
   ]
 
   test.each(faults)('%s', async (_, fault) => {
-    const world = await start()
+    await using world = await World.start()
     await fault(world)
     world.hub.disable([...world.hub.apps.values()].filter(({ state }) => state === 'running').at(-1)?.id ?? '')
     if (world.hub.apps.size > 1) world.hub.uninstall(world.app, { silent: true })
@@ -149,7 +149,7 @@ test.skipIf(mosquittoPath === undefined)(
   'nothing is lost when the broker dies and has forgotten everything',
   async () => {
     const mosquitto = await Mosquitto.start()
-    const world = await start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
+    await using world = await World.start({ broker: mosquitto, env: { DISCOVERY_FORMAT: 'off' } })
     await mosquitto.stop('SIGKILL')
     world.hub.uninstall(world.app)
     await mosquitto.run()
@@ -165,7 +165,7 @@ test.skipIf(mosquittoPath === undefined)(
 
 describe('an app that configuration leaves out', () => {
   test('is not on MQTT at all: no state, no event, no command', async () => {
-    const world = await start({ env: { APPS_EXCLUDE: 'com.athom.*' } })
+    await using world = await World.start({ env: { APPS_EXCLUDE: 'com.athom.*' } })
     const app = 'com.athom.hue'
     expect(world.hub.apps.has(app)).toBe(true)
     world.hub.crash(app)
@@ -182,7 +182,7 @@ describe('an app that configuration leaves out', () => {
   })
 
   test('leaves nothing behind if it was there before', async () => {
-    const world = await start()
+    await using world = await World.start()
     expect(world.state('com.athom.hue')).toBeDefined()
     await world.restart({ APPS_INCLUDE: '*,x', APPS_EXCLUDE: 'com.athom.h?e' })
     await until('the sweep', () => world.observer.last('hub2mqtt/home/app/com.athom.hue') === '')
@@ -193,7 +193,7 @@ describe('a published setting', () => {
   const file = 'settings:\n  publish:\n    com.athom.hue:\n      "a/b": switch\n      missing: text\n'
 
   test('is retained, follows our own writes and the polls, and goes when it is unset', async () => {
-    const world = await start({ file })
+    await using world = await World.start({ file })
     const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
     const cmd = 'home/app/com.athom.hue/cmd'
     await world.ask(`${cmd}/set-setting/a%2Fb`, 'true')
@@ -209,7 +209,7 @@ describe('a published setting', () => {
   })
 
   test('is cleared when it is no longer configured', async () => {
-    const world = await start({ file })
+    await using world = await World.start({ file })
     await world.ask('home/app/com.athom.hue/cmd/set-setting/a%2Fb', '"x"')
     const topic = 'hub2mqtt/home/app/com.athom.hue/setting/a%2Fb'
     await until('the setting', () => world.observer.last(topic) === '"x"')
@@ -221,7 +221,7 @@ describe('a published setting', () => {
 describe('a hostile id', () => {
   test('is a topic of its own, harmless and reversible', async () => {
     const ids = ['a/b', '+', '#', '$SYS', 'x\0y', '.', '..', 'ü 😀', '__proto__', 'constructor', '%41']
-    const world = await start({ hub: { apps: ids.map((id) => ({ id })) } })
+    await using world = await World.start({ hub: { apps: ids.map((id) => ({ id })) } })
     const held = await retainedOn(world.broker.port)
     const found = [...held.keys()].filter((topic) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic))
     expect(found.map((topic) => JSON.parse(held.get(topic) ?? '').id).sort()).toEqual([...ids].sort())

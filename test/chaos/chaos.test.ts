@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { mosquittoPath } from '../support/brokers.ts'
+import { Random } from '../support/random.ts'
 import { everyFault, runJobs } from './campaign.ts'
 import type { EpisodeResult } from './episode.ts'
 import { FAULTS } from './faults/all.ts'
 import { PLANTS } from './plants/all.ts'
 import { provePlants } from './prove.ts'
-import { Random } from './random.ts'
 
 const SEED = 1
 /** One of each family; all of them take turns in the longer runs. */

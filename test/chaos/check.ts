@@ -26,7 +26,8 @@ type Checker = (history: History) => Iterable<string>
 /** Answers by the token of what they answer. */
 export function answersOf({ seen }: Pick<History, 'seen'>): Map<string, Answer[]> {
   const answers = new Map<string, Answer[]>()
-  for (const { at, topic, text, token, retain } of seen) {
+  for (const { at, topic, text, packet, retain } of seen) {
+    const token = packet.properties?.correlationData?.toString()
     if (token === undefined || retain || !isAnswer(topic)) continue
     const { ok, error, replayed } = parse(text)
     const list = answers.get(token) ?? []

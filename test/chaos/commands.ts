@@ -1,7 +1,7 @@
 /** What the random client may send: every command that can be told apart at the hub, and much that is no command at all. */
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
+import type { Random } from '../support/random.ts'
 import { BASE, HUB, level } from './model.ts'
-import type { Random } from './random.ts'
 
 export interface Draft {
   readonly topic: string

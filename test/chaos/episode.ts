@@ -1,10 +1,11 @@
 /** One fault, once: load before, during and after it, and then the questions. */
+
+import { Random } from '../support/random.ts'
 import { answersOf, CHECKERS, check } from './check.ts'
 import { faultNamed } from './faults/all.ts'
 import type { History, Violation } from './history.ts'
 import { after, Load } from './load.ts'
 import { agrees } from './model.ts'
-import { Random } from './random.ts'
 import type { World } from './world.ts'
 
 const CALM_MS = 60_000

@@ -1,4 +1,5 @@
 /** What happened, as seen from outside the bridge. The checkers know nothing else. */
+import type { Seen } from '../support/observer.ts'
 import type { ProxiedLink } from '../support/tcp-proxy.ts'
 
 /** A command as the client sent it; every copy of the same one is an entry of its own. */
@@ -17,15 +18,6 @@ export interface Sent {
   readonly expiresAt: number | null
   /** Whether the broker took it with nothing connected through the bridge's proxy. */
   readonly away: boolean
-}
-
-/** A message as a client sees it that is connected to the broker directly. */
-export interface Seen {
-  readonly at: number
-  readonly topic: string
-  readonly text: string
-  readonly retain: boolean
-  readonly token: string | undefined
 }
 
 /** A request as the hub saw it. */
@@ -55,6 +47,7 @@ export interface Life {
 
 export interface History {
   readonly sent: readonly Sent[]
+  /** As a client sees it that is connected to the broker directly. */
   readonly seen: readonly Seen[]
   readonly asked: readonly Asked[]
   readonly lives: readonly Life[]

@@ -1,8 +1,8 @@
 /** The random client, and the life of the hub: what goes on while something is broken. */
 import type { IClientPublishOptions } from 'mqtt'
+import type { Random } from '../support/random.ts'
 import { type Draft, draft } from './commands.ts'
 import type { Sent } from './history.ts'
-import type { Random } from './random.ts'
 import type { World } from './world.ts'
 
 /** Apps that came to visit and may be taken away again; the others stay. */
@@ -101,14 +101,15 @@ export class Load {
     payload: string | Buffer,
     options: IClientPublishOptions,
   ): Promise<void> {
-    const { broker, brokerProxy, watcher, sent } = this.#world
+    const { broker, brokerProxy, observer, sent } = this.#world
     const { topic, asks, write, kind, expiresAt, token } = command
     // Sampled before it is sent: a connection that comes meanwhile may bring it, rightly. A broker that hangs takes it
     // only when it goes on, and who is there by then is not known here.
     const away = brokerProxy.open === 0 && !broker.hung
     // Recorded before it is sent, too: the hub may see it before the broker's acknowledgement is seen here.
     sent.push({ at: Date.now(), topic, asks, write, kind, expiresAt, token, away })
-    await watcher.publish(topic, payload, options)
+    // What a broker refuses, or loses as it ends, is part of the fault.
+    await observer.publish(topic, payload, options).catch(() => undefined)
   }
 
   #envelope({ payload, kind }: Draft) {

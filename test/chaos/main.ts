@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { exitOnSignals } from '../support/process.ts'
 import { everyFault, runJobs, until } from './campaign.ts'
 import type { EpisodeResult } from './episode.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
@@ -135,6 +136,5 @@ function say(text: string): number {
   return 0
 }
 
-// Through `exit`, where the processes around are ended.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+exitOnSignals()
 process.exit(await main())

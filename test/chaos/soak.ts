@@ -1,8 +1,8 @@
 /** `npm run soak`: cuts both connections again and again for a long time, and looks whether the bridge grows. */
-import { once } from 'node:events'
 import { parseArgs } from 'node:util'
+import { exitOnSignals } from '../support/process.ts'
+import { Random } from '../support/random.ts'
 import { after, Load } from './load.ts'
-import { Random } from './random.ts'
 import { type Slope, slopeOf } from './slope.ts'
 import { World } from './world.ts'
 
@@ -30,8 +30,7 @@ const WARM_UP = 0.2
 const SETTLE_MS = 700
 const MIB = 1024 * 1024
 
-// Through `exit`, where the processes around are ended.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+exitOnSignals()
 
 const minutes = Number(values.minutes)
 const cuts = Number(values.cuts)
@@ -54,9 +53,7 @@ load.start(60)
 
 async function sample(): Promise<void> {
   while (performance.now() < endsAt && world.bridge.alive) {
-    const answer = once(world.bridge.child, 'message')
-    world.bridge.tell({ memory: true })
-    const [message]: unknown[] = await answer
+    const message = await world.bridge.ask({ memory: true })
     const minute = (performance.now() - startedAt) / 60_000
     samples.push({ minute, rss: 0, heapUsed: 0, external: 0, resources: 0, ...Object(message) })
     const last = samples.at(-1)

@@ -1,10 +1,12 @@
 /** Everything around one bridge: a hub in this process, a broker in another, a bad network between them, and who looks on. */
 import { EmulatedHub } from '../../src/emulator/hub.ts'
-import { Mosquitto, retainedOn } from '../support/brokers.ts'
+import { AnyWorld, type Parts } from '../support/any-world.ts'
+import { BridgeProcess } from '../support/bridge-process.ts'
+import { Mosquitto } from '../support/brokers.ts'
+import { type Login, Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { askedOf } from './asked.ts'
-import { BridgeProcess } from './bridge-process.ts'
 import type { History, Sent } from './history.ts'
 import { agrees, BASE, type Disagreement, disagreement, HUB } from './model.ts'
 import {
@@ -16,53 +18,62 @@ import {
   secretsOf,
   type WorldOptions,
 } from './surroundings.ts'
-import { type Login, Watcher } from './watcher.ts'
 
-interface Parts {
-  readonly hub: EmulatedHub
-  readonly hubProxy: TcpProxy
-  readonly broker: Mosquitto
-  readonly brokerProxy: TcpProxy
-}
+type More = Pick<World, 'hubProxy' | 'brokerProxy' | 'onlineAt'>
 
-export class World implements AsyncDisposable {
-  readonly hub: EmulatedHub
+export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   readonly hubProxy: TcpProxy
-  readonly broker: Mosquitto
   readonly brokerProxy: TcpProxy
-  readonly watcher: Watcher
-  readonly lives: BridgeProcess[] = []
   sent: Sent[] = []
   /** When the bridge said that it was online; not forgotten between episodes. */
-  readonly onlineAt: number[] = []
+  readonly onlineAt: number[]
   names = new Map<string, { name: string; at: number }[]>()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
   readonly #env: Readonly<Record<string, string>>
 
   static async start(options: WorldOptions): Promise<World> {
+    await using open = new AsyncDisposableStack()
     const secrets = secretsOf(options)
-    const hub = await EmulatedHub.start(hubOptions(options, secrets))
-    const broker = await Mosquitto.start(brokerOptions(options, secrets))
-    const hubProxy = await TcpProxy.to(hub.port)
-    const brokerProxy = await TcpProxy.to(broker.port)
-    const world = new World(options, secrets, { hub, hubProxy, broker, brokerProxy })
-    await until('the watcher', () => world.watcher.ready)
-    return world
+    const hub = open.use(await EmulatedHub.start(hubOptions(options, secrets)))
+    const broker = open.use(await Mosquitto.start(brokerOptions(options, secrets)))
+    const hubProxy = open.use(await TcpProxy.to(hub.port))
+    const brokerProxy = open.use(await TcpProxy.to(broker.port))
+    const onlineAt: number[] = []
+    const observer = await Observer.on(broker.port, {
+      protocol: '5',
+      username: 'watcher',
+      password: secrets.watcher,
+      retainAsPublished: true,
+      comesBack: true,
+      onMessage({ topic, text, at }) {
+        if (topic === `${BASE}/bridge/state` && text === 'online') onlineAt.push(at)
+      },
+    })
+    const parts = { hub, broker, observer: open.use(observer) }
+    return new World(parts, { hubProxy, brokerProxy, onlineAt }, options, open).keep(open)
   }
 
-  private constructor(options: WorldOptions, secrets: Secrets, { hub, hubProxy, broker, brokerProxy }: Parts) {
+  private constructor(
+    parts: Parts<EmulatedHub, Mosquitto>,
+    { hubProxy, brokerProxy, onlineAt }: More,
+    options: WorldOptions,
+    open: AsyncDisposableStack,
+  ) {
+    super(parts, open)
     this.#options = options
-    this.#secrets = secrets
-    this.hub = hub
-    this.broker = broker
+    this.#secrets = secretsOf(options)
     this.hubProxy = hubProxy
     this.brokerProxy = brokerProxy
-    this.watcher = new Watcher(broker.port, this.watcherLogin)
-    this.watcher.listen(({ topic, text, at }) => {
-      if (topic === `${BASE}/bridge/state` && text === 'online') this.onlineAt.push(at)
+    this.onlineAt = onlineAt
+    this.#env = environment(options, this.#secrets, {
+      hub: this.hubAddress,
+      broker: `127.0.0.1:${brokerProxy.port}`,
     })
-    this.#env = environment(options, secrets, { hub: this.hubAddress, broker: `127.0.0.1:${brokerProxy.port}` })
+    // One that hangs, or takes its time, ends too.
+    open.defer(async () => {
+      await Promise.all(this.bridges.map((bridge) => bridge.stop('SIGKILL')))
+    })
   }
 
   /** Where the bridge finds the hub. */
@@ -79,22 +90,20 @@ export class World implements AsyncDisposable {
     return this.#secrets.setting
   }
 
-  /** The process that runs, or ran last. */
-  get bridge(): BridgeProcess {
-    const bridge = this.lives.at(-1)
-    if (bridge === undefined) throw new Error('no bridge was started')
-    return bridge
-  }
-
   /** With changes to its configuration, if any. */
   startBridge(env: Readonly<Record<string, string>> = {}): BridgeProcess {
     const { preload = ['./preload/clock.ts'], nodeOptions = [] } = this.#options
-    const bridge = new BridgeProcess({ env: { ...this.#env, ...env }, preload, nodeOptions })
-    this.lives.push(bridge)
+    const bridge = new BridgeProcess({
+      env: { ...this.#env, ...env },
+      preload: preload.map((name) => new URL(name, import.meta.url).href),
+      nodeOptions,
+      channel: true,
+    })
+    this.bridges.push(bridge)
     return bridge
   }
 
-  /** The program proper has begun: from here on a signal is its own to answer. */
+  /** The program proper has begun, or ended: from here on a signal is its own to answer. */
   async started(): Promise<void> {
     const { bridge } = this
     await until(
@@ -124,23 +133,23 @@ export class World implements AsyncDisposable {
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
     await this.broker.run()
-    await until('the watcher', () => this.watcher.ready)
+    await until('the watcher', () => this.observer.ready)
     this.brokerProxy.refuse(false)
   }
 
   /** Forgets what happened so far: a new episode. */
   forget(): void {
-    this.watcher.forget()
+    this.observer.forget()
     this.hub.forgetRequests()
     this.sent = []
     this.names = new Map()
-    this.lives.splice(0, this.lives.length - 1)
+    this.bridges.splice(0, this.bridges.length - 1)
     this.brokerProxy.links.splice(
       0,
       this.brokerProxy.links.length,
       ...this.brokerProxy.links.filter((one) => one.closedAt === undefined),
     )
-    for (const { lines, errors } of this.lives) for (const list of [lines, errors]) list.length = 0
+    for (const { lines, errors } of this.bridges) for (const list of [lines, errors]) list.length = 0
   }
 
   /** How the broker differs, now, from what it has to hold. */
@@ -155,7 +164,7 @@ export class World implements AsyncDisposable {
 
   /** Whether the last word on a topic, as it was sent live or found stored, satisfies. */
   get realtimeIsUp(): boolean {
-    const info = this.watcher.seen.findLast(({ topic }) => topic === `${BASE}/${HUB}/info`)
+    const info = this.observer.seen.findLast(({ topic }) => topic === `${BASE}/${HUB}/info`)
     return this.hub.connections.subscribers > 0 && (info === undefined || info.text.includes('"realtime":"connected"'))
   }
 
@@ -163,9 +172,9 @@ export class World implements AsyncDisposable {
   history({ stallMs = 0, hubWell }: { readonly stallMs?: number; readonly hubWell: boolean }): History {
     return {
       sent: this.sent,
-      seen: this.watcher.seen,
+      seen: this.observer.seen,
       asked: askedOf(this.hub.requests),
-      lives: this.lives,
+      lives: this.bridges,
       links: this.brokerProxy.links,
       onlineAt: this.onlineAt,
       canaries: [this.#secrets.key, this.#secrets.password, this.#secrets.setting],
@@ -173,16 +182,5 @@ export class World implements AsyncDisposable {
       stallMs,
       hubWasWell: hubWell,
     }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const life of this.lives) {
-      life.signal('SIGCONT')
-      await life.stop('SIGKILL')
-    }
-    await this.watcher[Symbol.asyncDispose]()
-    await Promise.all([this.hubProxy.close(), this.brokerProxy.close()])
-    await this.broker[Symbol.asyncDispose]()
-    await this.hub.close()
   }
 }

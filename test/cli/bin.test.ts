@@ -1,12 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { spawnSync } from 'node:child_process'
 import {
   accessSync,
   constants,
   copyFileSync,
   mkdirSync,
-  mkdtempSync,
-  rmSync,
+  mkdtempDisposableSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -14,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Process } from '../support/process.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -34,7 +33,7 @@ function oldNode(): string | undefined {
 }
 
 const old = oldNode()
-const folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-bin-'))
+const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-bin-'))
 
 const MAIN = `
 const [what, value] = process.argv.slice(2)
@@ -64,7 +63,7 @@ let bin: string
 beforeAll(() => {
   bin = checkout('checkout')
 })
-afterAll(() => rmSync(folder, { recursive: true }))
+afterAll(remove)
 
 const run = (node: string, file: string, ...args: string[]) => spawnSync(node, [file, ...args], { encoding: 'utf8' })
 
@@ -99,16 +98,11 @@ describe.skipIf(old === undefined)('the launcher under an older Node', () => {
   })
 
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('passes %s on and waits for the end', async (signal) => {
-    const child = spawn(node, [bin, 'wait'], { stdio: ['ignore', 'pipe', 'inherit'] })
-    let text = ''
-    child.stdout.on('data', (chunk) => {
-      text += chunk
-    })
-    await once(child.stdout, 'data')
-    child.kill(signal)
-    const [code] = await once(child, 'close')
-    expect(code).toBe(5)
-    expect(text).toContain(`got ${signal}`)
+    await using child = new Process(node, [bin, 'wait'])
+    await child.untilLine('from')
+    child.signal(signal)
+    expect(await child.closed).toBe('code 5')
+    expect(child.lines).toContain(`got ${signal}`)
   })
 
   it('works through a symbolic link, as npm installs it', () => {

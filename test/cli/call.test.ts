@@ -1,15 +1,13 @@
-import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { type CallOptions, call } from '../../src/cli/call.ts'
 import { brokerUrl } from '../../src/config/broker-access.ts'
-import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, useWorlds, type World } from '../support/world.ts'
-
-const start = useWorlds()
+import { World } from '../support/world.ts'
 
 const to = (world: World, topic: string, payload = '', more: Partial<CallOptions> = {}) =>
   call({
@@ -29,7 +27,7 @@ const PROTOCOLS = [
 
 describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
   test('brings back the answer to a command, whose topic may have the base topic or not', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const access = { broker: { url: world.broker.url, protocol } }
     const topic = `home/app/${world.app}/cmd/restart`
     for (const one of [topic, `hub2mqtt/${topic}`]) {
@@ -41,7 +39,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
   })
 
   test('brings back a refusal, also of a command that does not exist', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const access = { broker: { url: world.broker.url, protocol } }
     const code = async (topic: string, payload = '') => {
       const { ok, text } = await to(world, topic, payload, access)
@@ -55,7 +53,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
   })
 
   test('takes no answer for its own that is for another', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     const access = { broker: { url: world.broker.url, protocol } }
     world.hub.behave('slow-headers', { ms: 200, operation: 'setAppSetting' })
     const topic = `home/app/${world.app}/cmd/set-setting`
@@ -71,7 +69,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
 
 describe.each(BROKERS)('without an answer, on %s', (broker) => {
   test('a call fails when its time is over', async () => {
-    const world = await start({ broker })
+    await using world = await World.start({ broker })
     world.hub.behave('never-answer', { operation: 'restartApp' })
     const clock = new FakeClock()
     const calling = to(world, `home/app/${world.app}/cmd/restart`, '', { clock })
@@ -113,22 +111,12 @@ describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
 /** The program as a user runs it, in an environment of its own. */
 function program(args: readonly string[], env: Readonly<Record<string, string>>) {
   const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-  const child = spawn(process.execPath, [main, ...args], { env })
-  const out = { stdout: '', stderr: '' }
-  child.stdout.on('data', (chunk: Buffer) => {
-    out.stdout += chunk
-  })
-  child.stderr.on('data', (chunk: Buffer) => {
-    out.stderr += chunk
-  })
-  return new Promise<typeof out & { status: number | null }>((resolve) => {
-    child.once('close', (status) => resolve({ ...out, status }))
-  })
+  return runProgram(process.execPath, [main, ...args], { env })
 }
 
 describe('the program', () => {
   test('needs the broker alone to be configured, prints the answer, and exits by it', async () => {
-    const world = await start()
+    await using world = await World.start()
     const env = { HUB2MQTT_MQTT_URL: world.broker.url }
     const good = await program(['call', 'bridge/cmd/ping', '{"transaction":7}'], env)
     expect(good).toMatchObject({ status: 0, stderr: '' })

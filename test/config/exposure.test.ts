@@ -1,15 +1,12 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 
-let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-exposure-'))
-  chmodSync(folder, 0o755)
-})
-afterAll(() => rmSync(folder, { recursive: true }))
+const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-exposure-'))
+afterAll(remove)
+chmodSync(folder, 0o755)
 
 function write(path: string, text: string, mode: number): string {
   const file = join(folder, path)

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, expectTypeOf, it } from 'vitest'
@@ -75,16 +75,12 @@ describe('values and their sources', () => {
   })
 
   it('reads from disk when nothing else is given, with paths counted from the file', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-'))
-    try {
-      writeFileSync(join(folder, 'key'), '  secret-from-disk\r\n')
-      writeFileSync(join(folder, 'config.yaml'), '\uFEFFhubs: { home: { url: http://h, api_key_file: key } }\n')
-      const { config, secrets } = loadConfig({ file: join(folder, 'config.yaml'), env: {} })
-      expect(config.hubs['home']?.api_key).toBe('secret-from-disk')
-      expect(secrets).toEqual(['secret-from-disk'])
-    } finally {
-      rmSync(folder, { recursive: true })
-    }
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-'))
+    writeFileSync(join(folder.path, 'key'), '  secret-from-disk\r\n')
+    writeFileSync(join(folder.path, 'config.yaml'), '\uFEFFhubs: { home: { url: http://h, api_key_file: key } }\n')
+    const { config, secrets } = loadConfig({ file: join(folder.path, 'config.yaml'), env: {} })
+    expect(config.hubs['home']?.api_key).toBe('secret-from-disk')
+    expect(secrets).toEqual(['secret-from-disk'])
   })
 
   it('names every option in the environment, each by its own name', () => {

@@ -1,18 +1,15 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { GenericContainer, Wait } from 'testcontainers'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { APP_IMAGE, docker, hasDocker } from './support/engine.ts'
 
 const SECRET = 'the-key-of-the-hub'
 
 describe.runIf(hasDocker)('the Home Assistant app', () => {
-  let folder: string
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-app-'))
-  })
-  afterAll(() => rmSync(folder, { recursive: true }))
+  const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
+  afterAll(remove)
 
   /** The options as the Supervisor leaves them: for root alone. */
   function options(values: Readonly<Record<string, unknown>>): string {
@@ -25,21 +22,17 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
   // The file must belong to root, as it does where the Supervisor runs.
   it.runIf(process.getuid?.() === 0)('reads its options, gives up root and runs', async () => {
     const source = options({ hub_url: 'http://127.0.0.1:1', hub_api_key: SECRET, mqtt_url: 'mqtt://127.0.0.1:1' })
-    const container = await new GenericContainer(APP_IMAGE)
+    await using container = await new GenericContainer(APP_IMAGE)
       .withBindMounts([{ source, target: '/data/options.json', mode: 'ro' }])
       .withWaitStrategy(Wait.forLogMessage('hub2mqtt started'))
       .start()
-    try {
-      const { output } = await container.exec(['cat', '/proc/1/status'])
-      expect(output).toMatch(/^Uid:\s+1000\s+1000\s+1000\s+1000$/m)
-      expect(output).toMatch(/^Gid:\s+1000\s+1000\s+1000\s+1000$/m)
-      expect(output).toMatch(/^Groups:\s+1000\s*$/m)
-      expect(output).toMatch(/^CapEff:\s+0+$/m)
-      expect(await container.exec(['hub2mqtt', 'health'])).toMatchObject({ exitCode: 0 })
-      expect(await docker('logs', container.getId())).not.toContain(SECRET)
-    } finally {
-      await container.stop()
-    }
+    const { output } = await container.exec(['cat', '/proc/1/status'])
+    expect(output).toMatch(/^Uid:\s+1000\s+1000\s+1000\s+1000$/m)
+    expect(output).toMatch(/^Gid:\s+1000\s+1000\s+1000\s+1000$/m)
+    expect(output).toMatch(/^Groups:\s+1000\s*$/m)
+    expect(output).toMatch(/^CapEff:\s+0+$/m)
+    expect(await container.exec(['hub2mqtt', 'health'])).toMatchObject({ exitCode: 0 })
+    expect(await docker('logs', container.getId())).not.toContain(SECRET)
   })
 
   it('says what it needs when there is no broker', async () => {

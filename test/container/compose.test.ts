@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Observer } from '../support/brokers.ts'
+import { Observer } from '../support/observer.ts'
+import { execute } from '../support/process.ts'
 import { until } from '../support/until.ts'
-import { docker, execute, hasDocker, IMAGE, MOSQUITTO_IMAGE } from './support/engine.ts'
+import { docker, hasDocker, IMAGE, MOSQUITTO_IMAGE } from './support/engine.ts'
 import { example } from './support/installation.ts'
 
 const PROJECT = 'hub2mqtt-test'
@@ -28,8 +29,7 @@ describe.runIf(found !== undefined)('the compose file', () => {
   const [command = '', ...words] = found ?? []
   const compose = (...args: readonly string[]) =>
     execute(command, [...words, '-p', PROJECT, '--profile', 'demo', ...args], {
-      HUB2MQTT_IMAGE: IMAGE,
-      MOSQUITTO_IMAGE,
+      env: { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE },
     })
   const containers = async () => (await compose('ps', '-q')).split('\n').filter((id) => /^[0-9a-f]{12,}$/.test(id))
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import type { Observer } from '../support/brokers.ts'
+import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { docker, hasDocker, IMAGE } from './support/engine.ts'
 import { Installation } from './support/installation.ts'
@@ -148,8 +148,7 @@ describe.runIf(hasDocker)('a container', () => {
 
   it('gives nobody who does not log in anything', async () => {
     const broker = installed.broker.getMappedPort(1883)
-    const { Observer: Client } = await import('../support/brokers.ts')
-    await expect(Client.on(broker, { protocol: '5' })).rejects.toThrow(/Not authorized/i)
+    await expect(Observer.on(broker, { protocol: '5' })).rejects.toThrow(/Not authorized/i)
   })
 
   it('keeps the bridge itself within its own topics', async () => {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -69,9 +69,9 @@ describe('the Kubernetes manifest', () => {
 
 describe.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)('the systemd unit', () => {
   it('is well formed and little exposed', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-unit-'))
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-unit-'))
     // The analysis looks for the program and its folder, which are elsewhere here.
-    const unit = join(folder, 'hub2mqtt.service')
+    const unit = join(folder.path, 'hub2mqtt.service')
     writeFileSync(
       unit,
       text('config/systemd/hub2mqtt.service')
@@ -82,7 +82,6 @@ describe.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)('the sy
     expect(analyze('verify').stderr).not.toContain('hub2mqtt.service')
     const { stdout } = analyze('security', '--offline=true', '--no-pager')
     expect(Number(/exposure level for .*: ([0-9.]+)/.exec(stdout)?.[1])).toBeLessThan(2)
-    rmSync(folder, { recursive: true })
   })
 })
 

@@ -1,13 +1,23 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempDisposableSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { parse } from 'yaml'
 
 let folder: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-secrets-'))
+  const made = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-secrets-'))
+  onTestFinished(made.remove)
+  folder = made.path
   mkdirSync(join(folder, 'config'))
   mkdirSync(join(folder, 'bin'))
   copyFileSync('config/make-secrets.sh', join(folder, 'config/make-secrets.sh'))
@@ -15,7 +25,6 @@ beforeEach(() => {
   writeFileSync(join(folder, 'bin/docker'), '#!/bin/sh\nsed s/:/:hashed-/\n')
   chmodSync(join(folder, 'bin/docker'), 0o755)
 })
-afterEach(() => rmSync(folder, { recursive: true }))
 
 const make = (input: string, ...args: string[]) =>
   spawnSync('sh', [join(folder, 'config/make-secrets.sh'), ...args], {

@@ -6,8 +6,9 @@ import { PUBLICATIONS, type Publication } from '../../src/contract/publications.
 import { FAILURE, SUCCESS } from '../../src/contract/schemas.ts'
 import { asyncapi } from '../../src/docs/asyncapi.ts'
 import { address, commandTopics } from '../../src/docs/publications.ts'
+import { BROKERS } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, World } from '../support/world.ts'
+import { World } from '../support/world.ts'
 
 const FILE = `
 settings:

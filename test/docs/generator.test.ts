@@ -3,9 +3,8 @@ import {
   appendFileSync,
   cpSync,
   mkdirSync,
-  mkdtempSync,
+  mkdtempDisposableSync,
   readFileSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -16,8 +15,8 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { pages } from '../../src/docs/generate.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-docs-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-docs-'))
+afterAll(remove)
 
 cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true })
 cpSync(join(root, 'package.json'), join(folder, 'package.json'))

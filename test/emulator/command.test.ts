@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -13,9 +13,9 @@ async function emulated(options: EmulateOptions) {
 }
 
 async function fileOf(text: string): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'hub-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  const path = join(folder, 'hub.yaml')
+  const folder = await mkdtempDisposable(join(tmpdir(), 'hub-'))
+  onTestFinished(folder.remove)
+  const path = join(folder.path, 'hub.yaml')
   await writeFile(path, text)
   return path
 }

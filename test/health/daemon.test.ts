@@ -1,17 +1,17 @@
-import { execFile } from 'node:child_process'
-import { afterEach, describe, expect, it } from 'vitest'
-import { freePort } from '../support/brokers.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { freePort } from '../support/ports.ts'
+import { runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
 import { KEY, World, type WorldOptions } from '../support/world.ts'
 
 let world: World
-afterEach(() => world[Symbol.asyncDispose]())
 
 const HEALTH = 'hub2mqtt/bridge/health'
 
 async function start(options: WorldOptions = {}): Promise<string> {
   const port = await freePort()
   world = await World.start({ ...options, env: { HTTP_ENABLED: 'true', HTTP_PORT: String(port), ...options.env } })
+  onTestFinished(() => world[Symbol.asyncDispose]())
   return `http://127.0.0.1:${port}`
 }
 
@@ -21,11 +21,8 @@ const status = async (url: string) => (await fetch(url)).status
 /** `hub2mqtt health` as a user or a container engine runs it. */
 function command(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
   const { HTTP_PORT = '' } = world.env
-  const options = { env: { ...process.env, HUB2MQTT_HTTP_PORT: HTTP_PORT, ...env } }
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    execFile(process.execPath, ['src/main.ts', 'health', ...args], options, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr })
-    })
+  return runProgram(process.execPath, ['src/main.ts', 'health', ...args], {
+    env: { ...process.env, HUB2MQTT_HTTP_PORT: HTTP_PORT, ...env },
   })
 }
 
@@ -38,10 +35,10 @@ describe('a daemon that does its work', () => {
     expect(detail).toMatchObject({ live: true, ready: true, mqtt: { state: 'connected' }, hubs: { home: good } })
     await until('the same on MQTT', () => published().ready && published().hubs.home.realtime === 'connected')
     expect(published()).toEqual(detail)
-    const { code, stdout } = await command()
+    const { status: code, stdout } = await command()
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual(detail)
-    expect(await command(['--ready'])).toMatchObject({ code: 0 })
+    expect(await command(['--ready'])).toMatchObject({ status: 0 })
   })
 
   it('publishes its health on change only', async () => {
@@ -73,8 +70,8 @@ describe('a hub that is down', () => {
     expect(await status(`${url}/readyz`)).toBe(503)
     expect(await status(`${url}/livez`)).toBe(200)
     expect(await status(`${url}/healthz`)).toBe(200)
-    expect(await command()).toMatchObject({ code: 0 })
-    const { code, stdout } = await command(['--ready'])
+    expect(await command()).toMatchObject({ status: 0 })
+    const { status: code, stdout } = await command(['--ready'])
     expect(code).toBe(1)
     expect(JSON.parse(stdout)).toEqual({ ready: false, problems: ['hub home is offline: failed'] })
   })
@@ -96,15 +93,17 @@ describe('the command', () => {
   it('exits with 1 when nobody answers, and when the listener is off', async () => {
     await start()
     await world.bridge.stop()
-    expect(await command()).toMatchObject({ code: 1, stderr: expect.stringContaining('no answer from 127.0.0.1') })
+    expect(await command()).toMatchObject({ status: 1, stderr: expect.stringContaining('no answer from 127.0.0.1') })
     expect(await command([], { HUB2MQTT_HTTP_ENABLED: 'false' })).toMatchObject({
-      code: 1,
+      status: 1,
       stderr: expect.stringContaining('http.enabled is false'),
     })
   })
 
   it('finds the listener although the configuration is broken by now', async () => {
     await start()
-    expect(await command([], { HUB2MQTT_HUB_URL: 'nonsense', HUB2MQTT_NO_SUCH_OPTION: '1' })).toMatchObject({ code: 0 })
+    expect(await command([], { HUB2MQTT_HUB_URL: 'nonsense', HUB2MQTT_NO_SUCH_OPTION: '1' })).toMatchObject({
+      status: 0,
+    })
   })
 })

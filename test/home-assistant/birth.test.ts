@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { HomeAssistant } from '../../src/bridge/home-assistant/home-assistant.ts'
 import { createTopics } from '../../src/contract/topics.ts'
-import { createLog } from '../../src/log/log.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { FakeLink } from './support/fake-link.ts'
 
 const BIRTH = 'homeassistant/status'
@@ -24,7 +24,7 @@ function start(random: number) {
       },
       clock,
       random: () => random,
-      log: createLog({ level: 'fatal', format: 'json', secrets: [] }),
+      log: silentLog,
     },
     link,
   )

@@ -1,7 +1,7 @@
 /** The bridge, an emulated hub, Mosquitto and a real Home Assistant: what a person there sees and does. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { Observer, retainedOn } from '../support/brokers.ts'
-import { eventually } from './support/eventually.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { retainedOn } from '../support/observer.ts'
+import { until } from '../support/until.ts'
 import { appId, BRIDGE, Home, HUB, KEY } from './support/home.ts'
 import { python } from './support/python.ts'
 
@@ -51,6 +51,11 @@ const SETTINGS: Readonly<Record<string, string>> = {
   setting_greeting: 'text Greeting',
 }
 
+/** Home Assistant takes its time, and should not be asked all the time. */
+const WAIT = { timeout: 30_000 }
+const eventually = <T>(what: string, probe: () => T | undefined | false | Promise<T | undefined | false>) =>
+  until(what, probe, WAIT.timeout, 50)
+
 describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
   let home: Home
   let began = 0
@@ -98,17 +103,15 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
   }
   /** Waits until all entities are there, none too many, and none is unavailable or waits for its state. */
   const allWell = () =>
-    eventually(
-      'all entities',
+    vi.waitFor(
       async () => {
         expect(await describeAll()).toEqual(expected())
         const states = [...(await home.ha.states()).values()]
         const ours = new Set(Object.values(await registry()))
         const unavailable = states.filter((state) => ours.has(state.entity_id) && state.state === 'unavailable')
         expect(unavailable.map(({ entity_id }) => entity_id)).toEqual([])
-        return true
       },
-      60_000,
+      { timeout: 60_000 },
     )
   const untilUnavailable = (uniqueId: string) => home.untilState(uniqueId, 'unavailable', 60_000)
 
@@ -165,12 +168,11 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
       [`${BRIDGE}--last_start`]: expect.stringMatching(/^20\d\d-.*\+00:00$/),
       [`${HUE}--setting_transition`]: '400',
     }
-    await eventually('the states', async () => {
+    await vi.waitFor(async () => {
       const states = await home.ha.states()
       const shown = Object.entries(await registry()).map(([uniqueId, id]) => [uniqueId, states.get(id)?.state])
       expect(Object.fromEntries(shown)).toMatchObject(wanted)
-      return true
-    })
+    }, WAIT)
   })
 
   test('switches an app off and on, and sees it follow', async () => {
@@ -186,7 +188,7 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
   test('sees the switch stay as it is when the hub refuses', async () => {
     home.hub.behave('answer-status', { status: 500, operation: 'disableApp' })
     await home.use('switch.turn_off', `${HUE}--enabled`)
-    await eventually('the call', () => Promise.resolve(home.asked('disableApp') >= 2))
+    await eventually('the call', () => home.asked('disableApp') >= 2)
     home.hub.behaveWell()
     await home.use('button.press', `${HUB}--refresh`)
     await eventually('the answer', async () => (await home.state(`${HUE}--enabled`))?.state === 'on')
@@ -209,7 +211,7 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
   test('sees an update that fails end, and the update still there', async () => {
     home.hub.behave('answer-status', { status: 500, operation: 'installFromAppStore', times: 1 })
     await home.use('update.install', `${PUMP}--update`)
-    await eventually('the call', () => Promise.resolve(home.asked('installFromAppStore') === 1))
+    await eventually('the call', () => home.asked('installFromAppStore') === 1)
     await eventually('its end', async () => (await home.state(`${PUMP}--update`))?.attributes['in_progress'] === false)
     await home.untilState(`${PUMP}--update`, 'on')
   })
@@ -242,7 +244,7 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
   test('has the hub say something, whatever it looks like', async () => {
     const texts = ['The door bell rings', '{"text": "not an envelope"}', '"<b>&\' {{ 1/0 }} 😀']
     for (const message of texts) await home.use('notify.send_message', `${HUB}--speak`, { message })
-    await eventually('speech', () => Promise.resolve(home.hub.spoken.length === texts.length))
+    await eventually('speech', () => home.hub.spoken.length === texts.length)
     expect(home.hub.spoken).toEqual(texts)
   })
 
@@ -252,7 +254,7 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
     const { attributes } = await home.untilState(`${HUE}--problem`, 'on')
     expect(attributes).toMatchObject({ message: 'Error: "boom" {{ 1/0 }}', count: 1 })
     const event = await eventually('the event', () =>
-      Promise.resolve(watched.seen.find(({ attributes }) => attributes['event_type'] === 'crashed')),
+      watched.seen.find(({ attributes }) => attributes['event_type'] === 'crashed'),
     )
     watched.close()
     expect(event.attributes).toMatchObject({ app: 'com.athom.hue', message: 'Error: "boom" {{ 1/0 }}', count: 1 })
@@ -310,14 +312,13 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
   test('loses what the key no longer permits, and gets it back', async () => {
     home.hub.setKeys({ [KEY]: ['homey.app.readonly'] })
     await home.use('button.press', `${HUB}--refresh`)
-    await eventually('fewer entities', async () => {
+    await vi.waitFor(async () => {
       // One that the user never enabled, Home Assistant does not take away.
       const shown = (await home.ha.entities()).filter((entity) => entity.disabled_by === null)
       const keys = shown.map(({ unique_id }) => unique_id).filter((id) => id.startsWith(`${BELL}--`))
       const left = ['crash_count', 'event', 'problem', 'running', 'state']
       expect(keys.map((id) => id.slice(BELL.length + 2)).sort()).toEqual(left)
-      return true
-    })
+    }, WAIT)
     home.hub.setKeys({ [KEY]: ['homey.app', 'homey.speech', 'homey.system'] })
     await home.use('button.press', `${HUB}--refresh`)
     await allWell()
@@ -336,7 +337,7 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
     await untilUnavailable(`${HUE}--enabled`)
     expect((await home.state(`${BRIDGE}--connected`))?.state).toBe('off')
     const seen = home.observer.seen.length
-    home.bridge.run()
+    home.startBridge()
     await allWell()
     await home.untilState(`${BRIDGE}--connected`, 'on')
     expect(await registry()).toEqual(before)
@@ -361,7 +362,7 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
     await home.broker.stop()
     await untilUnavailable(`${HUE}--enabled`)
     await home.broker.run()
-    home.observer = await Observer.on(home.broker.port)
+    await until('the observer', () => home.observer.ready)
     await allWell()
     expect(await registry()).toEqual(before)
   })
@@ -377,7 +378,7 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
     const seen = home.observer.seen.length
     const topic = `homeassistant/device/${HUE}/config`
     await eventually('the answer to the birth message', () =>
-      Promise.resolve(home.observer.seen.slice(seen).some((message) => message.topic === topic)),
+      home.observer.seen.slice(seen).some((message) => message.topic === topic),
     )
   })
 
@@ -400,13 +401,12 @@ describe.skipIf(python === undefined)('in Home Assistant, a person', () => {
     for (const form of ['component', 'device']) {
       await home.bridge.stop()
       await untilUnavailable(`${BELL}--enabled`)
-      home.bridge.run({ HUB2MQTT_DISCOVERY_FORMAT: form })
+      home.startBridge({ HUB2MQTT_DISCOVERY_FORMAT: form })
       await allWell()
-      await eventually('the old topics to go', async () => {
+      await vi.waitFor(async () => {
         const held = [...(await retainedOn(home.broker.port)).keys()].filter((topic) => topic.endsWith('/config'))
         expect(held.filter((topic) => topic.startsWith('homeassistant/device/') !== (form === 'device'))).toEqual([])
-        return true
-      })
+      }, WAIT)
       await allWell()
       expect(await registry()).toEqual(before)
     }

@@ -1,12 +1,12 @@
 import { connect } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpListener, json, listen } from '../../src/http/server.ts'
 
 let listener: HttpListener
-afterEach(() => listener[Symbol.asyncDispose]())
 
 const start = async (routes: Parameters<typeof listen>[0]['routes'] = { '/one': () => json(200, { one: 1 }) }) => {
   listener = await listen({ host: '127.0.0.1', port: 0, routes, log: { warn() {} } })
+  onTestFinished(() => listener[Symbol.asyncDispose]())
   return listener.url
 }
 

@@ -1,27 +1,22 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { HubClient, type HubClientOptions } from '../../src/hub/client.ts'
-
-const closing: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
 
 const ALL = { key: ['hub.app', 'hub.speech', 'hub.system.readonly'] }
 
 function connect(url: string, options: Partial<HubClientOptions> = {}, clock: Clock = systemClock): HubClient {
   const defaults = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, pathPrefix: 'auto', knows: () => true }
   const client = new HubClient({ ...defaults, ...options } as HubClientOptions, clock)
-  closing.push(() => client.close())
+  onTestFinished(() => client.close())
   return client
 }
 
 async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const hub = await EmulatedHub.start({ keys: ALL, settleMs: 0, ...options })
-  closing.push(() => hub.close())
+  onTestFinished(() => hub.close())
   return hub
 }
 
@@ -29,7 +24,7 @@ async function serve(listener: RequestListener): Promise<string> {
   const server = createServer(listener)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  closing.push(async () => {
+  onTestFinished(async () => {
     server.closeAllConnections()
     server.close()
     await once(server, 'close')

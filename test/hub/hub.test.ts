@@ -1,22 +1,17 @@
 import pino from 'pino'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { type AppSeed, EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { Hub, type HubOptions } from '../../src/hub/hub.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
 
-const closing: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
-
 const KEYS = { key: ['hub.app', 'hub.speech'] }
 const log = pino({ level: 'silent' })
 
 async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
   const hub = await EmulatedHub.start({ keys: KEYS, settleMs: 0, ...options })
-  closing.push(() => hub.close())
+  onTestFinished(() => hub.close())
   return hub
 }
 
@@ -41,7 +36,7 @@ function hold(url: string, options: Partial<HubOptions> = {}, clock: Clock = sys
     maxRequests: 4,
   }
   const hub = new Hub({ ...defaults, ...options }, { clock, log, random: () => 0.1 })
-  closing.push(() => hub.destroy())
+  onTestFinished(() => hub.destroy())
   const history: string[] = []
   const news: string[] = []
   hub.subscribe(({ online, reason, realtime }) =>

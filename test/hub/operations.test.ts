@@ -1,5 +1,5 @@
 /** Every row of the table of operations, against what the hub's documentation writes and what an emulated hub takes. */
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { HubClient } from '../../src/hub/client.ts'
@@ -92,11 +92,6 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
 
 const NAMES = Object.keys(OPERATIONS).filter((name): name is OperationName => name in CASES)
 
-const closing: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
-
 /** A hub that knows one key, with this scope alone, and a client that has it. */
 async function connect(flavour: 'older' | 'newer', scope: string | undefined) {
   const store = [{ id: NEW_APP, name: 'New', version: '1.0.0' }]
@@ -109,7 +104,7 @@ async function connect(flavour: 'older' | 'newer', scope: string | undefined) {
   const { url } = hub
   const options = { url, apiKey: () => 'key', timeoutMs: 5000, maxRequests: 4, pathPrefix: 'manager' } as const
   const client = new HubClient({ ...options, knows: (id) => id === APP }, systemClock)
-  closing.push(async () => {
+  onTestFinished(async () => {
     await client.close()
     await hub.close()
   })

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { freePort } from '../support/brokers.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 

@@ -1,21 +1,19 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createPrinter } from '../../src/metrics/printer.ts'
 import { OTHER_APPS, Tally } from '../../src/metrics/tally.ts'
 import { tallyFamilies } from '../../src/metrics/tally-families.ts'
-import { freePort } from '../support/brokers.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { World, type WorldOptions } from '../support/world.ts'
-
-let world: World | undefined
-afterEach(async () => {
-  await world?.[Symbol.asyncDispose]()
-  world = undefined
-})
 
 /** Starts a world and returns a function that scrapes it: sample with its labels → value. */
 async function start(options: WorldOptions = {}) {
   const port = await freePort()
-  world = await World.start({ ...options, env: { HTTP_ENABLED: 'true', HTTP_PORT: String(port), ...options.env } })
+  const world = await World.start({
+    ...options,
+    env: { HTTP_ENABLED: 'true', HTTP_PORT: String(port), ...options.env },
+  })
+  onTestFinished(() => world[Symbol.asyncDispose]())
   const scrape = () => fetch(`http://127.0.0.1:${port}/metrics`)
   const samples = async () => parse(await (await scrape()).text())
   return { world, scrape, samples }

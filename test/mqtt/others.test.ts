@@ -1,6 +1,7 @@
 /** What a link does about readers that forget and writers that are not it. */
 import { describe, expect, test } from 'vitest'
-import { Mosquitto, Observer, retainedOn } from '../support/brokers.ts'
+import { Mosquitto } from '../support/brokers.ts'
+import { Observer, retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink, withoutMosquitto } from './support.ts'
 

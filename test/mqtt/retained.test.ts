@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Mosquitto, Observer, retainedOn } from '../support/brokers.ts'
+import { Mosquitto } from '../support/brokers.ts'
+import { Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { portOf, settled, startAedes, startLink, unclaimedBy, withoutMosquitto } from './support.ts'

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { freePort, Mosquitto } from '../support/brokers.ts'
+import { Mosquitto } from '../support/brokers.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink, withoutMosquitto } from './support.ts'
 
@@ -20,12 +21,11 @@ function findOpenssl(): boolean {
 }
 
 describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
-  let folder = ''
+  const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'tls-'))
   const file = (name: string) => join(folder, name)
   const pem = (name: string) => readFileSync(file(name), 'utf8')
 
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'tls-'))
     const run = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
     run('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=test authority', '-days', '2')
@@ -52,7 +52,7 @@ describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
     }
   })
 
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  afterAll(remove)
 
   const listener = async (...more: string[]) => {
     const port = await freePort()

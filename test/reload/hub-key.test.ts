@@ -1,19 +1,14 @@
 import pino from 'pino'
-import { afterEach, expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { Hub } from '../../src/hub/hub.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
 
-const closing: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close()
-})
-
 /** A hub whose key stands in a file that somebody may change. */
 async function hold(clock: FakeClock) {
   const emulated = await EmulatedHub.start({ keys: { new: ['hub.app'] }, settleMs: 0 })
-  closing.push(() => emulated.close())
+  onTestFinished(() => emulated.close())
   const file = { key: 'old', looks: 0 }
   let used = 'old'
   const renewKey = () => {
@@ -37,7 +32,7 @@ async function hold(clock: FakeClock) {
     },
     { clock, log: pino({ level: 'silent' }), random: () => 0.1 },
   )
-  closing.push(() => hub.destroy())
+  onTestFinished(() => hub.destroy())
   return { hub, file, emulated }
 }
 

@@ -1,19 +1,20 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
-import { Mosquitto, mosquittoPath, retainedOn } from '../support/brokers.ts'
-import { JumpClock } from '../support/jump-clock.ts'
+import { startBridge } from '../support/bridge.ts'
+import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, KEY, startBridge, World, type WorldOptions } from '../support/world.ts'
+import { ALL_SCOPES, KEY, World, type WorldOptions } from '../support/world.ts'
 
 let world: World
-afterEach(() => world[Symbol.asyncDispose]())
 
 /** Everything is in the file; the environment says only where hub and broker are. */
 const start = async (file: string, options: WorldOptions = {}) => {
   world = await World.start({ ...options, file })
+  onTestFinished(() => world[Symbol.asyncDispose]())
   return world
 }
 const logged = (text: string) => world.bridge.lines.some((line) => line.includes(text))
@@ -73,8 +74,7 @@ describe('a configuration that is read again changes while running', () => {
 
   it('the hubs: a new one is bridged, a removed one leaves no retained topic', async () => {
     await using other = await EmulatedHub.start({ keys: { other: ALL_SCOPES }, settleMs: 0, id: 'the-other-hub' })
-    const clock = new JumpClock()
-    world = await World.start({ file: '', env: { HUB_NAME: 'home' }, clock })
+    await start('', { env: { HUB_NAME: 'home' } })
     const both = `hubs:\n  home: {}\n  attic: {url: "${other.url}", api_key: other}\n`
     world.bridge.reload(both)
     await until('the new hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
@@ -88,7 +88,7 @@ describe('a configuration that is read again changes while running', () => {
       return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)
     }
     await expect.poll(async () => (await speakingOfIt()).length).toBe(other.apps.size + 1)
-    clock.jump(15_000)
+    world.clock.jump(15_000)
     await expect.poll(speakingOfIt).toEqual([])
     expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ error: { code: 'unknown_hub' } })
     expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '{}').hubs).not.toHaveProperty('attic')
@@ -99,7 +99,7 @@ describe('a configuration that is read again changes while running', () => {
   })
 
   it('the hubs: one with two names is told to Home Assistant under the first, until that is removed', async () => {
-    world = await World.start()
+    await start('')
     await world.bridge.stop()
     const config = (...names: string[]) =>
       `hubs:\n${names.map((name) => `  ${name}: {url: "${world.hub.url}", api_key: "${KEY}"}\n`).join('')}`
@@ -150,11 +150,8 @@ describe('a configuration that is read again', () => {
 })
 
 describe('a secret that was rotated', () => {
-  let folder: string
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-secrets-'))
-  })
-  afterEach(() => rmSync(folder, { recursive: true }))
+  const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-secrets-'))
+  afterAll(remove)
 
   const secret = (name: string, text: string) => {
     const path = join(folder, name)
@@ -190,7 +187,7 @@ describe('a secret that was rotated', () => {
   it.skipIf(mosquittoPath === undefined)('of the broker is used at the next login', async () => {
     await using broker = await Mosquitto.start({ users: { bridge: 'old-password', watcher: 'w' }, persistent: true })
     const path = secret('password', 'old-password')
-    world = await World.start({
+    await start('', {
       broker,
       env: { MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: path, MQTT_URL: broker.url },
       login: { username: 'watcher', password: 'w' },

@@ -36,7 +36,7 @@ export class JumpClock implements Clock {
     for (const timer of due) if (this.#timers.has(timer)) timer.run()
     for (const timer of this.#timers) {
       clearTimeout(timer.handle)
-      timer.handle = setTimeout(timer.run, timer.at - this.elapsed())
+      timer.handle = setTimeout(timer.run, Math.max(0, timer.at - this.elapsed()))
     }
   }
 }

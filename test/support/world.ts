@@ -1,21 +1,13 @@
 /** A whole world for a test: an emulated hub, a real broker, the bridge as users run it, and a client that looks on. */
-import { readFileSync } from 'node:fs'
 import type { IClientPublishOptions } from 'mqtt'
-import { afterEach } from 'vitest'
-import { type Clock, systemClock } from '../../src/base/clock.ts'
-import { loadConfig } from '../../src/config/load.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
-import { createLog } from '../../src/log/log.ts'
-import { startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
-import { run } from '../../src/run.ts'
-import { Mosquitto, mosquittoPath, Observer } from './brokers.ts'
+import { AnyWorld, type Parts } from './any-world.ts'
+import { type RunningBridge, startBridge } from './bridge.ts'
+import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from './brokers.ts'
+import { JumpClock } from './jump-clock.ts'
+import { type Login, Observer } from './observer.ts'
 import { until } from './until.ts'
 
-/** The two brokers, and with them the two protocols: the embedded one speaks 3.1.1 only. */
-export const BROKERS = mosquittoPath === undefined ? (['aedes'] as const) : (['mosquitto', 'aedes'] as const)
-export type BrokerKind = 'mosquitto' | 'aedes'
-
-const FILE = 'test.yaml'
 export const KEY = 'key-for-tests'
 export const ALL_SCOPES = ['hub.app', 'hub.speech']
 
@@ -40,130 +32,90 @@ export interface WorldOptions {
   readonly env?: Readonly<Record<string, string>>
   /** The same as a file. */
   readonly file?: string
-  /** Of the bridge; default the system's. */
-  readonly clock?: Clock
   /** Of the client that looks on. */
-  readonly login?: { readonly username: string; readonly password: string }
+  readonly login?: Login
 }
 
-export interface Broker extends AsyncDisposable {
-  readonly url: string
-  readonly port: number
-}
+/** Longer than anything is put off, shorter than a hub may take to answer. */
+const PAUSE_MS = 6_000
+/** What goes to and fro without end. */
+const UNASKED = /\/(cmd|result|presence|health)(\/|$)/
 
-export async function startBroker(kind: BrokerKind): Promise<Broker> {
-  if (kind === 'mosquitto') return Mosquitto.start({ persistent: true })
-  const broker = await startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: null }, silent())
-  return Object.assign(broker, { port: Number(new URL(broker.url).port) })
-}
-
-function silent() {
-  return createLog({ level: 'fatal', format: 'json', secrets: [] })
-}
-
-export interface RunningBridge extends AsyncDisposable {
-  /** Every line logged, as it was written. */
-  readonly lines: string[]
-  /** Ends it as SIGTERM would. */
-  stop(): Promise<void>
-  /** Changes the configuration file and lets it be read again, as SIGHUP would. */
-  reload(file: string): void
-}
-
-/** The daemon in this process, from its configuration on. */
-export function startBridge(
-  env: Readonly<Record<string, string>>,
-  file?: string,
-  clock: Clock = systemClock,
-): RunningBridge {
-  const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
-  let text = file
-  const load = () =>
-    loadConfig({
-      // Tests run side by side, and each bridge would take the same port.
-      env: { HUB2MQTT_HTTP_ENABLED: 'false', ...variables },
-      ...(text !== undefined && { file: FILE }),
-      readFile: (path) => (path === FILE && text !== undefined ? text : readFileSync(path, 'utf8')),
-    })
-  const { config, secrets } = load()
-  const lines: string[] = []
-  let readAgain = () => {}
-  const log = createLog({ level: 'debug', format: 'json', secrets, destination: { write: (line) => lines.push(line) } })
-  const ending = new AbortController()
-  const running = run({
-    config,
-    load,
-    onReload: (reload) => {
-      readAgain = reload
-    },
-    version: '0.0.0-test',
-    clock,
-    random: Math.random,
-    log,
-    signal: ending.signal,
-  })
-  const stop = () => {
-    ending.abort()
-    return running
-  }
-  const reload = (changed: string) => {
-    text = changed
-    readAgain()
-  }
-  return { lines, stop, reload, [Symbol.asyncDispose]: stop }
-}
-
-export class World implements AsyncDisposable {
-  readonly hub: EmulatedHub
-  readonly broker: Broker
-  readonly observer: Observer
+export class World extends AnyWorld<EmulatedHub, RunningBridge> {
   readonly env: Readonly<Record<string, string>>
   readonly #file: string | undefined
-  readonly #clock: Clock | undefined
-  bridge: RunningBridge
+  #base = 'hub2mqtt'
+  /** The bridge's: the system's until it is moved. */
+  readonly clock = new JumpClock()
 
-  private constructor(hub: EmulatedHub, broker: Broker, observer: Observer, options: WorldOptions) {
-    this.hub = hub
-    this.broker = broker
-    this.observer = observer
+  private constructor(parts: Parts<EmulatedHub, Broker>, options: WorldOptions, open: AsyncDisposableStack) {
+    super(parts, open)
     this.env = {
-      HUB_URL: hub.url,
+      HUB_URL: parts.hub.url,
       HUB_API_KEY: KEY,
       HUB_POLL_INTERVAL: '2s',
       HUB_POLL_INTERVAL_FALLBACK: '1s',
-      MQTT_URL: broker.url,
+      MQTT_URL: parts.broker.url,
       ...options.env,
     }
     this.#file = options.file
-    this.#clock = options.clock
-    this.bridge = startBridge(this.env, this.#file, this.#clock)
   }
 
   /** Resolves when the bridge says that it and its hub are online, and the realtime channel is up. */
   static async start(options: WorldOptions = {}): Promise<World> {
-    const given = options.broker ?? BROKERS[0]
-    const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older', ...options.hub })
-    const broker = typeof given === 'string' ? await startBroker(given) : given
-    const observer = await Observer.on(broker.port, {
-      protocol: broker instanceof Mosquitto ? '5' : '3.1.1',
-      ...options.login,
-    })
-    const world = new World(hub, broker, observer, options)
+    const { broker: wanted = BROKERS[0], hub: hubOptions, login } = options
+    await using open = new AsyncDisposableStack()
+    const keys = { [KEY]: ALL_SCOPES }
+    const hub = open.use(await EmulatedHub.start({ keys, settleMs: 0, flavour: 'older', ...hubOptions }))
+    const broker = open.use(typeof wanted === 'string' ? await startBroker(wanted) : wanted)
+    const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
+    const observer = open.use(await Observer.on(broker.port, { protocol, ...login }))
+    const world = new World({ hub, broker, observer }, options, open)
+    world.#run({})
     await world.ready()
-    return world
+    return world.keep(open)
   }
 
+  /** Fails at once if the bridge ends instead. */
   async ready(): Promise<void> {
-    await until('the bridge', () => this.observer.last('hub2mqtt/bridge/state') === 'online')
-    await until('the hub', () => this.observer.last('hub2mqtt/home/state') === 'online')
-    if (this.env['HUB_REALTIME'] === 'false') return
-    await until('realtime', () => this.observer.last('hub2mqtt/home/info')?.includes('"connected"'))
+    try {
+      await this.#unlessEnded(this.#online())
+    } catch (error) {
+      // What it says at its end would hide why.
+      await this.bridges
+        .pop()
+        ?.stop()
+        .catch(() => undefined)
+      throw error
+    }
   }
 
   /** Starts the bridge again as it was configured, or with changes. */
   async restart(env: Readonly<Record<string, string>> = {}): Promise<void> {
     await this.bridge.stop()
-    this.bridge = startBridge({ ...this.env, ...env }, this.#file, this.#clock)
+    await this.#says('offline')
+    this.#run(env)
+  }
+
+  /**
+   * Lets happen at once what is put off, until the bridge has read its hub and publishes nothing more: what is not seen
+   * by then never comes. Fails if the hub cannot be read.
+   */
+  async settle(hub = 'home'): Promise<void> {
+    await this.#says('online')
+    await until('the hub', async () => (await this.ask(`${hub}/cmd/refresh`)).ok)
+    await this.quiet()
+  }
+
+  /** The same without a look at the hub. */
+  async quiet(): Promise<void> {
+    const published = () => this.observer.seen.filter(({ topic }) => !UNASKED.test(topic)).length
+    for (let rounds = 0; rounds < 2; rounds += 1) {
+      const before = published()
+      this.clock.jump(PAUSE_MS)
+      await this.ask('bridge/cmd/ping')
+      if (published() > before) rounds = -1
+    }
   }
 
   /** An app that runs; always the same one. */
@@ -175,11 +127,13 @@ export class World implements AsyncDisposable {
 
   /** Sends a command, below the base topic, and waits for the answer on its result topic. */
   async ask(topic: string, payload: string | Buffer = '', options: IClientPublishOptions = {}): Promise<Answer> {
-    const result = `hub2mqtt/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
-    const before = this.observer.texts(result).length
-    await this.observer.publish(`hub2mqtt/${topic}`, payload, options)
-    const text = await until(`an answer on ${result}`, () => this.observer.texts(result)[before])
-    return JSON.parse(text)
+    const { observer } = this
+    const base = this.#base
+    const result = `${base}/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
+    const before = observer.texts(result).length
+    await observer.publish(`${base}/${topic}`, payload, options)
+    const answer = observer.until(`an answer on ${result}`, () => observer.texts(result)[before])
+    return JSON.parse(await this.#unlessEnded(answer))
   }
 
   /** The app's retained state as last seen. */
@@ -193,23 +147,29 @@ export class World implements AsyncDisposable {
     return this.observer.texts(`hub2mqtt/home/app/${app}/event`).map((text) => JSON.parse(text))
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.bridge.stop()
-    await this.observer[Symbol.asyncDispose]()
-    await this.broker[Symbol.asyncDispose]()
-    await this.hub.close()
+  #run(env: Readonly<Record<string, string>>): void {
+    this.#base = env['MQTT_BASE_TOPIC'] ?? this.env['MQTT_BASE_TOPIC'] ?? 'hub2mqtt'
+    this.bridges.push(startBridge({ ...this.env, ...env }, this.#file, this.clock))
   }
-}
 
-/** A way to start worlds that end with their test. */
-export function useWorlds(): (options?: WorldOptions) => Promise<World> {
-  const worlds: World[] = []
-  afterEach(async () => {
-    for (const world of worlds.splice(0)) await world[Symbol.asyncDispose]()
-  })
-  return async (options = {}) => {
-    const world = await World.start(options)
-    worlds.push(world)
-    return world
+  /** A bridge that has ended answers nothing any more. */
+  #unlessEnded<T>(waiting: Promise<T>): Promise<T> {
+    return Promise.race([waiting, this.bridge.ended])
+  }
+
+  /** Waits for the bridge's own state. */
+  #says(state: 'online' | 'offline'): Promise<boolean> {
+    return this.observer.until(
+      `the bridge to be ${state}`,
+      () => this.observer.last(`${this.#base}/bridge/state`) === state,
+    )
+  }
+
+  async #online(): Promise<void> {
+    const { observer } = this
+    await this.#says('online')
+    await observer.until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
+    if (this.env['HUB_REALTIME'] === 'false') return
+    await observer.until('realtime', () => observer.last('hub2mqtt/home/info')?.includes('"connected"'))
   }
 }

@@ -1,5 +1,5 @@
 /** One way in which the world around the bridge goes wrong, and is mended again. */
-import type { Random } from '../random.ts'
+import type { Random } from '../../support/random.ts'
 import type { World } from '../world.ts'
 
 export interface Scene {

@@ -19,8 +19,8 @@ const ORPHANS = [
   'old/app/ghost',
 ]
 
-async function plant({ watcher }: World, topics: readonly string[], payload: string): Promise<void> {
-  for (const topic of topics) await watcher.publish(`${BASE}/${topic}`, payload, { retain: true })
+async function plant({ observer }: World, topics: readonly string[], payload: string): Promise<void> {
+  for (const topic of topics) await observer.publish(`${BASE}/${topic}`, payload, { retain: true })
 }
 
 /** A mistake in the configuration, seen, and mended with a new start. */
@@ -43,7 +43,7 @@ function besideAnother(env: Readonly<Record<string, string>>): Fault['run'] {
     await world.started()
     await after(random.int(2000, 4000))
     await (random.chance(0.5) ? first : second).stop('SIGTERM')
-    if (!second.alive) world.lives.push(...world.lives.splice(world.lives.indexOf(first), 1))
+    if (!second.alive) world.bridges.push(...world.bridges.splice(world.bridges.indexOf(first), 1))
   }
 }
 
@@ -122,16 +122,16 @@ export const PROCESS_FAULTS: Faults = {
     world.hubProxy.heal()
   }),
   'log broken': local(async ({ world, random }) => {
-    world.bridge.log('break')
+    world.bridge.output('break')
     await after(random.int(500, 2000))
     // Nobody reads this one's log any more: the next may be read again.
     await world.bridge.stop('SIGTERM')
     world.startBridge()
   }),
   'log stalled': local(async ({ world, random }) => {
-    world.bridge.log('stall')
+    world.bridge.output('stall')
     await after(random.int(500, 3000))
-    world.bridge.log('resume')
+    world.bridge.output('resume')
   }),
   'orphans planted': local(async ({ world, random }) => {
     await world.bridge.stop(random.pick(['SIGTERM', 'SIGKILL'] as const))

@@ -1,5 +1,6 @@
 /** The container engine that the tests run against, by its own command line. */
-import { execFile, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
+import { execute } from '../../support/process.ts'
 
 /** Images by name, so that others may stand in for them. */
 export const IMAGE = process.env['HUB2MQTT_IMAGE'] ?? 'hub2mqtt:test'
@@ -19,21 +20,6 @@ function findDocker(): boolean {
     process.stderr.write('there is no Docker engine: the container tests are skipped\n')
     return false
   }
-}
-
-/** Runs a command to its end and returns all that it printed; rejects with that if it fails. */
-export function execute(
-  command: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<string> {
-  const options = { env: { ...process.env, ...env }, maxBuffer: 64 * 1024 * 1024 }
-  return new Promise((resolve, reject) => {
-    execFile(command, args, options, (error, stdout, stderr) => {
-      if (error === null) resolve(stdout + stderr)
-      else reject(new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`, { cause: error }))
-    })
-  })
 }
 
 export const docker = (...args: readonly string[]) => execute('docker', args)

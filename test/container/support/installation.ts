@@ -1,10 +1,11 @@
 /** hub2mqtt as its users run it: the image, Mosquitto under the example's configuration, and an emulated hub. */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { GenericContainer, Network, type StartedNetwork, type StartedTestContainer, Wait } from 'testcontainers'
-import { Observer, passwordHash } from '../../support/brokers.ts'
+import { passwordHash } from '../../support/brokers.ts'
+import { Observer } from '../../support/observer.ts'
 import { IMAGE, MOSQUITTO_IMAGE } from './engine.ts'
 
 const USERS = ['hub2mqtt', 'homeassistant', 'button'] as const
@@ -24,24 +25,33 @@ export class Installation implements AsyncDisposable {
   readonly apiKey: string
   readonly #folder: string
   readonly #network: StartedNetwork
-  readonly #containers: StartedTestContainer[] = []
+  #open = new AsyncDisposableStack()
   #broker: StartedTestContainer | undefined
   #bridge: StartedTestContainer | undefined
   /** Milliseconds from `docker run` to healthy. */
   healthyAfter = 0
 
-  private constructor(network: StartedNetwork) {
+  private constructor(network: StartedNetwork, folder: string) {
     const secret = () => randomBytes(12).toString('hex')
     this.#network = network
-    this.#folder = mkdtempSync(join(tmpdir(), 'hub2mqtt-container-'))
+    this.#folder = folder
     this.passwords = { hub2mqtt: secret(), homeassistant: secret(), button: secret() }
     this.apiKey = secret()
   }
 
   static async start(): Promise<Installation> {
-    const installation = new Installation(await new Network().start())
-    await Promise.all([installation.#startBroker(), installation.#startHub()])
-    await installation.#startBridge()
+    await using open = new AsyncDisposableStack()
+    const { path } = open.use(mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-container-')))
+    const network = open.use(await new Network().start())
+    const installation = new Installation(network, path)
+    const use = (container: StartedTestContainer) =>
+      open.adopt(container, async (started) => {
+        await started.stop({ remove: true, removeVolumes: true })
+      })
+    installation.#broker = use(await installation.#startBroker())
+    use(await installation.#startHub())
+    installation.#bridge = use(await installation.#startBridge())
+    installation.#open = open.move()
     return installation
   }
 
@@ -66,16 +76,14 @@ export class Installation implements AsyncDisposable {
     return Observer.on(port, { protocol: '5', username, password: this.passwords[username] })
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#containers.map((container) => container.stop({ remove: true, removeVolumes: true })))
-    await this.#network.stop()
-    rmSync(this.#folder, { recursive: true })
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#open.disposeAsync()
   }
 
-  async #startBroker(): Promise<void> {
+  #startBroker(): Promise<StartedTestContainer> {
     const lines = USERS.map((user) => `${user}:${passwordHash(this.passwords[user])}\n`)
     const configuration = resolve('config/mosquitto')
-    this.#broker = await new LockedContainer(MOSQUITTO_IMAGE)
+    return new LockedContainer(MOSQUITTO_IMAGE)
       .withAddedCapabilities('SETUID', 'SETGID')
       .withNetwork(this.#network)
       .withNetworkAliases('mosquitto')
@@ -90,12 +98,11 @@ export class Installation implements AsyncDisposable {
       .withExposedPorts(1883)
       .withWaitStrategy(Wait.forListeningPorts())
       .start()
-    this.#containers.push(this.#broker)
   }
 
-  async #startHub(): Promise<void> {
+  #startHub(): Promise<StartedTestContainer> {
     const file = this.#secret('hub', `keys: {${this.apiKey}: [hub.app, hub.speech]}\n`)
-    const hub = await new LockedContainer(IMAGE)
+    return new LockedContainer(IMAGE)
       .withCommand([
         'emulate',
         '--host',
@@ -112,12 +119,11 @@ export class Installation implements AsyncDisposable {
       .withNetworkAliases('hub')
       .withWaitStrategy(Wait.forLogMessage('emulated hub listening'))
       .start()
-    this.#containers.push(hub)
   }
 
-  async #startBridge(): Promise<void> {
+  async #startBridge(): Promise<StartedTestContainer> {
     const begun = performance.now()
-    this.#bridge = await new LockedContainer(IMAGE)
+    const bridge = await new LockedContainer(IMAGE)
       .withEnvironment({
         HUB2MQTT_HUB_URL: 'http://hub:8080',
         HUB2MQTT_HUB_API_KEY_FILE: '/run/secrets/hub_api_key',
@@ -135,7 +141,7 @@ export class Installation implements AsyncDisposable {
       .withWaitStrategy(Wait.forHealthCheck())
       .start()
     this.healthyAfter = performance.now() - begun
-    this.#containers.push(this.#bridge)
+    return bridge
   }
 
   /** A file as a secret is mounted: for the container's user alone, as far as this user may arrange that. */

@@ -1,10 +1,10 @@
 /** A real Home Assistant in a process of its own, set up as a user would, and asked over its own interfaces. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../../support/brokers.ts'
-import { eventually } from './eventually.ts'
+import { freePort } from '../../support/ports.ts'
+import { Process } from '../../support/process.ts'
+import { until } from '../../support/until.ts'
 
 export interface State {
   readonly entity_id: string
@@ -32,18 +32,14 @@ export interface RegisteredDevice {
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
-const running = new Set<ChildProcess>()
-process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL')
-})
-
 export class HomeAssistant implements AsyncDisposable {
-  /** Everything it has logged. */
-  readonly lines: string[] = []
+  /** Everything it has logged in earlier runs. */
+  readonly #earlier: string[] = []
   readonly #hass: string
   readonly #folder: string
   readonly #port: number
-  #child: ChildProcess | undefined
+  #process: Process | undefined
+  #open = new AsyncDisposableStack()
   #token = ''
 
   private constructor(hass: string, folder: string, port: number) {
@@ -54,8 +50,11 @@ export class HomeAssistant implements AsyncDisposable {
 
   /** Runs, with its MQTT integration connected to a broker on this machine. */
   static async start(hass: string, brokerPort: number): Promise<HomeAssistant> {
-    const instance = new HomeAssistant(hass, await mkdtemp(join(tmpdir(), 'home-assistant-')), await freePort())
-    await writeFile(join(instance.#folder, 'configuration.yaml'), instance.#configuration())
+    await using open = new AsyncDisposableStack()
+    const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'home-assistant-')))
+    const instance = new HomeAssistant(hass, path, await freePort())
+    open.defer(() => instance.stop())
+    await writeFile(join(path, 'configuration.yaml'), instance.#configuration())
     await instance.run()
     await instance.#onboard()
     const flow = await instance.#post('config/config_entries/flow', { handler: 'mqtt' })
@@ -63,34 +62,29 @@ export class HomeAssistant implements AsyncDisposable {
       broker: '127.0.0.1',
       port: brokerPort,
     })
+    instance.#open = open.move()
     return instance
   }
 
   /** Starts the process; resolves when it is running in its own words. */
   async run(): Promise<void> {
-    const child = spawn(this.#hass, ['--config', this.#folder, '--skip-pip', '--log-no-color'], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    this.#child = child
-    running.add(child)
-    child.once('exit', () => running.delete(child))
-    for (const stream of [child.stdout, child.stderr]) {
-      let rest = ''
-      stream?.on('data', (chunk: Buffer) => {
-        const parts = (rest + chunk.toString()).split('\n')
-        rest = parts.pop() ?? ''
-        this.lines.push(...parts)
-      })
-    }
-    await eventually('Home Assistant to run', () => this.#isUp(), 120_000)
+    this.#process = new Process(this.#hass, ['--config', this.#folder, '--skip-pip', '--log-no-color'])
+    await until('Home Assistant to run', () => this.#isUp(), 120_000, 50)
   }
 
   async stop(): Promise<void> {
-    const child = this.#child
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-    child.kill('SIGTERM')
-    await exited
+    await this.#process?.stop('SIGTERM', 60_000)
+    this.#earlier.push(...this.#lines())
+    this.#process = undefined
+  }
+
+  /** Everything it has logged. */
+  get lines(): readonly string[] {
+    return [...this.#earlier, ...this.#lines()]
+  }
+
+  #lines(): readonly string[] {
+    return [...(this.#process?.lines ?? []), ...(this.#process?.errors ?? [])]
   }
 
   /** Lines of the MQTT integration that complain. */
@@ -155,9 +149,8 @@ export class HomeAssistant implements AsyncDisposable {
     return promise
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#child?.kill('SIGKILL')
-    await rm(this.#folder, { recursive: true, force: true, maxRetries: 3 })
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#open.disposeAsync()
   }
 
   /** No integration that would want the internet. */
@@ -180,7 +173,7 @@ export class HomeAssistant implements AsyncDisposable {
   }
 
   async #isUp(): Promise<boolean> {
-    if (this.#child?.exitCode !== null) throw new Error(`Home Assistant ended: ${this.lines.slice(-20).join('\n')}`)
+    if (!this.#process?.alive) throw new Error(`Home Assistant ended: ${this.lines.slice(-20).join('\n')}`)
     try {
       if (this.#token === '') return (await fetch(this.#url('/api/onboarding'))).ok
       return JSON.parse(await this.#request('GET', 'config')).state === 'RUNNING'
@@ -199,7 +192,7 @@ export class HomeAssistant implements AsyncDisposable {
     })
     const answer = await fetch(this.#url('/auth/token'), { method: 'POST', body })
     this.#token = JSON.parse(await answer.text()).access_token
-    await eventually('Home Assistant to run', () => this.#isUp(), 60_000)
+    await until('Home Assistant to run', () => this.#isUp(), 60_000, 50)
   }
 
   #url(path: string): string {

@@ -1,12 +1,14 @@
 /** A home: an emulated hub, a broker, the bridge as a process, and a real Home Assistant. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { vi } from 'vitest'
 import { type AppSeed, EmulatedHub } from '../../../src/emulator/hub.ts'
 import { DEFAULT_APPS } from '../../../src/emulator/population.ts'
-import { Mosquitto, Observer } from '../../support/brokers.ts'
-import { BridgeProcess } from './bridge.ts'
-import { eventually } from './eventually.ts'
+import { AnyWorld, type Parts } from '../../support/any-world.ts'
+import { BridgeProcess } from '../../support/bridge-process.ts'
+import { Mosquitto } from '../../support/brokers.ts'
+import { Observer } from '../../support/observer.ts'
 import { HomeAssistant, type RegisteredEntity, type State } from './home-assistant.ts'
 import { installHomeAssistant } from './python.ts'
 
@@ -31,35 +33,41 @@ const SETTINGS = `
     greeting: text
 `
 
-export class Home implements AsyncDisposable {
-  readonly hub: EmulatedHub
-  readonly broker: Mosquitto
-  readonly bridge: BridgeProcess
+export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   readonly ha: HomeAssistant
-  readonly #folder: string
-  observer: Observer
+  readonly #config: string
 
-  private constructor(parts: Pick<Home, 'hub' | 'broker' | 'bridge' | 'ha' | 'observer'>, folder: string) {
-    this.hub = parts.hub
-    this.broker = parts.broker
-    this.bridge = parts.bridge
-    this.ha = parts.ha
-    this.observer = parts.observer
-    this.#folder = folder
+  private constructor(
+    parts: Parts<EmulatedHub, Mosquitto>,
+    ha: HomeAssistant,
+    config: string,
+    open: AsyncDisposableStack,
+  ) {
+    super(parts, open)
+    this.ha = ha
+    this.#config = config
   }
 
   static async start(): Promise<Home> {
+    await using open = new AsyncDisposableStack()
     const hass = await installHomeAssistant()
     const apps = [...DEFAULT_APPS, ...HOSTILE]
     const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }
-    const hub = await EmulatedHub.start({ keys, apps, flavour: 'older', settleMs: 200 })
-    const broker = await Mosquitto.start({ persistent: true })
-    const ha = await HomeAssistant.start(hass, broker.port)
-    const folder = await mkdtemp(join(tmpdir(), 'hub2mqtt-'))
-    const config = join(folder, 'hub2mqtt.yaml')
+    const hub = open.use(await EmulatedHub.start({ keys, apps, flavour: 'older', settleMs: 200 }))
+    const broker = open.use(await Mosquitto.start({ persistent: true }))
+    const ha = open.use(await HomeAssistant.start(hass, broker.port))
+    const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'hub2mqtt-')))
+    const config = join(path, 'hub2mqtt.yaml')
     await writeFile(config, configuration(hub.url, broker.url), { mode: 0o600 })
-    const observer = await Observer.on(broker.port)
-    return new Home({ hub, broker, ha, observer, bridge: new BridgeProcess(config) }, folder)
+    const observer = open.use(await Observer.on(broker.port, { comesBack: true }))
+    const home = new Home({ hub, broker, observer }, ha, config, open)
+    home.startBridge()
+    return home.keep(open)
+  }
+
+  /** With further configuration as environment variables, if any. */
+  startBridge(env: Readonly<Record<string, string>> = {}): void {
+    this.bridges.push(new BridgeProcess({ config: this.#config, env }))
   }
 
   /** An entity by its unique id. */
@@ -76,17 +84,14 @@ export class Home implements AsyncDisposable {
   }
 
   /** Waits until an entity is in a state. */
-  async untilState(uniqueId: string, wanted: string, ms?: number): Promise<State> {
+  async untilState(uniqueId: string, wanted: string, timeout = 30_000): Promise<State> {
     const { entity_id } = await this.entity(uniqueId)
-    let seen: string | undefined
-    const probe = async () => {
+    const isThere = async () => {
       const state = (await this.ha.states()).get(entity_id)
-      seen = state?.state
-      return state !== undefined && state.state === wanted && state
+      if (state?.state !== wanted) throw new Error(`${entity_id} is ${state?.state}, not ${wanted}`)
+      return state
     }
-    return eventually(`${entity_id} to be ${wanted}`, probe, ms).catch((error: unknown) => {
-      throw new Error(`${entity_id} is ${seen}, not ${wanted}`, { cause: error })
-    })
+    return vi.waitFor(isThere, { timeout })
   }
 
   /** Uses a service of Home Assistant on an entity. */
@@ -96,16 +101,6 @@ export class Home implements AsyncDisposable {
 
   asked(operation: string): number {
     return this.hub.requests.filter((request) => request.operation === operation).length
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.ha.stop()
-    await this.ha[Symbol.asyncDispose]()
-    await this.bridge.stop()
-    await this.observer[Symbol.asyncDispose]()
-    await this.broker[Symbol.asyncDispose]()
-    await this.hub.close()
-    await rm(this.#folder, { recursive: true, force: true })
   }
 }
 

@@ -1,17 +1,15 @@
 /** A Python environment with the Home Assistant that is tested against, made once and kept in `.cache`. */
-import { execFile, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { promisify } from 'node:util'
+import { execute } from '../../support/process.ts'
 
 const PYTHON = '3.13'
 const PINS = ['homeassistant==2025.4.4', 'paho-mqtt==2.1.0']
 const FOLDER = join(import.meta.dirname, '../../../.cache/home-assistant')
 const STAMP = join(FOLDER, 'installed')
-
-const run = promisify(execFile)
 
 /** Path of a Python that Home Assistant runs on, or `undefined` where there is none. */
 export const python = findPython()
@@ -47,11 +45,9 @@ export async function installHomeAssistant(): Promise<string> {
   process.stderr.write('installing Home Assistant from PyPI; this takes some minutes, once\n')
   await rm(venv, { recursive: true, force: true })
   await mkdir(FOLDER, { recursive: true })
-  await run(python ?? '', ['-m', 'venv', venv])
+  await execute(python ?? '', ['-m', 'venv', venv])
   const pip = (...what: string[]) =>
-    run(join(venv, 'bin', 'pip'), ['install', '--disable-pip-version-check', '--quiet', ...what], {
-      maxBuffer: 64 * 1024 * 1024,
-    })
+    execute(join(venv, 'bin', 'pip'), ['install', '--disable-pip-version-check', '--quiet', ...what])
   await pip(...PINS)
   await pip(pinnedFrontend(venv))
   await writeFile(STAMP, wanted)

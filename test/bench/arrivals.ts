@@ -1,7 +1,6 @@
-/** The subscriber and asker: looks at what arrives, and when, and sends commands. */
+/** What arrives at a subscriber, and when; and the commands that are timed. */
 import { randomUUID } from 'node:crypto'
-import { connect } from 'node:net'
-import { type IPublishPacket, MqttClient } from 'mqtt'
+import { Observer, type Seen } from '../support/observer.ts'
 import { now, sleep } from './processes.ts'
 
 const STATE = /^hub2mqtt\/[^/]+\/app\/[^/]+$/
@@ -13,7 +12,7 @@ const FIGURE = /"memory_bytes":(\d+)/
 const QUIET_MS = 2500
 const ANSWERS = `bench/${randomUUID()}`
 
-export class Observer implements AsyncDisposable {
+export class Arrivals {
   /** App states and discovery: topic → when it was first seen. */
   readonly states = new Map<string, number>()
   readonly discovery = new Map<string, number>()
@@ -21,46 +20,36 @@ export class Observer implements AsyncDisposable {
   sent = { state: 0, discovery: 0 }
   /** When `online` was seen. */
   online: number | undefined
-  readonly #client: MqttClient
+  #observer: Observer | undefined
   readonly #answers = new Map<string, () => void>()
   #awaited = new Set<number>()
   #complete: (moment: number) => void = () => {}
   #asked = 0
 
-  private constructor(client: MqttClient) {
-    this.#client = client
-    client.on('message', (topic, payload, packet) => this.#receive(topic, payload, packet))
+  /** Looks on at a broker from now on. Messages come by the million: none of them is kept. */
+  async at(port: number): Promise<Observer> {
+    const filter = ['hub2mqtt/#', 'homeassistant/#', `${ANSWERS}/#`]
+    const onMessage = (seen: Seen) => this.#receive(seen)
+    this.#observer = await Observer.on(port, { protocol: '5', filter, qos: 0, keeps: false, onMessage })
+    return this.#observer
   }
 
-  static async on(url: string): Promise<Observer> {
-    const { hostname, port } = new URL(url)
-    const client = new MqttClient(() => connect({ host: hostname, port: Number(port), noDelay: true }), {
-      clientId: `bench-${randomUUID()}`,
-      protocolVersion: 5,
-      reconnectPeriod: 0,
-    })
-    const observer = new Observer(client)
-    await new Promise<void>((resolve, reject) => client.once('connect', () => resolve()).once('error', reject))
-    await client.subscribeAsync(['hub2mqtt/#', 'homeassistant/#', `${ANSWERS}/#`], { qos: 0 })
-    return observer
-  }
-
-  #receive(topic: string, payload: Buffer, { retain }: IPublishPacket): void {
+  #receive({ topic, text, retain }: Seen): void {
     const answered = this.#answers.get(topic)
     if (answered !== undefined) answered()
-    else if (STATE.test(topic)) this.#receiveState(topic, payload, retain)
+    else if (STATE.test(topic)) this.#receiveState(topic, text, retain)
     else if (DISCOVERY.test(topic)) {
       if (!this.discovery.has(topic)) this.discovery.set(topic, now())
       if (!retain) this.sent.discovery += 1
     } else if (FURTHER.test(topic)) this.sent.state += retain ? 0 : 1
-    else if (topic === 'hub2mqtt/bridge/state' && !retain && payload.toString() === 'online') this.online ??= now()
+    else if (topic === 'hub2mqtt/bridge/state' && !retain && text === 'online') this.online ??= now()
   }
 
-  #receiveState(topic: string, payload: Buffer, retain: boolean): void {
+  #receiveState(topic: string, text: string, retain: boolean): void {
     if (!this.states.has(topic)) this.states.set(topic, now())
     if (!retain) this.sent.state += 1
     if (this.#awaited.size === 0) return
-    const figure = Number(FIGURE.exec(payload.toString())?.[1])
+    const figure = Number(FIGURE.exec(text)?.[1])
     if (this.#awaited.delete(figure) && this.#awaited.size === 0) this.#complete(now())
   }
 
@@ -100,17 +89,13 @@ export class Observer implements AsyncDisposable {
     const responseTopic = `${ANSWERS}/${this.#asked}`
     const correlationData = Buffer.from(String(this.#asked))
     const started = now()
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       this.#answers.set(responseTopic, () => {
         this.#answers.delete(responseTopic)
         resolve(now() - started)
       })
-      this.#client.publish(topic, '', { qos: 1, properties: { responseTopic, correlationData } })
+      this.#observer?.publish(topic, '', { properties: { responseTopic, correlationData } }).catch(reject)
     })
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return new Promise((resolve) => this.#client.end(true, () => resolve()))
   }
 }
 

@@ -16,17 +16,31 @@ export class Random {
 
   /** A whole number, both ends included. */
   int(min: number, max: number): number {
-    return min + Math.floor(this.next() * (max - min + 1))
+    return min + this.below(max - min + 1)
+  }
+
+  /** A whole number from 0 to under `n`. */
+  below(n: number): number {
+    return Math.floor(this.next() * n)
   }
 
   chance(probability: number): boolean {
     return this.next() < probability
   }
 
-  pick<T>(list: readonly T[]): T {
-    const found = list[this.int(0, list.length - 1)]
+  pick<const T>(list: readonly T[]): T {
+    const found = list[this.below(list.length)]
     if (found === undefined) throw new Error('nothing to pick from')
     return found
+  }
+
+  bytes(length: number): Buffer {
+    return Buffer.from(Array.from({ length }, () => this.below(256)))
+  }
+
+  /** Text that no command, hub or app is called. */
+  word(): string {
+    return `x${this.below(1e9).toString(36)}`
   }
 
   /** A stream of its own, so that one more draw here does not change everything there. */

@@ -1,0 +1,48 @@
+/** A hub, a broker, a bridge between them and a client that looks on, each of the kind that a test needs. */
+import type { Broker } from './brokers.ts'
+import type { Observer } from './observer.ts'
+
+export interface Parts<H, K extends Broker> {
+  readonly hub: H
+  readonly broker: K
+  readonly observer: Observer
+}
+
+/**
+ * The parts are opened on a stack, which `keep` takes over when all is well: until then, whatever fails ends what was
+ * opened before.
+ */
+export abstract class AnyWorld<H, B extends AsyncDisposable, K extends Broker = Broker> implements AsyncDisposable {
+  readonly hub: H
+  readonly broker: K
+  readonly observer: Observer
+  /** Every bridge that was started, oldest first. */
+  readonly bridges: B[] = []
+  #open = new AsyncDisposableStack()
+
+  protected constructor({ hub, broker, observer }: Parts<H, K>, open: AsyncDisposableStack) {
+    this.hub = hub
+    this.broker = broker
+    this.observer = observer
+    open.defer(async () => {
+      await using bridges = new AsyncDisposableStack()
+      for (const bridge of this.bridges) bridges.use(bridge)
+    })
+  }
+
+  /** The one that runs, or ran last. */
+  get bridge(): B {
+    const bridge = this.bridges.at(-1)
+    if (bridge === undefined) throw new Error('no bridge was started')
+    return bridge
+  }
+
+  protected keep(open: AsyncDisposableStack): this {
+    this.#open = open.move()
+    return this
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#open.disposeAsync()
+  }
+}

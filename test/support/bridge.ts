@@ -1,0 +1,78 @@
+/** The daemon in this process, from its configuration on. */
+import { readFileSync } from 'node:fs'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { createLog } from '../../src/log/log.ts'
+import { run } from '../../src/run.ts'
+
+const FILE = 'test.yaml'
+/** The end of a process that has nothing but a bridge. */
+const FATAL = ['uncaughtException', 'unhandledRejection'] as const
+
+export interface RunningBridge extends AsyncDisposable {
+  /** Every line logged, as it was written. */
+  readonly lines: string[]
+  /** Ends it as SIGTERM would. */
+  stop(): Promise<void>
+  /** Changes the configuration file and lets it be read again, as SIGHUP would. */
+  reload(file: string): void
+  /** Rejects when it ends, or would end if it were a process of its own. */
+  readonly ended: Promise<never>
+}
+
+/**
+ * Starts it.
+ *
+ * @param env - Configuration as environment variables, without `HUB2MQTT_`.
+ * @param file - Text of the configuration file.
+ * @throws ConfigError if the configuration is refused
+ */
+export function startBridge(
+  env: Readonly<Record<string, string>>,
+  file?: string,
+  clock: Clock = systemClock,
+): RunningBridge {
+  const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
+  let text = file
+  const load = () =>
+    loadConfig({
+      // Tests run side by side, and each bridge would take the same port.
+      env: { HUB2MQTT_HTTP_ENABLED: 'false', ...variables },
+      ...(text !== undefined && { file: FILE }),
+      readFile: (path) => (path === FILE && text !== undefined ? text : readFileSync(path, 'utf8')),
+    })
+  const { config, secrets } = load()
+  const lines: string[] = []
+  let readAgain = () => {}
+  const log = createLog({ level: 'debug', format: 'json', secrets, destination: { write: (line) => lines.push(line) } })
+  const ending = new AbortController()
+  const running = run({
+    config,
+    load,
+    onReload: (reload) => {
+      readAgain = reload
+    },
+    version: '0.0.0-test',
+    clock,
+    random: Math.random,
+    log,
+    signal: ending.signal,
+  })
+  const stop = () => {
+    ending.abort()
+    return running
+  }
+  const reload = (changed: string) => {
+    text = changed
+    readAgain()
+  }
+  const { promise: ended, reject } = Promise.withResolvers<never>()
+  ended.catch(() => undefined)
+  for (const event of FATAL) process.on(event, reject)
+  const over = (error: unknown) => {
+    for (const event of FATAL) process.off(event, reject)
+    reject(error)
+  }
+  running.then(() => over(new Error('the bridge has ended')), over)
+  return { lines, stop, reload, ended, [Symbol.asyncDispose]: stop }
+}

@@ -1,0 +1,169 @@
+/** Ordinary MQTT clients that write down what a subscriber sees. */
+import { randomBytes } from 'node:crypto'
+import { connect as connectTcp } from 'node:net'
+import { type IClientPublishOptions, type IPublishPacket, MqttClient } from 'mqtt'
+import { until } from './until.ts'
+
+export interface Login {
+  readonly username: string
+  readonly password: string
+}
+
+export interface Seen {
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly topic: string
+  readonly text: string
+  readonly retain: boolean
+  readonly packet: IPublishPacket
+}
+
+export interface ObserverOptions extends Partial<Login> {
+  /** Default 3.1.1. */
+  readonly protocol?: '5' | '3.1.1'
+  /** Default `#`. */
+  readonly filter?: string | readonly string[]
+  /** Of the subscription; default 1. */
+  readonly qos?: 0 | 1
+  /** Whether live messages keep the retain flag that they were sent with (MQTT 5). */
+  readonly retainAsPublished?: boolean
+  /** Whether it comes back whenever the broker does. */
+  readonly comesBack?: boolean
+  /** Gets each message as it comes. */
+  readonly onMessage?: (seen: Seen) => void
+  /** Whether messages are kept in `seen`; default true. */
+  readonly keeps?: boolean
+}
+
+const RETRY_MS = 25
+const closed = () => new Error('the broker closed the connection')
+
+/** Subscribes to everything and remembers it, in order. */
+export class Observer implements AsyncDisposable {
+  /** Since the last `forget`, in the order of arrival. */
+  seen: Seen[] = []
+  readonly #port: number
+  readonly #options: ObserverOptions
+  #client: MqttClient | undefined
+  #ready = false
+  #ended = false
+
+  private constructor(port: number, options: ObserverOptions) {
+    this.#port = port
+    this.#options = options
+  }
+
+  /** Subscribed when it resolves; retained messages follow. */
+  static async on(port: number, options: ObserverOptions = {}): Promise<Observer> {
+    await using open = new AsyncDisposableStack()
+    const observer = open.use(new Observer(port, options))
+    await observer.#connect()
+    open.move()
+    return observer
+  }
+
+  /** Whether it is connected and subscribed. */
+  get ready(): boolean {
+    return this.#ready
+  }
+
+  forget(): void {
+    this.seen = []
+  }
+
+  /** What is seen of `topic`, oldest first. */
+  texts(topic: string): string[] {
+    return this.seen.filter((seen) => seen.topic === topic).map(({ text }) => text)
+  }
+
+  last(topic: string): string | undefined {
+    return this.seen.findLast((seen) => seen.topic === topic)?.text
+  }
+
+  /** Waits for something to be seen; fails by name and with what was seen last. */
+  until<T>(what: string, probe: () => T | undefined | false | null, ms?: number): Promise<T> {
+    return until(what, probe, ms).catch((error: Error) => {
+      const last = this.seen.slice(-5).map(({ topic, text }) => `  ${topic} ${text.slice(0, 200)}`)
+      throw new Error(`${error.message}; seen last:\n${last.join('\n')}`, { cause: error })
+    })
+  }
+
+  /** Resolves when the broker has it; rejects when it hangs up instead, or is not there. It is sent once, whatever happens. */
+  publish(topic: string, text: string | Buffer, options: IClientPublishOptions = {}): Promise<void> {
+    const client = this.#client
+    if (client === undefined || !this.#ready) return Promise.reject(closed())
+    return new Promise((resolve, reject) => {
+      const lost = () => reject(closed())
+      client.once('close', lost)
+      client.publish(topic, text, { qos: 1, ...options }, (error) => {
+        client.off('close', lost)
+        if (error) reject(error)
+        else resolve()
+      })
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ended = true
+    await this.#client?.endAsync(true)
+  }
+
+  async #connect(): Promise<void> {
+    const { protocol = '3.1.1', filter = '#', qos = 1, retainAsPublished: rap, username, password } = this.#options
+    const client = new MqttClient(() => connectTcp({ port: this.#port, host: '127.0.0.1', noDelay: true }), {
+      ...(username !== undefined && { username }),
+      ...(password !== undefined && { password }),
+      clientId: `observer-${randomBytes(6).toString('hex')}`,
+      protocolVersion: protocol === '5' ? 5 : 4,
+      reconnectPeriod: 0,
+      // A broker that hangs keeps it.
+      keepalive: 0,
+    })
+    // Each publish under way listens for the end of the connection.
+    client.setMaxListeners(0)
+    this.#client = client
+    client.on('message', (topic, payload, packet) => this.#take(topic, payload, packet))
+    client.once('close', () => this.#lost(client))
+    await new Promise<void>((resolve, reject) => {
+      client.on('error', reject)
+      client.once('close', () => reject(closed()))
+      client.once('connect', () => {
+        client.subscribe([...[filter].flat()], { qos, ...(rap !== undefined && { rap }) }, (error) =>
+          error ? reject(error) : resolve(),
+        )
+      })
+    })
+    this.#ready = true
+  }
+
+  #lost(client: MqttClient): void {
+    this.#ready = false
+    client.end(true)
+    if (!this.#options.comesBack || this.#ended) return
+    setTimeout(() => {
+      // A failure is the next loss.
+      if (!this.#ended) this.#connect().catch(() => undefined)
+    }, RETRY_MS)
+  }
+
+  #take(topic: string, payload: Buffer, packet: IPublishPacket): void {
+    const seen: Seen = { at: Date.now(), topic, text: payload.toString(), retain: packet.retain, packet }
+    if (this.#options.keeps !== false) this.seen.push(seen)
+    this.#options.onMessage?.(seen)
+  }
+}
+
+/** What a broker holds now, `$SYS` aside: topic to payload. */
+export async function retainedOn(port: number, options: ObserverOptions = {}): Promise<Map<string, string>> {
+  await using observer = await Observer.on(port, options)
+  const marker = `marker-${randomBytes(6).toString('hex')}`
+  // aedes lets a live message overtake retained ones: over when none has come for three rounds.
+  for (let round = 0, quiet = 0, before = -1; quiet < 3; round += 1) {
+    await observer.publish(marker, String(round))
+    await until('the marker', () => observer.last(marker) === String(round))
+    const found = observer.seen.filter(({ retain }) => retain).length
+    quiet = found === before ? quiet + 1 : 0
+    before = found
+  }
+  return new Map(observer.seen.filter(({ retain }) => retain).map(({ topic, text }) => [topic, text]))
+}

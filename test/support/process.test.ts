@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest'
+import { execute, Process, runProgram } from './process.ts'
+
+const node = (script: string, options?: ConstructorParameters<typeof Process>[2]) =>
+  new Process(process.execPath, ['--eval', script], options)
+
+describe('a process', () => {
+  test('tells its lines, and how it ended', async () => {
+    await using child = node('console.log("one"); console.error("two"); process.exitCode = 3')
+    expect(await child.closed).toBe('code 3')
+    expect({ lines: child.lines, errors: child.errors }).toEqual({ lines: ['one'], errors: ['two'] })
+    expect(child.alive).toBe(false)
+  })
+
+  test('that ends before what is waited for says so at once, with its last words', async () => {
+    await using child = node('console.error("a bad day"); process.exit(4)')
+    await expect(child.untilLine('ready')).rejects.toThrow(/\(code 4\) ended before "ready"\na bad day/)
+  })
+
+  test('that is not there fails at once', async () => {
+    await using child = new Process('/no/such/program', [])
+    await expect(child.untilPort(1)).rejects.toThrow('ENOENT')
+    await expect(runProgram('/no/such/program', [])).rejects.toThrow('ENOENT')
+  })
+
+  test('that will not end is killed', async () => {
+    await using child = node('process.on("SIGTERM", () => {}); console.log("ready"); setInterval(() => {}, 1000)')
+    await child.untilLine('ready')
+    await child.stop('SIGTERM', 20)
+    expect(child.end).toBe('signal SIGKILL')
+  })
+
+  test('that hangs can be killed too', async () => {
+    await using child = node('console.log("ready"); setInterval(() => {}, 1000)')
+    await child.untilLine('ready')
+    child.signal('SIGSTOP')
+    await child.stop('SIGKILL')
+    expect(child.end).toBe('signal SIGKILL')
+  })
+
+  test('answers over its channel, and one that has ended does not', async () => {
+    await using child = node('process.on("message", (n) => n.n === 0 ? process.exit(5) : process.send(n.n + 1))', {
+      channel: true,
+    })
+    expect(await child.ask({ n: 1 })).toBe(2)
+    await expect(child.ask({ n: 0 })).rejects.toThrow('(code 5) does not answer')
+  })
+})
+
+describe('a program that is run to its end', () => {
+  test('tells its code and all that it wrote, byte for byte', async () => {
+    const script = 'process.stdout.write("out"); process.stderr.write("err\\n"); process.exitCode = 2'
+    expect(await runProgram(process.execPath, ['--eval', script])).toEqual({
+      status: 2,
+      stdout: 'out',
+      stderr: 'err\n',
+    })
+  })
+
+  test('has to end well where nothing else is expected', async () => {
+    expect(await execute(process.execPath, ['--eval', 'console.log("fine")'])).toBe('fine\n')
+    await expect(execute(process.execPath, ['--eval', 'console.log("why"); process.exit(1)'])).rejects.toThrow(/1\nwhy/)
+  })
+})

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest'
+import { BROKERS, Mosquitto, mosquittoPath, startBroker } from './brokers.ts'
+import { Observer } from './observer.ts'
+import { freePort } from './ports.ts'
+import { World } from './world.ts'
+
+/** Sockets, listeners, child processes and their pipes that this process holds. */
+const held = () =>
+  process
+    .getActiveResourcesInfo()
+    .filter((name) => /^(TCP|Pipe|Process)/.test(name))
+    .sort()
+const atStart = held()
+const nothingLeft = () => expect.poll(held, { interval: 5, timeout: 2000 }).toEqual(atStart)
+
+describe.each(BROKERS)('on %s, a world', (broker) => {
+  test('that ends leaves no socket and no process', async () => {
+    {
+      await using world = await World.start({ broker })
+      expect(held().length).toBeGreaterThan(atStart.length)
+      expect((await world.ask('bridge/cmd/ping')).ok).toBe(true)
+    }
+    await nothingLeft()
+  })
+
+  test('whose bridge refuses its configuration fails with what is wrong, and leaves no socket and no process', async () => {
+    await expect(World.start({ broker, env: { HUB_URL: 'nonsense' } })).rejects.toThrow('HUB2MQTT_HUB_URL')
+    await nothingLeft()
+  })
+
+  test('whose bridge ends at its start fails at once with why, and leaves no socket and no process', async () => {
+    {
+      await using other = await startBroker('aedes')
+      const env = { MQTT_URL: '', MQTT_EMBEDDED_PORT: String(other.port) }
+      await expect(World.start({ broker, env })).rejects.toMatchObject({ code: 'port_in_use' })
+    }
+    await nothingLeft()
+  })
+
+  test('whose hub cannot listen fails, and leaves no socket and no process', async () => {
+    const hub = { host: 'no-address-of-this-machine.invalid' }
+    await expect(World.start({ broker, hub })).rejects.toThrow('ENOTFOUND')
+    await nothingLeft()
+  })
+})
+
+describe.skipIf(mosquittoPath === undefined)('Mosquitto', () => {
+  test('that refuses its configuration says why, and leaves nothing', async () => {
+    await expect(Mosquitto.start({ config: ['no_such_option 1'] })).rejects.toThrow(/Unknown configuration variable/)
+    await nothingLeft()
+  })
+
+  test('that refuses a login leaves no socket', async () => {
+    {
+      await using broker = await Mosquitto.start({ users: { me: 'right' } })
+      const login = { username: 'me', password: 'wrong' }
+      await expect(Observer.on(broker.port, { protocol: '5', ...login })).rejects.toThrow(/not authorized/i)
+    }
+    await nothingLeft()
+  })
+})
+
+test('an observer that finds nobody fails, and leaves no socket', async () => {
+  await expect(Observer.on(await freePort(), { comesBack: true })).rejects.toThrow('ECONNREFUSED')
+  await nothingLeft()
+})
+
+test('what was waited for in vain is named, with what was seen instead', async () => {
+  await using broker = await startBroker('aedes')
+  await using observer = await Observer.on(broker.port)
+  await observer.publish('a/topic', 'a text')
+  const waiting = observer.until('another', () => observer.last('another'), 50)
+  await expect(waiting).rejects.toThrow(/50 ms waiting for another; seen last:\n {2}a\/topic a text/)
+})
