@@ -154,6 +154,15 @@ test('apps are named with their hub as long as there are several hubs', async ()
   expect(await settled(world)).toEqual(before)
 })
 
+test('apps lose the name of their hub when another one goes that has never answered', async () => {
+  await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
+  const before = await settled(world)
+  world.bridge.reload(`hubs: { home: { realtime: true }, cabin: { url: "http://127.0.0.1:9", api_key: ${KEY} } }`)
+  expect(JSON.parse((await settled(world)).get(HUE) ?? '').device.name).toBe('Lumen Lights (Home)')
+  world.bridge.reload('hubs: { home: { realtime: true } }')
+  expect(await settled(world)).toEqual(before)
+})
+
 test('an entity that an earlier version had is named as gone, and then left out', async () => {
   await using world = await World.start()
   const before = await settled(world)

@@ -83,9 +83,9 @@ export class Devices {
     this.#known.delete(name)
     this.#twins.delete(name)
     this.bridgeChanged()
-    if (known === undefined) return
-    const hubId = known.facts.id
-    this.#sink.withdrawAll(objectIdOf({ kind: 'hub', hubId }), FAREWELL_MS)
+    if (known !== undefined) {
+      this.#sink.withdrawAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }), FAREWELL_MS)
+    }
     for (const other of [...this.#known.keys(), ...this.#twins]) this.hubChanged(other)
   }
 
