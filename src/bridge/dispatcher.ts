@@ -238,6 +238,7 @@ export class Dispatcher {
     const { responseTopic, correlationData } = message
     const to = responseTopic !== undefined && topics.mayAnswerOn(responseTopic) ? responseTopic : topic.result
     link.send(to, payload, {
+      isAnswer: true,
       correlationData,
       contentType: 'application/json',
       userProperties: outcome.ok ? undefined : { 'error-code': code },

@@ -27,6 +27,8 @@ export interface ConnectionLoopOptions {
   readonly onAccepted: (connection: Connection) => Promise<void>
   /** `connection` is the number of the connection that brought the packet. */
   readonly onPublish: (packet: IPublishPacket, connection: number) => void
+  /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
+  readonly postponesAck: () => boolean
   /** An accepted connection has ended. */
   readonly onLost: (failure: Failure) => void
 }
@@ -140,7 +142,7 @@ export class ConnectionLoop {
   #open(openStream: () => Duplex): Connection {
     this.#number += 1
     const number = this.#number
-    const { link, onPublish } = this.#options
+    const { link, onPublish, postponesAck } = this.#options
     return new Connection(openStream, {
       ...this.#login.credentials,
       clientId: link.clientId,
@@ -150,6 +152,7 @@ export class ConnectionLoop {
       willTopic: link.stateTopic,
       maximumPacketSize: MAXIMUM_PACKET_SIZE,
       onPublish: (packet) => onPublish(packet, number),
+      postponesAck,
     })
   }
 }

@@ -22,6 +22,8 @@ export interface ConnectionOptions extends Credentials {
   /** A broker withholds larger packets under MQTT 5; bytes, default: no limit. */
   readonly maximumPacketSize?: number | undefined
   readonly onPublish: (packet: IPublishPacket) => void
+  /** Whether a QoS 1 message that was handed to `onPublish` is acknowledged only by `acknowledge`; default: at once. */
+  readonly postponesAck?: (() => boolean) | undefined
   /** MQTT 5: the broker took a publish for which it has no subscriber. Not all brokers say so. */
   readonly onNoSubscribers?: (() => void) | undefined
 }
@@ -41,11 +43,13 @@ export class Connection {
   readonly #client: MqttClient
   readonly #down = Promise.withResolvers<Failure>()
   readonly #accepted = Promise.withResolvers<undefined>()
+  /** Ids of messages that are not acknowledged. */
+  readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
   #failure: Failure | undefined
 
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
-    const { protocol, onPublish, onNoSubscribers } = options
+    const { protocol, onPublish, postponesAck = () => false, onNoSubscribers } = options
     this.protocol = protocol
     this.accepted = this.#accepted.promise
     this.down = this.#down.promise
@@ -58,6 +62,12 @@ export class Connection {
     client.on('message', (_topic, _payload, packet) => {
       if (this.#failure === undefined) onPublish(packet)
     })
+    client.handleMessage = ({ messageId, qos }: IPublishPacket, done) => {
+      if (messageId === undefined || qos !== 1 || !postponesAck()) return done()
+      this.#postponed.push(messageId)
+      // mqtt.js sends no PUBACK after an error, and goes on with the next packet.
+      done(new Error('acknowledged later'))
+    }
     if (onNoSubscribers !== undefined) {
       client.on('packetreceive', (packet) => {
         if (packet.cmd === 'puback' && packet.reasonCode === NO_MATCHING_SUBSCRIBERS) onNoSubscribers()
@@ -101,6 +111,12 @@ export class Connection {
       if ('code' in error && typeof error.code === 'number') return done(error.code)
       this.#dropSoon(errorFailure(error, true))
     })
+  }
+
+  /** Sends the acknowledgements that were postponed. */
+  acknowledge(): void {
+    if (this.#failure !== undefined) return
+    for (const id of this.#postponed.splice(0)) this.#client.stream.write(Buffer.from([0x40, 2, id >> 8, id & 0xff]))
   }
 
   /** Whether the broker granted `filter`. Stays pending when the connection ends first. */

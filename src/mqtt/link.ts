@@ -7,6 +7,7 @@ import { ConnectionLoop } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
 import { Greeting } from './greeting.ts'
 import { Inbox } from './inbox.ts'
+import { Intake } from './intake.ts'
 import { Journal } from './journal.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
@@ -14,6 +15,9 @@ import { type Order, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
 import { Watch } from './watch.ts'
+
+/** While so many answers wait, further commands do. */
+const MANY_ANSWERS = { messages: 1_000, bytes: 4 * 1024 * 1024 }
 
 export interface LinkDependencies {
   readonly clock: Clock
@@ -27,10 +31,12 @@ export class MqttLink implements AsyncDisposable {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #retained: Retained
-  readonly #outbox: Outbox
+  readonly #events: Outbox
+  readonly #answers: Outbox
   readonly #sender: Sender
   readonly #inbox: Inbox
   readonly #watch: Watch
+  readonly #intake: Intake
   readonly #journal: Journal
   readonly #loop: ConnectionLoop
   #handlers: LinkHandlers = {}
@@ -53,12 +59,19 @@ export class MqttLink implements AsyncDisposable {
     this.#log = log
     this.#journal = journal
     this.#retained = new Retained(order)
-    this.#outbox = new Outbox(order)
+    this.#events = new Outbox(order, { keyOf: () => '' })
+    this.#answers = new Outbox(order, { keyOf: (topic) => topic })
+    this.#intake = new Intake({
+      hasRoom: () => this.#answers.waiting < MANY_ANSWERS.messages && this.#answers.bytes < MANY_ANSWERS.bytes,
+      deliver: (message) => this.#guard('onMessage', () => this.#handlers.onMessage?.(message)),
+      onFew: () => this.#loop.connection?.acknowledge(),
+    })
     this.#inbox = new Inbox(options.subscriptions, clock)
     this.#watch = new Watch(options.watchedFilters ?? [], this.#retained)
     this.#sender = new Sender({
       retained: this.#retained,
-      outbox: this.#outbox,
+      events: this.#events,
+      answers: this.#answers,
       clock,
       journal,
       stateTopic: options.stateTopic,
@@ -68,6 +81,7 @@ export class MqttLink implements AsyncDisposable {
         if (this.#loop.connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
       },
       onMessage: (topic, payload) => this.#watch.sending(topic, payload),
+      onAcked: () => this.#intake.resume(),
     })
     this.#loop = new ConnectionLoop({
       link: options,
@@ -78,6 +92,7 @@ export class MqttLink implements AsyncDisposable {
       onState: (state, reason) => this.#setState(state, reason),
       onAccepted: (connection) => this.#setUp(connection),
       onPublish: (packet, connection) => this.#received(packet, connection),
+      postponesAck: () => this.#intake.isFull,
       onLost: (failure) => this.#forget(failure),
     })
   }
@@ -113,18 +128,20 @@ export class MqttLink implements AsyncDisposable {
     this.#loop.startOver()
   }
 
-  /** Sends an event or an answer at least once, unless it waits for longer than a minute. */
+  /**
+   * Sends an event or an answer at least once. While there is no broker, at most 1,000 of each wait, and for at most a
+   * minute.
+   */
   send(topic: string, payload: string, options?: SendOptions): void {
     const fault = topicFault(topic)
     if (fault !== undefined) {
       this.#journal.notPublished(topic, 'invalid', fault)
       return
     }
-    const before = this.#outbox.dropped
-    this.#outbox.push(topic, payload, options, this.#clock.elapsed())
-    if (this.#outbox.dropped > before) {
-      this.#journal.warnOnce('outbox', 'too many messages wait for the MQTT broker: the oldest are dropped')
-    }
+    const outbox = options?.isAnswer ? this.#answers : this.#events
+    const before = outbox.dropped
+    outbox.push(topic, payload, options, this.#clock.elapsed())
+    if (outbox.dropped > before) this.#journal.dropped(options?.isAnswer ? 'answers' : 'events')
     this.#sender.pump()
   }
 
@@ -153,12 +170,12 @@ export class MqttLink implements AsyncDisposable {
       deniedFilters: this.#deniedFilters,
       deniedTopics: this.#retained.blocked,
       probe: this.#probe,
-      queued: this.#retained.waiting + this.#outbox.waiting,
+      queued: this.#retained.waiting + this.#events.waiting + this.#answers.waiting,
       unacknowledged: this.#sender.unacknowledged,
       reconnects: this.#lost,
       publishes: this.#sender.publishes,
       bytes: this.#sender.bytes,
-      dropped: this.#outbox.dropped,
+      dropped: this.#events.dropped + this.#answers.dropped + this.#intake.dropped,
     }
   }
 
@@ -190,6 +207,7 @@ export class MqttLink implements AsyncDisposable {
 
   /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
+    this.#setTaking(true)
     /** What others published during the read-back: topic to the newest text. */
     const live = new Map<string, string>()
     const greeting = new Greeting(connection, {
@@ -215,7 +233,12 @@ export class MqttLink implements AsyncDisposable {
     for (const [topic, text] of live) this.#live(topic, text)
   }
 
+  #setTaking(connected: boolean): void {
+    for (const outbox of [this.#events, this.#answers]) outbox.connected = connected
+  }
+
   #forget(failure: Failure): void {
+    this.#setTaking(false)
     this.#lost += 1
     this.#greeting = undefined
     this.#sender.detach(failure)
@@ -231,7 +254,7 @@ export class MqttLink implements AsyncDisposable {
       return
     }
     const message = this.#inbox.message(packet, connection)
-    if (message !== undefined) this.#guard('onMessage', () => this.#handlers.onMessage?.(message))
+    if (message !== undefined && !this.#intake.take(message)) this.#journal.dropped('commands')
   }
 
   #live(topic: string, text: string): void {

@@ -23,7 +23,8 @@ type Item = Entry | Outgoing | State
 
 export interface SenderOptions {
   readonly retained: Retained
-  readonly outbox: Outbox
+  readonly events: Outbox
+  readonly answers: Outbox
   readonly clock: Clock
   readonly journal: Journal
   readonly stateTopic: string
@@ -34,6 +35,8 @@ export interface SenderOptions {
   readonly onClear: (topic: string) => void
   /** Called before each event or answer. */
   readonly onMessage: (topic: string, payload: string) => void
+  /** Called after each acknowledgement: fewer may wait. */
+  readonly onAcked: () => void
 }
 
 /** A quarantined topic is tried again on a connection of this age; the age doubles with each further loss. */
@@ -56,6 +59,8 @@ export class Sender {
   #window = 0
   /** What was last sent to the state topic on this connection. */
   #state: State['payload'] | undefined
+  /** Whether an answer was sent last while something else waited, too. */
+  #answeredLast = false
   #closing = false
   #publishes = 0
   #bytes = 0
@@ -99,6 +104,9 @@ export class Sender {
     this.#connection = connection
     this.#window = Math.min(this.#options.window, connection.receiveMaximum)
     this.#state = undefined
+    const { events, answers, clock, journal } = this.#options
+    if (events.expire(clock.elapsed()) > 0) journal.dropped('events')
+    if (answers.expire(clock.elapsed()) > 0) journal.dropped('answers')
     this.#retryQuarantined(RETRY_QUARANTINED_MS, RETRY_QUARANTINED_MS)
     this.pump()
   }
@@ -133,7 +141,8 @@ export class Sender {
       const detail = `${givenUp.losses} connections in a row were lost as it was being published`
       this.#refuse(givenUp, 'quarantined', detail)
     }
-    this.#options.outbox.restore(messages)
+    this.#options.events.restore(messages.filter(({ isAnswer }) => !isAnswer))
+    this.#options.answers.restore(messages.filter(({ isAnswer }) => isAnswer))
     this.#unacknowledged.clear()
     this.#connection = undefined
   }
@@ -161,18 +170,20 @@ export class Sender {
   }
 
   #next(): Item | undefined {
-    const { retained, outbox, clock, stateTopic } = this.#options
+    const { retained, events, answers, stateTopic } = this.#options
     const state = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
     if (state !== undefined && state !== this.#state) {
       return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0 }
     }
-    const entry = retained.peek()
-    const message = outbox.waiting === 0 ? undefined : outbox.peek(clock.elapsed())
-    if (entry === undefined || message === undefined) return entry ?? message
-    return entry.seq < message.seq ? entry : message
+    const answer = answers.peek()
+    const other = earlier(retained.peek(), events.peek())
+    if (answer === undefined || other === undefined) return answer ?? other
+    // They take turns: many answers do not keep events waiting, nor many states the answers.
+    return this.#answeredLast ? other : answer
   }
 
   #send(connection: Connection, item: Item): void {
+    this.#answeredLast = item.kind === 'message' && item.isAnswer
     if (item.kind === 'retained') this.#sendEntry(connection, item)
     else if (item.kind === 'message') this.#sendMessage(connection, item)
     else {
@@ -182,7 +193,9 @@ export class Sender {
   }
 
   #sendMessage(connection: Connection, item: Outgoing): void {
-    this.#options.outbox.take()
+    const { events, answers } = this.#options
+    const outbox = item.isAnswer ? answers : events
+    outbox.take()
     if (item.bytes + PACKET_OVERHEAD_BYTES <= connection.maximumPacketSize) {
       this.#options.onMessage(item.topic, item.payload)
       this.#publish(connection, item, item.payload, item.bytes - item.topic.length, item.options)
@@ -222,6 +235,7 @@ export class Sender {
       else item.losses = 0
     }
     this.pump()
+    this.#options.onAcked()
     this.#checkIdle()
   }
 
@@ -237,6 +251,11 @@ export class Sender {
     this.#onIdle()
     this.#onIdle = undefined
   }
+}
+
+function earlier(entry: Entry | undefined, message: Outgoing | undefined): Entry | Outgoing | undefined {
+  if (entry === undefined || message === undefined) return entry ?? message
+  return entry.seq < message.seq ? entry : message
 }
 
 /** Counts a topic's bytes only if the broker named a limit. */

@@ -74,8 +74,18 @@ export interface Message {
   readonly connection: number
 }
 
+/** What is sent in place of a message that is larger than the broker takes, on the same topic. */
+export interface Replacement {
+  readonly payload: string
+  readonly options?: SendOptions
+}
+
 export interface SendOptions {
-  /** MQTT 5 only, like all of these; dropped silently under 3.1.1. */
+  /** Answers wait apart from events, and their topics take turns: one asker cannot keep the others waiting. */
+  readonly isAnswer?: boolean | undefined
+  /** Called if the message is larger than the broker takes, at once or when the broker refuses it. Without, it is lost. */
+  readonly ifTooLarge?: (() => Replacement) | undefined
+  /** MQTT 5 only, like all that follow; dropped silently under 3.1.1. */
   readonly correlationData?: Buffer | undefined
   readonly userProperties?: Record<string, string | string[]> | undefined
   readonly contentType?: string | undefined
@@ -115,7 +125,7 @@ export interface LinkStatus {
   readonly publishes: number
   /** Their payload bytes. */
   readonly bytes: number
-  /** Events and answers dropped because too many waited, or for too long. */
+  /** Events, answers and commands dropped because too many waited, or for too long. */
   readonly dropped: number
 }
 
