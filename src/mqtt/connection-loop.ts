@@ -13,8 +13,6 @@ import type { FailureCode, LinkOptions, LinkStatus } from './types.ts'
 
 /** How long a broker may take to close its side after DISCONNECT. */
 const GOODBYE_MS = 1_000
-/** Under MQTT 5 the broker withholds larger messages. */
-const MAXIMUM_PACKET_SIZE = 1024 * 1024
 
 export interface ConnectionLoopOptions {
   readonly link: LinkOptions
@@ -150,7 +148,6 @@ export class ConnectionLoop {
       keepaliveMs: link.keepaliveMs,
       connectTimeoutMs: link.connectTimeoutMs,
       willTopic: link.stateTopic,
-      maximumPacketSize: MAXIMUM_PACKET_SIZE,
       onPublish: (packet) => onPublish(packet, number),
       postponesAck,
     })

@@ -8,6 +8,7 @@ import {
   MqttClient,
 } from 'mqtt'
 import { errorFailure, type Failure, reasonFailure } from './failure.ts'
+import { guardInlet, TOO_LARGE_STAND_IN } from './inlet.ts'
 import type { Credentials, Protocol } from './types.ts'
 
 export interface ConnectionOptions extends Credentials {
@@ -19,8 +20,6 @@ export interface ConnectionOptions extends Credentials {
   readonly connectTimeoutMs?: number | undefined
   /** Where the broker publishes a retained `offline` when the connection is lost; default: nowhere. */
   readonly willTopic?: string | undefined
-  /** A broker withholds larger packets under MQTT 5; bytes, default: no limit. */
-  readonly maximumPacketSize?: number | undefined
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether a QoS 1 message that was handed to `onPublish` is acknowledged only by `acknowledge`; default: at once. */
   readonly postponesAck?: (() => boolean) | undefined
@@ -31,6 +30,8 @@ export interface ConnectionOptions extends Credentials {
 /** The failure of a connection that this side ends. */
 export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 
+/** PUBACK's reason code for a packet over the broker's limit. */
+export const PACKET_TOO_LARGE = 149
 /** PUBACK's reason code for a message that nobody subscribes to. */
 const NO_MATCHING_SUBSCRIBERS = 16
 
@@ -53,7 +54,7 @@ export class Connection {
     this.protocol = protocol
     this.accepted = this.#accepted.promise
     this.down = this.#down.promise
-    const client = new MqttClient(openStream, clientOptions(options))
+    const client = new MqttClient(() => guardInlet(openStream(), protocol), clientOptions(options))
     this.#client = client
     client.on('connect', (connack) => {
       this.#connack = connack
@@ -108,7 +109,9 @@ export class Connection {
     this.#client.publish(topic, payload, options, (error) => {
       if (this.#failure !== undefined) return
       if (!error) return done(0)
-      if ('code' in error && typeof error.code === 'number') return done(error.code)
+      if ('code' in error && typeof error.code === 'number') {
+        return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
+      }
       this.#dropSoon(errorFailure(error, true))
     })
   }
@@ -159,7 +162,7 @@ export class Connection {
 
 function clientOptions(options: ConnectionOptions) {
   const { clientId, protocol, username, password, keepaliveMs = 30_000, connectTimeoutMs = 10_000 } = options
-  const { willTopic, maximumPacketSize } = options
+  const { willTopic } = options
   return {
     clientId,
     ...(username === undefined ? {} : { username }),
@@ -181,8 +184,7 @@ function clientOptions(options: ConnectionOptions) {
     ...(willTopic === undefined
       ? {}
       : { will: { topic: willTopic, payload: 'offline', qos: 1 as const, retain: true } }),
-    ...(protocol === '5'
-      ? { properties: { sessionExpiryInterval: 0, ...(maximumPacketSize === undefined ? {} : { maximumPacketSize }) } }
-      : {}),
+    // No Maximum Packet Size: a broker would withhold larger messages, and then nobody would answer them.
+    ...(protocol === '5' ? { properties: { sessionExpiryInterval: 0 } } : {}),
   }
 }
