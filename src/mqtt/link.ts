@@ -58,7 +58,7 @@ export class MqttLink implements AsyncDisposable {
     this.#clock = clock
     this.#log = log
     this.#journal = journal
-    this.#retained = new Retained(order)
+    this.#retained = new Retained(order, options.gates)
     this.#events = new Outbox(order, { keyOf: () => '' })
     this.#answers = new Outbox(order, { keyOf: (topic) => topic })
     this.#intake = new Intake({
@@ -77,6 +77,7 @@ export class MqttLink implements AsyncDisposable {
       stateTopic: options.stateTopic,
       window: options.window ?? 32,
       ackTimeoutMs: options.ackTimeoutMs ?? 30_000,
+      maximumPacketSize: options.maximumPacketSize,
       onClear: (topic) => {
         if (this.#loop.connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
       },

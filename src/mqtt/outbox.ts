@@ -12,6 +12,7 @@ export interface Outgoing {
   readonly isAnswer: boolean
   /** What to send instead if it is too large. */
   readonly ifTooLarge: (() => Replacement) | undefined
+  readonly payloadBytes: number
   /** Topic, payload and properties. */
   readonly bytes: number
   readonly bornAt: number
@@ -19,6 +20,8 @@ export interface Outgoing {
   /** Connections lost in a row while this message was unacknowledged. */
   losses: number
   sentAt: number
+  /** Of the payload last sent. */
+  sentBytes: number
 }
 
 export interface OutboxLimits {
@@ -74,7 +77,8 @@ export class Outbox {
   /** Appends a message. Beyond the limits it displaces the oldest of its own key, then those of the key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#options.keyOf(topic)
-    const bytes = Buffer.byteLength(payload) + Buffer.byteLength(topic) + propertyBytes(options)
+    const payloadBytes = Buffer.byteLength(payload)
+    const bytes = payloadBytes + Buffer.byteLength(topic) + propertyBytes(options)
     const before = { messages: this.#waiting, bytes: this.#bytes }
     this.#add(key, {
       kind: 'message',
@@ -83,11 +87,13 @@ export class Outbox {
       options: options === undefined ? NO_PROPERTIES : publishOptions(options),
       isAnswer: options?.isAnswer ?? false,
       ifTooLarge: options?.ifTooLarge,
+      payloadBytes,
       bytes,
       bornAt: now,
       seq: this.#order.next++,
       losses: 0,
       sentAt: 0,
+      sentBytes: 0,
     })
     const limits = this.connected ? this.#options.connected : this.#options.disconnected
     // What was taken in while connected stays: the queue only does not grow any more.

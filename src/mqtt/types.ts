@@ -32,7 +32,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Keep it the same over restarts: the broker then ends a half-open connection of the previous process. */
   readonly clientId: string
-  /** Retained: `online` after everything else is acknowledged, `offline` at a stop and as the will. */
+  /** Retained: `online` after everything that gates it is acknowledged, `offline` at a stop and as the will. */
   readonly stateTopic: string
   /** An own topic for the self-test at each connect; nothing is retained there. */
   readonly probeTopic: string
@@ -45,6 +45,10 @@ export interface LinkOptions extends BrokerOptions {
    * leaves out own publishes; under 3.1.1 each comes back and is recognised.
    */
   readonly watchedFilters?: readonly string[] | undefined
+  /** Whether `online` waits until the broker holds what is wanted on a topic (default: for all). */
+  readonly gates?: ((topic: string) => boolean) | undefined
+  /** The largest packet that the broker is known to take, in bytes (default: as it says, or as its refusals show). */
+  readonly maximumPacketSize?: number | undefined
   /** Publishes without acknowledgement at a time, at most (default 32, or fewer if the broker says so). */
   readonly window?: number | undefined
   /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
