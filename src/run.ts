@@ -50,6 +50,7 @@ export async function run(options: RunOptions): Promise<void> {
   await using link = new MqttLink(
     {
       ...linkOptions(config, broker?.url ?? config.mqtt.url ?? '', topics),
+      maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
       credentials: () => live.renewCredentials(),
     },
     { clock, log: log.child({ part: 'mqtt' }), random },
@@ -129,6 +130,7 @@ function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): 
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
     heldFilters: [...topics.retainedFilters, ...discovered],
     watchedFilters: [...discovered, topics.stateFilter],
+    gates: (topic) => topic.startsWith(`${topics.base}/`),
   }
 }
 

@@ -225,10 +225,7 @@ export class Dispatcher {
     const { command, hub, app = null } = topic
     const ms = clock.elapsed() - message.receivedAt
     const duration_ms = Math.round(ms)
-    const payload = renderAnswer(
-      { command, hub, app, transaction, duration_ms, ...(replayed && { replayed }) },
-      outcome,
-    )
+    const head = { command, hub, app, transaction, duration_ms, ...(replayed && { replayed }) }
     const code = outcome.ok ? 'ok' : outcome.error.code
     onAnswer?.({ command: nameOf(row), outcome: code, ms })
     log[isAudited(row) ? 'info' : 'debug'](
@@ -237,10 +234,19 @@ export class Dispatcher {
     )
     const { responseTopic, correlationData } = message
     const to = responseTopic !== undefined && topics.mayAnswerOn(responseTopic) ? responseTopic : topic.result
+    const as = (result: Outcome) => ({
+      payload: renderAnswer(head, result),
+      options: {
+        isAnswer: true,
+        correlationData,
+        contentType: 'application/json',
+        userProperties: result.ok ? undefined : { 'error-code': result.error.code },
+      },
+    })
+    const { payload, options } = as(outcome)
     link.send(to, payload, {
-      correlationData,
-      contentType: 'application/json',
-      userProperties: outcome.ok ? undefined : { 'error-code': code },
+      ...options,
+      ifTooLarge: () => as({ ok: false, error: new CommandError('too_large') }),
     })
   }
 }

@@ -18,6 +18,7 @@ export const ERROR_CODES = {
   hub_unreachable: 'The hub is offline or did not answer.',
   hub_rejected: 'The hub refused (another 4xx).',
   hub_failed: 'The hub failed (5xx) or answered nonsense.',
+  too_large: 'The answer does not fit the limits of the broker.',
   outcome_unknown: 'The command was sent and not answered: it may have happened.',
 } as const
 
