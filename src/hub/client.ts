@@ -59,7 +59,7 @@ export class HubClient {
     this.#prefix = options.pathPrefix === 'auto' ? 'manager' : options.pathPrefix
   }
 
-  /** Whether the address has shown that it is a hub, and nothing has spoken against it since. */
+  /** Whether the hub has shown who it is, and nothing has spoken against it since. */
   get proven(): boolean {
     return this.#proven
   }
@@ -170,7 +170,10 @@ export class HubClient {
   async #ask(method: Method, path: string, body: string | undefined): Promise<Answer> {
     if (!this.#proven) await this.#prove()
     const answer = await this.#request(method, path, { key: true, body })
-    if (isPage(answer) || isRedirect(answer)) this.#proven = false
+    const firmware = header(answer, 'x-homey-version')
+    const known = this.#identity?.firmware ?? null
+    const updated = firmware !== null && known !== null && firmware !== known
+    if (updated || isPage(answer) || isRedirect(answer)) this.#proven = false
     this.#expect(header(answer, 'x-homey-id'))
     return answer
   }

@@ -61,6 +61,8 @@ export class Hub {
   #greeting: Promise<void> | undefined
   /** Operations that have shown themselves that this hub lacks them. */
   #lacking: ReadonlySet<OperationName> = new Set()
+  /** Operations whose latest answer was a 404 for an app that exists. */
+  readonly #doubted = new Set<OperationName>()
   #waking = new AbortController()
   /** Aborted when the realtime channel comes up or falls: the pause until the next read is another one then. */
   #turning = new AbortController()
@@ -117,12 +119,13 @@ export class Hub {
   async call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     try {
       const result = await this.#client.call(name, parameters)
+      this.#doubted.delete(name)
       // Without realtime nobody tells what a write has changed.
       if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.wake()
       return result
     } catch (error) {
       const failure = asHubError(error)
-      if (isEvidence(name, failure)) await this.#concludeMissing(name, parameters)
+      if (isEvidence(name, failure)) await this.#doubt(name, parameters, failure)
       this.#heed(failure.code)
       throw error
     }
@@ -152,8 +155,11 @@ export class Hub {
     this.wake()
   }
 
-  /** The hub lacks an operation, if it is well otherwise, and has the app that this was for. */
-  async #concludeMissing(name: OperationName, parameters: object): Promise<void> {
+  /**
+   * The hub lacks an operation, if it is well otherwise. A 404 can also be meant for the app: it counts if the app
+   * exists, and from the second in a row on.
+   */
+  async #doubt(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')
     try {
       if (typeof id === 'string') await this.#client.call('getApp', { id })
@@ -162,6 +168,9 @@ export class Hub {
       asHubError(error)
       return
     }
+    const again = this.#doubted.has(name)
+    this.#doubted.add(name)
+    if (status === 404 && typeof id === 'string' && !again) return
     this.#lacking = new Set([...this.#lacking, name])
     this.#status.update({ missing: new Set([...this.status.missing, name]) })
   }
