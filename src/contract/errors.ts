@@ -44,6 +44,7 @@ export class CommandError extends Error {
 const FROM_HUB: Readonly<Record<HubErrorCode, ErrorCode>> = {
   unauthorized: 'unauthorized',
   forbidden: 'forbidden',
+  subscription: 'hub_rejected',
   unknown_app: 'unknown_app',
   unknown_setting: 'unknown_setting',
   unsupported: 'unsupported',

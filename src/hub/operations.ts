@@ -23,7 +23,7 @@ export interface Operation<I extends object, R> {
   readonly optional?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  readonly decode: (value: unknown) => R
+  readonly decode: (value: unknown, input: I) => R
 }
 
 /** Names of the `:parameters` in a path. */
@@ -38,7 +38,7 @@ type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 /** `B` is what the row's body or query wants besides the path's parameters. */
 // biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without body and query adds to the parameters.
 function row<const P extends string, R, B extends object = {}>(
-  definition: Operation<B, R> & { readonly path: P; readonly otherPath?: P },
+  definition: Operation<PathInput<P> & B, R> & { readonly path: P; readonly otherPath?: P },
 ): Operation<PathInput<P> & B, R> {
   return definition
 }

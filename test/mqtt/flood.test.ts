@@ -1,11 +1,12 @@
 /** More at once than any queue is made for: a broker that is there gets all of it. */
 import { describe, expect, test } from 'vitest'
-import { Mosquitto, Observer } from '../support/brokers.ts'
+import { BROKERS, Mosquitto, startBroker } from '../support/brokers.ts'
+import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, startBroker, useWorlds } from '../support/world.ts'
+import { startWorld } from '../support/world.ts'
 import { settled, startLink } from './support.ts'
 
-const world = useWorlds()
+const world = startWorld
 
 /** Mosquitto by default drops what waits for a subscriber beyond 1,000 messages. */
 const patient = () => Mosquitto.start({ config: ['max_queued_messages 0'] })

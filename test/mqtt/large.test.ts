@@ -1,12 +1,15 @@
 /** What is larger than the broker, or the bridge, takes. */
 import { describe, expect, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
-import { freePort, Mosquitto, Observer, retainedOn } from '../support/brokers.ts'
+import { startBridge } from '../support/bridge.ts'
+import { BROKERS, Mosquitto } from '../support/brokers.ts'
+import { Observer, retainedOn } from '../support/observer.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
-import { ALL_SCOPES, BROKERS, KEY, startBridge, useWorlds } from '../support/world.ts'
+import { ALL_SCOPES, KEY, startWorld } from '../support/world.ts'
 import { portOf, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
 
-const world = useWorlds()
+const world = startWorld
 const app = { id: 'com.example.large', settings: { database: 'x'.repeat(300_000) } }
 
 const LIMITED = [

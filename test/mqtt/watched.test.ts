@@ -1,8 +1,8 @@
 /** A link that watches everything it holds. */
 import { describe, expect, test } from 'vitest'
-import { Observer } from '../support/brokers.ts'
+import { BROKERS, startBroker } from '../support/brokers.ts'
+import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { BROKERS, startBroker } from '../support/world.ts'
 import { settled, startLink } from './support.ts'
 
 const KINDS = [

@@ -10,7 +10,7 @@ declare const client: HubClient
 
 expectTypeOf<Parameters<'restartApp'>>().toExtend<{ readonly id: string }>()
 expectTypeOf<Parameters<'getAppSetting'>>().toExtend<{ readonly id: string; readonly name: string }>()
-expectTypeOf<Result<'getApps'>>().toEqualTypeOf<Map<string, AppPatch>>()
+expectTypeOf<Result<'getApps'>>().toEqualTypeOf<Map<string, AppPatch | undefined>>()
 expectTypeOf<Result<'restartApp'>>().toEqualTypeOf<null>()
 expectTypeOf<Parameters<'uninstallApp'>>().toExtend<{
   readonly id: string
