@@ -5,8 +5,10 @@ import { HubError } from './hub-error.ts'
 import type { Timers } from './timers.ts'
 
 export interface FaultOptions {
-  /** A refusal: 401, 403, 404, 429, 500, 503 … with `Retry-After` in seconds where given. */
-  'answer-status': { status?: number; retryAfter?: number }
+  /** A refusal: 401, 403, 404, 429, 500, 503 … with `Retry-After` in seconds, and in these words, where given. */
+  'answer-status': { status?: number; retryAfter?: number; message?: string }
+  /** Says that all is well, with `value` as its answer, and does nothing. */
+  pretend: { value?: unknown }
   'not-json': { text?: string }
   /** The answer without its second half. */
   'truncated-json': object
@@ -58,12 +60,16 @@ export interface Fault {
 export const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
 
 export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } = {
-  'answer-status': ({ status = 500, retryAfter }) => {
-    const refusal = new HubError(status, REASONS[status] ?? 'error', `The hub answers ${status}`)
+  'answer-status': ({ status = 500, retryAfter, message = `The hub answers ${status}` }) => {
+    const refusal = new HubError(status, REASONS[status] ?? 'error', message)
     const headers = retryAfter === undefined ? JSON_TYPE : { ...JSON_TYPE, 'retry-after': String(retryAfter) }
     const text = JSON.stringify(refusal.body())
     return { executes: false, refusal, answer: (exchange) => exchange.send({ status, headers, text }) }
   },
+  pretend: ({ value = null }) => ({
+    executes: false,
+    answer: (exchange) => exchange.send({ status: 200, headers: JSON_TYPE, text: JSON.stringify(value) }),
+  }),
   'not-json': ({ text = 'This is not JSON' }) => ({
     executes: true,
     answer: (exchange, outcome) => exchange.send({ ...outcome, text }),
