@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
 import { Bridge } from './bridge/bridge.ts'
+import { CleanLink } from './bridge/clean-link.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import type { Config, HubConfig } from './config/options.ts'
@@ -68,8 +69,9 @@ export async function run(options: RunOptions): Promise<void> {
       clock,
       random,
       log: log.child({ part: 'bridge' }),
+      audit: log.audit,
     },
-    link,
+    new CleanLink(link, live),
   )
   const health = () => {
     const { contested } = bridge

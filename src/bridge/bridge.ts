@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Live } from '../config/options.ts'
 import type { Command } from '../contract/commands.ts'
-import { type AppEventPayload, eventsOf } from '../contract/events.ts'
+import { type AppEventPayload, type CommandFailedPayload, eventsOf } from '../contract/events.ts'
 import { availableCommands, mayUse } from '../contract/permissions.ts'
 import { concernsHub, type Facts } from '../contract/publications.ts'
 import type { HealthReport } from '../contract/schemas.ts'
@@ -14,7 +14,7 @@ import type { LogLevel } from '../log/levels.ts'
 import type { App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import { type AnswerLink, type CommandEnd, type CommandRun, Dispatcher } from './dispatcher.ts'
+import { type AnswerLink, type CommandEnd, type CommandRun, Dispatcher, type FailedWrite } from './dispatcher.ts'
 import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { Presence } from './presence.ts'
@@ -53,6 +53,8 @@ export interface BridgeOptions {
   /** Numbers from 0 to under 1. */
   readonly random: () => number
   readonly log: Logger
+  /** Writes whatever the log's level is. */
+  readonly audit: Logger
 }
 
 /** After its goodbye another bridge may still send what had waited. */
@@ -74,13 +76,13 @@ export class Bridge {
   constructor(options: BridgeOptions, link: BridgeLink) {
     this.#options = options
     this.#link = link
-    const { topics, hubs, live, version, startedAt, clock, random, log, setLogLevel } = options
+    const { topics, hubs, live, version, startedAt, clock, random, log, audit, setLogLevel } = options
     const { discovery, log: logging } = live.value
     const logLevel = logging.level
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, health: undefined, prefixes: undefined }
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
-    const allows = (command: Command) => mayUse(live.value.commands, command)
+    const allows = (command: Command, input?: unknown) => mayUse(live.value.commands, command, input)
     this.#holdings = new Holdings({
       topics,
       hold,
@@ -101,10 +103,16 @@ export class Bridge {
       link,
       control,
       allows,
+      mayAnswerOn: (topic) => {
+        const only = live.value.commands.response_topics
+        return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only })
+      },
       onRun: (run) => this.#onRun(run),
+      onFailedWrite: (failed) => this.#onFailedWrite(failed),
       ...(onAnswer && { onAnswer }),
       clock,
       log,
+      audit,
     })
   }
 
@@ -113,6 +121,7 @@ export class Bridge {
   }
 
   logLevelChanged(logLevel: LogLevel): void {
+    this.#options.audit.info({ log_level: logLevel }, 'log level changed')
     this.#know({ logLevel })
   }
 
@@ -196,6 +205,7 @@ export class Bridge {
 
   stop(): void {
     this.#cancelStartOver()
+    this.#dispatcher.stop()
     this.#presence.stop()
     this.#homeAssistant.stop()
   }
@@ -213,6 +223,13 @@ export class Bridge {
     if (phase === 'ended' && command.write) this.#settings.get(name)?.refreshApp(id)
   }
 
+  #onFailedWrite({ hub: name, app, command, code, transaction }: FailedWrite): void {
+    const at = iso(this.#options.clock.now())
+    const event: CommandFailedPayload = { event_type: 'command_failed', app, command, code, transaction, at }
+    const isShown = app !== null && this.#options.hubs.get(name)?.hub.apps.all.has(app) === true
+    this.#sendEvent(name, isShown ? app : null, JSON.stringify(event))
+  }
+
   #onApps(name: string, hub: Hub, news: AppsNews): void {
     const { changes, silent, read } = news
     const at = iso(this.#options.clock.now())
@@ -228,13 +245,17 @@ export class Bridge {
   }
 
   #sendEvents(name: string, change: Change, at: string): void {
-    const { topics, onEvent } = this.#options
     for (const event of eventsOf(change, at)) {
-      onEvent?.(name, event)
-      const payload = JSON.stringify(event)
-      this.#link.send(topics.of('hubEvent', { hub: name }), payload)
-      this.#link.send(topics.of('appEvent', { hub: name, app: change.id }), payload)
+      this.#options.onEvent?.(name, event)
+      this.#sendEvent(name, change.id, JSON.stringify(event))
     }
+  }
+
+  /** To the hub's event topic, and to that of an app. */
+  #sendEvent(name: string, app: string | null, payload: string): void {
+    const { topics } = this.#options
+    this.#link.send(topics.of('hubEvent', { hub: name }), payload)
+    if (app !== null) this.#link.send(topics.of('appEvent', { hub: name, app }), payload)
   }
 
   #onStatus(name: string, hub: Hub): void {

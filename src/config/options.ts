@@ -194,6 +194,13 @@ export const options = defineOptions({
     default: false,
     live: true,
   },
+  'commands.response_topics': {
+    doc: "Where answers may go that an asker wants on a topic of its own, by the topic's first levels; none: anywhere but to the bridge's topics and Home Assistant's discovery.",
+    schema: list(topicPrefix),
+    default: [],
+    example: ['answers', 'clients/hub2mqtt'],
+    live: true,
+  },
   'apps.include': {
     doc: 'Apps to put on MQTT, by id; `*` stands for any characters, `?` for one.',
     schema: list(appPattern),

@@ -130,6 +130,7 @@ export const PUBLICATIONS = {
       started_at: startedAt,
       hubs,
       mqtt: { protocol },
+      extensions: [],
     }),
   }),
   bridgeHealth: bridge({

@@ -88,6 +88,7 @@ const refusal = ({ status }: { status?: number }): Made => ({ status })
 
 const MAKERS: { [N in BehaviourName]: Maker<N> } = {
   'answer-status': asFault(FAULTS['answer-status']),
+  pretend: asFault(FAULTS.pretend),
   'not-json': asFault(FAULTS['not-json']),
   'truncated-json': asFault(FAULTS['truncated-json']),
   'wrong-shape': asFault(FAULTS['wrong-shape']),

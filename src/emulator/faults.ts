@@ -12,6 +12,8 @@ export interface FaultOptions {
   'missing-api-method': object
   /** More than `requests` within `windowMs` are refused with 429 and not carried out. */
   'rate-limit': { requests?: number; windowMs?: number; retryAfter?: number }
+  /** Says that all is well, with `value` as its answer, and does nothing. */
+  pretend: { value?: unknown }
   'not-json': { text?: string }
   /** The answer without its second half. */
   'truncated-json': object
@@ -88,6 +90,10 @@ export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } =
       meets: (now) => limit.exceeds(now),
     }
   },
+  pretend: ({ value = null }) => ({
+    executes: false,
+    answer: (exchange) => exchange.send({ status: 200, headers: JSON_TYPE, text: JSON.stringify(value) }),
+  }),
   'not-json': ({ text = 'This is not JSON' }) => ({
     executes: true,
     answer: (exchange, outcome) => exchange.send({ ...outcome, text }),

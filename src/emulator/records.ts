@@ -67,11 +67,10 @@ interface Generation {
 }
 
 const isBoolean = (value: unknown) => typeof value === 'boolean'
-const OLDER_CHANNELS = ['stable', 'beta', 'alpha']
 
 const OLDER: Generation = {
-  channels: OLDER_CHANNELS,
-  honours: { autoupdate: isBoolean, channel: (value) => OLDER_CHANNELS.some((channel) => channel === value) },
+  channels: ['stable', 'beta', 'alpha'],
+  honours: { autoupdate: isBoolean },
   offer: (version) => (version === undefined ? null : { version, permissions: [] }),
   crash: (record, message) => ({
     state: 'stopped',

@@ -4,6 +4,7 @@
  */
 import type { Json } from '../base/json.ts'
 import { decodeApp, decodeApps, decodeJson, decodeNothing, decodeScopes, decodeSettings } from './decode.ts'
+import { decodeWritten } from './written.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 type Body = { readonly [key: string]: Json | undefined }
@@ -43,10 +44,19 @@ function row<const P extends string, R, B extends object = {}>(
   return definition
 }
 
+/** Of an app's record hubs let this be changed and ignore the rest. */
 export interface AppUpdate {
-  readonly autoupdate?: boolean | undefined
-  /** Older hubs only: stable, beta or alpha. */
+  readonly autoupdate: boolean
+}
+
+export interface StoreInstall {
+  readonly appId: string
+  /** Stable, beta or alpha; on newer hubs live or test. Default: the app's own. */
   readonly channel?: string | undefined
+  /** Newer hubs only. Default: the newest of the channel. */
+  readonly version?: string | undefined
+  /** Newer hubs only: answer when the app is installed, instead of when its installation has begun. */
+  readonly waitForInstall?: boolean | undefined
 }
 
 const ROWS = {
@@ -58,7 +68,7 @@ const ROWS = {
     path: '/app/:id',
     scope: 'hub.app',
     body: ({ update }: { update: AppUpdate }) => ({ ...update }),
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   uninstallApp: row({
     manager: 'apps',
@@ -67,7 +77,7 @@ const ROWS = {
     scope: 'hub.app',
     query: ({ purgeSettings }: { purgeSettings?: boolean | undefined }): { [key: string]: string } =>
       purgeSettings === undefined ? {} : { purgeSettings: String(purgeSettings) },
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   getAppStd: row({
     manager: 'apps',
@@ -76,7 +86,7 @@ const ROWS = {
     scope: 'hub.app.readonly',
     // Optional in the reference, required by newer hubs, who take an empty one.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
-    decode: decodeJson,
+    decode: decodeWritten,
   }),
   getAppSettings: row({
     manager: 'apps',
@@ -98,21 +108,21 @@ const ROWS = {
     path: '/app/:id/setting/:name',
     scope: 'hub.app.control',
     body: ({ value }: { value: Json }) => ({ value }),
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   unsetAppSetting: row({
     manager: 'apps',
     method: 'DELETE',
     path: '/app/:id/setting/:name',
     scope: 'hub.app.control',
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   restartApp: row({
     manager: 'apps',
     method: 'POST',
     path: '/app/:id/restart',
     scope: 'hub.app',
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   garbageCollectApp: row({
     manager: 'apps',
@@ -120,15 +130,15 @@ const ROWS = {
     path: '/app/:id/gc',
     scope: 'hub.app',
     optional: true,
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
-  enableApp: row({ manager: 'apps', method: 'PUT', path: '/app/:id/enable', scope: 'hub.app', decode: decodeNothing }),
+  enableApp: row({ manager: 'apps', method: 'PUT', path: '/app/:id/enable', scope: 'hub.app', decode: decodeWritten }),
   disableApp: row({
     manager: 'apps',
     method: 'PUT',
     path: '/app/:id/disable',
     scope: 'hub.app',
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   getAppLocales: row({
     manager: 'apps',
@@ -142,8 +152,13 @@ const ROWS = {
     method: 'POST',
     path: '/store',
     scope: 'hub.app',
-    body: ({ appId, channel }: { appId: string; channel?: string | undefined }) => ({ id: appId, channel }),
-    decode: decodeNothing,
+    body: ({ appId, channel, version, waitForInstall }: StoreInstall) => ({
+      id: appId,
+      channel,
+      version,
+      waitForInstall,
+    }),
+    decode: decodeWritten,
   }),
   ping: row({ manager: 'system', method: 'GET', path: '/ping', decode: decodeNothing }),
   getSessionMe: row({ manager: 'sessions', method: 'GET', path: '/session/me', decode: decodeScopes }),
@@ -163,7 +178,7 @@ const ROWS = {
     scope: 'hub.speech',
     optional: true,
     body: ({ text }: { text: string }) => ({ text }),
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
 }
 

@@ -68,7 +68,7 @@ const DRAFTS: readonly [number, (subject: Subject) => Draft][] = [
   [1, ({ app }) => write(appTopic(app, 'garbage-collect'), `garbageCollectApp ${app}`)],
   [1, ({ app }) => write(appTopic(app, 'uninstall'), `uninstallApp ${app}`, { confirm: app, purge_settings: true })],
   [4, ({ word }) => write(hubTopic('speak'), `say ${word}`, { text: word })],
-  [2, ({ app }) => read(appTopic(app, 'get-std'), {}, `getAppStd ${app}`)],
+  [2, ({ app }) => write(appTopic(app, 'get-std'), `getAppStd ${app}`)],
   [2, ({ app }) => read(appTopic(app, 'get'))],
   [1, ({ app }) => read(appTopic(app, 'get-settings'))],
   [1, ({ app }) => read(appTopic(app, 'get-locales'))],
