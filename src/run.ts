@@ -62,6 +62,7 @@ export async function run(options: RunOptions): Promise<void> {
       setLogLevel: (level) => log.setLevel(level),
       onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => tally.command(end),
+      onPresence: () => tellHealth(),
       version,
       startedAt,
       clock,
@@ -71,8 +72,8 @@ export async function run(options: RunOptions): Promise<void> {
     link,
   )
   const health = () => {
-    const { contested } = bridge
-    return healthReport({ version, startedAt, mqtt: link.status(), contested, hubs: hubHealth(hubs.all) })
+    const { contested, role } = bridge
+    return healthReport({ version, startedAt, mqtt: link.status(), contested, role, hubs: hubHealth(hubs.all) })
   }
   const tellHealth = () => bridge.healthChanged(health())
 

@@ -6,7 +6,7 @@ import type { Command } from '../contract/commands.ts'
 import { type AppEventPayload, eventsOf } from '../contract/events.ts'
 import { availableCommands, mayUse } from '../contract/permissions.ts'
 import { concernsHub, type Facts } from '../contract/publications.ts'
-import type { HealthReport } from '../contract/schemas.ts'
+import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -28,6 +28,8 @@ export interface BridgeLink extends AnswerLink {
   refresh(topics: Iterable<string>): void
   /** Connects anew, and reads back what the broker holds. */
   startOver(): void
+  /** Whether retained topics are written; while not, what is held is remembered only. */
+  setWriting(writing: boolean): void
 }
 
 export interface BridgedHub {
@@ -46,6 +48,8 @@ export interface BridgeOptions {
   readonly setLogLevel: (level: LogLevel) => void
   readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
+  /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
+  readonly onPresence: () => void
   readonly version: string
   /** ISO 8601. */
   readonly startedAt: string
@@ -55,8 +59,12 @@ export interface BridgeOptions {
   readonly log: Logger
 }
 
-/** After its goodbye another bridge may still send what had waited. */
+/** Another bridge that ends or steps back may still send what had waited. */
 const FAREWELL_MS = 2_000
+/** Commands and events that may wait until it is known whether another bridge is active. */
+const MAX_EARLY = 1_000
+/** The same as of events and answers that wait for the broker. */
+const MAX_EARLY_MS = 60_000
 
 export class Bridge {
   readonly #options: BridgeOptions
@@ -65,6 +73,15 @@ export class Bridge {
   readonly #dispatcher: Dispatcher
   readonly #settings = new Map<string, PublishedSettings>()
   readonly #presence: Presence
+  /** Whether this bridge publishes and executes: the only one on its base topic, or the one that started first. */
+  #active = false
+  /** Commands and events from before it is known whether this bridge is active. */
+  #early: { readonly at: number; readonly task: () => void }[] = []
+  #saidStandby = false
+  /** Whether the next connection follows on one that this bridge has ended itself, without saying that it is gone. */
+  #startingOver = false
+  /** What the broker holds as the bridge's state when a connection begins. */
+  #foundState: string | undefined
   readonly #homeAssistant: HomeAssistant
   /** Hub and app of our own installs under way. */
   readonly #installing = new Set<string>()
@@ -75,6 +92,8 @@ export class Bridge {
     this.#options = options
     this.#link = link
     const { topics, hubs, live, version, startedAt, clock, random, log, setLogLevel } = options
+    // Until it is known whether another bridge is there.
+    link.setWriting(false)
     const { discovery, log: logging } = live.value
     const logLevel = logging.level
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, health: undefined, prefixes: undefined }
@@ -86,7 +105,15 @@ export class Bridge {
       hold,
       applies: (when) => when !== 'discovery' || discovery.format !== 'off',
     })
-    this.#presence = new Presence({ topic: topics.of('bridgePresence', {}), startedAt, send, clock, log })
+    this.#presence = new Presence({
+      topic: topics.of('bridgePresence', {}),
+      startedAt,
+      send,
+      onChange: (before) => this.#onPresence(before),
+      onOtherActive: () => this.#onOtherActive(),
+      clock,
+      log,
+    })
     this.#homeAssistant = new HomeAssistant({ topics, hubs, live, allows, version, clock, random, log }, link)
     const control = {
       setLogLevel: (level: LogLevel) => {
@@ -118,6 +145,10 @@ export class Bridge {
 
   healthChanged(health: HealthReport): void {
     this.#know({ health })
+    if (this.role !== 'standby' || this.#saidStandby) return
+    this.#saidStandby = true
+    // Not retained: the topic is the active bridge's.
+    this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
@@ -157,21 +188,72 @@ export class Bridge {
   }
 
   /** The broker is there and what it holds is known. */
-  onConnected({ protocol }: LinkStatus): void {
+  onConnected({ protocol, probe }: LinkStatus): void {
+    this.#know({ protocol })
+    const keepsRole = this.#active && this.#startingOver
+    this.#startingOver = false
+    this.#active = false
+    this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online'))
+    this.#foundState = undefined
+    this.#followRole()
+  }
+
+  /** Publishes and executes, or not, as this bridge's role is. */
+  #followRole(): void {
+    const active = this.role === 'active'
+    if (active && !this.#active) this.#begin()
+    this.#active = active
+    this.#link.setWriting(active)
+    if (this.role === 'standby') this.#early = []
+  }
+
+  /** This bridge is the active one from now on, and what the broker holds has just been read. */
+  #begin(): void {
+    this.#active = true
+    this.#saidStandby = false
     this.#homeAssistant.connected()
-    this.#know({ protocol, prefixes: this.#homeAssistant.prefixes })
+    this.#know({ prefixes: this.#homeAssistant.prefixes })
     this.#sweep()
-    this.#presence.announce()
+    const oldest = this.#options.clock.elapsed() - MAX_EARLY_MS
+    for (const { at, task } of this.#early.splice(0)) if (at >= oldest) task()
+  }
+
+  #onPresence(before: Role): void {
+    this.#followRole()
+    // What the broker holds has changed since it was read.
+    if (before === 'standby' && this.role === 'undecided') this.#startOver()
+    this.#options.onPresence()
+  }
+
+  /** Another bridge did the same until now. What came in so far it has executed; what it has published may be wrong. */
+  #onOtherActive(): void {
+    this.#early = []
+    this.#startOverLater()
+  }
+
+  #startOverLater(): void {
+    this.#cancelStartOver()
+    this.#cancelStartOver = this.#options.clock.after(FAREWELL_MS, () => this.#startOver())
+  }
+
+  #startOver(): void {
+    this.#startingOver = true
+    this.#link.startOver()
   }
 
   /** Filters to read back besides those of the configuration, for what an earlier one may have left. */
   furtherFilters(topic: string, payload: string): string[] {
+    if (topic === this.#options.topics.of('bridgeState', {})) this.#foundState = payload
     return this.#homeAssistant.furtherFilters(topic, payload)
   }
 
   /** Somebody published where only the bridge should. */
   onTouched(topic: string, payload: string): void {
     const bridgeState = this.#options.topics.of('bridgeState', {})
+    if (!this.#active) {
+      if (topic === bridgeState && payload === 'offline') this.#presence.doubt()
+      return
+    }
     if (topic !== bridgeState || payload !== 'offline') {
       this.#homeAssistant.touched(topic, payload)
       return
@@ -180,8 +262,7 @@ export class Bridge {
     this.#link.refresh([bridgeState])
     if (!this.contested) return
     // Nor may be what the other one has published, or left behind.
-    this.#cancelStartOver()
-    this.#cancelStartOver = this.#options.clock.after(FAREWELL_MS, () => this.#link.startOver())
+    this.#startOverLater()
   }
 
   /** Whether another bridge uses the same base topic. */
@@ -189,14 +270,32 @@ export class Bridge {
     return this.#presence.contested
   }
 
+  /** Whether this bridge is the one that publishes and executes. */
+  get role(): Role {
+    return this.#presence.role
+  }
+
   onMessage(message: Message): void {
     if (message.topic === this.#options.topics.of('bridgePresence', {})) this.#presence.receive(message)
-    else if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
+    else {
+      this.#whenActive(() => {
+        if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
+      })
+    }
+  }
+
+  /** Does what only the active bridge does; waits with it while it is not known which one that is. */
+  #whenActive(task: () => void): void {
+    if (this.#active) task()
+    else if (this.role !== 'standby') this.#early.push({ at: this.#options.clock.elapsed(), task })
+    if (this.#early.length > MAX_EARLY) this.#early.shift()
   }
 
   stop(): void {
     this.#cancelStartOver()
     this.#presence.stop()
+    // Nobody else says that nobody is there.
+    if (this.role === 'undecided') this.#link.setWriting(true)
     this.#homeAssistant.stop()
   }
 
@@ -232,8 +331,10 @@ export class Bridge {
     for (const event of eventsOf(change, at)) {
       onEvent?.(name, event)
       const payload = JSON.stringify(event)
-      this.#link.send(topics.of('hubEvent', { hub: name }), payload)
-      this.#link.send(topics.of('appEvent', { hub: name, app: change.id }), payload)
+      this.#whenActive(() => {
+        this.#link.send(topics.of('hubEvent', { hub: name }), payload)
+        this.#link.send(topics.of('appEvent', { hub: name, app: change.id }), payload)
+      })
     }
   }
 
@@ -269,6 +370,7 @@ export class Bridge {
 
   /** Clears what earlier runs and configurations left behind: of apps and hubs that are gone, and of rows not asked for. */
   #sweep(): void {
+    if (!this.#active) return
     const { topics, log } = this.#options
     const isOrphan = this.#homeAssistant.orphans()
     const cleared = this.#link.sweep((topic, payload) => {

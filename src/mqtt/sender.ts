@@ -55,6 +55,8 @@ export class Sender {
   /** What was last sent to the state topic on this connection. */
   #state: State['payload'] | undefined
   #closing = false
+  /** Whether retained topics are written. */
+  #writing = true
   #publishes = 0
   #bytes = 0
   #cancelRetry: (() => void) | undefined
@@ -112,6 +114,11 @@ export class Sender {
     if (!this.#closing) this.#state = undefined
   }
 
+  setWriting(writing: boolean): void {
+    this.#writing = writing
+    if (writing) this.pump()
+  }
+
   /** The connection is lost: unacknowledged items wait again. */
   detach(failure: Failure): void {
     this.#ackTimer.stop()
@@ -155,11 +162,12 @@ export class Sender {
 
   #next(): Item | undefined {
     const { retained, outbox, clock, stateTopic } = this.#options
-    const state = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
+    const wanted = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
+    const state = this.#writing ? wanted : undefined
     if (state !== undefined && state !== this.#state) {
       return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0 }
     }
-    const entry = retained.peek()
+    const entry = this.#writing ? retained.peek() : undefined
     const message = outbox.waiting === 0 ? undefined : outbox.peek(clock.elapsed())
     if (entry === undefined || message === undefined) return entry ?? message
     return entry.seq < message.seq ? entry : message
