@@ -13,6 +13,7 @@ import { Outbox } from './outbox.ts'
 import { type Order, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
+import { Watch } from './watch.ts'
 
 export interface LinkDependencies {
   readonly clock: Clock
@@ -29,6 +30,7 @@ export class MqttLink implements AsyncDisposable {
   readonly #outbox: Outbox
   readonly #sender: Sender
   readonly #inbox: Inbox
+  readonly #watch: Watch
   readonly #journal: Journal
   readonly #loop: ConnectionLoop
   #handlers: LinkHandlers = {}
@@ -53,6 +55,7 @@ export class MqttLink implements AsyncDisposable {
     this.#retained = new Retained(order)
     this.#outbox = new Outbox(order)
     this.#inbox = new Inbox(options.subscriptions, clock)
+    this.#watch = new Watch(options.watchedFilters ?? [], this.#retained)
     this.#sender = new Sender({
       retained: this.#retained,
       outbox: this.#outbox,
@@ -64,6 +67,7 @@ export class MqttLink implements AsyncDisposable {
       onClear: (topic) => {
         if (this.#loop.connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
       },
+      onMessage: (topic, payload) => this.#watch.sending(topic, payload),
     })
     this.#loop = new ConnectionLoop({
       link: options,
@@ -194,12 +198,15 @@ export class MqttLink implements AsyncDisposable {
 
   /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
+    /** What others published during the read-back: topic to the newest text. */
+    const live = new Map<string, string>()
     const greeting = new Greeting(connection, {
       options: this.#options,
       clock: this.#clock,
       journal: this.#journal,
       deniedBefore: this.#probe === 'denied',
       onFound: (topic, text) => this.#retained.found(topic, text),
+      onLive: (topic, text) => live.set(topic, text),
       furtherFilters: (topic, text) => this.#handlers.onReadBack?.(topic, text) ?? [],
     })
     this.#greeting = greeting
@@ -213,6 +220,7 @@ export class MqttLink implements AsyncDisposable {
     this.#guard('onConnected', () => this.#handlers.onConnected?.(this.status()))
     this.#retained.settle(topicMatcher(known))
     this.#sender.attach(connection)
+    for (const [topic, text] of live) this.#live(topic, text)
   }
 
   #forget(failure: Failure): void {
@@ -221,20 +229,23 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.detach(failure)
     this.#retained.forget()
     this.#inbox.disconnected()
+    this.#watch.disconnected()
   }
 
   #received(packet: IPublishPacket, connection: number): void {
     if (!this.#inbox.isCommand(packet.topic)) {
       if (this.#greeting !== undefined) this.#greeting.received(packet)
-      else if (!packet.retain) this.#touched(packet)
+      else this.#live(packet.topic, packet.payload.toString())
       return
     }
     const message = this.#inbox.message(packet, connection)
     if (message !== undefined) this.#guard('onMessage', () => this.#handlers.onMessage?.(message))
   }
 
-  #touched({ topic, payload }: IPublishPacket): void {
-    this.#guard('onTouched', () => this.#handlers.onTouched?.(topic, payload.toString()))
+  #live(topic: string, text: string): void {
+    const isState = topic === this.#options.stateTopic
+    if (isState ? text === this.#sender.state : !this.#watch.foreign(topic, text)) return
+    this.#guard('onTouched', () => this.#handlers.onTouched?.(topic, text))
   }
 
   #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {

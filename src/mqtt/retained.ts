@@ -216,6 +216,27 @@ export class Retained {
     entry.held = entry.wanted === text ? entry.wanted : undefined
   }
 
+  /** Whether `topic` is wanted, on its way to be cleared, or was found on the broker. */
+  concerns(topic: string): boolean {
+    return this.#entries.has(topic) || this.#unclaimed.has(topic)
+  }
+
+  /** Whether a live message may be an own publish: it says what is wanted, on its way, or known to be held. */
+  mayBeOwn(topic: string, text: string): boolean {
+    const entry = this.#entries.get(topic)
+    if (entry === undefined) return text === '' && !this.#unclaimed.has(topic)
+    const payload = text === '' ? null : text
+    return entry.wanted === payload || entry.sent === payload || entry.held === payload
+  }
+
+  /** Somebody else published `text`. The broker may hold that now; only `refresh` sends what is wanted again. */
+  changedByOthers(topic: string, text: string): void {
+    const entry = this.#entries.get(topic)
+    if (entry !== undefined) entry.held = text === '' ? null : undefined
+    else if (text === '') this.#unclaimed.take(topic)
+    else this.#unclaimed.add(topic, text)
+  }
+
   /** Ends the read-back and queues the difference. The broker holds nothing on a `known` topic that was not found. */
   settle(known: (topic: string) => boolean): void {
     this.#known = known

@@ -32,6 +32,8 @@ export interface SenderOptions {
   readonly ackTimeoutMs: number
   /** Called before each zero-length retained publish. */
   readonly onClear: (topic: string) => void
+  /** Called before each event or answer. */
+  readonly onMessage: (topic: string, payload: string) => void
 }
 
 /** A quarantined topic is tried again on a connection of this age; the age doubles with each further loss. */
@@ -87,6 +89,11 @@ export class Sender {
 
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** What was last published to the state topic on this connection. */
+  get state(): string | undefined {
+    return this.#state
   }
 
   /** Starts to send. `online` follows when everything that the retained set awaits is done. */
@@ -185,6 +192,7 @@ export class Sender {
   #sendMessage(connection: Connection, item: Outgoing): void {
     this.#options.outbox.take()
     if (item.bytes + PACKET_OVERHEAD_BYTES <= connection.maximumPacketSize) {
+      this.#options.onMessage(item.topic, item.payload)
       this.#publish(connection, item, item.payload, item.bytes - item.topic.length, item.options)
     } else this.#refuse(item, 'too_large', TOO_LARGE)
   }

@@ -40,7 +40,10 @@ export interface LinkOptions extends BrokerOptions {
   readonly subscriptions: readonly string[]
   /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly heldFilters: readonly string[]
-  /** Those of `heldFilters` that stay subscribed: what others publish there goes to `onTouched`. */
+  /**
+   * Those of `heldFilters` that stay subscribed: what others publish there goes to `onTouched`. Under MQTT 5 the broker
+   * leaves out own publishes; under 3.1.1 each comes back and is recognised.
+   */
   readonly watchedFilters?: readonly string[] | undefined
   /** Publishes without acknowledgement at a time, at most (default 32, or fewer if the broker says so). */
   readonly window?: number | undefined
@@ -124,6 +127,9 @@ export interface LinkHandlers {
   readonly onStatus?: (status: LinkStatus) => void
   /** A retained message that is read back. Returns further filters to read back, such as former ones. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** A live message on one of `watchedFilters`; under MQTT 3.1.1 also an own one. */
+  /**
+   * Somebody else published on one of `watchedFilters`, retained or not, something other than what this link has
+   * published there. '' for a cleared topic. `refresh` puts back what is held; `sweep` offers what nobody holds.
+   */
   readonly onTouched?: (topic: string, payload: string) => void
 }
