@@ -121,15 +121,15 @@ async function embeddedBroker(mqtt: Config['mqtt'], log: Log): Promise<EmbeddedB
 }
 
 function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): LinkOptions {
-  const discovered = discoveryFilters(discovery.prefix)
+  const held = [...topics.retainedFilters, ...discoveryFilters(discovery.prefix)]
   return {
     ...brokerAccess(mqtt, url),
     clientId: mqtt.client_id ?? stableClientId(topics.base),
     stateTopic: topics.of('bridgeState', {}),
     probeTopic: topics.of('bridgeProbe', {}),
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
-    heldFilters: [...topics.retainedFilters, ...discovered],
-    watchedFilters: [...discovered, topics.stateFilter],
+    heldFilters: held,
+    watchedFilters: held,
   }
 }
 

@@ -15,10 +15,12 @@ import type { App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { type AnswerLink, type CommandEnd, type CommandRun, Dispatcher } from './dispatcher.ts'
+import { FormerHubs } from './former-hubs.ts'
 import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { Presence } from './presence.ts'
 import { PublishedSettings } from './published-settings.ts'
+import { Repairs } from './repairs.ts'
 
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink {
@@ -61,6 +63,8 @@ export interface BridgeOptions {
 
 /** Another bridge that ends or steps back may still send what had waited. */
 const FAREWELL_MS = 2_000
+/** At once for the first time: everybody else takes the bridge for gone. */
+const TAKE_BACK_MS = 1_000
 /** Commands and events that may wait until it is known whether another bridge is active. */
 const MAX_EARLY = 1_000
 /** The same as of events and answers that wait for the broker. */
@@ -78,14 +82,18 @@ export class Bridge {
   /** Commands and events from before it is known whether this bridge is active. */
   #early: { readonly at: number; readonly task: () => void }[] = []
   #saidStandby = false
+  #protocol: LinkStatus['protocol'] = null
   /** Whether the next connection follows on one that this bridge has ended itself, without saying that it is gone. */
   #startingOver = false
   /** What the broker holds as the bridge's state when a connection begins. */
   #foundState: string | undefined
   readonly #homeAssistant: HomeAssistant
+  readonly #repairs: Repairs
+  readonly #formerHubs = new FormerHubs()
   /** Hub and app of our own installs under way. */
   readonly #installing = new Set<string>()
   #facts: Facts['bridge']
+  #tookBackAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
 
   constructor(options: BridgeOptions, link: BridgeLink) {
@@ -115,6 +123,14 @@ export class Bridge {
       log,
     })
     this.#homeAssistant = new HomeAssistant({ topics, hubs, live, allows, version, clock, random, log }, link)
+    this.#repairs = new Repairs({
+      repair: (touched) => {
+        link.refresh(touched)
+        this.#sweep()
+      },
+      readEverything: () => this.#startOver(),
+      clock,
+    })
     const control = {
       setLogLevel: (level: LogLevel) => {
         setLogLevel(level)
@@ -163,6 +179,7 @@ export class Bridge {
   removeHub(name: string): void {
     this.#settings.get(name)?.retire()
     this.#settings.delete(name)
+    this.#formerHubs.add(name)
     this.#holdings.drop({ kind: 'hub', hub: name })
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
@@ -189,10 +206,12 @@ export class Bridge {
 
   /** The broker is there and what it holds is known. */
   onConnected({ protocol, probe }: LinkStatus): void {
-    this.#know({ protocol })
+    this.#protocol = protocol
     const keepsRole = this.#active && this.#startingOver
     this.#startingOver = false
     this.#active = false
+    // What the broker holds has just been read: what differs is put right without them.
+    this.#repairs.stop()
     this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online'))
     this.#foundState = undefined
     this.#followRole()
@@ -214,6 +233,8 @@ export class Bridge {
     this.#homeAssistant.connected()
     this.#know({ prefixes: this.#homeAssistant.prefixes })
     this.#sweep()
+    // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
+    this.#know({ protocol: this.#protocol })
     const oldest = this.#options.clock.elapsed() - MAX_EARLY_MS
     for (const { at, task } of this.#early.splice(0)) if (at >= oldest) task()
   }
@@ -243,26 +264,44 @@ export class Bridge {
 
   /** Filters to read back besides those of the configuration, for what an earlier one may have left. */
   furtherFilters(topic: string, payload: string): string[] {
-    if (topic === this.#options.topics.of('bridgeState', {})) this.#foundState = payload
+    const { topics } = this.#options
+    if (topic === topics.of('bridgeState', {})) this.#foundState = payload
+    if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
     return this.#homeAssistant.furtherFilters(topic, payload)
   }
 
   /** Somebody published where only the bridge should. */
   onTouched(topic: string, payload: string): void {
-    const bridgeState = this.#options.topics.of('bridgeState', {})
+    const { topics } = this.#options
+    const saidOffline = topic === topics.of('bridgeState', {}) && payload === 'offline'
     if (!this.#active) {
-      if (topic === bridgeState && payload === 'offline') this.#presence.doubt()
+      if (saidOffline) this.#presence.doubt()
       return
     }
-    if (topic !== bridgeState || payload !== 'offline') {
-      this.#homeAssistant.touched(topic, payload)
-      return
-    }
-    // The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true.
-    this.#link.refresh([bridgeState])
-    if (!this.contested) return
+    if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
+    if (saidOffline) this.#takeBack(topic)
+    else if (this.#isOurs(topic, payload)) this.#repairs.touched(topic)
+    this.#homeAssistant.touched(topic, payload)
+  }
+
+  /** The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true. */
+  #takeBack(bridgeState: string): void {
+    const { clock } = this.#options
+    const due = clock.elapsed() - this.#tookBackAt >= TAKE_BACK_MS
+    if (due) {
+      this.#tookBackAt = clock.elapsed()
+      this.#link.refresh([bridgeState])
+    } else this.#repairs.touched(bridgeState)
     // Nor may be what the other one has published, or left behind.
-    this.#startOverLater()
+    if (this.contested) this.#startOverLater()
+  }
+
+  /** Whether a topic is the bridge's to put right. Home Assistant may remove what is discovered, which has its own way. */
+  #isOurs(topic: string, payload: string): boolean {
+    const own = this.#options.topics.parse(topic)
+    if (own === undefined) return payload !== ''
+    const { owner } = own
+    return owner.kind === 'bridge' || this.#options.hubs.has(owner.hub) || this.#formerHubs.has(owner.hub)
   }
 
   /** Whether another bridge uses the same base topic. */
@@ -293,6 +332,7 @@ export class Bridge {
 
   stop(): void {
     this.#cancelStartOver()
+    this.#repairs.stop()
     this.#presence.stop()
     // Nobody else says that nobody is there.
     if (this.role === 'undecided') this.#link.setWriting(true)
@@ -300,6 +340,7 @@ export class Bridge {
   }
 
   #onRun({ hub: name, app: id, command, phase }: CommandRun): void {
+    if (command.name === 'refresh' && phase === 'ended') this.#repairs.now()
     if (id === null) return
     if (command.operation === 'installFromAppStore') {
       const key = keyOf(name, id)
@@ -382,13 +423,14 @@ export class Bridge {
   }
 
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
-  #isLeftOver({ row, owner }: OwnTopic): boolean {
+  #isLeftOver({ name, row, owner }: OwnTopic): boolean {
     if ('by' in row) return false
-    if (owner.kind === 'bridge') return true
+    if (owner.kind === 'bridge') return name !== 'bridgeInfo'
     if (owner.kind === 'setting' && this.#settings.get(owner.hub)?.publishes(owner)) return false
     const hub = this.#options.hubs.get(owner.hub)?.hub
+    if (hub === undefined) return this.#formerHubs.has(owner.hub)
     // A hub's own rows follow from its status, which is known a moment after its list.
-    return hub === undefined || (hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting'))
+    return hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting')
   }
 }
 
