@@ -95,12 +95,19 @@ export async function run(options: RunOptions): Promise<void> {
 
   const metrics = createMetrics({ version, tally, link: () => link.status(), hubs: hubs.all, health })
   await using _listener = config.http.enabled ? await openListener({ config, log, health, metrics }) : undefined
-  options.onReload?.(() => {
+  const reload = () => {
     const reloaded = live.reload()
     tally.reload(reloaded === undefined ? 'refused' : 'ok')
     if (reloaded === undefined) return
     applyChanges(reloaded, { hubs, bridge, openHub, log })
     tellHealth()
+  }
+  options.onReload?.(() => {
+    try {
+      reload()
+    } catch (err) {
+      log.error({ err }, 'a changed configuration was taken over in part only, by a mistake of the program')
+    }
   })
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
 

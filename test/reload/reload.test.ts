@@ -149,6 +149,15 @@ describe('a configuration that is read again', () => {
   })
 })
 
+describe('a configuration that cannot be read again', () => {
+  it('changes nothing and is told of: one that holds itself', async () => {
+    await start('log: {level: debug}\n')
+    world.bridge.reload('hubs: &h {home: *h}\n')
+    await readAgain('stands inside')
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+  })
+})
+
 describe('a secret that was rotated', () => {
   let folder: string
   beforeEach(() => {
