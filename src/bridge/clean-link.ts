@@ -46,6 +46,10 @@ export class CleanLink implements BridgeLink {
     this.#link.refresh(topics)
   }
 
+  setWriting(writing: boolean): void {
+    this.#link.setWriting(writing)
+  }
+
   startOver(): void {
     this.#link.startOver()
   }

@@ -83,6 +83,12 @@ export const httpOptions = defineOptions({
     schema: integer(0, 65_535),
     default: 8099,
   },
+  'http.allowed_hosts': {
+    doc: 'Names by which others may ask there, besides `http.host`, `localhost` and any IP address: so that no page in a browser can read it under a name of its own.',
+    schema: list(host),
+    default: [],
+    example: ['hub2mqtt.lan'],
+  },
 })
 
 export const options = defineOptions({

@@ -133,9 +133,21 @@ export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 
 export const PROBE = text
 
+const role = v.picklist(['active', 'undecided', 'standby'])
+/** Of a bridge: `undecided` until it is known whether another one is active on its base topic. */
+export type Role = v.InferOutput<typeof role>
+
 export const PRESENCE = v.strictObject({
   instance: about(text, 'Another one for each process.'),
   started_at: time,
+  role: v.exactOptional(
+    about(
+      role,
+      'Whether it publishes and executes: the bridge that started first does; `undecided` until that is known.',
+    ),
+  ),
+  asks: v.exactOptional(about(v.literal(true), 'Whoever is there answers at once.')),
+  leaves: v.exactOptional(about(v.literal(true), 'It ends.')),
 })
 
 /** Home Assistant documents it; the bridge's own messages are tested against that. */

@@ -62,8 +62,6 @@ export function createTopics(base: string) {
       `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
     /** Command topics, those of hubs that are not there included: they are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
-    /** Whether the bridge and its hubs are there. */
-    stateFilter: templates.get('hubState')?.filter ?? '',
     /** Everything retained that the bridge owns below the base topic. */
     retainedFilters: widest(retained.map(([name]) => templates.get(name)?.filter ?? '')),
 

@@ -137,9 +137,15 @@ export class Hub {
     this.wake()
   }
 
-  /** Ends a pause between two reads: there is reason to read now, such as a new key. */
+  /** Ends a pause between two reads: there is reason to read now. */
   wake(): void {
     this.#waking.abort()
+  }
+
+  /** There is another key: what it permits is read at once. */
+  renewed(): void {
+    this.#stale = true
+    this.wake()
   }
 
   /** Reads identity, permissions and the list again. @throws HubError */

@@ -124,6 +124,14 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.pump()
   }
 
+  /**
+   * Whether retained topics are written, the state topic among them (default true). While they are not, what is held is
+   * remembered only. Messages are sent all the same.
+   */
+  setWriting(writing: boolean): void {
+    this.#sender.setWriting(writing)
+  }
+
   /** Reconnects, and reads back what the broker holds: for when somebody else may have changed it. */
   startOver(): void {
     this.#loop.startOver()

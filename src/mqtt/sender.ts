@@ -63,6 +63,8 @@ export class Sender {
   /** Whether an answer was sent last while something else waited, too. */
   #answeredLast = false
   #closing = false
+  /** Whether retained topics are written. */
+  #writing = true
   #publishes = 0
   #bytes = 0
   #cancelRetry: (() => void) | undefined
@@ -130,6 +132,11 @@ export class Sender {
     if (!this.#closing) this.#state = undefined
   }
 
+  setWriting(writing: boolean): void {
+    this.#writing = writing
+    if (writing) this.pump()
+  }
+
   /** The connection is lost: unacknowledged items wait again. */
   detach(failure: Failure): void {
     this.#ackTimer.stop()
@@ -181,12 +188,13 @@ export class Sender {
 
   #next(): Item | undefined {
     const { retained, events, answers, stateTopic } = this.#options
-    const state = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
+    const wanted = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
+    const state = this.#writing ? wanted : undefined
     if (state !== undefined && state !== this.#state) {
       return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0, sentBytes: 0 }
     }
     const answer = answers.peek()
-    const other = earlier(retained.peek(), events.peek())
+    const other = earlier(this.#writing ? retained.peek() : undefined, events.peek())
     if (answer === undefined || other === undefined) return answer ?? other
     // They take turns: many answers do not keep events waiting, nor many states the answers.
     return this.#answeredLast ? other : answer

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { startBridge } from '../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
@@ -146,6 +146,34 @@ describe('a configuration that is read again', () => {
     expect(await world.ask(`home/app/${world.app}/cmd/restart`)).toMatchObject({ error: { code: 'not_allowed' } })
     world.bridge.reload('commands: {}\n')
     expect(await world.ask(`home/app/${world.app}/cmd/restart`)).toMatchObject({ ok: true })
+  })
+})
+
+test('a key with other rights shows at once in permissions, commands and entities', async () => {
+  const file = (key: string) => `hubs: {home: {api_key: ${key}}}\n`
+  await start(file('narrow-key'), {
+    hub: { keys: { 'narrow-key': ['hub.app.readonly'], 'wide-key': ALL_SCOPES } },
+    env: { HUB_API_KEY: '', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' },
+  })
+  const info = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}')
+  const entities = () =>
+    world.observer.seen.findLast(({ topic }) => topic.startsWith('homeassistant/device/hub2mqtt--'))?.text ?? ''
+  expect(info().commands).not.toContain('restart')
+  world.bridge.reload(file('wide-key'))
+  await until('the permissions', () => info().permissions?.includes('hub.speech'))
+  expect(info().commands).toContain('restart')
+  await until('the entities', () => entities().includes('/cmd/restart'))
+  world.bridge.reload(file('narrow-key'))
+  await until('the permissions taken away', () => !info().permissions?.includes('hub.speech'))
+  expect(info().commands).not.toContain('restart')
+})
+
+describe('a configuration that cannot be read again', () => {
+  it('changes nothing and is told of: one that holds itself', async () => {
+    await start('log: {level: debug}\n')
+    world.bridge.reload('hubs: &h {home: *h}\n')
+    await readAgain('stands inside')
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
   })
 })
 
