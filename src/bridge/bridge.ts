@@ -182,6 +182,7 @@ export class Bridge {
     hub.apps.subscribe((news) => this.#onApps(name, hub, news))
     hub.subscribe(() => this.#onStatus(name, hub))
     this.#know({ hubs: this.#hubAddresses() })
+    this.#homeAssistant.hubAdded()
   }
 
   /** Clears all topics of a hub that is no longer in `hubs`. */

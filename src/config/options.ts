@@ -238,6 +238,11 @@ export const options = defineOptions({
     schema: topicPrefix,
     default: 'homeassistant',
   },
+  'discovery.rate': {
+    doc: 'How many devices a second it is told of, after the first 64 at once; 0: as fast as the broker acknowledges.',
+    schema: integer(0, 1000),
+    default: 20,
+  },
   'discovery.birth_topic': {
     doc: 'Where it says that it has started: the birth message of its MQTT integration.',
     schema: topicPrefix,

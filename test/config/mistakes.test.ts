@@ -200,7 +200,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     [
       'a setting of an unknown kind',
       `${PUBLISH}      night: swich\n`,
-      /^settings\.publish\["com\.athom\.hue"\]\.night \(.* line 8\): expected switch, text, \{type: number, min: 0/,
+      /^settings\.publish\["com\.athom\.hue"\]\.night \(.* line 8\): expected switch, text, password, \{type: number, min: 0/,
     ],
     [
       'a number that lacks a bound',
