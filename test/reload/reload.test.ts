@@ -204,8 +204,9 @@ describe('a secret that was rotated', () => {
     const path = secret('key', KEY)
     await start('', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
     world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
-    await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
-    expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').reason).toBe('unauthorized')
+    const reason = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').reason
+    await until('the refusal', () => reason() === 'unauthorized')
+    expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
     secret('key', 'the-new-key')
     // A reload is the person's way not to wait for the next attempt.
     world.bridge.reload('')
