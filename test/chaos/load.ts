@@ -87,8 +87,9 @@ export class Load {
   async again(
     command: Pick<Draft, 'topic' | 'asks' | 'write' | 'kind'> & Pick<Sent, 'token'>,
     payload: string | Buffer,
+    properties: IClientPublishOptions['properties'] = {},
   ): Promise<void> {
-    const options = { properties: { correlationData: Buffer.from(command.token) } }
+    const options = { properties: { ...properties, correlationData: Buffer.from(command.token) } }
     await this.#send({ ...command, expiresAt: null }, payload, options)
   }
 

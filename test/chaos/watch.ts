@@ -19,6 +19,8 @@ export class Watch {
   readonly leftOut = new Set<string>()
   /** Whether the hub was another one in between: what belonged to the first may be cleared and made anew. */
   identityChanged = false
+  /** Whether old lists were shown to the bridge, which may have believed them. */
+  outdated = false
   readonly #hub: EmulatedHub
   readonly #expected = new Map<string, Shows>()
   readonly #planting = new Map<string, number>()
@@ -51,6 +53,7 @@ export class Watch {
     this.foreign.clear()
     this.leftOut.clear()
     this.identityChanged = false
+    this.outdated = false
     this.#expected.clear()
     this.#planting.clear()
     this.#cleared.clear()
@@ -82,7 +85,7 @@ export class Watch {
     if (text === '') {
       this.#cleared.add(topic)
       if (isThere && this.#stays(id)) this.object('wiped', `${topic} was cleared, and the hub has the app`)
-    } else if (!isThere && this.#cleared.has(topic)) {
+    } else if (!isThere && this.#cleared.has(topic) && !this.outdated) {
       this.object('resurrected', `${topic} came back, and the hub has no such app: ${text.slice(0, 200)}`)
     }
   }
@@ -101,7 +104,7 @@ export class Watch {
   }
 
   #stays(id: string): boolean {
-    return !this.identityChanged && !this.leftOut.has(id)
+    return !this.identityChanged && !this.outdated && !this.leftOut.has(id)
   }
 
   #isPlanted(topic: string, text: string): boolean {

@@ -58,6 +58,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   readonly #secrets: Secrets
   readonly #env: Readonly<Record<string, string>>
   readonly #configPath: string
+  /** Those whose first lines may be forgotten by now. */
+  readonly #begun = new WeakSet<BridgeProcess>()
 
   static async start(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
@@ -122,16 +124,20 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return { username: 'watcher', password: this.#secrets.watcher }
   }
 
+  get bridgeLogin(): Login {
+    return { username: 'bridge', password: this.#secrets.password }
+  }
+
   /** A value that only settings hold. */
   get settingCanary(): string {
     return this.#secrets.setting
   }
 
   /** With changes to its configuration, if any. */
-  startBridge(env: Readonly<Record<string, string>> = {}): BridgeProcess {
+  startBridge(env: Readonly<Record<string, string | undefined>> = {}): BridgeProcess {
     const { preload = ['./preload/clock.ts'], nodeOptions = [] } = this.#options
     const bridge = new BridgeProcess({
-      env: { ...this.#env, ...env },
+      env: defined({ ...this.#env, ...env }),
       config: this.#configPath,
       preload: preload.map((name) => new URL(name, import.meta.url).href),
       nodeOptions,
@@ -208,11 +214,9 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** The program proper has begun, or ended: from here on a signal is its own to answer. */
   async started(): Promise<void> {
     const { bridge } = this
-    await until(
-      'the start of the bridge',
-      () => !bridge.alive || bridge.lines.some((line) => line.includes('started')),
-      20_000,
-    )
+    const hasBegun = () => this.#begun.has(bridge) || bridge.lines.some((line) => line.includes('started'))
+    await until('the start of the bridge', () => !bridge.alive || hasBegun(), 20_000)
+    this.#begun.add(bridge)
   }
 
   /** Waits until all is well, the realtime channel included. */
@@ -224,6 +228,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
         throw new Error(`no calm within ${ms} ms: ${JSON.stringify(await this.disagreement())}`)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
+    this.#begun.add(this.bridge)
   }
 
   /** Replaces the broker's configuration, users and basics kept; it counts from its next start. */
@@ -301,3 +306,6 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     }
   }
 }
+
+const defined = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))

@@ -28,7 +28,9 @@ export interface Reply {
 }
 
 /** Answers itself, cuts the connection, or lets the hub carry it out and changes or cuts the answer. */
-export type Verdict = Reply | 'cut' | { readonly change: (answer: Reply) => Reply | 'cut' }
+export type Verdict = Reply | 'cut' | { readonly change: Change }
+
+export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
 
 /** Undefined: the request is none of its business. */
 export type Rule = (asking: Asking) => Verdict | undefined
@@ -41,6 +43,7 @@ export class HttpGateway implements AsyncDisposable {
   readonly #server: Server
   readonly #hub: { readonly host: string; readonly port: number }
   readonly #sockets = new Set<Socket>()
+  readonly #realtime = new Set<Duplex>()
   #rules: Rule[] = []
 
   private constructor(port: number) {
@@ -80,6 +83,16 @@ export class HttpGateway implements AsyncDisposable {
     this.#rules = []
   }
 
+  /** Says a text over each WebSocket, as if the hub had, and no program could be asked to. */
+  say(text: string): void {
+    const payload = Buffer.from(text)
+    const head = Buffer.alloc(10)
+    head.writeUInt8(0x81)
+    head.writeUInt8(127, 1)
+    head.writeBigUInt64BE(BigInt(payload.length), 2)
+    for (const socket of this.#realtime) socket.write(Buffer.concat([head, payload]))
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     for (const socket of this.#sockets) socket.destroy()
@@ -104,7 +117,7 @@ export class HttpGateway implements AsyncDisposable {
     } else this.#forward(request, response, verdict?.change)
   }
 
-  #forward(request: IncomingMessage, response: ServerResponse, change?: (answer: Reply) => Reply | 'cut'): void {
+  #forward(request: IncomingMessage, response: ServerResponse, change?: Change): void {
     const { method, url: path, headers } = request
     const onward = requestHttp({ ...this.#hub, method, path, headers, agent: false })
     onward.once('error', () => cut(request))
@@ -139,6 +152,8 @@ export class HttpGateway implements AsyncDisposable {
     for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`)
     onward.write(`${lines.join('\r\n')}\r\n\r\n`)
     onward.write(head)
+    this.#realtime.add(client)
+    client.once('close', () => this.#realtime.delete(client))
     for (const [one, other] of [
       [client, onward],
       [onward, client],
@@ -160,7 +175,7 @@ function reply(response: ServerResponse, { status, headers, text }: Reply): void
   response.end(text)
 }
 
-async function changed(answer: IncomingMessage, change: (answer: Reply) => Reply | 'cut'): Promise<Reply | 'cut'> {
+async function changed(answer: IncomingMessage, change: Change): Promise<Reply | 'cut'> {
   const chunks: Buffer[] = []
   try {
     for await (const chunk of answer) chunks.push(Buffer.from(chunk))
