@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
-import { apiKey, brokerUrl, host, hubUrl, password, path, topicPrefix } from './addresses.ts'
+import { apiKey, brokerUrl, host, hubUrl, origin, password, path, topicPrefix } from './addresses.ts'
 import { boolean, choice, duration, integer, label, list, map, size, text } from './schemas.ts'
 import { publishedSetting } from './settings.ts'
 import { defineOptions, type Values } from './table.ts'
@@ -174,6 +174,12 @@ export const options = defineOptions({
     doc: 'Its port for MQTT over WebSocket; 0 turns that off.',
     schema: integer(0, 65_535),
     default: 9001,
+  },
+  'mqtt.embedded.ws_origins': {
+    doc: 'Web pages that may use it, by their origin.',
+    schema: list(origin),
+    default: [],
+    example: ['http://localhost:3000'],
   },
   'mqtt.embedded.max_payload': {
     doc: 'Largest message that it takes.',

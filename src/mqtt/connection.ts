@@ -30,6 +30,9 @@ export interface ConnectionOptions extends Credentials {
 /** The failure of a connection that this side ends. */
 export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 
+/** Without a reason: a normal end. */
+const DISCONNECT = Buffer.from([0xe0, 0])
+
 /** PUBACK's reason code for a packet over the broker's limit. */
 export const PACKET_TOO_LARGE = 149
 /** PUBACK's reason code for a message that nobody subscribes to. */
@@ -48,6 +51,8 @@ export class Connection {
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
   #failure: Failure | undefined
+  /** Whether DISCONNECT is sent: nothing may follow it. */
+  #ending = false
 
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
     const { protocol, onPublish, postponesAck = () => false, onNoSubscribers } = options
@@ -105,7 +110,7 @@ export class Connection {
 
   /** Writes in this turn of the event loop. `done` gets PUBACK's reason code, unless the connection ends first. */
   publish(topic: string, payload: string, options: IClientPublishOptions, done: (reason: number) => void): void {
-    if (this.#failure !== undefined) return
+    if (this.#failure !== undefined || this.#ending) return
     this.#client.publish(topic, payload, options, (error) => {
       if (this.#failure !== undefined) return
       if (!error) return done(0)
@@ -118,13 +123,14 @@ export class Connection {
 
   /** Sends the acknowledgements that were postponed. */
   acknowledge(): void {
-    if (this.#failure !== undefined) return
+    if (this.#failure !== undefined || this.#ending) return
     for (const id of this.#postponed.splice(0)) this.#client.stream.write(Buffer.from([0x40, 2, id >> 8, id & 0xff]))
   }
 
   /** Whether the broker granted `filter`. Stays pending when the connection ends first. */
   subscribe(filter: string, options: IClientSubscribeOptions): Promise<boolean> {
     return new Promise((resolve) => {
+      if (this.#ending) return
       this.#client.subscribe(filter, options, (error, _granted, suback) => {
         if (suback !== undefined) resolve(!error)
         else if (this.#failure === undefined && error) this.#dropSoon(errorFailure(error, true))
@@ -138,15 +144,20 @@ export class Connection {
   }
 
   unsubscribe(filters: readonly string[]): void {
-    this.#client.unsubscribe([...filters], () => undefined)
+    if (!this.#ending) this.#client.unsubscribe([...filters], () => undefined)
   }
 
-  /** Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close its side. */
+  /**
+   * Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close its side. A connection that
+   * is opened before may overtake it: then the broker ends this one for its client id, and publishes the will.
+   */
   async end(): Promise<void> {
     if (this.#failure !== undefined) return
-    // mqtt.js would delay DISCONNECT until these are acknowledged. The caller has already waited as long as it wants to.
-    if (Object.keys(this.#client.outgoing).length > 0) this.drop(CLOSED_BY_US)
-    else this.#client.end(false)
+    if (!this.#ending && this.isAccepted) {
+      this.#ending = true
+      // mqtt.js would delay it until everything is acknowledged. The caller has waited for that as long as it wants to.
+      this.#client.stream.write(DISCONNECT)
+    } else if (!this.isAccepted) this.drop(CLOSED_BY_US)
     await this.down
   }
 

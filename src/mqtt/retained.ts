@@ -21,7 +21,7 @@ export interface Entry {
   readonly topic: string
   /** null: the broker should hold nothing. */
   wanted: string | null
-  /** null: the broker holds nothing; undefined: unknown, or something other than what is wanted. */
+  /** null: the broker holds nothing; undefined: unknown. */
   held: string | null | undefined
   /** The payload that is sent and not acknowledged; undefined: none. */
   sent: string | null | undefined
@@ -218,8 +218,8 @@ export class Retained {
       return
     }
     entry.foundOn = this.#connection
-    // The wanted string itself, not an equal one: one copy in memory.
-    entry.held = entry.wanted === text ? entry.wanted : undefined
+    // The wanted string itself, not an equal one: one copy in memory. Another one is kept until what is wanted is known.
+    entry.held = entry.wanted === text ? entry.wanted : text
   }
 
   /** Whether `topic` is wanted, on its way to be cleared, or was found on the broker. */

@@ -38,7 +38,7 @@ describe.each(BROKERS)('with a broker that is there (%s)', (kind) => {
 })
 
 describe.skipIf(!BROKERS.some((kind) => kind === 'mosquitto'))('a flood of commands from one client', () => {
-  test('is answered, and keeps neither another client nor events waiting', { timeout: 120_000 }, async () => {
+  test('is answered, and keeps neither another client nor events waiting', { timeout: 110_000 }, async () => {
     await using broker = await patient()
     await using bridge = startLink({ url: broker.url })
     // Answers as the bridge does, a moment later.
@@ -50,15 +50,15 @@ describe.skipIf(!BROKERS.some((kind) => kind === 'mosquitto'))('a flood of comma
     await settled(bridge)
     await using flooder = await Observer.on(broker.port, { filter: 'b/flood/result/x' })
     await using bystander = await Observer.on(broker.port, { filter: 'b/calm/#' })
-    const flood = Promise.all(Array.from({ length: 20_000 }, (_, i) => flooder.publish('b/flood/cmd/x', String(i))))
-    await until('the flood', () => flooder.seen.length > 100)
+    const flood = Promise.all(Array.from({ length: 10_000 }, (_, i) => flooder.publish('b/flood/cmd/x', String(i))))
+    await until('the flood', () => flooder.seen.length > 100, 60_000)
     await bystander.publish('b/calm/cmd/x', 'hello')
     await until('the bystander’s answer', () => bystander.last('b/calm/result/x') === 'hello', 60_000)
     bridge.link.send('b/calm/event', 'happened')
-    await until('the event', () => bystander.last('b/calm/event') === 'happened')
+    await until('the event', () => bystander.last('b/calm/event') === 'happened', 60_000)
     await flood
-    await until('every answer', () => flooder.seen.length >= 20_000, 60_000)
-    expect(flooder.seen.map(({ text }) => Number(text))).toEqual([...Array(20_000).keys()])
+    await until('every answer', () => flooder.seen.length >= 10_000, 60_000)
+    expect(flooder.seen.map(({ text }) => Number(text))).toEqual([...Array(10_000).keys()])
     expect(bridge.link.status().dropped).toBe(0)
   })
 })
