@@ -85,6 +85,7 @@ export class Bridge {
       topics,
       hold,
       applies: (when) => when !== 'discovery' || discovery.format !== 'off',
+      onFailure: (topic, error) => log.error({ topic, err: error }, 'what a topic is to hold could not be rendered'),
     })
     this.#presence = new Presence({ topic: topics.of('bridgePresence', {}), startedAt, send, clock, log })
     this.#homeAssistant = new HomeAssistant({ topics, hubs, live, allows, version, clock, random, log }, link)
