@@ -114,6 +114,7 @@ export class Bridge {
       topics,
       hold,
       applies: (when) => when !== 'discovery' || discovery.format !== 'off',
+      onFailure: (topic, error) => log.error({ topic, err: error }, 'what a topic is to hold could not be rendered'),
     })
     this.#presence = new Presence({
       topic: topics.of('bridgePresence', {}),

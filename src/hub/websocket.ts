@@ -4,25 +4,28 @@ import { isRecord } from '../base/json.ts'
 
 export class GuardedWebSocket extends WebSocket {
   protected override onData(data: unknown): void {
-    if (typeof data === 'string' && !isSound(data)) {
-      this.onError('the server speaks no Socket.IO', new Error('malformed packet'))
-      return
-    }
-    super.onData(data)
+    if (typeof data === 'string' && isSound(data)) super.onData(data)
+    else this.onError('the server speaks no Socket.IO', new Error('malformed packet'))
   }
 }
 
-/** Engine.IO's `open`, and within a message Socket.IO's `CONNECT_ERROR`: those whose content the library relies on. */
+/** Whether a packet has the content that the library relies on. Hubs send no binary ones. */
 function isSound(packet: string): boolean {
+  // Engine.IO: open.
   if (packet.startsWith('0')) {
     const opening = parse(packet.slice(1))
     return isRecord(opening) && typeof opening['sid'] === 'string' && Array.isArray(opening['upgrades'])
   }
-  if (packet.startsWith('44')) {
-    const refusal = parse(packet.slice(2).replace(/^\/[^,]*,/, ''))
-    return isRecord(refusal) && ['string', 'undefined'].includes(typeof refusal['message'])
-  }
-  return true
+  // Engine.IO: everything else that is no message.
+  if (!packet.startsWith('4')) return packet !== ''
+  // Socket.IO: connect and disconnect.
+  if (/^4[01]/.test(packet)) return true
+  // Socket.IO: event and acknowledgement.
+  if (/^4[23]/.test(packet)) return /^4[23](\/[^,]*,)?\d*\[/.test(packet)
+  // Socket.IO: connect error.
+  if (!packet.startsWith('44')) return false
+  const refusal = parse(packet.slice(2).replace(/^\/[^,]*,/, ''))
+  return isRecord(refusal) && ['string', 'undefined'].includes(typeof refusal['message'])
 }
 
 function parse(text: string): unknown {
