@@ -6,7 +6,7 @@ import type { Timers } from './timers.ts'
 
 export interface FaultOptions {
   /** A refusal: 401, 403, 404, 429, 500, 503 … with `Retry-After` in seconds, and in these words, where given. */
-  'answer-status': { status?: number; retryAfter?: number; message?: string }
+  'answer-status': { status?: number; retryAfter?: number; description?: string }
   /** Says that all is well, with `value` as its answer, and does nothing. */
   pretend: { value?: unknown }
   'not-json': { text?: string }
@@ -60,8 +60,8 @@ export interface Fault {
 export const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
 
 export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } = {
-  'answer-status': ({ status = 500, retryAfter, message = `The hub answers ${status}` }) => {
-    const refusal = new HubError(status, REASONS[status] ?? 'error', message)
+  'answer-status': ({ status = 500, retryAfter, description = `The hub answers ${status}` }) => {
+    const refusal = new HubError(status, REASONS[status] ?? 'error', description)
     const headers = retryAfter === undefined ? JSON_TYPE : { ...JSON_TYPE, 'retry-after': String(retryAfter) }
     const text = JSON.stringify(refusal.body())
     return { executes: false, refusal, answer: (exchange) => exchange.send({ status, headers, text }) }

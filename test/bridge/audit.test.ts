@@ -85,7 +85,7 @@ describe('the API key', () => {
   test('is in nothing that leaves, whatever the hub makes of it', async () => {
     const world = await start()
     const { app, hub, observer } = world
-    hub.behave('answer-status', { status: 400, message: `Bearer ${KEY} is not welcome`, operation: 'restartApp' })
+    hub.behave('answer-status', { status: 400, description: `Bearer ${KEY} is not welcome`, operation: 'restartApp' })
     const refused = await world.ask(`home/app/${app}/cmd/restart`)
     expect(refused.error?.message).toBe('The hub refused: 400, Bearer *** is not welcome.')
     await world.ask(`home/app/${app}/cmd/set-setting/echo`, JSON.stringify({ deep: [`x${KEY}`] }))
