@@ -1,27 +1,20 @@
 /** A message on a command topic becomes one answer: refused, answered from memory, or carried out. */
 
 import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
 import { type Outcome, renderAnswer } from '../contract/answer.ts'
-import { type BridgeControl, type Command, findCommand, type HubCommand } from '../contract/commands.ts'
+import { type BridgeControl, type Command, findCommand } from '../contract/commands.ts'
 import { CommandError, type ErrorCode, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
 import { commandKey } from '../contract/permissions.ts'
-import type { Target } from '../contract/target.ts'
-import { decodeLevel } from '../contract/templates.ts'
 import type { CommandTopic, Topics } from '../contract/topics.ts'
 import { HubError } from '../hub/errors.ts'
-import type { Hub } from '../hub/hub.ts'
-import { OPERATIONS } from '../hub/operations.ts'
 import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
 import { Audit } from './audit.ts'
-import { untilTaken } from './patience.ts'
-import { CommandQueue } from './queue.ts'
+import { Execution, type ExecutionOptions } from './execution.ts'
 import { Replay, replayKey } from './replay.ts'
 
 /** How long a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
-const MAX_WAITING = 32
 
 /** The part of the MQTT link that answers need. */
 export interface AnswerLink {
@@ -33,28 +26,12 @@ export interface AnswerLink {
   hold(topic: string, payload: string | null): void
 }
 
-/** One configured hub, as commands see it. */
-export interface DispatchHub {
-  readonly hub: Hub
-  /** Commands under way at once. */
-  readonly concurrency: number
-}
-
 /** A command that was answered: how it went, for those who count. */
 export interface CommandEnd {
   /** As configuration names it, or `unknown`. */
   readonly command: string
   readonly outcome: 'ok' | ErrorCode
   readonly ms: number
-}
-
-/** A command being carried out on a hub, as others may want to know. */
-export interface CommandRun {
-  readonly hub: string
-  /** `null` for a command that is for the whole hub. */
-  readonly app: string | null
-  readonly command: HubCommand
-  readonly phase: 'begun' | 'ended'
 }
 
 /** A write that was refused or failed. */
@@ -67,20 +44,15 @@ export interface FailedWrite {
   readonly transaction: string | number | null
 }
 
-export interface DispatcherOptions {
+export interface DispatcherOptions extends Omit<ExecutionOptions, 'signal'> {
   readonly topics: Pick<Topics, 'parseCommand'>
-  readonly hubs: ReadonlyMap<string, DispatchHub>
   readonly link: AnswerLink
   readonly control: BridgeControl
-  /** Whether configuration allows a command; of no input, whether it does with any. */
-  readonly allows: (command: Command, input?: unknown) => boolean
   /** Whether an answer may be sent to the topic that its asker wants. */
   readonly mayAnswerOn: (topic: string) => boolean
-  readonly onRun: (run: CommandRun) => void
   /** Not called for each of a flood of refusals. */
   readonly onFailedWrite: (failed: FailedWrite) => void
   readonly onAnswer?: (end: CommandEnd) => void
-  readonly clock: Clock
   readonly log: Logger
   /** Writes whatever the log's level is. */
   readonly audit: Logger
@@ -103,14 +75,14 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
   readonly #audit: Audit
+  readonly #execution: Execution
   readonly #ending = new AbortController()
-  /** By the hub itself: one that is configured anew under the same name starts with an empty queue. */
-  readonly #queues = new WeakMap<DispatchHub, CommandQueue>()
 
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#replay = new Replay(options.clock)
     this.#audit = new Audit(options.clock, options.audit)
+    this.#execution = new Execution({ ...options, signal: this.#ending.signal })
   }
 
   /** Ends what only waits. */
@@ -182,7 +154,13 @@ export class Dispatcher {
         command.act(this.#options.control, input)
         return NOTHING
       }
-      return { ok: true, json: JSON.stringify((await this.#onHub(request, command, input, deadline)) ?? null) }
+      const { topic, message } = request
+      const isCurrent = () => this.#options.link.isCurrent(message)
+      const onWrite = () => {
+        request.asked = true
+      }
+      const data = await this.#execution.run({ topic, command, input, deadline, isCurrent, onWrite })
+      return { ok: true, json: JSON.stringify(data ?? null) }
     } catch (error) {
       return this.#failed(error, command.target !== 'bridge' && command.write)
     }
@@ -197,75 +175,11 @@ export class Dispatcher {
     )
   }
 
-  /** Waits for the command's turn and carries it out. */
-  async #onHub(request: Request, command: HubCommand, input: unknown, deadline: number): Promise<unknown> {
-    const { hubs, onRun } = this.#options
-    const { topic } = request
-    const name = topic.hub ?? ''
-    const bridged = hubs.get(name)
-    if (bridged === undefined) throw new CommandError('unknown_hub')
-    const { hub } = bridged
-    const check = () => this.#check(hub, command, request, input)
-    const target = this.#target(hub, request, deadline, check)
-    check()
-    return await this.#queueOf(bridged).run(target.app, deadline, async () => {
-      check()
-      const run = { hub: name, app: topic.app ?? null, command }
-      onRun({ ...run, phase: 'begun' })
-      try {
-        return await command.run(target, input)
-      } finally {
-        onRun({ ...run, phase: 'ended' })
-      }
-    })
-  }
-
-  #target(hub: Hub, request: Request, deadline: number, check: () => void): Target {
-    const { clock } = this.#options
-    const { signal } = this.#ending
-    const again: Target['again'] = (read) => untilTaken(read, { clock, deadline, signal, check })
-    const begin = () => {
-      // A read that went before may have taken its time, and rights.
-      if (!request.asked && clock.elapsed() >= deadline) throw new CommandError('expired')
-      check()
-      request.asked = true
-    }
-    const call: Target['call'] = (name, parameters) =>
-      again(async () => {
-        if (OPERATIONS[name].method !== 'GET') begin()
-        return await hub.call(name, parameters)
-      })
-    const { topic } = request
-    return { hub, app: topic.app ?? '', argument: decodeArgument(topic), call, again, clock, signal }
-  }
-
-  #queueOf(hub: DispatchHub): CommandQueue {
-    const { concurrency } = hub
-    const queue =
-      this.#queues.get(hub) ?? new CommandQueue({ concurrency, maxWaiting: MAX_WAITING }, this.#options.clock)
-    this.#queues.set(hub, queue)
-    return queue
-  }
-
   #failed(error: unknown, write: boolean): Outcome {
     if (error instanceof CommandError) return { ok: false, error }
     if (error instanceof HubError) return { ok: false, error: fromHubError(error, write) }
     this.#options.log.error({ err: error }, 'a command failed by a mistake of the bridge')
     return { ok: false, error: new CommandError('hub_failed', 'The bridge made a mistake; its log says which.') }
-  }
-
-  /** What must hold when a command comes in, and still when its turn comes. */
-  #check(hub: Hub, command: HubCommand, { message, topic }: Request, input: unknown): void {
-    if (!this.#options.link.isCurrent(message)) throw new CommandError('expired')
-    if (!this.#options.allows(command, input)) throw new CommandError('not_allowed')
-    if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
-    const known = typeof topic.app === 'string' && mayExist(hub, topic.app)
-    if (command.target === 'app' && !known) throw new CommandError('unknown_app')
-    const permitted = hub.permits(command.operation)
-    if (permitted === 'unsupported') throw new CommandError('unsupported')
-    if (permitted === 'forbidden') {
-      throw new CommandError('forbidden', `The API key lacks ${OPERATIONS[command.operation].scope}.`)
-    }
   }
 
   #answer(request: Request, outcome: Outcome): void {
@@ -319,16 +233,4 @@ function nameOf(command: Command | undefined): string {
 function isAudited(command: Command | undefined): boolean {
   if (command === undefined) return true
   return command.target === 'bridge' ? command.audited === true : command.write
-}
-
-/** While the list could not be read, the hub itself must say which apps it has. */
-function mayExist({ apps }: Hub, id: string): boolean {
-  return apps.all.has(id) || (!apps.complete && apps.shows(id))
-}
-
-function decodeArgument({ argument }: CommandTopic): string {
-  if (argument === undefined) return ''
-  const text = argument.includes('/') ? undefined : decodeLevel(argument)
-  if (text === undefined || text === '') throw new CommandError('invalid_payload', 'The topic names no setting.')
-  return text
 }

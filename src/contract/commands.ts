@@ -89,7 +89,8 @@ const channel = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const version = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const nothing = object({})
 /** The plain commands share a payload; the message is for those that pass one on. */
-const plain = object({ message: v.optional(v.pipe(v.string(), v.maxLength(1024))) })
+const message = v.optional(v.pipe(v.string(), v.maxLength(1024)))
+const plain = object({ message })
 
 const nullable = <S extends v.GenericSchema>(schema: S) => v.optional(v.nullable(schema))
 const APP_FILTER = inner({
@@ -145,12 +146,15 @@ const ROWS = [
   plainWrite('restart', 'restartApp', 'Restarts the app.'),
   plainWrite('garbage-collect', 'garbageCollectApp', 'Makes the app free memory (older hubs).'),
   row('app', 'get', {
-    payload: plain,
+    payload: object({ message, raw: v.optional(v.boolean()) }),
     operation: 'getApp',
     write: false,
     acts: ['read-app'],
-    doc: 'Answers with the app as it is published.',
-    run: ({ hub, app, again }) => again(() => hub.apps.getApp(app)),
+    doc: "Answers with the app as it is published; with `raw` the hub's own record is added under that key.",
+    async run({ hub, app, again, call }, { raw }) {
+      const found = await again(() => hub.apps.getApp(app))
+      return raw ? { ...found, raw: await call('getAppRecord', { id: app }) } : found
+    },
   }),
   row('app', 'get-std', {
     payload: plain,

@@ -115,6 +115,13 @@ export function decodeApp(value: unknown, { id }: { readonly id: string }): AppP
   return decodePatch(value)
 }
 
+/** An app's record as it came. */
+export function decodeRecord(value: unknown): { [key: string]: Json } {
+  const record = decodeJson(value)
+  if (!isRecord(record)) throw new HubError('nonsense', 'The hub answered with something that is no app.')
+  return record
+}
+
 /** Arguments of a realtime message, or `undefined` for one that is none of ours. */
 export function decodeEvent(name: unknown, payload: unknown): AppEvent | undefined {
   const id = isRecord(payload) ? idOf(payload) : undefined

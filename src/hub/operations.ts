@@ -3,7 +3,15 @@
  * parameters follow from the path's text and the row's body or query: a call that does not fit does not compile.
  */
 import type { Json } from '../base/json.ts'
-import { decodeApp, decodeApps, decodeJson, decodeNothing, decodeScopes, decodeSettings } from './decode.ts'
+import {
+  decodeApp,
+  decodeApps,
+  decodeJson,
+  decodeNothing,
+  decodeRecord,
+  decodeScopes,
+  decodeSettings,
+} from './decode.ts'
 import { decodeWritten } from './written.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -62,6 +70,13 @@ export interface StoreInstall {
 const ROWS = {
   getApps: row({ manager: 'apps', method: 'GET', path: '/app', scope: 'hub.app.readonly', decode: decodeApps }),
   getApp: row({ manager: 'apps', method: 'GET', path: '/app/:id', scope: 'hub.app.readonly', decode: decodeApp }),
+  getAppRecord: row({
+    manager: 'apps',
+    method: 'GET',
+    path: '/app/:id',
+    scope: 'hub.app.readonly',
+    decode: decodeRecord,
+  }),
   updateApp: row({
     manager: 'apps',
     method: 'PUT',

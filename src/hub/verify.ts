@@ -17,8 +17,7 @@ export async function appIs(hub: Hub, id: string, wanted: WantedApp): Promise<bo
 /** An app in a list that was just read; `null`: surely not there. `undefined`: the list proves nothing. */
 export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
   const list = await hub.call('getApps', {})
-  const found = list.get(id)
-  if (found !== undefined) return found
+  if (list.has(id)) return list.get(id)
   const others = [...hub.apps.all.keys()].filter((other) => other !== id)
   return list.size > 0 && others.every((other) => list.has(other)) ? null : undefined
 }

@@ -51,17 +51,25 @@ describe('a command', () => {
 
 describe('the memory of answers', () => {
   const turn = () => new Promise((resolve) => setImmediate(resolve))
-  const done = (data: string | null): Promise<Outcome> => Promise.resolve({ ok: true, data })
+  const done = (json: string): Promise<Outcome> => Promise.resolve({ ok: true, json })
+  const MEBIBYTE = 1024 * 1024
 
-  test('holds 20,000, and of those with data the newest 64', async () => {
+  test('holds 20,000, and of those with data the newest that make up eight mebibytes', async () => {
     const replay = new Replay(new FakeClock())
-    for (let i = 0; i < 65; i++) replay.remember(`data${i}`, done('x'))
+    for (let i = 0; i < 9; i++) replay.remember(`data${i}`, done('x'.repeat(MEBIBYTE / 2)))
     await turn()
-    expect([0, 1, 64].map((i) => replay.recall(`data${i}`) !== undefined)).toEqual([false, true, true])
-    for (let i = 0; i < 20_000; i++) replay.remember(`k${i}`, done(null))
+    expect([0, 1, 8].map((i) => replay.recall(`data${i}`) !== undefined)).toEqual([false, true, true])
+    for (let i = 0; i < 20_000; i++) replay.remember(`k${i}`, done('null'))
     await turn()
     expect([0, 19_999].map((i) => replay.recall(`k${i}`) !== undefined)).toEqual([true, true])
-    replay.remember('more', done(null))
+    replay.remember('more', done('null'))
     expect([0, 1].map((i) => replay.recall(`k${i}`) !== undefined)).toEqual([false, true])
+  })
+
+  test('does not hold an answer that is larger than all of them may be', async () => {
+    const replay = new Replay(new FakeClock())
+    replay.remember('large', done('x'.repeat(5 * MEBIBYTE)))
+    await turn()
+    expect(replay.recall('large')).toBeUndefined()
   })
 })

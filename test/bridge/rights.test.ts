@@ -107,6 +107,15 @@ describe.skipIf(mosquittoPath === undefined)('a response topic', () => {
   })
 })
 
+test('the own record of the hub comes with an app that is asked for raw, and else does not', async () => {
+  const world = await start({ hub: { apps: [{ id: 'the.app', record: { permissions: ['homey:manager:api'] } }] } })
+  const topic = 'home/app/the.app/cmd/get'
+  const { data } = await world.ask(topic, '{"raw":true}')
+  expect(data).toMatchObject({ id: 'the.app', crash_count: 0, raw: { id: 'the.app', exitCount: 0 } })
+  expect(data).toMatchObject({ raw: { permissions: ['homey:manager:api'], state: 'running' } })
+  expect((await world.ask(topic)).data).not.toHaveProperty('raw')
+})
+
 test.each(BROKERS)(
   'an empty setting is a value where it cannot be the clearing of a retained one (%s)',
   async (broker) => {

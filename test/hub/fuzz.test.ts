@@ -11,7 +11,7 @@ import { openRealtime } from '../../src/hub/realtime.ts'
 import type { App } from '../../src/model/app.ts'
 import { reduce } from '../../src/model/reduce.ts'
 import { until } from '../support/until.ts'
-import { useWorlds } from '../support/world.ts'
+import { startWorld } from '../support/world.ts'
 
 /** What nobody caught during a test. */
 const uncaught: unknown[] = []
@@ -209,7 +209,7 @@ describe('a server that speaks the realtime protocol', () => {
   }, 60_000)
 })
 
-const start = useWorlds()
+const start = startWorld
 
 describe('a running bridge', () => {
   test('bears settings of thousands of levels, and publishes the others', async () => {

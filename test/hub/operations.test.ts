@@ -23,6 +23,7 @@ const apps = '/api/manager/apps'
 const CASES: { readonly [N in OperationName]: Case<N> } = {
   getApps: { parameters: {}, request: `GET ${apps}/app`, scope: 'hub.app.readonly' },
   getApp: { parameters: { id: APP }, request: `GET ${apps}/app/${APP}`, scope: 'hub.app.readonly' },
+  getAppRecord: { parameters: { id: APP }, request: `GET ${apps}/app/${APP}`, scope: 'hub.app.readonly' },
   updateApp: {
     parameters: { id: APP, update: { autoupdate: false } },
     request: `PUT ${apps}/app/${APP}`,
