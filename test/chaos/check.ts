@@ -1,5 +1,8 @@
 /** The checkers: each looks at the history alone and tells what must not have happened. */
-import type { Asked, History, Life, Sent, Violation } from './history.ts'
+import type { Seen } from '../support/observer.ts'
+import { answersOf, isAnswer, parse } from './answers.ts'
+import type { Asked, History, Life, LiveChecker, Sent, Violation } from './history.ts'
+import { APPS } from './model.ts'
 
 /** The longest that a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
@@ -10,42 +13,16 @@ const ANSWER_MS = 8000
 const EXIT_MS = 5000
 /** How old the bridge's word of an app's name may be while it can see the hub. */
 const STALE_MS = 4000
-
-export interface Answer {
-  readonly at: number
-  readonly ok: boolean
-  readonly code: string | undefined
-  readonly replayed: boolean
-}
+/** How long an answered transaction is remembered, and what that may be off by. */
+const MEMORY_MS = 5 * 60_000
+const MEMORY_SLACK_MS = 10_000
+/** A request that had left the bridge before a reload may reach the hub a little later. */
+const UNDER_WAY_MS = 300
 
 /** The one error that is none of the bridge's own: somebody started a second one. */
 const TELLS_OF_ANOTHER = /another hub2mqtt uses the same base topic/
 
 type Checker = (history: History) => Iterable<string>
-
-/** Answers by the token of what they answer. */
-export function answersOf({ seen }: Pick<History, 'seen'>): Map<string, Answer[]> {
-  const answers = new Map<string, Answer[]>()
-  for (const { at, topic, text, packet, retain } of seen) {
-    const token = packet.properties?.correlationData?.toString()
-    if (token === undefined || retain || !isAnswer(topic)) continue
-    const { ok, error, replayed } = parse(text)
-    const list = answers.get(token) ?? []
-    list.push({ at, ok: ok === true, code: error?.code, replayed: replayed === true })
-    answers.set(token, list)
-  }
-  return answers
-}
-
-const isAnswer = (topic: string) => topic.startsWith('answers/') || /\/result(\/|$)/.test(topic)
-
-function parse(text: string): { ok?: unknown; error?: { code?: string }; replayed?: unknown } {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return {}
-  }
-}
 
 export const CHECKERS = {
   /** Each `ok` was carried out by the hub. */
@@ -83,8 +60,9 @@ export const CHECKERS = {
   /** Whatever was refused, or sent while nobody listened, or never sent at all, does not reach the hub. */
   *'executed unasked'({ sent, asked }) {
     const wanted = new Map(byAsks(sent))
-    for (const { asks, at } of asked) {
-      if (asks === null) continue
+    for (const { asks, at, executed } of asked) {
+      // A bridge that has not read the list yet lets the hub say that it has no such app.
+      if (asks === null || (!executed && / nobody-/.test(asks))) continue
       const copies = (wanted.get(asks) ?? []).filter((copy) => copy.at <= at)
       if (copies.length === 0) yield `${asks} reached the hub, and nobody had asked for it`
       else if (copies.every(({ away }) => away)) yield `${asks} was sent while the bridge was away, and executed`
@@ -100,6 +78,58 @@ export const CHECKERS = {
       const count = answers.get(token)?.length ?? 0
       if (count < due) yield `${copies[0]?.topic} (${token}): ${due} sent, ${count} answered`
     }
+  },
+
+  /** One command, one answer. The same message again is a repetition on the way, which QoS 1 allows. */
+  *'answered twice'(history) {
+    const answers = answersOf(history)
+    for (const [token, copies] of byToken(history.sent)) {
+      const count = new Set(answers.get(token)?.map(({ text }) => text)).size
+      if (count > copies.length) yield `${copies[0]?.topic} (${token}): ${copies.length} sent, ${count} answered`
+    }
+  },
+
+  /** Every change of an app's name, and every app that comes or goes, that is told as state is told as an event too. */
+  *'event lost'(history) {
+    if (history.excuses.size > 0) return
+    const own = history.seen.filter((one) => !history.planted.has(one))
+    const events = Map.groupBy(own.flatMap(eventOf), ({ topic }) => topic)
+    for (const [topic, states] of Map.groupBy(own.filter(isAppState), (one) => one.topic)) {
+      const told = events.get(topic) ?? []
+      for (const [what, count] of transitions(states)) {
+        const found = told.filter(({ tells }) => tells.includes(what)).length
+        if (found < count) yield `${topic}: ${count} times ${what} as state, ${found} times as event`
+      }
+    }
+  },
+
+  /** What is refused by configuration does not reach the hub any more once that is in force. */
+  *'denied executed'({ denials, asked, stallMs }) {
+    for (const { from, to = Number.POSITIVE_INFINITY, asks: denied } of denials) {
+      for (const { at, asks } of asked) {
+        if (asks !== null && denied.test(asks) && at > from + UNDER_WAY_MS + stallMs && at < to)
+          yield `${asks} reached the hub ${at - from} ms after it was denied`
+      }
+    }
+  },
+
+  *'remembered too long'(history) {
+    const passed = (at: number) =>
+      at + history.jumps.filter((jump) => jump.at <= at).reduce((sum, { by }) => sum + by, 0)
+    for (const [token, answers] of answersOf(history)) {
+      let fresh = Number.NEGATIVE_INFINITY
+      for (const { at, replayed } of answers) {
+        const age = passed(at) - fresh
+        if (replayed && age > MEMORY_MS + MEMORY_SLACK_MS) yield `${token} was answered from memory after ${age} ms`
+        if (!replayed) fresh = passed(at)
+      }
+    }
+  },
+
+  *'said offline'({ seen, planted, staysOnline }) {
+    if (!staysOnline) return
+    const said = seen.find((one) => isState(one.topic) && one.text === 'offline' && !planted.has(one))
+    if (said !== undefined) yield `${said.topic} without reason`
   },
 
   *'bad input accepted'(history) {
@@ -124,8 +154,8 @@ export const CHECKERS = {
     }
   },
 
-  *process({ lives }) {
-    for (const life of lives) yield* troubleOf(life)
+  *process({ lives, tells }) {
+    for (const life of lives) yield* troubleOf(life, [TELLS_OF_ANOTHER, ...tells])
   },
 
   /** After a reconnect the newest state of each app is sent, and nothing that has been replaced meanwhile. */
@@ -143,18 +173,25 @@ export const CHECKERS = {
   },
 } satisfies Record<string, Checker>
 
-export type CheckerName = keyof typeof CHECKERS
+export type CheckerName = keyof typeof CHECKERS | LiveChecker
 
 export function check(history: History): Violation[] {
-  return Object.entries(CHECKERS).flatMap(([checker, run]) => [...run(history)].map((what) => ({ checker, what })))
+  const found = Object.entries(CHECKERS).flatMap(([checker, run]) =>
+    [...run(history)].map((what) => ({ checker, what })),
+  )
+  return [...found, ...history.live]
 }
 
-function* troubleOf({ lines, errors, end, wantedEnd, endedWithinMs }: Life): Iterable<string> {
+function* troubleOf(
+  { lines, errors, end, wantedEnd, endedWithinMs }: Life,
+  expected: readonly RegExp[],
+): Iterable<string> {
   if (end !== wantedEnd)
     yield `ended with ${end ?? 'nothing'} instead of ${wantedEnd ?? 'going on'}: ${errors.at(-1) ?? lines.at(-1)}`
   if (wantedEnd === 'code 0' && (endedWithinMs ?? 0) > EXIT_MS) yield `took ${Math.round(endedWithinMs ?? 0)} ms to end`
   for (const line of lines)
-    if (/"level":"(error|fatal)"/.test(line) && !TELLS_OF_ANOTHER.test(line)) yield `logged ${line.slice(0, 3000)}`
+    if (/"level":"(error|fatal)"/.test(line) && !expected.some((one) => one.test(line)))
+      yield `logged ${line.slice(0, 3000)}`
   if (errors.length > 0) yield `wrote to standard error: ${errors.join(' | ').slice(0, 3000)}`
 }
 
@@ -168,8 +205,32 @@ function wasHeard({ links, onlineAt }: History, { at, away }: Sent): boolean {
   return onlineAt.some((online) => online > link.openedAt && online < at)
 }
 
-/** What was not there, or was taken away meanwhile by others, is as gone as asked for. */
+/** What others took away meanwhile is as gone as asked for; `false ok` looks at these. */
 const isRemoval = (asks: string) => /^(unsetAppSetting|uninstallApp org\.visitor)/.test(asks)
+
+const isState = (topic: string) => /^[^/]+\/[^/]+\/state$/.test(topic)
+const isAppState = ({ topic, retain }: Seen) => retain && topic.startsWith(APPS) && topic.split('/').length === 4
+
+/** The state topic of the app that an event is about, and what it tells. */
+function eventOf({ topic, text }: Seen): { topic: string; tells: readonly string[] }[] {
+  if (!topic.startsWith(APPS) || !topic.endsWith('/event')) return []
+  const { event_type: type, changed }: { event_type?: unknown; changed?: unknown } = Object(parse(text))
+  const tells = type === 'installed' || type === 'removed' ? [type] : Array.isArray(changed) ? changed.map(String) : []
+  return [{ topic: topic.slice(0, -'/event'.length), tells }]
+}
+
+/** How often an app's state says something new, by what it is. */
+function transitions(states: readonly Seen[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  let before: string | undefined
+  for (const { text } of states) {
+    const now = text === '' ? '' : appOf(text).name
+    const what = now === '' ? 'removed' : before === '' ? 'installed' : 'name'
+    if (before !== undefined && now !== before) counts.set(what, (counts.get(what) ?? 0) + 1)
+    before = now
+  }
+  return counts
+}
 
 function isAnswerWithSettings(topic: string, text: string): boolean {
   return isAnswer(topic) && /"command":"(get-settings?|get-setting)"/.test(text)

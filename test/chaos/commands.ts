@@ -1,7 +1,9 @@
 /** What the random client may send: every command that can be told apart at the hub, and much that is no command at all. */
-import type { EmulatedHub } from '../../src/emulator/hub.ts'
+import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
 import type { Random } from '../support/random.ts'
 import { BASE, HUB, level } from './model.ts'
+import { SPARE } from './surroundings.ts'
+import type { Shows } from './watch.ts'
 
 export interface Draft {
   readonly topic: string
@@ -10,9 +12,11 @@ export interface Draft {
   readonly asks: string | null
   readonly write: boolean
   readonly kind: 'good' | 'bad'
+  /** Whether the hub shows what an `ok` confirms; asked when the answer comes. */
+  readonly shows?: Shows
 }
 
-interface Subject {
+export interface Subject {
   readonly hub: EmulatedHub
   readonly random: Random
   /** An app that is there. */
@@ -22,12 +26,60 @@ interface Subject {
   readonly canary: string
 }
 
-const appTopic = (app: string, command: string) => `${BASE}/${HUB}/app/${level(app)}/cmd/${command}`
-const hubTopic = (command: string) => `${BASE}/${HUB}/cmd/${command}`
+export const appTopic = (app: string, command: string) => `${BASE}/${HUB}/app/${level(app)}/cmd/${command}`
+export const hubTopic = (command: string) => `${BASE}/${HUB}/cmd/${command}`
 
-function write(topic: string, asks: string, payload: Draft['payload'] = {}): Draft {
-  return { topic, payload, asks, write: true, kind: 'good' }
+function write(topic: string, asks: string, payload: Draft['payload'] = {}, shows?: Shows): Draft {
+  return { topic, payload, asks, write: true, kind: 'good', ...(shows !== undefined && { shows }) }
 }
+
+/** An app that was taken away since shows nothing any more. */
+const showing =
+  (app: string, shows: (record: AppRecord) => boolean): Shows =>
+  ({ apps }) => {
+    const record = apps.get(app)
+    return record === undefined || shows(record)
+  }
+
+export const WRITES = {
+  /** Takes away a setting that is there. */
+  unset: ({ app, hub, word }) => {
+    const spares = Object.keys(hub.settings(app)).filter((name) => name.startsWith(SPARE))
+    const name = spares[Number(word) % Math.max(1, spares.length)] ?? word
+    const shows: Shows = (now) => now.settings(app)[name] === undefined
+    return write(appTopic(app, `unset-setting/${name}`), `unsetAppSetting ${app} ${name}`, {}, shows)
+  },
+  uninstall: ({ app }) =>
+    write(appTopic(app, 'uninstall'), `uninstallApp ${app}`, { confirm: app, purge_settings: true }, ({ apps }) => {
+      return !apps.has(app)
+    }),
+  set: ({ app, word }) =>
+    write(
+      appTopic(app, 'set-setting'),
+      `setAppSetting ${app} ${word}`,
+      { name: word, value: [word] },
+      (hub) => !hub.apps.has(app) || JSON.stringify(hub.settings(app)[word]) === JSON.stringify([word]),
+    ),
+  switch: ({ app, hub }) => {
+    const on = hub.apps.get(app)?.enabled !== true
+    const shows = showing(app, ({ enabled }) => enabled === on)
+    return write(appTopic(app, on ? 'enable' : 'disable'), `${on ? 'enable' : 'disable'}App ${app}`, {}, shows)
+  },
+  autoupdate: ({ app, hub }) => {
+    const autoupdate = hub.apps.get(app)?.autoupdate !== true
+    const shows = showing(app, (record) => record.autoupdate === autoupdate)
+    return write(appTopic(app, 'update'), `updateApp ${app}`, { autoupdate }, shows)
+  },
+  /** Another channel is another installation. */
+  channel: ({ app, hub, random }) => {
+    const channels = hub.flavour === 'newer' ? ['live', 'test'] : ['stable', 'beta', 'alpha']
+    const channel = random.pick(channels.filter((one) => one !== hub.apps.get(app)?.channel))
+    const shows = showing(app, (record) => record.channel === channel)
+    return write(appTopic(app, 'update'), `installFromAppStore ${app}`, { channel }, shows)
+  },
+  /** Of an app that is there. */
+  install: ({ app }) => write(hubTopic('install'), `installFromAppStore ${app}`, { id: app }),
+} satisfies Record<string, (subject: Subject) => Draft>
 
 function read(topic: string, payload: Draft['payload'] = {}, asks: string | null = null): Draft {
   return { topic, payload, asks, write: false, kind: 'good' }
@@ -40,35 +92,21 @@ const DRAFTS: readonly [number, (subject: Subject) => Draft][] = [
     ({ app, word, canary }) =>
       write(appTopic(app, `set-setting/${word}`), `setAppSetting ${app} ${word}`, JSON.stringify(`${canary} ${word}`)),
   ],
-  [
-    5,
-    ({ app, word }) =>
-      write(appTopic(app, 'set-setting'), `setAppSetting ${app} ${word}`, { name: word, value: [word] }),
-  ],
-  [2, ({ app, word }) => write(appTopic(app, `unset-setting/${word}`), `unsetAppSetting ${app} ${word}`)],
+  [5, WRITES.set],
+  [2, WRITES.unset],
   [5, ({ app }) => write(appTopic(app, 'restart'), `restartApp ${app}`)],
-  [
-    2,
-    ({ app, hub }) =>
-      hub.apps.get(app)?.enabled
-        ? write(appTopic(app, 'disable'), `disableApp ${app}`)
-        : write(appTopic(app, 'enable'), `enableApp ${app}`),
-  ],
+  [2, WRITES.switch],
   [
     2,
     ({ app, hub }) =>
       write(appTopic(app, 'autoupdate'), `updateApp ${app}`, hub.apps.get(app)?.autoupdate ? 'OFF' : 'ON'),
   ],
-  [
-    2,
-    ({ app, hub }) =>
-      write(appTopic(app, 'update'), `updateApp ${app}`, { autoupdate: hub.apps.get(app)?.autoupdate !== true }),
-  ],
+  [2, WRITES.autoupdate],
   [1, ({ app }) => write(appTopic(app, 'install'), `installFromAppStore ${app}`)],
   [1, ({ app }) => write(appTopic(app, 'garbage-collect'), `garbageCollectApp ${app}`)],
-  [1, ({ app }) => write(appTopic(app, 'uninstall'), `uninstallApp ${app}`, { confirm: app, purge_settings: true })],
+  [1, WRITES.uninstall],
   [4, ({ word }) => write(hubTopic('speak'), `say ${word}`, { text: word })],
-  [2, ({ app }) => read(appTopic(app, 'get-std'), {}, `getAppStd ${app}`)],
+  [2, ({ app }) => write(appTopic(app, 'get-std'), `getAppStd ${app}`)],
   [2, ({ app }) => read(appTopic(app, 'get'))],
   [1, ({ app }) => read(appTopic(app, 'get-settings'))],
   [1, ({ app }) => read(appTopic(app, 'get-locales'))],

@@ -1,6 +1,6 @@
 /** What may and must be held for Home Assistant, judged by what its messages refer to: one device for each app, none beside. */
 
-const DEVICE = /^[^/]+\/(device\/[^/]+|[^/]+\/[^/]+\/[^/]+)\/config$/
+export const DEVICE = /^[^/]+\/(device\/[^/]+|[^/]+\/[^/]+\/[^/]+)\/config$/
 
 export interface DiscoveryFaults {
   readonly ghosts: string[]
@@ -29,7 +29,7 @@ export function discoveryFaults(
 }
 
 /** The apps' state topics that a message speaks of, whatever it says about them. */
-function references(text: string, base: string): string[] {
+export function references(text: string, base: string): string[] {
   return [...text.matchAll(/"([^"\\]+)"/g)].flatMap(([, word = '']) => {
     if (!word.startsWith(base)) return []
     return [base + (word.slice(base.length).split('/')[0] ?? '')]

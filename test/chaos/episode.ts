@@ -1,7 +1,8 @@
 /** One fault, once: load before, during and after it, and then the questions. */
 
 import { Random } from '../support/random.ts'
-import { answersOf, CHECKERS, check } from './check.ts'
+import { answersOf } from './answers.ts'
+import { CHECKERS, check } from './check.ts'
 import { faultNamed } from './faults/all.ts'
 import type { History, Violation } from './history.ts'
 import { after, Load } from './load.ts'
@@ -13,6 +14,8 @@ const AGREE_MS = 30_000
 /** So long it has to stay right to count as right. */
 const STEADY_MS = 150
 const LEAD_MS = 250
+/** What may still come when the broker is right already. */
+const PATIENT = ['not answered', 'event lost'] as const
 
 export interface EpisodeOptions {
   readonly fault: string
@@ -52,7 +55,8 @@ export async function runEpisode(
   const load = new Load(world, random.fork('load'))
   load.start(paceMs)
   await after(LEAD_MS)
-  await fault.run({ world, random: random.fork('fault') })
+  await fault.run({ world, load, random: random.fork('fault') })
+  await world.mend()
   const mendedAt = performance.now()
   let loading = true
   void load.stop().then(() => {
@@ -66,7 +70,7 @@ export async function runEpisode(
     const now = performance.now()
     agreedAt = agrees(last) ? (agreedAt ?? now) : undefined
     const steady = agreedAt !== undefined && now - agreedAt >= STEADY_MS
-    if (steady && !loading && CHECKERS['not answered'](history()).next().done) break
+    if (steady && !loading && PATIENT.every((checker) => CHECKERS[checker](history()).next().done)) break
     if (!world.bridge.alive) break
     await after(50)
     last = await world.disagreement()

@@ -29,6 +29,16 @@ export interface Asked {
   readonly executed: boolean
 }
 
+/** Commands that configuration refused for a while. */
+export interface Denial {
+  /** Epoch milliseconds: when the bridge had taken it over. */
+  readonly from: number
+  /** When it was lifted. */
+  to?: number
+  /** In the words of `Sent.asks`. */
+  readonly asks: RegExp
+}
+
 /** A process of the bridge, from its start to its end. */
 export interface Life {
   /** Epoch milliseconds. */
@@ -61,9 +71,35 @@ export interface History {
   readonly names: ReadonlyMap<string, readonly { readonly name: string; readonly at: number }[]>
   /** How long the fault may have held up a command on its way, in milliseconds. */
   readonly stallMs: number
+  /** Messages among those seen that were the harness's own, on topics of the bridge. */
+  readonly planted: ReadonlySet<Seen>
+  readonly denials: readonly Denial[]
+  /** When the bridge's time jumped ahead, and by how many milliseconds. */
+  readonly jumps: readonly { readonly at: number; readonly by: number }[]
+  /** Why events may have been lost by others than the bridge, if so. */
+  readonly excuses: ReadonlySet<string>
+  /** Error lines that the fault calls for. */
+  readonly tells: readonly RegExp[]
+  /** Whether the bridge had no reason at all to call itself or its hub offline. */
+  readonly staysOnline: boolean
+  /** What was wrong at the moment when it was seen. */
+  readonly live: readonly Violation[]
   /** Whether only the broker's side was at fault, so that the bridge knew all along what the hub said. */
   readonly hubWasWell: boolean
 }
+
+/** Checkers that look on while it happens, in `watch.ts` and in the faults themselves. */
+export type LiveChecker =
+  | 'false ok'
+  | 'wiped'
+  | 'resurrected'
+  | 'foreign touched'
+  | 'key shown'
+  | 'kept offline'
+  | 'event lost'
+  | 'not answered'
+  | 'executed unasked'
+  | 'not repaired'
 
 /** Something that must not be. */
 export interface Violation {

@@ -1,7 +1,7 @@
 /** The random client, and the life of the hub: what goes on while something is broken. */
 import type { IClientPublishOptions } from 'mqtt'
 import type { Random } from '../support/random.ts'
-import { type Draft, draft } from './commands.ts'
+import { type Draft, draft, type Subject } from './commands.ts'
 import type { Sent } from './history.ts'
 import type { World } from './world.ts'
 
@@ -41,13 +41,14 @@ export class Load {
 
   /** Sends one command, perhaps several times. */
   command(): void {
-    const { hub, settingCanary } = this.#world
-    const random = this.#random
-    if (hub.apps.size === 0) return
-    const drafted = draft({ hub, random, app: random.pick(this.#appIds()), word: this.#word(), canary: settingCanary })
+    const subject = this.subject()
+    if (subject === undefined) return
+    const drafted = draft(subject)
     if (drafted.asks !== null && !this.#claim(drafted.asks)) return
+    const random = this.#random
     const { payload, options, expiresAt, token } = this.#envelope(drafted)
     const kind = drafted.kind === 'good' && random.chance(0.06) ? 'retained' : drafted.kind
+    if (drafted.shows !== undefined) this.#world.watch.expect(token, drafted.shows)
     const delays = [
       0,
       ...(random.chance(0.2) ? [random.int(0, 600)] : []),
@@ -60,6 +61,36 @@ export class Load {
         ),
       )
     }
+  }
+
+  /** What a command may be about; undefined if the hub has no app. */
+  subject(): Subject | undefined {
+    const { hub, settingCanary } = this.#world
+    if (hub.apps.size === 0) return undefined
+    const random = this.#random
+    return { hub, random, app: random.pick(this.#appIds()), word: this.#word(), canary: settingCanary }
+  }
+
+  /** Sends one command of a fault's own, once, unless the same was asked for already. Resolves with its token. */
+  async issue(drafted: Draft): Promise<string | undefined> {
+    if (drafted.asks !== null && !this.#claim(drafted.asks)) return undefined
+    const token = `tx-${this.#word()}`
+    const { payload, kind, shows } = drafted
+    if (shows !== undefined) this.#world.watch.expect(token, shows)
+    const isBody = typeof payload === 'object' && !Buffer.isBuffer(payload)
+    const text = isBody ? JSON.stringify({ ...payload, transaction: token }) : payload
+    await this.again({ ...drafted, kind, token }, text)
+    return token
+  }
+
+  /** Sends a message with a token that may have been used before. */
+  async again(
+    command: Pick<Draft, 'topic' | 'asks' | 'write' | 'kind'> & Pick<Sent, 'token'>,
+    payload: string | Buffer,
+    properties: IClientPublishOptions['properties'] = {},
+  ): Promise<void> {
+    const options = { properties: { ...properties, correlationData: Buffer.from(command.token) } }
+    await this.#send({ ...command, expiresAt: null }, payload, options)
   }
 
   /** Something happens on the hub. */
@@ -137,7 +168,7 @@ export class Load {
 
   #claim(asks: string): boolean {
     // What turns the same thing on and off could hide whether it was done.
-    const claim = asks.replace(/^(enableApp|disableApp|updateApp) /, 'state ')
+    const claim = asks.replace(/^(enableApp|disableApp|updateApp|installFromAppStore) /, 'state ')
     if (this.#asked.has(claim)) return false
     this.#asked.add(claim)
     return true

@@ -121,6 +121,13 @@ const NO_HISTORY: EpisodeResult['history'] = {
   onlineAt: [],
   canaries: [],
   names: new Map(),
+  planted: new Set(),
+  denials: [],
+  jumps: [],
+  excuses: new Set(),
+  tells: [],
+  staysOnline: false,
+  live: [],
   stallMs: 0,
   hubWasWell: false,
 }

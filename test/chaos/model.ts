@@ -1,6 +1,7 @@
 /** What the broker has to hold for a hub, written from the contract alone: nothing here comes from the bridge. */
 import { isDeepStrictEqual } from 'node:util'
 import type { AppRecord, EmulatedHub } from '../../src/emulator/hub.ts'
+import { parse } from './answers.ts'
 import { discoveryFaults } from './discovery.ts'
 
 export const BASE = 'hub2mqtt'
@@ -8,7 +9,8 @@ export const HUB = 'home'
 /** The setting that configuration publishes, on every app that the world starts with. */
 export const PUBLISHED_SETTING = 'label'
 
-const APPS = `${BASE}/${HUB}/app/`
+/** Before an app's id, in its topics. */
+export const APPS = `${BASE}/${HUB}/app/`
 const MAY_BE: ReadonlySet<string> = new Set([
   ...['health', 'log-level', 'discovery'].map((name) => `${BASE}/bridge/${name}`),
   `${BASE}/${HUB}/summary`,
@@ -32,6 +34,12 @@ export function level(text: string): string {
       return !hide && /[A-Za-z0-9._-]/.test(char) ? char : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
     })
     .join('')
+}
+
+/** The app of a topic below `APPS`. */
+export function idOf(topic: string): string {
+  const text = topic.slice(APPS.length).split('/')[0] ?? ''
+  return text === '%' ? '' : decodeURIComponent(text)
 }
 
 const orNull = (value: unknown) => value ?? null
@@ -85,13 +93,18 @@ function expected(hub: EmulatedHub, hubAddress: string): Map<string, Expected> {
 export const publishedApps = ['net.population.app0001', 'net.population.app0002']
 const isPublished = (id: string) => publishedApps.includes(id)
 
-/** Compares what the broker holds, now, with what it has to hold. */
-export function disagreement(held: ReadonlyMap<string, string>, hub: EmulatedHub, hubAddress: string): Disagreement {
+/** Compares what the broker holds, now, with what it has to hold; `foreign`: topics that are somebody else's. */
+export function disagreement(
+  held: ReadonlyMap<string, string>,
+  hub: EmulatedHub,
+  hubAddress: string,
+  foreign: ReadonlySet<string> = new Set(),
+): Disagreement {
   const wanted = expected(hub, hubAddress)
   const appTopics = new Set([...hub.apps.keys()].map((id) => `${APPS}${level(id)}`))
   const discovery = discoveryFaults(held, APPS, appTopics)
   const ghosts = [...held.keys()].filter(
-    (topic) => topic.startsWith(`${BASE}/`) && !wanted.has(topic) && !mayBe(topic, appTopics),
+    (topic) => topic.startsWith(`${BASE}/`) && !wanted.has(topic) && !foreign.has(topic) && !mayBe(topic, appTopics),
   )
   const missing = [...wanted.keys()].filter((topic) => !held.has(topic))
   const wrong = [...wanted]
@@ -125,12 +138,4 @@ function contains(value: unknown, wanted: unknown): boolean {
     return isDeepStrictEqual(value, wanted)
   const found = new Map<string, unknown>(Object.entries(value))
   return Object.entries(wanted).every(([key, part]) => contains(found.get(key), part))
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

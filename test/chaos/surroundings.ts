@@ -2,7 +2,7 @@
 import type { EmulatedHubOptions, Flavour } from '../../src/emulator/hub.ts'
 import { population } from '../../src/emulator/population.ts'
 import type { MosquittoOptions } from '../support/brokers.ts'
-import { PUBLISHED_SETTING, publishedApps } from './model.ts'
+import { HUB, PUBLISHED_SETTING, publishedApps } from './model.ts'
 
 export interface WorldOptions {
   readonly seed: number
@@ -38,8 +38,13 @@ export const CLIENT_ID = 'the-bridge'
 /** An id that needs every kind of escape. */
 const ODD_ID = 'odd/one+#% é'
 
+/** Settings that are there to be taken away, each once. */
+export const SPARE = 'spare'
+const SPARES = 60
+
 export function hubOptions({ flavour = 'older' }: WorldOptions, { key, setting }: Secrets): EmulatedHubOptions {
-  const settings = { [PUBLISHED_SETTING]: 'plain', secret: setting }
+  const spares = Array.from({ length: SPARES }, (_, index) => [`${SPARE}${index}`, index])
+  const settings = { [PUBLISHED_SETTING]: 'plain', secret: setting, ...Object.fromEntries(spares) }
   return {
     keys: { [key]: ['hub.app', 'hub.speech', 'hub.system'] },
     apps: [...population(10), { id: ODD_ID, name: 'odd' }].map((app) => ({ ...app, settings })),
@@ -64,14 +69,34 @@ export function brokerOptions(
   return { persistent, ...changes, users, config: [...basics, ...config] }
 }
 
+/** What a reload may change, as the configuration file has it. */
+export interface FileChanges {
+  readonly commands?: { readonly deny?: readonly string[]; readonly read_only?: boolean }
+  readonly apps?: { readonly include?: readonly string[]; readonly exclude?: readonly string[] }
+  readonly settings?: { readonly publish: Readonly<Record<string, Readonly<Record<string, string>>>> }
+  readonly hubs?: Readonly<Record<string, { readonly url: string; readonly api_key: string }>>
+  readonly log?: { readonly level: string }
+}
+
+/** The file beside the environment: JSON, which is YAML too. */
+export function configFile({ commands, settings, ...others }: FileChanges = {}): string {
+  const publish = Object.fromEntries(publishedApps.map((id) => [id, { [PUBLISHED_SETTING]: 'text' }]))
+  return JSON.stringify({
+    commands: { allow: ['*'], ...commands },
+    settings: settings ?? { publish },
+    log: { level: 'debug' },
+    ...others,
+  })
+}
+
 /** Short times, so that little is waited for; else as a user would have it. */
 export function environment(
   options: WorldOptions,
   { key, password }: Secrets,
   { hub, broker }: { readonly hub: string; readonly broker: string },
 ): Readonly<Record<string, string>> {
-  const published = Object.fromEntries(publishedApps.map((id) => [id, { [PUBLISHED_SETTING]: 'text' }]))
   return {
+    HUB2MQTT_HUB_NAME: HUB,
     HUB2MQTT_HUB_URL: `http://${hub}`,
     HUB2MQTT_HUB_API_KEY: key,
     HUB2MQTT_HUB_POLL_INTERVAL: '1s',
@@ -82,10 +107,7 @@ export function environment(
     HUB2MQTT_MQTT_PASSWORD: password,
     HUB2MQTT_MQTT_KEEPALIVE: '2s',
     HUB2MQTT_MQTT_CLIENT_ID: CLIENT_ID,
-    HUB2MQTT_COMMANDS_ALLOW: '*',
-    HUB2MQTT_SETTINGS_PUBLISH: JSON.stringify(published),
     HUB2MQTT_HTTP_PORT: '0',
-    HUB2MQTT_LOG_LEVEL: 'debug',
     HUB2MQTT_LOG_FORMAT: 'json',
     ...options.env,
   }

@@ -1,69 +1,108 @@
 /** Everything around one bridge: a hub in this process, a broker in another, a bad network between them, and who looks on. */
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { AnyWorld, type Parts } from '../support/any-world.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { Mosquitto } from '../support/brokers.ts'
+import { HttpGateway } from '../support/http-gateway.ts'
 import { type Login, Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { askedOf } from './asked.ts'
-import type { History, Sent } from './history.ts'
+import type { Denial, History, Sent } from './history.ts'
 import { agrees, BASE, type Disagreement, disagreement, HUB } from './model.ts'
 import {
   type BrokerChanges,
   brokerOptions,
+  configFile,
   environment,
+  type FileChanges,
   hubOptions,
   type Secrets,
   secretsOf,
   type WorldOptions,
 } from './surroundings.ts'
+import { Watch } from './watch.ts'
 
-type More = Pick<World, 'hubProxy' | 'brokerProxy' | 'onlineAt'>
+type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
+
+/** What of a fault the checkers have to know. */
+export interface Blame {
+  readonly stallMs?: number
+  readonly hubWell: boolean
+  readonly tells?: RegExp | readonly RegExp[]
+  readonly staysOnline?: boolean
+}
+
+const RELOADED = /configuration read again|was not taken over/
 
 export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
+  /** Right in front of the hub. */
+  readonly gateway: HttpGateway
+  /** Between the bridge and the gateway. */
   readonly hubProxy: TcpProxy
   readonly brokerProxy: TcpProxy
   sent: Sent[] = []
   /** When the bridge said that it was online; not forgotten between episodes. */
   readonly onlineAt: number[]
+  readonly watch: Watch
+  /** Each process of whoever else is there; ended with the world. */
+  readonly others: BridgeProcess[] = []
+  denials: Denial[] = []
+  jumps: { at: number; by: number }[] = []
+  excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
   readonly #env: Readonly<Record<string, string>>
+  readonly #configPath: string
+  /** Those whose first lines may be forgotten by now. */
+  readonly #begun = new WeakSet<BridgeProcess>()
 
   static async start(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
     const secrets = secretsOf(options)
     const hub = open.use(await EmulatedHub.start(hubOptions(options, secrets)))
     const broker = open.use(await Mosquitto.start(brokerOptions(options, secrets)))
-    const hubProxy = open.use(await TcpProxy.to(hub.port))
+    const gateway = open.use(await HttpGateway.to(hub.port))
+    const hubProxy = open.use(await TcpProxy.to(gateway.port))
+    const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'chaos-')))
     const brokerProxy = open.use(await TcpProxy.to(broker.port))
     const onlineAt: number[] = []
+    const watch = new Watch(hub)
     const observer = await Observer.on(broker.port, {
       protocol: '5',
       username: 'watcher',
       password: secrets.watcher,
       retainAsPublished: true,
       comesBack: true,
-      onMessage({ topic, text, at }) {
+      onMessage(seen) {
+        const { topic, text, at } = seen
+        watch.take(seen)
         if (topic === `${BASE}/bridge/state` && text === 'online') onlineAt.push(at)
       },
     })
     const parts = { hub, broker, observer: open.use(observer) }
-    return new World(parts, { hubProxy, brokerProxy, onlineAt }, options, open).keep(open)
+    const world = new World(parts, { gateway, hubProxy, brokerProxy, onlineAt, watch, folder }, options, open)
+    await world.configure()
+    return world.keep(open)
   }
 
   private constructor(
     parts: Parts<EmulatedHub, Mosquitto>,
-    { hubProxy, brokerProxy, onlineAt }: More,
+    { gateway, hubProxy, brokerProxy, onlineAt, watch, folder }: More,
     options: WorldOptions,
     open: AsyncDisposableStack,
   ) {
     super(parts, open)
     this.#options = options
     this.#secrets = secretsOf(options)
+    this.gateway = gateway
     this.hubProxy = hubProxy
+    this.watch = watch
+    this.#configPath = join(folder, 'hub2mqtt.json')
     this.brokerProxy = brokerProxy
     this.onlineAt = onlineAt
     this.#env = environment(options, this.#secrets, {
@@ -72,7 +111,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     })
     // One that hangs, or takes its time, ends too.
     open.defer(async () => {
-      await Promise.all(this.bridges.map((bridge) => bridge.stop('SIGKILL')))
+      await Promise.all([...this.bridges, ...this.others].map((bridge) => bridge.stop('SIGKILL')))
     })
   }
 
@@ -85,16 +124,21 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return { username: 'watcher', password: this.#secrets.watcher }
   }
 
+  get bridgeLogin(): Login {
+    return { username: 'bridge', password: this.#secrets.password }
+  }
+
   /** A value that only settings hold. */
   get settingCanary(): string {
     return this.#secrets.setting
   }
 
   /** With changes to its configuration, if any. */
-  startBridge(env: Readonly<Record<string, string>> = {}): BridgeProcess {
+  startBridge(env: Readonly<Record<string, string | undefined>> = {}): BridgeProcess {
     const { preload = ['./preload/clock.ts'], nodeOptions = [] } = this.#options
     const bridge = new BridgeProcess({
-      env: { ...this.#env, ...env },
+      env: defined({ ...this.#env, ...env }),
+      config: this.#configPath,
       preload: preload.map((name) => new URL(name, import.meta.url).href),
       nodeOptions,
       channel: true,
@@ -103,14 +147,76 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return bridge
   }
 
+  /** Another program's bridge: configured the same but for these changes, and none of this world's own. */
+  startOther(env: Readonly<Record<string, string>>): BridgeProcess {
+    const other = new BridgeProcess({ env: { ...this.#env, ...env }, config: this.#configPath, channel: true })
+    this.others.push(other)
+    return other
+  }
+
+  get apiKey(): string {
+    return this.#secrets.key
+  }
+
+  /** Writes the configuration file; as text, whatever that is. */
+  async configure(changes: FileChanges | string = {}): Promise<void> {
+    await writeFile(this.#configPath, typeof changes === 'string' ? changes : configFile(changes))
+  }
+
+  /** Changes the file and lets it be read again; resolves when the bridge has said what came of it, or has ended. */
+  async reload(changes: FileChanges | string = {}): Promise<void> {
+    const { bridge } = this
+    const said = () => bridge.lines.filter((line) => RELOADED.test(line)).length
+    const before = said()
+    await this.configure(changes)
+    bridge.signal('SIGHUP')
+    await until('the reload', () => !bridge.alive || said() > before, 8000).catch(() => undefined)
+  }
+
+  /** Publishes a retained message of our own, whoever the topic belongs to; waits for a broker that takes it. */
+  async plant(topic: string, payload: string): Promise<void> {
+    for (let tries = 0; tries < 400; tries += 1) {
+      await until('the watcher', () => this.observer.ready, 20_000)
+      this.watch.planting(topic, payload)
+      const sent = await this.observer.publish(topic, payload, { retain: true }).then(
+        () => true,
+        () => false,
+      )
+      if (sent) return
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    throw new Error(`${topic} cannot be published`)
+  }
+
+  /** The bridge's time goes on by so much at once, timers included; the rest of the world's does not. */
+  jump(by: number): void {
+    this.jumps.push({ at: Date.now(), by })
+    this.bridge.tell({ jumpBy: by })
+  }
+
+  /** Ends the broker, and with it what it has not passed on yet. */
+  async stopBroker(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    this.excuses.add('the broker ended')
+    await this.broker.stop(signal)
+  }
+
+  /** Whatever else a fault or several at once have left behind. */
+  async mend(): Promise<void> {
+    this.gateway.heal()
+    this.hub.behaveWell()
+    this.hubProxy.heal()
+    this.brokerProxy.heal()
+    this.bridge.output('resume')
+    this.bridge.tell({ clockBy: 0 })
+    await this.configure()
+  }
+
   /** The program proper has begun, or ended: from here on a signal is its own to answer. */
   async started(): Promise<void> {
     const { bridge } = this
-    await until(
-      'the start of the bridge',
-      () => !bridge.alive || bridge.lines.some((line) => line.includes('started')),
-      20_000,
-    )
+    const hasBegun = () => this.#begun.has(bridge) || bridge.lines.some((line) => line.includes('started'))
+    await until('the start of the bridge', () => !bridge.alive || hasBegun(), 20_000)
+    this.#begun.add(bridge)
   }
 
   /** Waits until all is well, the realtime channel included. */
@@ -122,6 +228,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
         throw new Error(`no calm within ${ms} ms: ${JSON.stringify(await this.disagreement())}`)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
+    this.#begun.add(this.bridge)
   }
 
   /** Replaces the broker's configuration, users and basics kept; it counts from its next start. */
@@ -143,6 +250,10 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.hub.forgetRequests()
     this.sent = []
     this.names = new Map()
+    this.denials = []
+    this.jumps = []
+    this.excuses = new Set()
+    this.watch.forget()
     this.bridges.splice(0, this.bridges.length - 1)
     this.brokerProxy.links.splice(
       0,
@@ -155,7 +266,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** How the broker differs, now, from what it has to hold. */
   async disagreement(): Promise<Disagreement> {
     const held = await retainedOn(this.broker.port, this.watcherLogin)
-    return disagreement(held, this.hub, this.hubAddress)
+    return disagreement(held, this.hub, this.hubAddress, this.watch.foreign)
   }
 
   async agrees(): Promise<boolean> {
@@ -169,8 +280,19 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   }
 
   /** All that the checkers may know, as far as it has come. */
-  history({ stallMs = 0, hubWell }: { readonly stallMs?: number; readonly hubWell: boolean }): History {
+  history({ stallMs = 0, hubWell, tells, staysOnline = false }: Blame): History {
+    const excuses = new Set(this.excuses)
+    // What one bridge knew, the next finds as it is.
+    if (this.bridges.length > 1) excuses.add('another bridge')
+    if (this.watch.identityChanged) excuses.add('another hub')
     return {
+      planted: this.watch.planted,
+      denials: this.denials,
+      jumps: this.jumps,
+      excuses,
+      tells: tells === undefined ? [] : [tells].flat(),
+      staysOnline,
+      live: this.watch.violations,
       sent: this.sent,
       seen: this.observer.seen,
       asked: askedOf(this.hub.requests),
@@ -184,3 +306,6 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     }
   }
 }
+
+const defined = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))

@@ -34,6 +34,14 @@ export class Random {
     return found
   }
 
+  /** The same, in another order. */
+  shuffle<T>(list: readonly T[]): T[] {
+    return list
+      .map((one) => ({ one, order: this.next() }))
+      .sort((a, b) => a.order - b.order)
+      .map(({ one }) => one)
+  }
+
   bytes(length: number): Buffer {
     return Buffer.from(Array.from({ length }, () => this.below(256)))
   }

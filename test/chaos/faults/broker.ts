@@ -5,12 +5,14 @@ import { BASE, HUB } from '../model.ts'
 import { CLIENT_ID } from '../surroundings.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 
+const HOLDS = { holds: ['broker'] } as const
+
 const broker = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: true, ...more })
 
 /** The broker ends and starts again; its file may be lost with it. */
 function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
   return async ({ world, random }) => {
-    await world.broker.stop(signal)
+    await world.stopBroker(signal)
     if (!memory) await world.broker.forget()
     await after(random.int(100, 4000))
     await world.startBroker()
@@ -32,27 +34,27 @@ function network(
 /** A broker that is told to be stricter for a while; both times it starts anew. */
 function stricter(config: readonly string[]): Fault['run'] {
   return async ({ world, random }) => {
-    await world.broker.stop()
+    await world.stopBroker()
     await world.configureBroker({ config })
     await world.startBroker()
     await after(random.int(1000, 3000))
-    await world.broker.stop()
+    await world.stopBroker()
     await world.configureBroker()
     await world.startBroker()
   }
 }
 
 export const BROKER_FAULTS: Faults = {
-  'broker killed, memory lost': broker(restart('SIGKILL', false)),
-  'broker killed, old memory': broker(restart('SIGKILL', true)),
-  'broker restarted': broker(restart('SIGTERM', true)),
+  'broker killed, memory lost': broker(restart('SIGKILL', false), HOLDS),
+  'broker killed, old memory': broker(restart('SIGKILL', true), HOLDS),
+  'broker restarted': broker(restart('SIGTERM', true), HOLDS),
   'broker hung': broker(
     async ({ world, random }) => {
       world.broker.signal('SIGSTOP')
       await after(random.int(500, 6000))
       world.broker.signal('SIGCONT')
     },
-    { stallMs: 6500 },
+    { stallMs: 6500, ...HOLDS },
   ),
   'broker resets': broker(
     network(async ({ world, random }) => {
@@ -91,15 +93,15 @@ export const BROKER_FAULTS: Faults = {
   ),
   'broker refuses the password': broker(
     async ({ world, random }) => {
-      await world.broker.stop()
+      await world.stopBroker()
       await world.configureBroker({ withoutBridge: true })
       await world.startBroker()
       await after(random.int(500, 2500))
-      await world.broker.stop()
+      await world.stopBroker()
       await world.configureBroker()
       await world.startBroker()
     },
-    { agreeMs: 80_000, slow: true },
+    { agreeMs: 80_000, slow: true, ...HOLDS },
   ),
   'broker denies a topic': broker(async ({ world, random }) => {
     const denied = [`${BASE}/${HUB}/app/${random.pick([...world.hub.apps.keys()].filter((id) => /^[\w.]+$/.test(id)))}`]
@@ -111,16 +113,16 @@ export const BROKER_FAULTS: Faults = {
       ...denied.map((topic) => `topic deny ${topic}`),
       'topic readwrite #',
     ]
-    await world.broker.stop()
+    await world.stopBroker()
     await world.configureBroker({ acl })
     await world.startBroker()
     await after(random.int(1000, 3000))
-    await world.broker.stop()
+    await world.stopBroker()
     await world.configureBroker()
     await world.startBroker()
-  }),
-  'broker takes small packets only': broker(stricter(['max_packet_size 420'])),
-  'broker takes few at a time': broker(stricter(['max_inflight_messages 1', 'max_queued_messages 5'])),
+  }, HOLDS),
+  'broker takes small packets only': broker(stricter(['max_packet_size 420']), HOLDS),
+  'broker takes few at a time': broker(stricter(['max_inflight_messages 1', 'max_queued_messages 5']), HOLDS),
   'client id taken over': broker(
     async ({ world, random }) => {
       for (let left = random.int(1, 2); left > 0; left -= 1) {
@@ -135,6 +137,6 @@ export const BROKER_FAULTS: Faults = {
         await rival.endAsync(true)
       }
     },
-    { agreeMs: 40_000 },
+    { agreeMs: 40_000, ...HOLDS },
   ),
 }

@@ -1,11 +1,16 @@
 /** One way in which the world around the bridge goes wrong, and is mended again. */
 import type { Random } from '../../support/random.ts'
+import type { Load } from '../load.ts'
 import type { World } from '../world.ts'
 
 export interface Scene {
   readonly world: World
   readonly random: Random
+  readonly load: Load
 }
+
+/** What only one fault at a time can take hold of. */
+export type Hold = 'broker' | 'bridge' | 'hub'
 
 export interface Fault {
   /** Breaks something, waits, mends it: when it resolves, nothing is broken any more. */
@@ -16,6 +21,12 @@ export interface Fault {
   readonly stallMs?: number
   /** Within what time of the mending all must be right again, in milliseconds; default 30 s. */
   readonly agreeMs?: number
+  /** Error lines that the bridge is right to log. */
+  readonly tells?: RegExp
+  /** Whether neither the bridge nor the hub may be called offline meanwhile. */
+  readonly staysOnline?: true
+  /** What no other fault may take hold of at the same time. */
+  readonly holds?: readonly Hold[]
   /** Waits that the contract itself makes long: such a kind is not for a short run. */
   readonly slow?: true
 }

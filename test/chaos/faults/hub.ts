@@ -3,6 +3,8 @@ import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/hub.
 import { after } from '../load.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 
+const HOLDS = { holds: ['hub'] } as const
+
 const hub = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: false, ...more })
 
 /** The hub misbehaves in one way for a while. */
@@ -32,13 +34,17 @@ function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number
 const hex = (random: Scene['random']) => random.int(0x1000, 0xffff).toString(16)
 
 export const HUB_FAULTS: Faults = {
-  'hub reboots': hub(({ world, random }) => world.hub.reboot({ downMs: random.int(100, 4000) })),
-  'hub reboots with new firmware': hub(({ world, random }) =>
-    world.hub.reboot({ downMs: random.int(100, 2500), version: `13.${random.int(0, 99)}.${random.int(0, 99)}` }),
+  'hub reboots': hub(({ world, random }) => world.hub.reboot({ downMs: random.int(100, 4000) }), HOLDS),
+  'hub reboots with new firmware': hub(
+    ({ world, random }) =>
+      world.hub.reboot({ downMs: random.int(100, 2500), version: `13.${random.int(0, 99)}.${random.int(0, 99)}` }),
+    HOLDS,
   ),
-  'another hub at the address': hub(({ world, random }) =>
-    world.hub.reboot({ downMs: random.int(100, 1500), id: Array.from({ length: 6 }, () => hex(random)).join('') }),
-  ),
+  'another hub at the address': hub(({ world, random }) => {
+    world.watch.identityChanged = true
+    const id = Array.from({ length: 6 }, () => hex(random)).join('')
+    return world.hub.reboot({ downMs: random.int(100, 1500), id })
+  }, HOLDS),
   'hub answers 500': hub(behaves('answer-status', (scene) => ({ status: 500, ...some(scene) }))),
   'hub answers 503': hub(behaves('answer-status', (scene) => ({ status: 503, ...some(scene) }))),
   'hub answers 429': hub(

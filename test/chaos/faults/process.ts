@@ -4,23 +4,20 @@ import { BASE, HUB } from '../model.ts'
 import type { World } from '../world.ts'
 import type { Fault, Faults } from './fault.ts'
 
-const local = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: true, ...more })
+const local = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
+  run,
+  hubWell: true,
+  holds: ['bridge'],
+  ...more,
+})
 
 const HOUR = 3_600_000
 
 /** What an earlier run, or somebody else, left on topics that the bridge owns. */
-const ORPHANS = [
-  'home/app/ghost',
-  'home/app/ghost.two',
-  'home/app/gh%2Fost',
-  'home/app/ghost/setting/x',
-  'old/state',
-  'old/info',
-  'old/app/ghost',
-]
+const ORPHANS = ['home/app/ghost', 'home/app/ghost.two', 'home/app/gh%2Fost', 'home/app/ghost/setting/x']
 
-async function plant({ observer }: World, topics: readonly string[], payload: string): Promise<void> {
-  for (const topic of topics) await observer.publish(`${BASE}/${topic}`, payload, { retain: true })
+async function plant(world: World, topics: readonly string[], payload: string): Promise<void> {
+  for (const topic of topics) await world.plant(`${BASE}/${topic}`, payload)
 }
 
 /** A mistake in the configuration, seen, and mended with a new start. */
@@ -78,7 +75,7 @@ export const PROCESS_FAULTS: Faults = {
       world.broker.signal('SIGCONT')
       world.startBridge()
     },
-    { stallMs: 6500 },
+    { stallMs: 6500, holds: ['bridge', 'broker'] },
   ),
   'bridge ended while the hub hangs': local(
     async ({ world, random }) => {

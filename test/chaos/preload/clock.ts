@@ -1,11 +1,21 @@
-/** Loaded into the bridge: lets the wall clock jump, as NTP or a user may do. Monotonic time goes on. */
+/**
+ * Loaded into the bridge: lets time jump. With `clockBy` it is the wall clock alone, as NTP or a user may do it; with
+ * `jumpBy` hours pass at once, timers included.
+ */
+import { systemClock } from '../../../src/base/clock.ts'
+import { JumpClock } from '../../support/jump-clock.ts'
+
 const now = Date.now
 let by = 0
 Date.now = () => now() + by
 
+const clock = new JumpClock()
+Object.assign(systemClock, { now: clock.now, elapsed: clock.elapsed, after: clock.after })
+
 process.on('message', (message: unknown) => {
   if (typeof message !== 'object' || message === null) return
   if ('clockBy' in message && typeof message.clockBy === 'number') by = message.clockBy
+  if ('jumpBy' in message && typeof message.jumpBy === 'number') clock.jump(message.jumpBy)
 })
 // Listening must not keep the process alive.
 process.channel?.unref()

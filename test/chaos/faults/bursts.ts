@@ -1,0 +1,83 @@
+/** More at once than any queue is made for, with everything else well. */
+import { Observer } from '../../support/observer.ts'
+import { parse } from '../answers.ts'
+import { appTopic } from '../commands.ts'
+import { after } from '../load.ts'
+import { APPS, BASE, level } from '../model.ts'
+import type { World } from '../world.ts'
+import type { Fault, Faults, Scene } from './fault.ts'
+
+const burst = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
+  run,
+  hubWell: true,
+  staysOnline: true,
+  // It counts what must come: the bridge and the broker have to live through it.
+  holds: ['bridge', 'broker', 'hub'],
+  stallMs: 10_000,
+  ...more,
+})
+
+const PING = `${BASE}/bridge/cmd/ping`
+let senders = 0
+
+/** One client sends `count` commands as fast as the broker takes them; each is to be answered. */
+async function flood(world: World, count: number, topic: string): Promise<void> {
+  senders += 1
+  await using sender = await Observer.on(world.broker.port, {
+    ...world.watcherLogin,
+    protocol: '5',
+    filter: 'nothing/to/hear',
+    keeps: false,
+  })
+  const sending = Array.from({ length: count }, (_, index) => {
+    const token = `flood-${senders}-${index}`
+    const away = world.brokerProxy.open === 0
+    world.sent.push({ at: Date.now(), topic, token, asks: null, write: false, kind: 'good', expiresAt: null, away })
+    return sender.publish(topic, '', { properties: { correlationData: Buffer.from(token) } }).catch(() => undefined)
+  })
+  await Promise.all(sending)
+}
+
+/** Somebody else, who asks now and then, and wants to hear at once. */
+async function bystander({ load, random }: Scene, ms: number): Promise<void> {
+  const endsAt = performance.now() + ms
+  while (performance.now() < endsAt) {
+    await load.issue({ topic: PING, payload: {}, asks: null, write: false, kind: 'good' })
+    await after(random.int(50, 250))
+  }
+}
+
+const CHANGES = 1000
+const PATIENCE_MS = 15_000
+
+export const BURSTS: Faults = {
+  '1,100 pings at once': burst(({ world }) => flood(world, 1100, PING)),
+  '300 questions for one app': burst(async ({ world, load }) => {
+    const subject = load.subject()
+    if (subject !== undefined) await flood(world, 300, appTopic(subject.app, 'get'))
+  }),
+  '1,000 changes at once': burst(async ({ world, random }) => {
+    const ids = random.shuffle([...world.hub.apps.keys()].filter((id) => !id.startsWith('org.'))).slice(0, 10)
+    const each = CHANGES / ids.length
+    const told = (id: string) =>
+      world.observer.seen.filter(({ topic, text }) => topic === `${APPS}${level(id)}/event` && isRename(text)).length
+    const before = new Map(ids.map((id) => [id, told(id)]))
+    for (let round = 0; round < each; round += 1)
+      for (const id of ids)
+        if (world.hub.apps.has(id)) world.hub.change(id, { name: `burst ${round} ${random.word()}` })
+    const missing = () => ids.filter((id) => told(id) - (before.get(id) ?? 0) < each && world.hub.apps.has(id))
+    const endsAt = performance.now() + PATIENCE_MS
+    while (missing().length > 0 && performance.now() < endsAt) await after(100)
+    for (const id of missing())
+      world.watch.object('event lost', `${id} was renamed ${each} times, and told ${told(id) - (before.get(id) ?? 0)}`)
+  }),
+  'a flood of 20,000 and a bystander': burst(
+    (scene) => Promise.all([flood(scene.world, 20_000, PING), bystander(scene, 5000)]).then(() => undefined),
+    { slow: true, stallMs: 30_000, agreeMs: 90_000 },
+  ),
+}
+
+function isRename(text: string): boolean {
+  const { changed }: { changed?: unknown } = Object(parse(text))
+  return Array.isArray(changed) && changed.includes('name')
+}

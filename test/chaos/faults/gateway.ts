@@ -1,0 +1,206 @@
+/** What stands at the hub's address besides the hub: gateways, portals, and a hub that is not ready or not itself. */
+import { isRecord } from '../../../src/base/json.ts'
+import { type Asking, HttpGateway, type Reply, type Rule, type Verdict } from '../../support/http-gateway.ts'
+import { parse } from '../answers.ts'
+import { after } from '../load.ts'
+import type { Fault, Faults, Scene } from './fault.ts'
+
+export const page = (status: number): Reply => ({
+  status,
+  headers: { 'content-type': 'text/html' },
+  text: `<!doctype html><html><head><title>${status}</title></head><body>Something else answers here.</body></html>`,
+})
+
+export const json = (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Reply => ({
+  status,
+  headers: { 'content-type': 'application/json', ...headers },
+  text: JSON.stringify(value),
+})
+
+export const isList = ({ method, path }: Asking) => method === 'GET' && /\/managers?\/apps\/app\/?(\?|$)/.test(path)
+const isPing = ({ path }: Asking) => path.includes('/system/ping')
+const isRest = ({ upgrade }: Asking) => !upgrade
+
+/** Changes an answer that is a JSON object. */
+export function altered(change: (value: Record<string, unknown>) => unknown): Verdict {
+  return {
+    change(answer) {
+      const value = parse(answer.text)
+      return isRecord(value) && answer.status === 200 ? { ...answer, text: JSON.stringify(change(value)) } : answer
+    },
+  }
+}
+
+/** A rule holds for a while, or for some requests of that while. */
+export function during(
+  rule: (scene: Scene) => Rule,
+  { times, ms: [min, max] = [800, 4000] }: { times?: (scene: Scene) => number; ms?: readonly [number, number] } = {},
+): Fault['run'] {
+  return async (scene) => {
+    const { world, random } = scene
+    const apply = rule(scene)
+    let left = times?.(scene) ?? Number.POSITIVE_INFINITY
+    const end = world.gateway.rule((asking) => {
+      const verdict = left > 0 ? apply(asking) : undefined
+      if (verdict !== undefined) left -= 1
+      return verdict
+    })
+    await after(random.int(min, max))
+    end()
+  }
+}
+
+const gateway = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: false, ...more })
+
+const allOrSome = { times: ({ random }: Scene) => (random.chance(0.5) ? Number.POSITIVE_INFINITY : random.int(1, 8)) }
+const once = { times: () => 1 }
+
+/** Everything is answered like that, or lists alone. */
+const answering = (answer: Reply) =>
+  during(({ random }) => {
+    const concerns = random.chance(0.5) ? () => true : (asking: Asking) => isRest(asking) && isList(asking)
+    return (asking) => (concerns(asking) ? answer : undefined)
+  }, allOrSome)
+
+const tooMany = (headers: Readonly<Record<string, string>> = {}) => json({ error: 'too_many_requests' }, 429, headers)
+
+function without(headers: Reply['headers'], ...names: readonly string[]): Reply['headers'] {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)))
+}
+
+export const GATEWAY_FAULTS: Faults = {
+  'gateway answers 404 pages': gateway(answering(page(404))),
+  'gateway answers 503 pages': gateway(answering(page(503))),
+  'portal answers its own page': gateway(answering(page(200))),
+  'portal redirects to its login': gateway(async (scene) => {
+    const { world } = scene
+    await using elsewhere = await HttpGateway.to(world.hub.port)
+    elsewhere.rule(({ path, headers }) => {
+      if (headers.authorization !== undefined) world.watch.object('key shown', `redirected with the key to ${path}`)
+      return page(200)
+    })
+    const location = `http://127.0.0.1:${elsewhere.port}/login`
+    await during(() => () => ({ ...page(302), headers: { location } }), allOrSome)(scene)
+  }),
+  'hub says that it starts up': gateway(answering(json({ error: 'starting up' }))),
+  'hub answers an object as error': gateway(answering(json({ error: { code: 503, message: 'starting up' } }))),
+  'half a list once': gateway(
+    during(
+      ({ random }) =>
+        (asking) =>
+          isList(asking)
+            ? altered((list) => {
+                const entries = Object.entries(list)
+                return Object.fromEntries(entries.slice(0, random.int(1, Math.floor(entries.length * 0.4))))
+              })
+            : undefined,
+      once,
+    ),
+    { staysOnline: true },
+  ),
+  'list of another hub once': gateway(
+    during(
+      ({ random }) =>
+        (asking) =>
+          isList(asking)
+            ? altered((list) => {
+                const others = Object.values(list).map((record, index) => {
+                  const id = `com.elsewhere.app${index}`
+                  return [id, { ...Object(record), id }] as const
+                })
+                return Object.fromEntries(others.slice(random.int(0, 3)))
+              })
+            : undefined,
+      once,
+    ),
+  ),
+  'list with another id in a record': gateway(
+    during(
+      ({ random }) =>
+        (asking) =>
+          isList(asking)
+            ? altered((list) => {
+                const all = random.chance(0.5)
+                const renamed = Object.entries(list).map(([id, record], index) => {
+                  return [id, all || index === 0 ? { ...Object(record), id: `${id}.other` } : record] as const
+                })
+                return Object.fromEntries(renamed)
+              })
+            : undefined,
+    ),
+  ),
+  'hub does not say who it is': gateway(
+    during(({ random }) => {
+      const everywhere = random.chance(0.5)
+      return (asking) =>
+        isRest(asking) && (everywhere || isPing(asking))
+          ? {
+              change: (answer) => ({
+                ...answer,
+                headers: without(answer.headers, 'x-homey-id', 'x-homey-version'),
+              }),
+            }
+          : undefined
+    }),
+  ),
+  'hub says that it is another for a moment': gateway(async (scene) => {
+    scene.world.watch.identityChanged = true
+    const rule: Rule = (asking) =>
+      isPing(asking)
+        ? { change: (answer) => ({ ...answer, headers: { ...answer.headers, 'x-homey-id': 'somebody-else' } }) }
+        : undefined
+    await during(() => rule, { times: ({ random }) => random.int(1, 2) })(scene)
+  }),
+  'hub answers 429 without a time': gateway(
+    during(() => (asking) => (isRest(asking) ? tooMany() : undefined), {
+      times: ({ random }) => random.int(1, 12),
+    }),
+    { staysOnline: true },
+  ),
+  'hub takes four requests at a time': gateway(
+    during(
+      ({ random }) => {
+        const told = random.chance(0.5) ? { 'retry-after': '1' } : {}
+        let taken: number[] = []
+        return (asking) => {
+          const now = performance.now()
+          taken = taken.filter((at) => now - at < 500)
+          if (!isRest(asking)) return undefined
+          if (taken.length >= 4) return tooMany(told)
+          taken.push(now)
+          return undefined
+        }
+      },
+      { ms: [2000, 5000] },
+    ),
+    { staysOnline: true },
+  ),
+  'hub lacks methods': gateway(
+    during(({ random }) => {
+      const lacking = random.pick(['/gc', '/say', '/voice', '/crashlog', '/session/me'] as const)
+      return ({ path }) => (path.includes(lacking) ? json({ error: 'missing_api_method' }, 500) : undefined)
+    }),
+  ),
+  'a stranger at the address': gateway(
+    async (scene) => {
+      const { world, random } = scene
+      // Long enough away to be missed.
+      world.hubProxy.refuse(true)
+      world.hubProxy.reset()
+      await after(3500)
+      const since = Date.now()
+      const answers = random.pick([page(200), page(404), json({ welcome: 'to the router' }, 404)])
+      const lets = random.chance(0.5)
+      const end = world.gateway.rule(({ path, headers, upgrade }) => {
+        if (headers.authorization !== undefined) world.watch.object('key shown', `to a stranger: ${path}`)
+        return upgrade && lets ? undefined : answers
+      })
+      world.hubProxy.heal()
+      await after(random.int(1500, 4000))
+      const shown = world.hub.requests.some(({ at, path, key }) => at > since && path === 'handshakeClient' && key)
+      if (shown) world.watch.object('key shown', 'in a handshake, before anything answered as a hub does')
+      end()
+    },
+    { agreeMs: 40_000 },
+  ),
+}

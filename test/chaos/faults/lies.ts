@@ -1,0 +1,67 @@
+/** Writes whose answer is cut, and looks afterwards that do not show what the hub did. */
+import type { Asking, Verdict } from '../../support/http-gateway.ts'
+import { WRITES } from '../commands.ts'
+import { after } from '../load.ts'
+import type { Fault, Faults, Scene } from './fault.ts'
+import { isList, json, page } from './gateway.ts'
+
+type Look = (scene: Scene) => (asking: Asking) => Verdict | undefined
+
+const CUTS: Readonly<Record<string, Verdict>> = {
+  'before it is executed': 'cut',
+  'after it was executed': { change: () => 'cut' },
+}
+
+const LOOKS: Readonly<Record<string, Look>> = {
+  'a 404 page': () => () => page(404),
+  'a page': () => () => page(200),
+  'an error as a list': () => () => json({ error: 'starting up' }),
+  'old data': ({ world: { hub, watch } }) => {
+    watch.outdated = true
+    const apps: Readonly<Record<string, unknown>> = Object.fromEntries(structuredClone([...hub.apps]))
+    const settings = new Map(Object.keys(apps).map((id) => [id, hub.settings(id)]))
+    return (asking) => {
+      if (isList(asking)) return json(apps)
+      const [, id = '', name] = /\/app\/([^/?]+)(?:\/setting(?:\/([^/?]+))?)?$/.exec(asking.path) ?? []
+      const known = settings.get(decodeURIComponent(id))
+      if (known === undefined) return undefined
+      if (name !== undefined) return json(known[decodeURIComponent(name)] ?? null)
+      return json(asking.path.endsWith('/setting') ? known : apps[decodeURIComponent(id)])
+    }
+  },
+}
+
+const HEADWAY_MS = 40
+
+function lying(cut: Verdict, look: Look): Fault['run'] {
+  return async (scene) => {
+    const { world, random, load } = scene
+    const lie = look(scene)
+    let liesUntil = 0
+    const end = world.gateway.rule((asking) => {
+      if (asking.upgrade) return undefined
+      if (asking.method !== 'GET') {
+        liesUntil = performance.now() + random.int(1500, 3000)
+        return cut
+      }
+      return performance.now() < liesUntil ? lie(asking) : undefined
+    })
+    for (const make of random.shuffle(Object.values(WRITES))) {
+      const subject = load.subject()
+      if (subject !== undefined) void load.issue(make(subject))
+      await after(random.int(0, 2 * HEADWAY_MS))
+    }
+    await after(random.int(1500, 3500))
+    end()
+  }
+}
+
+/** A write that was cut is looked after for a while, and others wait behind it. */
+const kinds = Object.entries(CUTS).flatMap(([when, cut]) =>
+  Object.entries(LOOKS).map(([what, look]): [string, Fault] => [
+    `write cut ${when}, then ${what}`,
+    { run: lying(cut, look), hubWell: false },
+  ]),
+)
+
+export const LIES: Faults = Object.fromEntries(kinds)

@@ -1,0 +1,96 @@
+/** Brokers that take less than others. */
+
+import { Observer } from '../../support/observer.ts'
+import { freePort } from '../../support/ports.ts'
+import { until } from '../../support/until.ts'
+import { appTopic } from '../commands.ts'
+import { after } from '../load.ts'
+import { BASE, PUBLISHED_SETTING, publishedApps } from '../model.ts'
+import type { World } from '../world.ts'
+import type { Fault, Faults } from './fault.ts'
+
+const ONLINE_MS = 12_000
+
+const limit = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
+  run,
+  hubWell: true,
+  holds: ['broker', 'bridge'],
+  ...more,
+})
+
+/** Like this for a while; `online`: whether the bridge can do its work there. */
+function broker(config: readonly string[], { online }: { readonly online: boolean }): Fault['run'] {
+  return async ({ world, random }) => {
+    await world.stopBroker()
+    await world.configureBroker({ config })
+    const since = Date.now()
+    await world.startBroker()
+    if (online) await untilOnline(world, since, config.join(', '))
+    await after(random.int(1000, 3000))
+    await world.stopBroker()
+    await world.configureBroker()
+    await world.startBroker()
+  }
+}
+
+async function untilOnline(world: World, since: number, why: string): Promise<void> {
+  const isOnline = () => !world.bridge.alive || (world.onlineAt.at(-1) ?? 0) > since
+  await until('online', isOnline, ONLINE_MS).catch(() =>
+    world.watch.object('kept offline', `not online ${ONLINE_MS} ms after the start of a broker with ${why}`),
+  )
+}
+
+const ASKS = 5
+const BIG = 2 * 1024 * 1024
+
+/** The bridge's own broker, and a setting that no message there can hold. */
+const embedded: Fault['run'] = async ({ world }) => {
+  const { bridge } = world
+  const [app = ''] = publishedApps
+  await bridge.stop('SIGTERM')
+  const port = await freePort()
+  const own = world.startBridge({
+    HUB2MQTT_MQTT_URL: undefined,
+    HUB2MQTT_MQTT_EMBEDDED_PORT: String(port),
+    HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0',
+  })
+  const end = world.gateway.rule(({ method, path }) =>
+    method === 'GET' && path.endsWith('/setting')
+      ? { change: (answer) => ({ ...answer, text: JSON.stringify({ [PUBLISHED_SETTING]: 'x'.repeat(BIG) }) }) }
+      : undefined,
+  )
+  try {
+    await own.untilPort(port)
+    await using observer = await Observer.on(port, world.bridgeLogin)
+    const has = (topic: string, count: number) => () => !own.alive || observer.texts(topic).length >= count
+    const home = `${BASE}/home/state`
+    await until(home, () => !own.alive || observer.last(home) === 'online', ONLINE_MS)
+    const ping = `${BASE}/bridge/result/ping`
+    const settings = appTopic(app, 'get-settings')
+    for (let count = 1; count <= ASKS; count += 1) {
+      await observer.publish(settings, '')
+      await observer.publish(`${BASE}/bridge/cmd/ping`, '')
+    }
+    const patience = (topic: string) =>
+      until(topic, has(topic, ASKS), ONLINE_MS).catch(() =>
+        world.watch.object(
+          'not answered',
+          `${topic} with the embedded broker: ${observer.texts(topic).length} of ${ASKS}`,
+        ),
+      )
+    await Promise.all([patience(settings.replace('/cmd/', '/result/')), patience(ping)])
+  } finally {
+    end()
+    await own.stop('SIGTERM')
+    world.startBridge()
+  }
+}
+
+export const LIMITS: Faults = {
+  'broker drops messages over 2,000 bytes': limit(broker(['message_size_limit 2000'], { online: true })),
+  'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
+  'broker takes one at a time': limit(broker(['max_inflight_messages 1'], { online: true })),
+  'broker keeps nothing': limit(broker(['retain_available false'], { online: false }), { tells: /retain/ }),
+  'broker knows QoS 0 only': limit(broker(['max_qos 0'], { online: false }), { tells: /QoS/ }),
+  'answers beyond the embedded broker': limit(embedded),
+}

@@ -1,0 +1,188 @@
+/** What the hub says is JSON, and yet nothing that anybody expects: deep, huge, late, or of no shape at all. */
+import { isRecord } from '../../../src/base/json.ts'
+import type { Reply } from '../../support/http-gateway.ts'
+import { parse } from '../answers.ts'
+import { appTopic } from '../commands.ts'
+import { after } from '../load.ts'
+import { PUBLISHED_SETTING, publishedApps } from '../model.ts'
+import type { Fault, Faults, Scene } from './fault.ts'
+import { during, isList, json } from './gateway.ts'
+
+const LEVELS = 5000
+const HUGE = 20 * 1024 * 1024
+const EVENTS = ['app.create', 'app.update'] as const
+
+const hub = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: false, ...more })
+
+/** As text: no program could be asked to build it. */
+const deepText = '['.repeat(LEVELS) + ']'.repeat(LEVELS)
+
+/** The answer with `text` as the value of one of its keys. */
+function withValue({ text, ...answer }: Reply, key: string, value: string): Reply {
+  const rest = parse(text)
+  const kept = isRecord(rest) ? Object.entries(rest).filter(([name]) => name !== key) : []
+  const members = kept.map(([name, one]) => `${JSON.stringify(name)}:${JSON.stringify(one)}`)
+  return { ...answer, text: `{${[...members, `${JSON.stringify(key)}:${value}`].join()}}` }
+}
+
+const isSettings = (path: string) => /\/setting\/?(\?|$)/.test(path)
+const isSetting = (path: string) => /\/setting\/[^/?]+/.test(path)
+
+/** Settings are read because somebody asks, and because they are published. */
+async function readSettings({ load, world, random }: Scene): Promise<void> {
+  for (const id of publishedApps) {
+    if (world.hub.apps.has(id)) world.hub.change(id, { name: `${id} ${random.word()}` })
+    const base = { payload: {}, asks: null, write: false, kind: 'good' } as const
+    void load.issue({ ...base, topic: appTopic(id, 'get-settings') })
+    void load.issue({ ...base, topic: appTopic(id, `get-setting/${PUBLISHED_SETTING}`) })
+    await after(random.int(50, 400))
+  }
+}
+
+/** Settings hold `value`, as text, for a while. */
+const settingsAre =
+  (value: string): Fault['run'] =>
+  async (scene) => {
+    const rule = during(
+      () =>
+        ({ method, path }) => {
+          if (method !== 'GET') return undefined
+          if (isSettings(path)) return { change: (answer) => withValue(answer, PUBLISHED_SETTING, value) }
+          return isSetting(path) ? { change: (answer) => ({ ...answer, text: value }) } : undefined
+        },
+      { ms: [2000, 4000] },
+    )
+    await Promise.all([rule(scene), readSettings(scene)])
+  }
+
+/** Records in lists have `value`, as text, in one of their fields. */
+const recordsHave = (value: string) =>
+  during(({ random }) => {
+    const field = random.pick([
+      'images',
+      'author',
+      'name',
+      'usage',
+      'settings',
+      'updateAvailable',
+      'unheardOf',
+    ] as const)
+    return (asking) => {
+      if (!isList(asking)) return undefined
+      return {
+        change(answer) {
+          const [[id, record] = ['', {}]] = Object.entries(Object(parse(answer.text)))
+          const changed = withValue({ ...answer, text: JSON.stringify(record) }, field, value)
+          return withValue(answer, id, changed.text)
+        },
+      }
+    }
+  })
+
+function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): Fault['run'] {
+  return async (scene) => {
+    const { world, random } = scene
+    for (let left = random.int(3, 12); left > 0; left -= 1) {
+      const id = random.pick([...world.hub.apps.keys()])
+      world.hub.emit(random.pick(EVENTS), payload(scene, id))
+      await after(random.int(0, gapMs))
+    }
+    await after(random.int(500, 1500))
+  }
+}
+
+export const PAYLOAD_FAULTS: Faults = {
+  'deep JSON in settings': hub(settingsAre(deepText)),
+  'deep JSON in records': hub(recordsHave(deepText)),
+  'deep JSON as every answer': hub(
+    during(
+      () =>
+        ({ upgrade }) =>
+          upgrade ? undefined : { ...json(null), text: deepText },
+    ),
+  ),
+  'deep JSON in realtime packets': hub(async ({ world, random }) => {
+    for (let left = random.int(3, 12); left > 0; left -= 1) {
+      const record = JSON.stringify(world.hub.apps.get(random.pick([...world.hub.apps.keys()])))
+      const field = random.pick(['images', 'author', 'name', 'usage', 'unheardOf'] as const)
+      const { text } = withValue({ ...json(null), text: record }, field, deepText)
+      world.gateway.say(`42/api,["homey:manager:apps","${random.pick(EVENTS)}",${text}]`)
+      await after(random.int(0, 60))
+    }
+    await after(random.int(500, 1500))
+  }),
+  'huge settings': hub(settingsAre(JSON.stringify('x'.repeat(HUGE)))),
+  'huge records': hub(recordsHave(JSON.stringify('x'.repeat(HUGE)))),
+  'huge realtime packets': hub(
+    emitting(({ world }, id) => ({ ...world.hub.apps.get(id), icon: 'x'.repeat(HUGE / 4) }), 600),
+    { stallMs: 3000 },
+  ),
+  'nonsense in realtime packets': hub(
+    emitting(({ random }, id) =>
+      random.pick<unknown>([
+        null,
+        7,
+        'text',
+        [],
+        [id],
+        {},
+        { id: 7 },
+        { id: '' },
+        { id: `${id}\u0000` },
+        { id: ['a'] },
+        { id, name: { toString: 1 } },
+        { id, usage: null, state: 'flying', version: 9 },
+        { __proto__: null, id: '__proto__', name: 'x' },
+        { error: 'starting up' },
+        { error: { code: 503 } },
+      ]),
+    ),
+  ),
+  'updates after the end of an app': hub(async ({ world, random }) => {
+    const { hub } = world
+    for (let left = random.int(2, 5); left > 0; left -= 1) {
+      const id = `org.visitor.late${random.word()}`
+      hub.install({ id, name: 'soon gone' })
+      await after(random.int(200, 600))
+      const last = { ...hub.apps.get(id) }
+      hub.uninstall(id)
+      for (let more = random.int(1, 3); more > 0; more -= 1) {
+        await after(random.int(0, 120))
+        hub.emit('app.update', { ...last, name: 'not quite gone' })
+      }
+    }
+    await after(1200)
+  }),
+  'answers overtaken by events': hub(
+    async (scene) => {
+      const { world, random, load } = scene
+      const slow = during(
+        () =>
+          ({ method, path }) =>
+            method === 'GET' && path.includes('/apps/app')
+              ? {
+                  async change(answer) {
+                    await after(random.int(200, 900))
+                    return answer
+                  },
+                }
+              : undefined,
+        { ms: [2500, 4500] },
+      )
+      const living = async () => {
+        for (let left = 4; left > 0; left -= 1) {
+          const id = `org.visitor.brief${random.word()}`
+          world.hub.install({ id, name: 'soon gone' })
+          await after(random.int(100, 400))
+          const base = { payload: {}, asks: null, write: false, kind: 'good' } as const
+          void load.issue({ ...base, topic: appTopic(id, 'get') })
+          await after(random.int(50, 200))
+          world.hub.uninstall(id)
+          await after(random.int(50, 300))
+        }
+      }
+      await Promise.all([slow(scene), living()])
+    },
+    { stallMs: 1000 },
+  ),
+}

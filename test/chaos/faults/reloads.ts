@@ -1,0 +1,116 @@
+/** The configuration changes while the bridge works: rights, apps, settings, hubs, and files that make no sense. */
+import { EmulatedHub } from '../../../src/emulator/hub.ts'
+import { population } from '../../../src/emulator/population.ts'
+import { appTopic, WRITES } from '../commands.ts'
+import { after } from '../load.ts'
+import type { FileChanges } from '../surroundings.ts'
+import type { Fault, Faults, Scene } from './fault.ts'
+
+const reload = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
+  run,
+  hubWell: true,
+  staysOnline: true,
+  holds: ['bridge'],
+  ...more,
+})
+
+/** For a while it is like that, and then as it was. */
+function changed(changes: (scene: Scene) => FileChanges | string): Fault['run'] {
+  return async (scene) => {
+    const { world, random } = scene
+    await world.started()
+    await world.reload(changes(scene))
+    await after(random.int(500, 3000))
+    await world.reload()
+  }
+}
+
+/** Commands wait behind slow ones when their right is taken away. */
+function denied(changes: FileChanges, asks: RegExp): Fault['run'] {
+  return async (scene) => {
+    const { world, random, load } = scene
+    await world.started()
+    world.hub.behave('slow-headers', { ms: 1200, operation: ['restartApp', 'setAppSetting'] })
+    const subject = load.subject()
+    if (subject !== undefined) {
+      void load.issue({
+        topic: appTopic(subject.app, 'restart'),
+        payload: {},
+        asks: `restartApp ${subject.app}`,
+        write: true,
+        kind: 'good',
+      })
+      for (let left = 6; left > 0; left -= 1)
+        void load.issue(WRITES.set({ ...subject, word: `${subject.word}x${left}` }))
+    }
+    await after(random.int(200, 700))
+    await world.reload(changes)
+    const denial: { from: number; to?: number; asks: RegExp } = { from: Date.now(), asks }
+    world.denials.push(denial)
+    await after(random.int(2500, 5000))
+    denial.to = Date.now()
+    world.hub.behaveWell()
+    await world.reload()
+  }
+}
+
+const CYCLE = 'hubs: &h {home: *h}'
+
+export const RELOADS: Faults = {
+  'reload denies what waits': reload(
+    denied({ commands: { deny: ['restart', 'set-setting'] } }, /^(restartApp|setAppSetting) /),
+    { hubWell: false, stallMs: 500 },
+  ),
+  'reload makes it read-only': reload(denied({ commands: { read_only: true } }, /./), { hubWell: false, stallMs: 500 }),
+  'reload leaves apps out': reload((scene) => {
+    const { world } = scene
+    for (const id of world.hub.apps.keys()) world.watch.leftOut.add(id)
+    world.excuses.add('apps were left out')
+    return changed(({ random }) => ({
+      apps: random.pick([{ exclude: ['net.population.*'] }, { include: ['org.*'] }, { exclude: ['*'] }]),
+    }))(scene)
+  }),
+  'reload publishes other settings': reload(
+    changed(({ world, random }) => {
+      const ids = random.shuffle([...world.hub.apps.keys()]).slice(0, 4)
+      return {
+        settings: { publish: Object.fromEntries(ids.map((id) => [id, { spare0: 'number', spare1: 'number' }])) },
+      }
+    }),
+  ),
+  'reload adds a hub and takes it away': reload(async (scene) => {
+    const { world } = scene
+    await using second = await EmulatedHub.start({
+      keys: { [world.apiKey]: ['hub.app'] },
+      apps: population(20),
+      settleMs: 0,
+    })
+    await changed(() => ({ hubs: { second: { url: second.url, api_key: world.apiKey } } }))(scene)
+  }),
+  'reload of a broken file': reload(
+    changed(({ random }) =>
+      random.pick(['', '{', 'hubs: 7', 'commands: {allow: [fly]}', 'log: {level: loud}', 'a: &a [*a, *a]', '\u0000']),
+    ),
+    { tells: /configuration/ },
+  ),
+  'reload of a file that contains itself': reload(
+    changed(() => CYCLE),
+    { tells: /configuration/ },
+  ),
+  'reloads in a row': reload(
+    async ({ world, random }) => {
+      await world.started()
+      const levels = ['debug', 'info'] as const
+      for (let left = random.int(10, 40); left > 0; left -= 1) {
+        await world.configure({
+          log: { level: random.pick(levels) },
+          commands: random.chance(0.2) ? { deny: ['garbage-collect'] } : {},
+        })
+        world.bridge.signal('SIGHUP')
+        await after(random.int(0, 60))
+      }
+      await world.reload()
+    },
+    { tells: /configuration/ },
+  ),
+}

@@ -1,0 +1,137 @@
+/** Others on the same broker, who clear, forge, answer and stand beside. */
+import { EmulatedHub } from '../../../src/emulator/hub.ts'
+import { population } from '../../../src/emulator/population.ts'
+import { retainedOn } from '../../support/observer.ts'
+import { until } from '../../support/until.ts'
+import { appTopic, hubTopic } from '../commands.ts'
+import { after } from '../load.ts'
+import { BASE, HUB, level } from '../model.ts'
+import type { Fault, Faults, Scene } from './fault.ts'
+
+const stranger = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
+  run,
+  hubWell: true,
+  holds: ['bridge', 'broker'],
+  ...more,
+})
+
+/** Within a poll for what belongs to a hub, within 5 s for the bridge's own; and time for a busy machine. */
+const REPAIR_MS = 9000
+
+/** Retained topics of the bridge that always hold the same while all is well. */
+function steady({ world, random }: Scene): string[] {
+  const apps = [...world.hub.apps.keys()].filter((id) => !id.startsWith('org.')).map((id) => `${HUB}/app/${level(id)}`)
+  return ['bridge/state', 'bridge/info', `${HUB}/state`, `${HUB}/info`, ...random.shuffle(apps).slice(0, 4)]
+}
+
+function touched(payload: (scene: Scene) => string): Fault['run'] {
+  return async (scene) => {
+    const { world, random } = scene
+    const text = payload(scene)
+    const topics = random.shuffle(steady(scene)).slice(0, random.int(1, 5))
+    for (const topic of topics) await world.plant(`${BASE}/${topic}`, text)
+    const isThere = (id: string) => [...world.hub.apps.keys()].some((one) => level(one) === id)
+    const wrong = async () => {
+      const held = await retainedOn(world.broker.port, world.watcherLogin)
+      return topics.filter((topic) => {
+        const [, app, id = ''] = topic.split('/')
+        if (app === 'app' && !isThere(id)) return false
+        return (held.get(`${BASE}/${topic}`) ?? '') === text
+      })
+    }
+    await until('the repair', async () => !world.bridge.alive || (await wrong()).length === 0, REPAIR_MS, 100).catch(
+      async () => {
+        for (const topic of await wrong())
+          world.watch.object('not repaired', `${topic} still holds ${text || 'nothing'}`)
+      },
+    )
+  }
+}
+
+const FOREIGN = ['kitchen/state', 'kitchen/info', 'kitchen/app/lamp', 'kitchen/light/state', 'garden/app/pump/update']
+/** Somewhere else altogether, where the bridge has things too. */
+const ABROAD = ['homeassistant/sensor/somebody_else/config', 'homeassistant/device/somebody_else/config']
+
+export const STRANGERS: Faults = {
+  'states cleared': stranger(touched(() => '')),
+  'states forged in passing': stranger(touched(({ random }) => random.pick(['offline', '{"forged":true}', '7']))),
+  'foreign topics beside ours': stranger(async ({ world, random }) => {
+    const topics = [...FOREIGN.map((topic) => `${BASE}/${topic}`), ...ABROAD]
+    for (const topic of topics) world.watch.foreign.add(topic)
+    for (const topic of topics) await world.plant(topic, random.pick(['{"mine":true}', 'ON', 'online']))
+    if (random.chance(0.5)) {
+      await world.bridge.stop('SIGTERM')
+      world.startBridge()
+      await world.started()
+    } else world.brokerProxy.reset()
+    await after(random.int(3000, 6000))
+    for (const topic of topics) await world.plant(topic, '')
+  }),
+  'a second bridge with another hub': stranger(
+    async (scene) => {
+      const { world, random } = scene
+      await using other = await EmulatedHub.start({
+        keys: { [world.apiKey]: ['hub.app', 'hub.speech'] },
+        apps: population(14).map((app) => ({ ...app, id: app.id.replace('population', 'elsewhere') })),
+        settleMs: 0,
+        flavour: 'older',
+      })
+      const second = world.startOther({
+        HUB2MQTT_HUB_URL: other.url,
+        HUB2MQTT_MQTT_CLIENT_ID: 'another-bridge',
+      })
+      await until('the second bridge', () => !second.alive || second.lines.length > 3, 20_000)
+      await after(random.int(2500, 5000))
+      await second.stop(random.pick(['SIGTERM', 'SIGKILL'] as const))
+      for (const { method, path, executed } of other.requests)
+        if (executed === true && method !== 'GET')
+          world.watch.object('executed unasked', `at the other hub: ${method} ${path}`)
+    },
+    { agreeMs: 40_000 },
+  ),
+  'commands in odd spellings': stranger(async ({ load, random }) => {
+    for (let left = 8; left > 0; left -= 1) {
+      const subject = load.subject()
+      if (subject === undefined) return
+      const odd = (text: string) =>
+        [...Buffer.from(text)]
+          .map(
+            (byte) => `%${byte.toString(16)[random.pick(['toUpperCase', 'toLowerCase'] as const)]().padStart(2, '0')}`,
+          )
+          .join('')
+      const topic = random.pick([
+        `${BASE}/${HUB}/app/${odd(subject.app)}/cmd/restart`,
+        `${BASE}/${odd(HUB)}/app/${level(subject.app)}/cmd/restart`,
+        `${BASE}/${HUB}/app/${level(subject.app)}/cmd/%72estart`,
+        appTopic(subject.app, `set-setting/${odd(subject.word)}`),
+      ])
+      await load.issue({ topic, payload: '', asks: null, write: false, kind: 'bad' })
+      await after(random.int(10, 100))
+    }
+  }),
+  'answers wanted elsewhere': stranger(async ({ world, random, load }) => {
+    const targets = [
+      ...ABROAD,
+      `${BASE}/${HUB}/state`,
+      `${BASE}/bridge/info`,
+      hubTopic('refresh'),
+      `${BASE}/${HUB}/app/somebody`,
+    ]
+    for (const topic of [...ABROAD, `${BASE}/${HUB}/app/somebody`]) world.watch.foreign.add(topic)
+    for (const responseTopic of random.shuffle(targets)) {
+      await load.again(
+        {
+          topic: `${BASE}/bridge/cmd/ping`,
+          asks: null,
+          write: false,
+          kind: 'good',
+          token: `elsewhere-${random.word()}`,
+        },
+        '',
+        { responseTopic },
+      )
+      await after(random.int(20, 150))
+    }
+    await after(500)
+  }),
+}

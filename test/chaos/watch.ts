@@ -1,0 +1,116 @@
+/** Looks on while it happens: what has to be compared with the hub's own memory at the moment of a message. */
+import type { EmulatedHub } from '../../src/emulator/hub.ts'
+import type { Seen } from '../support/observer.ts'
+import { isAnswer, parseAnswer, tokenOf } from './answers.ts'
+import { DEVICE, references } from './discovery.ts'
+import type { LiveChecker, Violation } from './history.ts'
+import { APPS, idOf } from './model.ts'
+
+/** Whether the hub shows what was asked for. */
+export type Shows = (hub: EmulatedHub) => boolean
+
+export class Watch {
+  readonly violations: Violation[] = []
+  /** Messages of our own on topics of the bridge. */
+  readonly planted = new Set<Seen>()
+  /** Topics that are somebody else's. */
+  readonly foreign = new Set<string>()
+  /** Apps that configuration has left out for a while: what they had may be cleared. */
+  readonly leftOut = new Set<string>()
+  /** Whether the hub was another one in between: what belonged to the first may be cleared and made anew. */
+  identityChanged = false
+  /** Whether old lists were shown to the bridge, which may have believed them. */
+  outdated = false
+  readonly #hub: EmulatedHub
+  readonly #expected = new Map<string, Shows>()
+  readonly #planting = new Map<string, number>()
+  readonly #cleared = new Set<string>()
+  readonly #devices = new Map<string, string>()
+
+  constructor(hub: EmulatedHub) {
+    this.#hub = hub
+  }
+
+  object(checker: LiveChecker, what: string): void {
+    this.violations.push({ checker, what })
+  }
+
+  /** What the hub has to show when the command with this token is answered `ok`. */
+  expect(token: string, shows: Shows): void {
+    this.#expected.set(token, shows)
+  }
+
+  /** The next such message is our own. */
+  planting(topic: string, text: string): void {
+    const key = `${topic}\n${text}`
+    this.#planting.set(key, (this.#planting.get(key) ?? 0) + 1)
+  }
+
+  /** A new episode. What is known of devices stays. */
+  forget(): void {
+    this.violations.length = 0
+    this.planted.clear()
+    this.foreign.clear()
+    this.leftOut.clear()
+    this.identityChanged = false
+    this.outdated = false
+    this.#expected.clear()
+    this.#planting.clear()
+    this.#cleared.clear()
+  }
+
+  take(seen: Seen): void {
+    const { topic, text } = seen
+    if (this.#isPlanted(topic, text)) this.planted.add(seen)
+    else if (this.foreign.has(topic))
+      this.object('foreign touched', `${topic} became ${text.slice(0, 200) || 'nothing'}`)
+    else if (isAnswer(topic)) this.#answer(seen)
+    else if (/^[^/]+\/[^/]+\/app\/[^/]+$/.test(topic) && topic.startsWith(APPS)) this.#app(topic, text)
+    else if (DEVICE.test(topic)) this.#device(topic, text)
+  }
+
+  #answer(seen: Seen): void {
+    const token = tokenOf(seen)
+    if (token === undefined) return
+    const { ok, replayed } = parseAnswer(seen.text)
+    const shows = this.#expected.get(token)
+    if (shows === undefined || !ok || replayed) return
+    this.#expected.delete(token)
+    if (!shows(this.#hub)) this.object('false ok', `${seen.topic} (${token}): ${seen.text.slice(0, 300)}`)
+  }
+
+  #app(topic: string, text: string): void {
+    const id = idOf(topic)
+    const isThere = this.#hub.apps.has(id)
+    if (text === '') {
+      this.#cleared.add(topic)
+      if (isThere && this.#stays(id)) this.object('wiped', `${topic} was cleared, and the hub has the app`)
+    } else if (!isThere && this.#cleared.has(topic) && !this.outdated) {
+      this.object('resurrected', `${topic} came back, and the hub has no such app: ${text.slice(0, 200)}`)
+    }
+  }
+
+  #device(topic: string, text: string): void {
+    const before = this.#devices.get(topic)
+    if (text !== '') {
+      const [app] = references(text, APPS)
+      if (app !== undefined) this.#devices.set(topic, app)
+      return
+    }
+    this.#devices.delete(topic)
+    if (before === undefined) return
+    const id = idOf(before)
+    if (this.#hub.apps.has(id) && this.#stays(id)) this.object('wiped', `${topic} was cleared, and the hub has the app`)
+  }
+
+  #stays(id: string): boolean {
+    return !this.identityChanged && !this.outdated && !this.leftOut.has(id)
+  }
+
+  #isPlanted(topic: string, text: string): boolean {
+    const key = `${topic}\n${text}`
+    const count = this.#planting.get(key) ?? 0
+    if (count > 0) this.#planting.set(key, count - 1)
+    return count > 0
+  }
+}

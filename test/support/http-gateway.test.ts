@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { HttpGateway, type Reply } from './http-gateway.ts'
+
+const KEY = 'a-key'
+
+async function behindGateway() {
+  await using open = new AsyncDisposableStack()
+  const hub = open.use(await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] }, settleMs: 0 }))
+  const gateway = open.use(await HttpGateway.to(hub.port))
+  const ask = (path: string, init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${gateway.port}/api/manager/${path}`, {
+      redirect: 'manual',
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+      ...init,
+    })
+  const moved = open.move()
+  return { hub, gateway, ask, [Symbol.asyncDispose]: () => moved.disposeAsync() }
+}
+
+const page: Reply = { status: 404, headers: { 'content-type': 'text/html' }, text: '<h1>404</h1>' }
+
+test('without a rule everything passes as it is', async () => {
+  await using world = await behindGateway()
+  const answer = await world.ask('system/ping')
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('x-homey-id')).toBe(world.hub.id)
+  expect(Object.keys(Object(await (await world.ask('apps/app')).json()))).toEqual([...world.hub.apps.keys()])
+})
+
+test('a rule answers in place of the hub, which hears nothing, until it is taken away', async () => {
+  await using world = await behindGateway()
+  const end = world.gateway.rule(() => page)
+  const answer = await world.ask('apps/app')
+  expect([answer.status, await answer.text()]).toEqual([404, page.text])
+  expect(world.hub.requests).toEqual([])
+  end()
+  expect((await world.ask('apps/app')).status).toBe(200)
+})
+
+test('a cut answer leaves done what the hub has done', async () => {
+  await using world = await behindGateway()
+  const id = [...world.hub.apps.keys()][0] ?? ''
+  world.gateway.rule(({ method }) => (method === 'DELETE' ? { change: () => 'cut' } : undefined))
+  await expect(world.ask(`apps/app/${id}`, { method: 'DELETE' })).rejects.toThrow()
+  expect(world.hub.apps.has(id)).toBe(false)
+})
+
+test('a request that is cut never reaches the hub', async () => {
+  await using world = await behindGateway()
+  world.gateway.rule(() => 'cut')
+  await expect(world.ask('apps/app')).rejects.toThrow()
+  expect(world.hub.requests).toEqual([])
+})

@@ -1,0 +1,193 @@
+/** Something between a client and its hub that understands HTTP: a gateway or portal that answers in the hub's place. */
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request as requestHttp,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+/** A request as a rule sees it. */
+export interface Asking {
+  readonly method: string
+  /** With its query. */
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  /** Whether a WebSocket is wanted. */
+  readonly upgrade: boolean
+}
+
+export interface Reply {
+  readonly status: number
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+}
+
+/** Answers itself, cuts the connection, or lets the hub carry it out and changes or cuts the answer. */
+export type Verdict = Reply | 'cut' | { readonly change: Change }
+
+export type Change = (answer: Reply) => Reply | 'cut' | Promise<Reply | 'cut'>
+
+/** Undefined: the request is none of its business. */
+export type Rule = (asking: Asking) => Verdict | undefined
+
+/** As long as the hub keeps an idle connection. */
+const KEEP_ALIVE_MS = 5000
+
+/** Forwards everything as it is until a rule says otherwise. */
+export class HttpGateway implements AsyncDisposable {
+  readonly #server: Server
+  readonly #hub: { readonly host: string; readonly port: number }
+  readonly #sockets = new Set<Socket>()
+  readonly #realtime = new Set<Duplex>()
+  #rules: Rule[] = []
+
+  private constructor(port: number) {
+    this.#hub = { host: '127.0.0.1', port }
+    this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS, noDelay: true }, (request, response) =>
+      this.#serve(request, response),
+    )
+    this.#server.on('connection', (socket) => {
+      socket.on('error', () => undefined)
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+    this.#server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
+  }
+
+  /** Listens on a free port of 127.0.0.1, in front of a hub on `port`. */
+  static async to(port: number): Promise<HttpGateway> {
+    const gateway = new HttpGateway(port)
+    await new Promise<void>((resolve) => gateway.#server.listen(0, '127.0.0.1', resolve))
+    return gateway
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** The first rule with a verdict counts. Returns what takes it away again. */
+  rule(rule: Rule): () => void {
+    this.#rules.push(rule)
+    return () => {
+      this.#rules = this.#rules.filter((one) => one !== rule)
+    }
+  }
+
+  /** Forwards everything again. */
+  heal(): void {
+    this.#rules = []
+  }
+
+  /** Says a text over each WebSocket, as if the hub had, and no program could be asked to. */
+  say(text: string): void {
+    const payload = Buffer.from(text)
+    const head = Buffer.alloc(10)
+    head.writeUInt8(0x81)
+    head.writeUInt8(127, 1)
+    head.writeBigUInt64BE(BigInt(payload.length), 2)
+    for (const socket of this.#realtime) socket.write(Buffer.concat([head, payload]))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  #verdict({ method = '', url = '', headers }: IncomingMessage, upgrade: boolean): Verdict | undefined {
+    for (const rule of this.#rules) {
+      const verdict = rule({ method, path: url, headers, upgrade })
+      if (verdict !== undefined) return verdict
+    }
+    return undefined
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
+    response.on('error', () => undefined)
+    const verdict = this.#verdict(request, false)
+    if (verdict === 'cut') cut(request)
+    else if (verdict !== undefined && 'status' in verdict) {
+      // The upload is read first, as a client may not look before it has sent everything.
+      request.resume().once('end', () => reply(response, verdict))
+    } else this.#forward(request, response, verdict?.change)
+  }
+
+  #forward(request: IncomingMessage, response: ServerResponse, change?: Change): void {
+    const { method, url: path, headers } = request
+    const onward = requestHttp({ ...this.#hub, method, path, headers, agent: false })
+    onward.once('error', () => cut(request))
+    onward.once('response', (answer) => {
+      answer.once('error', () => cut(request))
+      if (change !== undefined) return void changed(answer, change).then((done) => finish(request, response, done))
+      const { connection: _, 'keep-alive': _too, ...kept } = answer.headers
+      response.writeHead(answer.statusCode ?? 502, kept)
+      // A body in crumbs stays one.
+      response.flushHeaders()
+      answer.pipe(response)
+      answer.once('aborted', () => cut(request))
+    })
+    response.once('close', () => onward.destroy())
+    request.once('error', () => onward.destroy())
+    request.pipe(onward)
+  }
+
+  #upgrade(request: IncomingMessage, client: Duplex, head: Buffer): void {
+    const verdict = this.#verdict(request, true)
+    if (verdict !== undefined) {
+      if (typeof verdict === 'object' && 'status' in verdict)
+        client.end(
+          `HTTP/1.1 ${verdict.status} No\r\ncontent-length: ${Buffer.byteLength(verdict.text)}\r\n\r\n${verdict.text}`,
+        )
+      else client.destroy()
+      return
+    }
+    const { method = 'GET', url = '/', rawHeaders } = request
+    const onward = connect({ ...this.#hub, noDelay: true })
+    const lines = [`${method} ${url} HTTP/1.1`]
+    for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`)
+    onward.write(`${lines.join('\r\n')}\r\n\r\n`)
+    onward.write(head)
+    this.#realtime.add(client)
+    client.once('close', () => this.#realtime.delete(client))
+    for (const [one, other] of [
+      [client, onward],
+      [onward, client],
+    ] as const) {
+      one.on('error', () => undefined)
+      one.once('close', () => other.destroy())
+      one.pipe(other)
+    }
+  }
+}
+
+function cut(request: IncomingMessage): void {
+  request.socket.resetAndDestroy()
+}
+
+function reply(response: ServerResponse, { status, headers, text }: Reply): void {
+  if (response.destroyed) return
+  response.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(text)) })
+  response.end(text)
+}
+
+async function changed(answer: IncomingMessage, change: Change): Promise<Reply | 'cut'> {
+  const chunks: Buffer[] = []
+  try {
+    for await (const chunk of answer) chunks.push(Buffer.from(chunk))
+  } catch {
+    return 'cut'
+  }
+  const { connection: _, 'transfer-encoding': _too, 'content-length': _three, ...kept } = answer.headers
+  const headers = Object.fromEntries(Object.entries(kept).map(([name, value]) => [name, String(value)]))
+  return change({ status: answer.statusCode ?? 502, headers, text: Buffer.concat(chunks).toString() })
+}
+
+function finish(request: IncomingMessage, response: ServerResponse, done: Reply | 'cut'): void {
+  if (done === 'cut') cut(request)
+  else reply(response, done)
+}
