@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { afterEach, describe, expect, it } from 'vitest'
-import { freePort } from '../support/brokers.ts'
+import { freePort, Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { JumpClock } from '../support/jump-clock.ts'
 import { until } from '../support/until.ts'
 import { KEY, World, type WorldOptions } from '../support/world.ts'
 
@@ -89,6 +90,18 @@ describe('a broker that is gone', () => {
       problems: [expect.stringMatching(/^the MQTT broker is not connected/)],
     })
     expect(await status(`${url}/livez`)).toBe(200)
+  })
+})
+
+describe.skipIf(mosquittoPath === undefined)('a broker that denies a topic', () => {
+  it('is a problem in the health on MQTT and over HTTP', async () => {
+    const broker = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/home/app/com.athom.hue'] })
+    const clock = new JumpClock()
+    const url = await start({ broker, clock })
+    clock.jump(15_000)
+    const problem = 'retained topics that are not published, as the log says: 1'
+    await until('the problem on MQTT', () => published().problems.includes(problem))
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [problem] })
   })
 })
 
