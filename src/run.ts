@@ -2,13 +2,14 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { camelKeys } from './base/camel-keys.ts'
-import type { Clock } from './base/clock.ts'
+import { type Clock, sleep } from './base/clock.ts'
 import { Bridge } from './bridge/bridge.ts'
 import { CleanLink } from './bridge/clean-link.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import type { Config, HubConfig } from './config/options.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
+import { Recent } from './health/recent.ts'
 import { healthReport, hubHealth } from './health/report.ts'
 import { openListener } from './http/listener.ts'
 import { Hubs } from './hubs.ts'
@@ -34,6 +35,8 @@ export interface RunOptions {
   /** Aborted to stop. */
   readonly signal: AbortSignal
 }
+
+const HEALTH_INTERVAL_MS = 15_000
 
 /**
  * Runs until the signal aborts; then `offline` is published before anything else ends.
@@ -74,9 +77,12 @@ export async function run(options: RunOptions): Promise<void> {
     },
     new CleanLink(link, live),
   )
+  const lost = new Recent(clock)
   const health = () => {
     const { contested, role } = bridge
-    return healthReport({ version, startedAt, mqtt: link.status(), contested, role, hubs: hubHealth(hubs.all) })
+    const mqtt = link.status()
+    const losing = lost.grew(mqtt.dropped)
+    return healthReport({ version, startedAt, mqtt, losing, contested, role, hubs: hubHealth(hubs.all) })
   }
   const tellHealth = () => bridge.healthChanged(health())
 
@@ -96,7 +102,7 @@ export async function run(options: RunOptions): Promise<void> {
   }
   for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
 
-  const metrics = createMetrics({ version, tally, link: () => link.status(), hubs: hubs.all, health })
+  const metrics = createMetrics({ version, tally, link: () => link.status(), bridge, hubs: hubs.all, health })
   await using _listener = config.http.enabled ? await openListener({ config, log, health, metrics }) : undefined
   const reload = () => {
     const reloaded = live.reload()
@@ -114,7 +120,12 @@ export async function run(options: RunOptions): Promise<void> {
   })
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
 
-  await aborted(signal)
+  // Not everything in it is told of when it changes.
+  for (;;) {
+    await sleep(clock, HEALTH_INTERVAL_MS, signal)
+    if (signal.aborted) break
+    tellHealth()
+  }
   bridge.stop()
   log.info('stopping')
 }
@@ -147,11 +158,4 @@ function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): 
 /** The same after a restart, so that the broker ends what a crash left half open; another on another machine. */
 function stableClientId(base: string): string {
   return `hub2mqtt-${createHash('sha256').update(`${hostname()}\n${base}`).digest('hex').slice(0, 12)}`
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

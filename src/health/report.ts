@@ -12,6 +12,8 @@ export interface HealthFacts {
   /** ISO 8601. */
   readonly startedAt: string
   readonly mqtt: LinkStatus
+  /** Whether events or answers were lost lately, as too many waited for the broker or for too long. */
+  readonly losing: boolean
   /** Whether another bridge uses the same base topic. */
   readonly contested: boolean
   /** Whether this bridge publishes and executes, or another one. */
@@ -37,14 +39,14 @@ function healthOf(hub: Hub, pulse: Pulse): HubHealth {
   }
 }
 
-export function healthReport({ version, startedAt, mqtt, contested, role, hubs }: HealthFacts): HealthReport {
+export function healthReport({ version, startedAt, mqtt, losing, contested, role, hubs }: HealthFacts): HealthReport {
   const all = [...hubs.values()]
   const connected = mqtt.state === 'connected'
   return {
     live: all.every(({ task }) => task === 'alive'),
     ready: connected && all.some(({ online, read }) => online && read),
     problems: [
-      ...brokerProblems(mqtt),
+      ...brokerProblems(mqtt, losing),
       ...othersProblems(contested, role),
       ...[...hubs].flatMap(([name, hub]) => hubProblems(name, hub)),
     ],
@@ -55,9 +57,11 @@ export function healthReport({ version, startedAt, mqtt, contested, role, hubs }
   }
 }
 
-function brokerProblems({ state, reason, probe, deniedFilters }: LinkStatus): string[] {
+function brokerProblems({ state, reason, probe, deniedFilters, deniedTopics }: LinkStatus, losing: boolean): string[] {
   if (state !== 'connected') return [`the MQTT broker is not connected${reason === undefined ? '' : `: ${reason}`}`]
   const problems = deniedFilters.map((filter) => `the MQTT broker refuses the subscription to ${filter}`)
+  if (deniedTopics > 0) problems.push(`retained topics that are not published, as the log says: ${deniedTopics}`)
+  if (losing) problems.push('events or answers were lost in the last ten minutes, as they could not be sent')
   if (probe === 'denied') problems.push('what is published cannot be read back: the ACL of the MQTT broker is wrong')
   return problems
 }

@@ -1,6 +1,7 @@
 /** The log: one line an event, as JSON or for people, without a known secret in it. */
 import { createRequire } from 'node:module'
 import pino from 'pino'
+import { shownJson, shownLine } from './controls.ts'
 import type { LogFormat, LogLevel } from './levels.ts'
 import { createOutput, type Destination } from './output.ts'
 import { Scrubber } from './scrub.ts'
@@ -35,7 +36,7 @@ function prettyPrinter(output: Destination, isTTY: boolean): Destination {
   )
   const colorize = isTTY && isColorSupported
   const pretty = prettyFactory({ colorize, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l', singleLine: true })
-  return { write: (line) => output.write(pretty(line)) }
+  return { write: (line) => output.write(pretty(shownLine(line))) }
 }
 
 const LAST_WORDS_MS = 1000
@@ -73,7 +74,7 @@ export function createLog({ level, format, secrets, destination, isTTY = process
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
       // The last step before the destination: whatever pino made of its arguments is plain JSON text by now.
-      hooks: { streamWrite: (line) => scrubber.line(line) },
+      hooks: { streamWrite: (line) => shownJson(scrubber.line(line)) },
       onChild: (child: pino.Logger) => {
         children.add(new WeakRef(child))
       },

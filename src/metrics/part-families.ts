@@ -1,6 +1,6 @@
 /** The families that the daemon's parts tell themselves. */
 
-import type { HealthReport } from '../contract/schemas.ts'
+import type { HealthReport, Role } from '../contract/schemas.ts'
 import { CONTRACT_VERSION } from '../contract/version.ts'
 import type { Pulse } from '../health/pulse.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -24,6 +24,8 @@ export interface LinkFigures {
 export interface Parts {
   readonly version: string
   readonly link: () => LinkFigures
+  /** What the bridge knows of others on its base topic. */
+  readonly bridge: { readonly contested: boolean; readonly role: Role }
   /** The hubs that are open at present. */
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
   readonly health: () => HealthReport
@@ -35,7 +37,7 @@ export function partFamilies(parts: Parts): Family[] {
   return [...bridgeFamilies(parts), ...linkFamilies(parts.link), ...hubFamilies(parts.hubs)]
 }
 
-function bridgeFamilies({ version, health }: Parts): Family[] {
+function bridgeFamilies({ version, health, bridge }: Parts): Family[] {
   const build = { version, node: process.versions.node, contract: String(CONTRACT_VERSION) }
   return [
     {
@@ -49,6 +51,24 @@ function bridgeFamilies({ version, health }: Parts): Family[] {
       help: 'Whether the broker is connected and at least one hub has been read and answers.',
       type: 'gauge',
       read: () => one(Number(health().ready)),
+    },
+    {
+      name: 'hub2mqtt_contested',
+      help: 'Whether another bridge uses the same base topic.',
+      type: 'gauge',
+      read: () => one(Number(bridge.contested)),
+    },
+    {
+      name: 'hub2mqtt_active',
+      help: 'Whether this bridge publishes and executes; 0 while another one does.',
+      type: 'gauge',
+      read: () => one(Number(bridge.role === 'active')),
+    },
+    {
+      name: 'hub2mqtt_problems',
+      help: 'How many problems the health report names.',
+      type: 'gauge',
+      read: () => one(health().problems.length),
     },
   ]
 }

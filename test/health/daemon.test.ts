@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { freePort } from '../support/ports.ts'
 import { runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
@@ -86,6 +87,17 @@ describe('a broker that is gone', () => {
       problems: [expect.stringMatching(/^the MQTT broker is not connected/)],
     })
     expect(await status(`${url}/livez`)).toBe(200)
+  })
+})
+
+describe.skipIf(mosquittoPath === undefined)('a broker that denies a topic', () => {
+  it('is a problem in the health on MQTT and over HTTP', async () => {
+    const broker = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/home/app/com.athom.hue'] })
+    const url = await start({ broker })
+    world.clock.jump(15_000)
+    const problem = 'retained topics that are not published, as the log says: 1'
+    await until('the problem on MQTT', () => published().problems.includes(problem))
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [problem] })
   })
 })
 

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import type { Role } from '../../src/contract/schemas.ts'
 import { Pulse } from '../../src/health/pulse.ts'
+import { Recent } from '../../src/health/recent.ts'
 import { type HealthFacts, type HubHealth, healthReport } from '../../src/health/report.ts'
 import type { LinkStatus } from '../../src/mqtt/types.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -23,17 +24,19 @@ const down: HubHealth = { online: false, reason: 'unreachable', realtime: 'polli
 
 interface Changes {
   readonly mqtt?: Partial<LinkStatus>
+  readonly losing?: boolean
   readonly contested?: boolean
   readonly role?: Role
   readonly hubs?: Record<string, HubHealth>
 }
 
 function report(facts: Changes = {}) {
-  const { mqtt = {}, contested = false, role = 'active', hubs = { home: good } } = facts
+  const { mqtt = {}, losing = false, contested = false, role = 'active', hubs = { home: good } } = facts
   const full: HealthFacts = {
     version: '1.2.3',
     startedAt: '2026-01-01T00:00:00.000Z',
     mqtt: { ...connected, ...mqtt },
+    losing,
     contested,
     role,
     hubs: new Map(Object.entries(hubs)),
@@ -90,6 +93,20 @@ describe('the health report', () => {
       { live: true, ready: true, problems: ['the MQTT broker refuses the subscription to hub2mqtt/+/cmd/#'] },
     ],
     [
+      'topics that cannot be published',
+      { mqtt: { deniedTopics: 2 } },
+      { live: true, ready: true, problems: ['retained topics that are not published, as the log says: 2'] },
+    ],
+    [
+      'messages that were lost',
+      { losing: true },
+      {
+        live: true,
+        ready: true,
+        problems: ['events or answers were lost in the last ten minutes, as they could not be sent'],
+      },
+    ],
+    [
       'a second bridge',
       { contested: true },
       { live: true, ready: true, problems: ['another hub2mqtt uses the same base topic'] },
@@ -109,6 +126,18 @@ describe('the health report', () => {
       { live: false, ready: true, problems: ['hub home: its task is stuck'] },
     ],
   ] as const)('tells of %s', (_, facts, expected) => expect(report(facts)).toMatchObject(expected))
+})
+
+test('a loss is told of for ten minutes, and the next one anew', async () => {
+  const clock = new FakeClock()
+  const lost = new Recent(clock)
+  expect(lost.grew(0)).toBe(false)
+  expect(lost.grew(3)).toBe(true)
+  await clock.advance(9 * 60_000)
+  expect(lost.grew(3)).toBe(true)
+  await clock.advance(60_000)
+  expect(lost.grew(3)).toBe(false)
+  expect(lost.grew(4)).toBe(true)
 })
 
 describe('a pulse', () => {

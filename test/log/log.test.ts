@@ -150,6 +150,37 @@ describe('lines', () => {
   })
 })
 
+describe('text from a hub', () => {
+  const NASTY = '\u001b]0;title\u0007 \u009b31m \u007f \u0085 \r\n[00:00:00] INFO: forged \u2028 \u202e \u0000 \t'
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be there.
+  const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e]/
+
+  it.each(['json', 'pretty'] as const)('cannot steer the terminal that shows the log as %s', (format) => {
+    const { log, lines, text } = recorded({ format, isTTY: false })
+    log.info(NASTY)
+    log.info({ app: NASTY, [NASTY]: [{ deep: NASTY }], stack: NASTY }, 'fields')
+    log.error({ err: new Error(NASTY, { cause: new Error(NASTY) }) }, 'error')
+    log.child({ hub: NASTY }).info('child')
+    expect(text()).not.toMatch(CONTROL)
+    // Nothing but the lines themselves begins a line: a stack is indented.
+    expect(text()).not.toMatch(/^\[00:00:00\]/m)
+    expect(text()).toContain('\\u009b31m')
+    expect(lines).toHaveLength(4)
+  })
+
+  it('is the same to a program that reads the log', () => {
+    const { log, lines } = recorded({ format: 'json' })
+    log.info({ app: NASTY }, NASTY)
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ app: NASTY, msg: NASTY })
+  })
+
+  it('stays readable in every language', () => {
+    const { log, text } = recorded({ format: 'pretty', isTTY: false })
+    log.info('Ünïcode and 😀 stay')
+    expect(text()).toContain('Ünïcode and 😀 stay')
+  })
+})
+
 describe('a destination that fails', () => {
   const broken = (code: string) => Object.assign(new Error(code), { code })
 

@@ -46,6 +46,9 @@ describe('a scrape', () => {
     for (const name of [
       'hub2mqtt_build_info{version="0.0.0-test",node="',
       'hub2mqtt_ready',
+      'hub2mqtt_contested',
+      'hub2mqtt_active',
+      'hub2mqtt_problems',
       'hub2mqtt_hub_requests_total{hub="home",operation="getApps",outcome="ok"}',
       'hub2mqtt_hub_request_duration_seconds_bucket{le="0.05",hub="home",operation="getApps"}',
       'hub2mqtt_hub_up{hub="home"}',

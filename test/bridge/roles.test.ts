@@ -1,0 +1,134 @@
+import pino from 'pino'
+import { expect, test } from 'vitest'
+import { Presence } from '../../src/bridge/presence.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+const TOPIC = 'b/bridge/presence'
+const EARLY = '2026-01-01T00:00:00.000Z'
+const LATE = '2026-01-01T00:00:01.000Z'
+
+/** Bridges that hear each other as over a broker, and what they are told. */
+class Room {
+  readonly clock = new FakeClock()
+  readonly members: Presence[] = []
+  readonly takenOver: string[] = []
+  said = 0
+
+  join(instance: string, startedAt: string): Presence {
+    const member = new Presence({
+      topic: TOPIC,
+      startedAt,
+      instance,
+      send: (topic, text) => {
+        if (this.members.includes(member)) this.say(topic, text, member)
+      },
+      onChange: () => {},
+      onOtherActive: () => this.takenOver.push(instance),
+      clock: this.clock,
+      log: pino({ level: 'silent' }),
+    })
+    this.members.push(member)
+    return member
+  }
+
+  leave(member: Presence): void {
+    this.members.splice(this.members.indexOf(member), 1)
+  }
+
+  say(topic: string, text: string, from?: Presence): void {
+    this.said += 1
+    const payload = Buffer.from(text)
+    const message = { topic, payload, retain: false, dup: false, qos: 1, receivedAt: 0, connection: 1 } as const
+    queueMicrotask(() => {
+      for (const member of this.members) if (member !== from) member.receive(message)
+    })
+  }
+}
+
+test('a bridge that nobody answers is active: at once, or after a moment where one seems to be online', async () => {
+  const room = new Room()
+  const { clock } = room
+  const alone = room.join('a', EARLY)
+  alone.connected(false)
+  expect(alone.role).toBe('active')
+  alone.connected(true)
+  expect(alone.role).toBe('undecided')
+  await clock.advance(299)
+  expect(alone.role).toBe('undecided')
+  await clock.advance(1)
+  expect(alone.role).toBe('active')
+})
+
+test.each([
+  ['the one that started first', ['b', EARLY], ['a', LATE]],
+  ['of two that started at the same moment always the same one', ['a', EARLY], ['b', EARLY]],
+] as const)(
+  'of two that were both active %s goes on, whoever hears first',
+  async (_, [first, firstAt], [second, at]) => {
+    for (const turned of [false, true]) {
+      const room = new Room()
+      const elder = room.join(first, firstAt)
+      const younger = room.join(second, at)
+      for (const member of turned ? [younger, elder] : [elder, younger]) member.connected(false)
+      await room.clock.advance(0)
+      expect([elder.role, younger.role]).toEqual(['active', 'standby'])
+      expect(room.takenOver).toEqual([first])
+      expect([elder.contested, younger.contested]).toEqual([true, true])
+    }
+  },
+)
+
+test('three bridges find one active, and the next one when that says goodbye', async () => {
+  const room = new Room()
+  const [a, b, c] = [room.join('a', EARLY), room.join('b', LATE), room.join('c', '2026-01-01T00:00:02.000Z')]
+  for (const member of [c, a, b]) {
+    member.connected(true)
+    await room.clock.advance(1000)
+  }
+  expect([a.role, b.role, c.role]).toEqual(['active', 'standby', 'standby'])
+  a.stop()
+  room.leave(a)
+  await room.clock.advance(0)
+  expect([b.role, c.role]).toEqual(['undecided', 'standby'])
+  b.connected(false)
+  expect(b.role).toBe('active')
+})
+
+test('a bridge that falls silent is believed to be there for three minutes', async () => {
+  const room = new Room()
+  const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
+  elder.connected(false)
+  younger.connected(true)
+  // It speaks every minute.
+  await room.clock.advance(10 * 60_000 - 1)
+  expect(younger.role).toBe('standby')
+  room.leave(elder)
+  await room.clock.advance(119_000)
+  expect(younger.role).toBe('standby')
+  await room.clock.advance(61_000)
+  expect(younger.role).toBe('undecided')
+})
+
+test('an elder of which somebody says that it has gone gets a moment to answer', async () => {
+  const room = new Room()
+  const [elder, younger] = [room.join('a', EARLY), room.join('b', LATE)]
+  elder.connected(false)
+  younger.connected(true)
+  await room.clock.advance(0)
+  younger.doubt()
+  await room.clock.advance(1000)
+  expect(younger.role).toBe('standby')
+  room.leave(elder)
+  younger.doubt()
+  await room.clock.advance(1000)
+  expect(younger.role).toBe('undecided')
+})
+
+test('bridges answer a question once and do not talk each other into a loop', async () => {
+  const room = new Room()
+  const members = ['a', 'b', 'c', 'd'].map((name) => room.join(name, EARLY))
+  for (const member of members) member.connected(true)
+  await room.clock.advance(1000)
+  // Each asks, and each of the others answers once.
+  expect(room.said).toBe(4 + 4 * 3)
+})
