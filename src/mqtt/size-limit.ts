@@ -37,6 +37,11 @@ export class SizeLimit {
     this.#refused = Number.POSITIVE_INFINITY
   }
 
+  /** In how many milliseconds a size that ended connections may be tried again; undefined: there is none. */
+  get relearnInMs(): number | undefined {
+    return this.#fatal === Number.POSITIVE_INFINITY ? undefined : Math.max(0, this.#relearnAt - this.#clock.elapsed())
+  }
+
   /** `besides`: the bytes of topic and properties. */
   allows(payload: number, besides: () => number): boolean {
     if (payload >= this.#refused || (payload >= this.#fatal && this.#clock.elapsed() < this.#relearnAt)) return false
@@ -52,7 +57,9 @@ export class SizeLimit {
   /** A payload was acknowledged. */
   acknowledged(payload: number): void {
     this.#taken = Math.max(this.#taken, payload)
-    if (payload >= this.#fatal) this.#fatal = Number.POSITIVE_INFINITY
+    if (payload < this.#fatal) return
+    this.#fatal = Number.POSITIVE_INFINITY
+    this.#relearnMs = RELEARN_MS
   }
 
   /** The broker refused a payload as too large. */
