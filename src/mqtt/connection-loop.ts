@@ -4,7 +4,7 @@ import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import { CLOSED_BY_US, Connection } from './connection.ts'
-import { errorFailure, type Failure } from './failure.ts'
+import { errorFailure, type Failure, lackFailure } from './failure.ts'
 import type { Journal } from './journal.ts'
 import { Login } from './login.ts'
 import { Pacing } from './pacing.ts'
@@ -125,6 +125,12 @@ export class ConnectionLoop {
       this.#connection = connection
       const refusal = await Promise.race([connection.accepted, connection.down])
       if (refusal !== undefined) return { failure: refusal }
+      const { lack } = connection
+      if (lack !== undefined) {
+        const failure = lackFailure(lack)
+        connection.drop(failure)
+        return { failure }
+      }
       const acceptedAt = clock.elapsed()
       await Promise.race([onAccepted(connection), connection.down])
       const failure = await connection.down

@@ -98,6 +98,15 @@ export class Connection {
     return this.#connack !== undefined
   }
 
+  /** What the broker says it lacks, of what the bridge needs; undefined: nothing. */
+  get lack(): string | undefined {
+    const { retainAvailable, maximumQoS, wildcardSubscriptionAvailable } = this.#connack?.properties ?? {}
+    if (retainAvailable === false) return 'retained messages'
+    if (maximumQoS === 0) return 'QoS 1'
+    if (wildcardSubscriptionAvailable === false) return 'subscriptions with wildcards'
+    return undefined
+  }
+
   /** How many QoS 1 publishes the broker takes before it has acknowledged one. */
   get receiveMaximum(): number {
     return this.#connack?.properties?.receiveMaximum ?? 65_535

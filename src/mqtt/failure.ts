@@ -18,6 +18,18 @@ const CODE_BY_REASON = new Map<number, FailureCode>([
   [142, 'taken_over'],
 ])
 
+/** Reason code to what the broker lacks. */
+const LACK_BY_REASON = new Map([
+  [154, 'retained messages'],
+  [155, 'QoS 1'],
+  [162, 'subscriptions with wildcards'],
+])
+
+/** The broker lacks a part of MQTT that the bridge needs. */
+export function lackFailure(lack: string): Failure {
+  return { code: 'unsuitable', detail: `it lacks ${lack}, which the bridge needs` }
+}
+
 const CONNECT_ERRORS =
   /^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN|ENOTFOUND|EAI_\w+|ETIMEDOUT|EADDRNOTAVAIL|EPIPE|ENOENT|EACCES)$/
 const TLS_ERRORS =
@@ -25,7 +37,8 @@ const TLS_ERRORS =
 
 /** The failure for a reason code of CONNACK or DISCONNECT. */
 export function reasonFailure(reason: number, detail: string): Failure {
-  return { code: CODE_BY_REASON.get(reason) ?? 'refused', detail }
+  const lack = LACK_BY_REASON.get(reason)
+  return lack === undefined ? { code: CODE_BY_REASON.get(reason) ?? 'refused', detail } : lackFailure(lack)
 }
 
 /** `connected`: whether the broker had accepted the connection, so that it was lost rather than never made. */

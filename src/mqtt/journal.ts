@@ -39,9 +39,10 @@ export class Journal {
     this.#outage ??= { since: this.#clock.elapsed(), codes: new Set() }
     this.#outage.codes.add(code)
     const fields = { reason: code, detail, ...(livedMs === undefined ? {} : { connected_seconds: inSeconds(livedMs) }) }
+    const level = code === 'unsuitable' ? 'error' : 'warn'
     if (known) this.#log.debug(fields, `still no MQTT broker: ${detail}`)
-    else if (livedMs !== undefined) this.#log.warn(fields, `connection to the MQTT broker lost: ${detail}`)
-    else this.#log.warn(fields, `no connection to the MQTT broker: ${ADVICE[code] ?? ''}${detail}`)
+    else if (livedMs !== undefined) this.#log[level](fields, `connection to the MQTT broker lost: ${detail}`)
+    else this.#log[level](fields, `no connection to the MQTT broker: ${ADVICE[code] ?? ''}${detail}`)
   }
 
   /** Warns of a topic that is not published to, up to a limit per connection. */

@@ -2,8 +2,8 @@
 import { Backoff } from '../base/backoff.ts'
 import type { Failure } from './failure.ts'
 
-/** Nobody corrects a password within seconds, and some brokers ban clients that ask too often. */
-const UNAUTHORIZED_WAIT_MS = 60_000
+/** Nobody corrects a password or a broker within seconds, and some ban clients that ask too often. */
+const HOPELESS_WAIT_MS = 60_000
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**
  * A connection that ends sooner was unsteady. When another client takes over, Mosquitto closes the connection without a
@@ -39,7 +39,7 @@ export class Pacing {
       if (this.#unsteady < UNSTEADY_LIMIT) this.#backoff.reset()
       if (livedMs >= TAKEOVERS_OVER_MS) this.#takeovers = 0
     }
-    if (failure.code === 'unauthorized') return UNAUTHORIZED_WAIT_MS
+    if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return HOPELESS_WAIT_MS
     if (failure.code === 'taken_over') {
       // Two clients use one id: each that reconnects at once makes the other do the same.
       const ceiling = Math.min(TAKEOVER_WAIT_MS.max, TAKEOVER_WAIT_MS.min * 2 ** this.#takeovers)

@@ -52,6 +52,9 @@ export class ReadBack {
   readonly #markers = new Map<string, () => void>()
   #found = 0
   #refused = false
+  #unacknowledged = 0
+  /** Publishes for which the broker has no room yet. */
+  readonly #waiting: (() => void)[] = []
 
   constructor(connection: Connection, options: ReadBackOptions) {
     this.#connection = connection
@@ -94,9 +97,9 @@ export class ReadBack {
       if (!(await subscribe(filter, 0))) return
       if ((await this.#mark(deadline)) === 'prompt') known.push(filter)
     }
-    // In parallel: each takes two round trips.
+    // In parallel, as far as the broker takes their markers: each takes two round trips.
     for (let done = 0; done < this.#filters.length; ) {
-      const next = this.#filters.slice(done)
+      const next = this.#filters.slice(done, done + this.#connection.receiveMaximum)
       done += next.length
       await Promise.all(next.map(readOne))
     }
@@ -106,7 +109,7 @@ export class ReadBack {
 
   /** Sends a marker until one returns. `prompt`: before it was repeated. */
   async #mark(deadline: number): Promise<'prompt' | 'late' | 'lost'> {
-    const { clock, probeTopic } = this.#options
+    const { clock } = this.#options
     const marker = randomUUID()
     let back = false
     const { promise: returned, resolve } = Promise.withResolvers<void>()
@@ -115,16 +118,28 @@ export class ReadBack {
       resolve()
     })
     for (let tries = 1; ; tries += 1) {
-      this.#connection.publish(probeTopic, marker, { qos: 1 }, (reason) => {
-        if (reason === 0) return
-        this.#refused = true
-        resolve()
-      })
+      this.#publish(marker, resolve)
       const left = deadline - clock.elapsed()
       await this.#within(Math.min(left, REPEAT_MS), returned)
       if (back) return tries === 1 ? 'prompt' : 'late'
       if (this.#refused || left <= REPEAT_MS || this.#ended.signal.aborted) return 'lost'
     }
+  }
+
+  /** Publishes when the broker takes another message. */
+  #publish(marker: string, onRefused: () => void): void {
+    if (this.#unacknowledged >= this.#connection.receiveMaximum) {
+      this.#waiting.push(() => this.#publish(marker, onRefused))
+      return
+    }
+    this.#unacknowledged += 1
+    this.#connection.publish(this.#options.probeTopic, marker, { qos: 1 }, (reason) => {
+      this.#unacknowledged -= 1
+      this.#waiting.shift()?.()
+      if (reason === 0) return
+      this.#refused = true
+      onRefused()
+    })
   }
 
   async #within(ms: number, event: Promise<void>): Promise<void> {

@@ -138,6 +138,15 @@ export class Retained {
     }
   }
 
+  /** Queues again what was too large. */
+  retryTooLarge(): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.blocked !== 'too_large') continue
+      this.#unblock(entry)
+      this.#enqueue(entry)
+    }
+  }
+
   /** Sends what is wanted on a topic again, even if the broker holds it. */
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)

@@ -68,6 +68,7 @@ export class Sender {
   #publishes = 0
   #bytes = 0
   #cancelRetry: (() => void) | undefined
+  #cancelRelearn: (() => void) | undefined
   #onIdle: (() => void) | undefined
 
   constructor(options: SenderOptions) {
@@ -113,6 +114,7 @@ export class Sender {
     if (events.expire(clock.elapsed()) > 0) journal.dropped('events')
     if (answers.expire(clock.elapsed()) > 0) journal.dropped('answers')
     this.#retryQuarantined(RETRY_QUARANTINED_MS, RETRY_QUARANTINED_MS)
+    this.#retryTooLarge()
     this.pump()
   }
 
@@ -141,6 +143,7 @@ export class Sender {
   detach(failure: Failure): void {
     this.#ackTimer.stop()
     this.#cancelRetry?.()
+    this.#cancelRelearn?.()
     const givenUp = this.#losses.connectionLost(failure, this.#unacknowledged)
     const messages: Outgoing[] = []
     for (const item of this.#unacknowledged) {
@@ -172,6 +175,16 @@ export class Sender {
       retained.retryQuarantined(({ losses }) => RETRY_QUARANTINED_MS * 2 ** (losses - GIVE_UP_AFTER) <= ageMs)
       this.pump()
       this.#retryQuarantined(ageMs, 2 * ageMs)
+    })
+  }
+
+  /** When a size that ended connections is due again, so is what was held back for it. */
+  #retryTooLarge(): void {
+    const { relearnInMs } = this.#sizes
+    if (relearnInMs === undefined) return
+    this.#cancelRelearn = this.#options.clock.after(relearnInMs, () => {
+      this.#options.retained.retryTooLarge()
+      this.pump()
     })
   }
 

@@ -18,7 +18,7 @@ export class SizeLimit {
   #told = Number.POSITIVE_INFINITY
   /** Payloads of so many bytes or more were refused on this connection. */
   #refused = Number.POSITIVE_INFINITY
-  /** At payloads of so many bytes or more the broker ends the connection. */
+  /** At payloads of so many bytes or more the broker is taken to end the connection. */
   #fatal = Number.POSITIVE_INFINITY
   #relearnAt = 0
   #relearnMs = RELEARN_MS
@@ -37,6 +37,11 @@ export class SizeLimit {
     this.#refused = Number.POSITIVE_INFINITY
   }
 
+  /** In how many milliseconds a size that ended connections may be tried again; undefined: there is none. */
+  get relearnInMs(): number | undefined {
+    return this.#fatal === Number.POSITIVE_INFINITY ? undefined : Math.max(0, this.#relearnAt - this.#clock.elapsed())
+  }
+
   /** `besides`: the bytes of topic and properties. */
   allows(payload: number, besides: () => number): boolean {
     if (payload >= this.#refused || (payload >= this.#fatal && this.#clock.elapsed() < this.#relearnAt)) return false
@@ -49,17 +54,24 @@ export class SizeLimit {
     return payload > this.#taken
   }
 
+  /** A payload was acknowledged. */
   acknowledged(payload: number): void {
     this.#taken = Math.max(this.#taken, payload)
-    if (payload >= this.#fatal) this.#fatal = Number.POSITIVE_INFINITY
+    if (payload < this.#fatal) return
+    this.#fatal = Number.POSITIVE_INFINITY
+    this.#relearnMs = RELEARN_MS
   }
 
+  /** The broker refused a payload as too large. */
   refused(payload: number): void {
     this.#refused = Math.min(this.#refused, payload)
   }
 
+  /** A connection ended, most likely because of a payload of this size. */
   endedConnection(payload: number): void {
-    this.#fatal = Math.min(this.#fatal, payload)
+    // Messages of a kind differ by a few bytes. It would cost connections to find out the limit exactly.
+    const likely = Math.max(this.#taken + 1, Math.floor((payload * 7) / 8))
+    this.#fatal = Math.min(this.#fatal, likely)
     this.#relearnAt = this.#clock.elapsed() + this.#relearnMs
     this.#relearnMs *= 2
   }

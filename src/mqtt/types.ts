@@ -97,13 +97,17 @@ export interface SendOptions {
   readonly expirySeconds?: number | undefined
 }
 
-/** Why a connection was refused or lost. `closed`: the other side closed it without a reason; `reset`: it broke. */
+/**
+ * Why a connection was refused or lost. `closed`: the other side closed it without a reason; `reset`: it broke;
+ * `unsuitable`: the broker lacks a part of MQTT that the bridge needs.
+ */
 export type FailureCode =
   | 'unauthorized'
   | 'unreachable'
   | 'refused'
   | 'protocol'
   | 'tls'
+  | 'unsuitable'
   | 'taken_over'
   | 'timeout'
   | 'closed'

@@ -1,10 +1,14 @@
 /** What is larger than the broker, or the bridge, takes. */
 import { describe, expect, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
+
 import { startBridge } from '../support/bridge.ts'
 import { BROKERS, Mosquitto } from '../support/brokers.ts'
+import { JumpClock } from '../support/jump-clock.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, startWorld } from '../support/world.ts'
 import { portOf, settled, startAedes, startLink, withoutMosquitto } from './support.ts'
@@ -157,5 +161,42 @@ test.skipIf(!BROKERS.some((kind) => kind === 'mosquitto'))(
     await broker.run()
     await settled(bridge, 2)
     expect((await retainedOn(broker.port)).get('b/app/large')).toHaveLength(20_000)
+  },
+)
+
+test.skipIf(withoutMosquitto)(
+  'what ended connections is tried again later, and is sent when it may be',
+  { timeout: 60_000 },
+  async () => {
+    await using broker = await Mosquitto.start({ config: ['max_packet_size 10000'] })
+    await using proxy = await TcpProxy.to(broker.port)
+    const clock = new JumpClock()
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, clock, protocol: '3.1.1' })
+    for (let i = 0; i < 8; i += 1) bridge.link.hold(`b/app/${i}`, 'x'.repeat(20_000 - i))
+    await until('the refusals', () => bridge.link.status().deniedTopics === 8, 40_000)
+    await settled(bridge)
+    const { reconnects } = bridge.link.status()
+    expect(reconnects).toBe(2)
+    // Not for another connection, nor for another payload of that size.
+    proxy.reset()
+    await until('the loss', () => bridge.link.status().reconnects === 3)
+    await until('the connection', () => bridge.link.status().state === 'connected')
+    bridge.link.hold('b/app/0', 'y'.repeat(20_000))
+    await until('the refusal', () => bridge.link.status().deniedTopics === 8)
+    clock.jump(5 * 60_000)
+    await until('the next try', () => bridge.link.status().reconnects === 4, 20_000)
+    await broker.stop()
+    await broker.configure({})
+    await broker.run()
+    clock.jump(10 * 60_000)
+    await until(
+      'all of them',
+      () => bridge.link.status().deniedTopics === 0 && bridge.link.status().queued === 0,
+      40_000,
+    )
+    await settled(bridge)
+    const held = await retainedOn(broker.port)
+    expect(held.get('b/app/0')).toBe('y'.repeat(20_000))
+    expect(held.size).toBe(9)
   },
 )

@@ -4,6 +4,12 @@ import { createServer, type Server, type Socket } from 'node:net'
 export interface RawBrokerOptions {
   /** CONNACK's reason code, MQTT 5 (default 0). */
   readonly connack?: number
+  /** CONNACK's properties, as bytes (default none). */
+  readonly properties?: readonly number[]
+  /** Whether each publisher gets back what it publishes, as if it had subscribed to everything. */
+  readonly echoes?: boolean
+  /** How long an acknowledgement takes (default: none). */
+  readonly ackAfterMs?: number
   /** SUBACK's reason code for a filter (default 1); undefined: no answer. */
   readonly suback?: (filter: string) => number | undefined
   /** Whether QoS 1 publishes are acknowledged (default true). */
@@ -13,6 +19,9 @@ export interface RawBrokerOptions {
 /** MQTT 5, one packet per chunk or several; it forwards nothing. */
 export class RawBroker implements AsyncDisposable {
   connects = 0
+  /** Publishes that waited for their acknowledgement at the same time, at most. */
+  mostUnacknowledged = 0
+  #unacknowledged = 0
   /** Topics published, in order. */
   readonly published: string[] = []
   readonly #options: RawBrokerOptions
@@ -64,17 +73,33 @@ export class RawBroker implements AsyncDisposable {
     })
   }
 
+  #acknowledge(socket: Socket, id: readonly number[]): void {
+    this.#unacknowledged += 1
+    this.mostUnacknowledged = Math.max(this.mostUnacknowledged, this.#unacknowledged)
+    const acknowledge = () => {
+      this.#unacknowledged -= 1
+      socket.write(Buffer.from([0x40, 2, ...id]))
+    }
+    const { ackAfterMs } = this.#options
+    if (ackAfterMs === undefined) acknowledge()
+    else setTimeout(acknowledge, ackAfterMs)
+  }
+
   #answer(socket: Socket, type: number, body: Buffer): void {
-    const { connack = 0, suback = () => 1, puback = true } = this.#options
+    const { connack = 0, properties = [], suback = () => 1, puback = true, echoes = false } = this.#options
     switch (type) {
       case 1:
         this.connects += 1
-        socket.write(Buffer.from([0x20, 3, 0, connack, 0]))
+        socket.write(Buffer.from([0x20, 3 + properties.length, 0, connack, properties.length, ...properties]))
         return
       case 3: {
         const end = 2 + body.readUInt16BE(0)
         this.published.push(body.toString('utf8', 2, end))
-        if (puback) socket.write(Buffer.from([0x40, 2, body[end] ?? 0, body[end + 1] ?? 0]))
+        if (echoes)
+          socket.write(
+            Buffer.concat([Buffer.from([0x30, body.length - 2]), body.subarray(0, end), body.subarray(end + 2)]),
+          )
+        if (puback) this.#acknowledge(socket, [body[end] ?? 0, body[end + 1] ?? 0])
         return
       }
       case 8: {

@@ -1,0 +1,84 @@
+/** Brokers that do without a part of MQTT 5. */
+import { describe, expect, test } from 'vitest'
+import { Mosquitto } from '../support/brokers.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { Observer } from '../support/observer.ts'
+import { until } from '../support/until.ts'
+import { RawBroker } from './raw-broker.ts'
+import { settled, startLink, withoutMosquitto } from './support.ts'
+
+const SAYS = {
+  'retained messages': [0x25, 0],
+  'QoS 1': [0x24, 0],
+  'subscriptions with wildcards': [0x28, 0],
+} as const
+
+describe('a broker that lacks what the bridge needs', () => {
+  test.each(Object.entries(SAYS))('is named with what it lacks: %s', async (lack, property) => {
+    await using broker = await RawBroker.start({ properties: property })
+    const clock = new FakeClock()
+    await using bridge = startLink({ url: broker.url, clock })
+    await until('the wait', () => clock.waits.includes(60_000))
+    expect(bridge.link.status()).toMatchObject({ state: 'waiting', reason: 'unsuitable', publishes: 0 })
+    expect(bridge.log.loud).toEqual([expect.stringContaining(`lacks ${lack}`)])
+    expect(bridge.log.lines.find(({ level }) => level === 'error')).toMatchObject({ reason: 'unsuitable' })
+    await clock.advance(60_000)
+    await until('another try', () => broker.connects === 2)
+    expect(bridge.log.loud).toHaveLength(1)
+  })
+
+  test.each([
+    [0x9a, 'retained messages'],
+    [0x9b, 'QoS 1'],
+  ])('may say so by refusing the connection (reason %i)', async (connack, lack) => {
+    await using broker = await RawBroker.start({ connack })
+    const clock = new FakeClock()
+    await using bridge = startLink({ url: broker.url, clock })
+    await until('the wait', () => clock.waits.includes(60_000))
+    expect(bridge.link.status().reason).toBe('unsuitable')
+    expect(bridge.log.loud).toEqual([expect.stringContaining(`lacks ${lack}`)])
+  })
+
+  test('and that refuses wildcards only when asked is reported with the filters', async () => {
+    await using broker = await RawBroker.start({ suback: (filter) => (/[+#]/.test(filter) ? 0xa2 : 1) })
+    await using bridge = startLink({ url: broker.url, probeTimeoutMs: 50 })
+    await settled(bridge)
+    expect(bridge.link.status().deniedFilters).toEqual(['b/+/cmd/+'])
+    expect(bridge.log.loud.filter((line) => line.includes('b/+/cmd/+'))).toHaveLength(1)
+  })
+})
+
+describe('a broker that takes one message at a time', () => {
+  test('is never sent a second one before it has acknowledged the first', async () => {
+    await using broker = await RawBroker.start({ properties: [0x21, 0, 1], echoes: true, ackAfterMs: 5 })
+    await using bridge = startLink({ url: broker.url, heldFilters: ['b/app/+', 'b/state', 'b/x/+', 'b/y/+'] })
+    for (let i = 0; i < 20; i += 1) bridge.link.hold(`b/app/${i}`, 'here')
+    for (let i = 0; i < 20; i += 1) bridge.link.send('b/event', String(i))
+    await settled(bridge)
+    expect(broker.mostUnacknowledged).toBe(1)
+    expect(bridge.link.status()).toMatchObject({ probe: 'ok', reconnects: 0 })
+    expect(broker.published.filter((topic) => topic === 'b/event')).toHaveLength(20)
+  })
+})
+
+describe.skipIf(withoutMosquitto)('Mosquitto', () => {
+  test.each(['retain_available false', 'max_qos 0'])('with %s is not used, and not given up', async (line) => {
+    await using broker = await Mosquitto.start({ config: [line] })
+    await using bridge = startLink({ url: broker.url })
+    await until('the reason', () => bridge.link.status().reason === 'unsuitable')
+    expect(bridge.log.loud).toHaveLength(1)
+  })
+
+  test('with the least of everything else works', async () => {
+    const config = ['max_inflight_messages 1', 'max_topic_alias 0', 'max_qos 1', 'max_queued_messages 100']
+    await using broker = await Mosquitto.start({ config })
+    await using observer = await Observer.on(broker.port)
+    await using bridge = startLink({ url: broker.url })
+    for (let i = 0; i < 50; i += 1) bridge.link.hold(`b/app/${i}`, 'here')
+    await settled(bridge)
+    await until('online', () => observer.last('b/state') === 'online')
+    await observer.publish('b/x/cmd/one', '')
+    await until('a command', () => bridge.messages.length === 1)
+    expect(bridge.link.status()).toMatchObject({ protocol: '5', probe: 'ok', reconnects: 0 })
+  })
+})
