@@ -1,5 +1,13 @@
 import { defineConfig } from 'vitest/config'
 
+/** Where a mistake harms: what a command may do, and what the hub and the broker are believed to say. */
+const SAFETY = [
+  'src/bridge/{dispatcher,queue,replay}.ts',
+  'src/contract/{commands,payload,permissions,templates,topics}.ts',
+  'src/hub/{decode,verify}.ts',
+  'src/mqtt/{outbox,retained,sender}.ts',
+]
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
@@ -10,5 +18,21 @@ export default defineConfig({
     pool: 'forks',
     // The tests wait for brokers and timers far more than they compute.
     maxWorkers: 4,
+    // Node runs the sources itself, as it runs the program. So the coverage of both can be added up.
+    experimental: { viteModuleRunner: false },
+    coverage: {
+      provider: 'v8',
+      autoAttachSubprocess: true,
+      include: ['src/**/*.ts'],
+      // Not in the program.
+      exclude: ['src/docs/**'],
+      reporter: [['text', { skipFull: true }], 'json', 'json-summary'],
+      reportOnFailure: true,
+      thresholds: {
+        lines: 95,
+        branches: 90,
+        ...Object.fromEntries(SAFETY.map((files) => [files, { perFile: true, lines: 95 }])),
+      },
+    },
   },
 })

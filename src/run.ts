@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
 import { Bridge } from './bridge/bridge.ts'
+import { CleanLink } from './bridge/clean-link.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import type { Config, HubConfig } from './config/options.ts'
@@ -50,6 +51,7 @@ export async function run(options: RunOptions): Promise<void> {
   await using link = new MqttLink(
     {
       ...linkOptions(config, broker?.url ?? config.mqtt.url ?? '', topics),
+      maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
       credentials: () => live.renewCredentials(),
     },
     { clock, log: log.child({ part: 'mqtt' }), random },
@@ -62,17 +64,19 @@ export async function run(options: RunOptions): Promise<void> {
       setLogLevel: (level) => log.setLevel(level),
       onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => tally.command(end),
+      onPresence: () => tellHealth(),
       version,
       startedAt,
       clock,
       random,
       log: log.child({ part: 'bridge' }),
+      audit: log.audit,
     },
-    link,
+    new CleanLink(link, live),
   )
   const health = () => {
-    const { contested } = bridge
-    return healthReport({ version, startedAt, mqtt: link.status(), contested, hubs: hubHealth(hubs.all) })
+    const { contested, role } = bridge
+    return healthReport({ version, startedAt, mqtt: link.status(), contested, role, hubs: hubHealth(hubs.all) })
   }
   const tellHealth = () => bridge.healthChanged(health())
 
@@ -94,12 +98,19 @@ export async function run(options: RunOptions): Promise<void> {
 
   const metrics = createMetrics({ version, tally, link: () => link.status(), hubs: hubs.all, health })
   await using _listener = config.http.enabled ? await openListener({ config, log, health, metrics }) : undefined
-  options.onReload?.(() => {
+  const reload = () => {
     const reloaded = live.reload()
     tally.reload(reloaded === undefined ? 'refused' : 'ok')
     if (reloaded === undefined) return
     applyChanges(reloaded, { hubs, bridge, openHub, log })
     tellHealth()
+  }
+  options.onReload?.(() => {
+    try {
+      reload()
+    } catch (err) {
+      log.error({ err }, 'a changed configuration was taken over in part only, by a mistake of the program')
+    }
   })
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
 
@@ -120,15 +131,16 @@ async function embeddedBroker(mqtt: Config['mqtt'], log: Log): Promise<EmbeddedB
 }
 
 function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): LinkOptions {
-  const discovered = discoveryFilters(discovery.prefix)
+  const held = [...topics.retainedFilters, ...discoveryFilters(discovery.prefix)]
   return {
     ...brokerAccess(mqtt, url),
     clientId: mqtt.client_id ?? stableClientId(topics.base),
     stateTopic: topics.of('bridgeState', {}),
     probeTopic: topics.of('bridgeProbe', {}),
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
-    heldFilters: [...topics.retainedFilters, ...discovered],
-    watchedFilters: [...discovered, topics.stateFilter],
+    heldFilters: held,
+    watchedFilters: held,
+    gates: (topic) => topic.startsWith(`${topics.base}/`),
   }
 }
 

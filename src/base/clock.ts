@@ -13,7 +13,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
   after(ms, task) {
-    const timer = setTimeout(task, ms)
+    // What is overdue runs at once; Node would say so with a warning.
+    const timer = setTimeout(task, Math.max(0, ms))
     return () => clearTimeout(timer)
   },
 }

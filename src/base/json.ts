@@ -6,3 +6,9 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+/** Whether arrays and objects nest at most `levels` deep; what nests deeper can overflow the stack of a recursion. */
+export function isShallow(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1))
+}

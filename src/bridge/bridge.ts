@@ -3,10 +3,10 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Live } from '../config/options.ts'
 import type { Command } from '../contract/commands.ts'
-import { type AppEventPayload, eventsOf } from '../contract/events.ts'
+import { type AppEventPayload, type CommandFailedPayload, eventsOf } from '../contract/events.ts'
 import { availableCommands, mayUse } from '../contract/permissions.ts'
 import { concernsHub, type Facts } from '../contract/publications.ts'
-import type { HealthReport } from '../contract/schemas.ts'
+import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -14,11 +14,14 @@ import type { LogLevel } from '../log/levels.ts'
 import type { App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import { type AnswerLink, type CommandEnd, type CommandRun, Dispatcher } from './dispatcher.ts'
+import { type AnswerLink, type CommandEnd, Dispatcher, type FailedWrite } from './dispatcher.ts'
+import type { CommandRun } from './execution.ts'
+import { FormerHubs } from './former-hubs.ts'
 import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { Presence } from './presence.ts'
 import { PublishedSettings } from './published-settings.ts'
+import { Repairs } from './repairs.ts'
 
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink {
@@ -28,6 +31,8 @@ export interface BridgeLink extends AnswerLink {
   refresh(topics: Iterable<string>): void
   /** Connects anew, and reads back what the broker holds. */
   startOver(): void
+  /** Whether retained topics are written; while not, what is held is remembered only. */
+  setWriting(writing: boolean): void
 }
 
 export interface BridgedHub {
@@ -46,6 +51,8 @@ export interface BridgeOptions {
   readonly setLogLevel: (level: LogLevel) => void
   readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
+  /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
+  readonly onPresence: () => void
   readonly version: string
   /** ISO 8601. */
   readonly startedAt: string
@@ -53,10 +60,18 @@ export interface BridgeOptions {
   /** Numbers from 0 to under 1. */
   readonly random: () => number
   readonly log: Logger
+  /** Writes whatever the log's level is. */
+  readonly audit: Logger
 }
 
-/** After its goodbye another bridge may still send what had waited. */
+/** Another bridge that ends or steps back may still send what had waited. */
 const FAREWELL_MS = 2_000
+/** At once for the first time: everybody else takes the bridge for gone. */
+const TAKE_BACK_MS = 1_000
+/** Commands and events that may wait until it is known whether another bridge is active. */
+const MAX_EARLY = 1_000
+/** The same as of events and answers that wait for the broker. */
+const MAX_EARLY_MS = 60_000
 
 export class Bridge {
   readonly #options: BridgeOptions
@@ -65,29 +80,61 @@ export class Bridge {
   readonly #dispatcher: Dispatcher
   readonly #settings = new Map<string, PublishedSettings>()
   readonly #presence: Presence
+  /** Whether this bridge publishes and executes: the only one on its base topic, or the one that started first. */
+  #active = false
+  /** Commands and events from before it is known whether this bridge is active. */
+  #early: { readonly at: number; readonly task: () => void }[] = []
+  #saidStandby = false
+  #protocol: LinkStatus['protocol'] = null
+  /** Whether the next connection follows on one that this bridge has ended itself, without saying that it is gone. */
+  #startingOver = false
+  /** What the broker holds as the bridge's state when a connection begins. */
+  #foundState: string | undefined
   readonly #homeAssistant: HomeAssistant
+  readonly #repairs: Repairs
+  readonly #formerHubs = new FormerHubs()
   /** Hub and app of our own installs under way. */
   readonly #installing = new Set<string>()
   #facts: Facts['bridge']
+  #tookBackAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
 
   constructor(options: BridgeOptions, link: BridgeLink) {
     this.#options = options
     this.#link = link
-    const { topics, hubs, live, version, startedAt, clock, random, log, setLogLevel } = options
+    const { topics, hubs, live, version, startedAt, clock, random, log, audit, setLogLevel } = options
+    // Until it is known whether another bridge is there.
+    link.setWriting(false)
     const { discovery, log: logging } = live.value
     const logLevel = logging.level
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, health: undefined, prefixes: undefined }
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
-    const allows = (command: Command) => mayUse(live.value.commands, command)
+    const allows = (command: Command, input?: unknown) => mayUse(live.value.commands, command, input)
     this.#holdings = new Holdings({
       topics,
       hold,
       applies: (when) => when !== 'discovery' || discovery.format !== 'off',
+      onFailure: (topic, error) => log.error({ topic, err: error }, 'what a topic is to hold could not be rendered'),
     })
-    this.#presence = new Presence({ topic: topics.of('bridgePresence', {}), startedAt, send, clock, log })
+    this.#presence = new Presence({
+      topic: topics.of('bridgePresence', {}),
+      startedAt,
+      send,
+      onChange: (before) => this.#onPresence(before),
+      onOtherActive: () => this.#onOtherActive(),
+      clock,
+      log,
+    })
     this.#homeAssistant = new HomeAssistant({ topics, hubs, live, allows, version, clock, random, log }, link)
+    this.#repairs = new Repairs({
+      repair: (touched) => {
+        link.refresh(touched)
+        this.#sweep()
+      },
+      readEverything: () => this.#startOver(),
+      clock,
+    })
     const control = {
       setLogLevel: (level: LogLevel) => {
         setLogLevel(level)
@@ -101,10 +148,16 @@ export class Bridge {
       link,
       control,
       allows,
+      mayAnswerOn: (topic) => {
+        const only = live.value.commands.response_topics
+        return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only })
+      },
       onRun: (run) => this.#onRun(run),
+      onFailedWrite: (failed) => this.#onFailedWrite(failed),
       ...(onAnswer && { onAnswer }),
       clock,
       log,
+      audit,
     })
   }
 
@@ -113,11 +166,16 @@ export class Bridge {
   }
 
   logLevelChanged(logLevel: LogLevel): void {
+    this.#options.audit.info({ log_level: logLevel }, 'log level changed')
     this.#know({ logLevel })
   }
 
   healthChanged(health: HealthReport): void {
     this.#know({ health })
+    if (this.role !== 'standby' || this.#saidStandby) return
+    this.#saidStandby = true
+    // Not retained: the topic is the active bridge's.
+    this.#link.send(this.#options.topics.of('bridgeHealth', {}), JSON.stringify(health))
   }
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
@@ -126,12 +184,14 @@ export class Bridge {
     hub.apps.subscribe((news) => this.#onApps(name, hub, news))
     hub.subscribe(() => this.#onStatus(name, hub))
     this.#know({ hubs: this.#hubAddresses() })
+    this.#homeAssistant.hubAdded()
   }
 
   /** Clears all topics of a hub that is no longer in `hubs`. */
   removeHub(name: string): void {
     this.#settings.get(name)?.retire()
     this.#settings.delete(name)
+    this.#formerHubs.add(name)
     this.#holdings.drop({ kind: 'hub', hub: name })
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
@@ -157,31 +217,103 @@ export class Bridge {
   }
 
   /** The broker is there and what it holds is known. */
-  onConnected({ protocol }: LinkStatus): void {
+  onConnected({ protocol, probe }: LinkStatus): void {
+    this.#protocol = protocol
+    const keepsRole = this.#active && this.#startingOver
+    this.#startingOver = false
+    this.#active = false
+    // What the broker holds has just been read: what differs is put right without them.
+    this.#repairs.stop()
+    this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online'))
+    this.#foundState = undefined
+    this.#followRole()
+  }
+
+  /** Publishes and executes, or not, as this bridge's role is. */
+  #followRole(): void {
+    const active = this.role === 'active'
+    if (active && !this.#active) this.#begin()
+    this.#active = active
+    this.#link.setWriting(active)
+    if (this.role === 'standby') this.#early = []
+  }
+
+  /** This bridge is the active one from now on, and what the broker holds has just been read. */
+  #begin(): void {
+    this.#active = true
+    this.#saidStandby = false
     this.#homeAssistant.connected()
-    this.#know({ protocol, prefixes: this.#homeAssistant.prefixes })
+    this.#know({ prefixes: this.#homeAssistant.prefixes })
     this.#sweep()
-    this.#presence.announce()
+    // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
+    this.#know({ protocol: this.#protocol })
+    const oldest = this.#options.clock.elapsed() - MAX_EARLY_MS
+    for (const { at, task } of this.#early.splice(0)) if (at >= oldest) task()
+  }
+
+  #onPresence(before: Role): void {
+    this.#followRole()
+    // What the broker holds has changed since it was read.
+    if (before === 'standby' && this.role === 'undecided') this.#startOver()
+    this.#options.onPresence()
+  }
+
+  /** Another bridge did the same until now. What came in so far it has executed; what it has published may be wrong. */
+  #onOtherActive(): void {
+    this.#early = []
+    this.#startOverLater()
+  }
+
+  #startOverLater(): void {
+    this.#cancelStartOver()
+    this.#cancelStartOver = this.#options.clock.after(FAREWELL_MS, () => this.#startOver())
+  }
+
+  #startOver(): void {
+    this.#startingOver = true
+    this.#link.startOver()
   }
 
   /** Filters to read back besides those of the configuration, for what an earlier one may have left. */
   furtherFilters(topic: string, payload: string): string[] {
+    const { topics } = this.#options
+    if (topic === topics.of('bridgeState', {})) this.#foundState = payload
+    if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
     return this.#homeAssistant.furtherFilters(topic, payload)
   }
 
   /** Somebody published where only the bridge should. */
   onTouched(topic: string, payload: string): void {
-    const bridgeState = this.#options.topics.of('bridgeState', {})
-    if (topic !== bridgeState || payload !== 'offline') {
-      this.#homeAssistant.touched(topic, payload)
+    const { topics } = this.#options
+    const saidOffline = topic === topics.of('bridgeState', {}) && payload === 'offline'
+    if (!this.#active) {
+      if (saidOffline) this.#presence.doubt()
       return
     }
-    // The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true.
-    this.#link.refresh([bridgeState])
-    if (!this.contested) return
+    if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
+    if (saidOffline) this.#takeBack(topic)
+    else if (this.#isOurs(topic, payload)) this.#repairs.touched(topic)
+    this.#homeAssistant.touched(topic, payload)
+  }
+
+  /** The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true. */
+  #takeBack(bridgeState: string): void {
+    const { clock } = this.#options
+    const due = clock.elapsed() - this.#tookBackAt >= TAKE_BACK_MS
+    if (due) {
+      this.#tookBackAt = clock.elapsed()
+      this.#link.refresh([bridgeState])
+    } else this.#repairs.touched(bridgeState)
     // Nor may be what the other one has published, or left behind.
-    this.#cancelStartOver()
-    this.#cancelStartOver = this.#options.clock.after(FAREWELL_MS, () => this.#link.startOver())
+    if (this.contested) this.#startOverLater()
+  }
+
+  /** Whether a topic is the bridge's to put right. Home Assistant may remove what is discovered, which has its own way. */
+  #isOurs(topic: string, payload: string): boolean {
+    const own = this.#options.topics.parse(topic)
+    if (own === undefined) return payload !== ''
+    const { owner } = own
+    return owner.kind === 'bridge' || this.#options.hubs.has(owner.hub) || this.#formerHubs.has(owner.hub)
   }
 
   /** Whether another bridge uses the same base topic. */
@@ -189,18 +321,39 @@ export class Bridge {
     return this.#presence.contested
   }
 
+  /** Whether this bridge is the one that publishes and executes. */
+  get role(): Role {
+    return this.#presence.role
+  }
+
   onMessage(message: Message): void {
     if (message.topic === this.#options.topics.of('bridgePresence', {})) this.#presence.receive(message)
-    else if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
+    else {
+      this.#whenActive(() => {
+        if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
+      })
+    }
+  }
+
+  /** Does what only the active bridge does; waits with it while it is not known which one that is. */
+  #whenActive(task: () => void): void {
+    if (this.#active) task()
+    else if (this.role !== 'standby') this.#early.push({ at: this.#options.clock.elapsed(), task })
+    if (this.#early.length > MAX_EARLY) this.#early.shift()
   }
 
   stop(): void {
     this.#cancelStartOver()
+    this.#dispatcher.stop()
+    this.#repairs.stop()
     this.#presence.stop()
+    // Nobody else says that nobody is there.
+    if (this.role === 'undecided') this.#link.setWriting(true)
     this.#homeAssistant.stop()
   }
 
   #onRun({ hub: name, app: id, command, phase }: CommandRun): void {
+    if (command.name === 'refresh' && phase === 'ended') this.#repairs.now()
     if (id === null) return
     if (command.operation === 'installFromAppStore') {
       const key = keyOf(name, id)
@@ -211,6 +364,13 @@ export class Bridge {
     }
     // A write of ours may have changed a setting, and the hub has no event for that.
     if (phase === 'ended' && command.write) this.#settings.get(name)?.refreshApp(id)
+  }
+
+  #onFailedWrite({ hub: name, app, command, code, transaction }: FailedWrite): void {
+    const at = iso(this.#options.clock.now())
+    const event: CommandFailedPayload = { event_type: 'command_failed', app, command, code, transaction, at }
+    const isShown = app !== null && this.#options.hubs.get(name)?.hub.apps.all.has(app) === true
+    this.#sendEvent(name, isShown ? app : null, JSON.stringify(event))
   }
 
   #onApps(name: string, hub: Hub, news: AppsNews): void {
@@ -228,13 +388,18 @@ export class Bridge {
   }
 
   #sendEvents(name: string, change: Change, at: string): void {
-    const { topics, onEvent } = this.#options
     for (const event of eventsOf(change, at)) {
-      onEvent?.(name, event)
+      this.#options.onEvent?.(name, event)
       const payload = JSON.stringify(event)
-      this.#link.send(topics.of('hubEvent', { hub: name }), payload)
-      this.#link.send(topics.of('appEvent', { hub: name, app: change.id }), payload)
+      this.#whenActive(() => this.#sendEvent(name, change.id, payload))
     }
+  }
+
+  /** To the hub's event topic, and to that of an app. */
+  #sendEvent(name: string, app: string | null, payload: string): void {
+    const { topics } = this.#options
+    this.#link.send(topics.of('hubEvent', { hub: name }), payload)
+    if (app !== null) this.#link.send(topics.of('appEvent', { hub: name, app }), payload)
   }
 
   #onStatus(name: string, hub: Hub): void {
@@ -269,6 +434,7 @@ export class Bridge {
 
   /** Clears what earlier runs and configurations left behind: of apps and hubs that are gone, and of rows not asked for. */
   #sweep(): void {
+    if (!this.#active) return
     const { topics, log } = this.#options
     const isOrphan = this.#homeAssistant.orphans()
     const cleared = this.#link.sweep((topic, payload) => {
@@ -280,13 +446,14 @@ export class Bridge {
   }
 
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
-  #isLeftOver({ row, owner }: OwnTopic): boolean {
+  #isLeftOver({ name, row, owner }: OwnTopic): boolean {
     if ('by' in row) return false
-    if (owner.kind === 'bridge') return true
+    if (owner.kind === 'bridge') return name !== 'bridgeInfo'
     if (owner.kind === 'setting' && this.#settings.get(owner.hub)?.publishes(owner)) return false
     const hub = this.#options.hubs.get(owner.hub)?.hub
+    if (hub === undefined) return this.#formerHubs.has(owner.hub)
     // A hub's own rows follow from its status, which is known a moment after its list.
-    return hub === undefined || (hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting'))
+    return hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting')
   }
 }
 

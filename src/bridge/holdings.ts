@@ -13,6 +13,8 @@ export interface HoldingsOptions {
   readonly hold: (topic: string, payload: string | null) => void
   /** Whether configuration asks for the rows with this condition. */
   readonly applies: (when: Condition) => boolean
+  /** A row could not be rendered: the broker keeps what it has under the topic. */
+  readonly onFailure: (topic: string, error: unknown) => void
 }
 
 /** An owner that something is known of, and what it owns: the bridge its hubs, a hub its apps, an app its settings. */
@@ -45,7 +47,7 @@ export class Holdings {
 
   /** Takes in what is known of an owner; of its rows, those are rendered that follow from something that changed. */
   set<K extends OwnerKind>(owner: OwnerOf<K>, facts: Facts[K]): void {
-    const { topics, hold } = this.#options
+    const { topics, hold, onFailure } = this.#options
     const node = this.#make(owner)
     // A node is found by its owner, so what it keeps is of the owner's kind.
     const before = node.facts as Facts[K] | undefined
@@ -53,9 +55,15 @@ export class Holdings {
     const rows: Rows[K] = this.#rows[owner.kind]
     for (const { name, row } of rows) {
       if (before !== undefined && sameBase(row, before, facts)) continue
-      const value = row.render(facts)
-      if (value === undefined) continue
-      hold(topics.fill(name, owner), value === null ? null : row.text ? String(value) : JSON.stringify(value))
+      const topic = topics.fill(name, owner)
+      try {
+        const value = row.render(facts)
+        if (value === undefined) continue
+        hold(topic, value === null ? null : row.text ? String(value) : JSON.stringify(value))
+      } catch (error) {
+        // What comes from a hub must not end the daemon, and one row must not keep the others back.
+        onFailure(topic, error)
+      }
     }
   }
 

@@ -1,73 +1,193 @@
-/** Notices another bridge on the same base topic: both would answer each command, and take back each other's state. */
+/**
+ * Bridges on one base topic hear of each other here. Of several, the one that started first is active: it alone
+ * publishes and executes. The others stand by until it has gone.
+ */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
 import type { Clock } from '../base/clock.ts'
+import { PRESENCE, type Role } from '../contract/schemas.ts'
 import type { Message } from '../mqtt/types.ts'
 
-/** How often a bridge says that it is there, so that one that came first hears of one that came later, and the reverse. */
+/** How often a bridge says that it is there. */
 const INTERVAL_MS = 60_000
-/** A rival not heard of for so long is gone, and is news again when it comes back. */
+/** Another bridge not heard of for so long is gone, and is news again when it comes back. */
 const GONE_MS = 3 * INTERVAL_MS
+/** How long another bridge may take to answer. */
+const ANSWER_MS = 300
+/** Few are remembered: anybody can make them up. */
+const MAX_OTHERS = 8
+const MAX_BYTES = 1024
 
-const HELLO = v.object({ instance: v.string(), started_at: v.string() })
+/** A later version may say more. */
+const HELLO = v.object(PRESENCE.entries)
+type Hello = v.InferOutput<typeof HELLO>
 
 export interface PresenceOptions {
   readonly topic: string
   /** ISO 8601. */
   readonly startedAt: string
+  /** Default: a random one. */
+  readonly instance?: string
   readonly send: (topic: string, payload: string) => void
+  /** The role has changed, or whether others are there. */
+  readonly onChange: (before: Role) => void
+  /** A later bridge was active until now, as it had not heard of this one. */
+  readonly onOtherActive: () => void
   readonly clock: Clock
   readonly log: Logger
 }
 
+/** What tells who started first. */
+interface Rank {
+  readonly instance: string
+  /** Epoch milliseconds. */
+  readonly startedAt: number
+}
+
+interface Other extends Rank {
+  /** Whether it publishes and executes; one that does not tell surely does. */
+  readonly active: boolean
+  /** When it counts as gone unless it is heard of again, in `clock.elapsed()` milliseconds. */
+  until: number
+}
+
 export class Presence {
   readonly #options: PresenceOptions
-  readonly #instance: string = randomUUID()
-  /** Rival → when it was last heard of, in `clock.elapsed()` milliseconds. Few are kept: anybody can make them up. */
-  readonly #rivals = new Map<string, number>()
-  #cancel: () => void = () => {}
+  readonly #self: Rank
+  /** By instance. */
+  readonly #others = new Map<string, Other>()
+  #role: Role = 'undecided'
+  #wasContested = false
+  /** When to be active unless an elder is heard of, in `clock.elapsed()` milliseconds. */
+  #decideAt = Number.POSITIVE_INFINITY
+  #cancelHello: () => void = () => {}
+  #cancelCheck: () => void = () => {}
 
   constructor(options: PresenceOptions) {
     this.#options = options
+    const { instance = randomUUID(), startedAt } = options
+    this.#self = { instance, startedAt: Date.parse(startedAt) }
+  }
+
+  get role(): Role {
+    return this.#role
   }
 
   /** Whether another bridge has been heard of lately. */
   get contested(): boolean {
+    return this.#others.size > 0
+  }
+
+  /**
+   * The broker is there. `occupied`: it says that a bridge is online, or does not tell; then an elder gets a moment to
+   * answer.
+   */
+  connected(occupied: boolean): void {
+    const waits = occupied ? ANSWER_MS : 0
+    this.#decideAt = this.#options.clock.elapsed() + waits
+    if (occupied && this.#role === 'active') this.#role = 'undecided'
+    this.#update()
+    this.#sayHello(true)
+  }
+
+  /** Somebody said in the place of the active bridge that it has gone: if there is an elder, it gets a moment to answer. */
+  doubt(): void {
     const { clock } = this.#options
-    return [...this.#rivals.values()].some((at) => clock.elapsed() - at < GONE_MS)
-  }
-
-  /** Says that we are here, now and then every minute; call at each connect. */
-  announce(): void {
-    const { topic, startedAt, send, clock } = this.#options
-    this.#cancel()
-    send(topic, JSON.stringify({ instance: this.#instance, started_at: startedAt }))
-    this.#cancel = clock.after(INTERVAL_MS, () => this.announce())
-  }
-
-  stop(): void {
-    this.#cancel()
+    for (const other of this.#others.values()) {
+      if (this.#isElder(other)) other.until = Math.min(other.until, clock.elapsed() + ANSWER_MS)
+    }
+    this.#update()
+    this.#sayHello(true)
   }
 
   receive({ payload, retain }: Message): void {
     const hello = retain ? undefined : parse(payload)
-    if (hello === undefined || hello.instance === this.#instance) return
-    const { clock, log, topic } = this.#options
-    const known = this.#rivals.get(hello.instance)
-    this.#rivals.delete(hello.instance)
-    this.#rivals.set(hello.instance, clock.elapsed())
-    for (const oldest of this.#rivals.keys()) if (this.#rivals.size > 8) this.#rivals.delete(oldest)
-    if (known !== undefined && clock.elapsed() - known < GONE_MS) return
+    if (hello === undefined || hello.instance === this.#self.instance) return
+    const wasActive = this.#role === 'active'
+    if (hello.leaves) this.#others.delete(hello.instance)
+    else this.#heardOf(hello)
+    this.#update()
+    if (hello.asks) this.#send({ role: wasActive ? 'active' : this.#role })
+  }
+
+  /** Says goodbye, if anybody is there to hear it. */
+  stop(): void {
+    this.#cancelHello()
+    this.#cancelCheck()
+    if (this.contested) this.#send({ role: this.#role, leaves: true })
+  }
+
+  #heardOf({ instance, started_at, role = 'active' }: Hello): void {
+    const { clock, log, topic, onOtherActive } = this.#options
+    const known = this.#others.get(instance)
+    this.#others.delete(instance)
+    const active = role === 'active'
+    const other = { instance, startedAt: Date.parse(started_at), active, until: clock.elapsed() + GONE_MS }
+    this.#others.set(instance, other)
+    for (const oldest of this.#others.keys()) if (this.#others.size > MAX_OTHERS) this.#others.delete(oldest)
+    if (active && !known?.active && !this.#stepsBack) onOtherActive()
+    if (known !== undefined) return
+    const does = this.#isElder(other) ? 'it started first, this one stands by' : 'this one started first and goes on'
     log.error(
-      { topic, other_started_at: hello.started_at.slice(0, 32) },
-      'another hub2mqtt uses the same base topic: stop one of them, or give each its own mqtt.base_topic',
+      { topic, other_started_at: started_at },
+      `another hub2mqtt uses the same base topic: ${does}; stop one of them, or give each its own mqtt.base_topic`,
     )
+  }
+
+  /** In the same order on both sides, whatever their clocks say. */
+  #isElder({ startedAt, instance }: Rank): boolean {
+    const self = this.#self
+    return startedAt < self.startedAt || (startedAt === self.startedAt && instance < self.instance)
+  }
+
+  /** Whether an elder is there. */
+  get #stepsBack(): boolean {
+    return this.#others.values().some((other) => this.#isElder(other))
+  }
+
+  #update(): void {
+    const { clock, log, onChange } = this.#options
+    const now = clock.elapsed()
+    for (const [instance, { until }] of this.#others) if (until <= now) this.#others.delete(instance)
+    const before = this.#role
+    if (this.#stepsBack) this.#role = 'standby'
+    else if (before === 'standby') {
+      log.warn('the other hub2mqtt has gone: this one takes over')
+      this.#role = 'undecided'
+      // What the broker holds has changed meanwhile: it is read at the next connect, and `connected` decides.
+      this.#decideAt = Number.POSITIVE_INFINITY
+    } else if (before === 'undecided' && this.#decideAt <= now) this.#role = 'active'
+    this.#checkLater(now)
+    if (this.#role === before && this.contested === this.#wasContested) return
+    this.#wasContested = this.contested
+    onChange(before)
+  }
+
+  #checkLater(now: number): void {
+    this.#cancelCheck()
+    const times = [...this.#others.values()].map(({ until }) => until)
+    if (this.#role === 'undecided') times.push(this.#decideAt)
+    const next = Math.min(...times)
+    if (next === Number.POSITIVE_INFINITY) this.#cancelCheck = () => {}
+    else this.#cancelCheck = this.#options.clock.after(Math.max(1, next - now), () => this.#update())
+  }
+
+  #sayHello(asks: boolean): void {
+    this.#cancelHello()
+    this.#send({ role: this.#role, ...(asks && { asks }) })
+    this.#cancelHello = this.#options.clock.after(INTERVAL_MS, () => this.#sayHello(false))
+  }
+
+  #send(rest: Pick<Hello, 'role' | 'asks' | 'leaves'>): void {
+    const { topic, startedAt, send } = this.#options
+    const hello: Hello = { instance: this.#self.instance, started_at: startedAt, ...rest }
+    send(topic, JSON.stringify(hello))
   }
 }
 
-function parse(payload: Buffer): v.InferOutput<typeof HELLO> | undefined {
-  if (payload.length > 1024) return undefined
+function parse(payload: Buffer): Hello | undefined {
+  if (payload.length > MAX_BYTES) return undefined
   try {
     const result = v.safeParse(HELLO, JSON.parse(payload.toString('utf8')))
     return result.success ? result.output : undefined

@@ -81,11 +81,20 @@ export class PublishedSettings {
     if (hub.permits('getAppSettings') !== 'yes') return
     try {
       const values = new Map(Object.entries(await hub.call('getAppSettings', { id: app })))
-      for (const name of names) this.#hold(app, name, values.get(name))
+      for (const name of names) this.#holdSafely(app, name, values.get(name))
     } catch (error) {
       // What is published stays until it is known better; the next read of the list comes back to it.
       if (!(error instanceof HubError)) throw error
       log.debug({ app, reason: error.code }, 'the settings of an app could not be read')
+    }
+  }
+
+  /** What comes from a hub must not end the daemon, and one setting must not keep the others back. */
+  #holdSafely(app: string, name: string, value: Json | undefined): void {
+    try {
+      this.#hold(app, name, value)
+    } catch (error) {
+      this.#options.log.error({ app, setting: name, err: error }, 'a setting could not be published')
     }
   }
 

@@ -33,16 +33,18 @@ export class CommandQueue {
   /**
    * Runs `task` when all before it in its lane have ended and a place is free.
    * @param deadline in `clock.elapsed()` milliseconds: not begun by then, it never is
+   * @param task is given a way to ask whether the deadline has passed meanwhile
    * @throws CommandError `busy` or `expired`
    */
-  async run<T>(laneName: string, deadline: number, task: () => Promise<T>): Promise<T> {
+  async run<T>(laneName: string, deadline: number, task: (isLate: () => boolean) => Promise<T>): Promise<T> {
     const lane = this.#lanes.get(laneName) ?? { busy: false, waiting: [] }
     this.#lanes.set(laneName, lane)
     if (lane.busy || this.#active >= this.#options.concurrency) await this.#turn(lane, deadline)
     else this.#take(lane)
     try {
-      if (this.#clock.elapsed() >= deadline) throw new CommandError('expired')
-      return await task()
+      const isLate = () => this.#clock.elapsed() >= deadline
+      if (isLate()) throw new CommandError('expired')
+      return await task(isLate)
     } finally {
       lane.busy = false
       this.#active--

@@ -7,22 +7,26 @@ import type { Message } from '../mqtt/types.ts'
 
 const MEMORY_MS = 5 * 60_000
 const MAX_ENTRIES = 20_000
-/** Answers with data in them, which came from the hub and may be large: only reads have any, and those may run again. */
-const MAX_WITH_DATA = 64
+/** For all data together; only reads have any, and those may run again. A character may take two bytes. */
+const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
 
 /** These say that nothing was done and that trying again is right, so trying again must be possible. */
-const TRY_AGAIN: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'retained'])
+const TRY_AGAIN: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited', 'retained'])
 
 interface Entry {
   readonly outcome: Promise<Outcome>
   readonly at: number
+  /** Length of the data in the answer. */
+  length: number
 }
 
 export class Replay {
   readonly #clock: Clock
   /** In the order of their time. */
   readonly #entries = new Map<string, Entry>()
-  readonly #withData: string[] = []
+  /** Those with data in their answer, in the order in which it came. */
+  readonly #withData = new Map<string, Entry>()
+  #dataLength = 0
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -35,23 +39,42 @@ export class Replay {
   }
 
   remember(key: string, outcome: Promise<Outcome>): void {
-    this.#entries.set(key, { outcome, at: this.#clock.elapsed() })
+    const entry: Entry = { outcome, at: this.#clock.elapsed(), length: 0 }
+    this.#forget(key)
+    this.#entries.set(key, entry)
+    this.#forgetOld()
     void outcome.then((result) => {
-      if (!result.ok && TRY_AGAIN.has(result.error.code)) this.#entries.delete(key)
-      if (result.ok && result.data !== null) this.#limitData(key)
+      if (this.#entries.get(key) !== entry) return
+      if (!result.ok && TRY_AGAIN.has(result.error.code)) this.#forget(key)
+      if (result.ok && result.json !== 'null') this.#count(key, entry, result.json.length)
     })
   }
 
-  #limitData(key: string): void {
-    this.#withData.push(key)
-    if (this.#withData.length > MAX_WITH_DATA) this.#entries.delete(this.#withData.shift() ?? '')
+  #count(key: string, entry: Entry, length: number): void {
+    if (length > MAX_DATA_LENGTH) {
+      this.#forget(key)
+      return
+    }
+    entry.length = length
+    this.#withData.set(key, entry)
+    this.#dataLength += length
+    for (const oldest of this.#withData.keys()) {
+      if (this.#dataLength <= MAX_DATA_LENGTH) return
+      this.#forget(oldest)
+    }
+  }
+
+  #forget(key: string): void {
+    this.#dataLength -= this.#entries.get(key)?.length ?? 0
+    this.#entries.delete(key)
+    this.#withData.delete(key)
   }
 
   #forgetOld(): void {
     const oldest = this.#clock.elapsed() - MEMORY_MS
     for (const [key, { at }] of this.#entries) {
       if (at > oldest && this.#entries.size <= MAX_ENTRIES) return
-      this.#entries.delete(key)
+      this.#forget(key)
     }
   }
 }

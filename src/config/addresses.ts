@@ -53,6 +53,14 @@ export const brokerUrl = url({
   credentials: 'give them as mqtt.username and mqtt.password (or mqtt.password_file)',
 })
 
+/** Where a web page comes from, as browsers say it. */
+export const origin = url({
+  schemes: ['http', 'https'],
+  withPath: [],
+  example: 'http://localhost:3000',
+  credentials: 'a browser does not send them with an origin',
+})
+
 const TOPIC = 'expected a topic prefix such as hub2mqtt or home/apps'
 const TOPIC_BYTES = 128
 

@@ -34,6 +34,10 @@ export function readFailure(error: unknown): string {
   return REASONS[code] ?? code
 }
 
+/** Deeper than any configuration, and far from what the stack takes. */
+const MAX_DEPTH = 64
+const TOO_DEEP = 'its values nest too deeply'
+
 const BAD_ALIAS = 'an alias (*name) has no anchor (&name) before it'
 
 /** The parser's own messages quote the source, which may hold a secret: only its error codes are used. */
@@ -43,6 +47,7 @@ const SYNTAX: Readonly<Record<string, string>> = {
   BAD_INDENT: 'the indentation does not fit the lines above',
   NON_STRING_KEY: 'a key must be plain text',
   BAD_ALIAS,
+  RESOURCE_EXHAUSTION: TOO_DEEP,
   MULTIPLE_DOCS: 'the file holds more than one document (---); keep one',
 }
 
@@ -69,6 +74,19 @@ function parseText(text: string, path: string, mistakes: Mistakes): { doc: Docum
   return wrong.length === 0 ? { doc, lines } : undefined
 }
 
+/** Why the values cannot be walked through: an alias may name what it stands in. */
+function faultOf(value: unknown, above: readonly unknown[] = []): string | undefined {
+  if (!(value instanceof Map || Array.isArray(value))) return undefined
+  if (above.includes(value))
+    return 'an alias (*name) stands inside of what its anchor (&name) names; write the value out'
+  if (above.length === MAX_DEPTH) return TOO_DEEP
+  const inside = [...above, value]
+  return value
+    .values()
+    .map((entry) => faultOf(entry, inside))
+    .find((fault) => fault !== undefined)
+}
+
 /** Reads the file; what is wrong with it goes to `mistakes`, and `undefined` is returned. */
 export function readConfigFile(path: string, readFile: ReadFile, mistakes: Mistakes): ConfigFile | undefined {
   let text: string
@@ -87,6 +105,11 @@ export function readConfigFile(path: string, readFile: ReadFile, mistakes: Mista
   } catch (error) {
     const tooMany = error instanceof Error && error.message.startsWith('Excessive alias count')
     mistakes.add(path, tooMany ? 'its aliases (*name) multiply too often; write the values out' : BAD_ALIAS)
+    return undefined
+  }
+  const fault = faultOf(root)
+  if (fault !== undefined) {
+    mistakes.add(path, fault)
     return undefined
   }
   if (root === null || root === undefined) return { path, root: new Map(), where: () => path }

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
-import { apiKey, brokerUrl, host, hubUrl, password, path, topicPrefix } from './addresses.ts'
+import { apiKey, brokerUrl, host, hubUrl, origin, password, path, topicPrefix } from './addresses.ts'
 import { boolean, choice, duration, integer, label, list, map, size, text } from './schemas.ts'
 import { publishedSetting } from './settings.ts'
 import { defineOptions, type Values } from './table.ts'
@@ -82,6 +82,12 @@ export const httpOptions = defineOptions({
     doc: 'Port for them; 0 takes any free one.',
     schema: integer(0, 65_535),
     default: 8099,
+  },
+  'http.allowed_hosts': {
+    doc: 'Names by which others may ask there, besides `http.host`, `localhost` and any IP address: so that no page in a browser can read it under a name of its own.',
+    schema: list(host),
+    default: [],
+    example: ['hub2mqtt.lan'],
   },
 })
 
@@ -169,6 +175,12 @@ export const options = defineOptions({
     schema: integer(0, 65_535),
     default: 9001,
   },
+  'mqtt.embedded.ws_origins': {
+    doc: 'Web pages that may use it, by their origin.',
+    schema: list(origin),
+    default: [],
+    example: ['http://localhost:3000'],
+  },
   'mqtt.embedded.max_payload': {
     doc: 'Largest message that it takes.',
     schema: size('1KiB', '256MiB'),
@@ -192,6 +204,13 @@ export const options = defineOptions({
     doc: 'Whether to refuse every command that changes something on a hub.',
     schema: boolean,
     default: false,
+    live: true,
+  },
+  'commands.response_topics': {
+    doc: "Where answers may go that an asker wants on a topic of its own, by the topic's first levels; none: anywhere but to the bridge's topics and Home Assistant's discovery.",
+    schema: list(topicPrefix),
+    default: [],
+    example: ['answers', 'clients/hub2mqtt'],
     live: true,
   },
   'apps.include': {
@@ -224,6 +243,11 @@ export const options = defineOptions({
     doc: 'Where it looks for them: the discovery prefix of its MQTT integration.',
     schema: topicPrefix,
     default: 'homeassistant',
+  },
+  'discovery.rate': {
+    doc: 'How many devices a second it is told of, after the first 64 at once; 0: as fast as the broker acknowledges.',
+    schema: integer(0, 1000),
+    default: 20,
   },
   'discovery.birth_topic': {
     doc: 'Where it says that it has started: the birth message of its MQTT integration.',

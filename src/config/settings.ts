@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { didYouMean } from './nearest.ts'
 
 const EXPECTED =
-  'expected switch, text, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'
+  'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'
 
 /** The keys of one kind, no others; `such` is an example. */
 function kind<const E extends v.ObjectEntries>(entries: E, such: string) {
@@ -19,6 +19,9 @@ const number = v.pipe(v.number('expected a number'), v.finite('expected a finite
 const name = v.exactOptional(v.string('expected a name in quotes'))
 const OPTIONS = 'expected a list of texts such as [low, high]'
 
+/** Kinds of which no more need be said. */
+const PLAIN = ['switch', 'text', 'password'] as const
+
 const longForm = v.pipe(
   v.unknown(),
   // Maps keep names of one's own choice apart from those of objects; here the names are ours.
@@ -26,7 +29,7 @@ const longForm = v.pipe(
   v.variant(
     'type',
     [
-      kind({ type: v.picklist(['switch', 'text']), name }, '{type: switch}'),
+      kind({ type: v.picklist(PLAIN), name }, '{type: switch}'),
       v.pipe(
         kind(
           {
@@ -54,7 +57,7 @@ const longForm = v.pipe(
 )
 
 const shortForm = v.pipe(
-  v.picklist(['switch', 'text']),
+  v.picklist(PLAIN),
   v.transform((type): { readonly type: typeof type; readonly name?: string } => ({ type })),
 )
 

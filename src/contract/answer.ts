@@ -3,7 +3,11 @@ import type { CommandError } from './errors.ts'
 
 /** What became of a command. */
 export type Outcome =
-  | { readonly ok: true; readonly data: unknown }
+  | {
+      readonly ok: true
+      /** What was asked for, as JSON text: written once, and its size is known. */
+      readonly json: string
+    }
   | { readonly ok: false; readonly error: CommandError }
 
 export interface AnswerHead {
@@ -16,22 +20,18 @@ export interface AnswerHead {
   readonly replayed?: true
 }
 
-/** The answer's payload; every key is always there. */
+/** The answer's payload; every key is always there, but `data` beside an error only where there is something to tell. */
 export function renderAnswer(
   { command, hub, app, transaction, duration_ms, replayed }: AnswerHead,
   outcome: Outcome,
 ): string {
-  const result = outcome.ok
-    ? { data: outcome.data ?? null }
-    : { error: { code: outcome.error.code, message: outcome.error.message, status: outcome.error.status } }
-  return JSON.stringify({
-    ok: outcome.ok,
-    command,
-    hub,
-    app,
-    transaction,
-    ...result,
-    duration_ms,
-    ...(replayed && { replayed }),
-  })
+  const head = JSON.stringify({ ok: outcome.ok, command, hub, app, transaction })
+  const tail = JSON.stringify({ duration_ms, ...(replayed && { replayed }) })
+  return `${head.slice(0, -1)},${resultOf(outcome)},${tail.slice(1)}`
+}
+
+function resultOf(outcome: Outcome): string {
+  if (outcome.ok) return `"data":${outcome.json}`
+  const { code, message, status, data } = outcome.error
+  return JSON.stringify({ error: { code, message, status }, ...(data !== undefined && { data }) }).slice(1, -1)
 }

@@ -3,35 +3,40 @@
  * does. Dispatch, checks, the hub's list of commands and the documentation follow from this table.
  */
 import * as v from 'valibot'
-import type { Hub } from '../hub/hub.ts'
 import type { OperationName } from '../hub/operations.ts'
-import { appIs, appIsGone, settingIs, settingIsGone } from '../hub/verify.ts'
 import { LOG_LEVELS, type LogLevel } from '../log/levels.ts'
 import { APP_KEYS, APP_STATES } from '../model/app.ts'
-import { CommandError } from './errors.ts'
+import { afterSteps, CommandError } from './errors.ts'
+import { changeChannel, install, installUpdate } from './installs.ts'
 import { anyValue, inner, object, type PayloadKind, someOf, spoken, word } from './payload.ts'
+import type { Target } from './target.ts'
+import { setAutoupdate, setEnabled, setSetting, uninstall, unsetSetting } from './writes.ts'
 
 /** What a command may do to the bridge itself. */
 export interface BridgeControl {
   setLogLevel(level: LogLevel): void
 }
 
-/** What a command is carried out on. */
-export interface Target {
-  readonly hub: Hub
-  /** The app's id; empty for a command that is for the whole hub. */
-  readonly app: string
-  /** The decoded argument of the topic; empty if the row has none. */
-  readonly argument: string
-}
+/**
+ * What commands do, for their rights: who refuses one command refuses what it does, by whichever command. A command of
+ * which this list knows nothing does what its name says, and nobody else does that.
+ */
+export type Act =
+  | 'enable'
+  | 'disable'
+  | 'autoupdate'
+  | 'channel'
+  | 'update-app'
+  | 'add-app'
+  | 'read-app'
+  | 'list-apps'
+  | 'read-settings'
 
 interface Common<T> {
   readonly name: string
   readonly payload: PayloadKind<T>
   /** Whether the topic ends in one more level, the name of a setting. */
   readonly argument?: 'setting'
-  /** Commands that this one is another way to say: it is refused where one of them is. */
-  readonly means?: readonly string[]
   /** For people: one sentence. */
   readonly doc: string
 }
@@ -43,68 +48,49 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly write: boolean
   /** Whether it may be used unless configuration says otherwise (default true). */
   readonly allowed?: false
+  /** What nobody may do where this command is denied. */
+  readonly acts?: readonly Act[]
+  /** What it does, if that is not its `acts`; of no input, what it does with any. */
+  readonly does?: (input: T | undefined) => readonly Act[]
   readonly run: (target: Target, input: T) => Promise<unknown>
-  /**
-   * For a write that was sent and not answered: reads the hub and tells whether what was asked for is so. A command
-   * without it cannot be decided by reading.
-   */
-  readonly verify?: (target: Target, input: T) => Promise<boolean>
 }
 
 interface BridgeCommand<T> extends Common<T> {
   readonly target: 'bridge'
+  /** Whether the log tells of it, as of every write. */
+  readonly audited?: true
   readonly act: (bridge: BridgeControl, input: T) => void
 }
 
 export type Command<T = unknown> = HubCommand<T> | BridgeCommand<T>
 
 /** A row with its literals kept for the types that follow from the table. The type of its input stays inside of it. */
-type Row<K extends Command['target'], N extends string, M extends string> = Omit<
-  K extends 'bridge' ? BridgeCommand<unknown> : HubCommand,
-  'means'
-> & { readonly target: K; readonly name: N; readonly means?: readonly M[] }
+type Row<K extends Command['target'], N extends string> = (K extends 'bridge' ? BridgeCommand<unknown> : HubCommand) & {
+  readonly target: K
+  readonly name: N
+}
 
-type Rest<C, M> = Omit<C, 'target' | 'name' | 'means'> & { readonly means?: readonly M[] }
-
-function row<const K extends 'app' | 'hub', const N extends string, T, const M extends string = never>(
+export function row<const K extends 'app' | 'hub', const N extends string, T>(
   target: K,
   name: N,
-  rest: Rest<HubCommand<T>, M>,
-): Row<K, N, NoInfer<M>>
-function row<const N extends string, T>(
+  rest: Omit<HubCommand<T>, 'target' | 'name'>,
+): Row<K, N>
+export function row<const N extends string, T>(
   target: 'bridge',
   name: N,
-  rest: Rest<BridgeCommand<T>, never>,
-): Row<'bridge', N, never>
-function row(target: string, name: string, rest: object): unknown {
+  rest: Omit<BridgeCommand<T>, 'target' | 'name'>,
+): Row<'bridge', N>
+export function row(target: string, name: string, rest: object): unknown {
   return { target, name, ...rest }
-}
-
-interface AnyRow {
-  readonly name: string
-  readonly means?: readonly string[]
-}
-
-type MeantBy<R> = R extends { readonly means?: infer A }
-  ? NonNullable<A> extends readonly (infer M extends string)[]
-    ? M
-    : never
-  : never
-
-/** Names in the column `means` that no row has. */
-type Unknown<R extends readonly AnyRow[]> = Exclude<MeantBy<R[number]>, R[number]['name']>
-
-export function table<const R extends readonly AnyRow[]>(
-  rows: R & ([Unknown<R>] extends [never] ? unknown : { readonly noSuchCommand: Unknown<R> }),
-): R {
-  return rows
 }
 
 const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(256))
 const channel = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
+const version = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const nothing = object({})
 /** The plain commands share a payload; the message is for those that pass one on. */
-const plain = object({ message: v.optional(v.pipe(v.string(), v.maxLength(1024))) })
+const message = v.optional(v.pipe(v.string(), v.maxLength(1024)))
+const plain = object({ message })
 
 const nullable = <S extends v.GenericSchema>(schema: S) => v.optional(v.nullable(schema))
 const APP_FILTER = inner({
@@ -112,87 +98,119 @@ const APP_FILTER = inner({
   state: nullable(v.picklist(APP_STATES)),
 })
 
-type PlainWrite = 'enableApp' | 'disableApp' | 'restartApp' | 'garbageCollectApp'
-
-/** The commands that are an operation on an app and nothing more. */
-function plainWrite<const N extends string>(
-  name: N,
-  operation: PlainWrite,
-  doc: string,
-  verify?: HubCommand['verify'],
-) {
-  const run = ({ hub, app }: Target) => hub.call(operation, { id: app })
-  return row('app', name, { payload: plain, operation, write: true, doc, run, ...(verify && { verify }) })
+/** The commands that are an operation on an app and leave nothing to look at. */
+function plainWrite<const N extends string>(name: N, operation: 'restartApp' | 'garbageCollectApp', doc: string) {
+  return row('app', name, {
+    payload: plain,
+    operation,
+    write: true,
+    doc,
+    async run({ call, app }) {
+      await call(operation, { id: app })
+    },
+  })
 }
 
-const ROWS = table([
-  plainWrite('enable', 'enableApp', 'Enables the app; the hub starts it.', ({ hub, app }) =>
-    appIs(hub, app, { enabled: true }),
-  ),
-  plainWrite('disable', 'disableApp', 'Disables the app; the hub stops it.', ({ hub, app }) =>
-    appIs(hub, app, { enabled: false }),
-  ),
-  row('app', 'enabled', {
-    payload: word({ ON: true, OFF: false, true: true, false: false }),
+/** What is done only where a key of the payload asks for it. */
+function some(value: unknown, ...acts: Act[]): Act[] {
+  return value === undefined ? [] : acts
+}
+
+const switched = word({ ON: true, OFF: false, true: true, false: false })
+
+const ROWS = [
+  row('app', 'enable', {
+    payload: plain,
     operation: 'enableApp',
     write: true,
-    means: ['enable', 'disable'],
+    acts: ['enable'],
+    doc: 'Enables the app; the hub starts it.',
+    run: (target) => setEnabled(target, true),
+  }),
+  row('app', 'disable', {
+    payload: plain,
+    operation: 'disableApp',
+    write: true,
+    acts: ['disable'],
+    doc: 'Disables the app; the hub stops it.',
+    run: (target) => setEnabled(target, false),
+  }),
+  row('app', 'enabled', {
+    payload: switched,
+    operation: 'enableApp',
+    write: true,
+    acts: ['enable', 'disable'],
     doc: 'Enables or disables the app: both in one, as a switch needs it.',
-    run: ({ hub, app }, enabled) => hub.call(enabled ? 'enableApp' : 'disableApp', { id: app }),
-    verify: ({ hub, app }, enabled) => appIs(hub, app, { enabled }),
+    run: setEnabled,
   }),
   plainWrite('restart', 'restartApp', 'Restarts the app.'),
   plainWrite('garbage-collect', 'garbageCollectApp', 'Makes the app free memory (older hubs).'),
   row('app', 'get', {
-    payload: plain,
+    payload: object({ message, raw: v.optional(v.boolean()) }),
     operation: 'getApp',
     write: false,
-    doc: 'Answers with the app as it is published.',
-    run: ({ hub, app }) => hub.apps.getApp(app),
+    acts: ['read-app'],
+    doc: "Answers with the app as it is published; with `raw` the hub's own record is added under that key.",
+    async run({ hub, app, again, call }, { raw }) {
+      const found = await again(() => hub.apps.getApp(app))
+      return raw ? { ...found, raw: await call('getAppRecord', { id: app }) } : found
+    },
   }),
   row('app', 'get-std', {
     payload: plain,
     operation: 'getAppStd',
-    write: false,
-    doc: 'Answers with the output of the last crash.',
-    run: ({ hub, app }, { message }) => hub.call('getAppStd', { id: app, message }),
+    write: true,
+    doc: "Sends the app's output as a diagnostics report to its developer, and answers with what the hub says of it.",
+    run: ({ call, app }, { message }) => call('getAppStd', { id: app, message }),
   }),
   row('app', 'get-settings', {
     payload: plain,
     operation: 'getAppSettings',
     write: false,
+    acts: ['read-settings'],
     doc: 'Answers with all settings of the app.',
-    run: ({ hub, app }) => hub.call('getAppSettings', { id: app }),
+    run: ({ call, app }) => call('getAppSettings', { id: app }),
   }),
   row('app', 'get-locales', {
     payload: plain,
     operation: 'getAppLocales',
     write: false,
     doc: "Answers with the app's translations.",
-    run: ({ hub, app }) => hub.call('getAppLocales', { id: app }),
+    run: ({ call, app }) => call('getAppLocales', { id: app }),
   }),
   row('app', 'update', {
     payload: someOf({ autoupdate: v.optional(v.boolean()), channel: v.optional(channel) }),
     operation: 'updateApp',
     write: true,
-    doc: 'Changes automatic updates, the channel, or both; at least one.',
-    run: ({ hub, app }, update) => hub.call('updateApp', { id: app, update }),
-    verify: ({ hub, app }, update) => appIs(hub, app, update),
+    acts: ['autoupdate', 'channel'],
+    does: (input) => [...some(input?.autoupdate, 'autoupdate'), ...some(input?.channel, 'channel', 'update-app')],
+    doc: 'Changes automatic updates, then the channel by an install from it; at least one of them.',
+    async run(target, { autoupdate, channel }) {
+      if (autoupdate !== undefined) await setAutoupdate(target, autoupdate)
+      if (channel === undefined) return
+      try {
+        await changeChannel(target, channel)
+      } catch (error) {
+        throw afterSteps(error, autoupdate === undefined ? [] : ['autoupdate'])
+      }
+    },
   }),
   row('app', 'autoupdate', {
-    payload: word({ ON: true, OFF: false, true: true, false: false }),
+    payload: switched,
     operation: 'updateApp',
     write: true,
+    acts: ['autoupdate'],
     doc: 'Turns automatic updates on or off.',
-    run: ({ hub, app }, autoupdate) => hub.call('updateApp', { id: app, update: { autoupdate } }),
-    verify: ({ hub, app }, autoupdate) => appIs(hub, app, { autoupdate }),
+    run: setAutoupdate,
   }),
   row('app', 'install', {
-    payload: object({ channel: v.optional(channel) }),
+    payload: object({ channel: v.optional(channel), version: v.optional(version) }),
     operation: 'installFromAppStore',
     write: true,
-    doc: 'Installs the version that the store has: the update of the app.',
-    run: ({ hub, app }, input) => hub.call('installFromAppStore', { appId: app, ...input }),
+    acts: ['update-app'],
+    does: (input) => ['update-app', ...some(input?.channel, 'channel')],
+    doc: 'Installs the version that the store has, or another one (newer hubs): the update of the app.',
+    run: installUpdate,
   }),
   row('app', 'uninstall', {
     payload: object({ confirm: v.string(), purge_settings: v.optional(v.boolean()) }),
@@ -200,26 +218,27 @@ const ROWS = table([
     write: true,
     allowed: false,
     doc: 'Removes the app; `confirm` must repeat its id.',
-    async run({ hub, app }, { confirm, purge_settings: purgeSettings }) {
-      if (confirm !== app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
-      return await hub.call('uninstallApp', { id: app, purgeSettings })
+    run(target, { confirm, purge_settings }) {
+      if (confirm !== target.app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
+      return uninstall(target, purge_settings)
     },
-    verify: ({ hub, app }) => appIsGone(hub, app),
   }),
   row('app', 'get-setting', {
     argument: 'setting',
     payload: plain,
     operation: 'getAppSetting',
     write: false,
+    acts: ['read-settings'],
     doc: 'Answers with one setting.',
-    run: ({ hub, app, argument }) => hub.call('getAppSetting', { id: app, name: argument }),
+    run: ({ call, app, argument }) => call('getAppSetting', { id: app, name: argument }),
   }),
   row('app', 'get-setting', {
     payload: object({ name: settingName }),
     operation: 'getAppSetting',
     write: false,
+    acts: ['read-settings'],
     doc: 'Answers with one setting.',
-    run: ({ hub, app }, { name }) => hub.call('getAppSetting', { id: app, name }),
+    run: ({ call, app }, { name }) => call('getAppSetting', { id: app, name }),
   }),
   row('app', 'set-setting', {
     argument: 'setting',
@@ -227,16 +246,14 @@ const ROWS = table([
     operation: 'setAppSetting',
     write: true,
     doc: 'Sets one setting to the payload: a JSON value, or else text.',
-    run: ({ hub, app, argument }, value) => hub.call('setAppSetting', { id: app, name: argument, value }),
-    verify: ({ hub, app, argument }, value) => settingIs(hub, app, argument, value),
+    run: (target, value) => setSetting(target, target.argument, value),
   }),
   row('app', 'set-setting', {
     payload: object({ name: settingName, value: v.any() }),
     operation: 'setAppSetting',
     write: true,
     doc: 'Sets one setting.',
-    run: ({ hub, app }, { name, value }) => hub.call('setAppSetting', { id: app, name, value }),
-    verify: ({ hub, app }, { name, value }) => settingIs(hub, app, name, value),
+    run: (target, { name, value }) => setSetting(target, name, value),
   }),
   row('app', 'unset-setting', {
     argument: 'setting',
@@ -244,55 +261,60 @@ const ROWS = table([
     operation: 'unsetAppSetting',
     write: true,
     doc: 'Removes one setting.',
-    run: ({ hub, app, argument }) => hub.call('unsetAppSetting', { id: app, name: argument }),
-    verify: ({ hub, app, argument }) => settingIsGone(hub, app, argument),
+    run: (target) => unsetSetting(target, target.argument),
   }),
   row('app', 'unset-setting', {
     payload: object({ name: settingName }),
     operation: 'unsetAppSetting',
     write: true,
     doc: 'Removes one setting.',
-    run: ({ hub, app }, { name }) => hub.call('unsetAppSetting', { id: app, name }),
-    verify: ({ hub, app }, { name }) => settingIsGone(hub, app, name),
+    run: (target, { name }) => unsetSetting(target, name),
   }),
   row('hub', 'get-apps', {
     payload: object({ filter: v.optional(APP_FILTER) }),
     operation: 'getApps',
     write: false,
+    acts: ['list-apps'],
+    does: (): Act[] => ['list-apps', 'read-app'],
     doc: 'Answers with the apps by id; a filter reads the hub afresh and keeps those that equal it in every key given.',
-    async run({ hub }, { filter }) {
-      const apps = await hub.apps.getApps(filter)
+    async run({ hub, again }, { filter }) {
+      const apps = await again(() => hub.apps.getApps(filter))
       return Object.fromEntries(apps.map((app) => [app.id, app]))
     },
   }),
   row('hub', 'install', {
-    payload: object({ id: v.pipe(v.string(), v.nonEmpty(), v.maxLength(256)), channel: v.optional(channel) }),
+    payload: object({
+      id: v.pipe(v.string(), v.nonEmpty(), v.maxLength(256)),
+      channel: v.optional(channel),
+      version: v.optional(version),
+    }),
     operation: 'installFromAppStore',
     write: true,
     allowed: false,
+    acts: ['add-app'],
+    does: (input) => ['add-app', 'update-app', ...some(input?.channel, 'channel')],
     doc: 'Installs an app from the store.',
-    run: ({ hub }, { id, channel }) => hub.call('installFromAppStore', { appId: id, channel }),
-    verify: ({ hub }, { id }) => appIs(hub, id, {}),
+    run: (target, { id, ...wanted }) => install(target, id, wanted),
   }),
   row('hub', 'speak', {
     payload: spoken,
     operation: 'speak',
     write: true,
     doc: 'Says a text aloud (older hubs).',
-    run: ({ hub }, { text }) => hub.call('speak', { text }),
+    async run({ call }, { text }) {
+      await call('speak', { text })
+    },
   }),
   row('hub', 'refresh', {
     payload: nothing,
     operation: 'getApps',
     write: false,
     doc: 'Reads everything from the hub again.',
-    async run({ hub }) {
-      await hub.refresh()
-      return null
-    },
+    run: ({ hub, again }) => again(() => hub.refresh()),
   }),
   row('bridge', 'log-level', {
     payload: word(Object.fromEntries(LOG_LEVELS.map((level) => [level, level]))),
+    audited: true,
     doc: 'Changes how much is logged, until the next start.',
     act: (bridge, level) => bridge.setLogLevel(level),
   }),
@@ -301,7 +323,7 @@ const ROWS = table([
     doc: 'Answers, and does nothing else.',
     act: () => {},
   }),
-])
+]
 
 export const COMMANDS: readonly Command[] = ROWS
 

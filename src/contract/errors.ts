@@ -1,5 +1,6 @@
 /** Why a command was not done, in the codes of the MQTT contract. */
-import type { HubError, HubErrorCode } from '../hub/errors.ts'
+import type { Json } from '../base/json.ts'
+import { HubError, type HubErrorCode } from '../hub/errors.ts'
 
 /** Code → when it is answered. */
 export const ERROR_CODES = {
@@ -17,37 +18,47 @@ export const ERROR_CODES = {
   unsupported: 'This hub has no such operation.',
   hub_unreachable: 'The hub is offline or did not answer.',
   hub_rejected: 'The hub refused (another 4xx).',
-  hub_failed: 'The hub failed (5xx) or answered nonsense.',
+  hub_failed: 'The hub failed (5xx), answered nonsense, or did something else than it was asked.',
+  rate_limited: 'The hub asked for fewer requests (429) until the time of the command was over; nothing was done.',
+  too_large: 'The answer does not fit the limits of the broker.',
   outcome_unknown: 'The command was sent and not answered: it may have happened.',
 } as const
 
 export type ErrorCode = keyof typeof ERROR_CODES
+
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, text)
+}
 
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly code: ErrorCode
   /** HTTP status of the hub's answer, where there was one. */
   readonly status: number | null
+  /** What the answer tells besides; `undefined` for nothing. */
+  readonly data: Json | undefined
 
   constructor(
     code: ErrorCode,
     message: string = ERROR_CODES[code],
-    details: { status?: number | undefined; cause?: unknown } = {},
+    details: { status?: number | undefined; data?: Json | undefined; cause?: unknown } = {},
   ) {
     super(message, { cause: details.cause })
     this.code = code
     this.status = details.status ?? null
+    this.data = details.data
   }
 }
 
 const FROM_HUB: Readonly<Record<HubErrorCode, ErrorCode>> = {
   unauthorized: 'unauthorized',
   forbidden: 'forbidden',
+  subscription: 'hub_rejected',
   unknown_app: 'unknown_app',
   unknown_setting: 'unknown_setting',
   unsupported: 'unsupported',
   invalid_argument: 'invalid_payload',
-  rate_limited: 'hub_rejected',
+  rate_limited: 'rate_limited',
   rejected: 'hub_rejected',
   failed: 'hub_failed',
   nonsense: 'hub_failed',
@@ -60,4 +71,12 @@ export function fromHubError(error: HubError, write: boolean): CommandError {
   const code = error.code === 'no_answer' && !write ? 'hub_unreachable' : FROM_HUB[error.code]
   const message = error.code === 'forbidden' && error.scope ? `The API key lacks ${error.scope}.` : error.message
   return new CommandError(code, message, { status: error.status, cause: error })
+}
+
+/** The failure of a later step, with the names of those before it that were done. */
+export function afterSteps(error: unknown, done: readonly string[]): unknown {
+  const failure = error instanceof HubError ? fromHubError(error, true) : error
+  if (!(failure instanceof CommandError) || done.length === 0) return failure
+  const { code, message, status } = failure
+  return new CommandError(code, message, { status: status ?? undefined, data: { done: [...done] }, cause: failure })
 }

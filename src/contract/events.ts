@@ -1,8 +1,10 @@
 /** What is worth telling of a change: the events of the MQTT contract. */
 import { APP_KEYS, type App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
+import type { ErrorCode } from './errors.ts'
 
-export const EVENT_TYPES = [
+/** What happens to an app. */
+export const APP_EVENT_TYPES = [
   'installed',
   'updated',
   'removed',
@@ -13,11 +15,26 @@ export const EVENT_TYPES = [
   'started',
   'stopped',
   'changed',
+  'command_failed',
 ] as const
+export type AppEventType = (typeof APP_EVENT_TYPES)[number]
+export const EVENT_TYPES = [...APP_EVENT_TYPES, 'command_failed'] as const
 export type EventType = (typeof EVENT_TYPES)[number]
 
+/** A write that was refused or failed. */
+export interface CommandFailedPayload {
+  readonly event_type: 'command_failed'
+  /** `null` for a command that is for the whole hub, or for no app that there could be. */
+  readonly app: string | null
+  readonly command: string
+  readonly code: ErrorCode
+  readonly transaction: string | number | null
+  /** ISO 8601. */
+  readonly at: string
+}
+
 export interface AppEventPayload {
-  readonly event_type: EventType
+  readonly event_type: AppEventType
   readonly app: string
   /** Keys of the app that changed, usage figures left out. */
   readonly changed: readonly string[]
@@ -35,7 +52,7 @@ const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 
 /** The events of one change, in the order of their cause; none for usage figures alone. */
 export function eventsOf({ id, before, after }: Change, at: string): AppEventPayload[] {
-  const event = (event_type: EventType, changed: readonly string[], more = {}): AppEventPayload => ({
+  const event = (event_type: AppEventType, changed: readonly string[], more = {}): AppEventPayload => ({
     event_type,
     app: id,
     changed,

@@ -34,6 +34,8 @@ export interface PayloadKind<T> {
   readonly schema: v.GenericSchema
   /** Whether a JSON object with an envelope may be sent. */
   readonly enveloped: boolean
+  /** Whether no payload is a value too: the empty text. */
+  readonly emptyIsValue?: true
 }
 
 /** A JSON object with these keys and the envelope's, nothing else; no payload at all is the empty object. */
@@ -100,6 +102,7 @@ export function word<T>(words: Readonly<Record<string, T>>): PayloadKind<T> {
 export const anyValue: PayloadKind<Json> = {
   schema: v.any(),
   enveloped: false,
+  emptyIsValue: true,
   read: (text) => ({
     ...BARE,
     input() {

@@ -1,6 +1,6 @@
 /** What configuration allows: which commands, and which apps. */
 import type { Hub } from '../hub/hub.ts'
-import { COMMANDS, type Command } from './commands.ts'
+import { type Act, COMMANDS, type Command } from './commands.ts'
 
 /** How configuration names a command: an app's by its name alone, others with what they are for (`hub/install`). */
 export function commandKey({ target, name }: Command): string {
@@ -18,15 +18,32 @@ export interface CommandPolicy {
   readonly read_only: boolean
 }
 
-/** Whether a command may be used: refusals first, then what is off by default unless it is allowed by name. */
-export function mayUse({ allow, deny, read_only }: CommandPolicy, command: Command): boolean {
-  const named = (selectors: readonly string[]) =>
-    selectors.some((selector) => selector === '*' || selector === command.name || selector === commandKey(command))
-  if (named(deny) || command.means?.some((name) => deny.includes(name))) return false
+/**
+ * Whether a command may be used: refusals first, then what is off by default unless it is allowed by name. Who denies a
+ * command denies what it does to all others. Without an input, whether there is any with which it may be used.
+ */
+export function mayUse({ allow, deny, read_only }: CommandPolicy, command: Command, input?: unknown): boolean {
+  if (names(deny, command)) return false
   if (command.target === 'bridge') return true
   if (read_only && command.write) return false
-  return command.allowed !== false || named(allow)
+  if (command.allowed === false && !names(allow, command)) return false
+  const { acts = [], does = () => acts } = command
+  const denied = deniedActs(deny)
+  const isFree = (act: Act) => !denied.has(act)
+  return does(input).every(isFree) && (acts.length === 0 || acts.some(isFree))
 }
+
+function names(selectors: readonly string[], command: Command): boolean {
+  return selectors.some((one) => one === '*' || one === command.name || one === commandKey(command))
+}
+
+function deniedActs(deny: readonly string[]): ReadonlySet<Act> {
+  if (deny.length === 0) return NO_ACTS
+  const denied = COMMANDS.filter((command) => names(deny, command))
+  return new Set(denied.flatMap((command) => (command.target === 'bridge' ? [] : (command.acts ?? []))))
+}
+
+const NO_ACTS: ReadonlySet<Act> = new Set()
 
 /** Names of the commands that configuration, key and hub permit. */
 export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {

@@ -31,6 +31,7 @@ export interface Facts {
     readonly version: string
     /** ISO 8601. */
     readonly startedAt: string
+    /** `null` before the first connection. */
     readonly protocol: Protocol | null
     readonly hubs: Readonly<Record<string, { readonly url_host: string; readonly api: HubStatus['api'] }>>
     readonly logLevel: LogLevel
@@ -123,14 +124,18 @@ export const PUBLICATIONS = {
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
     schema: schemas.BRIDGE_INFO,
-    doc: 'Version of this interface and of the bridge, and its hubs.',
-    render: ({ version, startedAt, hubs, protocol }) => ({
-      contract: CONTRACT_VERSION,
-      version,
-      started_at: startedAt,
-      hubs,
-      mqtt: { protocol },
-    }),
+    doc: 'Version of this interface and of the bridge, and its hubs. What is retained of a hub named here may be cleared by the next run.',
+    render: ({ version, startedAt, hubs, protocol }) =>
+      protocol === null
+        ? undefined
+        : {
+            contract: CONTRACT_VERSION,
+            version,
+            started_at: startedAt,
+            hubs,
+            mqtt: { protocol },
+            extensions: [],
+          },
   }),
   bridgeHealth: bridge({
     topic: '{base}/bridge/health',

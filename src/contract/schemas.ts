@@ -3,8 +3,8 @@ import * as v from 'valibot'
 import { LOG_LEVELS } from '../log/levels.ts'
 import { APP_STATES, type App } from '../model/app.ts'
 import { COMMANDS } from './commands.ts'
-import { ERROR_CODES } from './errors.ts'
-import { type AppEventPayload, EVENT_TYPES } from './events.ts'
+import { ERROR_CODES, isErrorCode } from './errors.ts'
+import { APP_EVENT_TYPES, type AppEventPayload, type CommandFailedPayload } from './events.ts'
 import { CONTRACT_VERSION } from './version.ts'
 
 const text = v.string()
@@ -42,9 +42,9 @@ export const APP = of<App>()(
   }),
 )
 
-export const EVENT = of<AppEventPayload>()(
+const APP_EVENT = of<AppEventPayload>()(
   v.strictObject({
-    event_type: v.picklist(EVENT_TYPES),
+    event_type: v.picklist(APP_EVENT_TYPES),
     app: text,
     changed: about(v.pipe(v.array(text), v.readonly()), 'Keys of the app that changed, usage figures left out.'),
     at: time,
@@ -54,6 +54,21 @@ export const EVENT = of<AppEventPayload>()(
     to: v.exactOptional(about(text, 'Of a new version: the new one.')),
   }),
 )
+
+const errorCode = v.picklist(Object.keys(ERROR_CODES).filter(isErrorCode))
+
+const COMMAND_FAILED = of<CommandFailedPayload>()(
+  v.strictObject({
+    event_type: v.literal('command_failed'),
+    app: about(v.nullable(text), '`null` for a command that is for the whole hub.'),
+    command: text,
+    code: about(errorCode, "As in the command's answer."),
+    transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
+    at: time,
+  }),
+)
+
+export const EVENT = v.union([APP_EVENT, COMMAND_FAILED])
 
 /** A setting's value is whatever the app made of it. */
 export const ANYTHING = v.any()
@@ -69,6 +84,7 @@ export const BRIDGE_INFO = v.strictObject({
   started_at: time,
   hubs: v.record(text, v.strictObject({ url_host: text, api })),
   mqtt: v.strictObject({ protocol: v.nullable(v.picklist(['5', '3.1.1'])) }),
+  extensions: about(v.array(text), 'Names of the parts beyond this interface that are built in.'),
 })
 
 export const HUB_INFO = v.strictObject({
@@ -117,9 +133,21 @@ export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 
 export const PROBE = text
 
+const role = v.picklist(['active', 'undecided', 'standby'])
+/** Of a bridge: `undecided` until it is known whether another one is active on its base topic. */
+export type Role = v.InferOutput<typeof role>
+
 export const PRESENCE = v.strictObject({
   instance: about(text, 'Another one for each process.'),
   started_at: time,
+  role: v.exactOptional(
+    about(
+      role,
+      'Whether it publishes and executes: the bridge that started first does; `undecided` until that is known.',
+    ),
+  ),
+  asks: v.exactOptional(about(v.literal(true), 'Whoever is there answers at once.')),
+  leaves: v.exactOptional(about(v.literal(true), 'It ends.')),
 })
 
 /** Home Assistant documents it; the bridge's own messages are tested against that. */
@@ -168,8 +196,11 @@ export const FAILURE = v.strictObject({
   ok: v.literal(false),
   ...head,
   error: v.strictObject({
-    code: about(v.picklist(Object.keys(ERROR_CODES)), codes),
+    code: about(errorCode, codes),
     message: about(text, 'For people.'),
     status: about(v.nullable(amount), "HTTP status of the hub's answer, where there was one."),
   }),
+  data: v.exactOptional(
+    v.strictObject({ done: about(v.array(text), 'Steps of the command that were done before the one that failed.') }),
+  ),
 })

@@ -31,11 +31,19 @@ export function encodeLevel(text: string): string {
   return level
 }
 
-/** The id or name that a level stands for; `undefined` if it stands for none. */
+/**
+ * The id or name that a level stands for; `undefined` if it stands for none. Only the spelling of `encodeLevel` counts:
+ * by another one a command would pass a broker's rules for the topic, and be another command than itself.
+ */
 export function decodeLevel(level: string): string | undefined {
+  const text = readLevel(level)
+  return text !== undefined && encodeLevel(text) === level ? text : undefined
+}
+
+function readLevel(level: string): string | undefined {
   if (PLAIN.test(level)) return level
   if (level === '%') return ''
-  if (level === '' || /%(?![0-9A-Fa-f]{2})/.test(level)) return undefined
+  if (level === '' || /%(?![0-9A-F]{2})/.test(level)) return undefined
   const bytes: number[] = []
   for (const part of level.match(/%..|[^%]+/g) ?? []) {
     if (part.startsWith('%')) bytes.push(Number.parseInt(part.slice(1), 16))

@@ -62,8 +62,6 @@ export function createTopics(base: string) {
       `${base}/${hub}/app/${encodeLevel(app)}/cmd/${command}${setting === undefined ? '' : `/${encodeLevel(setting)}`}`,
     /** Command topics, those of hubs that are not there included: they are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
-    /** Whether the bridge and its hubs are there. */
-    stateFilter: templates.get('hubState')?.filter ?? '',
     /** Everything retained that the bridge owns below the base topic. */
     retainedFilters: widest(retained.map(([name]) => templates.get(name)?.filter ?? '')),
 
@@ -97,14 +95,26 @@ export function createTopics(base: string) {
       }
     },
 
-    /** Whether an answer may be sent there: a plain topic, and none on which the bridge itself says or hears something. */
-    mayAnswerOn(topic: string): boolean {
+    /**
+     * Whether an answer may be sent there: below a result topic, or on a plain topic that is none of the bridge's or of
+     * Home Assistant's discovery, and below one of those that configuration names, if it names any.
+     */
+    mayAnswerOn(topic: string, { discoveryPrefix, only }: AnswerRules): boolean {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what a topic must not hold.
       if (topic === '' || topic.startsWith('$') || /[+#\u0000]/.test(topic)) return false
       const levels = levelsBelow(base, topic)
-      return levels === undefined || levels[levels[1] === 'app' ? 3 : 1] === 'result'
+      if (levels !== undefined) return levels[levels[1] === 'app' ? 3 : 1] === 'result'
+      const isBelow = (prefix: string) => topic === prefix || topic.startsWith(`${prefix}/`)
+      return !isBelow(base) && !isBelow(discoveryPrefix) && (only.length === 0 || only.some(isBelow))
     },
   }
+}
+
+/** Where answers may go besides the result topics. */
+export interface AnswerRules {
+  readonly discoveryPrefix: string
+  /** First levels of the topics that configuration names; none: any. */
+  readonly only: readonly string[]
 }
 
 /** `undefined` where a level names nothing that there could be. The bridge's own level is no hub's. */

@@ -3,6 +3,7 @@
 import { ENTITIES } from '../bridge/home-assistant/entities.ts'
 import type { DeviceKind, Entity } from '../bridge/home-assistant/entity.ts'
 import { commandOf } from '../bridge/home-assistant/offers.ts'
+import { TRIGGERS } from '../bridge/home-assistant/triggers.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import { code, markdownTable } from './markdown.ts'
 
@@ -43,5 +44,9 @@ export function entitiesSection(): string {
     )
     return `${title}:\n\n${table}`
   })
-  return parts.join('\n\n')
+  const triggers = markdownTable(
+    ['Trigger', 'Key', 'When'],
+    TRIGGERS.map(({ event, key, doc }) => [code(event), code(key), doc]),
+  )
+  return [...parts, `Triggers on the device of each app, for automations:\n\n${triggers}`].join('\n\n')
 }

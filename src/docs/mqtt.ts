@@ -20,6 +20,9 @@ const shown = (template: string) => code(address(template, (name) => ROOTS[name]
 
 /** Of an object the keys alone: their types are told by the AsyncAPI document. */
 function statePayload({ properties, required, ...schema }: JsonSchema): string {
+  if (schema.anyOf !== undefined) {
+    return schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any JSON' : statePayload(one))).join(' or ')
+  }
   if (properties === undefined) return schema.enum === undefined ? 'any JSON' : code(shortForm(schema))
   return code(
     `{${Object.keys(properties)

@@ -30,6 +30,13 @@ export interface NoLimits {
   operation?: never
 }
 
+interface IdentityOptions {
+  /** Answers come without the headers that tell who the hub is. */
+  'no-identity': RestLimits
+  /** Answers come with the identity of another hub. */
+  'other-identity': RestLimits & { id?: string; version?: string }
+}
+
 interface RealtimeOptions {
   /** `handshakeClient` is answered with an error. */
   'refuse-handshake': SessionLimits & { status?: number }
@@ -37,6 +44,8 @@ interface RealtimeOptions {
   'refuse-namespace': SessionLimits & { status?: number }
   /** `subscribe` is answered with an error. */
   'refuse-subscription': SessionLimits & { status?: number }
+  /** The handshake brings a token, and the namespace wants to see it. */
+  'namespace-token': NoLimits
   /** The namespace is opened and closed again at once. */
   'drop-realtime': SessionLimits
   /** Events are not sent and never will be. */
@@ -51,12 +60,14 @@ interface RealtimeOptions {
   'realtime-hung': NoLimits
 }
 
-export type BehaviourOptions = { [N in FaultName]: FaultOptions[N] & RestLimits } & RealtimeOptions
+export type BehaviourOptions = { [N in FaultName]: FaultOptions[N] & RestLimits } & IdentityOptions & RealtimeOptions
 export type BehaviourName = keyof BehaviourOptions
 export type RealtimeBehaviour = keyof RealtimeOptions
 
 interface Made {
   fault?: Fault
+  /** Who the hub says that it is; `null`: it does not. */
+  identity?: { id?: string | undefined; version?: string | undefined } | null
   status?: number | undefined
 }
 
@@ -77,6 +88,7 @@ const refusal = ({ status }: { status?: number }): Made => ({ status })
 
 const MAKERS: { [N in BehaviourName]: Maker<N> } = {
   'answer-status': asFault(FAULTS['answer-status']),
+  pretend: asFault(FAULTS.pretend),
   'not-json': asFault(FAULTS['not-json']),
   'truncated-json': asFault(FAULTS['truncated-json']),
   'wrong-shape': asFault(FAULTS['wrong-shape']),
@@ -88,9 +100,20 @@ const MAKERS: { [N in BehaviourName]: Maker<N> } = {
   'execute-then-reset': asFault(FAULTS['execute-then-reset']),
   'reset-before-executing': asFault(FAULTS['reset-before-executing']),
   'gateway-page': asFault(FAULTS['gateway-page']),
+  'portal-json': asFault(FAULTS['portal-json']),
+  redirect: asFault(FAULTS.redirect),
+  'missing-api-method': asFault(FAULTS['missing-api-method']),
+  'rate-limit': asFault(FAULTS['rate-limit']),
+  'half-list': asFault(FAULTS['half-list']),
+  'foreign-ids': asFault(FAULTS['foreign-ids']),
+  'deep-json': asFault(FAULTS['deep-json']),
+  'stale-reads': asFault(FAULTS['stale-reads']),
+  'no-identity': () => ({ identity: null }),
+  'other-identity': ({ id = 'another-hub', version }) => ({ identity: { id, version } }),
   'refuse-handshake': refusal,
   'refuse-namespace': refusal,
   'refuse-subscription': refusal,
+  'namespace-token': plain,
   'drop-realtime': plain,
   'lose-events': plain,
   'duplicate-events': plain,
@@ -99,8 +122,12 @@ const MAKERS: { [N in BehaviourName]: Maker<N> } = {
   'realtime-hung': plain,
 }
 
-/** An empty list makes sense for a list only. */
-const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = { 'empty-list': ['getApps'] }
+/** What makes sense for some answers only. */
+const DEFAULT_SUBJECTS: Partial<Record<BehaviourName, readonly string[]>> = {
+  'empty-list': ['getApps'],
+  'half-list': ['getApps'],
+  'foreign-ids': ['getApps', 'getApp'],
+}
 
 export class Behaviours {
   #active: Active[] = []
@@ -128,9 +155,15 @@ export class Behaviours {
   }
 
   /** Takes one turn of the fault that was set first for this request; over the realtime channel only refusals count. */
-  claimFault(operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
+  claimFault(operation: string | undefined, via: 'rest' | 'socket', now: number): Fault | undefined {
     const fits = ({ fault }: Made) => fault !== undefined && (via === 'rest' || fault.refusal !== undefined)
-    return this.#take((active) => fits(active.made) && concerns(active, operation))?.fault
+    const meets = ({ fault }: Made) => fault?.meets === undefined || fault.meets(now)
+    return this.#take((active) => fits(active.made) && concerns(active, operation) && meets(active.made))?.fault
+  }
+
+  /** Who the hub is to say that it is in its next answer; `undefined`: itself. */
+  claimIdentity(operation: string | undefined): Made['identity'] {
+    return this.#take((active) => active.made.identity !== undefined && concerns(active, operation))?.identity
   }
 
   #take(fits: (active: Active) => boolean): Made | undefined {

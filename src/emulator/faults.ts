@@ -1,12 +1,19 @@
 /** The ways an HTTP answer goes wrong. Each is one row: whether the request is carried out, and what comes back. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { isRecord } from '../base/json.ts'
 import { HubError } from './hub-error.ts'
 import type { Timers } from './timers.ts'
 
 export interface FaultOptions {
-  /** A refusal: 401, 403, 404, 429, 500, 503 … with `Retry-After` in seconds where given. */
-  'answer-status': { status?: number; retryAfter?: number }
+  /** A refusal: 401, 403, 404, 429, 500, 503 … with `Retry-After` in seconds and the hub's words where given. */
+  'answer-status': { status?: number; retryAfter?: number; error?: string; description?: string }
+  /** The hub lacks the method, as older ones say it: HTTP 500. */
+  'missing-api-method': object
+  /** More than `requests` within `windowMs` are refused with 429 and not carried out. */
+  'rate-limit': { requests?: number; windowMs?: number; retryAfter?: number }
+  /** Says that all is well, with `value` as its answer, and does nothing. */
+  pretend: { value?: unknown }
   'not-json': { text?: string }
   /** The answer without its second half. */
   'truncated-json': object
@@ -14,6 +21,14 @@ export interface FaultOptions {
   'wrong-shape': { value?: unknown }
   /** An empty list of apps. */
   'empty-list': object
+  /** The list of a hub that has not started all of its apps: this fraction of them, rounded up. */
+  'half-list': { keep?: number }
+  /** Records that call themselves by another id. */
+  'foreign-ids': { suffix?: string }
+  /** Every value of the answer is an array of arrays, `levels` deep. */
+  'deep-json': { levels?: number }
+  /** A read is answered as it was the first time, whatever has happened since: a look at the hub that lies. */
+  'stale-reads': object
   'big-body': { megabytes?: number }
   /** Carried out at once, answered `ms` later. */
   'slow-headers': { ms?: number }
@@ -25,8 +40,12 @@ export interface FaultOptions {
   'execute-then-reset': object
   /** Resets the connection; nothing was done. */
   'reset-before-executing': object
-  /** The HTML page of a gateway in between, 502 or 404. */
+  /** The HTML page of something else at the address: a gateway (502, 404) or a portal (200). */
   'gateway-page': { status?: number }
+  /** JSON of something else at the address. */
+  'portal-json': { status?: number; value?: unknown }
+  /** Something else at the address sends the client elsewhere. */
+  redirect: { location?: string; status?: number }
 }
 
 export type FaultName = keyof FaultOptions
@@ -36,6 +55,8 @@ export interface Outcome {
   status: number
   headers: Readonly<Record<string, string>>
   text: string
+  /** Not the hub's own answer: it carries no identity. */
+  foreign?: true
 }
 
 /** What a fault works with: the request, and `send`, which is how every ordinary answer leaves. */
@@ -44,7 +65,7 @@ export interface Exchange {
   response: ServerResponse
   timers: Timers
   /** Writes the head only, remembering the status. */
-  head(status: number, headers: Readonly<Record<string, string>>): void
+  head(status: number, headers: Readonly<Record<string, string>>, foreign?: true): void
   send(outcome: Outcome): void
 }
 
@@ -52,18 +73,27 @@ export interface Fault {
   executes: boolean
   /** Set where the fault is a plain refusal, which the realtime channel can word too. */
   refusal?: HubError
+  /** Asked for each request that the fault concerns; default: it meets all. `now` in milliseconds that never jump. */
+  meets?(now: number): boolean
   answer(exchange: Exchange, outcome: Outcome): void
 }
 
 export const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
 
 export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } = {
-  'answer-status': ({ status = 500, retryAfter }) => {
-    const refusal = new HubError(status, REASONS[status] ?? 'error', `The hub answers ${status}`)
-    const headers = retryAfter === undefined ? JSON_TYPE : { ...JSON_TYPE, 'retry-after': String(retryAfter) }
-    const text = JSON.stringify(refusal.body())
-    return { executes: false, refusal, answer: (exchange) => exchange.send({ status, headers, text }) }
+  'answer-status': refuse,
+  'missing-api-method': () => refuse({ status: 500, error: 'missing_api_method' }),
+  'rate-limit': ({ requests = 4, windowMs = 500, retryAfter }) => {
+    const limit = new RateLimit(requests, windowMs)
+    return {
+      ...refuse({ status: 429, ...(retryAfter !== undefined && { retryAfter }) }),
+      meets: (now) => limit.exceeds(now),
+    }
   },
+  pretend: ({ value = null }) => ({
+    executes: false,
+    answer: (exchange) => exchange.send({ status: 200, headers: JSON_TYPE, text: JSON.stringify(value) }),
+  }),
   'not-json': ({ text = 'This is not JSON' }) => ({
     executes: true,
     answer: (exchange, outcome) => exchange.send({ ...outcome, text }),
@@ -81,6 +111,40 @@ export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } =
     executes: true,
     answer: (exchange, outcome) => exchange.send({ ...outcome, text: '{}' }),
   }),
+  'half-list': ({ keep = 0.5 }) =>
+    altered((list) => {
+      const entries = Object.entries(list)
+      return Object.fromEntries(entries.slice(0, Math.ceil(entries.length * keep)))
+    }),
+  'foreign-ids': ({ suffix = '.other' }) =>
+    altered((answer) => {
+      const renamed = (value: unknown) =>
+        isRecord(value) ? { ...value, id: `${String(value['id'])}${suffix}` } : value
+      if (Object.hasOwn(answer, 'id')) return renamed(answer)
+      return Object.fromEntries(Object.entries(answer).map(([key, value]) => [key, renamed(value)]))
+    }),
+  'deep-json': ({ levels = 5000 }) => ({
+    executes: true,
+    answer(exchange, outcome) {
+      const value = parsed(outcome.text)
+      const deep = '['.repeat(levels) + ']'.repeat(levels)
+      const members = isRecord(value) ? Object.keys(value).map((key) => `${JSON.stringify(key)}:${deep}`) : []
+      exchange.send({ ...outcome, text: isRecord(value) ? `{${members.join()}}` : deep })
+    },
+  }),
+  'stale-reads': () => {
+    const first = new Map<string, Outcome>()
+    return {
+      executes: true,
+      answer(exchange, outcome) {
+        const { method, url = '' } = exchange.request
+        if (method !== 'GET') return exchange.send(outcome)
+        const remembered = first.get(url) ?? outcome
+        first.set(url, remembered)
+        exchange.send(remembered)
+      },
+    }
+  },
   'big-body': ({ megabytes = 64 }) => ({
     executes: true,
     answer({ response, head }) {
@@ -107,10 +171,62 @@ export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } =
   'never-answer': () => ({ executes: false, answer() {} }),
   'execute-then-reset': () => ({ executes: true, answer: reset }),
   'reset-before-executing': () => ({ executes: false, answer: reset }),
-  'gateway-page': ({ status = 502 }) => ({
-    executes: false,
-    answer: (exchange) => exchange.send({ status, headers: { 'content-type': 'text/html' }, text: page(status) }),
-  }),
+  'gateway-page': ({ status = 502 }) =>
+    foreign({ status, headers: { 'content-type': 'text/html' }, text: page(status) }),
+  'portal-json': ({ status = 200, value = { error: 'starting up' } }) =>
+    foreign({ status, headers: JSON_TYPE, text: JSON.stringify(value) }),
+  redirect: ({ location = 'http://elsewhere.invalid/', status = 302 }) =>
+    foreign({ status, headers: { location }, text: '' }),
+}
+
+function refuse({ status = 500, retryAfter, error, description }: FaultOptions['answer-status']): Fault {
+  const refusal = new HubError(status, error ?? REASONS[status] ?? 'error', description ?? `The hub answers ${status}`)
+  const headers = retryAfter === undefined ? JSON_TYPE : { ...JSON_TYPE, 'retry-after': String(retryAfter) }
+  const text = JSON.stringify(refusal.body())
+  return { executes: false, refusal, answer: (exchange) => exchange.send({ status, headers, text }) }
+}
+
+/** Not the hub answers, but something in between. */
+function foreign(outcome: Outcome): Fault {
+  return { executes: false, answer: (exchange) => exchange.send({ ...outcome, foreign: true }) }
+}
+
+/** The hub's answer, changed where it is a JSON object. */
+function altered(change: (answer: Record<string, unknown>) => unknown): Fault {
+  return {
+    executes: true,
+    answer(exchange, outcome) {
+      const value = parsed(outcome.text)
+      exchange.send(isRecord(value) ? { ...outcome, text: JSON.stringify(change(value)) } : outcome)
+    },
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Counts requests within a sliding window; what is refused does not count. */
+class RateLimit {
+  readonly #requests: number
+  readonly #windowMs: number
+  #taken: number[] = []
+
+  constructor(requests: number, windowMs: number) {
+    this.#requests = requests
+    this.#windowMs = windowMs
+  }
+
+  exceeds(now: number): boolean {
+    this.#taken = this.#taken.filter((at) => now - at < this.#windowMs)
+    if (this.#taken.length >= this.#requests) return true
+    this.#taken.push(now)
+    return false
+  }
 }
 
 const REASONS: Readonly<Record<number, string>> = {

@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { isAlias, LineCounter, parseDocument, visit } from 'yaml'
 import { isRecord } from '../base/json.ts'
 import type { EmulatedHubOptions } from './options.ts'
+import { FLAVOURS } from './records.ts'
 import { EmulatorOptionError, isKnownScope, isUsableKey, scopeNames } from './scopes.ts'
 
 export type HubFile = Pick<EmulatedHubOptions, 'id' | 'version' | 'flavour' | 'keys' | 'apps' | 'store'>
@@ -50,7 +51,7 @@ const File = v.pipe(
   v.strictObject({
     id: v.optional(HeaderText),
     version: v.optional(HeaderText),
-    flavour: v.optional(v.picklist(['older', 'newer'], 'has to be "older" or "newer"')),
+    flavour: v.optional(v.picklist(FLAVOURS, 'has to be "older", "newer" or "reference"')),
     keys: v.optional(
       v.pipe(
         mapping,

@@ -228,6 +228,7 @@ export class EmulatedHub implements AsyncDisposable {
       timers: this.#timers,
       prefix: this.#options.prefix,
       nothing: this.#options.nothing,
+      elapsed: () => this.#options.clock.elapsed(),
       speak: (text) => this.#spoken.push(text),
       remember: (asked) => {
         const entry: OpenRecord = { at: this.#options.clock.now(), ...asked }

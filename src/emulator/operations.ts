@@ -30,11 +30,11 @@ export interface Operation {
   manager: ManagerId
   method: Method
   path: string
-  /** A second path for the same, where the reference and the wire differ. */
+  /** The reference's path for the same, where it differs. Older hubs answer both, a hub of the reference this alone. */
   alias?: string
   needs: Needs
-  /** Without it both generations have the operation. */
-  only?: Flavour
+  /** Without it hubs of every flavour have the operation. */
+  only?: readonly Flavour[]
   /** The argument that is the whole body when the call comes over the realtime channel. */
   bodyArgument?: string
   /** What comes back becomes the answer; undefined is "nothing", which hubs word in several ways. */
@@ -54,6 +54,7 @@ export const OPERATIONS = {
     method: 'GET',
     path: '/session/me',
     needs: 'key',
+    only: ['older', 'newer'],
     run: (_hub, { scopes }) => ({ type: 'pat', scopes, intersectedScopes: scopes }),
   },
   getApps: {
@@ -147,7 +148,7 @@ export const OPERATIONS = {
     method: 'POST',
     path: '/app/:id/gc',
     needs: 'homey.app',
-    only: 'older',
+    only: ['older', 'reference'],
     run: (hub, call) => hub.apps.collectGarbage(known(hub, call).id),
   },
   enableApp: {
@@ -188,7 +189,7 @@ export const OPERATIONS = {
     path: '/say',
     alias: '/',
     needs: 'homey.speech',
-    only: 'older',
+    only: ['older', 'reference'],
     run: (hub, call) => hub.speak(text(call, 'text')),
   },
   getVoices: {
@@ -196,7 +197,7 @@ export const OPERATIONS = {
     method: 'GET',
     path: '/voice',
     needs: 'homey.system',
-    only: 'older',
+    only: ['older'],
     run: () => ({ amber: { id: 'amber', name: 'Amber', language: 'en' } }),
   },
 } satisfies Record<string, Operation>

@@ -18,7 +18,7 @@ export interface EmulatedHubOptions {
   store?: readonly AppSeed[] | undefined
   id?: string | undefined
   version?: string | undefined
-  /** Which spelling of the base path is served. Default `both`. */
+  /** Which spelling of the base path is served. Default `both`, or `managers` for the reference. */
   prefix?: Prefix | undefined
   /** How an operation that returns nothing is answered. Default `null`. */
   nothing?: Nothing | undefined
@@ -44,6 +44,13 @@ export interface EmulatedHubOptions {
 /** The options with every gap filled. */
 export type Settled = { [K in keyof EmulatedHubOptions]-?: NonNullable<EmulatedHubOptions[K]> }
 
+/** What a hub of each flavour has unless told otherwise. */
+const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
+  older: { version: '8.1.6', prefix: 'both' },
+  newer: { version: '12.4.0', prefix: 'both' },
+  reference: { version: '8.1.6', prefix: 'managers' },
+}
+
 export function settle(options: EmulatedHubOptions): Settled {
   const flavour = options.flavour ?? 'newer'
   return {
@@ -54,8 +61,8 @@ export function settle(options: EmulatedHubOptions): Settled {
     apps: options.apps ?? DEFAULT_APPS,
     store: options.store ?? DEFAULT_STORE,
     id: options.id ?? '5f0c8a1b2d3e4f5061728394',
-    version: options.version ?? (flavour === 'older' ? '8.1.6' : '12.4.0'),
-    prefix: options.prefix ?? 'both',
+    version: options.version ?? USUAL[flavour].version,
+    prefix: options.prefix ?? USUAL[flavour].prefix,
     nothing: options.nothing ?? 'null',
     settleMs: options.settleMs ?? 200,
     usageMs: options.usageMs ?? 0,

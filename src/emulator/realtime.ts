@@ -9,6 +9,7 @@ import type { Scope } from './scopes.ts'
 
 const NAMESPACE = '/api'
 const APPS_URI = 'homey:manager:apps'
+const TOKEN = 'token-of-this-session'
 
 /** What can be listened to, and the scope that takes. */
 const SUBSCRIPTIONS: ReadonlyMap<unknown, Scope> = new Map([[APPS_URI, 'homey.app.readonly']])
@@ -84,7 +85,7 @@ export class Realtime {
       this.#refuseIf('refuse-handshake')
       this.#hub.keys.admit(key, 'key')
       if (key !== undefined) this.#keys.set(socket.client, key)
-      return { namespace: NAMESPACE }
+      return { namespace: NAMESPACE, ...(this.#hub.behaviours.has('namespace-token') && { token: TOKEN }) }
     })
   }
 
@@ -92,6 +93,9 @@ export class Realtime {
     try {
       this.#refuseIf('refuse-namespace')
       this.#hub.keys.admit(this.#keys.get(socket.client), 'key')
+      if (this.#hub.behaviours.has('namespace-token') && socket.handshake.auth['token'] !== TOKEN) {
+        throw new HubError(401, 'invalid_token', 'Missing or unknown token')
+      }
       return undefined
     } catch (thrown) {
       return asHubError(thrown)
@@ -123,7 +127,7 @@ export class Realtime {
     const { uri, operation, args: given } = isRecord(message) ? message : {}
     const name = typeof operation === 'string' ? operation : undefined
     this.#answer(`${worded(uri)} ${worded(operation)}`, key, { operation: name, body: given }, args, () => {
-      const fault = this.#hub.behaviours.claimFault(name, 'socket')
+      const fault = this.#hub.behaviours.claimFault(name, 'socket', this.#hub.elapsed())
       if (fault?.refusal !== undefined) throw fault.refusal
       const call = matchMessage(message, this.#hub.flavour)
       const scopes = this.#hub.keys.admit(key, call.operation.needs)

@@ -1,7 +1,12 @@
 /** What an app looks like on the wire, and how the two generations of hubs differ in that. */
 
-/** `older`: hubs with speech, gc and exit codes. `newer`: hubs with a `crashed` state and live/test channels. */
-export type Flavour = 'older' | 'newer'
+/**
+ * `older`: hubs with speech, gc and exit codes. `newer`: hubs with a `crashed` state and live/test channels.
+ * `reference`: what the documentation of the API has and nothing else, so no headers that tell who the hub is, no
+ * session, and no list of voices.
+ */
+export type Flavour = 'older' | 'newer' | 'reference'
+export const FLAVOURS = ['older', 'newer', 'reference'] as const satisfies readonly Flavour[]
 export type AppState = 'stopped' | 'stopping' | 'starting' | 'running' | 'crashed'
 
 /** An app as somebody declares it, the same for both flavours; `recordOf` makes the wire record. */
@@ -62,39 +67,41 @@ interface Generation {
 }
 
 const isBoolean = (value: unknown) => typeof value === 'boolean'
-const OLDER_CHANNELS = ['stable', 'beta', 'alpha']
+
+const OLDER: Generation = {
+  channels: ['stable', 'beta', 'alpha'],
+  honours: { autoupdate: isBoolean },
+  offer: (version) => (version === undefined ? null : { version, permissions: [] }),
+  crash: (record, message) => ({
+    state: 'stopped',
+    ready: false,
+    crashed: true,
+    crashedMessage: message,
+    exitCode: 1,
+    exitSignal: null,
+    exitCount: count(record['exitCount']) + 1,
+  }),
+  recovered: { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null },
+  stands: (state) => ({ state, ready: state === 'running' }),
+  extras: (seed) => ({
+    uri: `homey:app:${seed.id}`,
+    sdk: 3,
+    ready: false,
+    exitCount: 0,
+    exitCode: null,
+    exitSignal: null,
+    brandColor: seed.color ?? '#4A6572',
+    icon: `/app/${seed.id}/assets/icon.svg`,
+    iconObj: { id: `icon-${seed.id}`, url: `/icon/icon-${seed.id}` },
+    images: { small: `/app/${seed.id}/assets/images/small.png`, large: `/app/${seed.id}/assets/images/large.png` },
+    hasDrivers: seed.hasDrivers ?? true,
+    author: { name: authorOf(seed), email: 'author@example.org' },
+  }),
+}
 
 export const GENERATIONS: Readonly<Record<Flavour, Generation>> = {
-  older: {
-    channels: OLDER_CHANNELS,
-    honours: { autoupdate: isBoolean, channel: (value) => OLDER_CHANNELS.some((channel) => channel === value) },
-    offer: (version) => (version === undefined ? null : { version, permissions: [] }),
-    crash: (record, message) => ({
-      state: 'stopped',
-      ready: false,
-      crashed: true,
-      crashedMessage: message,
-      exitCode: 1,
-      exitSignal: null,
-      exitCount: count(record['exitCount']) + 1,
-    }),
-    recovered: { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null },
-    stands: (state) => ({ state, ready: state === 'running' }),
-    extras: (seed) => ({
-      uri: `homey:app:${seed.id}`,
-      sdk: 3,
-      ready: false,
-      exitCount: 0,
-      exitCode: null,
-      exitSignal: null,
-      brandColor: seed.color ?? '#4A6572',
-      icon: `/app/${seed.id}/assets/icon.svg`,
-      iconObj: { id: `icon-${seed.id}`, url: `/icon/icon-${seed.id}` },
-      images: { small: `/app/${seed.id}/assets/images/small.png`, large: `/app/${seed.id}/assets/images/large.png` },
-      hasDrivers: seed.hasDrivers ?? true,
-      author: { name: authorOf(seed), email: 'author@example.org' },
-    }),
-  },
+  older: OLDER,
+  reference: OLDER,
   newer: {
     channels: ['live', 'test'],
     honours: { autoupdate: isBoolean },

@@ -18,6 +18,8 @@ export interface HubCore extends Inside {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
+  /** Milliseconds that never jump. */
+  elapsed(): number
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
 }
 
@@ -51,7 +53,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
     body: body instanceof HubError ? upload : body,
   })
   const exchange = open(hub, request, response, entry)
-  const fault = hub.behaviours.claimFault(entry.operation, 'rest')
+  const fault = hub.behaviours.claimFault(entry.operation, 'rest', hub.elapsed())
   entry.executed = false
   const execute = () => {
     const done = outcome(hub, match, key, new URLSearchParams(search), body)
@@ -65,17 +67,25 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
 const NOT_DONE: Outcome = { status: 200, headers: JSON_TYPE, text: 'null' }
 
 function open(hub: HubCore, request: IncomingMessage, response: ServerResponse, entry: OpenRecord): Exchange {
-  const head: Exchange['head'] = (status, headers) => {
+  const identity = identityHeaders(hub, entry.operation)
+  const head: Exchange['head'] = (status, headers, foreign) => {
     entry.status = status
-    response.writeHead(status, { ...headers, 'x-homey-id': hub.id, 'x-homey-version': hub.version })
+    response.writeHead(status, { ...headers, ...(foreign ? {} : identity) })
   }
-  const send = ({ status, headers, text }: Outcome) => {
+  const send = ({ status, headers, text, foreign }: Outcome) => {
     if (response.destroyed) return
     const bodiless = status === 204
-    head(status, bodiless ? {} : { ...headers, 'content-length': String(Buffer.byteLength(text)) })
+    head(status, bodiless ? {} : { ...headers, 'content-length': String(Buffer.byteLength(text)) }, foreign)
     response.end(bodiless ? undefined : text)
   }
   return { request, response, timers: hub.timers, head, send }
+}
+
+/** The reference does not know these headers. */
+function identityHeaders({ behaviours, flavour, id, version }: HubCore, operation: string | undefined) {
+  const claimed = behaviours.claimIdentity(operation)
+  if (claimed === null || flavour === 'reference') return {}
+  return { 'x-homey-id': claimed?.id ?? id, 'x-homey-version': claimed?.version ?? version }
 }
 
 function outcome(

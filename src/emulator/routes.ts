@@ -17,6 +17,8 @@ export interface Match {
 interface Route extends Omit<Match, 'params'> {
   method: string
   segments: readonly string[]
+  /** Whether the reference has this path. */
+  reference: boolean
 }
 
 const isOperationName = (name: string): name is OperationName => Object.hasOwn(OPERATIONS, name)
@@ -25,8 +27,9 @@ const ROUTES: readonly Route[] = Object.keys(OPERATIONS)
   .filter(isOperationName)
   .flatMap((name) => {
     const operation: Operation = OPERATIONS[name]
-    const paths = operation.alias === undefined ? [operation.path] : [operation.path, operation.alias]
-    return paths.map((path) => ({ name, operation, method: operation.method, segments: split(path) }))
+    const { method, path, alias } = operation
+    const route = { name, operation, method, segments: split(path), reference: alias === undefined }
+    return alias === undefined ? [route] : [route, { ...route, segments: split(alias), reference: true }]
   })
 
 /** Segments of a path; trailing slashes do not count, since hubs of different age write them differently. */
@@ -41,6 +44,7 @@ export function matchRequest(method: string, path: string, prefix: Prefix, flavo
   if (api !== 'api' || spelling === undefined || !served.includes(spelling)) throw noRoute()
   for (const route of ROUTES) {
     if (route.method !== method || route.operation.manager !== manager || !serves(route.operation, flavour)) continue
+    if (flavour === 'reference' && !route.reference) continue
     const params = fill(route.segments, rest)
     if (params !== undefined) return { name: route.name, operation: route.operation, params }
   }
@@ -64,7 +68,7 @@ export function matchMessage(message: unknown, flavour: Flavour): Match & Pick<C
   }
 }
 
-const serves = (operation: Operation, flavour: Flavour) => operation.only === undefined || operation.only === flavour
+const serves = (operation: Operation, flavour: Flavour) => operation.only?.includes(flavour) ?? true
 
 const noRoute = () => new HubError(404, 'not_found', 'Not Found')
 

@@ -1,5 +1,5 @@
 /** What the daemon says of its own health: one document for HTTP, MQTT and the command line. Never a secret. */
-import type { HealthReport } from '../contract/schemas.ts'
+import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { Hub } from '../hub/hub.ts'
 import { reasonOf } from '../hub/status.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
@@ -14,6 +14,8 @@ export interface HealthFacts {
   readonly mqtt: LinkStatus
   /** Whether another bridge uses the same base topic. */
   readonly contested: boolean
+  /** Whether this bridge publishes and executes, or another one. */
+  readonly role: Role
   readonly hubs: ReadonlyMap<string, HubHealth>
 }
 
@@ -35,13 +37,17 @@ function healthOf(hub: Hub, pulse: Pulse): HubHealth {
   }
 }
 
-export function healthReport({ version, startedAt, mqtt, contested, hubs }: HealthFacts): HealthReport {
+export function healthReport({ version, startedAt, mqtt, contested, role, hubs }: HealthFacts): HealthReport {
   const all = [...hubs.values()]
   const connected = mqtt.state === 'connected'
   return {
     live: all.every(({ task }) => task === 'alive'),
     ready: connected && all.some(({ online, read }) => online && read),
-    problems: [...brokerProblems(mqtt, contested), ...[...hubs].flatMap(([name, hub]) => hubProblems(name, hub))],
+    problems: [
+      ...brokerProblems(mqtt),
+      ...othersProblems(contested, role),
+      ...[...hubs].flatMap(([name, hub]) => hubProblems(name, hub)),
+    ],
     version,
     started_at: startedAt,
     mqtt: { state: mqtt.state, protocol: mqtt.protocol, reason: mqtt.reason ?? null, probe: mqtt.probe },
@@ -49,12 +55,17 @@ export function healthReport({ version, startedAt, mqtt, contested, hubs }: Heal
   }
 }
 
-function brokerProblems({ state, reason, probe, deniedFilters }: LinkStatus, contested: boolean): string[] {
+function brokerProblems({ state, reason, probe, deniedFilters }: LinkStatus): string[] {
   if (state !== 'connected') return [`the MQTT broker is not connected${reason === undefined ? '' : `: ${reason}`}`]
   const problems = deniedFilters.map((filter) => `the MQTT broker refuses the subscription to ${filter}`)
   if (probe === 'denied') problems.push('what is published cannot be read back: the ACL of the MQTT broker is wrong')
-  if (contested) problems.push('another hub2mqtt uses the same base topic')
   return problems
+}
+
+function othersProblems(contested: boolean, role: Role): string[] {
+  if (!contested) return []
+  const problem = 'another hub2mqtt uses the same base topic'
+  return [role === 'standby' ? `${problem} and started first: this one stands by` : problem]
 }
 
 function hubProblems(name: string, { online, reason, read, task }: HubHealth): string[] {

@@ -20,11 +20,12 @@ export async function openListener({
   health,
   metrics,
 }: ListenerOptions): Promise<HttpListener | undefined> {
-  const { host, port } = config.http
+  const { host, port, allowed_hosts: allowedHosts } = config.http
   try {
     const listener = await listen({
       host,
       port,
+      allowedHosts,
       routes: routes({ health, metrics: () => metrics.print() }),
       log: log.child({ part: 'http' }),
     })

@@ -1,8 +1,10 @@
 /**
  * A small HTTP listener that only answers questions: GET and HEAD of a few fixed paths, with limits on everything. It
- * allows other origins nothing, and no answer depends on a header, so a forged `Host` or `Origin` gains nothing.
+ * allows other origins nothing, and answers only by names that are its own.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { boundConnections } from './crowd.ts'
+import { mayAsk } from './hosts.ts'
 
 export interface Reply {
   readonly status: number
@@ -17,6 +19,8 @@ export interface HttpOptions {
   readonly host: string
   /** 0 takes any free one. */
   readonly port: number
+  /** Names besides `host` by which it may be reached; any address and `localhost` are always good. */
+  readonly allowedHosts: readonly string[]
   readonly routes: Routes
   readonly log: { warn(fields: object, message: string): void }
 }
@@ -27,6 +31,8 @@ export interface HttpListener extends AsyncDisposable {
 
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
+/** For the head of a question, which is sent at once. */
+const HEADERS_TIMEOUT_MS = 2000
 const MAX_HEADER_BYTES = 8 * 1024
 
 const HEADERS = {
@@ -49,14 +55,14 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: TIMEOUT_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: TIMEOUT_MS,
       keepAliveTimeout: TIMEOUT_MS,
       connectionsCheckingInterval: 1000,
     },
     (request, response) => void answer(request, response, options),
   )
-  server.maxConnections = MAX_CONNECTIONS
+  boundConnections(server, MAX_CONNECTIONS)
   server.setTimeout(2 * TIMEOUT_MS)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -67,8 +73,9 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
   return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server) }
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, { routes, log }: HttpOptions): Promise<void> {
-  const reply = await replyTo(request, routes).catch((err: unknown) => {
+async function answer(request: IncomingMessage, response: ServerResponse, options: HttpOptions): Promise<void> {
+  const { log } = options
+  const reply = await replyTo(request, options).catch((err: unknown) => {
     log.warn({ err }, 'a question over HTTP could not be answered')
     return text(500, 'this could not be answered')
   })
@@ -85,7 +92,9 @@ async function answer(request: IncomingMessage, response: ServerResponse, { rout
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-async function replyTo({ method, url = '/' }: IncomingMessage, routes: Routes): Promise<Reply> {
+async function replyTo({ method, url = '/', headers }: IncomingMessage, options: HttpOptions): Promise<Reply> {
+  const { routes, host, allowedHosts } = options
+  if (!mayAsk(headers.host, [host, ...allowedHosts])) return text(421, 'by this name only if http.allowed_hosts has it')
   const path = url.split('?', 1)[0] ?? url
   const route = Object.hasOwn(routes, path) ? routes[path] : undefined
   if (route === undefined) return text(404, `there are ${Object.keys(routes).join(', ')}`)

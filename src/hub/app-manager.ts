@@ -5,8 +5,12 @@ import { type AppEvent, type Apps, type Change, reduce } from '../model/reduce.t
 import type { HubClient } from './client.ts'
 import { HubError } from './errors.ts'
 
-/** How long to wait before a list that is suddenly empty is read again and believed. */
+/** How long to wait before a list that lost most of its apps is read again. */
 const SECOND_LOOK_MS = 2000
+/** After so many looks such a list is believed, although each one differs from the one before. */
+const MAX_LOOKS = 5
+
+type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export interface AppsNews {
   /** May be empty after a read. */
@@ -19,8 +23,16 @@ export interface AppsNews {
 
 export type AppsListener = (news: AppsNews) => void
 
+export interface AppManagerOptions {
+  /** Whether configuration shows an app. */
+  readonly shows: (id: string) => boolean
+  /** The hub spoke of an app that its list did not have: there is reason to read it again. */
+  readonly onStranger: () => void
+}
+
 export class AppManager {
-  readonly #client: Pick<HubClient, 'call'>
+  readonly #client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'>
+  readonly #onStranger: () => void
   readonly #clock: Clock
   #shows: (id: string) => boolean
   /** The filter before `setFilter`, until the list has been read with the new one. */
@@ -37,10 +49,20 @@ export class AppManager {
   /** The read that begins when the present one has ended. */
   #nextRead: Promise<void> | undefined
 
-  constructor(client: Pick<HubClient, 'call'>, clock: Clock, shows: (id: string) => boolean) {
+  /** Set while what is known is another hub's; called when that is gone and before the new hub's apps come. */
+  #onReplaced: (() => void) | undefined
+  /** Counts the hubs that have answered at the address. */
+  #era = 0
+
+  constructor(
+    client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'>,
+    clock: Clock,
+    { shows, onStranger }: AppManagerOptions,
+  ) {
     this.#client = client
     this.#clock = clock
     this.#shows = shows
+    this.#onStranger = onStranger
   }
 
   get all(): Apps {
@@ -95,7 +117,8 @@ export class AppManager {
     if (this.#live && known !== undefined) return known
     if (!this.#shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
     const patch = await this.#client.call('getApp', { id })
-    if (this.#complete) this.receive({ type: 'update', id, patch })
+    // What happened meanwhile is newer than the answer.
+    if (this.#complete && this.#apps.get(id) === known) this.receive({ type: 'update', id, patch })
     return this.#apps.get(id) ?? patchApp(undefined, id, patch)
   }
 
@@ -105,6 +128,7 @@ export class AppManager {
     this.#meanwhile?.push(event)
     // Before the first list an event tells of one app only; it is laid over the list when that comes.
     if (!this.#complete || (this.#newlyShown(event.id) && !this.#apps.has(event.id))) return
+    if (event.type === 'update' && !this.#apps.has(event.id)) this.#onStranger()
     const changes = reduce(this.#apps, event)
     if (changes.length > 0) this.#apply({ changes, silent: false, read: false })
   }
@@ -126,11 +150,34 @@ export class AppManager {
     this.#forget()
   }
 
-  /** Forgets all apps, as another hub answers at the address. Listeners are told of it as `silent`. */
-  reset(): void {
+  /**
+   * Another hub answers at the address. When its list has been read well, what is known is forgotten, `onReplaced` is
+   * called, and its apps come. Listeners are told of all that as `silent`.
+   */
+  expectOther(onReplaced: () => void): void {
+    this.#onReplaced = onReplaced
+    this.#live = false
+    this.#era += 1
+    // It was the former hub that told of it.
+    if (this.#meanwhile !== undefined) this.#meanwhile = []
+  }
+
+  /** The hub whose apps are known answers after all. */
+  expectSame(): void {
+    if (this.#onReplaced === undefined) return
+    this.#onReplaced = undefined
+    this.#era += 1
+  }
+
+  /** Forgets the apps of the former hub at once, as the list of the new one cannot be had. */
+  replaceNow(): void {
+    const onReplaced = this.#onReplaced
+    if (onReplaced === undefined) return
+    this.#onReplaced = undefined
     const changes = [...this.#apps.values()].map((before) => ({ id: before.id, before, after: undefined }))
     this.#apply({ changes, silent: true, read: false })
     this.#forget()
+    onReplaced()
   }
 
   #forget(): void {
@@ -156,13 +203,9 @@ export class AppManager {
   async #read(): Promise<void> {
     const shows = this.#shows
     this.#meanwhile = []
-    let records = await this.#readList()
-    if (records.size === 0 && this.#apps.size > 0) {
-      // A hub that is just starting can answer an empty list; believed at once it would erase everything.
-      await sleep(this.#clock, SECOND_LOOK_MS, this.#destroyed.signal)
-      records = await this.#readList()
-    }
+    const records = await this.#readBelievable()
     if (this.#destroyed.signal.aborted) return
+    this.replaceNow()
     const silent = !this.#complete
     const meanwhile = this.#meanwhile.filter(({ id }) => this.#shows(id))
     const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile })
@@ -173,7 +216,44 @@ export class AppManager {
     this.#apply({ changes: changes.filter((change) => !shownAnew.includes(change)), silent, read: true })
   }
 
-  async #readList(): Promise<Map<string, AppPatch>> {
+  /**
+   * A hub that is just starting can answer a list without some of its apps; believed at once it would erase them. Such
+   * a list is believed when the next one has the same apps.
+   */
+  async #readBelievable(): Promise<AppList> {
+    let list = await this.#readSurely()
+    for (let looks = 1; looks < MAX_LOOKS && this.#lostMost(list); looks += 1) {
+      await sleep(this.#clock, SECOND_LOOK_MS, this.#destroyed.signal)
+      const again = await this.#readSurely()
+      const settled = again.size === list.size && [...again.keys()].every((id) => list.has(id))
+      list = again
+      if (settled) break
+    }
+    return list
+  }
+
+  #lostMost(list: AppList): boolean {
+    if (this.#onReplaced !== undefined) return false
+    const lost = [...this.#apps.keys()].filter((id) => !list.has(id)).length
+    return lost * 2 > this.#apps.size
+  }
+
+  /** A list that is surely of the hub that was identified: it says so, has the apps that are known, or a ping tells. */
+  async #readSurely(): Promise<AppList> {
+    for (;;) {
+      const era = this.#era
+      const list = await this.#readList()
+      if (!this.#client.listSigned && this.#isSurprising(list)) await this.#client.confirm()
+      if (era === this.#era) return list
+    }
+  }
+
+  #isSurprising(list: AppList): boolean {
+    const same = list.size === this.#apps.size && [...list.keys()].every((id) => this.#apps.has(id))
+    return !this.#complete || this.#onReplaced !== undefined || !same
+  }
+
+  async #readList(): Promise<AppList> {
     const records = await this.#client.call('getApps', {})
     for (const id of records.keys()) if (!this.#shows(id)) records.delete(id)
     return records

@@ -1,9 +1,17 @@
 /** The typed client: `call(operation, parameters)` over REST, each outcome decoded or one HubError. */
 import type { Clock } from '../base/clock.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
-import { OPERATIONS, type Operation, type OperationName, type Parameters, type Result } from './operations.ts'
+import {
+  type Method,
+  OPERATIONS,
+  type Operation,
+  type OperationName,
+  type Parameters,
+  type Result,
+} from './operations.ts'
 import { refusal } from './refusal.ts'
-import { type Answer, header, Rest, type RestOptions } from './rest.ts'
+import { type Answer, header, isPage, Rest, type RestOptions, type Sending } from './rest.ts'
+import { Spacing } from './spacing.ts'
 
 export const API_PREFIXES = ['manager', 'managers'] as const
 /** The two ways in which hubs spell their API's root: `/api/manager/…` and `/api/managers/…`. */
@@ -35,33 +43,75 @@ export class HubClient {
   readonly #options: HubClientOptions
   readonly #clock: Clock
   readonly #rest: Rest
+  readonly #spacing: Spacing
   #prefix: ApiPrefix
+  /** The hub that calls are for; nobody before the first ping was answered. */
+  #identity: Identity | undefined
+  #proven = false
+  #proving: Promise<void> | undefined
+  #listSigned = false
 
   constructor(options: HubClientOptions, clock: Clock) {
     this.#options = options
     this.#clock = clock
     this.#rest = new Rest(options, clock)
+    this.#spacing = new Spacing(clock)
     this.#prefix = options.pathPrefix === 'auto' ? 'manager' : options.pathPrefix
   }
 
-  /** Asks who is there and which path prefix it answers; later calls use that prefix. */
-  identify(): Promise<Identity> {
-    return this.#observed('ping', this.#identify())
+  /** Whether the hub has shown who it is, and nothing has spoken against it since. */
+  get proven(): boolean {
+    return this.#proven
   }
 
-  async #identify(): Promise<Identity> {
+  /** Whether the latest list of apps said itself which hub it is of. */
+  get listSigned(): boolean {
+    return this.#listSigned
+  }
+
+  /** What speaks against the address came another way: it has to show again that it is a hub before the next call. */
+  distrust(): void {
+    this.#proven = false
+  }
+
+  /** Asks who is there and which path prefix it answers; later calls are for that hub. @throws HubError */
+  async identify(): Promise<Identity> {
+    const found = await this.#observed('ping', this.#ping())
+    const before = this.#identity
+    // Who does not say who he is may be the one from before.
+    this.#identity = found.id === null && before !== undefined ? { ...before, api: found.api } : found
+    this.#prefix = found.api
+    this.#proven = true
+    return this.#identity
+  }
+
+  /** Asks whether the hub that calls are for still answers. @throws HubError `nonsense` if another one does */
+  async confirm(): Promise<void> {
+    const before = this.#identity
+    if (before === undefined) return void (await this.identify())
+    const found = await this.#observed('ping', this.#ping())
+    this.#expect(found.id)
+    this.#proven = true
+  }
+
+  /** The question that needs no key, and whose answer shows that a hub is there. */
+  async #ping(): Promise<Identity> {
     const { pathPrefix } = this.#options
     const candidates = pathPrefix === 'auto' ? API_PREFIXES : [pathPrefix]
+    let failure = new HubError('unsupported', 'The hub answers no known API path.', { status: 404 })
     for (const prefix of candidates) {
-      const answer = await this.#rest.request('GET', `/api/${prefix}/system/ping`)
-      if (answer.status === 200) {
-        this.#prefix = prefix
+      const answer = await this.#request('GET', `/api/${prefix}/system/ping`, { key: false })
+      if (isGreeting(answer)) {
         return { id: header(answer, 'x-homey-id'), firmware: header(answer, 'x-homey-version'), api: prefix }
       }
-      // Only "no such path" says that it is the other one; any other failure would be the same there.
-      if (answer.status !== 404) throw this.#refusal('ping', {}, answer)
+      const refused = this.#refusal('ping', {}, answer)
+      // The other one may still be a hub's, where this one is answered by somebody else, or with "no such path".
+      if (!isElsewhere(answer) || refused.code === 'subscription') throw refused
+      if (answer.status !== 404) {
+        failure = new HubError('nonsense', 'What answers at the address is no hub.', { status: answer.status })
+      }
     }
-    throw new HubError('unsupported', 'The hub answers no known API path.', { status: 404 })
+    throw failure
   }
 
   /** Runs one operation. @throws HubError */
@@ -72,11 +122,19 @@ export class HubClient {
   async #call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     const operation = OPERATIONS[name]
     let answer = await this.#send(operation, operation.path, parameters)
-    if (answer.status === 404 && operation.otherPath !== undefined) {
+    const lacking =
+      answer.status === 404 || (answer.status === 500 && this.#refusal(name, parameters, answer).code === 'unsupported')
+    if (lacking && operation.otherPath !== undefined) {
       answer = await this.#send(operation, operation.otherPath, parameters)
     }
     if (answer.status < 200 || answer.status > 299) throw this.#refusal(name, parameters, answer)
-    return operation.decode(json(answer))
+    if (name === 'getApps') this.#listSigned = header(answer, 'x-homey-id') !== null
+    try {
+      return operation.decode(json(answer), parameters)
+    } catch (error) {
+      this.#proven = false
+      throw error
+    }
   }
 
   /** Reports how a call ended and how long it took. */
@@ -95,6 +153,7 @@ export class HubClient {
 
   /** Ends calls under way as `unreachable` or `no_answer`; safe to call twice. */
   close(): Promise<void> {
+    this.#spacing.end()
     return this.#rest.close()
   }
 
@@ -103,8 +162,46 @@ export class HubClient {
     const search = query === undefined ? '' : new URLSearchParams(query(input)).toString()
     const path = `/api/${this.#prefix}/${manager}${fill(template, input)}${search === '' ? '' : `?${search}`}`
     const sent = body === undefined ? undefined : JSON.stringify(body(input))
-    const request = () => this.#rest.request(method, path, sent)
+    const request = () => this.#ask(method, path, sent)
     return method === 'GET' ? this.#repeatIfCutOff(request) : request()
+  }
+
+  /** Asks with the key: only a hub, and only the one that calls are for. */
+  async #ask(method: Method, path: string, body: string | undefined): Promise<Answer> {
+    if (!this.#proven) await this.#prove()
+    const answer = await this.#request(method, path, { key: true, body })
+    const firmware = header(answer, 'x-homey-version')
+    const known = this.#identity?.firmware ?? null
+    const updated = firmware !== null && known !== null && firmware !== known
+    if (updated || isPage(answer) || isRedirect(answer)) this.#proven = false
+    this.#expect(header(answer, 'x-homey-id'))
+    return answer
+  }
+
+  /** One question serves all calls that wait for its answer. */
+  #prove(): Promise<void> {
+    this.#proving ??= this.confirm().finally(() => {
+      this.#proving = undefined
+    })
+    return this.#proving
+  }
+
+  #expect(id: string | null): void {
+    const wanted = this.#identity?.id ?? null
+    if (id === null || wanted === null || id === wanted) return
+    this.#proven = false
+    throw new HubError('nonsense', 'Another hub answers at the address.')
+  }
+
+  async #request(method: Method, path: string, sending: Sending): Promise<Answer> {
+    try {
+      const answer = await this.#spacing.run(() => this.#rest.request(method, path, sending))
+      if (answer.status === 429) this.#spacing.complained()
+      return answer
+    } catch (error) {
+      this.#proven = false
+      throw error
+    }
   }
 
   /**
@@ -128,6 +225,21 @@ export class HubClient {
   }
 }
 
+/** Whether an answer to a ping is a hub's: it says which one it is, or it is JSON. */
+function isGreeting(answer: Answer): boolean {
+  if (answer.status !== 200 || isPage(answer)) return false
+  return header(answer, 'x-homey-id') !== null || (answer.body.length > 0 && parse(answer) !== undefined)
+}
+
+/** Whether an answer to a ping says nothing of a hub at another path. */
+function isElsewhere(answer: Answer): boolean {
+  return answer.status < 500 && answer.status !== 429
+}
+
+function isRedirect({ status }: Answer): boolean {
+  return status >= 300 && status < 400
+}
+
 /** Fills the `:parameters` of a path template, percent-encoded. */
 function fill(template: string, parameters: object): string {
   return template.replace(/:(\w+)/g, (_, name: string) => encodeSegment(Reflect.get(parameters, name)))
@@ -142,11 +254,20 @@ function encodeSegment(value: unknown): string {
 }
 
 /** A body that is empty or JSON; anything else is not this API speaking. */
-function json({ status, body }: Answer): unknown {
+function json(answer: Answer): unknown {
+  const { status, body } = answer
   if (body.length === 0) return null
+  const value = parse(answer)
+  if (value === undefined)
+    throw new HubError('nonsense', 'The hub answered with something that is not JSON.', { status })
+  return value
+}
+
+/** `undefined` for what is not JSON. */
+function parse({ body }: Answer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))
-  } catch (cause) {
-    throw new HubError('nonsense', 'The hub answered with something that is not JSON.', { status, cause })
+  } catch {
+    return undefined
   }
 }

@@ -1,5 +1,5 @@
 /** The border to the hub: `unknown` in, the model's types out. Hub data is hostile input and firmware changes. */
-import { isRecord, type Json } from '../base/json.ts'
+import { isRecord, isShallow, type Json } from '../base/json.ts'
 import { APP_STATES, type AppPatch } from '../model/app.ts'
 import type { AppEvent } from '../model/reduce.ts'
 import { HubError } from './errors.ts'
@@ -19,6 +19,10 @@ function cut(value: string, length: number): string {
   const short = value.slice(0, length)
   // Half of a surrogate pair is no character.
   return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
+}
+
+function isVersion(value: unknown): value is string {
+  return typeof value === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(value)
 }
 
 function percent(fraction: unknown): number | null {
@@ -63,12 +67,7 @@ function decodeLife(record: Record<string, unknown>): Writable<AppPatch> {
   else if (patch.state === 'crashed') patch.crashed = true
   if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
-  if (updateAvailable !== undefined) {
-    // Older hubs: an object or null. Newer hubs: a boolean, and no word of the version.
-    const available = updateAvailable === null ? false : isRecord(updateAvailable) || updateAvailable
-    patch.update_available = boolean(available)
-    patch.latest_version = isRecord(updateAvailable) ? text(updateAvailable['version']) : null
-  }
+  if (updateAvailable !== undefined) Object.assign(patch, decodeOffer(updateAvailable))
   if (usage !== undefined) {
     patch.cpu_percent = isRecord(usage) ? percent(usage['cpu']) : null
     patch.memory_bytes = isRecord(usage) ? bytes(usage['mem']) : null
@@ -76,24 +75,51 @@ function decodeLife(record: Record<string, unknown>): Writable<AppPatch> {
   return patch
 }
 
-/** Answer of getApps: an object keyed by app id. An entry that is no record is skipped, it must not hide the others. */
-export function decodeApps(value: unknown): Map<string, AppPatch> {
-  if (!isRecord(value)) throw new HubError('nonsense', 'The hub answered with something that is no list of apps.')
-  const apps = new Map<string, AppPatch>()
+/** Older hubs: an object or null. Newer hubs: a boolean, and no word of the version; some say the version alone. */
+function decodeOffer(updateAvailable: unknown): Pick<AppPatch, 'update_available' | 'latest_version'> {
+  const offer = isVersion(updateAvailable) ? { version: updateAvailable } : updateAvailable
+  if (isRecord(offer)) return { update_available: true, latest_version: text(offer['version']) }
+  return { update_available: offer === null ? false : boolean(offer), latest_version: null }
+}
+
+/**
+ * Answer of getApps: an object keyed by app id. An entry that is no app must not hide the others and stands as
+ * `undefined`. @throws HubError `nonsense` if most entries are none, or one is told under the id of another
+ */
+export function decodeApps(value: unknown): Map<string, AppPatch | undefined> {
+  const nonsense = () => new HubError('nonsense', 'The hub answered with something that is no list of apps.')
+  if (!isRecord(value)) throw nonsense()
+  const apps = new Map<string, AppPatch | undefined>()
+  let unreadable = 0
   for (const [key, record] of Object.entries(value)) {
-    if (isRecord(record)) apps.set(idOf(record) ?? key, decodePatch(record))
+    const id = isRecord(record) ? idOf(record) : undefined
+    if (id !== undefined && id !== key) throw nonsense()
+    if (id === undefined) unreadable += 1
+    apps.set(key, isRecord(record) && id !== undefined ? decodePatch(record) : undefined)
   }
+  if (unreadable * 2 > apps.size) throw nonsense()
   return apps
 }
 
+/** What is not Unicode could not be told from another id in a topic. */
 function idOf(record: Record<string, unknown>): string | undefined {
   const id = record['id']
-  return typeof id === 'string' && id !== '' ? id : undefined
+  return typeof id === 'string' && id !== '' && id.isWellFormed() ? id : undefined
 }
 
-export function decodeApp(value: unknown): AppPatch {
-  if (!isRecord(value)) throw new HubError('nonsense', 'The hub answered with something that is no app.')
+/** Answer of getApp for the app with this id. */
+export function decodeApp(value: unknown, { id }: { readonly id: string }): AppPatch {
+  if (!isRecord(value) || idOf(value) !== id) {
+    throw new HubError('nonsense', 'The hub answered with something that is not the app.')
+  }
   return decodePatch(value)
+}
+
+/** An app's record as it came. */
+export function decodeRecord(value: unknown): { [key: string]: Json } {
+  const record = decodeJson(value)
+  if (!isRecord(record)) throw new HubError('nonsense', 'The hub answered with something that is no app.')
+  return record
 }
 
 /** Arguments of a realtime message, or `undefined` for one that is none of ours. */
@@ -120,9 +146,15 @@ export function decodeScopes(value: unknown): readonly string[] | undefined {
   return list.filter((scope) => typeof scope === 'string').map(normaliseScope)
 }
 
+/** Far above what any setting or translation needs. */
+const JSON_LEVELS = 64
+
 /** An answer whose content only the caller understands: passed on as it came out of `JSON.parse`. */
 export function decodeJson(value: unknown): Json {
   if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is no JSON value.')
+  if (!isShallow(value, JSON_LEVELS)) {
+    throw new HubError('nonsense', `The hub answered with JSON of more than ${JSON_LEVELS} levels.`)
+  }
   return value
 }
 

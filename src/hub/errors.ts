@@ -6,13 +6,15 @@ export type HubErrorCode =
   | 'unauthorized'
   /** 403: the key lacks a permission (`scope`). */
   | 'forbidden'
+  /** 403: the hub has no valid licence. Retry slowly, a person must act. */
+  | 'subscription'
   | 'unknown_app'
   | 'unknown_setting'
   /** This hub has no such operation. */
   | 'unsupported'
   /** An argument cannot be written into a URL; nothing was sent. */
   | 'invalid_argument'
-  /** 429: not before `retryAfterMs`. */
+  /** 429: surely not carried out. Again after `retryAfterMs`, where the hub said so. */
   | 'rate_limited'
   /** Any other 4xx. */
   | 'rejected'
@@ -30,7 +32,9 @@ export interface HubErrorDetails {
   readonly status?: number
   /** The permission that the operation wants, as the hub's documentation writes it: `hub.app`. */
   readonly scope?: string
-  readonly retryAfterMs?: number
+  readonly retryAfterMs?: number | undefined
+  /** The answer was an HTML page without the hub's identity: perhaps not the hub's own. */
+  readonly page?: boolean
   readonly cause?: unknown
 }
 
@@ -40,6 +44,7 @@ export class HubError extends Error {
   readonly status: number | undefined
   readonly scope: string | undefined
   readonly retryAfterMs: number | undefined
+  readonly page: boolean
 
   constructor(code: HubErrorCode, message: string, details: HubErrorDetails = {}) {
     super(message, { cause: details.cause })
@@ -47,6 +52,7 @@ export class HubError extends Error {
     this.status = details.status
     this.scope = details.scope
     this.retryAfterMs = details.retryAfterMs
+    this.page = details.page ?? false
   }
 }
 
@@ -61,6 +67,6 @@ const PERSON_RETRY_MS = 60_000
 
 /** How long to wait before trying again what failed, in milliseconds. */
 export function retryDelay({ code, retryAfterMs }: HubError, backoff: Backoff): number {
-  if (code === 'unauthorized' || code === 'forbidden') return PERSON_RETRY_MS
+  if (code === 'unauthorized' || code === 'forbidden' || code === 'subscription') return PERSON_RETRY_MS
   return retryAfterMs ?? backoff.next()
 }

@@ -1,21 +1,31 @@
 /** What is asked of a hub before its apps: who it is, what the key may do, and which operations it lacks. */
 import type { HubClient, Identity } from './client.ts'
 import { asHubError } from './errors.ts'
-import { OPTIONAL_OPERATIONS, type OperationName } from './operations.ts'
+import type { OperationName } from './operations.ts'
 
 export interface Greeting extends Identity {
   /** The key's scopes as `hub.…`; `undefined` if the hub does not tell. */
   readonly scopes: readonly string[] | undefined
-  /** Operations that this hub does not have. */
+  /** Operations that this hub was found not to have. */
   readonly missing: ReadonlySet<OperationName>
 }
 
-/** @throws HubError */
-export async function greet(client: HubClient): Promise<Greeting> {
+/** @param known what was found missing on the hub before; it holds for the same hub with the same firmware. @throws HubError */
+export async function greet(client: HubClient, known: Greeting | undefined): Promise<Greeting> {
   const identity = await client.identify()
   const scopes = await readScopes(client)
-  const missing = await findMissing(client)
+  const missing = await findMissing(client, identity, isSame(identity, known) ? known.missing : [])
   return { ...identity, scopes, missing }
+}
+
+/** A hub that does not tell its firmware may have another one each time. */
+function isSame(identity: Identity, known: Greeting | undefined): known is Greeting {
+  return (
+    known !== undefined &&
+    identity.firmware !== null &&
+    identity.firmware === known.firmware &&
+    identity.id === known.id
+  )
 }
 
 async function readScopes(client: HubClient): Promise<readonly string[] | undefined> {
@@ -28,12 +38,30 @@ async function readScopes(client: HubClient): Promise<readonly string[] | undefi
   }
 }
 
-/** A hub has all optional operations or none, and the list of voices is the only one that can be asked for harmlessly. */
-async function findMissing(client: HubClient): Promise<ReadonlySet<OperationName>> {
+/**
+ * Nothing is missing without evidence. A hub of the newer kind has no garbage collection; whether it speaks, its list of
+ * voices tells, the only thing that can be asked for harmlessly.
+ */
+async function findMissing(client: HubClient, identity: Identity, known: Iterable<OperationName>) {
+  const missing = new Set(known)
+  if (!isNewer(identity)) return missing
+  missing.add('garbageCollectApp')
+  if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
+  return missing
+}
+
+const NEWER_FIRMWARE = 10
+
+function isNewer({ api, firmware }: Identity): boolean {
+  return api === 'manager' && Number.parseInt(firmware ?? '', 10) >= NEWER_FIRMWARE
+}
+
+async function lacksVoices(client: HubClient): Promise<boolean> {
   try {
     await client.call('getVoices', {})
+    return false
   } catch (error) {
-    if (asHubError(error).code === 'unsupported') return new Set(OPTIONAL_OPERATIONS)
+    const { code, page } = asHubError(error)
+    return code === 'unsupported' && !page
   }
-  return new Set()
 }

@@ -5,8 +5,8 @@ import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
-import { asHubError, type HubErrorCode, retryDelay } from './errors.ts'
-import { greet } from './greeting.ts'
+import { asHubError, type HubError, type HubErrorCode, retryDelay } from './errors.ts'
+import { type Greeting, greet } from './greeting.ts'
 import { keepRealtime } from './keep-realtime.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { openRealtime } from './realtime.ts'
@@ -15,6 +15,10 @@ import { type HubStatus, StatusTracker } from './status.ts'
 
 const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
+/** While a hub answers 429 without a `Retry-After`: twice as long each time. */
+const LIMITED_MS = { min: 1000, max: 30_000 }
+/** Between two reads of the list at once for the same reason: an app that it lacks, or a realtime channel that fell. */
+const SURPRISE_MS = { stranger: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
 
 export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
@@ -36,6 +40,14 @@ export interface HubDependencies {
   readonly random: () => number
 }
 
+/** Failures that concern the hub or the key, not just the call. */
+const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
+
+/** Whether a failure tells that the hub lacks the operation: it says so, or it has no such path. */
+function isEvidence(name: OperationName, { code, status, page }: HubError): boolean {
+  return code === 'unsupported' && !page && (status === 500 || OPERATIONS[name].optional === true)
+}
+
 export class Hub {
   readonly apps: AppManager
   readonly #options: HubOptions
@@ -45,7 +57,21 @@ export class Hub {
   readonly #status: StatusTracker
   /** Whether identity and permissions are to be read again before the list. */
   #stale = true
+  #greeted: Greeting | undefined
+  #greeting: Promise<void> | undefined
+  /** Operations that have shown themselves that this hub lacks them. */
+  #lacking: ReadonlySet<OperationName> = new Set()
+  /** Operations whose latest answer was a 404 for an app that exists. */
+  readonly #doubted = new Set<OperationName>()
   #waking = new AbortController()
+  /** Aborted when the realtime channel comes up or falls: the pause until the next read is another one then. */
+  #turning = new AbortController()
+  /** Aborted when another hub answers: the session with the former one counts no longer. */
+  #sessions = new AbortController()
+  /** When the list was last asked for, and when for a surprise; in `clock.elapsed()` milliseconds. */
+  #readAt = Number.NEGATIVE_INFINITY
+  #surprisedAt = { stranger: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
+  #cancelStranger: (() => void) | undefined
   #running: Promise<void> | undefined
 
   constructor(options: HubOptions, dependencies: HubDependencies) {
@@ -53,7 +79,10 @@ export class Hub {
     this.#dependencies = dependencies
     this.#status = new StatusTracker(dependencies)
     this.#client = new HubClient({ ...options, knows: (id) => this.apps.all.has(id) }, dependencies.clock)
-    this.apps = new AppManager(this.#client, dependencies.clock, options.shows)
+    this.apps = new AppManager(this.#client, dependencies.clock, {
+      shows: options.shows,
+      onStranger: () => this.#onStranger(),
+    })
   }
 
   get status(): HubStatus {
@@ -72,6 +101,7 @@ export class Hub {
   /** Ends the subscription, clears the caches and removes all listeners; safe to call twice. */
   async destroy(): Promise<void> {
     this.#stop.abort()
+    this.#cancelStranger?.()
     this.#status.end()
     this.apps.destroy()
     await this.#client.close()
@@ -89,11 +119,14 @@ export class Hub {
   async call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     try {
       const result = await this.#client.call(name, parameters)
+      this.#doubted.delete(name)
       // Without realtime nobody tells what a write has changed.
       if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.wake()
       return result
     } catch (error) {
-      this.#learn(name, asHubError(error).code)
+      const failure = asHubError(error)
+      if (isEvidence(name, failure)) await this.#doubt(name, parameters, failure)
+      this.#heed(failure.code)
       throw error
     }
   }
@@ -104,9 +137,15 @@ export class Hub {
     this.wake()
   }
 
-  /** Ends a pause between two reads: there is reason to read now, such as a new key. */
+  /** Ends a pause between two reads: there is reason to read now. */
   wake(): void {
     this.#waking.abort()
+  }
+
+  /** There is another key: what it permits is read at once. */
+  renewed(): void {
+    this.#stale = true
+    this.wake()
   }
 
   /** Reads identity, permissions and the list again. @throws HubError */
@@ -115,11 +154,31 @@ export class Hub {
     await this.#read()
   }
 
-  #learn(name: OperationName, code: HubErrorCode): void {
-    if (code === 'unsupported') this.#status.update({ missing: new Set([...this.status.missing, name]) })
-    if (code !== 'unauthorized' && code !== 'forbidden' && code !== 'unreachable') return
+  /** What a failed call says of the hub as a whole is looked into at once. */
+  #heed(code: HubErrorCode): void {
+    if (!CONCERNING.has(code)) return
     this.#stale = true
     this.wake()
+  }
+
+  /**
+   * The hub lacks an operation, if it is well otherwise. A 404 can also be meant for the app: it counts if the app
+   * exists, and from the second in a row on.
+   */
+  async #doubt(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
+    const id: unknown = Reflect.get(parameters, 'id')
+    try {
+      if (typeof id === 'string') await this.#client.call('getApp', { id })
+      else await this.#client.confirm()
+    } catch (error) {
+      asHubError(error)
+      return
+    }
+    const again = this.#doubted.has(name)
+    this.#doubted.add(name)
+    if (status === 404 && typeof id === 'string' && !again) return
+    this.#lacking = new Set([...this.#lacking, name])
+    this.#status.update({ missing: new Set([...this.status.missing, name]) })
   }
 
   async #run(): Promise<void> {
@@ -136,7 +195,8 @@ export class Hub {
         // The configuration has a new key: nobody needs to hear of an outage.
         if (refused && this.#options.renewKey?.()) continue
         this.#status.update({ online: false, reason: failure.code, realtime: 'polling' })
-        await this.#pause(retryDelay(failure, backoff))
+        const delay = retryDelay(failure, backoff)
+        await (failure.code === 'rate_limited' ? this.#rest(delay) : this.#pause(delay))
         if (refused) this.#options.renewKey?.()
       }
     }
@@ -144,42 +204,62 @@ export class Hub {
 
   /** Reads who is there, what the key may do and which apps there are: each explains why the next one fails. */
   async #read(): Promise<void> {
-    const greeting = this.#stale ? await this.#greet() : {}
+    await this.#makeSure()
     let reason: HubErrorCode | null = null
+    this.#readAt = this.#dependencies.clock.elapsed()
     try {
       await this.apps.refresh()
     } catch (error) {
       // A key that may only speak is of use, although it may not see the apps.
       if (asHubError(error).code !== 'forbidden') throw error
       reason = 'forbidden'
+      this.apps.replaceNow()
     }
-    this.#status.update({ ...greeting, online: true, reason })
+    this.#status.update({ ...this.#greetedStatus(), online: true, reason })
   }
 
-  async #greet(): Promise<Partial<HubStatus>> {
-    const greeting = await greet(this.#client)
-    const { id: was } = this.status
-    if (was !== null && was !== greeting.id) {
-      this.#dependencies.log.warn({ was, is: greeting.id }, 'another hub answers at this address')
-      this.apps.reset()
-      // Before the list is read: its apps are the new hub's.
-      const { id, firmware, api } = greeting
-      this.#status.update({ id, firmware, api })
-    }
+  /** Asks who is there, unless that is known and nothing speaks against it. @throws HubError */
+  #makeSure(): Promise<void> {
+    if (!this.#stale && this.#client.proven) return Promise.resolve()
+    this.#greeting ??= this.#greet().finally(() => {
+      this.#greeting = undefined
+    })
+    return this.#greeting
+  }
+
+  async #greet(): Promise<void> {
     this.#stale = false
-    return greeting
+    const before = this.#greeted
+    try {
+      this.#greeted = await greet(this.#client, before)
+    } catch (error) {
+      this.#stale = true
+      throw error
+    }
+    const { id, firmware } = this.#greeted
+    if (firmware === null || firmware !== before?.firmware || id !== before.id) this.#lacking = new Set()
+    const { id: was } = this.status
+    if (was === null || was === id) return this.apps.expectSame()
+    this.#dependencies.log.warn({ was, is: id }, 'another hub answers at this address')
+    this.apps.expectOther(() => this.#status.update(this.#greetedStatus()))
+    this.#sessions.abort()
+    this.#sessions = new AbortController()
+  }
+
+  #greetedStatus(): Partial<HubStatus> {
+    if (this.#greeted === undefined) return {}
+    return { ...this.#greeted, missing: new Set([...this.#greeted.missing, ...this.#lacking]) }
   }
 
   /** Polls until two reads in a row fail; the realtime channel comes and goes meanwhile. */
   async #stayConnected(): Promise<void> {
-    const { pollInterval, pollIntervalFallback } = this.#options
     const ending = new AbortController()
     const realtime = this.#options.realtime
       ? this.#keepRealtime(AbortSignal.any([this.#stop.signal, ending.signal]))
       : undefined
     try {
       while (!this.#stop.signal.aborted) {
-        await this.#pause(this.status.realtime === 'connected' ? pollInterval : pollIntervalFallback)
+        await this.#untilNextRead()
         if (!this.#stop.signal.aborted) await this.#poll()
       }
     } finally {
@@ -191,13 +271,26 @@ export class Hub {
   /** A busy hub may fail one read: it is offline only if the next one, a second later, fails too. */
   async #poll(): Promise<void> {
     try {
-      await this.#read()
+      await this.#readPatiently()
     } catch (error) {
       const { code, message } = asHubError(error)
       if (code === 'unauthorized') throw error
       this.#dependencies.log.debug({ reason: code }, `reading the hub failed, trying once more: ${message}`)
       await this.#pause(SECOND_TRY_MS)
-      await this.#read()
+      await this.#readPatiently()
+    }
+  }
+
+  /** A hub that asks for fewer requests is well: it is asked again when it likes. */
+  async #readPatiently(): Promise<void> {
+    for (let wait = LIMITED_MS.min; !this.#stop.signal.aborted; wait = Math.min(2 * wait, LIMITED_MS.max)) {
+      try {
+        return await this.#read()
+      } catch (error) {
+        const { code, retryAfterMs } = asHubError(error)
+        if (code !== 'rate_limited') throw error
+        await this.#rest(retryAfterMs ?? wait)
+      }
     }
   }
 
@@ -205,17 +298,22 @@ export class Hub {
     const { url, apiKey, timeoutMs } = this.#options
     const { clock, log, random } = this.#dependencies
     return keepRealtime({
-      open: () =>
-        openRealtime({
+      open: async () => {
+        await this.#makeSure()
+        return openRealtime({
           url,
           apiKey: apiKey(),
-          hubId: this.status.id,
+          hubId: this.#greeted?.id ?? null,
           timeoutMs,
           settleMs: REALTIME_SETTLE_MS,
           onEvent: (event) => this.apps.receive(event),
           clock,
-          signal,
-        }),
+          signal: AbortSignal.any([signal, this.#sessions.signal]),
+        }).catch((error: unknown) => {
+          this.#client.distrust()
+          throw error
+        })
+      },
       onUp: () => this.#onRealtime(),
       onLost: () => this.#onRealtimeLost(),
       backoff: new Backoff({ ...BACKOFF, random }),
@@ -230,6 +328,7 @@ export class Hub {
     await this.#read()
     this.apps.setLive(true)
     this.#status.update({ realtime: 'connected' })
+    this.#turning.abort()
   }
 
   /** The session may have ended because the hub goes down: everything is read at once, who is there included. */
@@ -237,7 +336,47 @@ export class Hub {
     this.apps.setLive(false)
     this.#stale = true
     this.#status.update({ realtime: 'polling' })
-    this.wake()
+    this.#turning.abort()
+    if (this.#surprise('loss') === 0) this.wake()
+  }
+
+  /** Late news of an app that is gone, or news of one whose installation was not heard of: the list tells. */
+  #onStranger(): void {
+    if (this.#cancelStranger !== undefined) return
+    this.#cancelStranger = this.#dependencies.clock.after(this.#surprise('stranger'), () => {
+      this.#surprise('stranger')
+      this.#cancelStranger = undefined
+      this.wake()
+    })
+  }
+
+  /** How long the list may not be read again for this reason, in milliseconds; at 0 it now is. */
+  #surprise(reason: keyof typeof SURPRISE_MS): number {
+    const now = this.#dependencies.clock.elapsed()
+    const left = Math.max(0, this.#surprisedAt[reason] + SURPRISE_MS[reason] - now)
+    if (left === 0) this.#surprisedAt[reason] = now
+    return left
+  }
+
+  /** Sleeps until the list is due, or `wake` is called. */
+  async #untilNextRead(): Promise<void> {
+    const { pollInterval, pollIntervalFallback } = this.#options
+    const { clock } = this.#dependencies
+    for (;;) {
+      const connected = this.status.realtime === 'connected'
+      const interval = connected ? pollInterval : Math.min(pollInterval, pollIntervalFallback)
+      const left = Math.max(0, this.#readAt + interval - clock.elapsed())
+      this.#turning = new AbortController()
+      await sleep(clock, left, AbortSignal.any([this.#stop.signal, this.#waking.signal, this.#turning.signal]))
+      if (!this.#turning.signal.aborted || this.#waking.signal.aborted || this.#stop.signal.aborted) break
+    }
+    this.#waking = new AbortController()
+  }
+
+  /** Sleeps for as long as the hub has asked for. What there was reason to read is read then. */
+  async #rest(ms: number): Promise<void> {
+    await sleep(this.#dependencies.clock, ms, this.#stop.signal)
+    this.#waking = new AbortController()
   }
 
   /** Sleeps until `wake` is called; not at all if it was called since the last pause. */

@@ -41,13 +41,17 @@ export async function keepRealtime(options: KeepRealtimeOptions): Promise<void> 
   }
 }
 
-async function holdSession({ open, onUp, onLost, backoff, log, signal }: KeepRealtimeOptions): Promise<string> {
+/** A session that ends sooner was unsteady, and the next one has to wait longer. */
+const STEADY_MS = 30_000
+
+async function holdSession({ open, onUp, onLost, backoff, clock, log, signal }: KeepRealtimeOptions): Promise<string> {
   const session = await open()
+  const since = clock.elapsed()
   try {
     await onUp()
-    backoff.reset()
     if (!signal.aborted) log.info('realtime channel up')
     const reason = await session.ended
+    if (clock.elapsed() - since >= STEADY_MS) backoff.reset()
     onLost()
     return reason
   } finally {

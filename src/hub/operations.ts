@@ -3,7 +3,16 @@
  * parameters follow from the path's text and the row's body or query: a call that does not fit does not compile.
  */
 import type { Json } from '../base/json.ts'
-import { decodeApp, decodeApps, decodeJson, decodeNothing, decodeScopes, decodeSettings } from './decode.ts'
+import {
+  decodeApp,
+  decodeApps,
+  decodeJson,
+  decodeNothing,
+  decodeRecord,
+  decodeScopes,
+  decodeSettings,
+} from './decode.ts'
+import { decodeWritten } from './written.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 type Body = { readonly [key: string]: Json | undefined }
@@ -23,7 +32,7 @@ export interface Operation<I extends object, R> {
   readonly optional?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  readonly decode: (value: unknown) => R
+  readonly decode: (value: unknown, input: I) => R
 }
 
 /** Names of the `:parameters` in a path. */
@@ -38,27 +47,43 @@ type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 /** `B` is what the row's body or query wants besides the path's parameters. */
 // biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without body and query adds to the parameters.
 function row<const P extends string, R, B extends object = {}>(
-  definition: Operation<B, R> & { readonly path: P; readonly otherPath?: P },
+  definition: Operation<PathInput<P> & B, R> & { readonly path: P; readonly otherPath?: P },
 ): Operation<PathInput<P> & B, R> {
   return definition
 }
 
+/** Of an app's record hubs let this be changed and ignore the rest. */
 export interface AppUpdate {
-  readonly autoupdate?: boolean | undefined
-  /** Older hubs only: stable, beta or alpha. */
+  readonly autoupdate: boolean
+}
+
+export interface StoreInstall {
+  readonly appId: string
+  /** Stable, beta or alpha; on newer hubs live or test. Default: the app's own. */
   readonly channel?: string | undefined
+  /** Newer hubs only. Default: the newest of the channel. */
+  readonly version?: string | undefined
+  /** Newer hubs only: answer when the app is installed, instead of when its installation has begun. */
+  readonly waitForInstall?: boolean | undefined
 }
 
 const ROWS = {
   getApps: row({ manager: 'apps', method: 'GET', path: '/app', scope: 'hub.app.readonly', decode: decodeApps }),
   getApp: row({ manager: 'apps', method: 'GET', path: '/app/:id', scope: 'hub.app.readonly', decode: decodeApp }),
+  getAppRecord: row({
+    manager: 'apps',
+    method: 'GET',
+    path: '/app/:id',
+    scope: 'hub.app.readonly',
+    decode: decodeRecord,
+  }),
   updateApp: row({
     manager: 'apps',
     method: 'PUT',
     path: '/app/:id',
     scope: 'hub.app',
     body: ({ update }: { update: AppUpdate }) => ({ ...update }),
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   uninstallApp: row({
     manager: 'apps',
@@ -67,7 +92,7 @@ const ROWS = {
     scope: 'hub.app',
     query: ({ purgeSettings }: { purgeSettings?: boolean | undefined }): { [key: string]: string } =>
       purgeSettings === undefined ? {} : { purgeSettings: String(purgeSettings) },
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   getAppStd: row({
     manager: 'apps',
@@ -76,7 +101,7 @@ const ROWS = {
     scope: 'hub.app.readonly',
     // Optional in the reference, required by newer hubs, who take an empty one.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
-    decode: decodeJson,
+    decode: decodeWritten,
   }),
   getAppSettings: row({
     manager: 'apps',
@@ -98,21 +123,21 @@ const ROWS = {
     path: '/app/:id/setting/:name',
     scope: 'hub.app.control',
     body: ({ value }: { value: Json }) => ({ value }),
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   unsetAppSetting: row({
     manager: 'apps',
     method: 'DELETE',
     path: '/app/:id/setting/:name',
     scope: 'hub.app.control',
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   restartApp: row({
     manager: 'apps',
     method: 'POST',
     path: '/app/:id/restart',
     scope: 'hub.app',
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   garbageCollectApp: row({
     manager: 'apps',
@@ -120,15 +145,15 @@ const ROWS = {
     path: '/app/:id/gc',
     scope: 'hub.app',
     optional: true,
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
-  enableApp: row({ manager: 'apps', method: 'PUT', path: '/app/:id/enable', scope: 'hub.app', decode: decodeNothing }),
+  enableApp: row({ manager: 'apps', method: 'PUT', path: '/app/:id/enable', scope: 'hub.app', decode: decodeWritten }),
   disableApp: row({
     manager: 'apps',
     method: 'PUT',
     path: '/app/:id/disable',
     scope: 'hub.app',
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
   getAppLocales: row({
     manager: 'apps',
@@ -142,8 +167,13 @@ const ROWS = {
     method: 'POST',
     path: '/store',
     scope: 'hub.app',
-    body: ({ appId, channel }: { appId: string; channel?: string | undefined }) => ({ id: appId, channel }),
-    decode: decodeNothing,
+    body: ({ appId, channel, version, waitForInstall }: StoreInstall) => ({
+      id: appId,
+      channel,
+      version,
+      waitForInstall,
+    }),
+    decode: decodeWritten,
   }),
   ping: row({ manager: 'system', method: 'GET', path: '/ping', decode: decodeNothing }),
   getSessionMe: row({ manager: 'sessions', method: 'GET', path: '/session/me', decode: decodeScopes }),
@@ -163,7 +193,7 @@ const ROWS = {
     scope: 'hub.speech',
     optional: true,
     body: ({ text }: { text: string }) => ({ text }),
-    decode: decodeNothing,
+    decode: decodeWritten,
   }),
 }
 

@@ -5,6 +5,8 @@ import { isRecord } from '../base/json.ts'
 import type { AppEvent } from '../model/reduce.ts'
 import { decodeEvent } from './decode.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
+import { lacksLicence } from './refusal.ts'
+import { GuardedWebSocket } from './websocket.ts'
 
 const APPS_URI = 'homey:manager:apps'
 /** Far above any app record. */
@@ -34,9 +36,11 @@ export interface RealtimeSession {
  * @throws HubError `unauthorized`, `forbidden`, `unreachable`, `rejected`, `no_answer` or `nonsense`
  */
 export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSession> {
-  const { origin } = new URL(options.url)
+  const { origin, pathname } = new URL(options.url)
   const manager = new Manager(origin, {
-    transports: ['websocket'],
+    // Below the path that has been found to be a hub's: at the root of the host may be somebody else.
+    path: `${pathname.replace(/\/+$/, '')}/socket.io`,
+    transports: [GuardedWebSocket],
     reconnection: false,
     autoConnect: false,
     timeout: options.timeoutMs,
@@ -72,7 +76,8 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     if (typeof namespace !== 'string' || !namespace.startsWith('/')) {
       throw new HubError('nonsense', 'The hub named no realtime namespace.')
     }
-    const api = manager.socket(namespace)
+    const token = isRecord(welcome) ? welcome['token'] : undefined
+    const api = manager.socket(namespace, typeof token === 'string' ? { auth: { token } } : {})
     sockets.push(api)
     watch(api)
     api.on(APPS_URI, (name: unknown, payload: unknown) => {
@@ -142,11 +147,20 @@ function unlessEnded<T>(step: Promise<T>, ended: Promise<string>): Promise<T> {
   return Promise.race([step, broken])
 }
 
+const worded = (value: unknown) => (typeof value === 'string' ? value : '')
+
 const CODES: Readonly<Record<number, HubErrorCode>> = { 401: 'unauthorized', 403: 'forbidden' }
 
 /** An acknowledgement's error: `{statusCode | code, error, error_description}`, or a mere string. */
 function refused(refusal: unknown): HubError {
   const status = isRecord(refusal) ? (refusal['statusCode'] ?? refusal['code']) : undefined
+  if (
+    status === 403 &&
+    isRecord(refusal) &&
+    lacksLicence(`${worded(refusal['error'])} ${worded(refusal['error_description'])}`)
+  ) {
+    return new HubError('subscription', 'The hub has no valid licence.', { status })
+  }
   if (typeof status !== 'number') return new HubError('rejected', 'The hub refused the realtime channel.')
   return new HubError(CODES[status] ?? 'rejected', `The hub refused the realtime channel (${status}).`, { status })
 }

@@ -2,7 +2,7 @@
 import { isRecord } from '../base/json.ts'
 import { HubError } from './errors.ts'
 import type { Operation, OperationName } from './operations.ts'
-import { type Answer, header } from './rest.ts'
+import { type Answer, header, isPage } from './rest.ts'
 
 const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
@@ -25,26 +25,39 @@ export interface RefusalContext {
 export function refusal(call: RefusedCall, answer: Answer, { knows, now }: RefusalContext): HubError {
   const { status } = answer
   const { scope } = call.operation
-  const reason = hubText(answer)
+  const said = hubWords(answer)
+  const reason = said === '' ? '' : `, ${said}`
   if (status === 401) return new HubError('unauthorized', 'The hub does not accept the API key.', { status })
+  if (status === 403 && lacksLicence(said)) {
+    return new HubError('subscription', `The hub has no valid licence${reason}.`, { status })
+  }
   if (status === 403) {
     const lacks = scope === undefined ? `forbids ${call.name}${reason}` : `says that the API key lacks ${scope}`
     return new HubError('forbidden', `The hub ${lacks}.`, { status, ...(scope && { scope }) })
   }
-  if (status === 404) return notFound(call, knows)
+  if (status === 404) return notFound(call, isPage(answer), knows)
   if (status === 429) {
     const retryAfterMs = retryAfter(answer, now)
     return new HubError('rate_limited', 'The hub asks for fewer requests.', { status, retryAfterMs })
   }
   if (status >= 400 && status < 500) return new HubError('rejected', `The hub refused: ${status}${reason}.`, { status })
+  if (status === 500 && errorOf(answer) === 'missing_api_method') {
+    return new HubError('unsupported', `This hub has no ${call.name}.`, { status })
+  }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
   return new HubError('nonsense', `The hub answered with status ${status}, which no operation has.`, { status })
 }
 
-/** A 404 does not say what is missing: the app, its setting or the operation. The path and what is known tell. */
-function notFound({ name, operation, parameters }: RefusedCall, knows: RefusalContext['knows']): HubError {
-  const details = { status: 404 }
+/**
+ * A 404 does not say what is missing: the app, its setting or the operation. The path and what is known tell. The page
+ * of a gateway says nothing of an app.
+ */
+function notFound({ name, operation, parameters }: RefusedCall, page: boolean, knows: RefusalContext['knows']) {
+  const details = { status: 404, page }
   const id = 'id' in parameters ? parameters.id : 'appId' in parameters ? parameters.appId : undefined
+  if (page && typeof id === 'string') {
+    return new HubError('failed', 'Something on the way to the hub answered with a page: 404.', details)
+  }
   const known = typeof id === 'string' && knows(id)
   if (typeof id !== 'string' || (known && operation.optional)) {
     return new HubError('unsupported', `This hub has no ${name}.`, details)
@@ -55,24 +68,42 @@ function notFound({ name, operation, parameters }: RefusedCall, knows: RefusalCo
   return new HubError('unknown_app', 'The hub knows no such app.', details)
 }
 
-/** The hub's own words on a failure: hostile text, so short and on one line. */
-function hubText(answer: Answer): string {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(answer.body.toString('utf8'))
-  } catch {
-    return ''
-  }
-  if (!isRecord(parsed)) return ''
-  const said = parsed['error_description'] ?? parsed['error']
-  if (typeof said !== 'string') return ''
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go.
-  return `, ${said.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').slice(0, HUB_TEXT_LENGTH)}`
+/** Whether a refusal speaks of the hub's licence and not of the key. */
+export function lacksLicence(words: string): boolean {
+  return /subscription inactive|invalid serial number/i.test(words)
 }
 
-/** `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3); from one second to five minutes. */
-function retryAfter(answer: Answer, now: number): number {
+/** The hub's own words on a failure: hostile text, so short and on one line; empty if there are none. */
+function hubWords(answer: Answer): string {
+  const body = bodyOf(answer)
+  return oneLine(body['error_description']) || oneLine(body['error'])
+}
+
+function errorOf(answer: Answer): unknown {
+  return bodyOf(answer)['error']
+}
+
+function bodyOf({ body }: Answer): Readonly<Record<string, unknown>> {
+  try {
+    const parsed: unknown = JSON.parse(body.toString('utf8'))
+    return isRecord(parsed) ? parsed : {}
+  } catch {
+    return {}
+  }
+}
+
+function oneLine(said: unknown): string {
+  if (typeof said !== 'string') return ''
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go.
+  return said.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').slice(0, HUB_TEXT_LENGTH)
+}
+
+/**
+ * `Retry-After` in milliseconds, from seconds or an HTTP date (RFC 9110, 10.2.3); from one second to five minutes.
+ * `undefined` if the hub does not say.
+ */
+function retryAfter(answer: Answer, now: number): number | undefined {
   const value = header(answer, 'retry-after') ?? ''
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now
-  return Number.isFinite(ms) ? Math.min(Math.max(ms, 1000), MAX_RETRY_AFTER_MS) : 1000
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 1000), MAX_RETRY_AFTER_MS) : undefined
 }

@@ -33,6 +33,22 @@ export function header(answer: Answer, name: string): string | null {
   return typeof value === 'string' && value !== '' ? value.slice(0, HEADER_LENGTH) : null
 }
 
+/** Whether an answer is an HTML page that does not say that it is the hub's: a gateway's or a portal's. */
+export function isPage(answer: Answer): boolean {
+  if (header(answer, 'x-homey-id') !== null) return false
+  return (
+    header(answer, 'content-type')?.startsWith('text/html') === true ||
+    /^\s*</.test(answer.body.toString('latin1', 0, 100))
+  )
+}
+
+/** What a request may bring besides its path. */
+export interface Sending {
+  readonly body?: string | undefined
+  /** Whether to show the API key. */
+  readonly key: boolean
+}
+
 export class Rest {
   readonly #options: RestOptions
   readonly #clock: Clock
@@ -58,9 +74,9 @@ export class Rest {
   }
 
   /** `path` begins with `/api`. Rejects with a HubError `unreachable`, `no_answer` or `nonsense`, never by status. */
-  request(method: Method, path: string, body?: string): Promise<Answer> {
+  request(method: Method, path: string, { key, body }: Sending): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const headers: Record<string, string> = { authorization: `Bearer ${this.#options.apiKey()}` }
+      const headers: Record<string, string> = key ? { authorization: `Bearer ${this.#options.apiKey()}` } : {}
       if (body !== undefined) headers['content-type'] = 'application/json'
       const exchange = new Exchange(resolve, reject)
       exchange.onEnd = this.#clock.after(this.#options.timeoutMs, () => exchange.timeOut(this.#options.timeoutMs))

@@ -1,38 +1,52 @@
-/** After a write without an answer: reads the hub to see whether it was carried out. Each may throw a HubError. */
-import { isDeepStrictEqual } from 'node:util'
+/**
+ * Looks at the hub, to see whether a write was carried out. Only a good answer that shows the wanted state proves it:
+ * a 404 may be the page of a gateway, and a list may be short because the hub is starting. Each may throw a HubError.
+ */
 import type { Json } from '../base/json.ts'
 import type { AppPatch } from '../model/app.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import type { Hub } from './hub.ts'
+import { isErrorBody, sameJson, type WantedApp } from './written.ts'
 
-/** Whether the hub has the app with the `wanted` values; `undefined` matches anything. Reads the hub, not the memory. */
-export async function appIs(
-  hub: Hub,
-  id: string,
-  wanted: { readonly [K in keyof AppPatch]: AppPatch[K] | undefined },
-): Promise<boolean> {
+/** Whether the hub shows the app with all the `wanted` values. Reads the hub, not the memory. */
+export async function appIs(hub: Hub, id: string, wanted: WantedApp): Promise<boolean> {
   const found = new Map<string, unknown>(Object.entries(await hub.call('getApp', { id })))
   return Object.entries(wanted).every(([key, value]) => value === undefined || found.get(key) === value)
 }
 
-export function appIsGone(hub: Hub, id: string): Promise<boolean> {
-  return failsWith(hub.call('getApp', { id }), 'unknown_app')
+/** An app in a list that was just read; `null`: surely not there. `undefined`: the list proves nothing. */
+export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
+  const list = await hub.call('getApps', {})
+  if (list.has(id)) return list.get(id)
+  const others = [...hub.apps.all.keys()].filter((other) => other !== id)
+  return list.size > 0 && others.every((other) => list.has(other)) ? null : undefined
 }
 
+/** Whether a list of all other apps lacks this one, and the app itself is not to be had. */
+export async function appIsGone(hub: Hub, id: string): Promise<boolean> {
+  if ((await listedApp(hub, id)) !== null) return false
+  return (await unless('unknown_app', hub.call('getApp', { id }))) === undefined
+}
+
+/** By the settings as a whole: a single one is `null` in an empty answer too. */
 export async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
-  return isDeepStrictEqual(await hub.call('getAppSetting', { id, name }), value)
+  const found = new Map(Object.entries(await hub.call('getAppSettings', { id }))).get(name)
+  return found !== undefined && sameJson(found, value)
 }
 
-export function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
-  return failsWith(hub.call('getAppSetting', { id, name }), 'unknown_setting')
+/** Whether the settings as a whole lack this one, and it is not to be had by its name. */
+export async function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
+  const all = await hub.call('getAppSettings', { id })
+  if (isErrorBody(all) || Object.hasOwn(all, name)) return false
+  return ((await unless('unknown_setting', hub.call('getAppSetting', { id, name }))) ?? null) === null
 }
 
-async function failsWith(read: Promise<unknown>, code: HubErrorCode): Promise<boolean> {
+/** What is read; `undefined` if that fails in this way. */
+async function unless<T>(code: HubErrorCode, read: Promise<T>): Promise<T | undefined> {
   try {
-    await read
-    return false
+    return await read
   } catch (error) {
-    if (error instanceof HubError && error.code === code) return true
+    if (error instanceof HubError && error.code === code) return undefined
     throw error
   }
 }

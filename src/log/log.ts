@@ -19,6 +19,8 @@ export interface LogOptions {
 }
 
 export interface Log extends pino.Logger {
+  /** For lines that are written at any level, such as who did what. */
+  readonly audit: pino.Logger
   /** Masks one more value from now on, in this logger and all its children: for a key that was changed. */
   addSecret(secret: string): void
   /** Changes the level of this logger and of all its children; pino's own `level` leaves the children as they are. */
@@ -78,7 +80,11 @@ export function createLog({ level, format, secrets, destination, isTTY = process
     },
     harmless(isPretty ? prettyPrinter(output, isTTY) : output),
   )
+  const audit = logger.child({ part: 'audit' }, { level: 'info' })
+  // The level of all the others is not its own.
+  children.clear()
   return Object.assign(logger, {
+    audit,
     addSecret: (secret: string) => scrubber.add(secret),
     setLevel(wanted: LogLevel) {
       logger.level = wanted

@@ -56,11 +56,23 @@ export class Scrubber {
    * one by one, for a secret such as `1767` or `"` would otherwise break numbers and quotes.
    */
   line(line: string): string {
-    if (!this.#needles.some((needle) => line.includes(needle))) return line
+    return this.#holdsOne(line) ? this.#json(line, true, '\n') : line
+  }
+
+  /** The same for JSON without an end of line, or a text. */
+  payload(payload: string): string {
+    return this.#holdsOne(payload) ? this.#json(payload, false, '') : payload
+  }
+
+  #holdsOne(json: string): boolean {
+    return this.#needles.some((needle) => json.includes(needle))
+  }
+
+  #json(json: string, ownKeys: boolean, end: string): string {
     try {
-      return `${JSON.stringify(this.#value(JSON.parse(line), true))}\n`
+      return JSON.stringify(this.#value(JSON.parse(json), ownKeys)) + end
     } catch {
-      return this.text(line)
+      return this.text(json)
     }
   }
 

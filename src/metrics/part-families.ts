@@ -71,7 +71,7 @@ function linkFamilies(link: () => LinkFigures): Family[] {
     gauge('denied_topics', 'Retained topics that the broker refuses at present.', ({ deniedTopics }) => deniedTopics),
     counter('publishes', 'Publishes sent.', ({ publishes }) => publishes),
     counter('published_bytes', 'Payload bytes of the publishes sent.', ({ bytes }) => bytes),
-    counter('dropped', 'Events and answers lost to the limits of the queue.', ({ dropped }) => dropped),
+    counter('dropped', 'Events, answers and commands lost to the limits of the queues.', ({ dropped }) => dropped),
     counter('reconnects', 'Connections to the broker lost.', ({ reconnects }) => reconnects),
   ]
 }

@@ -3,7 +3,7 @@
  * the broker, where a metric library's look-up by labels would cost more than the event itself.
  */
 import type { ErrorCode } from '../contract/errors.ts'
-import type { AppEventPayload, EventType } from '../contract/events.ts'
+import type { AppEventPayload, AppEventType } from '../contract/events.ts'
 import type { HubCall } from '../hub/client.ts'
 import type { OperationName } from '../hub/operations.ts'
 import { Timed } from './timed.ts'
@@ -26,7 +26,7 @@ export interface AnsweredCommand {
 }
 
 export interface HubTally {
-  readonly events: Record<EventType, number>
+  readonly events: Record<AppEventType, number>
   /** Only apps that have crashed. */
   readonly crashes: Map<string, number>
   readonly calls: Map<OperationName, Timed>
@@ -80,7 +80,7 @@ export class Tally {
   }
 }
 
-function zeros(): Record<EventType, number> {
+function zeros(): Record<AppEventType, number> {
   return {
     installed: 0,
     updated: 0,
@@ -92,6 +92,7 @@ function zeros(): Record<EventType, number> {
     started: 0,
     stopped: 0,
     changed: 0,
+    command_failed: 0,
   }
 }
 

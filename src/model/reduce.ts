@@ -9,7 +9,8 @@ export type AppEvent =
 /** A whole list as read over REST, and what the realtime channel said while it was being read. */
 export interface Snapshot {
   readonly type: 'snapshot'
-  readonly records: ReadonlyMap<string, AppPatch>
+  /** `undefined` for an app that is there but cannot be read: what is known of it stays. */
+  readonly records: ReadonlyMap<string, AppPatch | undefined>
   readonly meanwhile: readonly AppEvent[]
 }
 
@@ -22,13 +23,17 @@ export interface Change {
   readonly after: App | undefined
 }
 
-/** What an event or a fresh list changes in `apps`; empty if nothing, so that a reconnect costs no message. */
+/**
+ * What an event or a fresh list changes in `apps`; empty if nothing, so that a reconnect costs no message. An update of
+ * an app that is not known changes nothing: it may be late news of one that is gone.
+ */
 export function reduce(apps: Apps, input: AppEvent | Snapshot): Change[] {
   return input.type === 'snapshot' ? reduceSnapshot(apps, input) : reduceEvent(apps, input)
 }
 
 function reduceEvent(apps: Apps, event: AppEvent): Change[] {
   const before = apps.get(event.id)
+  if (before === undefined && event.type === 'update') return []
   const after = event.type === 'delete' ? undefined : patchApp(before, event.id, event.patch)
   return before === after ? [] : [{ id: event.id, before, after }]
 }
@@ -39,10 +44,17 @@ function reduceEvent(apps: Apps, event: AppEvent): Change[] {
  */
 function reduceSnapshot(apps: Apps, { records, meanwhile }: Snapshot): Change[] {
   const wanted = new Map<string, App>()
-  for (const [id, patch] of records) wanted.set(id, sameOr(apps.get(id), patchApp(undefined, id, patch)))
+  for (const [id, patch] of records) {
+    const known = apps.get(id)
+    if (patch !== undefined) wanted.set(id, sameOr(known, patchApp(undefined, id, patch)))
+    else if (known !== undefined) wanted.set(id, known)
+  }
   for (const event of meanwhile) {
-    if (event.type === 'delete') wanted.delete(event.id)
-    else wanted.set(event.id, sameOr(apps.get(event.id), patchApp(wanted.get(event.id), event.id, event.patch)))
+    const { id } = event
+    if (event.type === 'delete') wanted.delete(id)
+    else if (event.type === 'create' || wanted.has(id)) {
+      wanted.set(id, sameOr(apps.get(id), patchApp(wanted.get(id), id, event.patch)))
+    }
   }
   const changes: Change[] = []
   for (const [id, before] of apps) if (!wanted.has(id)) changes.push({ id, before, after: undefined })

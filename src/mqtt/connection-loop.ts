@@ -13,8 +13,6 @@ import type { FailureCode, LinkOptions, LinkStatus } from './types.ts'
 
 /** How long a broker may take to close its side after DISCONNECT. */
 const GOODBYE_MS = 1_000
-/** Under MQTT 5 the broker withholds larger messages. */
-const MAXIMUM_PACKET_SIZE = 1024 * 1024
 
 export interface ConnectionLoopOptions {
   readonly link: LinkOptions
@@ -27,6 +25,8 @@ export interface ConnectionLoopOptions {
   readonly onAccepted: (connection: Connection) => Promise<void>
   /** `connection` is the number of the connection that brought the packet. */
   readonly onPublish: (packet: IPublishPacket, connection: number) => void
+  /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
+  readonly postponesAck: () => boolean
   /** An accepted connection has ended. */
   readonly onLost: (failure: Failure) => void
 }
@@ -140,7 +140,7 @@ export class ConnectionLoop {
   #open(openStream: () => Duplex): Connection {
     this.#number += 1
     const number = this.#number
-    const { link, onPublish } = this.#options
+    const { link, onPublish, postponesAck } = this.#options
     return new Connection(openStream, {
       ...this.#login.credentials,
       clientId: link.clientId,
@@ -148,8 +148,8 @@ export class ConnectionLoop {
       keepaliveMs: link.keepaliveMs,
       connectTimeoutMs: link.connectTimeoutMs,
       willTopic: link.stateTopic,
-      maximumPacketSize: MAXIMUM_PACKET_SIZE,
       onPublish: (packet) => onPublish(packet, number),
+      postponesAck,
     })
   }
 }

@@ -8,6 +8,7 @@ import {
   MqttClient,
 } from 'mqtt'
 import { errorFailure, type Failure, reasonFailure } from './failure.ts'
+import { guardInlet, TOO_LARGE_STAND_IN } from './inlet.ts'
 import type { Credentials, Protocol } from './types.ts'
 
 export interface ConnectionOptions extends Credentials {
@@ -19,9 +20,9 @@ export interface ConnectionOptions extends Credentials {
   readonly connectTimeoutMs?: number | undefined
   /** Where the broker publishes a retained `offline` when the connection is lost; default: nowhere. */
   readonly willTopic?: string | undefined
-  /** A broker withholds larger packets under MQTT 5; bytes, default: no limit. */
-  readonly maximumPacketSize?: number | undefined
   readonly onPublish: (packet: IPublishPacket) => void
+  /** Whether a QoS 1 message that was handed to `onPublish` is acknowledged only by `acknowledge`; default: at once. */
+  readonly postponesAck?: (() => boolean) | undefined
   /** MQTT 5: the broker took a publish for which it has no subscriber. Not all brokers say so. */
   readonly onNoSubscribers?: (() => void) | undefined
 }
@@ -29,6 +30,11 @@ export interface ConnectionOptions extends Credentials {
 /** The failure of a connection that this side ends. */
 export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 
+/** Without a reason: a normal end. */
+const DISCONNECT = Buffer.from([0xe0, 0])
+
+/** PUBACK's reason code for a packet over the broker's limit. */
+export const PACKET_TOO_LARGE = 149
 /** PUBACK's reason code for a message that nobody subscribes to. */
 const NO_MATCHING_SUBSCRIBERS = 16
 
@@ -41,15 +47,19 @@ export class Connection {
   readonly #client: MqttClient
   readonly #down = Promise.withResolvers<Failure>()
   readonly #accepted = Promise.withResolvers<undefined>()
+  /** Ids of messages that are not acknowledged. */
+  readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
   #failure: Failure | undefined
+  /** Whether DISCONNECT is sent: nothing may follow it. */
+  #ending = false
 
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
-    const { protocol, onPublish, onNoSubscribers } = options
+    const { protocol, onPublish, postponesAck = () => false, onNoSubscribers } = options
     this.protocol = protocol
     this.accepted = this.#accepted.promise
     this.down = this.#down.promise
-    const client = new MqttClient(openStream, clientOptions(options))
+    const client = new MqttClient(() => guardInlet(openStream(), protocol), clientOptions(options))
     this.#client = client
     client.on('connect', (connack) => {
       this.#connack = connack
@@ -58,6 +68,12 @@ export class Connection {
     client.on('message', (_topic, _payload, packet) => {
       if (this.#failure === undefined) onPublish(packet)
     })
+    client.handleMessage = ({ messageId, qos }: IPublishPacket, done) => {
+      if (messageId === undefined || qos !== 1 || !postponesAck()) return done()
+      this.#postponed.push(messageId)
+      // mqtt.js sends no PUBACK after an error, and goes on with the next packet.
+      done(new Error('acknowledged later'))
+    }
     if (onNoSubscribers !== undefined) {
       client.on('packetreceive', (packet) => {
         if (packet.cmd === 'puback' && packet.reasonCode === NO_MATCHING_SUBSCRIBERS) onNoSubscribers()
@@ -94,18 +110,27 @@ export class Connection {
 
   /** Writes in this turn of the event loop. `done` gets PUBACK's reason code, unless the connection ends first. */
   publish(topic: string, payload: string, options: IClientPublishOptions, done: (reason: number) => void): void {
-    if (this.#failure !== undefined) return
+    if (this.#failure !== undefined || this.#ending) return
     this.#client.publish(topic, payload, options, (error) => {
       if (this.#failure !== undefined) return
       if (!error) return done(0)
-      if ('code' in error && typeof error.code === 'number') return done(error.code)
+      if ('code' in error && typeof error.code === 'number') {
+        return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
+      }
       this.#dropSoon(errorFailure(error, true))
     })
+  }
+
+  /** Sends the acknowledgements that were postponed. */
+  acknowledge(): void {
+    if (this.#failure !== undefined || this.#ending) return
+    for (const id of this.#postponed.splice(0)) this.#client.stream.write(Buffer.from([0x40, 2, id >> 8, id & 0xff]))
   }
 
   /** Whether the broker granted `filter`. Stays pending when the connection ends first. */
   subscribe(filter: string, options: IClientSubscribeOptions): Promise<boolean> {
     return new Promise((resolve) => {
+      if (this.#ending) return
       this.#client.subscribe(filter, options, (error, _granted, suback) => {
         if (suback !== undefined) resolve(!error)
         else if (this.#failure === undefined && error) this.#dropSoon(errorFailure(error, true))
@@ -119,15 +144,20 @@ export class Connection {
   }
 
   unsubscribe(filters: readonly string[]): void {
-    this.#client.unsubscribe([...filters], () => undefined)
+    if (!this.#ending) this.#client.unsubscribe([...filters], () => undefined)
   }
 
-  /** Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close its side. */
+  /**
+   * Sends DISCONNECT, so that the broker discards the will, and waits for the broker to close its side. A connection that
+   * is opened before may overtake it: then the broker ends this one for its client id, and publishes the will.
+   */
   async end(): Promise<void> {
     if (this.#failure !== undefined) return
-    // mqtt.js would delay DISCONNECT until these are acknowledged. The caller has already waited as long as it wants to.
-    if (Object.keys(this.#client.outgoing).length > 0) this.drop(CLOSED_BY_US)
-    else this.#client.end(false)
+    if (!this.#ending && this.isAccepted) {
+      this.#ending = true
+      // mqtt.js would delay it until everything is acknowledged. The caller has waited for that as long as it wants to.
+      this.#client.stream.write(DISCONNECT)
+    } else if (!this.isAccepted) this.drop(CLOSED_BY_US)
     await this.down
   }
 
@@ -143,7 +173,7 @@ export class Connection {
 
 function clientOptions(options: ConnectionOptions) {
   const { clientId, protocol, username, password, keepaliveMs = 30_000, connectTimeoutMs = 10_000 } = options
-  const { willTopic, maximumPacketSize } = options
+  const { willTopic } = options
   return {
     clientId,
     ...(username === undefined ? {} : { username }),
@@ -165,8 +195,7 @@ function clientOptions(options: ConnectionOptions) {
     ...(willTopic === undefined
       ? {}
       : { will: { topic: willTopic, payload: 'offline', qos: 1 as const, retain: true } }),
-    ...(protocol === '5'
-      ? { properties: { sessionExpiryInterval: 0, ...(maximumPacketSize === undefined ? {} : { maximumPacketSize }) } }
-      : {}),
+    // No Maximum Packet Size: a broker would withhold larger messages, and then nobody would answer them.
+    ...(protocol === '5' ? { properties: { sessionExpiryInterval: 0 } } : {}),
   }
 }

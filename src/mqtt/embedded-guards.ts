@@ -10,16 +10,26 @@ export function sameSecret(given: string | Buffer, expected: string): boolean {
 }
 
 /**
- * Whether a client may open a WebSocket. A browser sends the page's origin, and any page on the web can reach a loopback
- * address: so only a page from the same host may. Without a password, a host *name* does not prove that: its owner can
- * make it point to this host later (DNS rebinding).
+ * Whether a client may open a WebSocket. A browser sends the page's origin, and any page can reach a loopback address,
+ * those of other programs on this machine too. With a password, a page from the same host may, as it has to know it.
+ * Without one, only a page from the very address that it connects to, and by a host *name* not even that: its owner can
+ * make it point to this host later (DNS rebinding). `origins` may, too.
  */
-export function mayBrowse(origin: string | undefined, host: string | undefined, hasPassword: boolean): boolean {
+export function mayBrowse(origin: string | undefined, host: string | undefined, rules: BrowseRules): boolean {
   if (origin === undefined) return true
   if (!URL.canParse(origin) || !URL.canParse(`http://${host}`)) return false
-  const page = new URL(origin).hostname
-  const bare = page.replace(/^\[(.*)\]$/, '$1')
-  return page === new URL(`http://${host}`).hostname && (hasPassword || bare === 'localhost' || isIP(bare) !== 0)
+  const page = new URL(origin)
+  if (rules.origins.some((allowed) => new URL(allowed).origin === page.origin)) return true
+  const here = new URL(`http://${host}`)
+  if (rules.hasPassword) return page.hostname === here.hostname
+  const bare = page.hostname.replace(/^\[(.*)\]$/, '$1')
+  return page.host === here.host && (bare === 'localhost' || isIP(bare) !== 0)
+}
+
+export interface BrowseRules {
+  readonly hasPassword: boolean
+  /** Origins of pages that may always connect. */
+  readonly origins: readonly string[]
 }
 
 /**

@@ -6,6 +6,7 @@ import { Aedes, type AedesOptions } from 'aedes'
 import type { Logger } from 'pino'
 import { createWebSocketStream, WebSocketServer } from 'ws'
 import { isLoopback } from '../base/hosts.ts'
+import { Backlog } from './embedded-backlog.ts'
 import { limitPackets, mayBrowse, sameSecret } from './embedded-guards.ts'
 
 export const EMBEDDED_BROKER_NOTICE =
@@ -18,6 +19,8 @@ export interface EmbeddedBrokerOptions {
   readonly port: number
   /** MQTT over WebSocket; null: off, 0: any free port. */
   readonly wsPort: number | null
+  /** Origins of web pages that may connect over WebSocket, besides pages from its own address. */
+  readonly wsOrigins?: readonly string[] | undefined
   readonly username?: string | undefined
   readonly password?: string | undefined
   /** The largest packet accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
@@ -86,6 +89,7 @@ class RunningBroker implements EmbeddedBroker {
   readonly #tcp: Server
   readonly #http: HttpServer | undefined
   readonly #streams = new Set<Duplex>()
+  readonly #backlog: Backlog
   #closing: Promise<void> | undefined
 
   constructor(options: EmbeddedBrokerOptions, aedes: Aedes, log: Logger) {
@@ -93,6 +97,9 @@ class RunningBroker implements EmbeddedBroker {
     this.#aedes = aedes
     aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
     aedes.on('connectionError', (_, { message }) => log.debug({ detail: message }, 'MQTT connection refused'))
+    this.#backlog = new Backlog(this.#streams, (bytes) =>
+      log.warn({ waiting_bytes: bytes }, 'an MQTT client is dropped: it does not read what it has subscribed to'),
+    )
     this.#tcp = createServer({ noDelay: true }, (socket) => this.#serve(socket))
     if (options.wsPort !== null) this.#http = this.#webSocketServer()
   }
@@ -106,7 +113,10 @@ class RunningBroker implements EmbeddedBroker {
       perMessageDeflate: false,
       handleProtocols: (offered) => (offered.has('mqtt') ? 'mqtt' : false),
       verifyClient: ({ req: { headers } }: { req: IncomingMessage }) =>
-        mayBrowse(headers.origin, headers.host, this.#options.password !== undefined),
+        mayBrowse(headers.origin, headers.host, {
+          hasPassword: this.#options.password !== undefined,
+          origins: this.#options.wsOrigins ?? [],
+        }),
     })
     // `ws` passes on the errors of `http`, which has a listener of its own.
     ws.on('error', () => undefined)
@@ -135,6 +145,7 @@ class RunningBroker implements EmbeddedBroker {
     this.#streams.add(stream)
     stream.once('close', () => this.#streams.delete(stream))
     limitPackets(stream, this.#maxPayload)
+    this.#backlog.watch(stream)
     this.#aedes.handle(stream)
   }
 

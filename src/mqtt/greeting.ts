@@ -13,6 +13,8 @@ export interface GreetingContext {
   /** Whether the self-test failed on the previous connection. It then gets a fifth of the time. */
   readonly deniedBefore: boolean
   readonly onFound: (topic: string, text: string) => void
+  /** A message on a held topic that is not stored. */
+  readonly onLive: (topic: string, text: string) => void
   /** Returns further filters to read back. */
   readonly furtherFilters: (topic: string, text: string) => readonly string[]
 }
@@ -23,6 +25,8 @@ export interface GreetingResult extends ReadBackResult {
 
 // Stored commands are needed, to refuse and clear them. Own publishes (`nl`: no local) are not: they only clear.
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
+// From now on only what others publish (`nl`), with its retain flag (`rap`), and nothing stored (`rh: 2`).
+const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
 export class Greeting {
   readonly #connection: Connection
@@ -30,14 +34,14 @@ export class Greeting {
   readonly #readBack: ReadBack
 
   constructor(connection: Connection, context: GreetingContext) {
-    const { options, clock, deniedBefore, onFound, furtherFilters } = context
+    const { options, clock, deniedBefore, onFound, onLive, furtherFilters } = context
     const { heldFilters, watchedFilters = [], probeTopic, stateTopic } = options
     const { probeTimeoutMs = 10_000 } = options
     this.#connection = connection
     this.#context = context
     this.#readBack = new ReadBack(connection, {
       heldFilters,
-      watchedFilters,
+      lastingFilters: connection.protocol === '5' ? [] : watchedFilters,
       furtherFilters,
       probeTopic,
       clock,
@@ -46,6 +50,7 @@ export class Greeting {
       onFound: (topic, text) => {
         if (topic !== stateTopic) onFound(topic, text)
       },
+      onLive,
     })
   }
 
@@ -61,8 +66,21 @@ export class Greeting {
     const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await this.#readBack.run()
-    if (!this.#connection.isDown) this.#report(deniedFilters, found.probe)
+    if (!this.#connection.isDown) {
+      this.#watch()
+      this.#report(deniedFilters, found.probe)
+    }
     return { ...found, deniedFilters }
+  }
+
+  /**
+   * Subscribes to the watched filters, after the read-back has unsubscribed them: Mosquitto 2.0 takes no other options for
+   * a filter that is subscribed. A broker may take `nl` as a reason to keep back also what an earlier connection of this
+   * client has stored, so the read-back goes without. The broker handles this before any publish that follows.
+   */
+  #watch(): void {
+    if (this.#connection.protocol !== '5') return
+    for (const filter of this.#context.options.watchedFilters ?? []) void this.#connection.subscribe(filter, WATCH)
   }
 
   /** Drops the connection when no SUBACK comes in time; until then it asks again each `againMs`, if given. */

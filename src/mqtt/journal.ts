@@ -21,7 +21,7 @@ export class Journal {
   }
 
   connected(protocol: Protocol): void {
-    this.forget('outbox')
+    for (const kind of DROPPABLE) this.forget(`dropped ${kind}`)
     this.#notPublished = 0
     const outage = this.#outage
     this.#outage = undefined
@@ -54,6 +54,11 @@ export class Journal {
     }
   }
 
+  /** Warns once per connection or outage; metrics and the health report count on. */
+  dropped(kind: (typeof DROPPABLE)[number]): void {
+    this.warnOnce(`dropped ${kind}`, `${kind} are dropped: too many wait for the MQTT broker, or for too long`)
+  }
+
   /** Warns of `key` once, until it is forgotten. */
   warnOnce(key: string, message: string): void {
     if (this.#warned.has(key)) return
@@ -66,6 +71,8 @@ export class Journal {
     this.#warned.delete(key)
   }
 }
+
+const DROPPABLE = ['events', 'answers', 'commands'] as const
 
 const ADVICE: Partial<Record<FailureCode, string>> = {
   unauthorized: 'it refuses the user name or password, next try in a minute: ',

@@ -7,12 +7,17 @@ import { ConnectionLoop } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
 import { Greeting } from './greeting.ts'
 import { Inbox } from './inbox.ts'
+import { Intake } from './intake.ts'
 import { Journal } from './journal.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
 import { type Order, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
+import { Watch } from './watch.ts'
+
+/** While so many answers wait, further commands do. */
+const MANY_ANSWERS = { messages: 1_000, bytes: 4 * 1024 * 1024 }
 
 export interface LinkDependencies {
   readonly clock: Clock
@@ -26,9 +31,12 @@ export class MqttLink implements AsyncDisposable {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #retained: Retained
-  readonly #outbox: Outbox
+  readonly #events: Outbox
+  readonly #answers: Outbox
   readonly #sender: Sender
   readonly #inbox: Inbox
+  readonly #watch: Watch
+  readonly #intake: Intake
   readonly #journal: Journal
   readonly #loop: ConnectionLoop
   #handlers: LinkHandlers = {}
@@ -50,20 +58,31 @@ export class MqttLink implements AsyncDisposable {
     this.#clock = clock
     this.#log = log
     this.#journal = journal
-    this.#retained = new Retained(order)
-    this.#outbox = new Outbox(order)
+    this.#retained = new Retained(order, options.gates)
+    this.#events = new Outbox(order, { keyOf: () => '' })
+    this.#answers = new Outbox(order, { keyOf: (topic) => topic })
+    this.#intake = new Intake({
+      hasRoom: () => this.#answers.waiting < MANY_ANSWERS.messages && this.#answers.bytes < MANY_ANSWERS.bytes,
+      deliver: (message) => this.#guard('onMessage', () => this.#handlers.onMessage?.(message)),
+      onFew: () => this.#loop.connection?.acknowledge(),
+    })
     this.#inbox = new Inbox(options.subscriptions, clock)
+    this.#watch = new Watch(options.watchedFilters ?? [], this.#retained)
     this.#sender = new Sender({
       retained: this.#retained,
-      outbox: this.#outbox,
+      events: this.#events,
+      answers: this.#answers,
       clock,
       journal,
       stateTopic: options.stateTopic,
       window: options.window ?? 32,
       ackTimeoutMs: options.ackTimeoutMs ?? 30_000,
+      maximumPacketSize: options.maximumPacketSize,
       onClear: (topic) => {
         if (this.#loop.connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
       },
+      onMessage: (topic, payload) => this.#watch.sending(topic, payload),
+      onAcked: () => this.#intake.resume(),
     })
     this.#loop = new ConnectionLoop({
       link: options,
@@ -74,6 +93,7 @@ export class MqttLink implements AsyncDisposable {
       onState: (state, reason) => this.#setState(state, reason),
       onAccepted: (connection) => this.#setUp(connection),
       onPublish: (packet, connection) => this.#received(packet, connection),
+      postponesAck: () => this.#intake.isFull,
       onLost: (failure) => this.#forget(failure),
     })
   }
@@ -104,23 +124,33 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.pump()
   }
 
+  /**
+   * Whether retained topics are written, the state topic among them (default true). While they are not, what is held is
+   * remembered only. Messages are sent all the same.
+   */
+  setWriting(writing: boolean): void {
+    this.#sender.setWriting(writing)
+  }
+
   /** Reconnects, and reads back what the broker holds: for when somebody else may have changed it. */
   startOver(): void {
     this.#loop.startOver()
   }
 
-  /** Sends an event or an answer at least once, unless it waits for longer than a minute. */
+  /**
+   * Sends an event or an answer at least once. While there is no broker, at most 1,000 of each wait, and for at most a
+   * minute.
+   */
   send(topic: string, payload: string, options?: SendOptions): void {
     const fault = topicFault(topic)
     if (fault !== undefined) {
       this.#journal.notPublished(topic, 'invalid', fault)
       return
     }
-    const before = this.#outbox.dropped
-    this.#outbox.push(topic, payload, options, this.#clock.elapsed())
-    if (this.#outbox.dropped > before) {
-      this.#journal.warnOnce('outbox', 'too many messages wait for the MQTT broker: the oldest are dropped')
-    }
+    const outbox = options?.isAnswer ? this.#answers : this.#events
+    const before = outbox.dropped
+    outbox.push(topic, payload, options, this.#clock.elapsed())
+    if (outbox.dropped > before) this.#journal.dropped(options?.isAnswer ? 'answers' : 'events')
     this.#sender.pump()
   }
 
@@ -149,12 +179,12 @@ export class MqttLink implements AsyncDisposable {
       deniedFilters: this.#deniedFilters,
       deniedTopics: this.#retained.blocked,
       probe: this.#probe,
-      queued: this.#retained.waiting + this.#outbox.waiting,
+      queued: this.#retained.waiting + this.#events.waiting + this.#answers.waiting,
       unacknowledged: this.#sender.unacknowledged,
       reconnects: this.#lost,
       publishes: this.#sender.publishes,
       bytes: this.#sender.bytes,
-      dropped: this.#outbox.dropped,
+      dropped: this.#events.dropped + this.#answers.dropped + this.#intake.dropped,
     }
   }
 
@@ -186,12 +216,16 @@ export class MqttLink implements AsyncDisposable {
 
   /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
+    this.#setTaking(true)
+    /** What others published during the read-back: topic to the newest text. */
+    const live = new Map<string, string>()
     const greeting = new Greeting(connection, {
       options: this.#options,
       clock: this.#clock,
       journal: this.#journal,
       deniedBefore: this.#probe === 'denied',
       onFound: (topic, text) => this.#retained.found(topic, text),
+      onLive: (topic, text) => live.set(topic, text),
       furtherFilters: (topic, text) => this.#handlers.onReadBack?.(topic, text) ?? [],
     })
     this.#greeting = greeting
@@ -205,28 +239,37 @@ export class MqttLink implements AsyncDisposable {
     this.#guard('onConnected', () => this.#handlers.onConnected?.(this.status()))
     this.#retained.settle(topicMatcher(known))
     this.#sender.attach(connection)
+    for (const [topic, text] of live) this.#live(topic, text)
+  }
+
+  #setTaking(connected: boolean): void {
+    for (const outbox of [this.#events, this.#answers]) outbox.connected = connected
   }
 
   #forget(failure: Failure): void {
+    this.#setTaking(false)
     this.#lost += 1
     this.#greeting = undefined
     this.#sender.detach(failure)
     this.#retained.forget()
     this.#inbox.disconnected()
+    this.#watch.disconnected()
   }
 
   #received(packet: IPublishPacket, connection: number): void {
     if (!this.#inbox.isCommand(packet.topic)) {
       if (this.#greeting !== undefined) this.#greeting.received(packet)
-      else if (!packet.retain) this.#touched(packet)
+      else this.#live(packet.topic, packet.payload.toString())
       return
     }
     const message = this.#inbox.message(packet, connection)
-    if (message !== undefined) this.#guard('onMessage', () => this.#handlers.onMessage?.(message))
+    if (message !== undefined && !this.#intake.take(message)) this.#journal.dropped('commands')
   }
 
-  #touched({ topic, payload }: IPublishPacket): void {
-    this.#guard('onTouched', () => this.#handlers.onTouched?.(topic, payload.toString()))
+  #live(topic: string, text: string): void {
+    const isState = topic === this.#options.stateTopic
+    if (isState ? text === this.#sender.state : !this.#watch.foreign(topic, text)) return
+    this.#guard('onTouched', () => this.#handlers.onTouched?.(topic, text))
   }
 
   #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {

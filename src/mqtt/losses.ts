@@ -16,13 +16,16 @@ const REFUSAL_MS = 500
 
 export class Losses<T extends { losses: number }> {
   readonly #clock: Clock
+  readonly #isSuspect: (item: T) => boolean
   /** The item that is unacknowledged and sent alone. */
   #alone: T | undefined
   /** The last item that the broker refused, and when. */
   #refused: { readonly item: T; readonly at: number } | undefined
 
-  constructor(clock: Clock) {
+  /** `isSuspect`: whether an item is more likely than others to end a connection. It is sent alone after one loss. */
+  constructor(clock: Clock, isSuspect: (item: T) => boolean = () => false) {
     this.#clock = clock
+    this.#isSuspect = isSuspect
   }
 
   /** Whether an item is unacknowledged beside which no other may be sent. */
@@ -55,7 +58,10 @@ export class Losses<T extends { losses: number }> {
     this.#refused = undefined
     // A broker that stopped answering did not object to any item.
     if (failure.code === 'timeout') return undefined
-    for (const item of refused === undefined ? unacknowledged : [refused]) item.losses += 1
+    const items = refused === undefined ? [...unacknowledged] : [refused]
+    const suspects = items.filter(this.#isSuspect)
+    for (const item of suspects) item.losses = Math.max(ALONE_AFTER, item.losses + 1)
+    if (suspects.length === 0) for (const item of items) item.losses += 1
     const cause = refused ?? alone
     return cause !== undefined && cause.losses >= GIVE_UP_AFTER ? cause : undefined
   }

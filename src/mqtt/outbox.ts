@@ -1,14 +1,18 @@
-/** The queue of events and answers: first in, first out, limited in number, size and age. */
+/** The queue of events or of answers: first in, first out per key, and the keys take turns. */
 import type { IClientPublishOptions } from 'mqtt'
 import { Fifo } from './fifo.ts'
 import type { Order } from './retained.ts'
-import type { SendOptions } from './types.ts'
+import type { Replacement, SendOptions } from './types.ts'
 
 export interface Outgoing {
   readonly kind: 'message'
   readonly topic: string
   readonly payload: string
   readonly options: IClientPublishOptions
+  readonly isAnswer: boolean
+  /** What to send instead if it is too large. */
+  readonly ifTooLarge: (() => Replacement) | undefined
+  readonly payloadBytes: number
   /** Topic, payload and properties. */
   readonly bytes: number
   readonly bornAt: number
@@ -16,32 +20,53 @@ export interface Outgoing {
   /** Connections lost in a row while this message was unacknowledged. */
   losses: number
   sentAt: number
+  /** Of the payload last sent. */
+  sentBytes: number
 }
 
 export interface OutboxLimits {
   readonly messages: number
   readonly bytes: number
-  readonly ageMs: number
 }
 
-const DEFAULT_LIMITS: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024, ageMs: 60_000 }
+export interface OutboxOptions {
+  /** Messages of one key keep their order; the keys take turns. */
+  readonly keyOf: (topic: string) => string
+  /** While there is a broker. Beyond these, memory is at stake. */
+  readonly connected?: OutboxLimits
+  readonly disconnected?: OutboxLimits
+  /** What waits for longer when a connection begins is dropped (default one minute). */
+  readonly ageMs?: number
+}
+
+const CONNECTED: OutboxLimits = { messages: 50_000, bytes: 32 * 1024 * 1024 }
+const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
   readonly #order: Order
-  readonly #limits: OutboxLimits
-  readonly #queue = new Fifo<Outgoing>()
+  readonly #options: Required<OutboxOptions>
+  /** By key, that whose turn it is first. None is empty. */
+  readonly #queues = new Map<string, Fifo<Outgoing>>()
+  /** Whether there is a broker that takes messages. */
+  connected = false
+  #waiting = 0
   #bytes = 0
   #dropped = 0
 
-  constructor(order: Order, limits: OutboxLimits = DEFAULT_LIMITS) {
+  constructor(order: Order, options: OutboxOptions) {
     this.#order = order
-    this.#limits = limits
+    this.#options = { connected: CONNECTED, disconnected: DISCONNECTED, ageMs: 60_000, ...options }
   }
 
   /** Messages that wait to be sent; unacknowledged ones do not count. */
   get waiting(): number {
-    return this.#queue.size
+    return this.#waiting
+  }
+
+  /** Their bytes. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   /** Messages dropped so far because of the limits. */
@@ -49,50 +74,103 @@ export class Outbox {
     return this.#dropped
   }
 
-  /** Appends a message. Beyond the limits the oldest waiting ones are dropped. */
+  /** Appends a message. Beyond the limits it displaces the oldest of its own key, then those of the key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
-    const bytes = Buffer.byteLength(payload) + Buffer.byteLength(topic) + propertyBytes(options)
-    this.#queue.push({
+    const key = this.#options.keyOf(topic)
+    const payloadBytes = Buffer.byteLength(payload)
+    const bytes = payloadBytes + Buffer.byteLength(topic) + propertyBytes(options)
+    const before = { messages: this.#waiting, bytes: this.#bytes }
+    this.#add(key, {
       kind: 'message',
       topic,
       payload,
       options: options === undefined ? NO_PROPERTIES : publishOptions(options),
+      isAnswer: options?.isAnswer ?? false,
+      ifTooLarge: options?.ifTooLarge,
+      payloadBytes,
       bytes,
       bornAt: now,
       seq: this.#order.next++,
       losses: 0,
       sentAt: 0,
+      sentBytes: 0,
     })
-    this.#bytes += bytes
-    while (this.#queue.size > this.#limits.messages || (this.#bytes > this.#limits.bytes && this.#queue.size > 0))
-      this.#drop()
+    const limits = this.connected ? this.#options.connected : this.#options.disconnected
+    // What was taken in while connected stays: the queue only does not grow any more.
+    const messages = Math.max(limits.messages, before.messages)
+    const most = Math.max(limits.bytes, before.bytes)
+    while (this.#waiting > messages || this.#bytes > most) this.#displace(key)
   }
 
-  /** The next message that is young enough to send; it stays in the queue. Drops older ones. */
-  peek(now: number): Outgoing | undefined {
-    for (;;) {
-      const message = this.#queue.peek()
-      if (message === undefined || now - message.bornAt <= this.#limits.ageMs) return message
-      this.#drop()
+  /** Drops what has waited for too long, and returns how many. */
+  expire(now: number): number {
+    const before = this.#dropped
+    for (const [key, queue] of this.#queues) {
+      for (let message = queue.peek(); message !== undefined; message = queue.peek()) {
+        if (now - message.bornAt <= this.#options.ageMs) break
+        this.#drop(key, queue)
+      }
     }
+    return this.#dropped - before
+  }
+
+  /** The next message; it stays in the queue. */
+  peek(): Outgoing | undefined {
+    return this.#queues.values().next().value?.peek()
   }
 
   /** Takes the message that `peek` returned. */
   take(): void {
-    const message = this.#queue.shift()
-    if (message !== undefined) this.#bytes -= message.bytes
+    const next = this.#queues.entries().next().value
+    if (next === undefined) return
+    const [key, queue] = next
+    this.#shift(key, queue)
+    if (queue.size === 0) return
+    this.#queues.delete(key)
+    this.#queues.set(key, queue)
   }
 
-  #drop(): void {
-    this.take()
+  /** Puts messages that a lost connection left unacknowledged back before all others of their keys. */
+  restore(messages: readonly Outgoing[]): void {
+    for (const [key, returned] of Map.groupBy(messages, ({ topic }) => this.#options.keyOf(topic))) {
+      const queue = this.#queues.get(key)
+      const waiting = queue?.values() ?? []
+      this.#queues.set(key, queue ?? new Fifo())
+      this.#queues.get(key)?.reset([...returned, ...waiting])
+    }
+    this.#waiting += messages.length
+    for (const { bytes } of messages) this.#bytes += bytes
+  }
+
+  #add(key: string, message: Outgoing): void {
+    let queue = this.#queues.get(key)
+    if (queue === undefined) {
+      queue = new Fifo()
+      this.#queues.set(key, queue)
+    }
+    queue.push(message)
+    this.#waiting += 1
+    this.#bytes += message.bytes
+  }
+
+  #displace(key: string): void {
+    const own = this.#queues.get(key)
+    const [turn] = this.#queues
+    if (own !== undefined && (own.size > 1 || turn === undefined || turn[0] === key)) this.#drop(key, own)
+    else if (turn !== undefined) this.#drop(...turn)
+  }
+
+  #drop(key: string, queue: Fifo<Outgoing>): void {
+    this.#shift(key, queue)
     this.#dropped += 1
   }
 
-  /** Puts messages that a lost connection left unacknowledged back to the front. */
-  restore(messages: Outgoing[]): void {
-    if (messages.length === 0) return
-    for (const message of messages) this.#bytes += message.bytes
-    this.#queue.reset([...messages, ...this.#queue.values()])
+  #shift(key: string, queue: Fifo<Outgoing>): void {
+    const message = queue.shift()
+    if (message === undefined) return
+    this.#waiting -= 1
+    this.#bytes -= message.bytes
+    if (queue.size === 0) this.#queues.delete(key)
   }
 }
 

@@ -19,7 +19,10 @@ export interface ReadBackOptions {
   /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
   readonly onFound: (topic: string, text: string) => void
-  readonly watchedFilters: readonly string[]
+  /** A message that is not stored: as nothing is published yet, it comes from somebody else. */
+  readonly onLive: (topic: string, text: string) => void
+  /** Those of `heldFilters` that stay subscribed. */
+  readonly lastingFilters: readonly string[]
   readonly furtherFilters: (topic: string, text: string) => readonly string[]
 }
 
@@ -61,8 +64,9 @@ export class ReadBack {
   received({ topic, payload, retain }: IPublishPacket): void {
     if (topic === this.#options.probeTopic) {
       this.#markers.get(payload.toString())?.()
-    } else if (retain && payload.length > 0) {
-      // Live messages on these topics are echoes or come from others. Only what is stored counts.
+    } else if (!retain) {
+      this.#options.onLive(topic, payload.toString())
+    } else if (payload.length > 0) {
       this.#found += 1
       const text = payload.toString()
       for (const filter of this.#options.furtherFilters(topic, text)) {
@@ -73,10 +77,10 @@ export class ReadBack {
   }
 
   async run(): Promise<ReadBackResult> {
-    const { clock, probeTopic, subscribe, timeoutMs, watchedFilters } = this.#options
+    const { clock, probeTopic, subscribe, timeoutMs, lastingFilters } = this.#options
     const deadline = clock.elapsed() + timeoutMs
     const result = await this.#read(subscribe, deadline)
-    this.#connection.unsubscribe([probeTopic, ...this.#filters.filter((filter) => !watchedFilters.includes(filter))])
+    this.#connection.unsubscribe([probeTopic, ...this.#filters.filter((filter) => !lastingFilters.includes(filter))])
     return result
   }
 

@@ -21,7 +21,7 @@ export interface Entry {
   readonly topic: string
   /** null: the broker should hold nothing. */
   wanted: string | null
-  /** null: the broker holds nothing; undefined: unknown, or something other than what is wanted. */
+  /** null: the broker holds nothing; undefined: unknown. */
   held: string | null | undefined
   /** The payload that is sent and not acknowledged; undefined: none. */
   sent: string | null | undefined
@@ -33,6 +33,8 @@ export interface Entry {
   /** Connections lost in a row while this topic was unacknowledged. */
   losses: number
   sentAt: number
+  /** Of the payload last sent. */
+  sentBytes: number
   blocked: Block | undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */
   reported: Block | undefined
@@ -42,6 +44,7 @@ export interface Entry {
 
 export class Retained {
   readonly #order: Order
+  readonly #gates: (topic: string) => boolean
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
   readonly #unclaimed = new Unclaimed()
@@ -52,11 +55,13 @@ export class Retained {
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
 
-  constructor(order: Order) {
+  /** `gates`: whether `online` waits for a topic; default: for all. */
+  constructor(order: Order, gates: (topic: string) => boolean = () => true) {
     this.#order = order
+    this.#gates = gates
   }
 
-  /** Entries that had to be sent at `settle` and are neither acknowledged nor blocked yet. */
+  /** Entries that gate `online`, had to be sent at `settle`, and are neither acknowledged nor blocked yet. */
   get awaiting(): number {
     return this.#awaiting
   }
@@ -100,6 +105,7 @@ export class Retained {
       awaited: false,
       losses: 0,
       sentAt: 0,
+      sentBytes: 0,
       blocked: undefined,
       reported: undefined,
       foundOn: 0,
@@ -212,11 +218,32 @@ export class Retained {
       return
     }
     entry.foundOn = this.#connection
-    // The wanted string itself, not an equal one: one copy in memory.
-    entry.held = entry.wanted === text ? entry.wanted : undefined
+    // The wanted string itself, not an equal one: one copy in memory. Another one is kept until what is wanted is known.
+    entry.held = entry.wanted === text ? entry.wanted : text
   }
 
-  /** Ends the read-back and queues the difference. The broker holds nothing on a `known` topic that was not found. */
+  /** Whether `topic` is wanted, on its way to be cleared, or was found on the broker. */
+  concerns(topic: string): boolean {
+    return this.#entries.has(topic) || this.#unclaimed.has(topic)
+  }
+
+  /** Whether a live message may be an own publish: it says what is wanted, on its way, or known to be held. */
+  mayBeOwn(topic: string, text: string): boolean {
+    const entry = this.#entries.get(topic)
+    if (entry === undefined) return text === '' && !this.#unclaimed.has(topic)
+    const payload = text === '' ? null : text
+    return entry.wanted === payload || entry.sent === payload || entry.held === payload
+  }
+
+  /** Somebody else published `text`. The broker may hold that now; only `refresh` sends what is wanted again. */
+  changedByOthers(topic: string, text: string): void {
+    const entry = this.#entries.get(topic)
+    if (entry !== undefined) entry.held = text === '' ? null : undefined
+    else if (text === '') this.#unclaimed.take(topic)
+    else this.#unclaimed.add(topic, text)
+  }
+
+  /** Ends the read-back and queues the difference, what gates `online` first. The broker holds nothing on a `known` topic that was not found. */
   settle(known: (topic: string) => boolean): void {
     this.#known = known
     this.#awaiting = 0
@@ -234,10 +261,10 @@ export class Retained {
     for (const entry of different) {
       if (!entry.queued) entry.seq = this.#order.next++
       entry.queued = true
-      entry.awaited = true
+      entry.awaited = this.#gates(entry.topic)
+      if (entry.awaited) this.#awaiting += 1
     }
-    this.#awaiting = different.length
-    this.#queue.reset(different.sort((a, b) => a.seq - b.seq))
+    this.#queue.reset(different.sort((a, b) => Number(b.awaited) - Number(a.awaited) || a.seq - b.seq))
   }
 
   /** Whether an entry has to be sent: the broker does not hold what is wanted, and nothing prevents or precedes it. */

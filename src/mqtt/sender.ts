@@ -2,13 +2,14 @@
 import type { IClientPublishOptions } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import { AckTimer } from './ack-timer.ts'
-import type { Connection } from './connection.ts'
+import { type Connection, PACKET_TOO_LARGE } from './connection.ts'
 import type { Failure } from './failure.ts'
 import type { Journal } from './journal.ts'
 import { GIVE_UP_AFTER, Losses } from './losses.ts'
 import { topicFault } from './names.ts'
 import type { Outbox, Outgoing } from './outbox.ts'
 import type { Block, Entry, Retained } from './retained.ts'
+import { SizeLimit } from './size-limit.ts'
 
 /** The state topic's `online` or `offline`. */
 interface State {
@@ -17,29 +18,33 @@ interface State {
   readonly payload: 'online' | 'offline'
   losses: number
   sentAt: number
+  sentBytes: number
 }
 
 type Item = Entry | Outgoing | State
 
 export interface SenderOptions {
   readonly retained: Retained
-  readonly outbox: Outbox
+  readonly events: Outbox
+  readonly answers: Outbox
   readonly clock: Clock
   readonly journal: Journal
   readonly stateTopic: string
   /** Publishes without acknowledgement at a time, at most. */
   readonly window: number
   readonly ackTimeoutMs: number
+  /** The largest packet that the broker is known to take, in bytes; default: as it says. */
+  readonly maximumPacketSize?: number | undefined
   /** Called before each zero-length retained publish. */
   readonly onClear: (topic: string) => void
+  /** Called before each event or answer. */
+  readonly onMessage: (topic: string, payload: string) => void
+  /** Called after each acknowledgement: fewer may wait. */
+  readonly onAcked: () => void
 }
 
 /** A quarantined topic is tried again on a connection of this age; the age doubles with each further loss. */
 const RETRY_QUARANTINED_MS = 5_000
-/** Fixed header, lengths and packet id. */
-const PACKET_OVERHEAD_BYTES = 16
-/** PUBACK's reason code for a packet over the broker's limit. */
-const PACKET_TOO_LARGE = 149
 const TOO_LARGE = 'it is larger than the broker takes'
 
 const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
@@ -50,11 +55,16 @@ export class Sender {
   readonly #unacknowledged = new Set<Item>()
   readonly #ackTimer: AckTimer
   readonly #losses: Losses<Item>
+  readonly #sizes: SizeLimit
   #connection: Connection | undefined
   #window = 0
   /** What was last sent to the state topic on this connection. */
   #state: State['payload'] | undefined
+  /** Whether an answer was sent last while something else waited, too. */
+  #answeredLast = false
   #closing = false
+  /** Whether retained topics are written. */
+  #writing = true
   #publishes = 0
   #bytes = 0
   #cancelRetry: (() => void) | undefined
@@ -63,7 +73,8 @@ export class Sender {
   constructor(options: SenderOptions) {
     const { clock, ackTimeoutMs } = options
     this.#options = options
-    this.#losses = new Losses(clock)
+    this.#sizes = new SizeLimit(options.maximumPacketSize ?? Number.POSITIVE_INFINITY, clock)
+    this.#losses = new Losses(clock, ({ sentBytes }) => this.#sizes.isUntried(sentBytes))
     this.#ackTimer = new AckTimer(
       clock,
       ackTimeoutMs,
@@ -87,11 +98,20 @@ export class Sender {
     return this.#bytes
   }
 
+  /** What was last published to the state topic on this connection. */
+  get state(): string | undefined {
+    return this.#state
+  }
+
   /** Starts to send. `online` follows when everything that the retained set awaits is done. */
   attach(connection: Connection): void {
     this.#connection = connection
     this.#window = Math.min(this.#options.window, connection.receiveMaximum)
+    this.#sizes.connected(connection.maximumPacketSize)
     this.#state = undefined
+    const { events, answers, clock, journal } = this.#options
+    if (events.expire(clock.elapsed()) > 0) journal.dropped('events')
+    if (answers.expire(clock.elapsed()) > 0) journal.dropped('answers')
     this.#retryQuarantined(RETRY_QUARANTINED_MS, RETRY_QUARANTINED_MS)
     this.pump()
   }
@@ -112,6 +132,11 @@ export class Sender {
     if (!this.#closing) this.#state = undefined
   }
 
+  setWriting(writing: boolean): void {
+    this.#writing = writing
+    if (writing) this.pump()
+  }
+
   /** The connection is lost: unacknowledged items wait again. */
   detach(failure: Failure): void {
     this.#ackTimer.stop()
@@ -122,13 +147,21 @@ export class Sender {
       if (item.kind === 'retained') this.#options.retained.lost(item)
       else if (item.kind === 'message' && item !== givenUp) messages.push(item)
     }
-    if (givenUp !== undefined) {
-      const detail = `${givenUp.losses} connections in a row were lost as it was being published`
-      this.#refuse(givenUp, 'quarantined', detail)
-    }
-    this.#options.outbox.restore(messages)
+    this.#options.events.restore(messages.filter(({ isAnswer }) => !isAnswer))
+    this.#options.answers.restore(messages.filter(({ isAnswer }) => isAnswer))
+    if (givenUp !== undefined) this.#giveUp(givenUp)
     this.#unacknowledged.clear()
     this.#connection = undefined
+  }
+
+  #giveUp(item: Item): void {
+    if (this.#sizes.isUntried(item.sentBytes)) {
+      this.#sizes.endedConnection(item.sentBytes)
+      this.#refuse(item, 'too_large', `the broker ends the connection when it gets it, with ${item.sentBytes} bytes`)
+    } else {
+      const detail = `${item.losses} connections in a row were lost as it was being published`
+      this.#refuse(item, 'quarantined', detail)
+    }
   }
 
   /** Tries the quarantined topics that are due again in `ms`, when the connection will be `ageMs` old, and then later. */
@@ -154,18 +187,21 @@ export class Sender {
   }
 
   #next(): Item | undefined {
-    const { retained, outbox, clock, stateTopic } = this.#options
-    const state = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
+    const { retained, events, answers, stateTopic } = this.#options
+    const wanted = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
+    const state = this.#writing ? wanted : undefined
     if (state !== undefined && state !== this.#state) {
-      return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0 }
+      return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0, sentBytes: 0 }
     }
-    const entry = retained.peek()
-    const message = outbox.waiting === 0 ? undefined : outbox.peek(clock.elapsed())
-    if (entry === undefined || message === undefined) return entry ?? message
-    return entry.seq < message.seq ? entry : message
+    const answer = answers.peek()
+    const other = earlier(this.#writing ? retained.peek() : undefined, events.peek())
+    if (answer === undefined || other === undefined) return answer ?? other
+    // They take turns: many answers do not keep events waiting, nor many states the answers.
+    return this.#answeredLast ? other : answer
   }
 
   #send(connection: Connection, item: Item): void {
+    this.#answeredLast = item.kind === 'message' && item.isAnswer
     if (item.kind === 'retained') this.#sendEntry(connection, item)
     else if (item.kind === 'message') this.#sendMessage(connection, item)
     else {
@@ -175,10 +211,15 @@ export class Sender {
   }
 
   #sendMessage(connection: Connection, item: Outgoing): void {
-    this.#options.outbox.take()
-    if (item.bytes + PACKET_OVERHEAD_BYTES <= connection.maximumPacketSize) {
-      this.#publish(connection, item, item.payload, item.bytes - item.topic.length, item.options)
-    } else this.#refuse(item, 'too_large', TOO_LARGE)
+    const { events, answers } = this.#options
+    const outbox = item.isAnswer ? answers : events
+    outbox.take()
+    const besides = item.bytes - item.payloadBytes
+    if (!this.#sizes.allows(item.payloadBytes, () => besides)) this.#refuse(item, 'too_large', TOO_LARGE)
+    else {
+      this.#options.onMessage(item.topic, item.payload)
+      this.#publish(connection, item, item.payload, item.payloadBytes, item.options)
+    }
   }
 
   #sendEntry(connection: Connection, item: Entry): void {
@@ -186,7 +227,7 @@ export class Sender {
     const bytes = Buffer.byteLength(payload)
     const fault = item.sentAt === 0 ? topicFault(item.topic) : undefined
     if (fault !== undefined) this.#refuse(item, 'invalid', fault)
-    else if (exceedsLimit(connection, item.topic, bytes)) this.#refuse(item, 'too_large', TOO_LARGE)
+    else if (!this.#sizes.allows(bytes, () => Buffer.byteLength(item.topic))) this.#refuse(item, 'too_large', TOO_LARGE)
     else {
       if (payload === '') this.#options.onClear(item.topic)
       this.#publish(connection, item, payload, bytes, RETAINED)
@@ -197,6 +238,7 @@ export class Sender {
     this.#publishes += 1
     this.#bytes += bytes
     item.sentAt = this.#options.clock.elapsed()
+    item.sentBytes = bytes
     this.#unacknowledged.add(item)
     this.#ackTimer.sent()
     connection.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
@@ -207,21 +249,33 @@ export class Sender {
     if (reason !== 0) {
       this.#losses.refused(item)
       const block = reason === PACKET_TOO_LARGE ? 'too_large' : 'denied'
+      if (block === 'too_large') this.#sizes.refused(item.sentBytes)
       this.#refuse(item, block, `the broker refuses it with reason ${reason}`)
     } else {
       this.#losses.done(item)
+      this.#sizes.acknowledged(item.sentBytes)
       if (item.kind === 'retained') this.#options.retained.acked(item)
       else item.losses = 0
     }
     this.pump()
+    this.#options.onAcked()
     this.#checkIdle()
   }
 
-  /** Stops sending an item: a retained topic is blocked, a message dropped. */
+  /** Stops sending an item: a retained topic is blocked, a message dropped or replaced. */
   #refuse(item: Item, block: Block, detail: string): void {
     this.#losses.done(item)
     const isNew = item.kind !== 'retained' || this.#options.retained.refused(item, block)
     if (isNew) this.#options.journal.notPublished(item.topic, block, detail)
+    if (item.kind === 'message' && block === 'too_large') this.#replace(item)
+  }
+
+  #replace({ topic, isAnswer, ifTooLarge }: Outgoing): void {
+    const replacement = ifTooLarge?.()
+    if (replacement === undefined) return
+    const { events, answers, clock } = this.#options
+    const outbox = isAnswer ? answers : events
+    outbox.push(topic, replacement.payload, { ...replacement.options, isAnswer }, clock.elapsed())
   }
 
   #checkIdle(): void {
@@ -231,8 +285,7 @@ export class Sender {
   }
 }
 
-/** Counts a topic's bytes only if the broker named a limit. */
-function exceedsLimit({ maximumPacketSize }: Connection, topic: string, payloadBytes: number): boolean {
-  if (maximumPacketSize === Number.POSITIVE_INFINITY) return false
-  return payloadBytes + Buffer.byteLength(topic) + PACKET_OVERHEAD_BYTES > maximumPacketSize
+function earlier(entry: Entry | undefined, message: Outgoing | undefined): Entry | Outgoing | undefined {
+  if (entry === undefined || message === undefined) return entry ?? message
+  return entry.seq < message.seq ? entry : message
 }

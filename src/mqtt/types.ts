@@ -32,7 +32,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Keep it the same over restarts: the broker then ends a half-open connection of the previous process. */
   readonly clientId: string
-  /** Retained: `online` after everything else is acknowledged, `offline` at a stop and as the will. */
+  /** Retained: `online` after everything that gates it is acknowledged, `offline` at a stop and as the will. */
   readonly stateTopic: string
   /** An own topic for the self-test at each connect; nothing is retained there. */
   readonly probeTopic: string
@@ -40,8 +40,15 @@ export interface LinkOptions extends BrokerOptions {
   readonly subscriptions: readonly string[]
   /** Filters of the topics that `hold` writes, to read them back. They must not overlap `subscriptions`. */
   readonly heldFilters: readonly string[]
-  /** Those of `heldFilters` that stay subscribed: what others publish there goes to `onTouched`. */
+  /**
+   * Those of `heldFilters` that stay subscribed: what others publish there goes to `onTouched`. Under MQTT 5 the broker
+   * leaves out own publishes; under 3.1.1 each comes back and is recognised.
+   */
   readonly watchedFilters?: readonly string[] | undefined
+  /** Whether `online` waits until the broker holds what is wanted on a topic (default: for all). */
+  readonly gates?: ((topic: string) => boolean) | undefined
+  /** The largest packet that the broker is known to take, in bytes (default: as it says, or as its refusals show). */
+  readonly maximumPacketSize?: number | undefined
   /** Publishes without acknowledgement at a time, at most (default 32, or fewer if the broker says so). */
   readonly window?: number | undefined
   /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
@@ -71,8 +78,18 @@ export interface Message {
   readonly connection: number
 }
 
+/** What is sent in place of a message that is larger than the broker takes, on the same topic. */
+export interface Replacement {
+  readonly payload: string
+  readonly options?: SendOptions
+}
+
 export interface SendOptions {
-  /** MQTT 5 only, like all of these; dropped silently under 3.1.1. */
+  /** Answers wait apart from events, and their topics take turns: one asker cannot keep the others waiting. */
+  readonly isAnswer?: boolean | undefined
+  /** Called if the message is larger than the broker takes, at once or when the broker refuses it. Without, it is lost. */
+  readonly ifTooLarge?: (() => Replacement) | undefined
+  /** MQTT 5 only, like all that follow; dropped silently under 3.1.1. */
   readonly correlationData?: Buffer | undefined
   readonly userProperties?: Record<string, string | string[]> | undefined
   readonly contentType?: string | undefined
@@ -112,7 +129,7 @@ export interface LinkStatus {
   readonly publishes: number
   /** Their payload bytes. */
   readonly bytes: number
-  /** Events and answers dropped because too many waited, or for too long. */
+  /** Events, answers and commands dropped because too many waited, or for too long. */
   readonly dropped: number
 }
 
@@ -124,6 +141,9 @@ export interface LinkHandlers {
   readonly onStatus?: (status: LinkStatus) => void
   /** A retained message that is read back. Returns further filters to read back, such as former ones. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
-  /** A live message on one of `watchedFilters`; under MQTT 3.1.1 also an own one. */
+  /**
+   * Somebody else published on one of `watchedFilters`, retained or not, something other than what this link has
+   * published there. '' for a cleared topic. `refresh` puts back what is held; `sweep` offers what nobody holds.
+   */
   readonly onTouched?: (topic: string, payload: string) => void
 }

@@ -6,7 +6,7 @@ import type { Reloaded } from './live-config.ts'
 
 export interface Parts {
   readonly hubs: {
-    readonly all: ReadonlyMap<string, { readonly hub: { wake(): void } }>
+    readonly all: ReadonlyMap<string, { readonly hub: { renewed(): void } }>
     close(name: string): void
     /** Shows other apps from now on. */
     refilter(): void
@@ -38,6 +38,6 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
   for (const [name, config] of Object.entries(after.hubs)) {
     const known = before.hubs[name]
     if (known === undefined) openHub(name, config)
-    else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.wake()
+    else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.renewed()
   }
 }

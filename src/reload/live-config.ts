@@ -84,7 +84,9 @@ export class LiveConfig implements Live {
       return loaded
     } catch (error) {
       if (error instanceof ConfigError) return error
-      throw error
+      // Whatever it is, the configuration from before is still good.
+      this.#log.error({ err: error }, 'the configuration cannot be read, by a mistake of the program')
+      return new ConfigError(['it cannot be read'])
     }
   }
 }

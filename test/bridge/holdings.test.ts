@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Json } from '../../src/base/json.ts'
 import { type Condition, Holdings } from '../../src/bridge/holdings.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { UNKNOWN_STATUS } from '../../src/hub/status.ts'
@@ -8,8 +9,10 @@ const topics = createTopics('b')
 
 function start(conditions: readonly Condition[] = ['discovery', 'settings.publish']) {
   const held: string[] = []
+  const failed: string[] = []
   const holdings = new Holdings({
     topics,
+    onFailure: (topic) => failed.push(topic),
     hold: (topic, payload) => held.push(payload === null ? `${topic} cleared` : `${topic} ${payload}`),
     applies: (when) => conditions.includes(when),
   })
@@ -18,7 +21,7 @@ function start(conditions: readonly Condition[] = ['discovery', 'settings.publis
   const setting = (app: string, name: string, value: boolean | string) =>
     holdings.set({ kind: 'setting', hub: 'home', app, name }, { value })
   const take = () => held.splice(0).map((line) => line.replace(/ [{].*/, ' {}'))
-  return { holdings, app, setting, held, take }
+  return { holdings, app, setting, held, failed, take }
 }
 
 describe('what is known of an owner', () => {
@@ -43,6 +46,15 @@ describe('what is known of an owner', () => {
     app('x')
     setting('x', 'mode', true)
     expect(take()).toEqual(['b/home/app/x {}'])
+  })
+
+  test('keeps no other back when it cannot be rendered', () => {
+    const { holdings, setting, failed, held } = start()
+    const deep: Json = JSON.parse('['.repeat(20_000) + ']'.repeat(20_000))
+    holdings.set({ kind: 'setting', hub: 'home', app: 'x', name: 'deep' }, { value: deep })
+    setting('x', 'mode', true)
+    expect(failed).toEqual(['b/home/app/x/setting/deep'])
+    expect(held).toEqual(['b/home/app/x/setting/mode true'])
   })
 
   test('may leave a row as the broker has it, while nothing better is known', () => {

@@ -1,39 +1,195 @@
-import { expect, test } from 'vitest'
-import { startBridge } from '../support/bridge.ts'
+import { afterEach, describe, expect, test } from 'vitest'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { type RunningBridge, startBridge } from '../support/bridge.ts'
+import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { Observer, retainedOn } from '../support/observer.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { World } from '../support/world.ts'
+import { ALL_SCOPES, KEY, startWorld, type World } from '../support/world.ts'
 
 const GHOST = 'homeassistant/device/hub2mqtt--5f0c8a1b2d3e4f5061728394--ghost/config'
+const PRESENCE = 'hub2mqtt/bridge/presence'
+const HEALTH = 'hub2mqtt/bridge/health'
+const STATE = 'hub2mqtt/bridge/state'
 
-test('two bridges on one base topic say so, once each, and what one leaves behind is put right', async () => {
-  await using world = await World.start()
+const start = startWorld
+const ending: AsyncDisposable[] = []
+afterEach(async () => {
+  for (const one of ending.splice(0).reverse()) await one[Symbol.asyncDispose]()
+})
+
+/** Another bridge with a hub of its own, at the same base topic. */
+async function secondBridge({ broker, env }: World, changes: Readonly<Record<string, string>> = {}) {
+  const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, settleMs: 0, flavour: 'older' })
+  ending.push({ [Symbol.asyncDispose]: () => hub.close() })
+  const bridge = startBridge({
+    ...env,
+    MQTT_URL: broker.url,
+    MQTT_CLIENT_ID: 'second',
+    HUB_NAME: 'attic',
+    HUB_URL: hub.url,
+    ...changes,
+  })
+  ending.push(bridge)
+  return { hub, bridge }
+}
+
+const complaints = ({ lines }: RunningBridge) => lines.filter((line) => line.includes('uses the same base topic'))
+const problems = (observer: Observer) =>
+  observer.texts(HEALTH).flatMap((text): string[] => (text === '' ? [] : JSON.parse(text).problems))
+
+/** Resolves when a bridge has found the other one and its own hub. */
+async function settled(bridge: RunningBridge): Promise<void> {
+  await until('the second to notice', () => complaints(bridge).length > 0)
+  await until('its hub', () => bridge.lines.some((line) => line.includes('realtime channel up')))
+}
+
+describe.each(BROKERS)('on %s, a second bridge on the same base topic', (broker) => {
+  test('changes nothing that is retained, and executes and answers nothing', async () => {
+    const world = await start({ broker })
+    const { observer } = world
+    const port = world.broker.port
+    const before = await retainedOn(port)
+    const second = await secondBridge(world)
+    await settled(second.bridge)
+    const after = await retainedOn(port)
+    // Of the first one's health and nothing else.
+    expect([...after.keys()].sort()).toEqual([...before.keys()].sort())
+    for (const [topic, text] of before) if (topic !== HEALTH) expect(after.get(topic), topic).toBe(text)
+    const restarts = () => second.hub.requests.filter(({ operation }) => operation === 'restartApp').length
+    expect((await world.ask(`home/app/${world.app}/cmd/restart`)).ok).toBe(true)
+    expect((await world.ask(`attic/app/${world.app}/cmd/restart`)).error?.code).toBe('unknown_hub')
+    await world.ask('bridge/cmd/ping')
+    expect(observer.texts(`hub2mqtt/home/app/${world.app}/result/restart`)).toHaveLength(1)
+    expect(observer.texts(`hub2mqtt/attic/app/${world.app}/result/restart`)).toHaveLength(1)
+    expect(observer.texts('hub2mqtt/bridge/result/ping')).toHaveLength(1)
+    expect(restarts()).toBe(0)
+  })
+
+  test('is told of by both in their health on MQTT, and once in each log', async () => {
+    const world = await start({ broker })
+    const second = await secondBridge(world)
+    await settled(second.bridge)
+    const told = (text: string) => problems(world.observer).includes(text)
+    await until('the first one', () => told('another hub2mqtt uses the same base topic'))
+    await until('the second one', () =>
+      told('another hub2mqtt uses the same base topic and started first: this one stands by'),
+    )
+    await world.ask('home/cmd/refresh')
+    expect(complaints(world.bridge)).toHaveLength(1)
+    expect(complaints(second.bridge)).toHaveLength(1)
+    await second.bridge.stop()
+    await until('all well', () => JSON.parse(world.observer.last(HEALTH) ?? '{}').problems?.length === 0)
+    expect(world.observer.texts(STATE).at(-1)).toBe('online')
+  })
+
+  test('takes over when the first one ends', async () => {
+    const world = await start({ broker })
+    const second = await secondBridge(world)
+    await settled(second.bridge)
+    await world.bridge.stop()
+    await until('its hub on MQTT', () => world.observer.last('hub2mqtt/attic/state') === 'online')
+    await until('online', () => world.observer.last(STATE) === 'online')
+    expect((await world.ask(`attic/app/${world.app}/cmd/restart`)).ok).toBe(true)
+    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '').hubs).toHaveProperty('attic')
+  })
+})
+
+test('a bridge takes over from one that was cut off, and steps back when that returns', async () => {
+  const world = await start()
+  await using proxy = await TcpProxy.to(world.broker.port)
   const { observer } = world
+  await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
+  await world.ready()
+  const second = await secondBridge(world)
+  await settled(second.bridge)
+  proxy.refuse(true)
+  proxy.reset()
+  await until('the second one', () => observer.last('hub2mqtt/attic/state') === 'online')
+  expect((await world.ask(`attic/app/${world.app}/cmd/restart`)).ok).toBe(true)
+  proxy.refuse(false)
+  const count = observer.texts('hub2mqtt/home/state').length
+  await until('the first one', () => observer.texts('hub2mqtt/home/state').slice(count).includes('online'), 40_000)
+  await until('nothing of the second one', () => observer.last('hub2mqtt/attic/state') === '', 20_000)
+  expect((await world.ask(`home/app/${world.app}/cmd/restart`)).ok).toBe(true)
+  expect((await world.ask(`attic/app/${world.app}/cmd/restart`)).error?.code).toBe('unknown_hub')
+}, 60_000)
+
+test('of two bridges that start at the same moment one does the work, and nothing of the other one stays', async () => {
+  const world = await start()
+  const { observer, broker } = world
+  await world.bridge.stop()
+  const first = startBridge(world.env)
+  ending.push(first)
+  const second = await secondBridge(world)
+  await settled(second.bridge)
+  await until('the first to notice', () => complaints(first).length > 0)
+  await until('the health', () => problems(observer).some((text) => text.endsWith('this one stands by')))
+  const active = first.lines.some((line) => line.includes('this one started first')) ? 'home' : 'attic'
+  const idle = active === 'home' ? 'attic' : 'home'
+  const deadline = performance.now() + 10_000
+  const left = async () =>
+    [...(await retainedOn(broker.port)).keys()].filter((topic) => topic.startsWith(`hub2mqtt/${idle}/`))
+  while ((await left()).length > 0) if (performance.now() > deadline) throw new Error(`left: ${await left()}`)
+  const { app } = world
+  const answers = observer.texts(`hub2mqtt/${active}/app/${app}/result/restart`).length
+  expect((await world.ask(`${active}/app/${app}/cmd/restart`)).ok).toBe(true)
+  await world.ask('bridge/cmd/ping')
+  expect(observer.texts(`hub2mqtt/${active}/app/${app}/result/restart`)).toHaveLength(answers + 1)
+})
+
+test.skipIf(mosquittoPath === undefined)(
+  'the first bridge works on when the broker restarts under both',
+  async () => {
+    const mosquitto = await Mosquitto.start({ persistent: true })
+    const world = await start({ broker: mosquitto })
+    const second = await secondBridge(world)
+    await settled(second.bridge)
+    await mosquitto.stop('SIGKILL')
+    await mosquitto.run()
+    const deadline = performance.now() + 30_000
+    const online = async () => (await retainedOn(mosquitto.port)).get('hub2mqtt/home/state') === 'online'
+    const connections = ({ lines }: RunningBridge) =>
+      lines.filter((line) => line.includes('"connected to the MQTT')).length
+    while (!(await online()) || connections(second.bridge) + connections(world.bridge) < 4)
+      if (performance.now() > deadline) throw new Error('not both are back')
+    await using observer = await Observer.on(mosquitto.port)
+    await observer.publish(`hub2mqtt/home/app/${world.app}/cmd/restart`, '')
+    await observer.publish(`hub2mqtt/attic/app/${world.app}/cmd/restart`, '')
+    const answer = (hub: string) => observer.texts(`hub2mqtt/${hub}/app/${world.app}/result/restart`)
+    await until('the answers', () => answer('home').length > 0 && answer('attic').length > 0)
+    expect(JSON.parse(answer('home')[0] ?? '')).toMatchObject({ ok: true })
+    expect(JSON.parse(answer('attic')[0] ?? '')).toMatchObject({ error: { code: 'unknown_hub' } })
+    expect((await retainedOn(mosquitto.port)).has('hub2mqtt/attic/state')).toBe(false)
+  },
+  60_000,
+)
+
+test('what another bridge that knows no other leaves behind is put right', async () => {
+  const world = await start()
+  const { observer, bridge } = world
   const before = observer.texts(`hub2mqtt/home/app/${world.app}`).length
-  await using rival = startBridge({ ...world.env, MQTT_CLIENT_ID: 'rival' })
-  const complaint = (lines: readonly string[]) => lines.filter((line) => line.includes('uses the same base topic'))
-  const { bridge } = world
-  await until('the first to notice', () => complaint(bridge.lines).length > 0)
-  await world.ask('home/cmd/refresh')
-  expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
+  const hello = JSON.stringify({ instance: 'of an earlier version', started_at: '2999-01-01T00:00:00.000Z' })
+  await observer.publish(PRESENCE, hello)
+  await until('the first to notice', () => complaints(bridge).length > 0)
   const leftBehind = ['hub2mqtt/home/info', 'hub2mqtt/home/app/ghost', GHOST]
   for (const topic of leftBehind) await observer.publish(topic, '{"origin":{"name":"hub2mqtt"}}', { retain: true })
-  await rival.stop()
-  const states = () => observer.texts('hub2mqtt/bridge/state')
+  await observer.publish(STATE, 'offline', { retain: true })
+  const states = () => observer.texts(STATE)
   await until('the goodbye taken back', () => states().includes('offline') && states().at(-1) === 'online')
   await world.ask('home/cmd/refresh')
-  expect(complaint(bridge.lines)).toHaveLength(1)
+  expect(complaints(bridge)).toHaveLength(1)
   await until('what it left to be gone', () => leftBehind.slice(1).every((topic) => observer.last(topic) === ''))
-  expect(JSON.parse(observer.last('hub2mqtt/home/info') ?? '')).toMatchObject({ api: 'manager' })
+  await until('the right state', () => observer.last('hub2mqtt/home/info')?.includes('"api":"manager"'))
   await world.ask('home/cmd/refresh')
   expect(observer.texts(`hub2mqtt/home/app/${world.app}`)).toHaveLength(before)
 })
 
 test('a retained or malformed greeting impresses nobody', async () => {
-  await using world = await World.start()
-  const topic = 'hub2mqtt/bridge/presence'
-  await world.observer.publish(topic, '{"instance":"x","started_at":"y"}', { retain: true })
-  for (const nonsense of ['', '{', '[]', '{"instance":1}', 'x'.repeat(5000)])
-    await world.observer.publish(topic, nonsense)
+  const world = await start()
+  await world.observer.publish(PRESENCE, '{"instance":"x","started_at":"2000-01-01T00:00:00.000Z"}', { retain: true })
+  for (const nonsense of ['', '{', '[]', '{"instance":1}', '{"instance":"x","started_at":"y"}', 'x'.repeat(5000)])
+    await world.observer.publish(PRESENCE, nonsense)
   await world.ask('bridge/cmd/ping')
-  expect(world.bridge.lines.filter((line) => line.includes('same base topic'))).toEqual([])
+  expect(complaints(world.bridge)).toEqual([])
 })

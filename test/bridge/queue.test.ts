@@ -109,7 +109,7 @@ describe('the queue of a hub', () => {
 })
 
 describe('the memory of answers', () => {
-  const done: Outcome = { ok: true, data: null }
+  const done: Outcome = { ok: true, json: 'null' }
   const failed = (code: 'busy' | 'forbidden'): Outcome => ({ ok: false, error: new CommandError(code) })
 
   test('lasts five minutes, also for what is still under way', async () => {
@@ -138,11 +138,36 @@ describe('the memory of answers', () => {
     expect(replay.recall('k29999')).toBeDefined()
   })
 
-  test('keeps few answers that carry data, which may be large', async () => {
+  test('lasts five minutes for each, also where another one was remembered anew', async () => {
+    const clock = new FakeClock()
+    const replay = new Replay(clock)
+    replay.remember('first', Promise.resolve(done))
+    await clock.advance(100_000)
+    replay.remember('second', Promise.resolve(done))
+    await clock.advance(100_000)
+    replay.remember('first', Promise.resolve(done))
+    await clock.advance(200_000)
+    expect(replay.recall('second')).toBeUndefined()
+    expect(await replay.recall('first')).toBe(done)
+  })
+
+  test('keeps at most 8 MiB of data, the newest, and forgets no write for it', async () => {
     const replay = new Replay(new FakeClock())
-    for (let i = 0; i < 100; i++) replay.remember(`k${i}`, Promise.resolve({ ok: true, data: 'x' }))
+    replay.remember('write', Promise.resolve(done))
+    const million = `"${'ü'.repeat(1024 * 1024)}"`
+    for (let i = 0; i < 70; i++) replay.remember(`k${i}`, Promise.resolve({ ok: true, json: million }))
     await turn()
-    expect(replay.recall('k0')).toBeUndefined()
-    expect(replay.recall('k99')).toBeDefined()
+    const kept = Array.from({ length: 70 }, (_, i) => i).filter((i) => replay.recall(`k${i}`) !== undefined)
+    expect(kept).toEqual([67, 68, 69])
+    expect(await replay.recall('write')).toBe(done)
+  })
+
+  test('does not keep an answer that is larger than all may be', async () => {
+    const replay = new Replay(new FakeClock())
+    replay.remember('small', Promise.resolve({ ok: true, json: '1' }))
+    replay.remember('large', Promise.resolve({ ok: true, json: `"${'x'.repeat(5 * 1024 * 1024)}"` }))
+    await turn()
+    expect(replay.recall('large')).toBeUndefined()
+    expect(replay.recall('small')).toBeDefined()
   })
 })

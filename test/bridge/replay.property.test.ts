@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
 const MINUTES = 60_000
-const RETRIED: readonly string[] = ['busy', 'expired', 'hub_unreachable', 'retained']
+const RETRIED: readonly string[] = ['busy', 'expired', 'hub_unreachable', 'rate_limited', 'retained']
 const isCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code)
 const codes = Object.keys(ERROR_CODES).filter(isCode)
 
@@ -31,7 +31,7 @@ test('the memory of answers knows each for five minutes, unless it says to try a
         expect(await recalled).toBe(fresh ? expected.outcome : undefined)
         if (recalled === undefined) {
           const outcome: Outcome =
-            code === 'ok' ? { ok: true, data: null } : { ok: false, error: new CommandError(code) }
+            code === 'ok' ? { ok: true, json: 'null' } : { ok: false, error: new CommandError(code) }
           replay.remember(key, Promise.resolve(outcome))
           known.delete(key)
           if (!RETRIED.includes(code)) known.set(key, { outcome, at: clock.elapsed() })

@@ -104,12 +104,32 @@ describe.each(BROKERS)('on %s, a subscriber', (broker) => {
     const app = world.app
     await world.bridge.stop()
     world.hub.uninstall(app)
-    await world.observer.publish('hub2mqtt/gone/app/x', '{}', { retain: true })
-    await world.observer.publish('hub2mqtt/gone/info', '{}', { retain: true })
     await world.restart()
-    await until('the sweep', () => world.observer.last('hub2mqtt/gone/info') === '')
     await until('the removal', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
     await untilAgreed(world)
+  })
+
+  test('finds no trace of a hub that has another name since the last run', async () => {
+    await using world = await World.start({ broker })
+    await world.restart({ HUB_NAME: 'house' })
+    await until('the other name', () => world.observer.last('hub2mqtt/house/state') === 'online')
+    const held = await retainedOn(world.broker.port)
+    expect([...held.keys()].filter((topic) => topic.startsWith('hub2mqtt/home/'))).toEqual([])
+    expect(held.has(`hub2mqtt/house/app/${world.app}`)).toBe(true)
+  })
+
+  test('finds what other programs keep under the same first level as they left it', async () => {
+    await using world = await World.start({ broker })
+    const foreign = ['kitchen/state', 'kitchen/info', 'kitchen/app/x', 'kitchen/app/x/setting/y', 'state', 'kitchen']
+    const say = (text: string) =>
+      Promise.all(foreign.map((name) => world.observer.publish(`hub2mqtt/${name}`, text, { retain: true })))
+    await say('before')
+    await world.restart()
+    await until('the first list', () => world.bridge.lines.some((line) => line.includes('hub online')))
+    await say('after')
+    await world.observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
+    await until('the repair of ours', () => world.observer.last('hub2mqtt/home/app/ghost') === '')
+    for (const name of foreign) expect(world.observer.texts(`hub2mqtt/${name}`), name).toEqual(['before', 'after'])
   })
 
   test('keeps the last known apps of a hub that is down, and is told why it is down', async () => {

@@ -106,7 +106,7 @@ const DRAFTS: readonly [number, (subject: Subject) => Draft][] = [
   [1, ({ app }) => write(appTopic(app, 'garbage-collect'), `garbageCollectApp ${app}`)],
   [1, WRITES.uninstall],
   [4, ({ word }) => write(hubTopic('speak'), `say ${word}`, { text: word })],
-  [2, ({ app }) => read(appTopic(app, 'get-std'), {}, `getAppStd ${app}`)],
+  [2, ({ app }) => write(appTopic(app, 'get-std'), `getAppStd ${app}`)],
   [2, ({ app }) => read(appTopic(app, 'get'))],
   [1, ({ app }) => read(appTopic(app, 'get-settings'))],
   [1, ({ app }) => read(appTopic(app, 'get-locales'))],

@@ -44,10 +44,10 @@ const settingValue = fc.oneof(
   fc.jsonValue({ maxDepth: 1 }),
 )
 const setting = fc.oneof(
-  fc.constantFrom('switch', 'text', 'number', 'select', 'swich'),
+  fc.constantFrom('switch', 'text', 'password', 'number', 'select', 'swich'),
   fc.record(
     {
-      type: fc.constantFrom('switch', 'text', 'number', 'select', 'nmber', null),
+      type: fc.constantFrom('switch', 'text', 'password', 'number', 'select', 'nmber', null),
       name: settingValue,
       min: settingValue,
       max: settingValue,

@@ -129,6 +129,7 @@ describe('the part for a program beside the daemon', () => {
       enabled: true,
       host: '127.0.0.1',
       port: 1234,
+      allowed_hosts: [],
     })
   })
 })

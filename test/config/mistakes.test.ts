@@ -126,6 +126,15 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['a tab', 'hubs:\n\thome: {}', /^hub2mqtt\.yaml line 2, column \d+: a tab/],
     ['two documents', `${HUB}---\nlog: {}`, /^hub2mqtt\.yaml line 5, column 1: .*more than one document/],
     ['an alias of nothing', `${HUB}log: *x`, /^hub2mqtt\.yaml: an alias .* has no anchor/],
+    ['an alias to itself', `${HUB}log: &x { level: *x }`, /^hub2mqtt\.yaml: an alias .* stands inside/],
+    ['hubs that hold themselves', 'hubs: &h {home: *h}', /^hub2mqtt\.yaml: an alias .* stands inside/],
+    ['a list that holds itself', 'apps: { include: &x [*x] }', /^hub2mqtt\.yaml: an alias .* stands inside/],
+    ['lists in lists', `apps: { include: ${'['.repeat(100)}${']'.repeat(100)} }`, /^hub2mqtt\.yaml: .*nest too deep/],
+    [
+      'lists in lists without end',
+      `${HUB}apps: { include: ${'['.repeat(10_000)}${']'.repeat(10_000)} }`,
+      /^hub2mqtt\.yaml line 5, column \d+: .*nest too deep/,
+    ],
     ['a key that is a list', `${HUB}? [a]\n: b`, /^hub2mqtt\.yaml line 5, column \d+: a key must be plain text/],
     ['broken quotes', 'hubs: "a', /^hub2mqtt\.yaml line 1, column \d+: this is not valid YAML or JSON/],
     ['an unknown tag', `${HUB}log: !!js/function x`, /^hub2mqtt\.yaml line 5, column \d+: this is not valid/],
@@ -191,7 +200,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     [
       'a setting of an unknown kind',
       `${PUBLISH}      night: swich\n`,
-      /^settings\.publish\["com\.athom\.hue"\]\.night \(.* line 8\): expected switch, text, \{type: number, min: 0/,
+      /^settings\.publish\["com\.athom\.hue"\]\.night \(.* line 8\): expected switch, text, password, \{type: number, min: 0/,
     ],
     [
       'a number that lacks a bound',

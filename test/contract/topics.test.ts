@@ -61,26 +61,48 @@ describe('a command topic', () => {
 })
 
 describe('an answer', () => {
+  const rules = { discoveryPrefix: 'homeassistant', only: [] }
+
   test('goes to a topic of the asker or to a result topic', () => {
-    for (const topic of ['me/answers', 'b2/home/state', 'b/home/result/speak', 'b/home/app/x/result/get']) {
-      expect(topics.mayAnswerOn(topic), topic).toBe(true)
+    for (const topic of [
+      'me/answers',
+      'b2/home/state',
+      'homeassistants/x',
+      'b/home/result/speak',
+      'b/home/app/x/result/get',
+    ]) {
+      expect(topics.mayAnswerOn(topic, rules), topic).toBe(true)
     }
   })
 
-  test('never goes to a wildcard or to a topic on which the bridge speaks or listens', () => {
+  test('never goes to a wildcard, to a topic of the bridge, or where Home Assistant looks for devices', () => {
     const bad = [
       '',
       'a/+',
       'a/#',
       '$SYS/x',
       'a\0b',
+      'b',
       'b/home/state',
       'b/bridge/info',
       'b/home/app/result',
       'b/home/cmd/speak',
+      'b/home/app/x/cmd/restart',
+      'b/home/app/x/event',
+      'b/home/app/x/setting/result',
+      'homeassistant',
+      'homeassistant/switch/x/config',
     ]
-    for (const topic of [...bad, 'b/home/app/x/cmd/restart', 'b/home/app/x/event', 'b/home/app/x/setting/result']) {
-      expect(topics.mayAnswerOn(topic), topic).toBe(false)
+    for (const topic of bad) expect(topics.mayAnswerOn(topic, rules), topic).toBe(false)
+  })
+
+  test('goes below the topics that configuration names alone, where it names any', () => {
+    const narrow = { ...rules, only: ['answers', 'homeassistant', 'b/home/cmd'] }
+    for (const topic of ['answers', 'answers/me', 'b/home/result/speak']) {
+      expect(topics.mayAnswerOn(topic, narrow), topic).toBe(true)
+    }
+    for (const topic of ['me/answers', 'answers2', 'homeassistant/x/config', 'b/home/cmd/speak']) {
+      expect(topics.mayAnswerOn(topic, narrow), topic).toBe(false)
     }
   })
 })

@@ -42,7 +42,7 @@ describe('apps over REST', () => {
     const newer = await hubOf({ flavour: 'newer' })
     expect((await ask(older, `PUT /apps/app/${HUE}`, { body })).json).toMatchObject({
       autoupdate: false,
-      channel: 'beta',
+      channel: 'stable',
       version: '7.0.12',
       state: 'running',
     })

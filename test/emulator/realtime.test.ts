@@ -124,7 +124,10 @@ describe('calls over the session', () => {
     expect(hub.apps.get(BLINDS)?.enabled).toBe(true)
     expect(await over('setAppSetting', { id: HUE, name: 'a/b', value: { x: 1 } })).toEqual([null, null])
     expect(await over('getAppSetting', { id: HUE, name: 'a/b' })).toEqual([null, { x: 1 }])
-    expect(await over('updateApp', { id: HUE, app: { channel: 'beta' } })).toMatchObject([null, { channel: 'beta' }])
+    expect(await over('updateApp', { id: HUE, app: { autoupdate: false } })).toMatchObject([
+      null,
+      { autoupdate: false },
+    ])
     expect(await over('uninstallApp', { id: BLINDS, purgeSettings: true })).toEqual([null, null])
     expect(await acknowledged(api, 'api', call('say', { text: 'Hi' }, 'homey:manager:speech-output'))).toEqual([
       null,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Role } from '../../src/contract/schemas.ts'
 import { Pulse } from '../../src/health/pulse.ts'
 import { type HealthFacts, type HubHealth, healthReport } from '../../src/health/report.ts'
 import type { LinkStatus } from '../../src/mqtt/types.ts'
@@ -20,13 +21,21 @@ const connected: LinkStatus = {
 const good: HubHealth = { online: true, reason: null, realtime: 'connected', read: true, task: 'alive' }
 const down: HubHealth = { online: false, reason: 'unreachable', realtime: 'polling', read: false, task: 'alive' }
 
-function report(facts: { mqtt?: Partial<LinkStatus>; contested?: boolean; hubs?: Record<string, HubHealth> } = {}) {
-  const { mqtt = {}, contested = false, hubs = { home: good } } = facts
+interface Changes {
+  readonly mqtt?: Partial<LinkStatus>
+  readonly contested?: boolean
+  readonly role?: Role
+  readonly hubs?: Record<string, HubHealth>
+}
+
+function report(facts: Changes = {}) {
+  const { mqtt = {}, contested = false, role = 'active', hubs = { home: good } } = facts
   const full: HealthFacts = {
     version: '1.2.3',
     startedAt: '2026-01-01T00:00:00.000Z',
     mqtt: { ...connected, ...mqtt },
     contested,
+    role,
     hubs: new Map(Object.entries(hubs)),
   }
   return healthReport(full)
@@ -84,6 +93,15 @@ describe('the health report', () => {
       'a second bridge',
       { contested: true },
       { live: true, ready: true, problems: ['another hub2mqtt uses the same base topic'] },
+    ],
+    [
+      'an elder bridge that keeps this one from its work',
+      { contested: true, role: 'standby' },
+      {
+        live: true,
+        ready: true,
+        problems: ['another hub2mqtt uses the same base topic and started first: this one stands by'],
+      },
     ],
     [
       'a task that is stuck',

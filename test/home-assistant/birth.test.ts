@@ -19,7 +19,7 @@ function start(random: number) {
       live: {
         value: {
           settings: { publish: new Map() },
-          discovery: { format: 'device', prefix: 'homeassistant', birth_topic: BIRTH },
+          discovery: { format: 'device', prefix: 'homeassistant', birth_topic: BIRTH, rate: 20 },
         },
       },
       clock,

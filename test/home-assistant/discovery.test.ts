@@ -45,6 +45,7 @@ const HOSTILE_IDS = [
 const SETTINGS = `settings: { publish: { com.athom.hue: {
   a: switch, b: text, "näme/ +#": text, "": switch,
   c: { type: number, min: -1, max: 0.5, step: 0.00001, name: "<b>{{ 1 }}" },
+  p: password,
   d: { type: select, options: ['"', "{{ x }}", "%}", "😀", "\\\\"], name: "  " } } } }`
 const settings = loadConfig({
   env: { HUB2MQTT_HUB_URL: 'http://hub', HUB2MQTT_HUB_API_KEY: 'x' },
@@ -72,7 +73,8 @@ describe.each(FORMS)('every message as %s is one that Home Assistant takes', (fo
     ['nothing allowed', { allows: () => false }],
     ['settings of each type', withSettings],
     ['an unknown firmware', { facts: { ...FACTS, firmware: null } }],
-    ['a strange hub', { facts: { name: 'x-_1', id: 'ü/+#', firmware: '', url: 'https://[::1]:8443/a?b' } }],
+    ['a strange hub', { facts: { ...FACTS, name: 'x-_1', id: 'ü/+#', firmware: '', url: 'https://[::1]:8443/a?b' } }],
+    ['several hubs', { severalHubs: true, app: { name: 'x'.repeat(300) } }],
     ['a deep base topic', { base: 'a/b c/😀' }],
   ]
 
@@ -85,8 +87,9 @@ describe.each(FORMS)('every message as %s is one that Home Assistant takes', (fo
 
 describe('what is offered', () => {
   test('is all there is for a key that may everything', () => {
-    expect(Object.keys(components())).toEqual(ENTITIES.filter(({ device }) => device === 'app').map(({ key }) => key))
-    expect(Object.keys(components(withSettings))).toHaveLength(15 + 6)
+    const ofApps = ENTITIES.filter(({ device }) => device === 'app').map(({ key }) => key)
+    expect(Object.keys(components())).toEqual([...ofApps, 'trigger_crashed', 'trigger_updated'])
+    expect(Object.keys(components(withSettings))).toHaveLength(14 + 2 + 7)
   })
 
   test('is nothing that the hub does not have', () => {
@@ -102,7 +105,7 @@ describe('what is offered', () => {
   })
 
   test('is no setting where settings cannot be read', () => {
-    expect(Object.keys(components({ ...withSettings, missing: ['getAppSettings'] }))).toHaveLength(15)
+    expect(Object.keys(components({ ...withSettings, missing: ['getAppSettings'] }))).toHaveLength(14 + 2)
   })
 
   test('sends only commands that there are, each to its topic', () => {
@@ -110,6 +113,93 @@ describe('what is offered', () => {
     expect(components(withSettings)['setting_n-C3-A4me-2F-20-2B-23'].command_topic).toBe(
       'hub2mqtt/home/app/com.athom.hue/cmd/set-setting/n%C3%A4me%2F%20%2B%23',
     )
+  })
+})
+
+describe('how it is shown', () => {
+  const deviceOf = (part: string, wish: Wish = {}) => {
+    const [, payload = ''] = [...messages('device', wish)].find(([topic]) => topic.includes(part)) ?? []
+    return JSON.parse(payload).device
+  }
+
+  test('an update keeps its title when a changed device message comes: it is in the message too', () => {
+    expect(components({ app: { name: ' Philips\n Hue ' } }).update.title).toBe('Philips Hue')
+    expect(components({ app: { name: null } }).update).not.toHaveProperty('title')
+  })
+
+  test.each(FORMS)('Home Assistant makes the entity ids itself, in a message as %s', (form) => {
+    for (const [topic, payload] of messages(form, withSettings)) {
+      expect(payload, topic).not.toMatch(/"(default_entity_id|object_id)"/)
+    }
+  })
+
+  test('an app is named with its hub where there are several hubs', () => {
+    const cabin = { ...FACTS, name: 'summer-cabin' }
+    expect(deviceOf('--com_athom_hue', { facts: cabin }).name).toBe('Philips Hue')
+    expect(deviceOf('--com_athom_hue', { facts: cabin, severalHubs: true }).name).toBe('Philips Hue (Summer cabin)')
+    expect(deviceOf('hub2mqtt--abc123/', { facts: cabin, severalHubs: true }).name).toBe('Summer cabin hub')
+  })
+
+  test('hub and bridge say who made them', () => {
+    expect(deviceOf('bridge')).toMatchObject({ manufacturer: 'hub2mqtt' })
+    expect(deviceOf('hub2mqtt--abc123/')).toMatchObject({ manufacturer: 'Athom', model: 'Homey' })
+    const other = deviceOf('hub2mqtt--abc123/', { facts: { ...FACTS, api: 'managers' } })
+    expect(other).toMatchObject({ model: 'Hub' })
+    expect(other).not.toHaveProperty('manufacturer')
+  })
+
+  test('a hub has a link to its own address', () => {
+    expect(deviceOf('hub2mqtt--abc123/').configuration_url).toBe('http://hub.local')
+  })
+
+  test('of an app eight entities are there without being asked for', () => {
+    const shown = Object.entries<{ unique_id?: string; enabled_by_default?: boolean }>(components())
+      .filter(([, component]) => component.unique_id !== undefined && component.enabled_by_default !== false)
+      .map(([key]) => key)
+    expect(shown).toEqual([
+      ...['enabled', 'running', 'problem', 'update', 'event', 'restart', 'autoupdate', 'crash_count'],
+    ])
+    expect(components()).not.toHaveProperty('version')
+  })
+
+  test('the app itself has an icon', () => {
+    expect(components().enabled.icon).toMatch(/^mdi:/)
+  })
+
+  test('memory is told in MiB with one decimal', () => {
+    expect(components().memory).toMatchObject({
+      device_class: 'data_size',
+      state_class: 'measurement',
+      unit_of_measurement: 'MiB',
+      suggested_display_precision: 1,
+    })
+  })
+
+  test('an event tells of a command that failed', () => {
+    expect(components().event.event_types).toContain('command_failed')
+  })
+
+  test('a setting that is a password is not shown while it is typed', () => {
+    expect(components({ settings: new Map([['pin', { type: 'password' }]]) }).setting_pin).toMatchObject({
+      platform: 'text',
+      mode: 'password',
+    })
+    expect(components({ settings: new Map([['pin', { type: 'text' }]]) }).setting_pin).not.toHaveProperty('mode')
+  })
+
+  test('a crash and a new version can start an automation', () => {
+    for (const type of ['crashed', 'updated']) {
+      expect(components()[`trigger_${type}`]).toEqual({
+        platform: 'device_automation',
+        automation_type: 'trigger',
+        type,
+        subtype: 'app',
+        topic: 'hub2mqtt/home/app/com.athom.hue/event',
+        value_template: expect.stringContaining('event_type'),
+        payload: type,
+        qos: 1,
+      })
+    }
   })
 })
 
@@ -207,9 +297,15 @@ describe('the check itself finds', () => {
     ['an update without a payload', ({ components }) => delete components?.['update']?.['payload_install']],
     ['an enum without options', ({ components }) => delete components?.['state']?.['options']],
     ['a unique id used twice', ({ components }) => Object.assign(components?.['cpu'] ?? {}, components?.['memory'])],
+    ['an entity id', ({ components }) => Object.assign(components?.['cpu'] ?? {}, { default_entity_id: 'sensor.x' })],
+    ['a trigger without a type', ({ components }) => delete components?.['trigger_crashed']?.['type']],
     [
-      'an entity id of another domain',
-      ({ components }) => Object.assign(components?.['cpu'] ?? {}, { default_entity_id: 'switch.x' }),
+      'a trigger that would be an entity',
+      ({ components }) => Object.assign(components?.['trigger_crashed'] ?? {}, { unique_id: 'x' }),
+    ],
+    [
+      'a picture that is not on the web',
+      ({ components }) => Object.assign(components?.['update'] ?? {}, { entity_picture: '/icon.svg' }),
     ],
   ])('%s', (_, change) => {
     expect(broken(() => {})).toEqual([])

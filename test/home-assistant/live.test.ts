@@ -1,8 +1,9 @@
 /** Home Assistant's side of the bridge as users run it: what the broker holds, and what is told to whom. */
 import { describe, expect, test } from 'vitest'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
-import { KEY, World } from '../support/world.ts'
+import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
 
 const HUB = '5f0c8a1b2d3e4f5061728394'
@@ -75,7 +76,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     await using world = await World.start({ broker })
     await settled(world)
     await world.restart({ DISCOVERY_FORMAT: 'component' })
-    const entities = await settled(world, 4 + 8 + 8 * 15)
+    const entities = await settled(world, 4 + 8 + 8 * 16)
     for (const [topic, payload] of entities) expect(faultsOf(topic, payload), topic).toEqual([])
     expect(world.observer.texts(HUE)).toContain('{"migrate_discovery":true}')
     await world.restart({ DISCOVERY_FORMAT: 'device' })
@@ -92,7 +93,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     await world.bridge.stop()
     world.hub.uninstall('com.athom.hue')
     await world.restart({ DISCOVERY_PREFIX: 'elsewhere', DISCOVERY_FORMAT: 'component' })
-    const found = await settled(world, 4 + 8 + 7 * 15)
+    const found = await settled(world, 4 + 8 + 7 * 16)
     expect([...found.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toEqual([])
     expect(world.observer.last('hub2mqtt/bridge/discovery')).toBe('{"prefixes":["elsewhere"]}')
   })
@@ -134,6 +135,48 @@ test('a hub that is renamed while the bridge runs keeps its devices, and Home As
   await world.settle('attic')
   expect(world.observer.last(HUE)).toContain('hub2mqtt/attic/app/com.athom.hue')
   expect(told(world, 0).filter(({ text }) => text === '')).toEqual([])
+})
+
+test('apps are named with their hub as long as there are several hubs', async () => {
+  await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
+  const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
+  await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
+  const before = await settled(world)
+  const nameIn = (held: ReadonlyMap<string, string>, topic: string) => JSON.parse(held.get(topic) ?? '{}').device.name
+  world.bridge.reload(`hubs: { home: { realtime: true }, cabin: { url: "${cabin.url}", api_key: ${KEY} } }`)
+  await world.settle('cabin')
+  const both = await settled(world, ALL + 2)
+  expect(nameIn(both, HUE)).toBe('Lumen Lights (Home)')
+  expect(nameIn(both, 'homeassistant/device/hub2mqtt--cabin--com_athom_hue/config')).toBe('Philips Hue (Cabin)')
+  world.bridge.reload('hubs: { home: { realtime: true } }')
+  // It might have come back under another name.
+  world.clock.jump(20_000)
+  expect(await settled(world)).toEqual(before)
+})
+
+test('apps lose the name of their hub when another one goes that has never answered', async () => {
+  await using world = await World.start({ file: 'hubs: { home: { realtime: true } }' })
+  const before = await settled(world)
+  world.bridge.reload(`hubs: { home: { realtime: true }, cabin: { url: "http://127.0.0.1:9", api_key: ${KEY} } }`)
+  expect(JSON.parse((await settled(world)).get(HUE) ?? '').device.name).toBe('Lumen Lights (Home)')
+  world.bridge.reload('hubs: { home: { realtime: true } }')
+  expect(await settled(world)).toEqual(before)
+})
+
+test('an entity that an earlier version had is named as gone, and then left out', async () => {
+  await using world = await World.start()
+  const before = await settled(world)
+  await world.bridge.stop()
+  const old = JSON.parse(before.get(HUE) ?? '')
+  old.components.version = { platform: 'sensor', unique_id: 'x', name: 'Version', state_topic: 'x' }
+  await world.observer.publish(HUE, JSON.stringify(old), { retain: true })
+  const seen = world.observer.texts(HUE).length
+  await world.restart()
+  expect(await settled(world)).toEqual(before)
+  const [stubbed, left, ...more] = world.observer.texts(HUE).slice(seen)
+  expect(JSON.parse(stubbed ?? '').components.version).toEqual({ platform: 'sensor' })
+  expect(left).toBe(before.get(HUE))
+  expect(more).toEqual([])
 })
 
 test('settings that are published at run time become entities, and stop being some', async () => {
@@ -196,6 +239,9 @@ test('Home Assistant is told everything again when it was born, and only then', 
   for (const topic of held.keys()) expect(topics).toContain(topic)
   for (const topic of ['bridge/state', 'home/state', 'home/info', 'home/summary', 'bridge/log-level', 'bridge/info']) {
     expect(topics).toContain(`hub2mqtt/${topic}`)
+  }
+  for (const topic of ['hub2mqtt/bridge/state', 'hub2mqtt/home/state']) {
+    expect(world.observer.seen.slice(since).filter((message) => message.topic === topic)).toHaveLength(1)
   }
   const states = world.observer.seen.slice(since).filter(({ topic }) => /\/app\/[^/]+$/.test(topic))
   expect(states).toHaveLength(world.hub.apps.size)

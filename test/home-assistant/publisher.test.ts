@@ -25,9 +25,9 @@ function device(app: string, platforms: Readonly<Record<string, 'switch' | 'sens
 
 const want = (publisher: Publisher, wanted: Device) => publisher.want(wanted.objectId, () => wanted)
 
-function start(form: Form = 'device', link = new FakeLink()) {
+function start(form: Form = 'device', link = new FakeLink(), rate = 20) {
   const clock = new FakeClock()
-  const publisher = new Publisher({ link, clock, topics, form })
+  const publisher = new Publisher({ link, clock, topics, form, rate })
   publisher.connected()
   return { clock, link, publisher }
 }
@@ -60,10 +60,42 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(20)
   })
 
+  test('is published at the rate that configuration gives', async () => {
+    const { clock, link, publisher } = start('device', undefined, 100)
+    for (let i = 0; i < 400; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
+    await clock.advance(1)
+    expect(link.told).toHaveLength(64)
+    await clock.advance(1000)
+    expect(link.told).toHaveLength(164)
+  })
+
+  test('is published without a pause where the rate is 0, also when Home Assistant has started again', async () => {
+    const { clock, link, publisher } = start('device', undefined, 0)
+    const ids = Array.from({ length: 2000 }, (_, i) => `app${i}`)
+    for (const id of ids) want(publisher, device(id, { a: 'switch' }))
+    await clock.advance(1)
+    expect(link.take()).toHaveLength(2000)
+    await clock.advance(5000)
+    publisher.publishAgain()
+    await clock.advance(1)
+    expect(link.told.filter((told) => told.startsWith(`again ${topics.prefix}/`))).toHaveLength(2000)
+  })
+
+  test('leaves others their turn where the rate is 0', async () => {
+    const { clock, link, publisher } = start('device', undefined, 0)
+    for (let i = 0; i < 2000; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
+    let told = 0
+    clock.after(0, () => {
+      told = link.told.length
+    })
+    await clock.advance(1)
+    expect(told).toBeLessThan(200)
+  })
+
   test('waits for the broker, whose leftovers must be known first', async () => {
     const clock = new FakeClock()
     const link = new FakeLink()
-    const publisher = new Publisher({ link, clock, topics, form: 'device' })
+    const publisher = new Publisher({ link, clock, topics, form: 'device', rate: 20 })
     want(publisher, device('x', { a: 'switch' }))
     await clock.advance(10_000)
     expect(link.told).toEqual([])
@@ -200,6 +232,18 @@ describe('discovery', () => {
     ])
     await clock.advance(5000)
     expect(link.take()).toHaveLength(2)
+  })
+
+  test('leaves out states that have been told again already', async () => {
+    const { clock, link, publisher } = start()
+    for (const name of ['x', 'y']) want(publisher, device(name, { a: 'switch' }))
+    await clock.advance(5000)
+    link.take()
+    publisher.publishAgain(new Set(['state/x']))
+    await clock.advance(5000)
+    expect(link.take()).toEqual([
+      ...[`again ${topics.device(idOf('x'))}`, `again ${topics.device(idOf('y'))}`, 'again state/y'],
+    ])
   })
 
   test('stops when the bridge does', async () => {

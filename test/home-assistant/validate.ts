@@ -16,7 +16,7 @@ const UPDATE_STATE = [
   ...['in_progress', 'update_percentage'],
 ]
 const COMMON = [
-  ...['platform', 'unique_id', 'default_entity_id', 'name', 'entity_category', 'enabled_by_default', 'icon', 'qos'],
+  ...['platform', 'unique_id', 'name', 'entity_category', 'enabled_by_default', 'icon', 'qos'],
   ...['availability', 'device', 'origin', 'availability_mode', 'entity_picture'],
 ]
 const READS = ['state_topic', 'value_template']
@@ -31,7 +31,10 @@ interface Rules {
 const PLATFORMS: Readonly<Record<string, Rules>> = {
   sensor: {
     required: ['state_topic'],
-    allowed: [...READS, ...ATTRIBUTES, 'device_class', 'state_class', 'unit_of_measurement', 'options'],
+    allowed: [
+      ...[...READS, ...ATTRIBUTES, 'device_class', 'state_class', 'unit_of_measurement', 'options'],
+      'suggested_display_precision',
+    ],
   },
   binary_sensor: {
     required: ['state_topic', 'payload_on', 'payload_off'],
@@ -44,7 +47,7 @@ const PLATFORMS: Readonly<Record<string, Rules>> = {
   button: { required: ['command_topic', 'payload_press'], allowed: ['command_topic', 'payload_press'] },
   update: {
     required: ['state_topic', 'command_topic', 'payload_install'],
-    allowed: ['state_topic', 'command_topic', 'payload_install'],
+    allowed: ['state_topic', 'command_topic', 'payload_install', 'title', 'release_url'],
   },
   event: { required: ['state_topic', 'event_types'], allowed: ['state_topic', 'event_types'] },
   notify: { required: ['command_topic'], allowed: SENDS },
@@ -54,6 +57,12 @@ const PLATFORMS: Readonly<Record<string, Rules>> = {
     required: ['state_topic', 'command_topic', 'min', 'max'],
     allowed: [...READS, 'command_topic', 'min', 'max', 'step', 'mode'],
   },
+}
+
+/** A trigger for automations is no entity: it has neither an id nor a name. */
+const TRIGGER: Rules = {
+  required: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template'],
+  allowed: ['automation_type', 'type', 'subtype', 'topic', 'payload', 'value_template', 'platform', 'qos'],
 }
 
 /** What is wrong with a discovery message. */
@@ -70,7 +79,10 @@ export function faultsOf(topic: string, payload: string): string[] {
 
 function faultsOfDevice(root: Json): string[] {
   const components = Object.entries(objectAt(root, 'components'))
-  const ids = components.map(([, component]) => Object(component)['unique_id'])
+  const ids = components
+    .map(([, component]) => Object(component))
+    .filter(({ platform }) => platform !== 'device_automation')
+    .map(({ unique_id }) => unique_id)
   return [
     ...unknownKeys('root', root, ROOT),
     ...faultsOfShared(root),
@@ -105,12 +117,13 @@ function faultsOfShared(root: Json): string[] {
 
 function faultsOfComponent(key: string, component: Json): string[] {
   const platform = String(component['platform'])
+  if (platform === 'device_automation') return faultsOfTrigger(component).map((fault) => `${key}: ${fault}`)
   const rules = PLATFORMS[platform]
   if (rules === undefined) return [`${key}: no platform ${platform}`]
   const faults = [
     ...unknownKeys(platform, component, [...COMMON, ...rules.allowed]),
     ...rules.required.filter((wanted) => !(wanted in component)).map((wanted) => `${platform} has no ${wanted}`),
-    ...texts(platform, component, ['unique_id', 'default_entity_id'], 2048),
+    ...texts(platform, component, ['unique_id'], 2048),
     ...faultsOfCommon(platform, component),
     ...faultsOfTopics(component),
     ...('availability' in component ? faultsOfAvailability(component['availability']) : []),
@@ -119,9 +132,19 @@ function faultsOfComponent(key: string, component: Json): string[] {
   return faults.map((fault) => `${key}: ${fault}`)
 }
 
+function faultsOfTrigger(component: Json): string[] {
+  // In a message of its own it has the device and more, which are checked with the other components'.
+  const { device, origin, availability, availability_mode, ...own } = component
+  return [
+    ...unknownKeys('trigger', own, TRIGGER.allowed),
+    ...texts('trigger', own, TRIGGER.required, 2048),
+    ...(own['automation_type'] === 'trigger' ? [] : ['automation_type is not trigger']),
+    ...faultsOfTopics(own),
+  ]
+}
+
 function faultsOfCommon(platform: string, component: Json): string[] {
   const { name, entity_category: category, enabled_by_default: enabled, icon, qos } = component
-  const id = String(component['default_entity_id'])
   const wrong: [boolean, string][] = [
     [!('name' in component), 'name is missing: Home Assistant would make one up'],
     [
@@ -133,9 +156,8 @@ function faultsOfCommon(platform: string, component: Json): string[] {
     [enabled !== undefined && typeof enabled !== 'boolean', 'enabled_by_default is no boolean'],
     [icon !== undefined && !/^mdi:[a-z0-9-]+$/.test(String(icon)), 'icon is not mdi:…'],
     [qos !== undefined && ![0, 1, 2].includes(Number(qos)), 'qos is unknown'],
-    [!new RegExp(`^${platform}\\.[a-z0-9]+(_[a-z0-9]+)*$`).test(id), `${id} is no entity id`],
-    [id.length > 255, 'the entity id is too long'],
-    ['object_id' in component, 'object_id is dead'],
+    [!isOnTheWeb(component['entity_picture']), 'entity_picture is no address'],
+    [!isOnTheWeb(component['release_url']), 'release_url is no address'],
     [Object.values(component).includes(null) && name !== null, 'a key is null'],
     [JSON.stringify(component).includes('"~'), '~ is for abbreviations'],
   ]
@@ -143,7 +165,7 @@ function faultsOfCommon(platform: string, component: Json): string[] {
 }
 
 function faultsOfPlatform(platform: string, component: Json): string[] {
-  const { device_class, state_class, unit_of_measurement, options, min, max, step, event_types } = component
+  const { device_class, state_class, unit_of_measurement, options, min, max, step, mode, event_types } = component
   const wrong: [boolean, string][] = [
     [options !== undefined && (!isList(options) || options.length === 0), 'options are no list of texts'],
     [platform === 'sensor' && (options !== undefined) !== (device_class === 'enum'), 'options and enum go together'],
@@ -151,12 +173,13 @@ function faultsOfPlatform(platform: string, component: Json): string[] {
       device_class === 'enum' && (state_class ?? unit_of_measurement) !== undefined,
       'an enum has no state_class or unit',
     ],
-    [device_class === 'data_size' && unit_of_measurement !== 'B', 'data_size is in B'],
+    [device_class === 'data_size' && !/^[kMG]?i?B$/.test(String(unit_of_measurement)), 'data_size has no unit'],
     [device_class === 'timestamp' && state_class !== undefined, 'a timestamp has no state_class'],
     [platform === 'event' && (!isList(event_types) || event_types.length === 0), 'event_types are no list of texts'],
     [platform === 'number' && !(Number(min) < Number(max)), 'min is not below max'],
     [platform === 'number' && step !== undefined && !(Number(step) >= 0.001), 'step is too small'],
     [platform === 'text' && !(Number(max) <= 255), 'a text has at most 255 characters'],
+    [platform === 'text' && mode !== undefined && mode !== 'text' && mode !== 'password', 'mode is unknown'],
     [platform === 'button' && component['payload_press'] !== 'PRESS', 'payload_press is not PRESS'],
     ['json_attributes_template' in component !== 'json_attributes_topic' in component, 'attributes are half there'],
   ]
@@ -200,6 +223,11 @@ function texts(what: string, object: Json, keys: readonly string[], longest: num
       return typeof value !== 'string' || value === '' || value.length > longest || !value.isWellFormed()
     })
     .map((key) => `${what}: ${key} is ${JSON.stringify(object[key])?.slice(0, 80)}`)
+}
+
+/** Or not there at all. */
+function isOnTheWeb(url: unknown): boolean {
+  return url === undefined || (URL.canParse(String(url)) && /^https?:$/.test(new URL(String(url)).protocol))
 }
 
 function isList(value: unknown): value is string[] {

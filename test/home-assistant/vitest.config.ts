@@ -5,7 +5,8 @@ export default defineConfig({
   test: {
     include: ['test/home-assistant/**/*.e2e.ts'],
     testTimeout: 120_000,
-    hookTimeout: 900_000,
+    // The first run installs Home Assistant.
+    hookTimeout: 1_800_000,
     pool: 'forks',
     fileParallelism: false,
   },

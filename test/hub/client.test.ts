@@ -34,6 +34,14 @@ async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${address.port}`
 }
 
+/** A server of the test's own that shows that it is a hub. */
+function serveHub(listener: RequestListener): Promise<string> {
+  return serve((request, response) => {
+    if (request.url?.endsWith('/system/ping')) response.setHeader('content-type', 'application/json').end('true')
+    else listener(request, response)
+  })
+}
+
 const failure = (code: string, more: object = {}) => expect.objectContaining({ name: 'HubError', code, ...more })
 
 describe.each(['older', 'newer'] as const)('with a hub of the %s kind', (flavour) => {
@@ -100,7 +108,7 @@ describe('an operation that only some hubs have', () => {
 
   test('is found where the reference has it, too', async () => {
     const seen: string[] = []
-    const url = await serve((request, response) => {
+    const url = await serveHub((request, response) => {
       seen.push(`${request.method} ${request.url}`)
       response.statusCode = request.url === '/api/managers/speech-output/' ? 200 : 404
       response.end()
@@ -112,7 +120,7 @@ describe('an operation that only some hubs have', () => {
 
 describe('each way in which a hub fails is one error', () => {
   const answer = (status: number, body: string, headers = {}) =>
-    serve((_, response) => void response.writeHead(status, headers).end(body))
+    serveHub((_, response) => void response.writeHead(status, headers).end(body))
 
   test('a wrong key, a missing permission, an unknown app', async () => {
     const hub = await emulate({ keys: { key: ['hub.app.readonly'] } })
@@ -147,7 +155,8 @@ describe('each way in which a hub fails is one error', () => {
       return error instanceof Error && 'retryAfterMs' in error ? error.retryAfterMs : undefined
     }
     expect(await wait('7')).toBe(7000)
-    expect(await wait('soon')).toBe(1000)
+    expect(await wait('0')).toBe(1000)
+    expect(await wait('soon')).toBeUndefined()
     expect(await wait('999999999')).toBe(300_000)
     expect(await wait(new Date(Date.now() + 60_000).toUTCString())).toSatisfy(
       (ms: number) => ms > 50_000 && ms <= 60_000,
@@ -195,7 +204,7 @@ describe('each way in which a hub fails is one error', () => {
 test('what is answered as not sent stays unsent, though a connection comes free later', async () => {
   const release: (() => void)[] = []
   const seen: string[] = []
-  const url = await serve((request, response) => {
+  const url = await serveHub((request, response) => {
     seen.push(request.url ?? '')
     release.push(() => response.end('null'))
     if (request.url?.includes('third')) response.end('null')
@@ -204,9 +213,10 @@ test('what is answered as not sent stays unsent, though a connection comes free 
   let calls = 0
   const clock = {
     ...systemClock,
-    after: (ms: number, task: () => void) => systemClock.after(++calls === 1 ? 10_000 : ms, task),
+    after: (ms: number, task: () => void) => systemClock.after(++calls === 2 ? 10_000 : ms, task),
   }
   const client = connect(url, { maxRequests: 1, timeoutMs: 300 }, clock)
+  await client.identify()
   const first = client.call('enableApp', { id: 'first' })
   await expect(client.call('enableApp', { id: 'second' })).rejects.toThrow(failure('unreachable'))
   release[0]?.()
@@ -217,7 +227,7 @@ test('what is answered as not sent stays unsent, though a connection comes free 
 
 test('a read whose kept connection the hub had just closed is sent once more, a write is not', async () => {
   const seen: string[] = []
-  const url = await serve((request, response) => {
+  const url = await serveHub((request, response) => {
     seen.push(request.method ?? '')
     if (seen.length === 1 || request.method === 'PUT') request.socket.destroy()
     else response.end('{}')
@@ -234,7 +244,7 @@ test('never sends the key to where a redirect points', async () => {
     reached = true
     response.end('{}')
   })
-  const url = await serve((_, response) => void response.writeHead(307, { location: elsewhere }).end())
+  const url = await serveHub((_, response) => void response.writeHead(307, { location: elsewhere }).end())
   await expect(connect(url).call('getApps', {})).rejects.toThrow(failure('nonsense'))
   expect(reached).toBe(false)
 })

@@ -49,7 +49,10 @@ describe('a record of the hub', () => {
     expect(said(false)).toEqual({ update_available: false, latest_version: null })
     expect(said(true)).toEqual({ update_available: true, latest_version: null })
     expect(said({})).toEqual({ update_available: true, latest_version: null })
-    expect(said('yes')).toEqual({ update_available: null, latest_version: null })
+    expect(said('2.11.0')).toEqual({ update_available: true, latest_version: '2.11.0' })
+    expect(said('1.0.0-beta.3')).toEqual({ update_available: true, latest_version: '1.0.0-beta.3' })
+    for (const odd of ['yes', '', '1', 'v', 7])
+      expect(said(odd)).toEqual({ update_available: null, latest_version: null })
   })
 
   test('means a crash by its state alone, and prefers the newer count', () => {
@@ -86,12 +89,15 @@ describe('a record of the hub', () => {
 
 describe('a list of apps', () => {
   test('keeps the good records beside the bad ones, whatever they are called', () => {
-    const list: unknown = JSON.parse('{"a":{"id":"a"},"b":null,"c":7,"__proto__":{"name":"P"},"d":{"id":"e"}}')
-    expect([...decodeApps(list).keys()]).toEqual(['a', '__proto__', 'e'])
+    const list: unknown = JSON.parse('{"a":{"id":"a"},"b":null,"__proto__":{"id":"__proto__"},"c":{"name":"C"}}')
+    const apps = decodeApps(list)
+    expect([...apps.keys()]).toEqual(['a', 'b', '__proto__', 'c'])
+    expect([...apps.values()].map((patch) => patch !== undefined)).toEqual([true, false, true, false])
   })
 
   test('that is none is nonsense', () => {
-    for (const nonsense of [null, [], 'apps', 3]) {
+    const lists = [{ error: 'starting up' }, { error: {} }, { a: { id: 'b' } }, { a: { id: 'a' }, b: 1, c: null }]
+    for (const nonsense of [null, [], 'apps', 3, ...lists]) {
       expect(() => decodeApps(nonsense)).toThrow(expect.objectContaining({ code: 'nonsense' }))
     }
   })

@@ -1,65 +1,8 @@
-import pino from 'pino'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { type Clock, systemClock } from '../../src/base/clock.ts'
-import { type AppSeed, EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
-import { Hub, type HubOptions } from '../../src/hub/hub.ts'
+import { describe, expect, test } from 'vitest'
+import type { AppSeed, EmulatedHub } from '../../src/emulator/hub.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-
-const KEYS = { key: ['hub.app', 'hub.speech'] }
-const log = pino({ level: 'silent' })
-
-async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
-  const hub = await EmulatedHub.start({ keys: KEYS, settleMs: 0, ...options })
-  onTestFinished(() => hub.close())
-  return hub
-}
-
-interface Watched {
-  readonly hub: Hub
-  /** `online`/`offline` and what became of the realtime channel, in order. */
-  readonly history: string[]
-  /** What listeners were told of apps after the first list. */
-  readonly news: string[]
-}
-
-function hold(url: string, options: Partial<HubOptions> = {}, clock: Clock = systemClock): Watched {
-  const defaults: HubOptions = {
-    url,
-    apiKey: () => 'key',
-    pathPrefix: 'auto',
-    shows: () => true,
-    realtime: true,
-    pollInterval: 60_000,
-    pollIntervalFallback: 10_000,
-    timeoutMs: 2000,
-    maxRequests: 4,
-  }
-  const hub = new Hub({ ...defaults, ...options }, { clock, log, random: () => 0.1 })
-  onTestFinished(() => hub.destroy())
-  const history: string[] = []
-  const news: string[] = []
-  hub.subscribe(({ online, reason, realtime }) =>
-    history.push(`${online ? 'online' : 'offline'} ${realtime} ${reason}`),
-  )
-  hub.apps.subscribe(({ changes, silent }) => {
-    if (!silent) for (const { id, after } of changes) news.push(`${id} ${after?.state ?? 'gone'}`)
-  })
-  hub.start()
-  return { hub, history, news }
-}
-
-const connected = ({ hub }: Watched) => until('realtime', () => hub.status.realtime === 'connected')
-const anApp = (hub: EmulatedHub) => [...hub.apps.values()].find(({ state }) => state === 'running')?.id ?? ''
-const known = ({ hub }: Watched, id: string) => hub.apps.all.get(id)
-
-/** Whether what is known of the apps is what the hub has. */
-const agree = (emulated: EmulatedHub, { hub }: Watched) =>
-  emulated.apps.size === hub.apps.all.size &&
-  [...emulated.apps.values()].every(({ id, state, version }) => {
-    const app = hub.apps.all.get(id)
-    return app?.state === state && app?.version === version
-  })
+import { agree, anApp, connected, emulate, hold, KEYS, known } from './support.ts'
 
 describe.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) => {
   test('everything is known at once, and what happens is known as it happens', async () => {
@@ -146,7 +89,7 @@ describe('the realtime channel comes back', () => {
     const clock = new FakeClock()
     const emulated = await emulate()
     emulated.behave('refuse-subscription', { status: 403 })
-    hold(emulated.url, {}, clock)
+    hold(emulated.url, {}, { clock })
     await until('the slow retry', () => clock.waits.includes(60_000))
     expect(emulated.connections.sessions).toBeLessThanOrEqual(1)
   })
@@ -167,7 +110,7 @@ describe('a hub that cannot be used says why, and is back when it can', () => {
   test('as the key is unknown, asked for again only each minute', async () => {
     const clock = new FakeClock()
     const emulated = await emulate({ keys: {} })
-    const watched = hold(emulated.url, { realtime: false }, clock)
+    const watched = hold(emulated.url, { realtime: false }, { clock })
     await until('offline', () => watched.history.length > 0)
     expect(watched.history).toEqual(['offline polling unauthorized'])
     await until('the wait', () => clock.waits.includes(60_000))
@@ -199,7 +142,7 @@ describe('a hub that cannot be used says why, and is back when it can', () => {
     const clock = new FakeClock()
     const emulated = await emulate()
     emulated.behave('answer-status', { status: 429, retryAfter: 17 })
-    hold(emulated.url, {}, clock)
+    hold(emulated.url, {}, { clock })
     await until('the wait', () => clock.waits.includes(17_000))
   })
 

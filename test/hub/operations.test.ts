@@ -23,6 +23,7 @@ const apps = '/api/manager/apps'
 const CASES: { readonly [N in OperationName]: Case<N> } = {
   getApps: { parameters: {}, request: `GET ${apps}/app`, scope: 'hub.app.readonly' },
   getApp: { parameters: { id: APP }, request: `GET ${apps}/app/${APP}`, scope: 'hub.app.readonly' },
+  getAppRecord: { parameters: { id: APP }, request: `GET ${apps}/app/${APP}`, scope: 'hub.app.readonly' },
   updateApp: {
     parameters: { id: APP, update: { autoupdate: false } },
     request: `PUT ${apps}/app/${APP}`,
@@ -123,7 +124,8 @@ describe.each(['older', 'newer'] as const)('on a hub of the %s kind', (flavour) 
     const run = <N extends OperationName>(operation: N) => client.call(operation, CASES[operation].parameters)
     if (lacking) await expect(run(name)).rejects.toMatchObject({ code: 'unsupported' })
     else await run(name)
-    const [seen] = hub.requests
+    // The first question is who is there.
+    const [, seen] = hub.requests
     expect(`${seen?.method} ${seen?.path}`).toBe(request)
     expect(seen?.body).toEqual(body)
     expect(seen?.executed).toBe(!lacking)

@@ -100,6 +100,8 @@ describe('a scrape', () => {
     for (let asked = 0; asked < 1500; asked += 100) {
       await Promise.all(Array.from({ length: 100 }, () => world.ask('bridge/cmd/ping')))
     }
+    const { observer } = world
+    await until('all answers', () => observer.texts('hub2mqtt/bridge/result/ping').length === 1500)
     const found = await samples()
     expect(found.get('hub2mqtt_commands_total{command="bridge/ping",outcome="ok"}')).toBe(1500)
     expect(found.get('hub2mqtt_command_duration_seconds_count{command="bridge/ping"}')).toBe(1500)

@@ -1,9 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { Intake } from '../../src/mqtt/intake.ts'
 import { topicFault, topicMatcher } from '../../src/mqtt/names.ts'
 import { Outbox } from '../../src/mqtt/outbox.ts'
 import { Pacing } from '../../src/mqtt/pacing.ts'
 import { type Entry, Retained } from '../../src/mqtt/retained.ts'
+import type { Message } from '../../src/mqtt/types.ts'
+import { until } from '../support/until.ts'
 
 /** A broker and a wire with a window, as simple as they can be told. */
 class World {
@@ -203,43 +206,127 @@ describe('the retained set', () => {
 })
 
 describe('the outbox', () => {
-  const limits = { messages: 3, bytes: 100, ageMs: 1000 }
-  const drain = (outbox: Outbox, now: number) => {
+  const disconnected = { messages: 3, bytes: 100 }
+  const options = { keyOf: (topic: string) => topic, disconnected, ageMs: 1000 }
+  const drain = (outbox: Outbox) => {
     const payloads: string[] = []
-    for (let message = outbox.peek(now); message !== undefined; message = outbox.peek(now)) {
+    for (let message = outbox.peek(); message !== undefined; message = outbox.peek()) {
       outbox.take()
       payloads.push(message.payload)
     }
+    expect(outbox).toMatchObject({ waiting: 0, bytes: 0 })
     return payloads
   }
 
-  test('gives up the oldest for want of room, in number and in bytes', () => {
-    const outbox = new Outbox({ next: 0 }, limits)
+  test('gives up the oldest for want of room, in number and in bytes, while there is no broker', () => {
+    const outbox = new Outbox({ next: 0 }, options)
     for (const payload of ['1', '2', '3', '4']) outbox.push('t', payload, undefined, 0)
     expect(outbox.dropped).toBe(1)
     outbox.push('t', 'x'.repeat(97), undefined, 0)
     expect(outbox.dropped).toBe(3)
-    expect(drain(outbox, 0)).toEqual(['4', 'x'.repeat(97)])
+    expect(drain(outbox)).toEqual(['4', 'x'.repeat(97)])
     outbox.push('t', 'x'.repeat(101), undefined, 0)
-    expect(drain(outbox, 0)).toEqual([])
+    expect(drain(outbox)).toEqual([])
   })
 
-  test('gives up what is too old to matter', () => {
-    const outbox = new Outbox({ next: 0 }, limits)
-    outbox.push('t', 'old', undefined, 0)
-    outbox.push('t', 'new', undefined, 500)
-    expect(drain(outbox, 1001)).toEqual(['new'])
+  test('keeps what it took in while there was a broker, and does not grow without one', () => {
+    const outbox = new Outbox({ next: 0 }, options)
+    outbox.connected = true
+    for (let i = 0; i < 10; i += 1) outbox.push('t', String(i), undefined, 0)
+    outbox.connected = false
+    outbox.push('t', 'new', undefined, 0)
     expect(outbox.dropped).toBe(1)
+    expect(drain(outbox)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9', 'new'])
+  })
+
+  test('gives up what is too old when a connection begins', () => {
+    const outbox = new Outbox({ next: 0 }, options)
+    outbox.push('t', 'old', undefined, 0)
+    outbox.push('u', 'old', undefined, 0)
+    outbox.push('t', 'new', undefined, 500)
+    outbox.expire(1001)
+    expect(outbox.dropped).toBe(2)
+    expect(drain(outbox)).toEqual(['new'])
   })
 
   test('puts back what a lost connection left open, in its old place', () => {
-    const outbox = new Outbox({ next: 0 }, limits)
+    const outbox = new Outbox({ next: 0 }, options)
     for (const payload of ['1', '2', '3']) outbox.push('t', payload, undefined, 0)
-    const first = outbox.peek(0)
+    const first = outbox.peek()
     outbox.take()
     expect(first?.payload).toBe('1')
     if (first !== undefined) outbox.restore([first])
-    expect(drain(outbox, 0)).toEqual(['1', '2', '3'])
+    expect(drain(outbox)).toEqual(['1', '2', '3'])
+  })
+
+  test('lets topics take turns, each in order, and displaces those of the one that sends most', () => {
+    const outbox = new Outbox({ next: 0 }, options)
+    outbox.push('one', 'a', undefined, 0)
+    for (const payload of ['1', '2', '3', '4']) outbox.push('many', payload, undefined, 0)
+    expect(drain(outbox)).toEqual(['a', '3', '4'])
+    outbox.connected = true
+    for (const payload of ['1', '2', '3']) outbox.push('many', payload, undefined, 0)
+    for (const payload of ['a', 'b']) outbox.push('one', payload, undefined, 0)
+    expect(drain(outbox)).toEqual(['1', 'a', '2', 'b', '3'])
+  })
+})
+
+describe('the intake of commands', () => {
+  const message = (topic: string): Message => ({
+    topic,
+    payload: Buffer.from('x'),
+    retain: false,
+    dup: false,
+    qos: 1,
+    receivedAt: 0,
+    connection: 1,
+  })
+
+  test('hands commands on in order, no more than there is room for, and asks the broker to wait', async () => {
+    const delivered: string[] = []
+    let room = 2
+    let few = 0
+    const intake = new Intake({
+      hasRoom: () => room > 0,
+      deliver: ({ topic }) => {
+        room -= 1
+        delivered.push(topic)
+      },
+      onFew: () => {
+        few += 1
+      },
+      limits: { messages: 3, bytes: 100 },
+    })
+    for (let i = 0; i < 4; i += 1) expect(intake.take(message(String(i)))).toBe(true)
+    expect(delivered).toEqual(['0', '1'])
+    expect(intake.isFull).toBe(false)
+    intake.take(message('4'))
+    expect(intake.isFull).toBe(true)
+    intake.resume()
+    expect(few).toBe(0)
+    room = 1
+    intake.resume()
+    await until('the next', () => delivered.length === 3)
+    expect(intake.isFull).toBe(false)
+    expect(few).toBe(1)
+    room = 100
+    intake.resume()
+    await until('all', () => delivered.length === 5)
+    expect(delivered).toEqual(['0', '1', '2', '3', '4'])
+    intake.take(message('5'))
+    expect(delivered.at(-1)).toBe('5')
+  })
+
+  test('drops and counts only far beyond the point at which the broker should have waited', () => {
+    const intake = new Intake({
+      hasRoom: () => false,
+      deliver: () => undefined,
+      onFew: () => undefined,
+      limits: { messages: 3, bytes: 100 },
+    })
+    const taken = Array.from({ length: 20 }, (_, i) => intake.take(message(String(i))))
+    expect(taken.filter(Boolean)).toHaveLength(15)
+    expect(intake.dropped).toBe(5)
   })
 })
 

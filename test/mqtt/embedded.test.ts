@@ -75,6 +75,27 @@ describe('the embedded broker', () => {
     expect(good.texts('a').map((text) => text.length)).toEqual([9_000])
   })
 
+  test('drops a subscriber that does not read, and keeps nobody waiting for it', { timeout: 60_000 }, async () => {
+    const log = new RecordingLog()
+    await using broker = await startEmbeddedBroker({ ...local }, log.logger)
+    const port = portOf(broker.url)
+    await using good = await Observer.on(port, { filter: 'load' })
+    const stuck = connect(port, '127.0.0.1')
+    await once(stuck, 'connect')
+    stuck.on('error', () => undefined)
+    // CONNECT as `stuck`, SUBSCRIBE to `load` at QoS 0; after the two answers nothing is read.
+    stuck.write(Buffer.from('1011 00044d515454 04 02 0000 0005 737475636b'.replaceAll(' ', ''), 'hex'))
+    stuck.write(Buffer.from('8209 0001 0004 6c6f6164 00'.replaceAll(' ', ''), 'hex'))
+    await until('both answers', () => stuck.bytesRead >= 9)
+    stuck.pause()
+    await using publisher = await Observer.on(port, { filter: 'none' })
+    for (let i = 0; i < 150; i += 1) await publisher.publish('load', 'x'.repeat(500_000))
+    await until('everything', () => good.seen.length === 150, 30_000)
+    await until('its end', () => log.lines.some(({ message }) => message.includes('does not read')))
+    stuck.resume()
+    await once(stuck, 'close')
+  })
+
   test('has a limit to its connections', async () => {
     await using broker = await startEmbeddedBroker({ ...local, maxConnections: 2 }, silent)
     const port = portOf(broker.url)
@@ -97,7 +118,8 @@ describe('the embedded broker', () => {
   })
 
   test('a web page of another site cannot open its WebSocket', async () => {
-    await using broker = await startAedes()
+    const wsOrigins = ['http://localhost:3000']
+    await using broker = await startEmbeddedBroker({ ...local, wsPort: 0, wsOrigins }, silent)
     const open = async (origin?: string) => {
       const socket = new WebSocket(broker.wsUrl ?? '', ['mqtt'], origin === undefined ? {} : { origin })
       const [event] = await Promise.race([once(socket, 'open').then(() => ['open']), once(socket, 'error')])
@@ -105,7 +127,10 @@ describe('the embedded broker', () => {
       return event === 'open' ? 'open' : String(event)
     }
     expect(await open()).toBe('open')
-    expect(await open('http://127.0.0.1:8080')).toBe('open')
+    expect(await open('http://localhost:3000')).toBe('open')
+    expect(await open('http://localhost:3001')).toContain('401')
+    expect(await open('http://127.0.0.1:8080')).toContain('401')
+    expect(await open(`http://127.0.0.1:${portOf(broker.wsUrl)}`)).toBe('open')
     expect(await open('https://evil.example')).toContain('401')
     expect(await open('null')).toContain('401')
   })
@@ -128,18 +153,22 @@ describe('its guards', () => {
 
   test.each([
     [undefined, 'x', false, true],
-    ['http://127.0.0.1:80', '127.0.0.1:9001', false, true],
-    ['http://localhost:3000', 'localhost:9001', false, true],
-    ['http://[::1]', '[::1]:9001', false, true],
+    ['http://127.0.0.1:80', '127.0.0.1:9001', false, false],
+    ['http://localhost:3000', 'localhost:9001', false, false],
+    ['http://localhost:3000', 'localhost:9001', true, true],
+    ['http://localhost:9001', 'localhost:9001', false, true],
+    ['http://[::1]:9001', '[::1]:9001', false, true],
+    ['http://page.example', '127.0.0.1:9001', false, true],
+    ['http://page.example:8080', '127.0.0.1:9001', false, false],
     ['http://localhost', '127.0.0.1:9001', false, false],
     // A name that was made to point here.
-    ['http://rebound.example', 'rebound.example:9001', false, false],
+    ['http://rebound.example:9001', 'rebound.example:9001', false, false],
     ['http://hub.example', 'hub.example:9001', true, true],
     ['http://evil.example', 'hub.example:9001', true, false],
     ['null', 'localhost', true, false],
     ['http://localhost', undefined, true, false],
   ])('a page of %s asking %s (password: %s): %s', (origin, host, hasPassword, allowed) => {
-    expect(mayBrowse(origin, host, hasPassword)).toBe(allowed)
+    expect(mayBrowse(origin, host, { hasPassword, origins: ['http://page.example'] })).toBe(allowed)
   })
 
   test('find the first packet over the limit however the bytes are cut', () => {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink, withoutMosquitto } from './support.ts'
 
@@ -61,3 +62,43 @@ describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)('under MQTT %s',
     ])
   })
 })
+
+describe.skipIf(withoutMosquitto).each(['5', '3.1.1'] as const)(
+  'a connection that begins again (MQTT %s)',
+  (protocol) => {
+    test('says offline to nobody, whatever is under way, and loses nothing', { timeout: 30_000 }, async () => {
+      await using broker = await Mosquitto.start()
+      await using observer = await Observer.on(broker.port)
+      await using bridge = startLink({ url: broker.url, protocol })
+      await settled(bridge)
+      for (let round = 1; round <= 10; round += 1) {
+        for (let i = 0; i < 100; i += 1) bridge.link.hold(`b/app/${i}`, `round ${round}`)
+        bridge.link.send('b/event', `event ${round}`)
+        bridge.link.startOver()
+        bridge.link.hold('b/app/after', `round ${round}`)
+        await settled(bridge, round + 1)
+      }
+      const states = observer.texts('b/state')
+      expect(states.filter((text) => text === 'offline')).toEqual([])
+      expect(states).toHaveLength(11)
+      for (const name of ['0', '99', 'after']) expect(observer.last(`b/app/${name}`)).toBe('round 10')
+      for (let round = 1; round <= 10; round += 1) expect(observer.texts('b/event')).toContain(`event ${round}`)
+    })
+
+    test('sends nothing again that was something else while there was none', async () => {
+      await using broker = await Mosquitto.start()
+      await using proxy = await TcpProxy.to(broker.port)
+      await using observer = await Observer.on(broker.port, { filter: 'b/app/health' })
+      const url = `mqtt://127.0.0.1:${proxy.port}`
+      await using bridge = startLink({ url, protocol, onConnected: (link) => link.hold('b/app/health', 'connected') })
+      await settled(bridge)
+      proxy.reset()
+      await until('the loss', () => bridge.link.status().reason)
+      bridge.link.hold('b/app/health', 'not connected')
+      await settled(bridge, 2)
+      bridge.link.hold('b/app/health', 'the end')
+      await until('the end', () => observer.last('b/app/health') === 'the end')
+      expect(observer.texts('b/app/health')).toEqual(['connected', 'the end'])
+    })
+  },
+)

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { startBridge } from '../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
@@ -29,7 +29,9 @@ describe('a configuration that is read again changes while running', () => {
     world.bridge.reload('log: {level: warn}\n')
     const { length } = world.bridge.lines
     await world.ask(`home/app/${world.app}/cmd/restart`)
-    expect(world.bridge.lines.slice(length)).toEqual([])
+    const written = world.bridge.lines.slice(length).map((line) => JSON.parse(line))
+    // The audit alone does not follow the level.
+    expect(written.filter(({ part }) => part !== 'audit')).toEqual([])
   })
 
   it('which apps are seen: those left out leave nothing behind, those let in appear, and neither is an event', async () => {
@@ -149,6 +151,34 @@ describe('a configuration that is read again', () => {
   })
 })
 
+test('a key with other rights shows at once in permissions, commands and entities', async () => {
+  const file = (key: string) => `hubs: {home: {api_key: ${key}}}\n`
+  await start(file('narrow-key'), {
+    hub: { keys: { 'narrow-key': ['hub.app.readonly'], 'wide-key': ALL_SCOPES } },
+    env: { HUB_API_KEY: '', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' },
+  })
+  const info = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}')
+  const entities = () =>
+    world.observer.seen.findLast(({ topic }) => topic.startsWith('homeassistant/device/hub2mqtt--'))?.text ?? ''
+  expect(info().commands).not.toContain('restart')
+  world.bridge.reload(file('wide-key'))
+  await until('the permissions', () => info().permissions?.includes('hub.speech'))
+  expect(info().commands).toContain('restart')
+  await until('the entities', () => entities().includes('/cmd/restart'))
+  world.bridge.reload(file('narrow-key'))
+  await until('the permissions taken away', () => !info().permissions?.includes('hub.speech'))
+  expect(info().commands).not.toContain('restart')
+})
+
+describe('a configuration that cannot be read again', () => {
+  it('changes nothing and is told of: one that holds itself', async () => {
+    await start('log: {level: debug}\n')
+    world.bridge.reload('hubs: &h {home: *h}\n')
+    await readAgain('stands inside')
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+  })
+})
+
 describe('a secret that was rotated', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-secrets-'))
   afterAll(remove)
@@ -176,8 +206,9 @@ describe('a secret that was rotated', () => {
     const path = secret('key', KEY)
     await start('', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
     world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
-    await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
-    expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').reason).toBe('unauthorized')
+    const reason = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').reason
+    await until('the refusal', () => reason() === 'unauthorized')
+    expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
     secret('key', 'the-new-key')
     // A reload is the person's way not to wait for the next attempt.
     world.bridge.reload('')

@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { Process } from './process.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+/** Of functions from the compile cache, coverage knows only whether they were called at all. */
+const UNCACHED = process.env['NODE_V8_COVERAGE'] === undefined ? {} : { NODE_DISABLE_COMPILE_CACHE: '1' }
 
 export interface BridgeProcessOptions {
   /** All of its environment but PATH and HOME: configuration as `HUB2MQTT_…`. */
@@ -29,7 +31,7 @@ export class BridgeProcess extends Process {
     const file = config === undefined ? [] : ['--config', config]
     super(process.execPath, [...nodeOptions, ...imports, 'src/bin.js', 'run', ...file], {
       cwd: ROOT,
-      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...UNCACHED, ...env },
       output: logs ? 'keep' : 'drop',
       channel,
     })

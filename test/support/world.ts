@@ -1,5 +1,6 @@
 /** A whole world for a test: an emulated hub, a real broker, the bridge as users run it, and a client that looks on. */
 import type { IClientPublishOptions } from 'mqtt'
+import { onTestFinished } from 'vitest'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { AnyWorld, type Parts } from './any-world.ts'
 import { type RunningBridge, startBridge } from './bridge.ts'
@@ -172,4 +173,11 @@ export class World extends AnyWorld<EmulatedHub, RunningBridge> {
     if (this.env['HUB_REALTIME'] === 'false') return
     await observer.until('realtime', () => observer.last('hub2mqtt/home/info')?.includes('"connected"'))
   }
+}
+
+/** A world that ends with the test that starts it. */
+export async function startWorld(options: WorldOptions = {}): Promise<World> {
+  const world = await World.start(options)
+  onTestFinished(() => world[Symbol.asyncDispose]())
+  return world
 }

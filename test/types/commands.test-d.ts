@@ -1,12 +1,16 @@
-/** Checked by the compiler alone: a name that is no command must not compile. */
+/** Checked by the compiler alone: a name that is no command, or an act that is none, must not compile. */
 import { expectTypeOf } from 'vitest'
-import { type CommandName, table } from '../../src/contract/commands.ts'
+import { type CommandName, row } from '../../src/contract/commands.ts'
+import { anyValue } from '../../src/contract/payload.ts'
 
 expectTypeOf<'restart'>().toExtend<CommandName<'app'>>()
 expectTypeOf<'speak'>().toExtend<CommandName<'hub'>>()
 expectTypeOf<CommandName<'bridge'>>().toEqualTypeOf<'log-level' | 'ping'>()
 expectTypeOf<'speak'>().not.toExtend<CommandName<'app'>>()
 
-table([{ name: 'enable' }, { name: 'enabled', means: ['enable'] }])
-// @ts-expect-error a command can only mean one that there is
-table([{ name: 'enable' }, { name: 'enabled', means: ['enabel'] }])
+const rest = { payload: anyValue, operation: 'enableApp', write: true, doc: '', run: async () => null } as const
+row('app', 'enabled', { ...rest, acts: ['enable', 'disable'] })
+// @ts-expect-error a command can only do what there is to be done
+row('app', 'enabled', { ...rest, acts: ['enabel'] })
+// @ts-expect-error the same where it depends on the input
+row('app', 'enabled', { ...rest, does: () => ['enabel'] })

@@ -2,6 +2,7 @@
 import { expectTypeOf } from 'vitest'
 import type { Entity, EntityOf } from '../../src/bridge/home-assistant/entity.ts'
 import { attributesOf, fieldOf } from '../../src/bridge/home-assistant/templates.ts'
+import type { Trigger } from '../../src/bridge/home-assistant/triggers.ts'
 
 const common = { key: 'x', name: 'X', doc: '' } as const
 const problem = {
@@ -67,6 +68,17 @@ export const rows = [
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'appp', shows: {} }),
   // @ts-expect-error an app does not read a hub's topics
   onApp({ ...common, device: 'app', platform: 'sensor', reads: 'hubInfo', shows: {} }),
+]
+
+const event = { device: 'app', reads: 'appEvent', doc: '' } as const
+const trigger = (row: Trigger) => row
+
+export const triggers = [
+  trigger({ ...event, key: 'trigger_crashed', event: 'crashed', template: fieldOf('event_type') }),
+  // @ts-expect-error a trigger is for an event of the contract
+  trigger({ ...event, key: 'trigger_crashed', event: 'crashd', template: fieldOf('event_type') }),
+  // @ts-expect-error … and reads a key that events have
+  trigger({ ...event, key: 'trigger_crashed', event: 'crashed', template: fieldOf('event_typ') }),
 ]
 
 expectTypeOf<EntityOf<'hub'>['device']>().toEqualTypeOf<'hub'>()

@@ -1,5 +1,6 @@
 /** Checked by the compiler alone: calls and rows that do not fit must not compile. */
 import { expectTypeOf } from 'vitest'
+import type { Json } from '../../src/base/json.ts'
 import type { Config } from '../../src/config/options.ts'
 import type { Command, HubCommand } from '../../src/contract/commands.ts'
 import type { HubClient } from '../../src/hub/client.ts'
@@ -10,8 +11,8 @@ declare const client: HubClient
 
 expectTypeOf<Parameters<'restartApp'>>().toExtend<{ readonly id: string }>()
 expectTypeOf<Parameters<'getAppSetting'>>().toExtend<{ readonly id: string; readonly name: string }>()
-expectTypeOf<Result<'getApps'>>().toEqualTypeOf<Map<string, AppPatch>>()
-expectTypeOf<Result<'restartApp'>>().toEqualTypeOf<null>()
+expectTypeOf<Result<'getApps'>>().toEqualTypeOf<Map<string, AppPatch | undefined>>()
+expectTypeOf<Result<'restartApp'>>().toEqualTypeOf<Json>()
 expectTypeOf<Parameters<'uninstallApp'>>().toExtend<{
   readonly id: string
   readonly purgeSettings?: boolean | undefined

@@ -2,35 +2,33 @@
 import type { Json } from '../../base/json.ts'
 import { uniqueId } from './discovery-topics.ts'
 import type { Entity, Platform } from './entity.ts'
-import { slug } from './names.ts'
+import type { Trigger } from './triggers.ts'
 
 /** Home Assistant refuses a number with smaller steps. */
 const MIN_STEP = 0.001
 
-/** Keys that are `undefined` are not sent. */
+/** A part of a device: an entity, or a trigger for automations. Keys that are `undefined` are not sent. */
 export interface Component {
-  readonly platform: Platform
-  readonly unique_id: string
+  readonly platform: Platform | 'device_automation'
+  /** Of entities only. */
+  readonly unique_id?: string
   readonly [key: string]: Json | undefined
 }
 
 /** What an entity's row leaves open: which device it is on. */
 export interface Place {
   readonly objectId: string
-  /** The device's name as part of an entity id. */
-  readonly slug: string
+  /** Name of what the device is, where that is software with versions of its own. */
+  readonly title: string | undefined
   readonly stateTopic: (entity: Entity) => string | undefined
   readonly commandTopic: (entity: Entity) => string | undefined
 }
 
 export function componentOf(entity: Entity, place: Place): Component {
   const { platform, key, name, category, enabled, icon } = entity
-  // As Home Assistant itself makes it from the names, where it does not take ours.
-  const id = name === null ? place.slug : `${place.slug}_${slug(name) || slug(key)}`
   return {
     platform,
     unique_id: uniqueId(place.objectId, key),
-    default_entity_id: `${platform}.${id}`,
     name,
     entity_category: category,
     enabled_by_default: enabled,
@@ -42,6 +40,20 @@ export function componentOf(entity: Entity, place: Place): Component {
     command_topic: place.commandTopic(entity),
     command_template: 'sendsAs' in entity ? entity.sendsAs : undefined,
     ...ownKeys(entity, place),
+  }
+}
+
+/** Home Assistant finds a trigger by its device, type and subtype. */
+export function triggerOf({ event, template }: Trigger, topic: string): Component {
+  return {
+    platform: 'device_automation',
+    automation_type: 'trigger',
+    type: event,
+    subtype: 'app',
+    topic,
+    value_template: template.jinja,
+    payload: event,
+    qos: 1,
   }
 }
 
@@ -63,7 +75,8 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
     case 'button':
       return { payload_press: 'PRESS' }
     case 'update':
-      return { payload_install: '{}' }
+      // The state has the title as well, but a changed discovery message would reset it until the next state.
+      return { payload_install: '{}', title: place.title }
     case 'event':
       return { event_types: [...entity.types] }
     case 'select':
@@ -76,7 +89,7 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
         mode: 'box',
       }
     case 'text':
-      return { min: 0, max: 255 }
+      return { min: 0, max: 255, mode: entity.mode }
     case 'notify':
       return {}
   }
@@ -87,7 +100,12 @@ function sensorKeys(
 ): Readonly<Record<string, Json | undefined>> {
   if (shows.options !== undefined) return { device_class: 'enum', options: [...shows.options] }
   if (shows.stateClass !== undefined) {
-    return { state_class: shows.stateClass, unit_of_measurement: shows.unit, device_class: shows.deviceClass }
+    return {
+      state_class: shows.stateClass,
+      unit_of_measurement: shows.unit,
+      device_class: shows.deviceClass,
+      suggested_display_precision: shows.decimals,
+    }
   }
   return { device_class: shows.deviceClass }
 }

@@ -2,12 +2,14 @@
 
 import { tidy } from '../../base/text.ts'
 import type { Topics } from '../../contract/topics.ts'
+import type { ApiPrefix } from '../../hub/client.ts'
 import type { App } from '../../model/app.ts'
 import type { Change } from '../../model/reduce.ts'
-import { type Component, componentOf, type Place } from './component.ts'
+import { type Component, componentOf, type Place, triggerOf } from './component.ts'
 import { type Owner, objectIdOf } from './discovery-topics.ts'
 import type { Entity } from './entity.ts'
-import { hubName, slug } from './names.ts'
+import { appName, hubName } from './names.ts'
+import { TRIGGERS, type Trigger } from './triggers.ts'
 
 export const ORIGIN = 'hub2mqtt'
 
@@ -38,7 +40,7 @@ export interface Device {
   readonly origin: { readonly name: string; readonly sw_version: string }
   /** Of its components, unless they say otherwise. */
   readonly availability: readonly Availability[]
-  /** By the entity's key. */
+  /** By the key of the entity or trigger. */
   readonly components: ReadonlyMap<string, OfferedComponent>
 }
 
@@ -48,6 +50,7 @@ export interface HubFacts {
   readonly name: string
   readonly id: string
   readonly firmware: string | null
+  readonly api: ApiPrefix | null
   readonly url: string
 }
 
@@ -57,13 +60,15 @@ export interface Surroundings {
   readonly version: string
   /** The id of the hub by which the bridge is known; `null` while none has told it. */
   readonly bridgeId: string | null
+  /** Whether there are devices of other hubs, which may have the same apps. */
+  readonly severalHubs: boolean
 }
 
 export function bridgeDevice(entities: readonly Entity[], { topics, version }: Surroundings, bridgeId: string): Device {
   return assemble(entities, {
     owner: { kind: 'bridge', hubId: bridgeId },
-    info: { name: 'hub2mqtt', model: 'MQTT bridge', sw_version: version },
-    slug: 'hub2mqtt',
+    info: { name: 'hub2mqtt', manufacturer: 'hub2mqtt', model: 'MQTT bridge', sw_version: version },
+    title: undefined,
     version,
     topics,
     availability: [bridgeState(topics)],
@@ -78,17 +83,16 @@ export function hubDevice(
   { topics, version, bridgeId }: Surroundings,
 ): Device {
   const { name } = hub
-  const shown = hubName(name)
   return assemble(entities, {
     owner: { kind: 'hub', hubId: hub.id },
     info: {
-      name: shown,
-      model: 'Hub',
+      name: hubName(name),
+      ...makeOf(hub),
       sw_version: tidy(hub.firmware),
       configuration_url: new URL(hub.url).origin,
       ...(bridgeId !== null && { via_device: objectIdOf({ kind: 'bridge', hubId: bridgeId }) }),
     },
-    slug: slug(shown),
+    title: undefined,
     version,
     topics,
     availability: bothStates(topics, name),
@@ -101,21 +105,23 @@ export function appDevice(
   entities: readonly Entity[],
   hub: HubFacts,
   app: Pick<App, 'id' | 'name' | 'version' | 'author'>,
-  { topics, version }: Surroundings,
+  { topics, version, severalHubs }: Surroundings,
 ): Device {
   const { id } = app
-  const shown = tidy(app.name) ?? tidy(id) ?? 'App'
+  const title = tidy(app.name)
+  const shown = title ?? tidy(id) ?? 'App'
   return assemble(entities, {
     owner: { kind: 'app', hubId: hub.id, app: id },
     info: {
-      name: shown,
+      name: severalHubs ? appName(shown, hub.name) : shown,
       manufacturer: tidy(app.author),
       model: 'App',
       model_id: tidy(id),
       sw_version: tidy(app.version),
       via_device: objectIdOf({ kind: 'hub', hubId: hub.id }),
     },
-    slug: slug(shown) || slug(id) || 'app',
+    title,
+    triggers: TRIGGERS,
     version,
     topics,
     availability: bothStates(topics, hub.name),
@@ -132,7 +138,8 @@ export function deviceDiffers({ before, after }: Change): boolean {
 interface Parts {
   readonly owner: Owner
   readonly info: Omit<DeviceInfo, 'identifiers'>
-  readonly slug: string
+  readonly title: string | undefined
+  readonly triggers?: readonly Trigger[]
   readonly version: string
   readonly topics: Topics
   readonly availability: readonly Availability[]
@@ -142,11 +149,11 @@ interface Parts {
 }
 
 function assemble(entities: readonly Entity[], parts: Parts): Device {
-  const { availability, parameters, topics, version } = parts
+  const { availability, parameters, topics, version, triggers = [] } = parts
   const objectId = objectIdOf(parts.owner)
   const place: Place = {
     objectId,
-    slug: parts.slug,
+    title: parts.title,
     stateTopic: (entity) => {
       if (!('reads' in entity) || entity.reads === undefined) return undefined
       const { reads, setting: name } = entity
@@ -159,13 +166,22 @@ function assemble(entities: readonly Entity[], parts: Parts): Device {
     entity.key,
     { component: componentOf(entity, place), availability: entity.needs ? needs[entity.needs] : availability },
   ])
+  const triggered = triggers.map((trigger): [string, OfferedComponent] => [
+    trigger.key,
+    { component: triggerOf(trigger, topics.fill(trigger.reads, parameters)), availability },
+  ])
   return {
     objectId,
     info: { identifiers: [objectId], ...parts.info },
     origin: { name: ORIGIN, sw_version: version },
     availability,
-    components: new Map(offered),
+    components: new Map([...offered, ...triggered]),
   }
+}
+
+/** By the form of its API: a key that reads no more than apps does not tell the model. */
+function makeOf({ api }: HubFacts): Pick<DeviceInfo, 'manufacturer' | 'model'> {
+  return api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }
 }
 
 function bridgeState(topics: Topics): Availability {

@@ -62,7 +62,8 @@ export class Devices {
     if (this.#isTwin(name, id)) return false
     const { hub, url } = bridged
     const before = this.#known.get(name)
-    const facts = { name, id, firmware: hub.status.firmware, url }
+    const { firmware, api } = hub.status
+    const facts = { name, id, firmware, api, url }
     const entities = { app: this.#offered('app', hub), hub: this.#offered('hub', hub) }
     const signature = this.#signature(facts, [...entities.app, ...entities.hub], hub)
     if (before?.signature === signature) return false
@@ -82,10 +83,15 @@ export class Devices {
     this.#known.delete(name)
     this.#twins.delete(name)
     this.bridgeChanged()
-    if (known === undefined) return
-    const hubId = known.facts.id
-    this.#sink.withdrawAll(objectIdOf({ kind: 'hub', hubId }), FAREWELL_MS)
-    for (const twin of [...this.#twins]) this.hubChanged(twin)
+    if (known !== undefined) {
+      this.#sink.withdrawAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }), FAREWELL_MS)
+    }
+    for (const other of [...this.#known.keys(), ...this.#twins]) this.hubChanged(other)
+  }
+
+  /** There is one more among `hubs`. */
+  hubAdded(): void {
+    for (const name of this.#known.keys()) this.hubChanged(name)
   }
 
   /** Whether the hub is configured under another name as well: it cannot be the same devices twice. */
@@ -149,14 +155,21 @@ export class Devices {
   #signature(facts: HubFacts, offered: readonly Entity[], hub: Hub): string {
     const settings = [...this.#options.live.value.settings.publish].map(([app, names]) => [app, [...names]])
     const keys = offered.map(({ device, key }) => [device, key])
-    return JSON.stringify([facts, keys, settings, hub.permits('getAppSettings'), hub.permits('setAppSetting')])
+    const permits = [hub.permits('getAppSettings'), hub.permits('setAppSetting')]
+    return JSON.stringify([facts, this.#severalHubs, keys, settings, permits])
   }
 
   #offered(device: DeviceKind, hub: Hub | undefined): Entity[] {
     return ENTITIES.filter((entity) => entity.device === device && isOffered(entity, hub, this.#options.allows))
   }
 
+  /** By configuration, as hubs that have not answered yet would otherwise rename the apps of others. */
+  get #severalHubs(): boolean {
+    return this.#options.hubs.size > 1
+  }
+
   get #surroundings(): Surroundings {
-    return { topics: this.#options.topics, version: this.#options.version, bridgeId: this.#bridgeId }
+    const { topics, version } = this.#options
+    return { topics, version, bridgeId: this.#bridgeId, severalHubs: this.#severalHubs }
   }
 }

@@ -4,7 +4,7 @@ import { EVENT_TYPES } from '../../contract/events.ts'
 import { LOG_LEVELS } from '../../log/levels.ts'
 import { APP_STATES } from '../../model/app.ts'
 import type { Entity } from './entity.ts'
-import { attributesOf, equals, fieldOf, flagOf, sentUnder, textOf, wordOf } from './templates.ts'
+import { attributesOf, equals, fieldOf, flagOf, mebibytesOf, sentUnder, textOf, wordOf } from './templates.ts'
 
 const WORDS = { on: 'ON', off: 'OFF' } as const
 const ONLINE = { on: 'online', off: 'offline' } as const
@@ -15,6 +15,7 @@ export const ENTITIES: readonly Entity[] = [
     key: 'enabled',
     platform: 'switch',
     name: null,
+    icon: 'mdi:puzzle-outline',
     reads: 'app',
     template: flagOf('enabled'),
     sends: 'enabled',
@@ -50,6 +51,8 @@ export const ENTITIES: readonly Entity[] = [
     platform: 'sensor',
     name: 'State',
     category: 'diagnostic',
+    // Most people are served by Running and Problem.
+    enabled: false,
     icon: 'mdi:state-machine',
     reads: 'app',
     template: wordOf('state', 'unknown'),
@@ -129,9 +132,9 @@ export const ENTITIES: readonly Entity[] = [
     category: 'diagnostic',
     enabled: false,
     reads: 'app',
-    template: fieldOf('memory_bytes'),
-    shows: { stateClass: 'measurement', unit: 'B', deviceClass: 'data_size' },
-    doc: 'Memory in bytes.',
+    template: mebibytesOf('memory_bytes'),
+    shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
+    doc: 'Memory in MiB.',
   },
   {
     device: 'app',
@@ -144,19 +147,6 @@ export const ENTITIES: readonly Entity[] = [
     template: fieldOf('crash_count'),
     shows: { stateClass: 'total_increasing' },
     doc: 'How often the app has crashed, as the hub counts.',
-  },
-  {
-    device: 'app',
-    key: 'version',
-    platform: 'sensor',
-    name: 'Version',
-    category: 'diagnostic',
-    enabled: false,
-    icon: 'mdi:tag-outline',
-    reads: 'app',
-    template: textOf('version'),
-    shows: {},
-    doc: 'The installed version.',
   },
   {
     device: 'app',

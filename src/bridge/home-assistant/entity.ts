@@ -77,6 +77,8 @@ type Measure =
       readonly stateClass: 'measurement' | 'total_increasing'
       readonly unit?: string
       readonly deviceClass?: 'data_size'
+      /** How many are shown; the state may have more. */
+      readonly decimals?: number
       readonly options?: never
     }
   | { readonly options: readonly string[]; readonly stateClass?: never; readonly unit?: never }
@@ -95,7 +97,7 @@ type ByPlatform<D extends DeviceKind> =
   | ({ readonly platform: 'update' } & Reads<D> & Sends<D>)
   | ({ readonly platform: 'event'; readonly types: readonly EventType[] } & Reads<D>)
   | ({ readonly platform: 'notify' } & Sends<D> & Renders)
-  | ({ readonly platform: 'text' } & Partial<Reads<D>> & Sends<D> & Renders)
+  | ({ readonly platform: 'text'; readonly mode?: 'password' } & Partial<Reads<D>> & Sends<D> & Renders)
   | ({ readonly platform: 'select'; readonly options: readonly string[] } & Reads<D> & Sends<D> & Renders)
   | ({ readonly platform: 'number'; readonly min: number; readonly max: number; readonly step?: number } & Reads<D> &
       Sends<D>)

@@ -30,12 +30,12 @@ export class HomeAssistant {
 
   constructor(options: HomeAssistantOptions, link: DiscoveryLink) {
     const { live, topics, clock } = options
-    const { format, prefix } = live.value.discovery
+    const { format, prefix, rate } = live.value.discovery
     this.#options = options
     this.#link = link
     this.#prefixes = new Prefixes(prefix, topics.of('bridgeDiscovery', {}))
     if (format === 'off') return
-    this.#publisher = new Publisher({ link, clock, topics: createDiscoveryTopics(prefix), form: format })
+    this.#publisher = new Publisher({ link, clock, topics: createDiscoveryTopics(prefix), form: format, rate })
     this.#devices = new Devices(options, this.#publisher)
   }
 
@@ -81,6 +81,11 @@ export class HomeAssistant {
   /** The hub's status changed: who it is, or what it permits. Returns whether other messages may be left over now. */
   hubChanged(name: string): boolean {
     return this.#devices === undefined || this.#devices.hubChanged(name)
+  }
+
+  /** There is one more hub. */
+  hubAdded(): void {
+    this.#devices?.hubAdded()
   }
 
   /** The hub is no longer among the hubs. */
@@ -134,8 +139,10 @@ export class HomeAssistant {
     this.#cancelBirth?.()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
-      this.#link.refresh([topics.of('bridgeState', {}), ...states])
-      publisher.publishAgain()
+      // First, as without it nothing is available; then not once more among the states of its device.
+      const availability = new Set([topics.of('bridgeState', {}), ...states])
+      this.#link.refresh(availability)
+      publisher.publishAgain(availability)
     })
   }
 }

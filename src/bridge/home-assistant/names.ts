@@ -1,20 +1,18 @@
 /** What things are called where people see them. */
+import { tidy } from '../../base/text.ts'
 
-const MAX_SLUG = 64
-
-/** The name as part of an entity id. */
-export function slug(text: string): string {
-  const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
-  return plain
-    .replace(/[^a-z0-9]+/g, '_')
-    .slice(0, MAX_SLUG)
-    .replace(/^_+|_+$/g, '')
-}
+const MAX_NAME = 100
 
 /** `summer-house` → `Summer house hub`. */
 export function hubName(configured: string): string {
   const words = humanise(configured)
   return /\bhub$/i.test(words) ? words : `${words} hub`
+}
+
+/** `Philips Hue (Summer house)`: where other hubs may have the same app. */
+export function appName(app: string, hub: string): string {
+  const suffix = ` (${humanise(hub)})`
+  return `${tidy(app, MAX_NAME - suffix.length)}${suffix}`
 }
 
 /** `night_mode`, `nightMode` → `Night mode`. */

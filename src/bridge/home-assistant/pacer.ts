@@ -5,7 +5,9 @@ export interface PacerOptions {
   readonly clock: Clock
   /** So many may be done without delay, once. */
   readonly atOnce: number
-  /** Between any two after those, in milliseconds. */
+  /** So many of those after are done in one go, so that others get their turn. */
+  readonly perTurn: number
+  /** Between two goes, in milliseconds. */
   readonly intervalMs: number
   /** Between twice the same. */
   readonly restMs: number
@@ -59,11 +61,11 @@ export class Pacer {
   }
 
   #tick(): void {
-    const { clock, task } = this.#options
+    const { clock, perTurn, task } = this.#options
     this.#wakeAt = Number.POSITIVE_INFINITY
     const now = clock.elapsed()
     let next = Number.POSITIVE_INFINITY
-    let turns = Math.max(1, this.#atOnce)
+    let turns = Math.max(perTurn, this.#atOnce)
     for (const [key, due] of this.#due) {
       if (due > now) {
         next = Math.min(next, due)

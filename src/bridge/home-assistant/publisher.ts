@@ -20,12 +20,12 @@ export interface PublisherOptions {
   readonly clock: Clock
   readonly topics: DiscoveryTopics
   readonly form: Form
+  /** Devices a second after the first few; 0: no limit but the broker's. */
+  readonly rate: number
 }
 
 /** A home of ordinary size, which Home Assistant gets at once from the broker too whenever it starts. */
 const AT_ONCE = 64
-/** Twenty devices a second. */
-const INTERVAL_MS = 50
 /** Home Assistant drops parts of a message that comes while it still works on the one before. */
 const REST_MS = 2_000
 /** How long it gets to take entities over from one form's topics to the other's. */
@@ -46,15 +46,21 @@ export class Publisher {
   #found = new Map<string, Map<string, string>>()
   /** To be sent again though nothing changed: the messages alone, or the states with them. */
   readonly #again = new Map<string, 'messages' | 'states'>()
+  /** States that are not sent again with their devices. */
+  #told: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
   /** What waits for the first connection: before, it is not known what has to be taken over from. */
   #waiting: Set<string> | undefined = new Set()
 
   constructor(options: PublisherOptions) {
     this.#options = options
-    const { clock } = options
+    const { clock, rate } = options
     const task = (id: string) => this.#publish(id)
-    this.#pacer = new Pacer({ clock, atOnce: AT_ONCE, intervalMs: INTERVAL_MS, restMs: REST_MS, task })
+    const pace =
+      rate === 0
+        ? { atOnce: 0, perTurn: AT_ONCE, intervalMs: 0 }
+        : { atOnce: AT_ONCE, perTurn: 1, intervalMs: 1_000 / rate }
+    this.#pacer = new Pacer({ clock, ...pace, restMs: REST_MS, task })
   }
 
   /** Publishes a device when its turn comes. */
@@ -79,8 +85,9 @@ export class Publisher {
     return this.#wanted.has(objectId)
   }
 
-  /** Home Assistant has started, and has much to do: everything again, in order. */
-  publishAgain(): void {
+  /** Home Assistant has started, and has much to do: everything again, in order, but for the states that were `told`. */
+  publishAgain(told: ReadonlySet<string> = new Set()): void {
+    this.#told = told
     this.#pacer.slowDown()
     for (const objectId of this.#wanted.keys()) {
       this.#again.set(objectId, 'states')
@@ -136,7 +143,8 @@ export class Publisher {
     }
     const again = this.#again.get(objectId)
     this.#again.delete(objectId)
-    if (again !== undefined) link.refresh([...after.keys(), ...(again === 'states' ? statesOf(device) : [])])
+    const states = again === 'states' ? [...statesOf(device)].filter((topic) => !this.#told.has(topic)) : []
+    if (again !== undefined) link.refresh([...after.keys(), ...states])
     if (device === undefined) this.#published.delete(objectId)
     else this.#published.set(objectId, after)
     this.#found.delete(objectId)

@@ -36,5 +36,7 @@ function settingEntity(name: string, setting: PublishedSetting): EntityOf<'app'>
     }
     case 'text':
       return { ...common, platform: 'text', template: WHOLE_TEXT, sendsAs: SENT_AS_TEXT }
+    case 'password':
+      return { ...common, platform: 'text', template: WHOLE_TEXT, sendsAs: SENT_AS_TEXT, mode: 'password' }
   }
 }

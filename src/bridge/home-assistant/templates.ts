@@ -18,6 +18,12 @@ const MAX_STATE = 255
 /** A value as it is; `None` means unknown. */
 export const fieldOf = <F extends string>(key: F): Template<F> => ({ fields: [key], jinja: `{{ ${field(key)} }}` })
 
+/** A number of bytes in MiB, with the decimals that are shown. */
+export const mebibytesOf = <F extends string>(key: F): Template<F> => ({
+  fields: [key],
+  jinja: `{% set x = ${field(key)} %}{{ 'None' if x is none else (x / 1048576)|round(1) }}`,
+})
+
 /** A text of any length. */
 export const textOf = <F extends string>(key: F): Template<F> => ({
   fields: [key],

@@ -3,6 +3,10 @@ import { CommandQueue } from '../../../src/bridge/queue.ts'
 
 const { run } = CommandQueue.prototype
 const FOR_EVER = 2 ** 31 - 1
-CommandQueue.prototype.run = function <T>(lane: string, _deadline: number, task: () => Promise<T>): Promise<T> {
+CommandQueue.prototype.run = function <T>(
+  lane: string,
+  _deadline: number,
+  task: (isLate: () => boolean) => Promise<T>,
+): Promise<T> {
   return Reflect.apply(run, this, [lane, FOR_EVER, task])
 }

@@ -12,7 +12,13 @@ import { createTopics } from '../../../src/contract/topics.ts'
 import type { OperationName } from '../../../src/hub/operations.ts'
 import { type AppPatch, patchApp } from '../../../src/model/app.ts'
 
-export const FACTS: HubFacts = { name: 'home', id: 'abc123', firmware: '8.1.6', url: 'http://hub.local/x' }
+export const FACTS: HubFacts = {
+  name: 'home',
+  id: 'abc123',
+  firmware: '8.1.6',
+  api: 'manager',
+  url: 'http://hub.local/x',
+}
 
 export interface Wish {
   readonly app?: AppPatch & { readonly id?: string }
@@ -20,19 +26,21 @@ export interface Wish {
   readonly missing?: readonly OperationName[]
   readonly allows?: (command: Command) => boolean
   readonly facts?: HubFacts
+  readonly severalHubs?: boolean
   readonly base?: string
 }
 
 /** Every message for one bridge, one hub and one app. */
 export function messages(form: Form, wish: Wish = {}): Map<string, string> {
   const { settings = new Map(), missing = [], allows = () => true, facts = FACTS, base = 'hub2mqtt' } = wish
+  const { severalHubs = false } = wish
   const { id = 'com.athom.hue', ...patch } = wish.app ?? {}
   const app = patchApp(undefined, id, { name: 'Philips Hue', version: '6.1.2', author: 'Athom', ...patch })
   const hub = { permits: (name: OperationName) => (missing.includes(name) ? 'unsupported' : 'yes') } as const
   const offered = ENTITIES.filter((entity) => isOffered(entity, hub, allows))
   const of = (device: string) => offered.filter((entity) => entity.device === device)
   const own = settingEntities(settings).filter((entity) => isOffered(entity, hub, allows))
-  const surroundings = { topics: createTopics(base), version: '1.2.3', bridgeId: facts.id }
+  const surroundings = { topics: createTopics(base), version: '1.2.3', bridgeId: facts.id, severalHubs }
   const topics = createDiscoveryTopics('homeassistant')
   return new Map([
     ...messagesOf(bridgeDevice(of('bridge'), surroundings, facts.id), form, topics),

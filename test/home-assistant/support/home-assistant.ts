@@ -1,10 +1,10 @@
 /** A real Home Assistant in a process of its own, set up as a user would, and asked over its own interfaces. */
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../support/ports.ts'
 import { Process } from '../../support/process.ts'
 import { until } from '../../support/until.ts'
+import type { Installation } from './installation.ts'
 
 export interface State {
   readonly entity_id: string
@@ -25,6 +25,9 @@ export interface RegisteredEntity {
 export interface RegisteredDevice {
   readonly id: string
   readonly name: string
+  readonly manufacturer: string | null
+  readonly sw_version: string | null
+  readonly configuration_url: string | null
   readonly identifiers: readonly (readonly string[])[]
   readonly via_device_id: string | null
 }
@@ -35,40 +38,40 @@ const PASSWORD = 'only-for-tests'
 export class HomeAssistant implements AsyncDisposable {
   /** Everything it has logged in earlier runs. */
   readonly #earlier: string[] = []
-  readonly #hass: string
+  readonly #installation: Installation
   readonly #folder: string
   readonly #port: number
   #process: Process | undefined
   #open = new AsyncDisposableStack()
   #token = ''
 
-  private constructor(hass: string, folder: string, port: number) {
-    this.#hass = hass
+  private constructor(installation: Installation, folder: string, port: number) {
+    this.#installation = installation
     this.#folder = folder
     this.#port = port
   }
 
   /** Runs, with its MQTT integration connected to a broker on this machine. */
-  static async start(hass: string, brokerPort: number): Promise<HomeAssistant> {
+  static async start(installation: Installation, brokerPort: number): Promise<HomeAssistant> {
     await using open = new AsyncDisposableStack()
-    const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'home-assistant-')))
-    const instance = new HomeAssistant(hass, path, await freePort())
+    const { path } = open.use(await mkdtempDisposable(join(installation.temporary, 'home-assistant-')))
+    const instance = new HomeAssistant(installation, path, await freePort())
     open.defer(() => instance.stop())
     await writeFile(join(path, 'configuration.yaml'), instance.#configuration())
     await instance.run()
     await instance.#onboard()
-    const flow = await instance.#post('config/config_entries/flow', { handler: 'mqtt' })
-    await instance.#post(`config/config_entries/flow/${String(flow['flow_id'])}`, {
-      broker: '127.0.0.1',
-      port: brokerPort,
-    })
+    await instance.#connect(brokerPort)
     instance.#open = open.move()
     return instance
   }
 
   /** Starts the process; resolves when it is running in its own words. */
   async run(): Promise<void> {
-    this.#process = new Process(this.#hass, ['--config', this.#folder, '--skip-pip', '--log-no-color'])
+    const { command, root } = this.#installation
+    const [program, ...first] = command
+    const config = this.#folder.slice(root.length)
+    const own = ['-m', 'homeassistant', '--config', config, '--skip-pip', '--log-no-color']
+    this.#process = new Process(program, [...first, ...own])
     await until('Home Assistant to run', () => this.#isUp(), 120_000, 50)
   }
 
@@ -124,6 +127,19 @@ export class HomeAssistant implements AsyncDisposable {
     })
     await this.#ask(socket, { type: 'subscribe_events', event_type: 'state_changed' })
     return { seen, close: () => socket.close() }
+  }
+
+  /** Every time that a trigger of a device fires from now on, until `close`. */
+  async watchTrigger(deviceId: string, type: string): Promise<{ readonly fired: unknown[]; close(): void }> {
+    const fired: unknown[] = []
+    const socket = this.#socket()
+    socket.addEventListener('message', ({ data }) => {
+      const message = JSON.parse(String(data))
+      if (message.type === 'event') fired.push(message.event.variables.trigger.payload_json)
+    })
+    const trigger = { platform: 'device', domain: 'mqtt', device_id: deviceId, type, subtype: 'app' }
+    await this.#ask(socket, { type: 'subscribe_trigger', trigger })
+    return { fired, close: () => socket.close() }
   }
 
   /** One command over the WebSocket interface. */
@@ -193,6 +209,18 @@ export class HomeAssistant implements AsyncDisposable {
     const answer = await fetch(this.#url('/auth/token'), { method: 'POST', body })
     this.#token = JSON.parse(await answer.text()).access_token
     await until('Home Assistant to run', () => this.#isUp(), 60_000, 50)
+  }
+
+  /** Sets up the MQTT integration, answering what its form asks for: newer ones ask more. */
+  async #connect(brokerPort: number): Promise<void> {
+    const { flow_id, data_schema } = await this.#post('config/config_entries/flow', { handler: 'mqtt' })
+    const asked: unknown[] = Array.isArray(data_schema) ? data_schema.map((field) => Object(field).name) : []
+    const { type } = await this.#post(`config/config_entries/flow/${String(flow_id)}`, {
+      broker: '127.0.0.1',
+      port: brokerPort,
+      ...(asked.includes('other_settings') && { other_settings: { set_client_cert: false, set_ca_cert: 'off' } }),
+    })
+    if (type !== 'create_entry') throw new Error(`Home Assistant does not connect to the broker: ${String(type)}`)
   }
 
   #url(path: string): string {

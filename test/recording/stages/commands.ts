@@ -52,7 +52,9 @@ export async function commands(theatre: Theatre): Promise<void> {
     await ask(hue('autoupdate'), 'OFF')
     await ask(hue('autoupdate'), 'true')
     await ask(hue('update'), '{"autoupdate":false,"channel":"beta","transaction":"update-1"}')
+    await theatre.walk('home', 3)
     await ask(hue('update'), '{"channel":"stable"}')
+    await theatre.walk('home', 3)
   })
   await theatre.stage('an update is installed', async () => {
     const { home } = theatre.hubs

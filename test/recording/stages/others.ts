@@ -28,7 +28,7 @@ export async function others(theatre: Theatre): Promise<void> {
  * before the goodbye of the old one and then publishes the will in between: `bridge/state` is sure in the end only.
  */
 async function rival(theatre: Theatre): Promise<void> {
-  const hello = '{"instance":"another-bridge","started_at":"2026-01-01T00:00:00.000Z"}'
+  const hello = '{"instance":"another-bridge","started_at":"2999-01-01T00:00:00.000Z"}'
   await theatre.say('hub2mqtt/bridge/presence', hello, { retain: false })
   await theatre.say('hub2mqtt/home/state', 'offline', { retain: true })
   await theatre.say('hub2mqtt/home/app/of.the.other', '{}', { retain: true })

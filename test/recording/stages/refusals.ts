@@ -113,7 +113,9 @@ async function failures(theatre: Theatre): Promise<void> {
   const { emulated } = theatre.hubs.home
   const ask = theatre.ask.bind(theatre)
   for (const status of [401, 403, 404, 409, 429, 500, 503]) {
-    emulated.behave('answer-status', { status, times: 1, operation: 'garbageCollectApp' })
+    // For longer than the command may wait: nothing is sent again.
+    const putOff = status === 429 ? { retryAfter: 30 } : {}
+    emulated.behave('answer-status', { status, ...putOff, times: 1, operation: 'garbageCollectApp' })
     await ask(hue('garbage-collect'), `{"transaction":"status-${status}"}`)
     // Some of these make the bridge look at the hub anew.
     await ask('home/cmd/refresh')

@@ -1,0 +1,23 @@
+/** What can start an automation of Home Assistant, besides the entities: one row each. */
+import type { EventType } from '../../contract/events.ts'
+import type { Payload } from '../../contract/publications.ts'
+import { fieldOf, type Template } from './templates.ts'
+
+export interface Trigger {
+  readonly device: 'app'
+  /** Beside those of the entities, in the device's message: never change it. */
+  readonly key: `trigger_${EventType}`
+  /** Whoever builds an automation chooses it by this word. */
+  readonly event: EventType
+  readonly reads: 'appEvent'
+  readonly template: Template<keyof Payload<'appEvent'> & string>
+  /** For people: one sentence. */
+  readonly doc: string
+}
+
+const EVENT = { device: 'app', reads: 'appEvent', template: fieldOf('event_type') } as const
+
+export const TRIGGERS: readonly Trigger[] = [
+  { ...EVENT, key: 'trigger_crashed', event: 'crashed', doc: 'The app has crashed.' },
+  { ...EVENT, key: 'trigger_updated', event: 'updated', doc: 'The app has a new version.' },
+]

@@ -1,0 +1,95 @@
+/** Installs from the store. They take long, change nothing that a caller could foresee, and may be no news at all. */
+import { sleep } from '../base/clock.ts'
+import type { Hub } from '../hub/hub.ts'
+import { listedApp } from '../hub/verify.ts'
+import type { AppPatch } from '../model/app.ts'
+import { CommandError } from './errors.ts'
+import type { Target } from './target.ts'
+import { isUndecided, tried, undecided } from './writes.ts'
+
+/** Between looks at an install: a busy hub takes its time, and each look is a whole list. */
+const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
+/** Firmware that takes `version` and `waitForInstall`, under the newer of the two path prefixes. */
+const NEWER_FIRMWARE = 10
+
+export interface StoreVersion {
+  readonly channel?: string | undefined
+  readonly version?: string | undefined
+}
+
+/** Before an install: the app as the hub's list shows it, `null` if surely not there, `undefined` if that is not known. */
+type Before = AppPatch | null | undefined
+
+/** Installs an app from the store, or the update of one that is there. */
+export async function install(target: Target, id: string, wanted: StoreVersion): Promise<null> {
+  return await installOver(await lookUp(target.hub, id), target, id, wanted)
+}
+
+/** Installs the update of an app that is there, and of no other. */
+export async function installUpdate(target: Target, wanted: StoreVersion): Promise<null> {
+  const { hub, app } = target
+  const before = await lookUp(hub, app)
+  if (before === null || (before === undefined && !hub.apps.all.has(app))) throw new CommandError('unknown_app')
+  return await installOver(before, target, app, wanted)
+}
+
+/** Hubs do not take the channel as a value: changing it is an install with that channel. */
+export async function changeChannel(target: Target, channel: string): Promise<null> {
+  const before = await lookUp(target.hub, target.app)
+  if (before?.channel === channel) return null
+  return await installOver(before, target, target.app, { channel })
+}
+
+function lookUp(hub: Hub, id: string): Promise<Before> {
+  return tried(() => listedApp(hub, id))
+}
+
+async function installOver(before: Before, target: Target, id: string, wanted: StoreVersion): Promise<null> {
+  const { hub, call } = target
+  const asked = wanted.channel !== undefined || wanted.version !== undefined
+  try {
+    await call('installFromAppStore', { appId: id, ...wanted, ...(waits(hub) && { waitForInstall: true }) })
+  } catch (error) {
+    if (!isUndecided(error)) throw error
+    const lost = error.code === 'no_answer' && before !== undefined
+    if (await shows(target, id, (after) => has(after, wanted) && isNews(before, after), lost)) return null
+    throw undecided(error, true)
+  }
+  if (!asked || (await shows(target, id, (after) => has(after, wanted), true))) return null
+  throw new CommandError('hub_failed', 'The hub took the install, and does not show the version or channel asked for.')
+}
+
+/** Whether the list shows the app so: now, or within a minute. */
+async function shows(
+  { hub, clock, signal }: Target,
+  id: string,
+  proves: (after: AppPatch) => boolean,
+  patiently: boolean,
+): Promise<boolean> {
+  for (const pause of [0, ...(patiently ? PAUSES_MS : [])]) {
+    await sleep(clock, pause, signal)
+    if (signal.aborted) return false
+    const after = await tried(() => listedApp(hub, id))
+    if (after && proves(after)) return true
+  }
+  return false
+}
+
+function has(app: AppPatch, { channel, version }: StoreVersion): boolean {
+  return (channel === undefined || app.channel === channel) && (version === undefined || app.version === version)
+}
+
+/** Whether an app that is there was not, or had another version or channel. */
+function isNews(before: Before, after: AppPatch): boolean {
+  if (before === null) return true
+  if (before === undefined) return false
+  return differs(before.version, after.version) || differs(before.channel, after.channel)
+}
+
+function differs(before: string | null | undefined, after: string | null | undefined): boolean {
+  return typeof before === 'string' && typeof after === 'string' && before !== after
+}
+
+function waits({ status: { api, firmware } }: Hub): boolean {
+  return api === 'manager' && Number.parseInt(firmware ?? '', 10) >= NEWER_FIRMWARE
+}

@@ -1,0 +1,21 @@
+/** What a command on a hub is carried out on, and with. */
+import type { Clock } from '../base/clock.ts'
+import type { Hub } from '../hub/hub.ts'
+
+export interface Target {
+  readonly hub: Hub
+  /** The app's id; empty for a command that is for the whole hub. */
+  readonly app: string
+  /** The decoded argument of the topic; empty if the row has none. */
+  readonly argument: string
+  /**
+   * Runs an operation of the hub, and again where the hub puts it off (429), as long as the command may begin. Before
+   * each write it is asked again whether the command is permitted.
+   */
+  readonly call: Hub['call']
+  /** The same for a read that is more than one operation. */
+  readonly again: <T>(read: () => Promise<T>) => Promise<T>
+  readonly clock: Clock
+  /** Aborted when the bridge ends. */
+  readonly signal: AbortSignal
+}

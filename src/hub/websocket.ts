@@ -1,0 +1,37 @@
+/** The client library's WebSocket, with a check of what comes in: some packets make the library throw where nobody catches. */
+import { WebSocket } from 'socket.io-client'
+import { isRecord } from '../base/json.ts'
+
+export class GuardedWebSocket extends WebSocket {
+  protected override onData(data: unknown): void {
+    if (typeof data === 'string' && isSound(data)) super.onData(data)
+    else this.onError('the server speaks no Socket.IO', new Error('malformed packet'))
+  }
+}
+
+/** Whether a packet has the content that the library relies on. Hubs send no binary ones. */
+function isSound(packet: string): boolean {
+  // Engine.IO: open.
+  if (packet.startsWith('0')) {
+    const opening = parse(packet.slice(1))
+    return isRecord(opening) && typeof opening['sid'] === 'string' && Array.isArray(opening['upgrades'])
+  }
+  // Engine.IO: everything else that is no message.
+  if (!packet.startsWith('4')) return packet !== ''
+  // Socket.IO: connect and disconnect.
+  if (/^4[01]/.test(packet)) return true
+  // Socket.IO: event and acknowledgement.
+  if (/^4[23]/.test(packet)) return /^4[23](\/[^,]*,)?\d*\[/.test(packet)
+  // Socket.IO: connect error.
+  if (!packet.startsWith('44')) return false
+  const refusal = parse(packet.slice(2).replace(/^\/[^,]*,/, ''))
+  return isRecord(refusal) && ['string', 'undefined'].includes(typeof refusal['message'])
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

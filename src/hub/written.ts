@@ -1,0 +1,49 @@
+/** What a hub answers to a write: nothing, or more than was asked for, which must not contradict it. */
+import { isDeepStrictEqual } from 'node:util'
+import { isRecord, type Json } from '../base/json.ts'
+import type { AppPatch } from '../model/app.ts'
+import { decodeJson, decodePatch } from './decode.ts'
+import { HubError } from './errors.ts'
+
+/** What an app shall be; `undefined` matches anything. */
+export type WantedApp = { readonly [K in keyof AppPatch]: AppPatch[K] | undefined }
+
+const ERROR_KEYS: ReadonlySet<string> = new Set(['error', 'error_description', 'stack', 'code', 'statusCode'])
+
+/** Whether a value is the body of a refusal and nothing else: a gateway may send it under status 200. */
+export function isErrorBody(value: unknown): boolean {
+  return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
+}
+
+/** The answer to a write; `null` is nothing, in any of the forms in which hubs say so. */
+export function decodeWritten(value: unknown): Json {
+  if (isErrorBody(value)) throw new HubError('nonsense', 'The hub answered with an error and called it a success.')
+  return decodeJson(value ?? null)
+}
+
+/** @throws HubError `nonsense` if the answer to a write on an app does not show the app as it was `wanted` */
+export function expectApp(answer: Json, wanted: WantedApp): void {
+  if (answer === null) return
+  const said = isRecord(answer) ? decodePatch(answer) : undefined
+  if (said === undefined || !agrees(said, wanted)) throw contradiction()
+}
+
+/** @throws HubError `nonsense` if the answer to a write of a setting is anything but its value, or nothing */
+export function expectValue(answer: Json, value: Json): void {
+  if (answer !== null && !sameJson(answer, value)) throw contradiction()
+}
+
+/** Whether the keys that a hub spoke of have the values wanted. */
+export function agrees(said: AppPatch, wanted: WantedApp): boolean {
+  const found = new Map<string, unknown>(Object.entries(said))
+  return Object.entries(wanted).every(([key, value]) => value === undefined || (found.get(key) ?? value) === value)
+}
+
+/** Equal once both have been written as JSON, which knows no -0. */
+export function sameJson(one: Json, other: Json): boolean {
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
+}
+
+function contradiction(): HubError {
+  return new HubError('nonsense', 'The hub answered, but not with what was asked for.')
+}

@@ -1,0 +1,108 @@
+/** Who did what, and what was refused: in the log whatever its level, to subscribers as events, and never a secret. */
+import { describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { KEY, startWorld, type World } from '../support/world.ts'
+
+const start = startWorld
+const lines = ({ bridge }: World) => bridge.lines.map((line) => JSON.parse(line))
+const audits = (world: World) => lines(world).filter(({ msg, level }) => msg === 'command' && level === 'info')
+
+describe('the audit', () => {
+  test('is written whatever the level of the log is, and tells of each change of the level', async () => {
+    const world = await start({ env: { COMMANDS_DENY: 'disable' } })
+    expect(await world.ask('bridge/cmd/log-level', 'fatal')).toMatchObject({ ok: true })
+    await world.ask(`home/app/${world.app}/cmd/restart`, '{"transaction":"t1"}')
+    await world.ask(`home/app/${world.app}/cmd/disable`, '{"transaction":"t2"}')
+    await world.ask('bridge/cmd/ping')
+    expect(audits(world)).toMatchObject([
+      { command: 'log-level', hub: null, app: null, transaction: null, outcome: 'ok' },
+      { command: 'restart', hub: 'home', app: world.app, transaction: 't1', outcome: 'ok' },
+      { command: 'disable', hub: 'home', app: world.app, transaction: 't2', outcome: 'not_allowed' },
+    ])
+    expect(lines(world).find(({ msg }) => msg === 'log level changed')).toMatchObject({ log_level: 'fatal' })
+  })
+
+  test('tells of a change of the level by configuration too', async () => {
+    const world = await start({ file: 'log: {level: info}\n' })
+    world.bridge.reload('log: {level: fatal}\n')
+    world.bridge.reload('log: {level: error}\n')
+    const changed = lines(world).filter(({ msg }) => msg === 'log level changed')
+    expect(changed).toMatchObject([{ log_level: 'fatal' }, { log_level: 'error' }])
+  })
+
+  test('tells a flood of refusals as a number, and still every write that reaches the hub', async () => {
+    const world = await start({ env: { COMMANDS_DENY: 'disable' } })
+    const { app, observer, clock } = world
+    for (let i = 0; i < 100; i++) await observer.publish(`hub2mqtt/home/app/${app}/cmd/disable`, '')
+    await until('all answers', () => observer.texts(`hub2mqtt/home/app/${app}/result/disable`).length === 100)
+    await world.ask(`home/app/${app}/cmd/restart`)
+    expect(audits(world).filter(({ outcome }) => outcome === 'not_allowed')).toHaveLength(60)
+    expect(audits(world).filter(({ command }) => command === 'restart')).toHaveLength(1)
+    const events = () => world.events(app).filter(({ event_type }) => event_type === 'command_failed')
+    expect(events()).toHaveLength(60)
+    await until('the number', () => {
+      clock.jump(200)
+      return lines(world).find(({ refused }) => refused === 40)
+    })
+    await world.ask(`home/app/${app}/cmd/disable`)
+    expect(audits(world).filter(({ outcome }) => outcome === 'not_allowed')).toHaveLength(61)
+  })
+})
+
+describe('a write that was refused or failed', () => {
+  test('is an event of its app and of its hub, once', async () => {
+    const world = await start({ env: { COMMANDS_DENY: 'disable' } })
+    const { app, observer } = world
+    await world.ask(`home/app/${app}/cmd/disable`, '{"transaction":7}')
+    world.hub.behave('answer-status', { status: 503, times: 1, operation: 'restartApp' })
+    for (const _ of ['first', 'replayed']) await world.ask(`home/app/${app}/cmd/restart`, '{"transaction":"t"}')
+    await world.ask(`home/app/${app}/cmd/get-setting/none`)
+    await world.ask('home/app/nobody/cmd/restart')
+    await world.ask('home/cmd/install', '{"id":"x"}')
+    await world.ask('bridge/cmd/log-level', 'loud')
+    const event_type = 'command_failed'
+    const at = expect.stringMatching(/^\d{4}-.*Z$/)
+    const ofApp = [
+      { event_type, app, command: 'disable', code: 'not_allowed', transaction: 7, at },
+      { event_type, app, command: 'restart', code: 'hub_failed', transaction: 't', at },
+    ]
+    const failed = (topic: string) =>
+      observer.texts(topic).flatMap((text) => (text.includes(event_type) ? [JSON.parse(text)] : []))
+    await until('the events', () => failed('hub2mqtt/home/event').length === 4)
+    expect(failed(`hub2mqtt/home/app/${app}/event`)).toEqual(ofApp)
+    expect(failed('hub2mqtt/home/event')).toEqual([
+      ...ofApp,
+      { event_type, app: 'nobody', command: 'restart', code: 'unknown_app', transaction: null, at },
+      { event_type, app: null, command: 'install', code: 'not_allowed', transaction: null, at },
+    ])
+    expect(failed('hub2mqtt/home/app/nobody/event')).toEqual([])
+  })
+})
+
+describe('the API key', () => {
+  test('is in nothing that leaves, whatever the hub makes of it', async () => {
+    const world = await start()
+    const { app, hub, observer } = world
+    hub.behave('answer-status', { status: 400, description: `Bearer ${KEY} is not welcome`, operation: 'restartApp' })
+    const refused = await world.ask(`home/app/${app}/cmd/restart`)
+    expect(refused.error?.message).toBe('The hub refused: 400, Bearer *** is not welcome.')
+    await world.ask(`home/app/${app}/cmd/set-setting/echo`, JSON.stringify({ deep: [`x${KEY}`] }))
+    expect((await world.ask(`home/app/${app}/cmd/get-setting/echo`)).data).toEqual({ deep: ['x***'] })
+    hub.change(app, { name: `${KEY} lamp`, version: KEY })
+    await until('the name', () => world.state(app)?.['name'] === '*** lamp')
+    hub.crash(app, `Error: ${KEY}`)
+    await until('the crash', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
+    await world.ask('bridge/cmd/ping')
+    const shown = observer.seen.filter(({ topic, text }) => !topic.includes('/cmd/') && text.includes(KEY))
+    expect(shown.map(({ topic }) => topic)).toEqual([])
+  })
+
+  test('that came with a reload is as secret', async () => {
+    const other = 'another-key-for-tests'
+    const file = (key: string) => `hubs: {attic: {url: "http://127.0.0.1:9", api_key: ${key}}}\n`
+    const world = await start({ file: file('first-key-for-tests'), env: { HUB_NAME: 'home' } })
+    world.bridge.reload(file(other))
+    await world.ask(`home/app/${world.app}/cmd/set-setting/echo`, JSON.stringify(other))
+    expect((await world.ask(`home/app/${world.app}/cmd/get-setting/echo`)).data).toBe('***')
+  })
+})

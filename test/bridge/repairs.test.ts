@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest'
+import { Repairs } from '../../src/bridge/repairs.ts'
+import { BROKERS } from '../support/brokers.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+const start = startWorld
+
+const APP = 'home/app/com.athom.hue'
+const SETTING = `${APP}/setting/mode`
+const file = 'settings:\n  publish:\n    com.athom.hue:\n      mode: text\n      other: text\n'
+
+/** What the bridge has last said on a topic. */
+function published({ observer }: World, topic: string): Promise<string> {
+  return until(`something on ${topic}`, () => observer.last(`hub2mqtt/${topic}`) || undefined)
+}
+
+describe.each(BROKERS)('on %s, what somebody else', (broker) => {
+  const topics = [
+    'bridge/state',
+    'bridge/info',
+    'bridge/health',
+    'bridge/log-level',
+    'bridge/discovery',
+    'home/state',
+    'home/info',
+    'home/summary',
+    APP,
+    `${APP}/update`,
+    SETTING,
+  ]
+
+  test('clears or forges on a topic of the bridge or of a hub is right again within five seconds', async () => {
+    const world = await start({ broker, file })
+    const { observer } = world
+    await world.ask(`${APP}/cmd/set-setting/mode`, '"x"')
+    for (const payload of ['', 'forged']) {
+      const right = new Map<string, string>()
+      for (const topic of topics) right.set(topic, await published(world, topic))
+      await Promise.all(topics.map((topic) => observer.publish(`hub2mqtt/${topic}`, payload, { retain: true })))
+      for (const [topic, text] of right) {
+        await until(`the right ${topic}`, () => observer.last(`hub2mqtt/${topic}`) === text, 5_000)
+      }
+    }
+  })
+
+  test('makes up of a hub is gone within five seconds', async () => {
+    const world = await start({ broker, file })
+    const { observer } = world
+    const made = ['home/app/ghost', 'home/app/ghost/update', `${APP}/setting/secret`, `${APP}/setting/other`]
+    for (const topic of made) await observer.publish(`hub2mqtt/${topic}`, '{}', { retain: true })
+    for (const topic of made) await until(`no ${topic}`, () => observer.last(`hub2mqtt/${topic}`) === '', 5_000)
+  })
+
+  test('forges is right again with the answer to a refresh', async () => {
+    const world = await start({ broker })
+    const { observer } = world
+    const right = await published(world, APP)
+    await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
+    await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
+    // The first repair, so that the next one has to wait.
+    await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right)
+    await observer.publish(`hub2mqtt/${APP}`, '{"id":"forged"}', { retain: true })
+    await observer.publish('hub2mqtt/home/app/ghost', '{}', { retain: true })
+    await world.ask('home/cmd/refresh')
+    await until('the right state', () => observer.last(`hub2mqtt/${APP}`) === right, 1_000)
+    await until('no ghost', () => observer.last('hub2mqtt/home/app/ghost') === '', 1_000)
+  })
+})
+
+test('somebody who forges a topic again and again is answered every few seconds, not each time', async () => {
+  const clock = new FakeClock()
+  const repaired: string[][] = []
+  const repairs = new Repairs({ repair: (topics) => repaired.push([...topics]), readEverything: () => {}, clock })
+  for (let ms = 0; ms < 20_000; ms += 10) {
+    repairs.touched('a')
+    await clock.advance(10)
+  }
+  expect(repaired).toEqual(Array.from({ length: 5 }, () => ['a']))
+  await clock.advance(5_000)
+  repairs.stop()
+  expect(clock.pending).toBe(0)
+})
+
+test('more changes than are remembered let everything be read again', async () => {
+  const clock = new FakeClock()
+  let reads = 0
+  const repairs = new Repairs({
+    repair: () => {
+      throw new Error('only some of it')
+    },
+    readEverything: () => {
+      reads += 1
+    },
+    clock,
+  })
+  for (let i = 0; i < 20_000; i += 1) repairs.touched(String(i))
+  await clock.advance(500)
+  expect(reads).toBe(1)
+})

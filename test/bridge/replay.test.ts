@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest'
+import { Replay, replayKey } from '../../src/bridge/replay.ts'
+import type { Outcome } from '../../src/contract/answer.ts'
+import type { Message } from '../../src/mqtt/types.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+const MESSAGE: Message = {
+  topic: 't',
+  payload: Buffer.from('p'),
+  retain: false,
+  dup: false,
+  qos: 1,
+  receivedAt: 0,
+  connection: 1,
+}
+const key = (message: Partial<Message> = {}, transaction: string | number | null = null) =>
+  replayKey({ ...MESSAGE, ...message }, transaction)
+const mark = (text: string) => ({ correlationData: Buffer.from(text) })
+
+describe('a command', () => {
+  test('with a transaction is the same one again by topic and transaction, whatever else it has', () => {
+    const { text, consult } = key({}, 7)
+    expect(consult).toBe(true)
+    expect(key({ payload: Buffer.from('q'), dup: true, ...mark('x') }, 7)).toEqual({ text, consult })
+    for (const other of [key({}, 8), key({}, '7'), key({ topic: 'u' }, 7)]) expect(other.text).not.toBe(text)
+  })
+
+  test('without one is it by its correlation data', () => {
+    const { text, consult } = key(mark('x'))
+    expect(consult).toBe(true)
+    expect(key({ payload: Buffer.from('q'), ...mark('x') })).toEqual({ text, consult })
+    for (const other of [key(mark('y')), key({ topic: 'u', ...mark('x') }), key({}, 'x')])
+      expect(other.text).not.toBe(text)
+    expect(key({ correlationData: Buffer.from([0xfe]) }).text).not.toBe(
+      key({ correlationData: Buffer.from([0xff]) }).text,
+    )
+  })
+
+  test('without either is it by its bytes, and only where the broker says that it sends it again', () => {
+    const { text, consult } = key()
+    expect(consult).toBe(false)
+    expect(key({ dup: true })).toEqual({ text, consult: true })
+    for (const other of [key({ payload: Buffer.from('q') }), key({ topic: 'u' }), key(mark('p')), key({}, 'p')])
+      expect(other.text).not.toBe(text)
+  })
+
+  test('runs into no other whose topic and mark begin elsewhere', () => {
+    expect(key({ topic: 'ab' }, 'c').text).not.toBe(key({ topic: 'a' }, 'bc').text)
+  })
+})
+
+describe('the memory of answers', () => {
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  const done = (json: string): Promise<Outcome> => Promise.resolve({ ok: true, json })
+  const MEBIBYTE = 1024 * 1024
+
+  test('holds 20,000, and of those with data the newest that make up eight mebibytes', async () => {
+    const replay = new Replay(new FakeClock())
+    for (let i = 0; i < 9; i++) replay.remember(`data${i}`, done('x'.repeat(MEBIBYTE / 2)))
+    await turn()
+    expect([0, 1, 8].map((i) => replay.recall(`data${i}`) !== undefined)).toEqual([false, true, true])
+    for (let i = 0; i < 20_000; i++) replay.remember(`k${i}`, done('null'))
+    await turn()
+    expect([0, 19_999].map((i) => replay.recall(`k${i}`) !== undefined)).toEqual([true, true])
+    replay.remember('more', done('null'))
+    expect([0, 1].map((i) => replay.recall(`k${i}`) !== undefined)).toEqual([false, true])
+  })
+
+  test('does not hold an answer that is larger than all of them may be', async () => {
+    const replay = new Replay(new FakeClock())
+    replay.remember('large', done('x'.repeat(5 * MEBIBYTE)))
+    await turn()
+    expect(replay.recall('large')).toBeUndefined()
+  })
+})

@@ -1,0 +1,218 @@
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import {
+  anyValue,
+  decodeText,
+  inner,
+  MAX_JSON_DEPTH,
+  MAX_PAYLOAD_BYTES,
+  object,
+  type PayloadKind,
+  peekTransaction,
+  someOf,
+  spoken,
+  word,
+} from '../../src/contract/payload.ts'
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+/** What a command gets from this text, or what its sender is told instead. */
+function read(kind: PayloadKind<unknown>, text: string): unknown {
+  return kind.read(text).input()
+}
+function refusal(kind: PayloadKind<unknown>, text: string): string {
+  try {
+    read(kind, text)
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'invalid_payload' })
+    return error instanceof Error ? error.message : ''
+  }
+  throw new Error(`${text} is not refused`)
+}
+
+const named = object({ name: v.pipe(v.string(), v.maxLength(3)), on: v.optional(v.boolean()) })
+
+describe('a JSON object', () => {
+  test('may be left out where no key is required, or be the word of a button', () => {
+    const all = object({ on: v.optional(v.boolean()) })
+    for (const text of ['', 'PRESS', '{}']) expect(read(all, text)).toEqual({})
+    expect(refusal(all, 'press')).toBe('Expected JSON.')
+  })
+
+  test.each([
+    ['', 'name: expected "name".'],
+    ['nonsense', 'Expected JSON.'],
+    ['[]', 'Expected a JSON object.'],
+    ['null', 'Expected a JSON object.'],
+    ['"name"', 'Expected a JSON object.'],
+    ['7', 'Expected a JSON object.'],
+    ['{"name":7}', 'name: expected string.'],
+    ['{"name":"long"}', 'name: max length expected (<=3).'],
+    ['{"name":"a","nmae":"b"}', 'nmae: there is no such key.'],
+    ['{"name":"a","on":"yes"}', 'on: expected boolean.'],
+  ])('that does not fit is refused by its field, never by its value: %s', (text, message) => {
+    expect(refusal(named, text)).toBe(message)
+  })
+
+  test('names a field with a long name by its beginning only', () => {
+    expect(refusal(named, `{"name":"a","${'x'.repeat(100)}":1}`)).toBe(`${'x'.repeat(64)}: there is no such key.`)
+  })
+
+  test('keeps its envelope apart from its keys', () => {
+    const { transaction, expiresAt, input } = named.read('{"name":"a","transaction":"t","expires_at":5}')
+    expect({ transaction, expiresAt, input: input() }).toEqual({
+      transaction: 't',
+      expiresAt: 5,
+      input: { name: 'a' },
+    })
+    expect(named.read('{"name":"a"}')).toMatchObject({ transaction: null, expiresAt: null })
+    expect(named.read('{"name":"a","transaction":0,"expires_at":0}')).toMatchObject({ transaction: 0, expiresAt: 0 })
+  })
+
+  test('reads the time after which it must not be executed, and takes none that it does not understand', () => {
+    const at = (expires: string) => named.read(`{"expires_at":${expires}}`).expiresAt
+    expect(at('"2026-01-02T03:04:05Z"')).toBe(Date.UTC(2026, 0, 2, 3, 4, 5))
+    expect(at('"2026-01-02T03:04:05+02:00"')).toBe(Date.UTC(2026, 0, 2, 1, 4, 5))
+    for (const wrong of ['"2026-01-02T03:04:05+02"', '"soon"', 'true', '1e999', 'null'])
+      expect(() => at(wrong), wrong).toThrow(/^expires_at: /)
+    expect(() => at('"2026-01-02T03:04:05+02"')).toThrow('its offset as Z or +hh:mm')
+  })
+
+  test('takes a transaction of at most 256 characters, and no number beyond the finite', () => {
+    const transaction = (text: string) => named.read(`{"transaction":${text}}`).transaction
+    expect(transaction(`"${'x'.repeat(256)}"`)).toHaveLength(256)
+    for (const wrong of [`"${'x'.repeat(257)}"`, '1e999', 'true', '{}'])
+      expect(() => transaction(wrong), wrong).toThrow(/^transaction: /)
+  })
+
+  test('says in the documentation what it takes, and that it has an envelope', () => {
+    expect(named.enveloped).toBe(true)
+    expect(v.is(named.schema, { name: 'a' })).toBe(true)
+    expect(v.is(named.schema, {})).toBe(false)
+  })
+})
+
+describe('an object inside of one', () => {
+  test('is no array', () => {
+    const outer = object({ filter: inner({ state: v.optional(v.string()) }) })
+    expect(read(outer, '{"filter":{"state":"x"}}')).toEqual({ filter: { state: 'x' } })
+    expect(refusal(outer, '{"filter":[]}')).toBe('filter: expected Object.')
+    expect(refusal(outer, '{"filter":{"stat":1}}')).toBe('filter.stat: there is no such key.')
+  })
+})
+
+describe('an object of which one key is enough', () => {
+  const some = someOf({ autoupdate: v.optional(v.boolean()), channel: v.optional(v.string()) })
+
+  test('has at least that one, and nothing that is not known', () => {
+    expect(read(some, '{"channel":"test"}')).toEqual({ channel: 'test' })
+    for (const none of ['', '{}', '{"transaction":1}'])
+      expect(refusal(some, none)).toBe('Expected autoupdate or channel.')
+    expect(refusal(some, '{"chanel":"test"}')).toBe('chanel: there is no such key.')
+  })
+
+  test('has an envelope, and its documentation says that it is not empty', () => {
+    expect(some.read('{"transaction":1}').transaction).toBe(1)
+    expect(some.enveloped).toBe(true)
+    expect([{}, { channel: 'x' }, { channel: 1 }].map((value) => v.is(some.schema, value))).toEqual([
+      false,
+      true,
+      false,
+    ])
+  })
+})
+
+describe('a word', () => {
+  const onOff = word({ ON: true, OFF: false })
+
+  test('stands for its value, and no other word is taken', () => {
+    expect(read(onOff, 'ON')).toBe(true)
+    expect(read(onOff, 'OFF')).toBe(false)
+    for (const text of ['on', '', 'toString', '{"transaction":1}'])
+      expect(refusal(onOff, text)).toBe('Expected ON, OFF.')
+  })
+
+  test('has no envelope, and the documentation lists it', () => {
+    expect(onOff.read('ON')).toMatchObject({ transaction: null, expiresAt: null })
+    expect(onOff.enveloped).toBe(false)
+    expect(['ON', 'OFF', 'on'].map((text) => v.is(onOff.schema, text))).toEqual([true, true, false])
+  })
+})
+
+describe('any value', () => {
+  test('is what it is as JSON, else the text, and nothing in it is an envelope', () => {
+    expect(read(anyValue, '{"transaction":1}')).toEqual({ transaction: 1 })
+    expect(anyValue.read('{"transaction":1}')).toMatchObject({ transaction: null, expiresAt: null })
+    expect(read(anyValue, 'ON')).toBe('ON')
+    expect(read(anyValue, ' 7 ')).toBe(7)
+    expect(anyValue.enveloped).toBe(false)
+  })
+
+  test.each([
+    ['[', ']'],
+    ['{"a":', '}'],
+  ])('nests at most as deep as the contract says: %s', (open, close) => {
+    const nested = (levels: number) => `${open.repeat(levels)}1${close.repeat(levels)}`
+    expect(read(anyValue, nested(MAX_JSON_DEPTH))).toEqual(JSON.parse(nested(MAX_JSON_DEPTH)))
+    expect(refusal(anyValue, nested(MAX_JSON_DEPTH + 1))).toBe('Expected JSON of at most 32 levels.')
+    expect(refusal(object({}), nested(MAX_JSON_DEPTH + 1))).toBe('Expected JSON of at most 32 levels.')
+  })
+
+  test('counts no bracket that is part of a string, and none that is closed again', () => {
+    const brackets = '['.repeat(MAX_JSON_DEPTH + 1)
+    for (const text of [`"${brackets}"`, `"\\"${brackets}"`, `"\\\\","${brackets}"`])
+      expect(read(anyValue, `[${text}]`), text).toEqual(JSON.parse(`[${text}]`))
+    expect(refusal(anyValue, `["\\\\",${brackets}`)).toBe('Expected JSON of at most 32 levels.')
+    const siblings = `[${Array(MAX_JSON_DEPTH + 1)
+      .fill('{"a":[]}')
+      .join()}]`
+    expect(read(anyValue, siblings)).toEqual(JSON.parse(siblings))
+  })
+})
+
+describe('what is spoken', () => {
+  test('is a text, trimmed, or an object with one', () => {
+    expect(read(spoken, ' Good morning\n')).toEqual({ text: 'Good morning' })
+    expect(read(spoken, ' {"text":" as it is "}')).toEqual({ text: ' as it is ' })
+    expect(read(spoken, '["no object"]')).toEqual({ text: '["no object"]' })
+  })
+
+  test('has an envelope as an object only', () => {
+    expect(spoken.read('{"text":"x","transaction":1}').transaction).toBe(1)
+    expect(spoken.read('x')).toMatchObject({ transaction: null, expiresAt: null })
+    expect(spoken.enveloped).toBe(true)
+  })
+
+  test.each([
+    ['', 'text: non empty expected (!0).'],
+    ['  ', 'text: non empty expected (!0).'],
+    ['{"text":""}', 'text: non empty expected (!0).'],
+    ['{}', 'text: expected "text".'],
+    ['{"text":"x","voice":"y"}', 'voice: there is no such key.'],
+    ['{', 'Expected JSON.'],
+  ])('is something: %j is refused', (text, message) => {
+    expect(refusal(spoken, text)).toBe(message)
+  })
+
+  test('is documented as both', () => {
+    const taken = ['x', '', { text: 'x' }, { text: '' }, { text: 'x', voice: 'y' }].map((value) =>
+      v.is(spoken.schema, value),
+    )
+    expect(taken).toEqual([true, false, true, false, false])
+  })
+})
+
+describe('the bytes of a command', () => {
+  test('are UTF-8, and at most 64 KiB of it', () => {
+    expect(decodeText(bytes('Büro'))).toBe('Büro')
+    expect(() => decodeText(new Uint8Array([0xff]))).toThrow('Expected UTF-8 text.')
+    expect(decodeText(new Uint8Array(MAX_PAYLOAD_BYTES))).toHaveLength(64 * 1024)
+    expect(() => decodeText(new Uint8Array(MAX_PAYLOAD_BYTES + 1))).toThrow('Expected at most 65536 bytes.')
+  })
+
+  test('tell their transaction even where the rest is nonsense, so that the refusal finds its asker', () => {
+    const peeked = ['{"transaction":7,"nonsense":[]}', '{"transaction":"t"}', '{}', '[]', 'x', '{"transaction":{}}']
+    expect(peeked.map((text) => peekTransaction(bytes(text)))).toEqual([7, 't', null, null, null, null])
+    expect(peekTransaction(new Uint8Array([0xff]))).toBeNull()
+  })
+})

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import { COMMANDS, type Command } from '../../src/contract/commands.ts'
+import { appFilter, availableCommands, COMMAND_SELECTORS, commandKey, mayUse } from '../../src/contract/permissions.ts'
+import type { Hub } from '../../src/hub/hub.ts'
+import type { OperationName } from '../../src/hub/operations.ts'
+
+const OPEN = { allow: [], deny: [], read_only: false }
+
+function command(key: string): Command {
+  const found = COMMANDS.find((one) => commandKey(one) === key)
+  if (found === undefined) throw new Error(`no command ${key}`)
+  return found
+}
+
+describe('configuration', () => {
+  test('names a command of an app by its name alone, others with what they are for', () => {
+    expect(['restart', 'hub/install', 'bridge/ping'].map((key) => commandKey(command(key)))).toEqual([
+      'restart',
+      'hub/install',
+      'bridge/ping',
+    ])
+    expect(COMMAND_SELECTORS).toEqual(expect.arrayContaining(['restart', 'install', 'hub/install', 'ping']))
+    expect(COMMAND_SELECTORS).not.toContain('app/restart')
+    expect(new Set(COMMAND_SELECTORS).size).toBe(COMMAND_SELECTORS.length)
+  })
+
+  test('permits everything unless told otherwise, but for what has to be allowed by name', () => {
+    const off = COMMANDS.filter((one) => !mayUse(OPEN, one)).map(commandKey)
+    expect(off).toEqual(COMMANDS.filter((one) => one.target !== 'bridge' && one.allowed === false).map(commandKey))
+    expect(off).toContain('uninstall')
+    for (const selector of ['uninstall', '*'])
+      expect(mayUse({ ...OPEN, allow: [selector] }, command('uninstall')), selector).toBe(true)
+    expect(mayUse({ ...OPEN, allow: ['restart'] }, command('uninstall'))).toBe(false)
+    expect(mayUse({ ...OPEN, allow: ['hub/install'] }, command('hub/install'))).toBe(true)
+    expect(mayUse({ ...OPEN, allow: ['install'] }, command('hub/install'))).toBe(true)
+  })
+
+  test('that denies a command wins over one that allows it', () => {
+    const allow = ['*', 'restart']
+    for (const deny of [['*'], ['restart']]) expect(mayUse({ ...OPEN, allow, deny }, command('restart'))).toBe(false)
+    expect(mayUse({ ...OPEN, deny: ['enable'] }, command('restart'))).toBe(true)
+    expect(mayUse({ ...OPEN, deny: ['*'] }, command('bridge/ping'))).toBe(false)
+  })
+
+  test.each([
+    ['enable', 'enabled'],
+    ['enabled', 'disable'],
+    ['update', 'autoupdate'],
+    ['get-settings', 'get-setting'],
+  ])('that denies %s denies %s, which does the same', (denied, other) => {
+    expect(mayUse({ ...OPEN, allow: ['*'] }, command(other))).toBe(true)
+    expect(mayUse({ ...OPEN, allow: ['*'], deny: [denied] }, command(other))).toBe(false)
+  })
+
+  test('to read only leaves what changes nothing, and the bridge', () => {
+    const policy = { ...OPEN, allow: ['*'], read_only: true }
+    for (const one of COMMANDS) expect(mayUse(policy, one), commandKey(one)).toBe(one.target === 'bridge' || !one.write)
+  })
+})
+
+describe('the commands of a hub', () => {
+  const hub = (...lacking: readonly OperationName[]): Pick<Hub, 'permits'> => ({
+    permits: (operation) => (lacking.includes(operation) ? 'forbidden' : 'yes'),
+  })
+
+  test('are those that configuration and the key permit, each once, without those of the bridge', () => {
+    const all = availableCommands(hub(), { ...OPEN, allow: ['*'] })
+    expect(all).toEqual([...new Set(COMMANDS.filter(({ target }) => target !== 'bridge').map(({ name }) => name))])
+    expect(availableCommands(hub(), OPEN)).not.toContain('uninstall')
+    expect(availableCommands(hub('restartApp'), OPEN)).not.toContain('restart')
+  })
+})
+
+describe('an app', () => {
+  test.each([
+    [['*'], [], 'com.athom.hue', true],
+    [['com.athom.*'], [], 'com.athom.hue', true],
+    [['com.athom.*'], [], 'comXathomXhue', false],
+    [['com.athom.*'], [], 'org.com.athom.hue', false],
+    [['com.athom'], [], 'com.athom.hue', false],
+    [['com.?'], [], 'com.a', true],
+    [['com.?'], [], 'com.', false],
+    [['com.?'], [], 'com.🔥', true],
+    [['a*c'], [], 'a\nc', true],
+    [['a+(b)[c]{1}^$|\\'], [], 'a+(b)[c]{1}^$|\\', true],
+    [['a|b'], [], 'a', false],
+    [['*'], ['com.athom.*'], 'com.athom.hue', false],
+    [['*'], ['com.athom.*'], 'nl.philips.hue', true],
+    [['a', 'b'], [], 'b', true],
+    [['*'], ['a', 'b'], 'b', false],
+    [[], [], 'a', false],
+  ])('included by %j and excluded by %j: %j is seen: %j', (include, exclude, id, seen) => {
+    expect(appFilter(include, exclude)(id)).toBe(seen)
+  })
+})

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest'
+import { decodeLevel, encodeLevel, Template, widest } from '../../src/contract/templates.ts'
+
+describe('a topic level', () => {
+  test('is read in its one spelling alone: another one would pass a rule of the broker for this one', () => {
+    expect(decodeLevel('%C3%A9')).toBe('é')
+    expect(decodeLevel('a%20b')).toBe('a b')
+    for (const other of ['%c3%a9', 'é', '%61', 'com%2Ex']) expect(decodeLevel(other), other).toBeUndefined()
+  })
+
+  test('that is no text is none, wherever the mistake stands', () => {
+    expect(['%C3', 'a%C3b', '%2', '%2G', '%G2', '%%', 'a%', '%2E%'].map(decodeLevel)).toEqual(Array(8).fill(undefined))
+  })
+
+  test('writes a dot as it is unless there is nothing else', () => {
+    expect(['...', '.a', 'a..', 'é.'].map(encodeLevel)).toEqual(['...', '.a', 'a..', '%C3%A9.'])
+    expect(encodeLevel('\n')).toBe('%0A')
+  })
+})
+
+describe('a template', () => {
+  const plain = new Template('{base}/bridge/state', 'b')
+  const app = new Template('{base}/{hub}/app/{app}', 'a/b')
+  const setting = new Template('{base}/{hub}/app/{app}/setting/{name}', 'b')
+
+  test('gives the topic for its parameters, each as one level', () => {
+    expect(plain.fill({})).toBe('b/bridge/state')
+    expect(app.fill({ hub: 'home', app: 'x' })).toBe('a/b/home/app/x')
+    expect(setting.fill({ hub: 'home', app: 'com/x', name: 'a b' })).toBe('b/home/app/com%2Fx/setting/a%20b')
+  })
+
+  test('gives the filter of all its topics', () => {
+    expect([plain, app, setting].map(({ filter }) => filter)).toEqual([
+      'b/bridge/state',
+      'a/b/+/app/+',
+      'b/+/app/+/setting/+',
+    ])
+  })
+
+  test('finds the parameters of its own topics, still encoded', () => {
+    expect(plain.match('b/bridge/state')).toEqual({})
+    expect(app.match('a/b/home/app/com%2Fx')).toEqual({ hub: 'home', app: 'com%2Fx' })
+    expect(setting.match('b/home/app/x/setting/y')).toEqual({ hub: 'home', app: 'x', name: 'y' })
+  })
+
+  test.each([
+    'a/b/home/app',
+    'a/b/home/app/x/y',
+    'a/b/home/apps/x',
+    'a/bb/home/app/x',
+    'c/d/home/app/x',
+    'xa/b/home/app/x',
+    'a/b',
+    '',
+  ])('finds none in a topic of another: %j', (topic) => {
+    expect(app.match(topic)).toBeUndefined()
+  })
+})
+
+describe('of several filters', () => {
+  test('those remain that no other includes, each once', () => {
+    expect(widest(['b/+/state', 'b/home/state', 'b/+/state', 'b/+/+/x', 'b/home'])).toEqual([
+      'b/+/state',
+      'b/+/+/x',
+      'b/home',
+    ])
+    expect(widest(['b/home/+', 'b/+/state'])).toEqual(['b/home/+', 'b/+/state'])
+    expect(widest(['b/+', 'b/+/+'])).toEqual(['b/+', 'b/+/+'])
+    expect(widest([])).toEqual([])
+  })
+})

@@ -1,0 +1,139 @@
+/** Behaviours of what stands in front of a hub, and of a hub that says something else than what is so. */
+import { describe, expect, test } from 'vitest'
+import { acknowledged, ask, connected, HUE, hubOf } from './support.ts'
+
+const APPS = 'GET /apps/app'
+const APP = `GET /apps/app/${HUE}`
+const SET = `PUT /apps/app/${HUE}/setting/x`
+
+describe('something else at the address', () => {
+  test.each([200, 404, 502])(
+    'answers with a page and status %i, without identity, and nothing is carried out',
+    async (status) => {
+      const hub = await hubOf()
+      hub.behave('gateway-page', { status })
+      const answer = await ask(hub, SET, { body: { value: 1 } })
+      expect(answer).toMatchObject({ status, headers: { 'content-type': 'text/html' } })
+      expect(answer.headers).not.toHaveProperty('x-homey-id')
+      expect(hub.settings(HUE)).not.toHaveProperty('x')
+    },
+  )
+
+  test('answers with JSON of its own, or sends the client elsewhere', async () => {
+    const hub = await hubOf()
+    hub.behave('portal-json', { times: 1 })
+    const portal = await ask(hub, APPS)
+    expect(portal).toMatchObject({ status: 200, json: { error: 'starting up' } })
+    expect(portal.headers).not.toHaveProperty('x-homey-id')
+    hub.behave('redirect', { location: 'http://192.0.2.1/', status: 307, times: 1 })
+    expect(await ask(hub, APPS)).toMatchObject({ status: 307, headers: { location: 'http://192.0.2.1/' } })
+    expect((await ask(hub, APPS)).headers).toMatchObject({ 'x-homey-id': hub.id })
+  })
+})
+
+describe('who the hub is', () => {
+  test('is left out or wrong for as many answers as told, beside other faults', async () => {
+    const hub = await hubOf()
+    hub.behave('no-identity', { times: 1, operation: 'ping' })
+    hub.behave('answer-status', { status: 503, times: 1 })
+    const first = await ask(hub, 'GET /system/ping')
+    expect(first.status).toBe(503)
+    expect(first.headers).not.toHaveProperty('x-homey-id')
+    hub.behave('other-identity', { id: 'b', version: '9.9.9', times: 1 })
+    expect((await ask(hub, APPS)).headers).toMatchObject({ 'x-homey-id': 'b', 'x-homey-version': '9.9.9' })
+    expect((await ask(hub, APPS)).headers).toMatchObject({ 'x-homey-id': hub.id })
+  })
+})
+
+describe('a list or record', () => {
+  test('is a part of what there is', async () => {
+    const hub = await hubOf()
+    hub.behave('half-list', { keep: 0.3 })
+    const { json } = await ask(hub, APPS)
+    expect(Object.keys(Object(json))).toEqual([...hub.apps.keys()].slice(0, Math.ceil(hub.apps.size * 0.3)))
+  })
+
+  test('calls itself by another id', async () => {
+    const hub = await hubOf()
+    hub.behave('foreign-ids', { suffix: '!' })
+    expect((await ask(hub, APPS)).json).toMatchObject({ [HUE]: { id: `${HUE}!` } })
+    expect((await ask(hub, APP)).json).toMatchObject({ id: `${HUE}!`, enabled: true })
+  })
+
+  test('is as deep as no client expects', async () => {
+    const hub = await hubOf()
+    hub.behave('deep-json', { levels: 3 })
+    expect((await ask(hub, `GET /apps/app/${HUE}/setting`)).text).toMatch(/^\{("[^"]+":\[\[\[\]\]\],?)+\}$/)
+    expect((await ask(hub, 'GET /system/ping')).text).toBe('[[[]]]')
+  })
+
+  test('is as it was at the first look, while writes are carried out', async () => {
+    const hub = await hubOf()
+    hub.behave('stale-reads')
+    const before = (await ask(hub, `GET /apps/app/${HUE}/setting`)).json
+    expect((await ask(hub, SET, { body: { value: 1 } })).status).toBe(200)
+    expect(hub.settings(HUE)['x']).toBe(1)
+    expect((await ask(hub, `GET /apps/app/${HUE}/setting`)).json).toEqual(before)
+    hub.behaveWell()
+    expect((await ask(hub, `GET /apps/app/${HUE}/setting`)).json).toMatchObject({ x: 1 })
+  })
+
+  test('lies after a write whose answer was lost', async () => {
+    const hub = await hubOf()
+    const look = `GET /apps/app/${HUE}/setting`
+    hub.behave('stale-reads', { operation: 'getAppSettings' })
+    await ask(hub, look)
+    hub.behave('execute-then-reset', { operation: 'setAppSetting' })
+    await expect(ask(hub, SET, { body: { value: 1 } })).rejects.toMatchObject({ code: 'ECONNRESET' })
+    expect(hub.settings(HUE)['x']).toBe(1)
+    expect((await ask(hub, look)).json).not.toHaveProperty('x')
+  })
+})
+
+describe('requests', () => {
+  test('beyond a number in a time are refused and not carried out', async () => {
+    const hub = await hubOf()
+    hub.behave('rate-limit', { requests: 2, windowMs: 60_000, retryAfter: 2 })
+    expect((await ask(hub, APPS)).status).toBe(200)
+    expect((await ask(hub, APPS)).status).toBe(200)
+    const refused = await ask(hub, SET, { body: { value: 1 } })
+    expect(refused).toMatchObject({ status: 429, headers: { 'retry-after': '2' } })
+    expect(hub.settings(HUE)).not.toHaveProperty('x')
+  })
+
+  test('for a method that the hub lacks fail as older hubs say it', async () => {
+    const hub = await hubOf({ flavour: 'older' })
+    hub.behave('missing-api-method', { operation: 'garbageCollectApp' })
+    const answer = await ask(hub, `POST /apps/app/${HUE}/gc`)
+    expect(answer).toMatchObject({ status: 500, json: { error: 'missing_api_method' } })
+  })
+})
+
+test('the namespace wants the token that the handshake brought', async () => {
+  const hub = await hubOf()
+  hub.behave('namespace-token')
+  const open = async (send: boolean) => {
+    const { manager, root } = connected(hub)
+    const [, welcome] = await acknowledged(root, 'handshakeClient', { token: 'secret', homeyId: 'any' })
+    const { token } = Object(welcome)
+    const api = manager.socket('/api', send ? { auth: { token } } : {})
+    return new Promise((resolve) => api.once('connect', () => resolve('open')).once('connect_error', resolve))
+  }
+  expect(await open(true)).toBe('open')
+  expect(await open(false)).toMatchObject({ data: { statusCode: 401 } })
+})
+
+test('a hub of the reference has its prefix and paths alone, and does not say who it is', async () => {
+  const hub = await hubOf({ flavour: 'reference' })
+  expect((await ask(hub, 'GET /api/manager/system/ping')).status).toBe(404)
+  const ping = await ask(hub, 'GET /api/managers/system/ping')
+  expect(ping).toMatchObject({ status: 200, json: true })
+  expect(ping.headers).not.toHaveProperty('x-homey-id')
+  const status = async (line: string, body?: unknown) => (await ask(hub, line, { body })).status
+  expect(await status('GET /api/managers/sessions/session/me')).toBe(404)
+  expect(await status('GET /api/managers/speech-output/voice/')).toBe(404)
+  expect(await status('POST /api/managers/speech-output/say', { text: 'no' })).toBe(404)
+  expect(await status('POST /api/managers/speech-output/', { text: 'Hello' })).toBe(200)
+  expect(hub.spoken).toEqual(['Hello'])
+  expect(await status(`POST /api/managers/apps/app/${HUE}/gc`)).toBe(200)
+})

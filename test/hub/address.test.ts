@@ -1,0 +1,92 @@
+/** The key goes to a host only after it has shown that it is a hub. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { Gateway } from './gateway.ts'
+import { asked, connected, emulate, hold, listed, serve } from './support.ts'
+
+const HTML = '<!doctype html><title>Welcome</title>'
+
+/** Everything that strangers were told in a test, as text. */
+const told: string[] = []
+afterEach(() => {
+  told.length = 0
+})
+
+function stranger(port: number, status: number, headers: Record<string, string>, body: string): Promise<string> {
+  return serve((request, response) => {
+    told.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
+    response.writeHead(status, headers).end(body)
+  }, port)
+}
+
+const page = { 'content-type': 'text/html' }
+
+test.each([
+  ['a page', 200, page, HTML],
+  ['a page without a type', 200, {}, HTML],
+  ['words', 200, { 'content-type': 'text/plain' }, 'Welcome'],
+  ['nothing', 200, {}, ''],
+  ['a page of an error', 404, page, HTML],
+  ['a redirect', 302, { location: 'http://127.0.0.1:1/' }, ''],
+  ['a question for a password', 401, { 'www-authenticate': 'Basic' }, ''],
+])('a host that answers %s is never told the key', async (_, status, headers, body) => {
+  const url = await stranger(0, status, headers, body)
+  const { hub } = hold(url)
+  await until('a failure', () => hub.status.reason !== 'connecting')
+  await expect(hub.call('speak', { text: 'x' })).rejects.toThrow()
+  await until('the next attempt', () => told.length > 2)
+  expect(hub.status).toMatchObject({ online: false, id: null })
+  expect(told.join('\n')).not.toMatch(/authorization|socket\.io/)
+})
+
+test('who is there is asked without the key', async () => {
+  const emulated = await emulate()
+  await listed(hold(emulated.url))
+  const pings = emulated.requests.filter(({ operation }) => operation === 'ping')
+  expect(pings.length).toBeGreaterThan(0)
+  expect(pings.every(({ key }) => key === undefined)).toBe(true)
+  expect(emulated.requests[0]?.operation).toBe('ping')
+})
+
+test.each([{ realtime: true }, { realtime: false }])(
+  'a stranger at the address of a hub that went away is not told the key (%o)',
+  async (options) => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, { ...options, pollInterval: 200, pollIntervalFallback: 200 })
+    await (options.realtime ? connected(watched) : listed(watched))
+    const port = Number(new URL(emulated.url).port)
+    await emulated.close()
+    await until('offline', () => !watched.hub.status.online)
+    await stranger(port, 200, page, HTML)
+    await until('some attempts', () => told.length > 3)
+    await expect(watched.hub.call('getApps', {})).rejects.toThrow()
+    expect(told.join('\n')).not.toMatch(/authorization|socket\.io/)
+  },
+)
+
+describe('a hub below a path', () => {
+  test('is spoken to there alone, realtime included', async () => {
+    const emulated = await emulate()
+    const other = await emulate({ id: 'other' })
+    const gateway = await Gateway.start({ '/my/hub': emulated.url, '': other.url })
+    const watched = hold(`${gateway.url}/my/hub/`)
+    await connected(watched)
+    expect(watched.hub.status.id).toBe(emulated.id)
+    expect(emulated.connections.subscribers).toBe(1)
+    expect(other.requests).toEqual([])
+  })
+})
+
+test('a hub that follows another spelling is found behind a server whose pages answer everything', async () => {
+  const emulated = await emulate({ flavour: 'reference' })
+  const url = await serve(async (request, response) => {
+    if (!request.url?.startsWith('/api/managers/')) return void response.writeHead(200, page).end(HTML)
+    const { authorization } = request.headers
+    const answer = await fetch(emulated.url + request.url, { headers: authorization ? { authorization } : {} })
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+  })
+  const watched = hold(url, { realtime: false })
+  await listed(watched)
+  expect(watched.hub.status.api).toBe('managers')
+  expect(asked(emulated, 'getApps')).toBe(1)
+})

@@ -1,0 +1,150 @@
+/** What a hub can do is offered until there is evidence against it, and what was concluded does not outlive its reason. */
+import { describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { anApp, asked, connected, emulate, hold, listed } from './support.ts'
+
+const POLLS = { realtime: false, pollInterval: 100, pollIntervalFallback: 100 }
+
+test('a hub that follows the reference alone is fully usable', async () => {
+  const emulated = await emulate({ flavour: 'reference' })
+  const watched = hold(emulated.url)
+  const { hub } = watched
+  await connected(watched)
+  expect(hub.status).toMatchObject({ online: true, api: 'managers', id: null, firmware: null, scopes: undefined })
+  expect(hub.apps.all.size).toBe(emulated.apps.size)
+  expect([hub.permits('speak'), hub.permits('garbageCollectApp')]).toEqual(['yes', 'yes'])
+  await hub.call('speak', { text: 'Hello' })
+  await hub.call('garbageCollectApp', { id: anApp(emulated) })
+  expect(emulated.spoken).toEqual(['Hello'])
+})
+
+describe('speech', () => {
+  test('does not follow from the list of voices on an older hub', async () => {
+    const emulated = await emulate({ flavour: 'older' })
+    emulated.behave('answer-status', { status: 404, operation: 'getVoices' })
+    const { hub } = hold(emulated.url, POLLS)
+    await until('online', () => hub.status.online)
+    await hub.refresh()
+    expect([hub.permits('speak'), hub.permits('garbageCollectApp')]).toEqual(['yes', 'yes'])
+  })
+
+  test('is offered by a newer hub that has voices', async () => {
+    const emulated = await emulate({ flavour: 'older', version: '12.0.0' })
+    const { hub } = hold(emulated.url, POLLS)
+    await until('online', () => hub.status.online)
+    expect([hub.permits('speak'), hub.permits('garbageCollectApp')]).toEqual(['yes', 'unsupported'])
+  })
+
+  test('is not taken away by the page of a gateway', async () => {
+    const emulated = await emulate({ flavour: 'older' })
+    const { hub } = hold(emulated.url, POLLS)
+    await until('online', () => hub.status.online)
+    emulated.behave('gateway-page', { status: 404, operation: 'say' })
+    await expect(hub.call('speak', { text: 'x' })).rejects.toThrow()
+    expect(hub.permits('speak')).toBe('yes')
+  })
+
+  test.each([
+    ['404', 'answer-status', { status: 404, operation: 'say' }],
+    ['the name of the error', 'missing-api-method', { operation: 'say' }],
+  ] as const)(
+    'is gone when speaking itself was answered with %s, until the hub has other firmware',
+    async (_, name, options) => {
+      const emulated = await emulate({ flavour: 'older' })
+      const { hub } = hold(emulated.url, POLLS)
+      await until('online', () => hub.status.online)
+      emulated.behave(name, options)
+      await expect(hub.call('speak', { text: 'x' })).rejects.toMatchObject({ code: 'unsupported' })
+      expect(hub.permits('speak')).toBe('unsupported')
+      await hub.refresh()
+      expect(hub.permits('speak')).toBe('unsupported')
+      emulated.behaveWell()
+      await emulated.reboot({ version: '8.2.0' })
+      await until('the other firmware', () => hub.status.firmware === '8.2.0')
+      expect(hub.permits('speak')).toBe('yes')
+    },
+  )
+})
+
+describe('garbage collection', () => {
+  test('is not taken from all apps by an app that has just gone', async () => {
+    const emulated = await emulate({ flavour: 'older' })
+    const watched = hold(emulated.url, { ...POLLS, pollInterval: 60_000, pollIntervalFallback: 60_000 })
+    await listed(watched)
+    const id = anApp(emulated)
+    emulated.uninstall(id, { silent: true })
+    for (let i = 0; i < 3; i++) await expect(watched.hub.call('garbageCollectApp', { id })).rejects.toThrow()
+    expect(watched.hub.permits('garbageCollectApp')).toBe('yes')
+  })
+
+  test('is not taken away by a single 404, nor by two with a success between', async () => {
+    const emulated = await emulate({ flavour: 'older' })
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const id = anApp(emulated)
+    for (let i = 0; i < 2; i++) {
+      emulated.behave('answer-status', { status: 404, operation: 'garbageCollectApp', times: 1 })
+      await expect(watched.hub.call('garbageCollectApp', { id })).rejects.toMatchObject({ code: 'unsupported' })
+      await watched.hub.call('garbageCollectApp', { id })
+    }
+    expect(watched.hub.permits('garbageCollectApp')).toBe('yes')
+  })
+
+  test('is gone after a second 404, or when the hub says that it lacks the method', async () => {
+    for (const [behaviour, calls] of [
+      ['answer-status', 2],
+      ['missing-api-method', 1],
+    ] as const) {
+      const emulated = await emulate({ flavour: 'older' })
+      const watched = hold(emulated.url, POLLS)
+      await listed(watched)
+      if (behaviour === 'answer-status') emulated.behave(behaviour, { status: 404, operation: 'garbageCollectApp' })
+      else emulated.behave(behaviour, { operation: 'garbageCollectApp' })
+      for (let i = 0; i < calls; i++) {
+        await expect(watched.hub.call('garbageCollectApp', { id: anApp(emulated) })).rejects.toMatchObject({
+          code: 'unsupported',
+        })
+      }
+      expect(watched.hub.permits('garbageCollectApp')).toBe('unsupported')
+    }
+  })
+})
+
+test('a newer hub lacks both without being asked to speak, and is asked for its voices once', async () => {
+  const emulated = await emulate({ flavour: 'newer' })
+  const { hub } = hold(emulated.url, POLLS)
+  await until('online', () => hub.status.online)
+  await hub.refresh()
+  expect(hub.status.missing).toEqual(new Set(['speak', 'garbageCollectApp', 'getVoices']))
+  expect(emulated.requests.filter(({ path }) => path.includes('voice'))).toHaveLength(1)
+})
+
+describe.each(['Subscription Inactive', 'Invalid Serial Number'])('a hub that says "%s"', (description) => {
+  test.each([undefined, 'getApps'] as const)(
+    'is offline for that reason, not for a lack of the key (to %s)',
+    async (operation) => {
+      const emulated = await emulate()
+      const refusal = { status: 403, error: 'forbidden', description, ...(operation && { operation }) }
+      emulated.behave('answer-status', refusal)
+      const { hub, history } = hold(emulated.url, POLLS)
+      await until('offline', () => history[0])
+      expect(history[0]).toBe('offline polling subscription')
+      await expect(hub.call('getApps', {})).rejects.toMatchObject({ code: 'subscription', status: 403 })
+    },
+  )
+})
+
+test('the page of a gateway is no proof that an app is gone', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url, POLLS)
+  await listed(watched)
+  emulated.behave('gateway-page', { status: 404, operation: 'getApp' })
+  await expect(watched.hub.call('getApp', { id: anApp(emulated) })).rejects.toMatchObject({ code: 'failed' })
+  expect(asked(emulated, 'getApp')).toBe(1)
+})
+
+test('the realtime namespace is opened with the token that the handshake brought', async () => {
+  const emulated = await emulate()
+  emulated.behave('namespace-token')
+  await connected(hold(emulated.url))
+})

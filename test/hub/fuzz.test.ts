@@ -1,0 +1,246 @@
+/** Whatever a hub says: it never ends the daemon, and never makes it speak of what is not there. */
+import { once } from 'node:events'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { systemClock } from '../../src/base/clock.ts'
+import { eventsOf } from '../../src/contract/events.ts'
+import { decodeApp, decodeApps, decodeEvent, decodeJson, decodeScopes, decodeSettings } from '../../src/hub/decode.ts'
+import { HubError } from '../../src/hub/errors.ts'
+import { openRealtime } from '../../src/hub/realtime.ts'
+import type { App } from '../../src/model/app.ts'
+import { reduce } from '../../src/model/reduce.ts'
+import { until } from '../support/until.ts'
+import { startWorld } from '../support/world.ts'
+
+/** What nobody caught during a test. */
+const uncaught: unknown[] = []
+const note = (error: unknown) => uncaught.push(error)
+beforeEach(() => {
+  uncaught.length = 0
+  process.on('uncaughtException', note).on('unhandledRejection', note)
+})
+afterEach(() => {
+  process.off('uncaughtException', note).off('unhandledRejection', note)
+  expect(uncaught).toEqual([])
+})
+
+const FIELDS = ['id', 'name', 'version', 'enabled', 'state', 'crashed', 'crashedMessage', 'crashedCount', 'exitCount']
+const MORE = [
+  'autoupdate',
+  'channel',
+  'origin',
+  'updateAvailable',
+  'usage',
+  'settings',
+  'sdk',
+  'author',
+  'compatibility',
+]
+const id = fc.oneof(
+  fc.constantFrom('a', 'b', '__proto__', 'constructor', '/', '#', '\ud800', ''),
+  fc.string({ unit: 'binary' }),
+)
+const value = fc.oneof(
+  { weight: 3, arbitrary: fc.jsonValue() },
+  fc.constantFrom(
+    'running',
+    'crashed',
+    '1.2.3',
+    true,
+    false,
+    null,
+    -1,
+    1e308,
+    { cpu: 0.1, mem: 5e9 },
+    { version: '2.0' },
+  ),
+  fc.string({ unit: 'binary' }),
+)
+const record = fc.dictionary(fc.constantFrom(...FIELDS, ...MORE), value)
+const app = fc.tuple(id, record).map(([name, fields]) => [name, { ...fields, id: name }] as const)
+const list = fc.oneof(
+  fc.jsonValue(),
+  fc.array(app).map((apps) => Object.fromEntries(apps)),
+  fc.array(fc.tuple(id, fc.oneof(record, value))).map((entries) => Object.fromEntries(entries)),
+)
+
+/** What `read` gives, or nothing where it refuses in the way that callers expect. */
+function orNonsense<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    expect(error).toBeInstanceOf(HubError)
+    return undefined
+  }
+}
+
+test('what a hub answers is understood or refused', () => {
+  const property = fc.property(list, fc.array(fc.tuple(value, fc.oneof(record, value))), (answer, messages) => {
+    for (const decode of [decodeJson, decodeSettings, decodeScopes]) orNonsense(() => decode(answer))
+    orNonsense(() => decodeApp(answer, { id: 'a' }))
+    const records = orNonsense(() => decodeApps(answer)) ?? new Map()
+    const names = ['app.create', 'app.update', 'app.delete'] as const
+    const events = messages.flatMap(([name, payload], i) => decodeEvent(names[i % 4] ?? name, payload) ?? [])
+    const apps = new Map<string, App>()
+    for (const change of reduce(apps, { type: 'snapshot', records, meanwhile: events })) {
+      expect(eventsOf(change, '')).toHaveLength(1)
+      expect(change.after?.id).toBe(change.id)
+      expect(change.id).not.toBe('')
+      expect(change.id.isWellFormed()).toBe(true)
+    }
+  })
+  fc.assert(property, { numRuns: 3000 })
+})
+
+test('JSON of thousands of levels is nonsense', () => {
+  const deep: unknown = JSON.parse('['.repeat(5000) + ']'.repeat(5000))
+  for (const nonsense of [() => decodeJson(deep), () => decodeSettings({ deep }), () => decodeJson({ a: [deep] })]) {
+    expect(nonsense).toThrow(expect.objectContaining({ code: 'nonsense' }))
+  }
+  const well: unknown = JSON.parse('['.repeat(64) + ']'.repeat(64))
+  expect(decodeJson(well)).toBe(well)
+})
+
+describe('a server that speaks the realtime protocol', () => {
+  const OPENING = '0{"sid":"s","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000}'
+  /** What a client sends, as far as it matters, and the hub's answer. */
+  const ANSWERS: readonly (readonly [question: RegExp, answer: string])[] = [
+    [/^40\/api,/, '40/api,{"sid":"n"}'],
+    [/^40/, '40{"sid":"r"}'],
+    [/^42(\d+)\["handshakeClient"/, '43$1[null,{"namespace":"/api"}]'],
+    [/^42\/api,(\d+)\["subscribe"/, '43/api,$1[null]'],
+  ]
+
+  /** One session in which the packet number `at` of the server is another one. Resolves when the session has ended. */
+  async function session(at: number, packet: string | Buffer): Promise<void> {
+    const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
+    await once(server, 'listening')
+    server.on('connection', (socket: WebSocket) => {
+      let sent = 0
+      const send = (sound: string) => {
+        socket.send(sent === at ? packet : sound)
+        sent += 1
+      }
+      send(OPENING)
+      socket.on('error', () => {})
+      socket.on('message', (data) => {
+        const question = data.toString()
+        const found = ANSWERS.find(([wanted]) => wanted.test(question))
+        const id = found?.[0].exec(question)?.[1] ?? ''
+        if (found !== undefined) send(found[1].replace('$1', id))
+        if (question.includes('subscribe')) {
+          for (let i = 0; i < 3; i++) send('42/api,["homey:manager:apps","app.update",{"id":"a"}]')
+          setImmediate(() => socket.close())
+        }
+      })
+    })
+    const address = server.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const options = { apiKey: 'key', hubId: null, timeoutMs: 30, settleMs: 0, clock: systemClock }
+    const ending = new AbortController()
+    try {
+      const url = `http://127.0.0.1:${port}`
+      const opened = await openRealtime({ ...options, url, onEvent: () => {}, signal: ending.signal })
+      await opened.ended
+    } catch (error) {
+      expect(error).toBeInstanceOf(HubError)
+    } finally {
+      ending.abort()
+      for (const client of server.clients) client.terminate()
+      server.close()
+    }
+  }
+
+  test.each([
+    '0',
+    '0null',
+    '0{}',
+    '0not json',
+    '0{"sid":"s","upgrades":5}',
+    '0{"sid":"s","upgrades":[],"pingInterval":-1,"pingTimeout":-9}',
+    '40',
+    '40null',
+    '44',
+    '44null',
+    '44"no"',
+    '44{}',
+    '44{"message":{"toString":1}}',
+    '44/api,',
+    '44/api,{"message":[{"toString":1}]}',
+    '43',
+    '430',
+    '430[]',
+    '430["no"]',
+    '430[{"statusCode":{"toString":1}}]',
+    '430[null,{"namespace":{}}]',
+    '42',
+    '42[]',
+    '42["connect_error"]',
+    '42/api,["homey:manager:apps"]',
+    '42/api,7["homey:manager:apps","app.update",{"id":"a"}]',
+    '42/api,["homey:manager:apps",{"toString":1},[]]',
+    '451-["homey:manager:apps",{"_placeholder":true,"num":7}]',
+    '41',
+    '1',
+    '6',
+    '9',
+    '',
+    'b!',
+    '4',
+    '49',
+    '4999999',
+  ])('may send %s wherever it likes', async (packet) => {
+    for (const at of [0, 1, 2, 3, 4, 5]) await session(at, packet)
+  })
+
+  test('may send anything', async () => {
+    const packet = fc.oneof(
+      fc.string(),
+      fc
+        .tuple(
+          fc.constantFrom('0', '40', '41', '42', '43', '430', '44', '45', '42/api,', '43/api,1', '44/api,'),
+          fc.json(),
+        )
+        .map(([kind, json]) => kind + json),
+      fc.uint8Array().map((bytes) => Buffer.from(bytes)),
+    )
+    await fc.assert(fc.asyncProperty(fc.nat(5), packet, session), { numRuns: 300 })
+  }, 60_000)
+})
+
+const start = startWorld
+
+describe('a running bridge', () => {
+  test('bears settings of thousands of levels, and publishes the others', async () => {
+    const file =
+      'settings:\n  publish:\n    com.athom.hue: { deep: text }\n    net.lindqvist.heatpump: { unit: text }\n'
+    const world = await start({ file, env: { HUB_POLL_INTERVAL: '1s' } })
+    const { hub, observer } = world
+    await until('the setting', () => observer.last('hub2mqtt/home/app/net.lindqvist.heatpump/setting/unit') === '"C"')
+    hub.behave('deep-json', { operation: 'getAppSettings', times: 1 })
+    hub.forgetRequests()
+    const reads = () => hub.requests.filter(({ operation }) => operation === 'getAppSettings').length
+    await until('the settings', () => reads() > 3)
+    expect((await world.ask('bridge/cmd/ping')).ok).toBe(true)
+    hub.behave('deep-json', { operation: 'getAppSettings' })
+    const refused = await world.ask('home/app/com.athom.hue/cmd/get-settings')
+    expect(refused.error?.code).toBe('hub_failed')
+  })
+
+  test('bears whatever records and lists come', async () => {
+    const world = await start({ env: { HUB_POLL_INTERVAL: '1s' } })
+    const names = ['app.create', 'app.update', 'app.delete', 'app.other']
+    for (const [i, [wanted, fields]] of fc.sample(fc.tuple(id, record), 1500).entries()) {
+      world.hub.emit(names[i % 4] ?? '', { ...fields, id: wanted })
+    }
+    for (const value of fc.sample(list, 3)) {
+      world.hub.behave('wrong-shape', { operation: 'getApps', value })
+      await world.ask('home/cmd/refresh')
+    }
+    world.hub.behaveWell()
+    expect((await world.ask('bridge/cmd/ping')).ok).toBe(true)
+    const wrong = world.bridge.lines.filter((line) => /"level":"(error|fatal)"/.test(line))
+    expect(wrong).toEqual([])
+  }, 60_000)
+})

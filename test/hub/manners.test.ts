@@ -1,0 +1,169 @@
+/** How often and how fast a hub is asked. */
+import pino from 'pino'
+import { describe, expect, test } from 'vitest'
+import { Backoff } from '../../src/base/backoff.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { HubClient } from '../../src/hub/client.ts'
+import { keepRealtime } from '../../src/hub/keep-realtime.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+import { asked, connected, emulate, hold, listed } from './support.ts'
+
+describe('a hub that answers 429 while it is online', () => {
+  test('stays online and is asked again when it likes, whatever there is to wake for', async () => {
+    const clock = new FakeClock()
+    const emulated = await emulate()
+    const watched = hold(emulated.url, { realtime: false }, { clock })
+    await listed(watched)
+    emulated.behave('answer-status', { status: 429, retryAfter: 17 })
+    emulated.forgetRequests()
+    await until('the pause', () => clock.pending > 0)
+    await clock.advance(10_000)
+    await until('the wait', () => clock.waits.includes(17_000))
+    expect(asked(emulated, 'getApps')).toBe(1)
+    watched.hub.wake()
+    await clock.advance(16_000)
+    expect(asked(emulated, 'getApps')).toBe(1)
+    emulated.behaveWell()
+    await clock.advance(1_000)
+    await until('the next read', () => asked(emulated, 'getApps') === 2)
+    expect(watched.history).toEqual(['online polling null'])
+  })
+
+  test('is asked less and less often where it does not say when', async () => {
+    const clock = new FakeClock()
+    const emulated = await emulate()
+    const watched = hold(emulated.url, { realtime: false, timeoutMs: 5555 }, { clock })
+    await listed(watched)
+    emulated.behave('answer-status', { status: 429 })
+    await until('the pause', () => clock.pending > 0)
+    await clock.advance(10_000)
+    for (const wait of [1000, 2000, 4000, 8000]) {
+      await until(`a wait of ${wait} ms`, () => clock.waits.at(-1) === wait)
+      await clock.advance(wait)
+    }
+    expect(watched.history).toEqual(['online polling null'])
+  })
+})
+
+test('after the first 429 requests are spaced, so that the hub takes them all', async () => {
+  const emulated = await emulate()
+  const options = {
+    url: emulated.url,
+    apiKey: () => 'key',
+    timeoutMs: 5000,
+    maxRequests: 4,
+    pathPrefix: 'auto',
+  } as const
+  const client = new HubClient({ ...options, knows: () => true }, systemClock)
+  await client.identify()
+  emulated.behave('rate-limit', { requests: 4, windowMs: 500 })
+  const many = (n: number) => Promise.allSettled(Array.from({ length: n }, () => client.call('getApps', {})))
+  expect((await many(6)).some(({ status }) => status === 'rejected')).toBe(true)
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  emulated.forgetRequests()
+  expect((await many(12)).filter(({ status }) => status === 'rejected')).toEqual([])
+  await client.close()
+})
+
+test('without a 429 requests are not held back', async () => {
+  const emulated = await emulate()
+  const options = {
+    url: emulated.url,
+    apiKey: () => 'key',
+    timeoutMs: 5000,
+    maxRequests: 4,
+    pathPrefix: 'auto',
+  } as const
+  const clock = new FakeClock()
+  const client = new HubClient({ ...options, knows: () => true }, clock)
+  await Promise.all(Array.from({ length: 20 }, () => client.call('getApps', {})))
+  expect(clock.waits.every((ms) => ms === options.timeoutMs)).toBe(true)
+  await client.close()
+})
+
+describe('a realtime channel that falls again and again', () => {
+  async function waitsOf(sessionMs: number): Promise<number[]> {
+    const clock = new FakeClock()
+    const ending = new AbortController()
+    const waits: number[] = []
+    const after = (ms: number, task: () => void) => {
+      waits.push(ms)
+      return clock.after(ms, task)
+    }
+    const kept = keepRealtime({
+      open: () => {
+        const { promise: ended, resolve } = Promise.withResolvers<string>()
+        clock.after(sessionMs, () => resolve('gone'))
+        ending.signal.addEventListener('abort', () => resolve('closed'))
+        return Promise.resolve({ ended, close: () => {} })
+      },
+      onUp: () => Promise.resolve(),
+      onLost: () => {},
+      backoff: new Backoff({ min: 1000, max: 30_000, random: () => 1 }),
+      clock: { now: clock.now, elapsed: clock.elapsed, after },
+      log: pino({ level: 'silent' }),
+      signal: ending.signal,
+    })
+    while (waits.length < 4) await clock.advance(sessionMs)
+    ending.abort()
+    await kept
+    return waits.slice(0, 4)
+  }
+
+  test('is opened less and less often', async () => {
+    expect(await waitsOf(1100)).toEqual([1000, 2000, 4000, 8000])
+  })
+
+  test('but at once again after it has stayed up for a while', async () => {
+    expect(await waitsOf(30_000)).toEqual([1000, 1000, 1000, 1000])
+  })
+
+  test('makes the hub be asked a few times only', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, {}, { random: () => 0.5 })
+    await connected(watched)
+    emulated.forgetRequests()
+    const end = performance.now() + 6000
+    while (performance.now() < end) {
+      if (emulated.connections.subscribers > 0 && watched.hub.status.realtime === 'connected')
+        emulated.dropRealtime('cut')
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    const logins = emulated.requests.filter(({ path }) => path.includes('session/me')).length
+    expect(asked(emulated, 'getApps')).toBeLessThanOrEqual(5)
+    expect(logins).toBeLessThanOrEqual(5)
+  })
+})
+
+describe('the pause between two reads', () => {
+  test('is the shorter one while realtime is not up', async () => {
+    const clock = new FakeClock()
+    const emulated = await emulate()
+    const watched = hold(emulated.url, { realtime: false, pollInterval: 2000, pollIntervalFallback: 10_000 }, { clock })
+    await listed(watched)
+    emulated.forgetRequests()
+    await until('the pause', () => clock.pending > 0)
+    await clock.advance(2_000)
+    await until('the read', () => asked(emulated, 'getApps') === 1)
+  })
+
+  test('is the longer one as soon as realtime is up', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, { pollInterval: 60_000, pollIntervalFallback: 1000 })
+    await connected(watched)
+    emulated.forgetRequests()
+    await new Promise((resolve) => setTimeout(resolve, 2500))
+    expect(asked(emulated, 'getApps')).toBe(0)
+  })
+})
+
+test('a timer that is overdue runs at once and without a warning', async () => {
+  const warnings: string[] = []
+  const note = (warning: Error) => warnings.push(warning.name)
+  process.on('warning', note)
+  await new Promise<void>((resolve) => systemClock.after(-5, resolve))
+  await new Promise(setImmediate)
+  process.off('warning', note)
+  expect(warnings).toEqual([])
+})

@@ -1,0 +1,234 @@
+/** Apps keep their last state while the hub talks nonsense, and another hub's apps never appear under its name. */
+import { describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { Gateway } from './gateway.ts'
+import { anApp, asked, connected, emulate, hold, known, listed, type Watched } from './support.ts'
+
+const POLLS = { realtime: false, pollInterval: 100, pollIntervalFallback: 100 }
+const idsOf = ({ hub }: Watched) => [...hub.apps.all.keys()]
+
+describe('a list that is none leaves every app as it was', () => {
+  test.each([
+    ['an error in words', { error: 'starting up' }],
+    ['an error as an object', { error: { code: 503, message: 'starting up' } }],
+    ['an error beside its text', { error: 'x', error_description: 'y', stack: 'z' }],
+    ['records without an id', { a: { name: 'A' }, b: { name: 'B' } }],
+    ['a list of numbers', { a: 1, b: 2 }],
+  ])('such as %s', async (_, value) => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const ids = idsOf(watched)
+    emulated.behave('wrong-shape', { operation: 'getApps', value })
+    await until('offline', () => !watched.hub.status.online)
+    expect(watched.hub.status.reason).toBe('nonsense')
+    expect(idsOf(watched)).toEqual(ids)
+    expect(watched.news).toEqual([])
+  })
+
+  test('such as records under the ids of others', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const ids = idsOf(watched)
+    emulated.behave('foreign-ids')
+    await until('offline', () => !watched.hub.status.online)
+    expect(watched.hub.status.reason).toBe('nonsense')
+    expect([idsOf(watched), watched.news]).toEqual([ids, []])
+  })
+
+  test('and a single bad entry leaves its app as it was, while the others are told', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const [bad = '', good = ''] = idsOf(watched)
+    const value: Record<string, unknown> = {
+      ...Object.fromEntries(emulated.apps),
+      [bad]: 'restarting',
+      ghost: { error: 'x' },
+    }
+    value[good] = { ...emulated.apps.get(good), version: '77.0.0' }
+    const before = known(watched, bad)
+    emulated.behave('wrong-shape', { operation: 'getApps', value })
+    await until('the other app', () => known(watched, good)?.version === '77.0.0')
+    expect(known(watched, bad)).toBe(before)
+    expect(known(watched, 'ghost')).toBeUndefined()
+    expect(watched.hub.status.online).toBe(true)
+  })
+})
+
+describe('a list that lost more than half of its apps', () => {
+  test('is not believed at once', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const ids = idsOf(watched)
+    emulated.behave('half-list', { keep: 0.3, times: 1 })
+    emulated.forgetRequests()
+    await until('another look', () => asked(emulated, 'getApps') > 3)
+    expect([idsOf(watched), watched.news]).toEqual([ids, []])
+  })
+
+  test('is not believed while the hub is still counting', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const ids = idsOf(watched)
+    emulated.behave('half-list', { keep: 0.1, times: 1 })
+    emulated.forgetRequests()
+    await until('the first look', () => asked(emulated, 'getApps') > 0)
+    emulated.behaveWell()
+    emulated.behave('half-list', { keep: 0.3, times: 1 })
+    await until('the third look', () => asked(emulated, 'getApps') > 3)
+    expect([idsOf(watched), watched.news]).toEqual([ids, []])
+  })
+
+  test('is believed when it stays so', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    for (const id of idsOf(watched).slice(1)) emulated.uninstall(id, { silent: true })
+    await until('the list', () => watched.hub.apps.all.size === 1)
+  })
+})
+
+describe('an identity', () => {
+  test('that is missing once is not another one', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const { id, firmware } = watched.hub.status
+    const lost: string[] = []
+    watched.hub.apps.subscribe(({ changes }) => lost.push(...changes.map((change) => change.id)))
+    emulated.behave('no-identity')
+    await watched.hub.refresh()
+    emulated.behaveWell()
+    await watched.hub.refresh()
+    expect(lost).toEqual([])
+    expect(watched.hub.status).toMatchObject({ id, firmware, online: true })
+  })
+
+  test('that is another one drops nothing before the list of the other hub was read well', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const ids = idsOf(watched)
+    emulated.behave('wrong-shape', { operation: 'getApps', value: { error: 'starting up' } })
+    await emulated.reboot({ id: 'another' })
+    await until('offline', () => watched.history.at(-1)?.includes('nonsense'))
+    expect(idsOf(watched)).toEqual(ids)
+    emulated.behaveWell()
+    await until('the other hub', () => watched.hub.status.id === 'another' && watched.hub.status.online)
+    expect(watched.news).toEqual([])
+  })
+})
+
+describe('a hub that is swapped for another', () => {
+  const FIRST = [{ id: 'only.on.first' }, { id: 'on.both', name: 'Of the first' }]
+  const SECOND = [{ id: 'only.on.second' }, { id: 'on.both', name: 'Of the second' }]
+
+  test.each([
+    ['whose lists say who it is', false],
+    ['whose lists do not say who it is', true],
+  ])('%s, is told by its state alone, and never under the id of the former', async (_, withoutHeaders) => {
+    const first = await emulate({ id: 'first', apps: FIRST })
+    const second = await emulate({ id: 'second', apps: SECOND })
+    for (const hub of [first, second]) if (withoutHeaders) hub.behave('no-identity', { operation: 'getApps' })
+    const gateway = await Gateway.start({ '': first.url })
+    const watched = hold(gateway.url, POLLS)
+    const wrong: string[] = []
+    watched.hub.apps.subscribe(({ changes }) => {
+      for (const { id, after } of changes) {
+        const at = id.endsWith('first') ? 'first' : id.endsWith('second') ? 'second' : after?.name?.split(' ').at(-1)
+        if (after !== undefined && watched.hub.status.id !== null && watched.hub.status.id !== at) wrong.push(id)
+      }
+    })
+    await listed(watched)
+    gateway.switch('', second.url)
+    await until('the other hub', () => watched.hub.status.id === 'second' && watched.hub.status.online)
+    expect(idsOf(watched).sort()).toEqual(['on.both', 'only.on.second'])
+    expect(known(watched, 'on.both')?.name).toBe('Of the second')
+    expect([wrong, watched.news]).toEqual([[], []])
+  })
+
+  test('is no longer heard over the session with the former', async () => {
+    const first = await emulate({ id: 'first', apps: FIRST })
+    const second = await emulate({ id: 'second', apps: SECOND })
+    const gateway = await Gateway.start({ '': first.url })
+    const watched = hold(gateway.url, { pollInterval: 200, pollIntervalFallback: 200 })
+    await connected(watched)
+    gateway.switch('', second.url)
+    await until('the other hub', () => watched.hub.status.id === 'second')
+    first.install({ id: 'new.on.first' })
+    await until('a session with the other', () => second.connections.subscribers === 1)
+    expect(first.connections.subscribers).toBe(0)
+    expect(known(watched, 'new.on.first')).toBeUndefined()
+    expect(watched.news).toEqual([])
+  })
+})
+
+describe('an app that is gone stays gone', () => {
+  test('though an update of it comes late, and the list is asked', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url)
+    await connected(watched)
+    const id = anApp(emulated)
+    const record = emulated.apps.get(id)
+    emulated.uninstall(id)
+    await until('the removal', () => !watched.hub.apps.all.has(id))
+    emulated.forgetRequests()
+    emulated.emit('app.update', record)
+    await until('the list', () => asked(emulated, 'getApps') > 0)
+    expect(watched.news).toEqual([`${id} gone`])
+    expect(known(watched, id)).toBeUndefined()
+  })
+
+  test('though the hub goes on telling of it: the list is not asked each time', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url)
+    await connected(watched)
+    emulated.forgetRequests()
+    for (let i = 0; i < 50; i++) {
+      emulated.emit('app.update', { id: 'ghost', version: `${i}` })
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    expect(known(watched, 'ghost')).toBeUndefined()
+    expect(asked(emulated, 'getApps')).toBeLessThanOrEqual(2)
+  })
+
+  test('though it was asked for before, and the answer comes after', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url)
+    await listed(watched)
+    const id = anApp(emulated)
+    emulated.behave('slow-headers', { ms: 1500, operation: 'getApp' })
+    const answer = watched.hub.apps.getApp(id)
+    await connected(watched)
+    emulated.uninstall(id)
+    await until('the removal', () => !watched.hub.apps.all.has(id))
+    await answer
+    expect(known(watched, id)).toBeUndefined()
+    expect(watched.news).toEqual([`${id} gone`])
+  })
+
+  test('and one whose installation was not heard of is found by its first update', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url)
+    await connected(watched)
+    emulated.install({ id: 'new.app', version: '1.0.0' }, { silent: true })
+    emulated.change('new.app', { version: '1.0.1' })
+    await until('the app', () => known(watched, 'new.app')?.version === '1.0.1')
+  })
+})
+
+test('a record under another id is no answer to the question for an app', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url, POLLS)
+  await listed(watched)
+  const id = anApp(emulated)
+  emulated.behave('wrong-shape', { operation: 'getApp', value: { error: 'starting up' } })
+  await expect(watched.hub.call('getApp', { id })).rejects.toMatchObject({ code: 'nonsense' })
+  emulated.behaveWell()
+  emulated.behave('foreign-ids', { operation: 'getApp' })
+  await expect(watched.hub.call('getApp', { id })).rejects.toMatchObject({ code: 'nonsense' })
+})

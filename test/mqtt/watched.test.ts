@@ -1,0 +1,77 @@
+/** A link that watches everything it holds. */
+import { describe, expect, test } from 'vitest'
+import { BROKERS, startBroker } from '../support/brokers.ts'
+import { Observer } from '../support/observer.ts'
+import { until } from '../support/until.ts'
+import { settled, startLink } from './support.ts'
+
+const KINDS = [
+  ['mosquitto', '5'],
+  ['mosquitto', '3.1.1'],
+  ['aedes', '3.1.1'],
+] as const
+const available = KINDS.filter(([kind]) => BROKERS.some((broker) => broker === kind))
+const watchedFilters = ['b/app/+', 'b/state']
+
+describe.each(available)('on %s under MQTT %s', (kind, protocol) => {
+  test('own states, changes, clears and messages are not told as those of others', async () => {
+    await using broker = await startBroker(kind)
+    await using other = await Observer.on(broker.port)
+    await using bridge = startLink({ url: broker.url, protocol, watchedFilters })
+    for (let i = 0; i < 300; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
+    await settled(bridge)
+    for (let round = 0; round < 5; round += 1) {
+      for (let i = 0; i < 300; i += 1) bridge.link.hold(`b/app/${i}`, `round ${round}`)
+      await settled(bridge)
+      bridge.link.refresh(['b/state', 'b/app/1'])
+    }
+    bridge.link.send('b/app/2', 'not retained')
+    for (let i = 0; i < 300; i += 2) bridge.link.hold(`b/app/${i}`, null)
+    await settled(bridge)
+    await other.publish('b/app/end', 'x')
+    await until('the end', () => bridge.touched.some(({ topic }) => topic === 'b/app/end'))
+    expect(bridge.touched).toEqual([{ topic: 'b/app/end', payload: 'x' }])
+  })
+
+  test('a bridge that starts again is told of nothing that it left itself', async () => {
+    await using broker = await startBroker(kind)
+    await using other = await Observer.on(broker.port)
+    {
+      await using first = startLink({ url: broker.url, protocol, watchedFilters })
+      for (let i = 0; i < 50; i += 1) first.link.hold(`b/app/${i}`, 'first')
+      await settled(first)
+    }
+    await using bridge = startLink({ url: broker.url, protocol, watchedFilters })
+    for (let i = 0; i < 50; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
+    await settled(bridge)
+    // It was read back as it is, and so needed no publish.
+    expect(bridge.link.status().publishes).toBe(1)
+    await other.publish('b/app/end', 'x')
+    await until('the end', () => bridge.touched.some(({ topic }) => topic === 'b/app/end'))
+    expect(bridge.touched).toEqual([{ topic: 'b/app/end', payload: 'x' }])
+  })
+
+  test('what others clear or forge is told, can be put back, and what they add can be swept', async () => {
+    await using broker = await startBroker(kind)
+    await using other = await Observer.on(broker.port)
+    await using bridge = startLink({ url: broker.url, protocol, watchedFilters })
+    bridge.link.hold('b/app/a', 'a')
+    bridge.link.hold('b/app/b', 'b')
+    await settled(bridge)
+    await other.publish('b/app/a', '', { retain: true })
+    await other.publish('b/app/b', 'forged', { retain: true })
+    await other.publish('b/app/theirs', 'left', { retain: true })
+    await other.publish('b/state', 'offline', { retain: true })
+    await until('all four', () => bridge.touched.length >= 4)
+    expect(bridge.touched.map(({ topic, payload }) => `${topic} ${payload}`).sort()).toEqual([
+      ...['b/app/a ', 'b/app/b forged', 'b/app/theirs left', 'b/state offline'],
+    ])
+    bridge.link.refresh(['b/app/a', 'b/app/b', 'b/state'])
+    expect(bridge.link.sweep((topic) => topic === 'b/app/theirs')).toBe(1)
+    await until('a', () => other.last('b/app/a') === 'a')
+    await until('b', () => other.last('b/app/b') === 'b')
+    await until('the state', () => other.last('b/state') === 'online')
+    await until('their topic', () => other.last('b/app/theirs') === '')
+    expect(bridge.touched).toHaveLength(4)
+  })
+})
