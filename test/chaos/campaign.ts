@@ -1,11 +1,7 @@
 /** Many episodes: a few worlds side by side, each used again until something goes wrong in it. */
-import { type EpisodeResult, runEpisode } from './episode.ts'
+import { nameOf, scriptsOf } from './compose.ts'
+import { type EpisodeResult, type Job, runEpisode } from './episode.ts'
 import { World } from './world.ts'
-
-export interface Job {
-  readonly fault: string
-  readonly seed: number
-}
 
 export interface CampaignOptions {
   /** Worlds at a time. */
@@ -36,7 +32,7 @@ async function inOneWorld(
   take: () => Job | undefined,
   { paceMs, onResult }: CampaignOptions,
 ): Promise<void> {
-  await using world = await World.start({ seed: first.seed, flavour: first.seed % 2 === 0 ? 'older' : 'newer' })
+  await using world = await World.start({ seed: first.seed, flavour: flavourOf(first.seed) })
   world.startBridge()
   let job: Job | undefined = first
   for (let count = 0; job !== undefined; count += 1) {
@@ -45,6 +41,16 @@ async function inOneWorld(
     if (result.violations.length > 0 || count >= EPISODES_PER_WORLD) return
     job = take()
   }
+}
+
+/** Half of the worlds have a hub of each kind. */
+const flavourOf = (seed: number) => (seed % 2 === 0 ? 'older' : 'newer')
+
+/** One episode in a world of its own, as the first of a campaign's. */
+export async function runAlone(job: Job, paceMs: number): Promise<EpisodeResult> {
+  await using world = await World.start({ seed: job.seed, flavour: flavourOf(job.seed) })
+  world.startBridge()
+  return await attempt(world, job, paceMs)
 }
 
 /** A world that does not come to rest is a finding like any other. */
@@ -78,12 +84,37 @@ export function* everyFault(faults: readonly string[], seed: number, seeds: numb
   for (let index = 0; index < seeds; index += 1) for (const fault of faults) yield { fault, seed: seed + index }
 }
 
-/** The same without end, until it is time to stop. */
-export function* until(faults: readonly string[], seed: number, isOver: () => boolean): Iterable<Job> {
-  for (let index = 0; ; index += 1) {
-    for (const fault of faults) {
-      if (isOver()) return
-      yield { fault, seed: seed + index }
-    }
+export interface ComposedJob extends Job {
+  /** Among all that fast-check makes of `seed`. */
+  readonly index: number
+}
+
+/** Several faults at a time; each script has a seed of its own for what happens beside the faults. */
+export function composedJobs(seed: number, count: number): ComposedJob[] {
+  return scriptsOf(seed, count).map(({ script, index }) => ({
+    fault: nameOf(script),
+    script,
+    index,
+    seed: seed + index,
+  }))
+}
+
+/** So many kinds alone for each script. */
+const KINDS_PER_SCRIPT = 5
+
+/** Every kind in turn, and scripts in between, until it is time to stop. */
+export function* until(
+  faults: readonly string[],
+  scripts: readonly Job[],
+  seed: number,
+  isOver: (count: number) => boolean,
+): Iterable<Job> {
+  const left = [...scripts]
+  for (let count = 0; !isOver(count); count += 1) {
+    const fault = faults[count % faults.length]
+    if (fault === undefined) return
+    yield { fault, seed: seed + Math.floor(count / faults.length) }
+    const next = count % KINDS_PER_SCRIPT === 0 ? left.shift() : undefined
+    if (next !== undefined) yield next
   }
 }

@@ -83,7 +83,8 @@ export const CHECKERS = {
   /** One command, one answer. The same message again is a repetition on the way, which QoS 1 allows. */
   *'answered twice'(history) {
     const answers = answersOf(history)
-    for (const [token, copies] of byToken(history.sent)) {
+    // A retained one is met again with each connection until it is cleared.
+    for (const [token, copies] of byToken(history.sent.filter(({ kind }) => kind !== 'retained'))) {
       const count = new Set(answers.get(token)?.map(({ text }) => text)).size
       if (count > copies.length) yield `${copies[0]?.topic} (${token}): ${copies.length} sent, ${count} answered`
     }
@@ -120,7 +121,8 @@ export const CHECKERS = {
       let fresh = Number.NEGATIVE_INFINITY
       for (const { at, replayed } of answers) {
         const age = passed(at) - fresh
-        if (replayed && age > MEMORY_MS + MEMORY_SLACK_MS) yield `${token} was answered from memory after ${age} ms`
+        if (replayed && Number.isFinite(age) && age > MEMORY_MS + MEMORY_SLACK_MS)
+          yield `${token} was answered from memory after ${age} ms`
         if (!replayed) fresh = passed(at)
       }
     }

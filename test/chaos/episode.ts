@@ -3,6 +3,7 @@
 import { Random } from '../support/random.ts'
 import { answersOf } from './answers.ts'
 import { CHECKERS, check } from './check.ts'
+import { composed, type Script } from './compose.ts'
 import { faultNamed } from './faults/all.ts'
 import type { History, Violation } from './history.ts'
 import { after, Load } from './load.ts'
@@ -17,18 +18,22 @@ const LEAD_MS = 250
 /** What may still come when the broker is right already. */
 const PATIENT = ['not answered', 'event lost'] as const
 
-export interface EpisodeOptions {
+export interface Job {
+  /** Name of a kind, or of what a script is made of. */
   readonly fault: string
   readonly seed: number
+  /** Several faults at a time instead. */
+  readonly script?: Script
+}
+
+export interface EpisodeOptions extends Job {
   /** Between two things that happen, on average. */
   readonly paceMs: number
   /** How long to wait for the right state; default: what the fault allows. */
   readonly patienceMs?: number
 }
 
-export interface EpisodeResult {
-  readonly fault: string
-  readonly seed: number
+export interface EpisodeResult extends Job {
   readonly commands: number
   readonly answers: number
   readonly unknown: number
@@ -46,9 +51,9 @@ export interface EpisodeResult {
 /** The bridge of `world` has to be started; it may have been through other episodes. */
 export async function runEpisode(
   world: World,
-  { fault: name, seed, paceMs, patienceMs }: EpisodeOptions,
+  { fault: name, seed, script, paceMs, patienceMs }: EpisodeOptions,
 ): Promise<EpisodeResult> {
-  const fault = faultNamed(name)
+  const fault = script === undefined ? faultNamed(name) : composed(script)
   const random = new Random(seed).fork(name)
   await world.calm(CALM_MS)
   world.forget()
@@ -84,6 +89,7 @@ export async function runEpisode(
   return {
     fault: name,
     seed,
+    ...(script !== undefined && { script }),
     commands: world.sent.length,
     answers: answers.length,
     unknown: answers.filter(({ code }) => code === 'outcome_unknown').length,

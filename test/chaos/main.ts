@@ -3,8 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { exitOnSignals } from '../support/process.ts'
-import { everyFault, runJobs, until } from './campaign.ts'
-import type { EpisodeResult } from './episode.ts'
+import { type ComposedJob, composedJobs, everyFault, runAlone, runJobs, until } from './campaign.ts'
+import { nameOf, parseScript, shrink } from './compose.ts'
+import type { EpisodeResult, Job } from './episode.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
 import { type PlantResult, provePlants } from './prove.ts'
 import { renderScorecard } from './scorecard.ts'
@@ -12,10 +13,13 @@ import { renderScorecard } from './scorecard.ts'
 const HELP = `npm run chaos -- [options]
 
   --seed N        first seed (default 1); the same seed gives the same schedule
-  --minutes M     all quick kinds of fault in turn until M minutes are over (default 1)
+  --minutes M     all quick kinds of fault in turn, and some composed ones, until M minutes are over (default 1)
+  --once          each kind at least once, however long that takes
   --fault NAME    only this kind; may be given several times
   --campaign      every kind, the slow ones too, once with each of --seeds seeds, and the planted bugs
   --seeds N       of a campaign (default 25)
+  --composed N    episodes of two or three faults at a time (default: 2000 in a campaign, else a few)
+  --script JSON   this script only, a list of {at, fault, seed}; --seed is for what happens beside
   --workers N     worlds side by side (default 2)
   --pace MS       between two happenings, on average (default 40)
   --dump FOLDER   writes the history of each failed episode there
@@ -28,6 +32,9 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '1' },
     fault: { type: 'string', multiple: true },
     campaign: { type: 'boolean', default: false },
+    once: { type: 'boolean', default: false },
+    composed: { type: 'string' },
+    script: { type: 'string' },
     seeds: { type: 'string', default: '25' },
     workers: { type: 'string', default: '2' },
     pace: { type: 'string', default: '40' },
@@ -43,15 +50,19 @@ function report(result: EpisodeResult): void {
   const agreed = agreeMs === undefined ? 'never agreed' : `agreed after ${(agreeMs / 1000).toFixed(2)} s`
   console.log(`${violations.length === 0 ? 'ok  ' : 'FAIL'} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
   for (const { checker, what } of violations.slice(0, 12)) console.log(`       ${checker}: ${what.slice(0, 400)}`)
-  if (violations.length > 0) console.log(`       again: npm run chaos -- --fault '${fault}' --seed ${seed} --minutes 0`)
+  if (violations.length > 0)
+    console.log(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
   if (values.dump !== undefined && violations.length > 0) dump(values.dump, result)
 }
+
+const howAgain = ({ fault, script }: Job) =>
+  script === undefined ? `--fault '${fault}'` : `--script '${JSON.stringify(script)}'`
 
 function dump(folder: string, { fault, seed, violations, history }: EpisodeResult): void {
   const { sent, seen, asked, lives, links, onlineAt } = history
   const told = lives.map(({ startedAt, end, lines, errors }) => ({ startedAt, end, lines, errors }))
   mkdirSync(folder, { recursive: true })
-  const path = join(folder, `${fault.replaceAll(' ', '-')}-${seed}.json`)
+  const path = join(folder, `${fault.replaceAll(/[^\w-]+/g, '-').slice(0, 120)}-${seed}.json`)
   writeFileSync(path, JSON.stringify({ violations, sent, asked, links, onlineAt, lives: told, seen }, null, 1))
 }
 
@@ -61,27 +72,55 @@ interface Plan {
   readonly seeds: number
   readonly workers: number
   readonly paceMs: number
+  readonly composed: number
 }
 
-async function runCampaign({ seed, seeds, workers, paceMs }: Plan, onResult: (result: EpisodeResult) => void) {
+/** Scripts that failed and are made smaller, at most; and for how long each. */
+const SHRUNK_SCRIPTS = 3
+const SHRINKING_MS = 180_000
+
+/** Tells the smallest script that still fails, of the first few that did. */
+async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed, paceMs }: Plan) {
+  const failed = new Set(results.filter(({ violations }) => violations.length > 0).map(({ script }) => script))
+  for (const job of jobs.filter(({ script }) => failed.has(script)).slice(0, SHRUNK_SCRIPTS)) {
+    const fails = async (script: Job['script'] & object) => {
+      const { violations } = await runAlone({ fault: nameOf(script), script, seed: job.seed }, paceMs)
+      return violations.length > 0
+    }
+    const smallest = await shrink(seed, job.index, fails, SHRINKING_MS)
+    if (smallest === undefined) console.log(`did not fail again: ${howAgain(job)} --seed ${job.seed}`)
+    else
+      console.log(
+        `smallest: npm run chaos -- --script '${JSON.stringify(smallest.script)}' --seed ${job.seed} --minutes 0 (fast-check: seed ${seed}, path ${smallest.path})`,
+      )
+  }
+}
+
+async function runCampaign(
+  { seed, seeds, workers, paceMs }: Plan,
+  scripts: readonly Job[],
+  onResult: (result: EpisodeResult) => void,
+) {
   const kinds = values.fault ?? Object.keys(FAULTS)
   const isSlow = (name: string) => faultNamed(name).slow === true
   // Those that mostly wait get worlds of their own, so that they hold nobody up.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(groups.map((some) => runJobs(everyFault(some, seed, seeds), { workers, paceMs, onResult })))
+  await runJobs(scripts, { workers, paceMs, onResult })
   return await provePlants(seed, workers)
 }
 
-async function runForAWhile({ seed, minutes, workers, paceMs }: Plan, onResult: (result: EpisodeResult) => void) {
+async function runForAWhile(
+  { seed, minutes, workers, paceMs }: Plan,
+  scripts: readonly Job[],
+  onResult: (result: EpisodeResult) => void,
+) {
   const faults = values.fault ?? Object.keys(FAULTS).filter((name) => !faultNamed(name).slow)
   const endsAt = performance.now() + minutes * 60_000
   // What was asked for by name is done at least once.
-  let due = values.fault?.length ?? 1
-  const isOver = () => {
-    due -= 1
-    return due < 0 && performance.now() > endsAt
-  }
-  await runJobs(until(faults, seed, isOver), { workers, paceMs, onResult })
+  const due = values.fault !== undefined || values.once ? faults.length : 1
+  const isOver = (count: number) => count >= due && performance.now() > endsAt
+  await runJobs(until(faults, scripts, seed, isOver), { workers, paceMs, onResult })
 }
 
 async function main(): Promise<number> {
@@ -93,6 +132,7 @@ async function main(): Promise<number> {
     seeds: number(values.seeds),
     workers: number(values.workers),
     paceMs: number(values.pace),
+    composed: number(values.composed ?? (values.campaign ? '2000' : values.fault === undefined ? '50' : '0')),
   }
   const startedAt = performance.now()
   const results: EpisodeResult[] = []
@@ -101,8 +141,14 @@ async function main(): Promise<number> {
     results.push(result.violations.length > 0 ? result : { ...result, history: NO_HISTORY })
     report(result)
   }
-  const plants: PlantResult[] = values.campaign ? await runCampaign(plan, onResult) : []
-  if (!values.campaign) await runForAWhile(plan, onResult)
+  const plants: PlantResult[] = []
+  const scripts = composedJobs(plan.seed, plan.composed)
+  if (values.script !== undefined) {
+    const script = parseScript(values.script)
+    onResult(await runAlone({ fault: nameOf(script), script, seed: plan.seed }, plan.paceMs))
+  } else if (values.campaign) plants.push(...(await runCampaign(plan, scripts, onResult)))
+  else await runForAWhile(plan, scripts, onResult)
+  await shrinkFailed(scripts, results, plan)
   for (const { name, caught } of plants) if (!caught) console.log(`FAIL planted bug ${name} was not caught`)
   const minutes = (performance.now() - startedAt) / 60_000
   const card = renderScorecard({ results, plants, seed: plan.seed, date: new Date(), minutes })

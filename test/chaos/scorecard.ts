@@ -31,9 +31,15 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
 }
 
+const COLUMNS = ['Episodes', 'Commands', 'Unknown', 'Failed', 'Agrees p50', 'p95', 'max']
+
 export function renderScorecard({ results, plants, seed, date, minutes }: ScorecardInput): string {
-  const kinds = Map.groupBy(results, ({ fault }) => fault)
+  const kinds = Map.groupBy(
+    results.filter(({ script }) => script === undefined),
+    ({ fault }) => fault,
+  )
   const repeats = Math.min(...[...kinds.values()].map(({ length }) => length))
+  const composed = results.filter(({ script }) => script !== undefined)
   const answers = sum(results.map((one) => one.answers))
   const unknown = sum(results.map((one) => one.unknown))
   const by = (checker: string) =>
@@ -41,18 +47,27 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
   const [p50 = '', p95 = '', max = ''] = timesOf(results)
   const caught = plants.filter((plant) => plant.caught).length
   const figures = [
-    ['Fault kinds × repeats', `${kinds.size} × ${repeats}`],
+    ['Fault kinds × repeats', kinds.size === 0 ? '—' : `${kinds.size} × ${repeats}`],
+    ['Composed of two or three faults', whole(composed.length)],
     ['Episodes', whole(results.length)],
     ['Commands issued', whole(sum(results.map((one) => one.commands)))],
     ['Answers received', whole(answers)],
     ['Answered `outcome_unknown`', `${whole(unknown)} (${((100 * unknown) / Math.max(1, answers)).toFixed(1)} %)`],
-    ['Confirmed, not executed', by('confirmed, not executed')],
+    ['Confirmed, not executed / effect not shown by the hub', `${by('confirmed, not executed')} / ${by('false ok')}`],
     ['Executed twice', by('executed twice')],
     ['Executed late', by('executed late')],
     ['Executed unasked (retained, sent while away, refused)', by('executed unasked')],
-    ['Not answered', by('not answered')],
+    ['Executed although denied', by('denied executed')],
+    ['Not answered / answered twice', `${by('not answered')} / ${by('answered twice')}`],
+    ['Answered from memory after more than five minutes', by('remembered too long')],
+    ['Events lost', by('event lost')],
     ['Bad inputs sent / accepted', `${whole(sum(results.map((one) => one.badInputs)))} / ${by('bad input accepted')}`],
     ['Retained: ghosts / missing / wrong', `${by('ghosts')} / ${by('missing')} / ${by('wrong')}`],
+    ['Cleared though the app was there / back though it was gone', `${by('wiped')} / ${by('resurrected')}`],
+    ['Topics of others touched', by('foreign touched')],
+    ['Cleared or forged topics not put right', by('not repaired')],
+    ['Called offline or kept offline without reason', `${by('said offline')} / ${by('kept offline')}`],
+    ['API key shown to what is no hub', by('key shown')],
     ['States already replaced when sent', by('stale state')],
     ['Secrets shown', by('secret shown')],
     ['Process ended, erred or did not end in time', by('process')],
@@ -64,23 +79,29 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
       `${seed}, ${commit()}, ${date.toISOString().slice(0, 10)}, ${minutes.toFixed(0)} minutes`,
     ],
   ]
-  const rows = [...kinds]
-    .sort()
-    .map(([kind, of]) => [
-      kind,
-      String(of.length),
-      whole(sum(of.map((one) => one.commands))),
-      whole(sum(of.map((one) => one.unknown))),
-      String(of.filter(({ violations }) => violations.length > 0).length),
-      ...timesOf(of),
-    ])
+  const row = ([kind, of]: readonly [string, readonly EpisodeResult[]]) => [
+    kind,
+    whole(of.length),
+    whole(sum(of.map((one) => one.commands))),
+    whole(sum(of.map((one) => one.unknown))),
+    String(of.filter(({ violations }) => violations.length > 0).length),
+    ...timesOf(of),
+  ]
+  const sizes = Map.groupBy(composed, ({ script = [] }) => `${script.length} faults at a time`)
   return [
     '# Reliability',
-    'Written by `npm run chaos -- --campaign --write`, never by hand: the bridge as its users run it, a real Mosquitto, an emulated hub, and one fault at a time while a random client commands and the hub changes. Independent checkers judge from what the hub, the broker and the process showed. [How it works](../test/chaos/README.md).',
+    'Written by `npm run chaos -- --campaign --write`, never by hand: the bridge as its users run it, a real Mosquitto, an emulated hub, and one fault or several at a time while a random client commands and the hub changes. Independent checkers judge from what the hub, the broker and the process showed. [How it works](../test/chaos/README.md).',
     table(['Figure', 'Value'], figures),
     '## By kind of fault',
     '"Failed" counts the episodes in which any checker objected. Some waits are the contract\'s own: a refused password or key is tried again after a minute, and who was taken over waits before it comes back.',
-    table(['Fault', 'Episodes', 'Commands', 'Unknown', 'Failed', 'Agrees p50', 'p95', 'max'], rows),
+    table(['Fault', ...COLUMNS], [...kinds].sort().map(row)),
+    ...(composed.length === 0
+      ? []
+      : [
+          '## Faults composed',
+          'Two or three quick kinds with random timing: scripts that fast-check makes, and makes smaller if they fail.',
+          table(['Script', ...COLUMNS], [...sizes].sort().map(row)),
+        ]),
     '## Planted bugs',
     'Each is a module loaded into the bridge before it starts; the checkers have to notice it.',
     table(

@@ -73,7 +73,7 @@ export function brokerOptions(
 export interface FileChanges {
   readonly commands?: { readonly deny?: readonly string[]; readonly read_only?: boolean }
   readonly apps?: { readonly include?: readonly string[]; readonly exclude?: readonly string[] }
-  readonly settings?: { readonly publish: Readonly<Record<string, Readonly<Record<string, string>>>> }
+  readonly settings?: { readonly publish: Readonly<Record<string, Readonly<Record<string, unknown>>>> }
   readonly hubs?: Readonly<Record<string, { readonly url: string; readonly api_key: string }>>
   readonly log?: { readonly level: string }
 }

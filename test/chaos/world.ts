@@ -191,6 +191,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** The bridge's time goes on by so much at once, timers included; the rest of the world's does not. */
   jump(by: number): void {
     this.jumps.push({ at: Date.now(), by })
+    // What waits for longer than a minute may be given up.
+    this.excuses.add('time jumped')
     this.bridge.tell({ jumpBy: by })
   }
 

@@ -5,9 +5,12 @@ import { BASE, HUB } from '../model.ts'
 import { CLIENT_ID } from '../surroundings.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 
-const HOLDS = { holds: ['broker'] } as const
-
-const broker = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({ run, hubWell: true, ...more })
+const broker = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
+  run,
+  hubWell: true,
+  holds: ['broker'],
+  ...more,
+})
 
 /** The broker ends and starts again; its file may be lost with it. */
 function restart(signal: NodeJS.Signals, memory: boolean): Fault['run'] {
@@ -45,16 +48,16 @@ function stricter(config: readonly string[]): Fault['run'] {
 }
 
 export const BROKER_FAULTS: Faults = {
-  'broker killed, memory lost': broker(restart('SIGKILL', false), HOLDS),
-  'broker killed, old memory': broker(restart('SIGKILL', true), HOLDS),
-  'broker restarted': broker(restart('SIGTERM', true), HOLDS),
+  'broker killed, memory lost': broker(restart('SIGKILL', false)),
+  'broker killed, old memory': broker(restart('SIGKILL', true)),
+  'broker restarted': broker(restart('SIGTERM', true)),
   'broker hung': broker(
     async ({ world, random }) => {
       world.broker.signal('SIGSTOP')
       await after(random.int(500, 6000))
       world.broker.signal('SIGCONT')
     },
-    { stallMs: 6500, ...HOLDS },
+    { stallMs: 6500 },
   ),
   'broker resets': broker(
     network(async ({ world, random }) => {
@@ -101,7 +104,7 @@ export const BROKER_FAULTS: Faults = {
       await world.configureBroker()
       await world.startBroker()
     },
-    { agreeMs: 80_000, slow: true, ...HOLDS },
+    { agreeMs: 80_000, slow: true },
   ),
   'broker denies a topic': broker(async ({ world, random }) => {
     const denied = [`${BASE}/${HUB}/app/${random.pick([...world.hub.apps.keys()].filter((id) => /^[\w.]+$/.test(id)))}`]
@@ -120,9 +123,9 @@ export const BROKER_FAULTS: Faults = {
     await world.stopBroker()
     await world.configureBroker()
     await world.startBroker()
-  }, HOLDS),
-  'broker takes small packets only': broker(stricter(['max_packet_size 420']), HOLDS),
-  'broker takes few at a time': broker(stricter(['max_inflight_messages 1', 'max_queued_messages 5']), HOLDS),
+  }),
+  'broker takes small packets only': broker(stricter(['max_packet_size 420'])),
+  'broker takes few at a time': broker(stricter(['max_inflight_messages 1', 'max_queued_messages 5'])),
   'client id taken over': broker(
     async ({ world, random }) => {
       for (let left = random.int(1, 2); left > 0; left -= 1) {
@@ -137,6 +140,6 @@ export const BROKER_FAULTS: Faults = {
         await rival.endAsync(true)
       }
     },
-    { agreeMs: 40_000, ...HOLDS },
+    { agreeMs: 40_000 },
   ),
 }

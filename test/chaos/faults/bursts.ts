@@ -56,21 +56,27 @@ export const BURSTS: Faults = {
     const subject = load.subject()
     if (subject !== undefined) await flood(world, 300, appTopic(subject.app, 'get'))
   }),
-  '1,000 changes at once': burst(async ({ world, random }) => {
-    const ids = random.shuffle([...world.hub.apps.keys()].filter((id) => !id.startsWith('org.'))).slice(0, 10)
-    const each = CHANGES / ids.length
-    const told = (id: string) =>
-      world.observer.seen.filter(({ topic, text }) => topic === `${APPS}${level(id)}/event` && isRename(text)).length
-    const before = new Map(ids.map((id) => [id, told(id)]))
-    for (let round = 0; round < each; round += 1)
-      for (const id of ids)
-        if (world.hub.apps.has(id)) world.hub.change(id, { name: `burst ${round} ${random.word()}` })
-    const missing = () => ids.filter((id) => told(id) - (before.get(id) ?? 0) < each && world.hub.apps.has(id))
-    const endsAt = performance.now() + PATIENCE_MS
-    while (missing().length > 0 && performance.now() < endsAt) await after(100)
-    for (const id of missing())
-      world.watch.object('event lost', `${id} was renamed ${each} times, and told ${told(id) - (before.get(id) ?? 0)}`)
-  }),
+  '1,000 changes at once': burst(
+    async ({ world, random }) => {
+      const ids = random.shuffle([...world.hub.apps.keys()].filter((id) => !id.startsWith('org.'))).slice(0, 10)
+      const each = Math.floor(CHANGES / ids.length)
+      const told = (id: string) =>
+        world.observer.seen.filter(({ topic, text }) => topic === `${APPS}${level(id)}/event` && isRename(text)).length
+      const before = new Map(ids.map((id) => [id, told(id)]))
+      for (let round = 0; round < each; round += 1)
+        for (const id of ids)
+          if (world.hub.apps.has(id)) world.hub.change(id, { name: `burst ${round} ${random.word()}` })
+      const missing = () => ids.filter((id) => told(id) - (before.get(id) ?? 0) < each && world.hub.apps.has(id))
+      const endsAt = performance.now() + PATIENCE_MS
+      while (missing().length > 0 && performance.now() < endsAt) await after(100)
+      for (const id of missing())
+        world.watch.object(
+          'event lost',
+          `${id} was renamed ${each} times, and told ${told(id) - (before.get(id) ?? 0)}`,
+        )
+    },
+    { alone: true },
+  ),
   'a flood of 20,000 and a bystander': burst(
     (scene) => Promise.all([flood(scene.world, 20_000, PING), bystander(scene, 5000)]).then(() => undefined),
     { slow: true, stallMs: 30_000, agreeMs: 90_000 },

@@ -10,7 +10,7 @@ export interface Scene {
 }
 
 /** What only one fault at a time can take hold of. */
-export type Hold = 'broker' | 'bridge' | 'hub'
+export type Hold = 'broker' | 'bridge' | 'hub' | 'list'
 
 export interface Fault {
   /** Breaks something, waits, mends it: when it resolves, nothing is broken any more. */
@@ -27,6 +27,8 @@ export interface Fault {
   readonly staysOnline?: true
   /** What no other fault may take hold of at the same time. */
   readonly holds?: readonly Hold[]
+  /** Whether it judges by what holds only while all else is well: never together with others. */
+  readonly alone?: true
   /** Waits that the contract itself makes long: such a kind is not for a short run. */
   readonly slow?: true
 }

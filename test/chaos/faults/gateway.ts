@@ -96,7 +96,7 @@ export const GATEWAY_FAULTS: Faults = {
             : undefined,
       once,
     ),
-    { staysOnline: true },
+    { staysOnline: true, holds: ['list'] },
   ),
   'list of another hub once': gateway(
     during(
@@ -113,6 +113,7 @@ export const GATEWAY_FAULTS: Faults = {
             : undefined,
       once,
     ),
+    { holds: ['list'] },
   ),
   'list with another id in a record': gateway(
     during(
@@ -196,11 +197,11 @@ export const GATEWAY_FAULTS: Faults = {
         return upgrade && lets ? undefined : answers
       })
       world.hubProxy.heal()
-      await after(random.int(1500, 4000))
+      await after(random.int(4000, 7000))
       const shown = world.hub.requests.some(({ at, path, key }) => at > since && path === 'handshakeClient' && key)
       if (shown) world.watch.object('key shown', 'in a handshake, before anything answered as a hub does')
       end()
     },
-    { agreeMs: 40_000 },
+    { agreeMs: 40_000, alone: true },
   ),
 }

@@ -6,10 +6,11 @@ import type { Faults, Scene } from './fault.ts'
 
 const MINUTE = 60_000
 
-/** The same few transactions again and again, with minutes in between. */
+/** The same few transactions again and again, with minutes in between; and somebody who asks the same without any. */
 async function remember({ world, random, load }: Scene): Promise<void> {
   await world.started()
   const [app = ''] = publishedApps
+  await world.observer.publish(`${BASE}/bridge/cmd/ping`, '').catch(() => undefined)
   const mark = random.word()
   const tokens = Array.from({ length: 4 }, (_, index) => `hours-${mark}-${index}`)
   for (let left = random.int(12, 20); left > 0; left -= 1) {
@@ -17,6 +18,7 @@ async function remember({ world, random, load }: Scene): Promise<void> {
     // Which of the two a token is for never changes.
     const topic = token.endsWith('0') ? `${BASE}/bridge/cmd/ping` : appTopic(app, 'get-locales')
     await load.again({ topic, asks: null, write: false, kind: 'good', token }, JSON.stringify({ transaction: token }))
+    await world.observer.publish(`${BASE}/bridge/cmd/ping`, '').catch(() => undefined)
     await after(random.int(100, 300))
     if (random.chance(0.5)) world.jump(random.int(1, 4) * MINUTE)
     // Copies of other commands come within a second and a half, and are to meet no second jump.

@@ -80,7 +80,10 @@ export const HUB_FAULTS: Faults = {
   'hub answers another shape': hub(behaves('wrong-shape', some)),
   'hub answers 30 MB': hub(behaves('big-body', ({ random }) => ({ megabytes: 30, times: random.int(1, 3) }))),
   'hub behind a broken gateway': hub(behaves('gateway-page', () => ({ status: 502 }))),
-  'hub answers an empty list once': hub(behaves('empty-list', () => ({ times: 1 }))),
+  'hub answers an empty list once': hub(
+    behaves('empty-list', () => ({ times: 1 })),
+    { holds: ['list'] },
+  ),
   'realtime refused': hub(behaves('refuse-handshake', ({ random }) => ({ status: random.pick([400, 500, 503]) }))),
   'realtime dropped at once': hub(async (scene) => {
     scene.world.hub.dropRealtime('cut')

@@ -91,6 +91,29 @@ function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): F
   }
 }
 
+const unknown = (id: string) => [
+  { id: `${id}\u0000` },
+  { id: '__proto__', name: 'x' },
+  { id: 'constructor' },
+  { error: 'starting up', id: 'error' },
+]
+
+const nonsense = (id: string): readonly unknown[] => [
+  null,
+  7,
+  'text',
+  [],
+  [id],
+  {},
+  { id: 7 },
+  { id: '' },
+  { id: ['a'] },
+  { id: null, name: 'x' },
+  { name: { toString: 1 } },
+  { error: 'starting up' },
+  { error: { code: 503 } },
+]
+
 export const PAYLOAD_FAULTS: Faults = {
   'deep JSON in settings': hub(settingsAre(deepText)),
   'deep JSON in records': hub(recordsHave(deepText)),
@@ -117,27 +140,16 @@ export const PAYLOAD_FAULTS: Faults = {
     emitting(({ world }, id) => ({ ...world.hub.apps.get(id), icon: 'x'.repeat(HUGE / 4) }), 600),
     { stallMs: 3000 },
   ),
-  'nonsense in realtime packets': hub(
-    emitting(({ random }, id) =>
-      random.pick<unknown>([
-        null,
-        7,
-        'text',
-        [],
-        [id],
-        {},
-        { id: 7 },
-        { id: '' },
-        { id: `${id}\u0000` },
-        { id: ['a'] },
-        { id, name: { toString: 1 } },
-        { id, usage: null, state: 'flying', version: 9 },
-        { __proto__: null, id: '__proto__', name: 'x' },
-        { error: 'starting up' },
-        { error: { code: 503 } },
-      ]),
-    ),
-  ),
+  'nonsense in realtime packets': hub(async ({ world, random }) => {
+    for (let left = random.int(5, 20); left > 0; left -= 1) {
+      const id = random.pick([...world.hub.apps.keys()])
+      // What is unknown and new would be an app, if a hub said so.
+      if (random.chance(0.3)) world.hub.emit('app.update', random.pick(unknown(id)))
+      else world.hub.emit(random.pick([...EVENTS, 'app.delete', 'app.sing']), random.pick(nonsense(id)))
+      await after(random.int(0, 60))
+    }
+    await after(random.int(500, 1500))
+  }),
   'updates after the end of an app': hub(async ({ world, random }) => {
     const { hub } = world
     for (let left = random.int(2, 5); left > 0; left -= 1) {

@@ -54,6 +54,7 @@ function denied(changes: FileChanges, asks: RegExp): Fault['run'] {
   }
 }
 
+const NUMBER = { type: 'number', min: 0, max: 100 }
 const CYCLE = 'hubs: &h {home: *h}'
 
 export const RELOADS: Faults = {
@@ -74,7 +75,7 @@ export const RELOADS: Faults = {
     changed(({ world, random }) => {
       const ids = random.shuffle([...world.hub.apps.keys()]).slice(0, 4)
       return {
-        settings: { publish: Object.fromEntries(ids.map((id) => [id, { spare0: 'number', spare1: 'number' }])) },
+        settings: { publish: Object.fromEntries(ids.map((id) => [id, { spare0: NUMBER, spare1: NUMBER }])) },
       }
     }),
   ),

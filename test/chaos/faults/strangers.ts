@@ -53,8 +53,14 @@ const FOREIGN = ['kitchen/state', 'kitchen/info', 'kitchen/app/lamp', 'kitchen/l
 const ABROAD = ['homeassistant/sensor/somebody_else/config', 'homeassistant/device/somebody_else/config']
 
 export const STRANGERS: Faults = {
-  'states cleared': stranger(touched(() => '')),
-  'states forged in passing': stranger(touched(({ random }) => random.pick(['offline', '{"forged":true}', '7']))),
+  'states cleared': stranger(
+    touched(() => ''),
+    { alone: true },
+  ),
+  'states forged in passing': stranger(
+    touched(({ random }) => random.pick(['offline', '{"forged":true}', '7'])),
+    { alone: true },
+  ),
   'foreign topics beside ours': stranger(async ({ world, random }) => {
     const topics = [...FOREIGN.map((topic) => `${BASE}/${topic}`), ...ABROAD]
     for (const topic of topics) world.watch.foreign.add(topic)
