@@ -286,11 +286,12 @@ export class Bridge {
   onTouched(topic: string, payload: string): void {
     const { topics } = this.#options
     const saidOffline = topic === topics.of('bridgeState', {}) && payload === 'offline'
+    // Also while another bridge is active: what it leaves behind is this one's to clear.
+    if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
     if (!this.#active) {
       if (saidOffline) this.#presence.doubt()
       return
     }
-    if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
     if (saidOffline) this.#takeBack(topic)
     else if (this.#isOurs(topic, payload)) this.#repairs.touched(topic)
     this.#homeAssistant.touched(topic, payload)
