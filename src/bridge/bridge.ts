@@ -123,6 +123,8 @@ export class Bridge {
       send,
       onChange: (before) => this.#onPresence(before),
       onOtherActive: () => this.#onOtherActive(),
+      hubs: () => [...hubs.keys()],
+      onHubs: (names) => names.forEach((name) => this.#formerHubs.add(name)),
       clock,
       log,
     })

@@ -17,7 +17,8 @@ const GONE_MS = 3 * INTERVAL_MS
 const ANSWER_MS = 300
 /** Few are remembered: anybody can make them up. */
 const MAX_OTHERS = 8
-const MAX_BYTES = 1024
+/** The names of a thousand hubs fit. */
+const MAX_BYTES = 64 * 1024
 
 /** A later version may say more. */
 const HELLO = v.object(PRESENCE.entries)
@@ -32,6 +33,10 @@ export interface PresenceOptions {
   readonly send: (topic: string, payload: string) => void
   /** The role has changed, or whether others are there. */
   readonly onChange: (before: Role) => void
+  /** Names of the own hubs. */
+  readonly hubs: () => readonly string[]
+  /** Another active bridge publishes hubs of these names. */
+  readonly onHubs: (names: readonly string[]) => void
   /** A later bridge was active until now, as it had not heard of this one. */
   readonly onOtherActive: () => void
   readonly clock: Clock
@@ -118,14 +123,15 @@ export class Presence {
     if (this.contested) this.#send({ role: this.#role, leaves: true })
   }
 
-  #heardOf({ instance, started_at, role = 'active' }: Hello): void {
-    const { clock, log, topic, onOtherActive } = this.#options
+  #heardOf({ instance, started_at, role = 'active', hubs }: Hello): void {
+    const { clock, log, topic, onHubs, onOtherActive } = this.#options
     const known = this.#others.get(instance)
     this.#others.delete(instance)
     const active = role === 'active'
     const other = { instance, startedAt: Date.parse(started_at), active, until: clock.elapsed() + GONE_MS }
     this.#others.set(instance, other)
     for (const oldest of this.#others.keys()) if (this.#others.size > MAX_OTHERS) this.#others.delete(oldest)
+    if (hubs !== undefined) onHubs(hubs)
     if (active && !known?.active && !this.#stepsBack) onOtherActive()
     if (known !== undefined) return
     const does = this.#isElder(other) ? 'it started first, this one stands by' : 'this one started first and goes on'
@@ -180,8 +186,9 @@ export class Presence {
   }
 
   #send(rest: Pick<Hello, 'role' | 'asks' | 'leaves'>): void {
-    const { topic, startedAt, send } = this.#options
-    const hello: Hello = { instance: this.#self.instance, started_at: startedAt, ...rest }
+    const { topic, startedAt, hubs, send } = this.#options
+    const own = rest.role === 'active' && { hubs: [...hubs()] }
+    const hello: Hello = { instance: this.#self.instance, started_at: startedAt, ...rest, ...own }
     send(topic, JSON.stringify(hello))
   }
 }

@@ -147,6 +147,9 @@ export const PRESENCE = v.strictObject({
     ),
   ),
   asks: v.exactOptional(about(v.literal(true), 'Whoever is there answers at once.')),
+  hubs: v.exactOptional(
+    about(v.array(text), 'Of the active one: what it publishes, and another one clears if it steps back.'),
+  ),
   leaves: v.exactOptional(about(v.literal(true), 'It ends.')),
 })
 

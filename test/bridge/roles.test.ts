@@ -23,6 +23,8 @@ class Room {
         if (this.members.includes(member)) this.say(topic, text, member)
       },
       onChange: () => {},
+      hubs: () => [],
+      onHubs: () => {},
       onOtherActive: () => this.takenOver.push(instance),
       clock: this.clock,
       log: pino({ level: 'silent' }),
