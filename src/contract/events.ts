@@ -15,7 +15,6 @@ export const APP_EVENT_TYPES = [
   'started',
   'stopped',
   'changed',
-  'command_failed',
 ] as const
 export type AppEventType = (typeof APP_EVENT_TYPES)[number]
 export const EVENT_TYPES = [...APP_EVENT_TYPES, 'command_failed'] as const

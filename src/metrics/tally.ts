@@ -92,7 +92,6 @@ function zeros(): Record<AppEventType, number> {
     started: 0,
     stopped: 0,
     changed: 0,
-    command_failed: 0,
   }
 }
 

@@ -176,6 +176,7 @@ function faultsOfPlatform(platform: string, component: Json): string[] {
     [device_class === 'data_size' && !/^[kMG]?i?B$/.test(String(unit_of_measurement)), 'data_size has no unit'],
     [device_class === 'timestamp' && state_class !== undefined, 'a timestamp has no state_class'],
     [platform === 'event' && (!isList(event_types) || event_types.length === 0), 'event_types are no list of texts'],
+    [isList(event_types) && new Set(event_types).size < event_types.length, 'an event type is there twice'],
     [platform === 'number' && !(Number(min) < Number(max)), 'min is not below max'],
     [platform === 'number' && step !== undefined && !(Number(step) >= 0.001), 'step is too small'],
     [platform === 'text' && !(Number(max) <= 255), 'a text has at most 255 characters'],
