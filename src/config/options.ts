@@ -40,7 +40,7 @@ export const hubOptions = defineOptions({
     default: '1m',
   },
   poll_interval_fallback: {
-    doc: 'The same while the realtime connection is down.',
+    doc: 'The same while the realtime connection is down, where it is the shorter of the two.',
     schema: duration('1s', '1h'),
     default: '10s',
   },
