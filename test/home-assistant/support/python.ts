@@ -25,10 +25,10 @@ export function findPython(version: string, debian: string): Python | undefined 
 
 /** Makes a Debian with its Python and the certificates of this machine; its programs run by `chroot`. */
 export async function makeDebian(release: string, folder: string): Promise<void> {
-  // An older debootstrap does not know newer releases by name; all are made alike.
+  // An older debootstrap does not know newer releases by name; all are made alike. It knows where from by itself.
   const script = existsSync(join(SCRIPTS, release)) ? [] : [join(SCRIPTS, 'sid')]
   const packages = '--include=python3,python3-venv,ca-certificates'
-  const mirror = script.length > 0 ? ['http://deb.debian.org/debian', ...script] : []
+  const mirror = script.length > 0 ? ['', ...script] : []
   await execute('debootstrap', ['--variant=minbase', packages, release, folder, ...mirror])
   if (existsSync(CERTIFICATES)) cpSync(CERTIFICATES, join(folder, CERTIFICATES))
 }
