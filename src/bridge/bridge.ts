@@ -124,7 +124,9 @@ export class Bridge {
       onChange: (before) => this.#onPresence(before),
       onOtherActive: () => this.#onOtherActive(),
       hubs: () => [...hubs.keys()],
-      onHubs: (names) => names.forEach((name) => this.#formerHubs.add(name)),
+      onHubs: (names) => {
+        for (const name of names) this.#formerHubs.add(name)
+      },
       clock,
       log,
     })
