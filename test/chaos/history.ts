@@ -92,7 +92,6 @@ export interface History {
 export type LiveChecker =
   | 'false ok'
   | 'wiped'
-  | 'resurrected'
   | 'foreign touched'
   | 'key shown'
   | 'kept offline'

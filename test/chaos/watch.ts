@@ -24,7 +24,6 @@ export class Watch {
   readonly #hub: EmulatedHub
   readonly #expected = new Map<string, Shows>()
   readonly #planting = new Map<string, number>()
-  readonly #cleared = new Set<string>()
   readonly #devices = new Map<string, string>()
 
   constructor(hub: EmulatedHub) {
@@ -56,7 +55,6 @@ export class Watch {
     this.outdated = false
     this.#expected.clear()
     this.#planting.clear()
-    this.#cleared.clear()
   }
 
   take(seen: Seen): void {
@@ -82,11 +80,9 @@ export class Watch {
   #app(topic: string, text: string): void {
     const id = idOf(topic)
     const isThere = this.#hub.apps.has(id)
-    if (text === '') {
-      this.#cleared.add(topic)
-      if (isThere && this.#stays(id)) this.object('wiped', `${topic} was cleared, and the hub has the app`)
-    } else if (!isThere && this.#cleared.has(topic) && !this.outdated) {
-      this.object('resurrected', `${topic} came back, and the hub has no such app: ${text.slice(0, 200)}`)
+    // That one comes back proves nothing: a broker may have lost its newest, and a hub may tell late of what it had.
+    if (text === '' && isThere && this.#stays(id)) {
+      this.object('wiped', `${topic} was cleared, and the hub has the app`)
     }
   }
 
