@@ -39,7 +39,8 @@ export const CHECKERS = {
   /** A write reaches the hub once at most for each bridge that heard of it: one that was killed remembers nothing. */
   *'executed twice'({ sent, asked, lives }) {
     for (const [asks, copies] of byAsks(sent.filter(({ write }) => write))) {
-      const count = asked.filter((one) => one.asks === asks).length
+      // What the hub put off by 429 was not carried out.
+      const count = asked.filter((one) => one.asks === asks && one.status !== 429).length
       const heard = lives.filter(({ startedAt, endedAt }) =>
         copies.some(({ at }) => at >= startedAt && at <= (endedAt ?? Number.POSITIVE_INFINITY)),
       )
