@@ -22,6 +22,9 @@ const UNDER_WAY_MS = 300
 /** The one error that is none of the bridge's own: somebody started a second one. */
 const TELLS_OF_ANOTHER = /another hub2mqtt uses the same base topic/
 
+/** A minute, and what the call itself may take. */
+const INSTALL_MS = 80_000
+
 type Checker = (history: History) => Iterable<string>
 
 export const CHECKERS = {
@@ -74,8 +77,11 @@ export const CHECKERS = {
   /** Every command of a connection that lasted is answered; a broken one excuses. */
   *'not answered'(history) {
     const answers = answersOf(history)
+    const end = history.seen.at(-1)?.at ?? 0
+    // The hub is looked at for a minute before an install counts as unknown.
+    const mayWait = ({ asks, at }: Sent) => asks?.startsWith('installFromAppStore') === true && end - at < INSTALL_MS
     for (const [token, copies] of byToken(history.sent)) {
-      const due = copies.filter((copy) => wasHeard(history, copy)).length
+      const due = copies.filter((copy) => wasHeard(history, copy) && !mayWait(copy)).length
       const count = answers.get(token)?.length ?? 0
       if (count < due) yield `${copies[0]?.topic} (${token}): ${due} sent, ${count} answered`
     }
