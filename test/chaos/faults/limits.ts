@@ -94,7 +94,10 @@ export const LIMITS: Faults = {
   'broker drops messages over 2,000 bytes': limit(broker(['message_size_limit 2000'], { online: true })),
   'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
   'broker takes one at a time': limit(broker(['max_inflight_messages 1'], { online: true })),
-  'broker keeps nothing': limit(broker(['retain_available false'], { online: false }), { tells: /retain/, ...UNSUITABLE }),
+  'broker keeps nothing': limit(broker(['retain_available false'], { online: false }), {
+    tells: /retain/,
+    ...UNSUITABLE,
+  }),
   'broker knows QoS 0 only': limit(broker(['max_qos 0'], { online: false }), { tells: /QoS/, ...UNSUITABLE }),
   'answers beyond the embedded broker': limit(embedded, { alone: true }),
 }
