@@ -103,11 +103,9 @@ export class Execution {
       onWrite()
     }
     const again: Target['again'] = (read) => untilTaken(read, { clock, deadline, signal, check })
+    // Asked when the request leaves: until then it may wait for a connection, and for the hub to show who it is.
     const call: Target['call'] = (name, parameters) =>
-      again(async () => {
-        if (OPERATIONS[name].method !== 'GET') beginWrite()
-        return await hub.call(name, parameters)
-      })
+      again(() => hub.call(name, parameters, OPERATIONS[name].method === 'GET' ? undefined : beginWrite))
     return { hub, app: topic.app ?? '', argument, call, again, clock, signal }
   }
 

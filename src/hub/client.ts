@@ -114,18 +114,26 @@ export class HubClient {
     throw failure
   }
 
-  /** Runs one operation. @throws HubError */
-  call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
-    return this.#observed(name, this.#call(name, parameters))
+  /**
+   * Runs one operation.
+   * @param mayLeave called right before its request goes out; what it throws ends the call, and nothing was sent
+   * @throws HubError
+   */
+  call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
+    return this.#observed(name, this.#call(name, parameters, mayLeave))
   }
 
-  async #call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
+  async #call<N extends OperationName>(
+    name: N,
+    parameters: Parameters<N>,
+    mayLeave: Sending['mayLeave'],
+  ): Promise<Result<N>> {
     const operation = OPERATIONS[name]
-    let answer = await this.#send(operation, operation.path, parameters)
+    let answer = await this.#send(operation, operation.path, parameters, mayLeave)
     const lacking =
       answer.status === 404 || (answer.status === 500 && this.#refusal(name, parameters, answer).code === 'unsupported')
     if (lacking && operation.otherPath !== undefined) {
-      answer = await this.#send(operation, operation.otherPath, parameters)
+      answer = await this.#send(operation, operation.otherPath, parameters, mayLeave)
     }
     if (answer.status < 200 || answer.status > 299) throw this.#refusal(name, parameters, answer)
     if (name === 'getApps') this.#listSigned = header(answer, 'x-homey-id') !== null
@@ -140,14 +148,16 @@ export class HubClient {
   /** Reports how a call ended and how long it took. */
   async #observed<T>(operation: OperationName, call: Promise<T>): Promise<T> {
     const started = this.#clock.elapsed()
-    let outcome: HubCall['outcome'] = 'ok'
-    try {
-      return await call
-    } catch (error) {
-      outcome = error instanceof HubError ? error.code : 'failed'
-      throw error
-    } finally {
+    const ended = (outcome: HubCall['outcome']) =>
       this.#options.onCall?.({ operation, outcome, ms: this.#clock.elapsed() - started })
+    try {
+      const result = await call
+      ended('ok')
+      return result
+    } catch (error) {
+      // Anything else is the caller's own word that it must not be sent.
+      if (error instanceof HubError) ended(error.code)
+      throw error
     }
   }
 
@@ -157,19 +167,24 @@ export class HubClient {
     return this.#rest.close()
   }
 
-  #send<I extends object>(operation: Operation<I, unknown>, template: string, input: I): Promise<Answer> {
+  #send<I extends object>(
+    operation: Operation<I, unknown>,
+    template: string,
+    input: I,
+    mayLeave: Sending['mayLeave'],
+  ): Promise<Answer> {
     const { manager, method, query, body } = operation
     const search = query === undefined ? '' : new URLSearchParams(query(input)).toString()
     const path = `/api/${this.#prefix}/${manager}${fill(template, input)}${search === '' ? '' : `?${search}`}`
-    const sent = body === undefined ? undefined : JSON.stringify(body(input))
-    const request = () => this.#ask(method, path, sent)
+    const sending = { body: body === undefined ? undefined : JSON.stringify(body(input)), mayLeave }
+    const request = () => this.#ask(method, path, sending)
     return method === 'GET' ? this.#repeatIfCutOff(request) : request()
   }
 
   /** Asks with the key: only a hub, and only the one that calls are for. */
-  async #ask(method: Method, path: string, body: string | undefined): Promise<Answer> {
+  async #ask(method: Method, path: string, sending: Omit<Sending, 'key'>): Promise<Answer> {
     if (!this.#proven) await this.#prove()
-    const answer = await this.#request(method, path, { key: true, body })
+    const answer = await this.#request(method, path, { key: true, ...sending })
     const firmware = header(answer, 'x-homey-version')
     const known = this.#identity?.firmware ?? null
     const updated = firmware !== null && known !== null && firmware !== known
@@ -199,7 +214,7 @@ export class HubClient {
       if (answer.status === 429) this.#spacing.complained()
       return answer
     } catch (error) {
-      this.#proven = false
+      if (error instanceof HubError) this.#proven = false
       throw error
     }
   }

@@ -115,10 +115,14 @@ export class Hub {
     return grants(scopes, OPERATIONS[name].scope) ? 'yes' : 'forbidden'
   }
 
-  /** Runs an operation, and learns from how it ends. @throws HubError */
-  async call<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
+  /**
+   * Runs an operation, and learns from how it ends.
+   * @param mayLeave called right before the request goes out; what it throws ends the call, and nothing was sent
+   * @throws HubError
+   */
+  async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
     try {
-      const result = await this.#client.call(name, parameters)
+      const result = await this.#client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
       // Without realtime nobody tells what a write has changed.
       if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.wake()

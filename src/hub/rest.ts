@@ -47,6 +47,8 @@ export interface Sending {
   readonly body?: string | undefined
   /** Whether to show the API key. */
   readonly key: boolean
+  /** Called when a connection is there, right before the request goes out; what it throws ends the request unsent. */
+  readonly mayLeave?: (() => void) | undefined
 }
 
 export class Rest {
@@ -73,12 +75,15 @@ export class Rest {
     })
   }
 
-  /** `path` begins with `/api`. Rejects with a HubError `unreachable`, `no_answer` or `nonsense`, never by status. */
-  request(method: Method, path: string, { key, body }: Sending): Promise<Answer> {
+  /**
+   * `path` begins with `/api`. Rejects with a HubError `unreachable`, `no_answer` or `nonsense`, or with what `mayLeave`
+   * throws; never by status.
+   */
+  request(method: Method, path: string, { key, body, mayLeave }: Sending): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const headers: Record<string, string> = key ? { authorization: `Bearer ${this.#options.apiKey()}` } : {}
       if (body !== undefined) headers['content-type'] = 'application/json'
-      const exchange = new Exchange(resolve, reject)
+      const exchange = new Exchange(resolve, reject, mayLeave)
       exchange.onEnd = this.#clock.after(this.#options.timeoutMs, () => exchange.timeOut(this.#options.timeoutMs))
       this.#pool.dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
     })
@@ -97,7 +102,8 @@ export class Rest {
 class Exchange implements Dispatcher.DispatchHandler {
   onEnd: () => void = () => {}
   readonly #resolve: (answer: Answer) => void
-  readonly #reject: (error: HubError) => void
+  readonly #reject: (error: unknown) => void
+  readonly #mayLeave: Sending['mayLeave']
   #controller: Dispatcher.DispatchController | undefined
   #settled = false
   #status = 0
@@ -105,15 +111,25 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = []
   #size = 0
 
-  constructor(resolve: (answer: Answer) => void, reject: (error: HubError) => void) {
+  constructor(
+    resolve: (answer: Answer) => void,
+    reject: (error: unknown) => void,
+    mayLeave: Sending['mayLeave'],
+  ) {
     this.#resolve = resolve
     this.#reject = reject
+    this.#mayLeave = mayLeave
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // Its deadline passed while it waited for a connection, and the caller was told that it was not sent.
-    if (this.#settled) controller.abort(new Error('too late to be sent'))
-    else this.#controller = controller
+    if (this.#settled) return controller.abort(new Error('too late to be sent'))
+    this.#controller = controller
+    try {
+      this.#mayLeave?.()
+    } catch (error) {
+      this.#fail(error)
+    }
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
@@ -147,11 +163,11 @@ class Exchange implements Dispatcher.DispatchHandler {
     else this.#fail(new HubError('no_answer', `No answer from the hub within ${ms} ms.`))
   }
 
-  #fail(error: HubError): void {
+  #fail(error: unknown): void {
     if (this.#settled) return
     this.#settle()
     this.#reject(error)
-    this.#controller?.abort(error)
+    this.#controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
 
   #settle(): void {

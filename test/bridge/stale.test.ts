@@ -25,6 +25,22 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(await second).toMatchObject({ ok: false, transaction: 'second', error: { code: 'expired' } })
     expect(restarts(world)).toBe(1)
   })
+
+  test('a command whose time passes while another request holds the connection to the hub is refused', async () => {
+    await using world = await World.start({ broker, env: { HUB_TIMEOUT: '1m', HUB_MAX_REQUESTS: '1' } })
+    const { hub, clock, observer } = world
+    const reads = () => hub.requests.filter(({ operation }) => operation === 'getApps').length
+    const before = reads()
+    hub.behave('dripping-body', { operation: 'getApps', ms: 20, bytes: 40 })
+    await world.ask('bridge/cmd/refresh')
+    await until('a slow read', () => reads() > before)
+    const command = world.ask(`home/app/${world.app}/cmd/restart`, '{"transaction":"waits"}')
+    await world.ask('bridge/cmd/ping')
+    expect(observer.texts(`hub2mqtt/home/app/${world.app}/result/restart`)).toEqual([])
+    clock.jump(11_000)
+    expect(await command).toMatchObject({ ok: false, transaction: 'waits', error: { code: 'expired' } })
+    expect(restarts(world)).toBe(0)
+  })
 })
 
 describe.skipIf(mosquittoPath === undefined)('while the connection to the broker is lost', () => {

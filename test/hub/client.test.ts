@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { HubClient, type HubClientOptions } from '../../src/hub/client.ts'
+import { until } from '../support/until.ts'
 
 const ALL = { key: ['hub.app', 'hub.speech', 'hub.system.readonly'] }
 
@@ -223,6 +224,33 @@ test('what is answered as not sent stays unsent, though a connection comes free 
   await first
   await client.call('enableApp', { id: 'third' })
   expect(seen.map((path) => path.split('/').at(-2))).toEqual(['first', 'third'])
+})
+
+test('a request that must not leave any more when its connection is free is not sent', async () => {
+  const release: (() => void)[] = []
+  const seen: string[] = []
+  const url = await serveHub((request, response) => {
+    seen.push(request.url ?? '')
+    release.push(() => response.end('null'))
+  })
+  const outcomes: string[] = []
+  const client = connect(url, { maxRequests: 1, onCall: ({ outcome }) => outcomes.push(outcome) })
+  await client.identify()
+  const first = client.call('enableApp', { id: 'first' })
+  const late = new Error('late')
+  let asked = 0
+  const second = client.call('enableApp', { id: 'second' }, () => {
+    asked += 1
+    throw late
+  })
+  await until('the first request', () => release.length === 1)
+  expect(asked).toBe(0)
+  release[0]?.()
+  await expect(second).rejects.toBe(late)
+  await first
+  expect(client.proven).toBe(true)
+  expect(seen.map((path) => path.split('/').at(-2))).toEqual(['first'])
+  expect(outcomes).toEqual(['ok', 'ok'])
 })
 
 test('a read whose kept connection the hub had just closed is sent once more, a write is not', async () => {
