@@ -48,6 +48,27 @@ function handOver(node) {
   })
 }
 
+/**
+ * Node strips types from sources by itself, but not below node_modules, and compiling when the package is made needs a
+ * script of npm's, which many people switch off.
+ */
+function stripTypesHere() {
+  const { registerHooks, stripTypeScriptTypes } = module
+  const { emitWarning } = process
+  // Its first call says that it is experimental, which no user needs to know.
+  process.emitWarning = () => {}
+  stripTypeScriptTypes('')
+  process.emitWarning = emitWarning
+  const here = new URL('.', import.meta.url).href
+  registerHooks({
+    load(url, context, nextLoad) {
+      if (!url.startsWith(here) || !url.endsWith('.ts')) return nextLoad(url, context)
+      const source = stripTypeScriptTypes(readFileSync(new URL(url), 'utf8'), { sourceUrl: url })
+      return { format: 'module', source, shortCircuit: true }
+    },
+  })
+}
+
 function fail(reason) {
   console.error(`hub2mqtt: ${reason}`)
   process.exit(1)
@@ -57,9 +78,11 @@ if (major(process.versions.node) >= NEEDED) {
   // What Node makes of the sources is kept beside the packages, where only those can write who can change the program
   // as well; a shared folder such as /tmp would let others slip code in. Where nothing can be written, nothing is kept.
   module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/hub2mqtt', import.meta.url)))
-  // A checkout runs its sources; a package holds them compiled.
+  // A checkout and a package run the sources; the image holds them compiled.
   const source = new URL('./main.ts', import.meta.url)
-  await import(existsSync(source) ? source.href : new URL('../dist/main.js', import.meta.url).href)
+  const runsSources = existsSync(source)
+  if (runsSources && /[\\/]node_modules[\\/]/.test(fileURLToPath(source))) stripTypesHere()
+  await import(runsSources ? source.href : new URL('../dist/main.js', import.meta.url).href)
 } else {
   const node = bundledNode()
   if (node === undefined) {

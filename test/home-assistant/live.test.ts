@@ -1,5 +1,8 @@
 /** Home Assistant's side of the bridge as users run it: what the broker holds, and what is told to whom. */
 import { describe, expect, test } from 'vitest'
+import { ENTITIES } from '../../src/bridge/home-assistant/entities.ts'
+import type { DeviceKind } from '../../src/bridge/home-assistant/entity.ts'
+import { TRIGGERS } from '../../src/bridge/home-assistant/triggers.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
@@ -27,6 +30,10 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 
 /** The bridge, the hub and its eight apps. */
 const ALL = 10
+const rowsOf = (kind: DeviceKind) => ENTITIES.filter(({ device }) => device === kind).length
+/** Components of the bridge, of a hub that has everything, and of its apps. */
+const components = ({ hub }: World) =>
+  rowsOf('bridge') + rowsOf('hub') + hub.apps.size * (rowsOf('app') + TRIGGERS.length)
 const told = (world: World, since: number) =>
   world.observer.seen
     .slice(since)
@@ -76,7 +83,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     await using world = await World.start({ broker })
     await settled(world)
     await world.restart({ DISCOVERY_FORMAT: 'component' })
-    const entities = await settled(world, 4 + 8 + 8 * 16)
+    const entities = await settled(world, components(world))
     for (const [topic, payload] of entities) expect(faultsOf(topic, payload), topic).toEqual([])
     expect(world.observer.texts(HUE)).toContain('{"migrate_discovery":true}')
     await world.restart({ DISCOVERY_FORMAT: 'device' })
@@ -93,7 +100,7 @@ describe.each(BROKERS)('on %s', (broker) => {
     await world.bridge.stop()
     world.hub.uninstall('com.athom.hue')
     await world.restart({ DISCOVERY_PREFIX: 'elsewhere', DISCOVERY_FORMAT: 'component' })
-    const found = await settled(world, 4 + 8 + 7 * 16)
+    const found = await settled(world, components(world))
     expect([...found.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toEqual([])
     expect(world.observer.last('hub2mqtt/bridge/discovery')).toBe('{"prefixes":["elsewhere"]}')
   })
