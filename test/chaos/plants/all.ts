@@ -7,6 +7,8 @@ export interface Plant {
   readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
   /** Between two happenings; shorter where the bug needs a crowd. */
   readonly paceMs?: number
+  /** Too long for a short run. */
+  readonly slow?: true
   /** For the mending: as little as possible where the bug keeps it from ever coming. */
   readonly patienceMs?: number
 }
