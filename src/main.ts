@@ -2,7 +2,9 @@
 
 import { systemClock } from './base/clock.ts'
 import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
+import { progress } from './cli/progress.ts'
 import { ConfigError } from './config/mistakes.ts'
+import type { Config } from './config/options.ts'
 import type { Log } from './log/log.ts'
 import { daemonSignals, stopSignal } from './signals.ts'
 import { VERSION } from './version.ts'
@@ -19,7 +21,11 @@ function main(): number | Promise<number> {
       console.log(VERSION)
       return ok.code
     case 'check-config':
-      return checkConfig(line.config)
+      return line.connect ? doctor(line.config) : checkConfig(line.config)
+    case 'doctor':
+      return doctor(line.config)
+    case 'cleanup':
+      return cleanupCommand(line)
     case 'health':
       return health(line)
     case 'call':
@@ -27,7 +33,7 @@ function main(): number | Promise<number> {
     case 'run':
       return daemon(line.config, process.env)
     case 'demo':
-      return demo(line.config)
+      return demo(line)
     case 'emulate':
       return emulateHub(line)
   }
@@ -79,7 +85,56 @@ async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'ca
   return answer.ok ? ok.code : failed.code
 }
 
-async function daemon(file: string | undefined, env: NodeJS.ProcessEnv): Promise<number> {
+async function doctor(file: string | undefined): Promise<number> {
+  const { loadConfig } = await import('./config/load.ts')
+  const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')
+  const { config, secrets, warnings } = loadConfig({ file, env: process.env })
+  const findings = []
+  for await (const finding of examine({ config, warnings, clock: systemClock })) {
+    findings.push(finding)
+    console.log(lineOf(finding))
+  }
+  console.log(`\nFor a bug report:\n\n${reportOf(findings, { config, secrets, version: VERSION })}`)
+  return findings.some(({ outcome }) => outcome === 'problem') ? failed.code : ok.code
+}
+
+async function cleanupCommand({ config: file, yes, hubs, baseTopic, prefix }: Line<'cleanup'>): Promise<number> {
+  const { loadConfig } = await import('./config/load.ts')
+  const { config } = loadConfig({ file, env: process.env, requireHub: false })
+  const { mqtt, discovery } = config
+  const names = [...Object.keys(config.hubs), ...hubs]
+  return await clean(mqtt, { base: baseTopic ?? mqtt.base_topic, prefix: prefix ?? discovery.prefix, hubs: names, yes })
+}
+
+interface Cleaning {
+  readonly base: string
+  readonly prefix: string
+  readonly hubs: readonly string[]
+  readonly yes: boolean
+}
+
+const CLEANUP_MS = 120_000
+
+async function clean(mqtt: Config['mqtt'], { base, prefix, hubs, yes }: Cleaning): Promise<number> {
+  const { brokerAccess } = await import('./config/broker-access.ts')
+  const { cleanup } = await import('./cli/cleanup.ts')
+  const { createTopics } = await import('./contract/topics.ts')
+  if (mqtt.url === null) {
+    console.log('nothing to clear: what the embedded broker holds ends with hub2mqtt')
+    return ok.code
+  }
+  const broker = brokerAccess(mqtt, mqtt.url)
+  const options = { broker, topics: createTopics(base), prefix, hubs, timeoutMs: CLEANUP_MS, clock: systemClock }
+  const { found, left } = await cleanup({ ...options, clear: yes, onProgress: progress('cleared') })
+  for (const topic of yes ? left : found) console.log(topic)
+  if (found.length === 0) console.log(`nothing of a bridge with the base topic ${base} is on this broker`)
+  else if (!yes) console.log(`\n${found.length} retained messages; hub2mqtt cleanup --yes clears them`)
+  else if (left.length === 0) console.log(`cleared ${found.length} retained messages`)
+  else console.error(`hub2mqtt: the broker refused to clear these ${left.length} of ${found.length} retained messages`)
+  return left.length === 0 ? ok.code : failed.code
+}
+
+async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?: () => void): Promise<number> {
   // mqtt-packet keeps a few bytes for each length of packet it has seen, and each keeps the pool around it alive: with
   // pools of the usual size that is memory which grows for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
@@ -92,14 +147,17 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv): Promise
   diesLoudly(log)
   for (const warning of warnings) log.warn(warning)
   const { signal, onReload } = daemonSignals()
-  await run({ config, load, onReload, version: VERSION, clock: systemClock, random: Math.random, log, signal })
+  const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal }
+  await run({ config, load, onReload, ...(onReady && { onReady }), ...world })
   return ok.code
 }
 
 /** The daemon beside a hub that is not there; only here is the emulator used in its place. */
-async function demo(file: string | undefined): Promise<number> {
+async function demo({ config: file, broker }: Line<'demo'>): Promise<number> {
   const { randomBytes } = await import('node:crypto')
+  const { loadConfig } = await import('./config/load.ts')
   const { emulate } = await import('./emulator/command.ts')
+  const { freePorts, invitation, onBroker } = await import('./cli/demo.ts')
   const key = randomBytes(16).toString('hex')
   await using hub = await emulate({
     port: 0,
@@ -107,8 +165,21 @@ async function demo(file: string | undefined): Promise<number> {
     apiKeys: [{ key, scopes: ['hub.app', 'hub.speech'] }],
     crashes: true,
   })
-  const { HUB2MQTT_HUB_API_KEY_FILE: _, ...env } = process.env
-  return await daemon(file, { ...env, HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: key })
+  const { HUB2MQTT_HUB_API_KEY_FILE: _, ...given } = process.env
+  const own = { HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: key, ...(broker && onBroker(broker)) }
+  const { config: wanted } = loadConfig({ file, env: { ...given, ...own } })
+  const env = { ...given, ...own, ...(await freePorts(wanted)) }
+  const { config } = loadConfig({ file, env })
+  const [app = ''] = hub.apps.keys()
+  const code = await daemon(file, env, () => console.log(invitation(config, app)))
+  if (broker === undefined) return code
+  const { mqtt, discovery } = config
+  return await clean(mqtt, {
+    base: mqtt.base_topic,
+    prefix: discovery.prefix,
+    hubs: Object.keys(config.hubs),
+    yes: true,
+  })
 }
 
 async function emulateHub(line: Line<'emulate'>): Promise<number> {
@@ -129,6 +200,9 @@ function diesLoudly(log: Log): void {
   process.on('uncaughtException', die)
 }
 
+/** What can happen to anybody, with a message that says all there is to say. */
+const EXPECTED = new Set(['CallError', 'CleanupError', 'SessionError', 'EmbeddedBrokerError', 'EmulatorOptionError'])
+
 /** Mistakes of the user are told as lines; everything else, with its stack, is ours. */
 function explain(error: unknown): number {
   if (error instanceof ConfigError || error instanceof UsageError) {
@@ -136,8 +210,7 @@ function explain(error: unknown): number {
       console.error(`hub2mqtt: ${mistake}`)
     return usage.code
   }
-  const expected =
-    error instanceof Error && ['CallError', 'EmbeddedBrokerError', 'EmulatorOptionError'].includes(error.name)
+  const expected = error instanceof Error && EXPECTED.has(error.name)
   console.error(expected ? `hub2mqtt: ${error.message}` : error)
   return expected && error.name === 'EmulatorOptionError' ? usage.code : failed.code
 }
