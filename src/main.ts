@@ -154,19 +154,13 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?
 
 /** The daemon beside a hub that is not there; only here is the emulator used in its place. */
 async function demo({ config: file, broker }: Line<'demo'>): Promise<number> {
-  const { randomBytes } = await import('node:crypto')
   const { loadConfig } = await import('./config/load.ts')
   const { emulate } = await import('./emulator/command.ts')
   const { freePorts, invitation, onBroker } = await import('./cli/demo.ts')
-  const key = randomBytes(16).toString('hex')
-  await using hub = await emulate({
-    port: 0,
-    flavour: 'older',
-    apiKeys: [{ key, scopes: ['hub.app', 'hub.speech'] }],
-    crashes: true,
-  })
+  const apiKey = await demoKey()
+  await using hub = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey], crashes: true })
   const { HUB2MQTT_HUB_API_KEY_FILE: _, ...given } = process.env
-  const own = { HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: key, ...(broker && onBroker(broker)) }
+  const own = { HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: apiKey.key, ...(broker && onBroker(broker)) }
   const { config: wanted } = loadConfig({ file, env: { ...given, ...own } })
   const env = { ...given, ...own, ...(await freePorts(wanted)) }
   const { config } = loadConfig({ file, env })
@@ -182,10 +176,20 @@ async function demo({ config: file, broker }: Line<'demo'>): Promise<number> {
   })
 }
 
+/** A key of an emulated hub that may everything. */
+async function demoKey() {
+  const { randomBytes } = await import('node:crypto')
+  return { key: randomBytes(16).toString('hex'), scopes: ['hub.app', 'hub.speech'] }
+}
+
 async function emulateHub(line: Line<'emulate'>): Promise<number> {
   const { emulate, parseApiKey } = await import('./emulator/command.ts')
-  await using hub = await emulate({ ...line, apiKeys: line.apiKeys.map(parseApiKey) })
+  const given = line.apiKeys.map(parseApiKey)
+  // Without a key nobody could use it. A file may have its own.
+  const made = given.length === 0 && line.file === undefined ? [await demoKey()] : []
+  await using hub = await emulate({ ...line, apiKeys: [...given, ...made] })
   console.log(`emulated hub listening on ${hub.url}`)
+  for (const { key, scopes } of made) console.log(`its API key, made for this run: ${key} (${scopes.join(', ')})`)
   const signal = stopSignal()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))
   return ok.code
