@@ -82,7 +82,10 @@ if (major(process.versions.node) >= NEEDED) {
   const source = new URL('./main.ts', import.meta.url)
   const runsSources = existsSync(source)
   if (runsSources && /[\\/]node_modules[\\/]/.test(fileURLToPath(source))) stripTypesHere()
-  await import(runsSources ? source.href : new URL('../dist/main.js', import.meta.url).href)
+  await import(runsSources ? source.href : new URL('../dist/main.js', import.meta.url).href).catch((error) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/package '/.test(error.message)) throw error
+    fail('its packages are not installed; run npm ci first')
+  })
 } else {
   const node = bundledNode()
   if (node === undefined) {

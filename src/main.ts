@@ -1,5 +1,5 @@
 /** The program: reads the command line and the environment, and says with its exit code how it ended. */
-
+import { existsSync } from 'node:fs'
 import { systemClock } from './base/clock.ts'
 import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
 import { progress } from './cli/progress.ts'
@@ -52,6 +52,9 @@ async function checkConfig(file: string | undefined): Promise<number> {
 async function health(line: Extract<ReturnType<typeof parseCommandLine>, { command: 'health' }>): Promise<number> {
   const { loadHttpConfig } = await import('./config/load.ts')
   const { askHealth } = await import('./http/client.ts')
+  // A file that was named has been there; one that the daemon once read may be gone or broken by now.
+  if (line.config !== undefined && !existsSync(line.config))
+    throw new UsageError(`${line.config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: line.config, env: process.env })
   if (!enabled) {
     console.error('hub2mqtt: http.enabled is false, so that nobody can be asked')
@@ -141,8 +144,9 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?
   const { loadConfig } = await import('./config/load.ts')
   const { createLog } = await import('./log/log.ts')
   const { run } = await import('./run.ts')
-  const load = () => loadConfig({ file, env })
-  const { config, secrets, warnings } = load()
+  const { config, secrets, warnings, fileIsEmpty } = loadConfig({ file, env })
+  // A file that an editor has only begun to write must not take everything away.
+  const load = () => loadConfig({ file, env, requireContent: !fileIsEmpty })
   const log = createLog({ ...config.log, secrets })
   diesLoudly(log)
   for (const warning of warnings) log.warn(warning)
