@@ -225,12 +225,14 @@ export class Hub {
   }
 
   /** Asks who is there, unless that is known and nothing speaks against it. @throws HubError */
-  #makeSure(): Promise<void> {
-    if (!this.#stale && this.#client.proven) return Promise.resolve()
-    this.#greeting ??= this.#greet().finally(() => {
-      this.#greeting = undefined
-    })
-    return this.#greeting
+  async #makeSure(): Promise<void> {
+    // Once more where a greeting was under way when there came reason for another, such as a new key.
+    for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.proven); rounds += 1) {
+      this.#greeting ??= this.#greet().finally(() => {
+        this.#greeting = undefined
+      })
+      await this.#greeting
+    }
   }
 
   async #greet(): Promise<void> {
