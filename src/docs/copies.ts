@@ -35,7 +35,7 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
   ],
   'docker-compose.yml': [['IMAGE:-hub2mqtt:{}}', version]],
   'config/kubernetes/hub2mqtt.yaml': [OWN_TAG],
-  'docs/operations.md': [OWN_TAG],
+  'docs/operations.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
 }
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
@@ -44,9 +44,9 @@ const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 export function fillCopies(text: string, wanted: readonly Copy[]): string {
   return wanted.reduce((filled, [around, value]) => {
     const [before = '', after = ''] = around.split('{}')
-    // A quoted value may hold blanks; any other ends at the first one, or at what stands behind it.
-    const inside = after.startsWith('"') ? '[^"\\n]*' : '[^\\s`"}]+'
-    const pattern = new RegExp(`(${escaped(before)})${inside}(?=${escaped(after)})`, 'g')
+    // A quoted value may hold blanks; any other ends before one, or before what stands behind it.
+    const inside = after.startsWith('"') ? '[^"\\n]*' : '[^\\s`"}]+?'
+    const pattern = new RegExp(`(${escaped(before)})${inside}(?=${after === '' ? '[\\s`"}]|$' : escaped(after)})`, 'g')
     if (filled.search(pattern) === -1) throw new MarkerError(`expected ${around}`)
     return filled.replaceAll(pattern, (_all, kept: string) => kept + value)
   }, text)
