@@ -2,13 +2,17 @@
 // Starts hub2mqtt with a Node that can run it. Plain JavaScript without dependencies, since an older Node must read it:
 // the package brings its own Node as an optional dependency, and hands over to that one.
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import module, { createRequire } from 'node:module'
 import { constants } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const NEEDED = 24
+
+// What is made of the sources is kept beside the packages, where only those can write who can change the program as
+// well; a shared folder such as /tmp would let others slip code in. Where nothing can be written, nothing is kept.
+const CACHE = fileURLToPath(new URL('../node_modules/.cache/hub2mqtt', import.meta.url))
 
 const major = (version) => Number(version.split('.')[0])
 
@@ -49,24 +53,45 @@ function handOver(node) {
 }
 
 /**
- * Node strips types from sources by itself, but not below node_modules, and compiling when the package is made needs a
- * script of npm's, which many people switch off.
+ * Node strips types from sources by itself, but not below node_modules; and compiling when the package is made needs a
+ * script of npm's, which many people switch off. What was stripped is kept, since that takes longer than all the rest.
  */
 function stripTypesHere() {
-  const { registerHooks, stripTypeScriptTypes } = module
-  const { emitWarning } = process
-  // Its first call says that it is experimental, which no user needs to know.
-  process.emitWarning = () => {}
-  stripTypeScriptTypes('')
-  process.emitWarning = emitWarning
-  const here = new URL('.', import.meta.url).href
-  registerHooks({
+  const here = fileURLToPath(new URL('.', import.meta.url))
+  module.registerHooks({
     load(url, context, nextLoad) {
-      if (!url.startsWith(here) || !url.endsWith('.ts')) return nextLoad(url, context)
-      const source = stripTypeScriptTypes(readFileSync(new URL(url), 'utf8'), { sourceUrl: url })
-      return { format: 'module', source, shortCircuit: true }
+      const file = url.startsWith('file:') && url.endsWith('.ts') ? fileURLToPath(url) : ''
+      if (!file.startsWith(here)) return nextLoad(url, context)
+      const kept = join(CACHE, 'stripped', `${relative(here, file)}.js`)
+      return { format: 'module', source: newer(kept, file) ?? strip(file, kept), shortCircuit: true }
     },
   })
+}
+
+/** The text of a file that is not older than another one. */
+function newer(file, than) {
+  try {
+    return statSync(file).mtimeMs >= statSync(than).mtimeMs ? readFileSync(file, 'utf8') : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function strip(file, kept) {
+  const { emitWarning } = process
+  // It says that it is experimental, which no user needs to know.
+  process.emitWarning = () => {}
+  const source = module.stripTypeScriptTypes(readFileSync(file, 'utf8'))
+  process.emitWarning = emitWarning
+  try {
+    mkdirSync(dirname(kept), { recursive: true })
+    // Whole or not at all: another process may start meanwhile.
+    writeFileSync(`${kept}.${process.pid}`, source)
+    renameSync(`${kept}.${process.pid}`, kept)
+  } catch {
+    // Nothing can be written here.
+  }
+  return source
 }
 
 function fail(reason) {
@@ -75,9 +100,7 @@ function fail(reason) {
 }
 
 if (major(process.versions.node) >= NEEDED) {
-  // What Node makes of the sources is kept beside the packages, where only those can write who can change the program
-  // as well; a shared folder such as /tmp would let others slip code in. Where nothing can be written, nothing is kept.
-  module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/hub2mqtt', import.meta.url)))
+  module.enableCompileCache(CACHE)
   // A checkout and a package run the sources; the image holds them compiled.
   const source = new URL('./main.ts', import.meta.url)
   const runsSources = existsSync(source)

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -24,9 +24,12 @@ describe('the files that others run it by', () => {
     for (const [name] of text(path).matchAll(/\bHUB2MQTT_[A-Z_]+\b/g)) expect(own, name).toContain(name)
   })
 
-  it('are of this version', () => {
-    expect(parse(text(`${app}/config.yaml`)).version).toBe(VERSION)
-    expect(text('config/kubernetes/hub2mqtt.yaml')).toContain(`image: hub2mqtt:${VERSION}\n`)
+  it('name the image by this version, wherever they name it', () => {
+    const tags = globSync(['*.md', '*.yml', 'Dockerfile', 'docs/**/*.md', 'config/**/*.{md,sh,yaml,yml}']).flatMap(
+      (path) => [...text(path).matchAll(/\bhub2mqtt:(\d+\.[\w.-]+)/g)].map(([, tag]) => ({ path, tag })),
+    )
+    expect(new Set(tags.map(({ path }) => path)).size).toBeGreaterThanOrEqual(3)
+    for (const { path, tag } of tags) expect(tag, path).toBe(VERSION)
   })
 })
 
