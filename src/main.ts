@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { systemClock } from './base/clock.ts'
 import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
-import { progress } from './cli/progress.ts'
+import { progress, waiting } from './cli/progress.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Config } from './config/options.ts'
 import type { Log } from './log/log.ts'
@@ -83,7 +83,9 @@ async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'ca
   const url = brokerUrl(mqtt)
   if (url === undefined) throw new UsageError('mqtt.embedded.port: with 0 nobody knows the port; choose one')
   const broker = brokerAccess(mqtt, url)
-  const answer = await call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs, clock: systemClock })
+  const stop = waiting('waiting for the answer')
+  const calling = call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs, clock: systemClock })
+  const answer = await calling.finally(stop)
   console.log(answer.text)
   return answer.ok ? ok.code : failed.code
 }
@@ -93,10 +95,14 @@ async function doctor(file: string | undefined): Promise<number> {
   const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')
   const { config, secrets, warnings } = loadConfig({ file, env: process.env })
   const findings = []
+  let stop = waiting('looking')
   for await (const finding of examine({ config, warnings, clock: systemClock })) {
+    stop()
     findings.push(finding)
     console.log(lineOf(finding))
+    stop = waiting('looking further')
   }
+  stop()
   console.log(`\nFor a bug report:\n\n${reportOf(findings, { config, secrets, version: VERSION })}`)
   return findings.some(({ outcome }) => outcome === 'problem') ? failed.code : ok.code
 }
