@@ -5,7 +5,7 @@ ARG BASE=node:24-bookworm-slim
 # What to make: runtime, or home-assistant for the app of Home Assistant.
 ARG VARIANT=runtime
 
-# The compiler runs on the machine that builds; what it makes is the same for every platform.
+# What the compiler makes is the same for every platform.
 FROM ${BASE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -65,6 +65,8 @@ CMD ["run"]
 
 # Home Assistant hands over its options in a file for root; run.js reads it and gives up root before anything else.
 FROM runtime AS home-assistant
+ARG VERSION=0.2.0
+LABEL io.hass.type="addon" io.hass.version="${VERSION}" io.hass.arch="amd64|aarch64"
 USER root
 COPY config/home-assistant-app/run.js ./config/home-assistant-app/
 ENTRYPOINT ["node", "/app/config/home-assistant-app/run.js"]

@@ -17,6 +17,12 @@ const { version, description, homepage } = v.parse(
 const address = new URL(homepage)
 address.hash = ''
 
+/** The registry beside the repository: GitHub has one of its own, others have it on their host. */
+const registry = address.host === 'github.com' ? 'ghcr.io' : `registry.${address.host}`
+
+/** Where a release puts its image. */
+const image = `${registry}${address.pathname.toLowerCase()}`
+
 /** A piece of text with `{}` where the value stands, and the value. It may occur more than once, never not at all. */
 export type Copy = readonly [text: string, value: string]
 
@@ -35,6 +41,16 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
   ],
   'docker-compose.yml': [['IMAGE:-hub2mqtt:{}}', version]],
   'config/kubernetes/hub2mqtt.yaml': [OWN_TAG],
+  'repository.yaml': [['\nurl: {}', address.href]],
+  'config/home-assistant-app/config.yaml': [
+    ['version: "{}"', version],
+    ['\nurl: {}', address.href],
+    ['\nimage: {}', `${image}-home-assistant`],
+  ],
+  'config/home-assistant-app/DOCS.md': [
+    ['`{}`, the address of this project', address.href],
+    ['({}/blob/main/docs/operations.md#', address.href],
+  ],
   'docs/operations.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
 }
 
