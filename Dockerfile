@@ -1,11 +1,11 @@
 # hub2mqtt as a container image. Build it for both kinds of machine:
-#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=0.1.0 --build-arg REVISION=$(git rev-parse HEAD) .
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg REVISION=$(git rev-parse HEAD) .
 # A release pins the base by digest: --build-arg BASE=node:24-bookworm-slim@sha256:…
 ARG BASE=node:24-bookworm-slim
 # What to make: runtime, or home-assistant for the app of Home Assistant.
 ARG VARIANT=runtime
 
-# The compiler runs on the machine that builds; what it makes is the same for every platform.
+# What the compiler makes is the same for every platform.
 FROM ${BASE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -35,10 +35,11 @@ RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional \
       for (const name of Object.keys(manifest.dependencies)) await import(name)"
 
 FROM ${BASE} AS runtime
-ARG VERSION=0.0.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="hub2mqtt" \
       org.opencontainers.image.description="Puts the apps of a home hub on MQTT: state, events, commands and Home Assistant discovery." \
+      org.opencontainers.image.source="https://git.example/hub2mqtt/hub2mqtt" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
@@ -64,6 +65,8 @@ CMD ["run"]
 
 # Home Assistant hands over its options in a file for root; run.js reads it and gives up root before anything else.
 FROM runtime AS home-assistant
+ARG VERSION=0.2.0
+LABEL io.hass.type="addon" io.hass.version="${VERSION}" io.hass.arch="amd64|aarch64"
 USER root
 COPY config/home-assistant-app/run.js ./config/home-assistant-app/
 ENTRYPOINT ["node", "/app/config/home-assistant-app/run.js"]

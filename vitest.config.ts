@@ -11,8 +11,8 @@ const SAFETY = [
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // Their own configuration builds the image first: npm run test:container.
-    exclude: ['test/container/**'],
+    // They have configurations of their own: npm run test:container and test:package.
+    exclude: ['test/container/**', 'test/package/**'],
     testTimeout: 20_000,
     hookTimeout: 30_000,
     pool: 'forks',

@@ -2,13 +2,18 @@
 // Starts hub2mqtt with a Node that can run it. Plain JavaScript without dependencies, since an older Node must read it:
 // the package brings its own Node as an optional dependency, and hands over to that one.
 import { spawn } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import module, { createRequire } from 'node:module'
 import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const NEEDED = 24
+
+// What is made of the sources is kept beside the packages, where only those can write who can change the program as
+// well; a shared folder such as /tmp would let others slip code in. Where nothing can be written, nothing is kept.
+const CACHE = fileURLToPath(new URL('../node_modules/.cache/hub2mqtt', import.meta.url))
 
 const major = (version) => Number(version.split('.')[0])
 
@@ -49,24 +54,42 @@ function handOver(node) {
 }
 
 /**
- * Node strips types from sources by itself, but not below node_modules, and compiling when the package is made needs a
- * script of npm's, which many people switch off.
+ * Node strips types from sources by itself, but not below node_modules; and compiling when the package is made needs a
+ * script of npm's, which many people switch off. What was stripped is kept, since that takes longer than all the rest.
  */
 function stripTypesHere() {
-  const { registerHooks, stripTypeScriptTypes } = module
-  const { emitWarning } = process
-  // Its first call says that it is experimental, which no user needs to know.
-  process.emitWarning = () => {}
-  stripTypeScriptTypes('')
-  process.emitWarning = emitWarning
-  const here = new URL('.', import.meta.url).href
-  registerHooks({
+  const here = fileURLToPath(new URL('.', import.meta.url))
+  module.registerHooks({
     load(url, context, nextLoad) {
-      if (!url.startsWith(here) || !url.endsWith('.ts')) return nextLoad(url, context)
-      const source = stripTypeScriptTypes(readFileSync(new URL(url), 'utf8'), { sourceUrl: url })
-      return { format: 'module', source, shortCircuit: true }
+      const file = url.startsWith('file:') && url.endsWith('.ts') ? fileURLToPath(url) : ''
+      if (!file.startsWith(here)) return nextLoad(url, context)
+      return { format: 'module', source: strip(readFileSync(file, 'utf8')), shortCircuit: true }
     },
   })
+}
+
+function strip(source) {
+  // By content: the files of every package have the same date.
+  const kept = join(CACHE, 'stripped', `${createHash('sha256').update(source).digest('hex')}.js`)
+  try {
+    return readFileSync(kept, 'utf8')
+  } catch {
+    // Not yet.
+  }
+  const { emitWarning } = process
+  // It says that it is experimental, which no user needs to know.
+  process.emitWarning = () => {}
+  const stripped = module.stripTypeScriptTypes(source)
+  process.emitWarning = emitWarning
+  try {
+    mkdirSync(dirname(kept), { recursive: true })
+    // Whole or not at all: another process may start meanwhile.
+    writeFileSync(`${kept}.${process.pid}`, stripped)
+    renameSync(`${kept}.${process.pid}`, kept)
+  } catch {
+    // Nothing can be written here.
+  }
+  return stripped
 }
 
 function fail(reason) {
@@ -75,14 +98,15 @@ function fail(reason) {
 }
 
 if (major(process.versions.node) >= NEEDED) {
-  // What Node makes of the sources is kept beside the packages, where only those can write who can change the program
-  // as well; a shared folder such as /tmp would let others slip code in. Where nothing can be written, nothing is kept.
-  module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/hub2mqtt', import.meta.url)))
+  module.enableCompileCache(CACHE)
   // A checkout and a package run the sources; the image holds them compiled.
   const source = new URL('./main.ts', import.meta.url)
   const runsSources = existsSync(source)
   if (runsSources && /[\\/]node_modules[\\/]/.test(fileURLToPath(source))) stripTypesHere()
-  await import(runsSources ? source.href : new URL('../dist/main.js', import.meta.url).href)
+  await import(runsSources ? source.href : new URL('../dist/main.js', import.meta.url).href).catch((error) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/package '/.test(error.message)) throw error
+    fail('its packages are not installed; run npm ci first')
+  })
 } else {
   const node = bundledNode()
   if (node === undefined) {

@@ -3,9 +3,14 @@
 #   config/home-assistant-app/assemble.sh /path/to/addons/hub2mqtt
 # /addons of Home Assistant is the share of that name. Then Settings, Apps, App store, Check for updates: it is a local app.
 set -eu
-cd "$(dirname "$0")/../.."
 [ $# -eq 1 ] || { echo "usage: $0 <folder to make>" >&2; exit 2; }
 mkdir -p "$1/config/home-assistant-app"
-cp -R Dockerfile .dockerignore .npmrc LICENSE package.json package-lock.json tsconfig.json tsconfig.build.json src "$1/"
-cp config/home-assistant-app/run.js "$1/config/home-assistant-app/"
-cp config/home-assistant-app/config.yaml config/home-assistant-app/build.yaml "$1/"
+folder=$(cd "$1" && pwd)
+cd "$(dirname "$0")/../.."
+cp -R .dockerignore .npmrc LICENSE package.json package-lock.json tsconfig.json tsconfig.build.json src "$folder/"
+cd config/home-assistant-app
+cp run.js "$folder/config/home-assistant-app/"
+cp -RL DOCS.md CHANGELOG.md icon.png logo.png translations "$folder/"
+# It is built from here, and not fetched from where a release is.
+sed '/^image:/d' config.yaml > "$folder/config.yaml"
+sed 's/^ARG VARIANT=.*/ARG VARIANT=home-assistant/' ../../Dockerfile > "$folder/Dockerfile"

@@ -1,11 +1,16 @@
 /**
- * The first process of the Home Assistant app: turns the app's options, and the broker that the Supervisor knows of,
- * into the environment that hub2mqtt reads; gives up root, which alone may read the options; and becomes hub2mqtt.
+ * The first process of the Home Assistant app: turns the app's options, the file in its folder, and the broker that the
+ * Supervisor knows of into the environment that hub2mqtt reads; gives up root, which alone may read the options; and
+ * becomes hub2mqtt.
  */
-import { readFileSync } from 'node:fs'
+import { chmodSync, existsSync, lchownSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { parse } from 'yaml'
 
 const OPTIONS = '/data/options.json'
+const FOLDER = '/config'
+const FILE = join(FOLDER, 'hub2mqtt.yaml')
 const SUPERVISOR = 'http://supervisor'
 const PROGRAM = new URL('../../src/bin.js', import.meta.url)
 const NOBODY = 1000
@@ -33,11 +38,32 @@ export function brokerOptions({ host, port, ssl, username, password }) {
   }
 }
 
-/** The environment for hub2mqtt; a broker among the options wins over the Supervisor's. */
-export function environment(options, broker) {
+/** The environment for hub2mqtt, which wins over the file; a broker among the options wins over the Supervisor's. */
+export function environment(options, broker, file) {
   const all = options.mqtt_url || broker === undefined ? options : { ...options, ...brokerOptions(broker) }
   const given = Object.entries(VARIABLES).filter(([option]) => ![undefined, null, ''].includes(all[option]))
-  return Object.fromEntries(given.map(([option, variable]) => [variable, String(all[option])]))
+  const own = given.map(([option, variable]) => [variable, String(all[option])])
+  return Object.fromEntries(file === undefined ? own : [['HUB2MQTT_CONFIG', file], ...own])
+}
+
+/** Whether the text of a file names a broker. What is wrong with it hub2mqtt tells, with its line. */
+export function namesBroker(text) {
+  try {
+    return Boolean(parse(text)?.mqtt?.url)
+  } catch {
+    return false
+  }
+}
+
+/** Gives a folder to the user who runs hub2mqtt, and to nobody else: keys are in it. Root may change it all the same. */
+function own(folder) {
+  try {
+    const inside = readdirSync(folder, { recursive: true }).map((name) => join(folder, name))
+    for (const path of [folder, ...inside]) lchownSync(path, NOBODY, NOBODY)
+    chmodSync(folder, 0o700)
+  } catch (error) {
+    console.error(`hub2mqtt: ${folder} cannot be made private (${error.code}); going on`)
+  }
 }
 
 async function supervisorsBroker() {
@@ -54,13 +80,24 @@ async function supervisorsBroker() {
   }
 }
 
+function fail(reason) {
+  console.error(`hub2mqtt: ${reason}`)
+  process.exit(1)
+}
+
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const options = JSON.parse(readFileSync(OPTIONS, 'utf8'))
-  Object.assign(process.env, environment(options, options.mqtt_url ? undefined : await supervisorsBroker()))
-  if (process.env.HUB2MQTT_MQTT_URL === undefined) {
-    console.error('hub2mqtt: no MQTT broker; install the Mosquitto app, or give mqtt_url')
-    process.exit(1)
+  const file = existsSync(FILE) ? FILE : undefined
+  if (file !== undefined) own(FOLDER)
+  const named = Boolean(options.mqtt_url) || (file !== undefined && namesBroker(readFileSync(file, 'utf8')))
+  const broker = named ? undefined : await supervisorsBroker()
+  if (!named && broker === undefined) {
+    fail('no MQTT broker; install the Mosquitto app, or give mqtt_url in the form or mqtt.url in hub2mqtt.yaml')
   }
+  if (!options.hub_url && file === undefined) {
+    fail("no hub; give hub_url and hub_api_key in the form, or hubs in the file hub2mqtt.yaml in this app's folder")
+  }
+  Object.assign(process.env, environment(options, broker, file))
   delete process.env.SUPERVISOR_TOKEN
   process.setgroups([NOBODY])
   process.setgid(NOBODY)

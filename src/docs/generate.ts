@@ -27,7 +27,7 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/asyncapi.yaml': asyncapi,
 }
 
-/** The page cannot take its sections: a marker is missing, unknown or doubled. */
+/** A file cannot take what is written into it: a marker, or the text around a copy, is missing, unknown or doubled. */
 export class MarkerError extends Error {
   override readonly name = 'MarkerError'
 }

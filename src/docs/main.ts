@@ -2,7 +2,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { files, fillSections, MarkerError, pages, type Sections } from './generate.ts'
+import { copies, fillCopies } from './copies.ts'
+import { files, fillSections, MarkerError, pages } from './generate.ts'
 
 const root = new URL('../../', import.meta.url)
 
@@ -14,10 +15,11 @@ function current(path: string): string | undefined {
   }
 }
 
-/** The page as it should be. @throws {MarkerError} naming the page */
-function filled(path: string, sections: Sections): string {
+/** The text as it should be. @throws {MarkerError} naming the file */
+function filled(path: string): string {
+  const text = current(path) ?? ''
   try {
-    return fillSections(current(path) ?? '', sections)
+    return fillCopies(fillSections(text, pages[path] ?? {}), copies[path] ?? [])
   } catch (error) {
     if (error instanceof MarkerError) throw new MarkerError(`${path}: ${error.message}`, { cause: error })
     throw error
@@ -26,9 +28,10 @@ function filled(path: string, sections: Sections): string {
 
 /** The files that differ from what they should hold, with what they should hold. */
 function drifted(): Map<string, string> {
+  const written = new Set([...Object.keys(pages), ...Object.keys(copies)])
   const wanted = [
     ...Object.entries(files).map(([path, generate]) => [path, generate()] as const),
-    ...Object.entries(pages).map(([path, sections]) => [path, filled(path, sections)] as const),
+    ...[...written].map((path) => [path, filled(path)] as const),
   ]
   return new Map(wanted.filter(([path, text]) => current(path) !== text))
 }

@@ -5,7 +5,10 @@ import {
   copyFileSync,
   mkdirSync,
   mkdtempDisposableSync,
+  readdirSync,
+  readFileSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -76,8 +79,27 @@ describe('the launcher under a Node that is new enough', () => {
     })
   })
 
-  it('starts the compiled program of a package', () => {
-    const file = checkout('package', { source: false, compiled: true })
+  it('starts the sources of a package, where Node itself strips no types, and again after they have changed', () => {
+    const file = checkout('node_modules/hub2mqtt')
+    const main = join(dirname(file), 'main.ts')
+    for (const from of ['first', 'first', 'second']) {
+      if (!readFileSync(main, 'utf8').includes(from)) writeFileSync(main, MAIN.replace('FROM', `'${from}' as string`))
+      // npm gives the files of every package this date.
+      utimesSync(main, new Date('1985-10-26'), new Date('1985-10-26'))
+      const { stdout, stderr } = run(process.execPath, file)
+      expect({ ...JSON.parse(stdout), stderr }).toMatchObject({ from, stderr: '' })
+    }
+    expect(readdirSync(join(dirname(file), '../node_modules/.cache/hub2mqtt/stripped'))).toHaveLength(2)
+  })
+
+  it('starts the sources of a package that it may not write to', () => {
+    const file = checkout('locked/node_modules/hub2mqtt', { modules: false })
+    writeFileSync(join(dirname(file), '../node_modules'), 'a file where a folder would be made')
+    expect(JSON.parse(run(process.execPath, file).stdout)).toMatchObject({ from: 'source' })
+  })
+
+  it('starts the compiled program of an image', () => {
+    const file = checkout('image', { source: false, compiled: true })
     expect(JSON.parse(run(process.execPath, file).stdout)).toMatchObject({ from: 'compiled' })
   })
 })

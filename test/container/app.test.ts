@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempDisposableSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { GenericContainer, Wait } from 'testcontainers'
@@ -33,6 +33,46 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
     expect(output).toMatch(/^CapEff:\s+0+$/m)
     expect(await container.exec(['hub2mqtt', 'health'])).toMatchObject({ exitCode: 0 })
     expect(await docker('logs', container.getId())).not.toContain(SECRET)
+  })
+
+  // As *File editor* leaves it, or somebody who is careful: in both cases for root.
+  it.runIf(process.getuid?.() === 0)(
+    'takes everything else from the file in its folder, and keeps it private',
+    async () => {
+      const source = options({ hub_url: '', hub_api_key: '' })
+      const own = join(folder, 'config')
+      mkdirSync(own)
+      writeFileSync(join(own, 'cabin-key'), SECRET, { mode: 0o644 })
+      writeFileSync(
+        join(own, 'hub2mqtt.yaml'),
+        `
+hubs:
+  home: { url: http://127.0.0.1:1, api_key: ${SECRET} }
+  cabin: { url: http://127.0.0.1:2, api_key_file: cabin-key }
+mqtt: { url: mqtt://127.0.0.1:1, base_topic: from/the/file }
+`,
+        { mode: 0o600 },
+      )
+      await using container = await new GenericContainer(APP_IMAGE)
+        .withBindMounts([
+          { source, target: '/data/options.json', mode: 'ro' },
+          { source: own, target: '/config', mode: 'rw' },
+        ])
+        .withWaitStrategy(Wait.forLogMessage('hub2mqtt started'))
+        .start()
+      const log = await docker('logs', container.getId())
+      expect(log).toMatch(/"base_topic":"from\/the\/file","hubs":\["home","cabin"\]/)
+      expect(log).not.toContain(SECRET)
+      // No warning about keys that others could read.
+      expect(log).not.toMatch(/every user|cannot be made private/)
+      expect(statSync(own).mode & 0o077).toBe(0)
+    },
+  )
+
+  it('says what it needs when there is no hub', async () => {
+    const source = options({ mqtt_url: 'mqtt://127.0.0.1:1' })
+    const mount = `${source}:/data/options.json:ro`
+    await expect(docker('run', '--rm', '--volume', mount, APP_IMAGE)).rejects.toThrow(/no hub; give hub_url/)
   })
 
   it('says what it needs when there is no broker', async () => {

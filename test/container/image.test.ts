@@ -28,8 +28,10 @@ describe.runIf(hasDocker)('the image', () => {
         Config: {
           Labels: {
             'org.opencontainers.image.title': 'hub2mqtt',
+            'org.opencontainers.image.description': manifest.description,
+            'org.opencontainers.image.source': manifest.homepage.replace(/#.*/, ''),
             'org.opencontainers.image.licenses': 'MIT',
-            'org.opencontainers.image.version': expect.any(String),
+            'org.opencontainers.image.version': manifest.version,
             'org.opencontainers.image.revision': expect.any(String),
           },
         },

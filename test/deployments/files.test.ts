@@ -1,15 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parse, parseAllDocuments } from 'yaml'
+import { parseAllDocuments } from 'yaml'
 import { loadConfig, variables } from '../../src/config/load.ts'
 import { VERSION } from '../../src/version.ts'
 
 const text = (path: string) => readFileSync(path, 'utf8')
-const app = 'config/home-assistant-app'
-const { environment } = await import(new URL(`../../${app}/run.js`, import.meta.url).href)
 
 describe('the files that others run it by', () => {
   it.each([
@@ -18,15 +16,18 @@ describe('the files that others run it by', () => {
     'config/compose.home-assistant.yml',
     'config/kubernetes/hub2mqtt.yaml',
     'config/systemd/hub2mqtt.service',
-    `${app}/run.js`,
+    'config/home-assistant-app/run.js',
   ])('%s names no variable that there is not', (path) => {
     const own = new Set([...variables, 'HUB2MQTT_IMAGE'])
     for (const [name] of text(path).matchAll(/\bHUB2MQTT_[A-Z_]+\b/g)) expect(own, name).toContain(name)
   })
 
-  it('are of this version', () => {
-    expect(parse(text(`${app}/config.yaml`)).version).toBe(VERSION)
-    expect(text('config/kubernetes/hub2mqtt.yaml')).toContain(`image: hub2mqtt:${VERSION}\n`)
+  it('name the image by this version, wherever they name it', () => {
+    const tags = globSync(['*.md', '*.yml', 'Dockerfile', 'docs/**/*.md', 'config/**/*.{md,sh,yaml,yml}']).flatMap(
+      (path) => [...text(path).matchAll(/\bhub2mqtt:(\d+\.[\w.-]+)/g)].map(([, tag]) => ({ path, tag })),
+    )
+    expect(new Set(tags.map(({ path }) => path)).size).toBeGreaterThanOrEqual(3)
+    for (const { path, tag } of tags) expect(tag, path).toBe(VERSION)
   })
 })
 
@@ -82,37 +83,5 @@ describe.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)('the sy
     expect(analyze('verify').stderr).not.toContain('hub2mqtt.service')
     const { stdout } = analyze('security', '--offline=true', '--no-pager')
     expect(Number(/exposure level for .*: ([0-9.]+)/.exec(stdout)?.[1])).toBeLessThan(2)
-  })
-})
-
-describe('the Home Assistant app', () => {
-  const options = { hub_url: 'http://10.0.0.1', hub_api_key: 'k', log_level: 'debug', base_topic: '', read_only: true }
-  const broker = { host: 'core-mosquitto', port: 1883, ssl: false, username: 'addons', password: 'p' }
-
-  it('uses the broker that Home Assistant knows of', () => {
-    expect(environment(options, broker)).toEqual({
-      HUB2MQTT_HUB_URL: 'http://10.0.0.1',
-      HUB2MQTT_HUB_API_KEY: 'k',
-      HUB2MQTT_LOG_LEVEL: 'debug',
-      HUB2MQTT_COMMANDS_READ_ONLY: 'true',
-      HUB2MQTT_MQTT_URL: 'mqtt://core-mosquitto:1883',
-      HUB2MQTT_MQTT_USERNAME: 'addons',
-      HUB2MQTT_MQTT_PASSWORD: 'p',
-    })
-  })
-
-  it('uses another one when its options name one, without the credentials of the first', () => {
-    const own = environment({ ...options, mqtt_url: 'mqtts://elsewhere' }, broker)
-    expect(own).toMatchObject({ HUB2MQTT_MQTT_URL: 'mqtts://elsewhere' })
-    expect(own).not.toHaveProperty('HUB2MQTT_MQTT_PASSWORD')
-  })
-
-  it('offers no option that it does not pass on', () => {
-    const { schema } = parse(text(`${app}/config.yaml`))
-    for (const option of Object.keys(schema)) expect(text(`${app}/run.js`)).toContain(`  ${option}: 'HUB2MQTT_`)
-  })
-
-  it('gives hub2mqtt nothing that it refuses', () => {
-    expect(loadConfig({ env: environment(options, broker) }).config.mqtt.username).toBe('addons')
   })
 })

@@ -9,9 +9,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
+import { copies } from '../../src/docs/copies.ts'
 import { pages } from '../../src/docs/generate.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -21,10 +22,13 @@ afterAll(remove)
 cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true })
 cpSync(join(root, 'package.json'), join(folder, 'package.json'))
 symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
-mkdirSync(join(folder, 'docs'))
-for (const [path, sections] of Object.entries(pages)) {
-  const markers = Object.keys(sections).map((name) => `<!-- generated:${name} -->\n<!-- /generated:${name} -->\n`)
-  writeFileSync(join(folder, path), `# Title\n\n${markers.join('\n')}`)
+for (const path of new Set([...Object.keys(pages), ...Object.keys(copies)])) {
+  const markers = Object.keys(pages[path] ?? {}).map(
+    (name) => `<!-- generated:${name} -->\n<!-- /generated:${name} -->\n`,
+  )
+  const texts = (copies[path] ?? []).map(([text]) => text.replace('{}', 'old'))
+  mkdirSync(dirname(join(folder, path)), { recursive: true })
+  writeFileSync(join(folder, path), ['# Title\n', ...markers, ...texts, ''].join('\n'))
 }
 
 const docs = (...args: string[]) =>
@@ -34,7 +38,8 @@ describe('the documentation generator', () => {
   it('names what is not current, writes it, and is then content', () => {
     const before = docs('--check')
     expect(before.status).toBe(1)
-    for (const path of [...Object.keys(pages), 'config/hub2mqtt.schema.json', 'config/hub2mqtt.example.yaml']) {
+    const generated = ['config/hub2mqtt.schema.json', 'config/hub2mqtt.example.yaml']
+    for (const path of [...Object.keys(pages), ...Object.keys(copies), ...generated]) {
       expect(before.stderr).toContain(`${path} is not current`)
     }
     expect(docs().status).toBe(0)
@@ -50,6 +55,28 @@ describe('the documentation generator', () => {
       status: 1,
       stderr: 'config/hub2mqtt.schema.json is not current; run npm run docs\n',
     })
+  })
+
+  it('names every file that has not followed a new version or address, and lets it follow', () => {
+    docs()
+    const manifest = readFileSync(join(folder, 'package.json'), 'utf8')
+    const changed = manifest
+      .replace(/"version": ".*"/, '"version": "9.8.7-rc.1"')
+      .replaceAll('git.example', 'new.example')
+    writeFileSync(join(folder, 'package.json'), changed)
+    const { status, stderr } = docs('--check')
+    expect(status).toBe(1)
+    expect(docs().status).toBe(0)
+    for (const path of Object.keys(copies)) {
+      expect(stderr).toContain(`${path} is not current`)
+      expect(readFileSync(join(folder, path), 'utf8')).toMatch(/9\.8\.7-rc\.1|new\.example/)
+    }
+  })
+
+  it('says which file no longer has a place for the version', () => {
+    writeFileSync(join(folder, 'Dockerfile'), 'ARG VERSIONS=1\n')
+    expect(docs('--check')).toMatchObject({ status: 1, stderr: 'Dockerfile: expected ARG VERSION={}\n' })
+    writeFileSync(join(folder, 'Dockerfile'), 'ARG VERSION=1\nimage.description=""\nimage.source=""\n')
   })
 
   it('refuses what it does not know', () => expect(docs('--chek').status).toBe(2))

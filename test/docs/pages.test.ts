@@ -2,9 +2,10 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { EVENT_TYPES } from '../../src/contract/events.ts'
+import { CONTRACT_VERSION } from '../../src/contract/version.ts'
 import { pages } from '../../src/docs/generate.ts'
 
-const documents = globSync(['*.md', 'docs/**/*.md', 'test/**/*.md', 'config/**/*.md']).sort()
+const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'test/**/*.md', 'config/**/*.md']).sort()
 const text = (path: string) => readFileSync(path, 'utf8')
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```.*?^ *```$/gms, '')
 
@@ -103,6 +104,28 @@ describe('docs/decisions.md', () => {
     )
     const names = new Set(production.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
     expect(page).toContain(`names ${Object.keys(dependencies).length} packages, which bring ${names.size} packages`)
+  })
+})
+
+describe('docs/compatibility.md', () => {
+  const page = text('docs/compatibility.md')
+  const { version, engines } = JSON.parse(text('package.json'))
+
+  it('names the contract of this version', () => {
+    expect(page).toContain(`a version of its own, **${CONTRACT_VERSION}**`)
+    const minor = version.split('.', 2).join('.')
+    expect(page).toMatch(new RegExp(`^\\| .*\\b${minor.replace('.', '\\.')} \\| ${CONTRACT_VERSION} \\|$`, 'm'))
+  })
+
+  it('names the versions that the tests and the launcher take', () => {
+    const versions = [...text('test/home-assistant/support/versions.ts').matchAll(/name: '([\d.]+)'/g)].map(
+      ([, name]) => name,
+    )
+    expect(page).toContain(`| ${versions.join(', ')} |`)
+    expect(text('src/bin.js')).toContain('const NEEDED = 24\n')
+    expect(page).toContain(
+      `| 24; the npm package brings it along and itself starts under ${engines.node.match(/\d+/)} |`,
+    )
   })
 })
 

@@ -11,10 +11,17 @@ const MOST_LINES = 100_000
 const PATIENCE_MS = 10_000
 
 const running = new Set<ChildProcess>()
+/** Those that lead a group of processes, as what is started in a terminal does. */
+const leaders = new WeakSet<ChildProcess>()
 // A run that is broken off leaves nothing behind.
 process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL')
+  for (const child of running) send(child, 'SIGKILL')
 })
+
+function send(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid !== undefined && leaders.has(child)) process.kill(-child.pid, signal)
+  else child.kill(signal)
+}
 
 /** Lets Ctrl-C and SIGTERM end a program through `exit`, where its children end with it. */
 export function exitOnSignals(): void {
@@ -29,6 +36,8 @@ export interface ProcessOptions {
   readonly output?: 'keep' | 'drop' | number
   /** Whether messages go to and fro, as with `fork`. */
   readonly channel?: boolean
+  /** Whether its own children get its signals too, as Ctrl-C in a terminal reaches all of them. */
+  readonly group?: boolean
 }
 
 export class Process implements AsyncDisposable {
@@ -47,13 +56,15 @@ export class Process implements AsyncDisposable {
   readonly #name: string
 
   constructor(command: string, args: readonly string[], options: ProcessOptions = {}) {
-    const { env, cwd, output = 'keep', channel = false } = options
+    const { env, cwd, output = 'keep', channel = false, group = false } = options
     const stdout = output === 'keep' ? 'pipe' : output === 'drop' ? 'ignore' : output
     const child = spawn(command, args, {
       env,
       cwd,
+      detached: group,
       stdio: ['ignore', stdout, 'pipe', ...(channel ? ['ipc' as const] : [])],
     })
+    if (group) leaders.add(child)
     this.#child = child
     this.#name = [command, ...args].join(' ').slice(0, 200)
     running.add(child)
@@ -103,14 +114,14 @@ export class Process implements AsyncDisposable {
 
   /** A signal, and no waiting: it may be no end, as SIGSTOP is none. */
   signal(signal: NodeJS.Signals): void {
-    if (this.alive) this.#child.kill(signal)
+    if (this.alive) send(this.#child, signal)
   }
 
   /** Asks it to end, or ends it, and waits for that; one that takes longer than `patienceMs` is killed. */
   async stop(signal: NodeJS.Signals = 'SIGTERM', patienceMs = PATIENCE_MS): Promise<void> {
     if (!this.alive) return
-    this.#child.kill(signal)
-    const kill = setTimeout(() => this.#child.kill('SIGKILL'), patienceMs)
+    send(this.#child, signal)
+    const kill = setTimeout(() => send(this.#child, 'SIGKILL'), patienceMs)
     await this.#ended
     clearTimeout(kill)
   }

@@ -1,0 +1,70 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import manifest from '../../package.json' with { type: 'json' }
+
+const text = (path: string) => readFileSync(path, 'utf8')
+const workflows = globSync('.github/workflows/*.yml')
+
+describe('the workflows', () => {
+  it('use actions of others by a version, and run only what there is', () => {
+    expect(workflows).toHaveLength(2)
+    for (const path of workflows) {
+      for (const [, used = ''] of text(path).matchAll(/uses: (.+)$/gm)) {
+        if (used.startsWith('./')) expect(existsSync(used), used).toBe(true)
+        else expect(used, path).toMatch(/^[\w-]+\/[\w-]+@v\d+(\.\d+\.\d+)?$/)
+      }
+      for (const [, file = ''] of text(path).matchAll(/run: (?:bash|node) (\S+)/g))
+        expect(existsSync(file), file).toBe(true)
+    }
+  })
+
+  it('publish nothing before the gate is passed, and give each job no more rights than it needs', () => {
+    const { permissions, jobs } = parse(text('.github/workflows/release.yml'))
+    expect(permissions).toEqual({})
+    for (const name of ['image', 'npm']) expect([jobs[name].needs].flat()).toContain('gate')
+    expect(jobs.release.needs).toEqual(expect.arrayContaining(['image', 'npm']))
+    const writers = Object.keys(jobs).filter((name) => jobs[name].permissions.contents === 'write')
+    expect(writers).toEqual(['release'])
+  })
+
+  it.runIf(spawnSync('actionlint', ['-version']).status === 0)('pass actionlint', () => {
+    const { status, stdout } = spawnSync('actionlint', workflows, { encoding: 'utf8' })
+    expect(status, stdout).toBe(0)
+  })
+})
+
+describe('the notes of a release', () => {
+  const notes = (...tags: readonly string[]) =>
+    spawnSync(process.execPath, ['src/docs/release-notes.ts', ...tags], { encoding: 'utf8' })
+
+  it('are what the changelog says of its version', () => {
+    const { status, stdout } = notes(`v${manifest.version}`)
+    expect(status).toBe(0)
+    expect(stdout).toMatch(/^### Added\n/)
+    expect(stdout).not.toMatch(/^## /m)
+    expect(text('CHANGELOG.md')).toContain(stdout.trim())
+  })
+
+  it('are refused to a tag that is not this version', () => {
+    for (const tags of [[], ['v0.0.1'], [manifest.version]]) {
+      expect(notes(...tags)).toMatchObject({
+        status: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/^expected the tag v.*\n$/),
+      })
+    }
+  })
+})
+
+describe('the form for a bug', () => {
+  it('asks for what hub2mqtt doctor prints', () => {
+    const { body } = parse(text('.github/ISSUE_TEMPLATE/bug.yml'))
+    const doctor = body.find(({ id }: { id: string }) => id === 'doctor')
+    expect(doctor).toMatchObject({
+      attributes: { label: expect.stringContaining('hub2mqtt doctor') },
+      validations: { required: true },
+    })
+  })
+})

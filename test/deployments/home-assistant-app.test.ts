@@ -1,0 +1,133 @@
+import { execFileSync } from 'node:child_process'
+import { globSync, mkdtempDisposableSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { loadConfig } from '../../src/config/load.ts'
+import { VERSION } from '../../src/version.ts'
+
+const app = 'config/home-assistant-app'
+const text = (path: string) => readFileSync(path, 'utf8')
+const { environment, namesBroker } = await import(new URL(`../../${app}/run.js`, import.meta.url).href)
+const manifest = parse(text(`${app}/config.yaml`))
+
+/** Width and height of a PNG. */
+const sizeOf = (path: string) => {
+  const bytes = readFileSync(path)
+  expect(bytes.toString('latin1', 1, 4)).toBe('PNG')
+  return [bytes.readUInt32BE(16), bytes.readUInt32BE(20)]
+}
+
+/** Those that one would write; a key that only repeats its default is an error for the linter of such repositories. */
+const DEFAULTS = {
+  boot: 'auto',
+  startup: 'application',
+  init: true,
+  stage: 'stable',
+  backup: 'hot',
+  apparmor: true,
+  ingress: false,
+  hassio_api: false,
+  timeout: 10,
+}
+
+describe('the repository of the Home Assistant app', () => {
+  it('is this one, with one app in it', () => {
+    expect(parse(text('repository.yaml'))).toEqual({
+      name: 'hub2mqtt',
+      url: manifest.url,
+      maintainer: expect.any(String),
+    })
+    // Home Assistant takes every file of this name for an app, wherever it is.
+    const found = globSync('**/config.{yaml,yml,json}', { exclude: ['node_modules/**'] })
+    expect(found).toEqual([`${app}/config.yaml`])
+  })
+
+  it('has what Home Assistant shows: texts, changelog, icon and logo', () => {
+    expect(sizeOf(`${app}/icon.png`)).toEqual([128, 128])
+    expect(sizeOf(`${app}/logo.png`)).toEqual([250, 100])
+    expect(text(`${app}/CHANGELOG.md`)).toBe(text('CHANGELOG.md'))
+    expect(text(`${app}/DOCS.md`)).toContain('hub2mqtt.yaml')
+  })
+})
+
+describe('the Home Assistant app', () => {
+  const options = { hub_url: 'http://10.0.0.1', hub_api_key: 'k', log_level: 'debug', base_topic: '', read_only: true }
+  const broker = { host: 'core-mosquitto', port: 1883, ssl: false, username: 'addons', password: 'p' }
+
+  it('is of this version, fetched as an image from where a release puts it', () => {
+    expect(manifest.version).toBe(VERSION)
+    expect(manifest.image).toMatch(/^[a-z.]+\/[a-z0-9-]+\/hub2mqtt-home-assistant$/)
+  })
+
+  it('has no key that is obsolete or only repeats a default', () => {
+    for (const [key, value] of Object.entries(DEFAULTS)) expect(manifest[key], key).not.toBe(value)
+    for (const key of ['watchdog', 'ingress', 'advanced', 'codenotary']) expect(manifest).not.toHaveProperty(key)
+    expect(globSync(`${app}/build.*`)).toEqual([])
+  })
+
+  it('offers no option that it does not pass on, and explains each', () => {
+    const { configuration, network } = parse(text(`${app}/translations/en.yaml`))
+    for (const option of Object.keys(manifest.schema))
+      expect(text(`${app}/run.js`)).toContain(`  ${option}: 'HUB2MQTT_`)
+    expect(Object.keys(configuration)).toEqual(Object.keys(manifest.schema))
+    expect(Object.keys(network)).toEqual(Object.keys(manifest.ports))
+    for (const option of Object.keys(manifest.options)) expect(manifest.schema).toHaveProperty(option)
+  })
+
+  it('takes what the form holds before anything is filled in', () => {
+    for (const [option, value] of Object.entries(manifest.options)) {
+      const [, pattern] = /^match\((.*)\)\?$/.exec(manifest.schema[option]) ?? []
+      if (pattern !== undefined) expect(value).toMatch(new RegExp(pattern))
+    }
+    expect(environment(manifest.options, undefined, undefined)).toEqual({})
+  })
+
+  it('uses the broker that Home Assistant knows of', () => {
+    expect(environment(options, broker)).toEqual({
+      HUB2MQTT_HUB_URL: 'http://10.0.0.1',
+      HUB2MQTT_HUB_API_KEY: 'k',
+      HUB2MQTT_LOG_LEVEL: 'debug',
+      HUB2MQTT_COMMANDS_READ_ONLY: 'true',
+      HUB2MQTT_MQTT_URL: 'mqtt://core-mosquitto:1883',
+      HUB2MQTT_MQTT_USERNAME: 'addons',
+      HUB2MQTT_MQTT_PASSWORD: 'p',
+    })
+  })
+
+  it('uses another one when its options name one, without the credentials of the first', () => {
+    const own = environment({ ...options, mqtt_url: 'mqtts://elsewhere' }, broker)
+    expect(own).toMatchObject({ HUB2MQTT_MQTT_URL: 'mqtts://elsewhere' })
+    expect(own).not.toHaveProperty('HUB2MQTT_MQTT_PASSWORD')
+  })
+
+  it('lets its file name hubs, a broker and every other option', () => {
+    const [, example = ''] = /```yaml\n(.*?)```/s.exec(text(`${app}/DOCS.md`)) ?? []
+    expect(namesBroker(example)).toBe(false)
+    expect(namesBroker(`${example}mqtt: { url: mqtt://10.0.0.9 }\n`)).toBe(true)
+    expect(namesBroker('mqtt: [')).toBe(false)
+    const env = environment(manifest.options, broker, '/config/hub2mqtt.yaml')
+    const { config } = loadConfig({ env, readFile: (path) => (path === env.HUB2MQTT_CONFIG ? example : 'key') })
+    expect(Object.keys(config.hubs)).toEqual(['home', 'cabin'])
+    expect(config.mqtt.username).toBe('addons')
+  })
+
+  it('gives hub2mqtt nothing that it refuses', () => {
+    expect(loadConfig({ env: environment(options, broker) }).config.mqtt.username).toBe('addons')
+  })
+
+  it.skipIf(process.platform === 'win32')('can be put together as a local app, which is built and not fetched', () => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
+    execFileSync('sh', [`${app}/assemble.sh`, folder.path])
+    const { image, ...rest } = manifest
+    expect(image).toBeDefined()
+    expect(parse(text(join(folder.path, 'config.yaml')))).toEqual(rest)
+    expect(text(join(folder.path, 'Dockerfile'))).toContain('\nARG VARIANT=home-assistant\n')
+    expect(text(join(folder.path, 'CHANGELOG.md'))).toBe(text('CHANGELOG.md'))
+    // Whatever the build copies is there.
+    for (const [, sources = ''] of text('Dockerfile').matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
+      for (const source of sources.split(' ')) expect(globSync(join(folder.path, source)), source).toHaveLength(1)
+    }
+  })
+})

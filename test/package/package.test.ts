@@ -1,0 +1,126 @@
+import {
+  globSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempDisposableSync,
+  readFileSync,
+  realpathSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { Observer } from '../support/observer.ts'
+import { accepts, freePort } from '../support/ports.ts'
+import { execute, Process, runProgram } from '../support/process.ts'
+import { until } from '../support/until.ts'
+
+const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
+const APP = 'com.athom.hue'
+
+/** npm and Node as a user of this machine has them: without the checkout's own, and without what `npm run` adds. */
+const env = Object.fromEntries(
+  Object.entries(process.env)
+    .filter(([name]) => !/^(npm_|NODE|VITEST|HUB2MQTT_)/.test(name))
+    .map(([name, value = '']) => [name, name === 'PATH' ? withoutCheckout(value) : value]),
+)
+
+function withoutCheckout(path: string): string {
+  const folders = path.split(delimiter).filter((folder) => !/[\\/]node_modules[\\/]|node-gyp-bin/.test(`${folder}/`))
+  return folders.join(delimiter)
+}
+
+const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-package-'))
+const home = join(folder, 'empty')
+const installed = join(home, 'node_modules/hub2mqtt')
+// What npm says about itself is nothing that hub2mqtt says.
+const settings = { cwd: home, env: { ...env, npm_config_loglevel: 'error', npm_config_update_notifier: 'false' } }
+
+beforeAll(async () => {
+  mkdirSync(home)
+  await execute('npm', ['pack', '--pack-destination', folder], { cwd: CHECKOUT, env })
+  await execute('npm', ['install', '--no-audit', '--no-fund', `../hub2mqtt-${manifest.version}.tgz`], settings)
+  console.log(
+    `installed by npm ${await execute('npm', ['--version'], settings)} under Node ${await execute('node', ['--version'], settings)}`,
+  )
+})
+afterAll(remove)
+
+const hub2mqtt = (...args: readonly string[]) => runProgram('npx', ['hub2mqtt', ...args], settings)
+/** One that lasts; ended as by Ctrl-C, which reaches npx and what it has started. */
+const lasting = (...args: readonly string[]) => new Process('npx', ['hub2mqtt', ...args], { ...settings, group: true })
+
+describe('the package', () => {
+  it('holds the sources, the documents and the licence, and nothing that others would trip over', () => {
+    const files = globSync('**/*', { cwd: installed, exclude: ['node_modules/**'] }).map((path) =>
+      path.replaceAll('\\', '/'),
+    )
+    for (const present of [
+      'src/main.ts',
+      'src/bin.js',
+      'README.md',
+      'LICENSE',
+      'CHANGELOG.md',
+      'docs/mqtt.md',
+      'config/hub2mqtt.example.yaml',
+    ]) {
+      expect(files).toContain(present)
+    }
+    for (const path of files) expect(path).not.toMatch(/^(src\/docs|test|dist|config\/(demo|home-assistant-app))(\/|$)/)
+  })
+
+  it('has nothing in it that leads back to where it was made', () => {
+    expect(realpathSync(installed)).toBe(installed)
+    const files = globSync('**/*', { cwd: installed, exclude: ['node_modules/**'] }).map((path) =>
+      join(installed, path),
+    )
+    for (const path of files.filter((one) => lstatSync(one).isFile())) {
+      expect(readFileSync(path, 'utf8').includes(CHECKOUT), path).toBe(false)
+    }
+  })
+
+  it('tells its version', async () => {
+    expect(await hub2mqtt('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n`, stderr: '' })
+  })
+
+  it('checks a configuration, and names what is wrong with one', async () => {
+    const good = 'hubs: { home: { url: "http://10.0.0.1", api_key: canary } }\nmqtt: { url: "mqtt://10.0.0.2" }\n'
+    writeFileSync(join(home, 'hub2mqtt.yaml'), good, { mode: 0o600 })
+    const { status, stdout, stderr } = await hub2mqtt('check-config', '--config', 'hub2mqtt.yaml')
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout).toContain('url: http://10.0.0.1')
+    expect(stdout).not.toContain('canary')
+    writeFileSync(join(home, 'bad.yaml'), 'hubs: { home: { url: nowhere } }\n')
+    expect(await hub2mqtt('check-config', '--config', 'bad.yaml')).toMatchObject({ status: 2, stdout: '' })
+  })
+
+  it('is an emulated hub that answers', async () => {
+    await using hub = lasting('emulate', '--port', '0', '--api-key', 'key=hub.app')
+    const [url] = /http:\/\/\S+/.exec(await hub.untilLine('emulated hub listening')) ?? []
+    expect((await fetch(`${url}/api/manager/system/ping`)).status).toBe(200)
+  })
+
+  it('shows everything without hardware, carries out a command and ends by Ctrl-C', async () => {
+    const [port, http] = [await freePort(), await freePort()]
+    const file = JSON.stringify({ mqtt: { embedded: { port, ws_port: 0 } }, http: { port: http } })
+    writeFileSync(join(home, 'demo.yaml'), file)
+    const demo = lasting('demo', '--config', 'demo.yaml')
+    await using _stopped = demo
+    await demo.untilPort(http)
+    await until('ready', async () => (await fetch(`http://127.0.0.1:${http}/readyz`)).ok)
+    await using observer = await Observer.on(port)
+    await until('an app', () => observer.last(`hub2mqtt/home/app/${APP}`))
+
+    const topic = `home/app/${APP}/cmd/disable`
+    const { status, stdout, stderr } = await hub2mqtt('call', topic, '--config', 'demo.yaml')
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, command: 'disable', app: APP })
+    await until('disabled', () => JSON.parse(observer.last(`hub2mqtt/home/app/${APP}`) ?? '{}').enabled === false)
+
+    await demo.stop('SIGINT')
+    expect(demo.errors).toEqual([])
+    await until('the end', async () => !(await accepts(port)))
+  })
+})
