@@ -2,10 +2,11 @@
 // Starts hub2mqtt with a Node that can run it. Plain JavaScript without dependencies, since an older Node must read it:
 // the package brings its own Node as an optional dependency, and hands over to that one.
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import module, { createRequire } from 'node:module'
 import { constants } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const NEEDED = 24
@@ -62,36 +63,33 @@ function stripTypesHere() {
     load(url, context, nextLoad) {
       const file = url.startsWith('file:') && url.endsWith('.ts') ? fileURLToPath(url) : ''
       if (!file.startsWith(here)) return nextLoad(url, context)
-      const kept = join(CACHE, 'stripped', `${relative(here, file)}.js`)
-      return { format: 'module', source: newer(kept, file) ?? strip(file, kept), shortCircuit: true }
+      return { format: 'module', source: strip(readFileSync(file, 'utf8')), shortCircuit: true }
     },
   })
 }
 
-/** The text of a file that is not older than another one. */
-function newer(file, than) {
+function strip(source) {
+  // By content: the files of every package have the same date.
+  const kept = join(CACHE, 'stripped', `${createHash('sha256').update(source).digest('hex')}.js`)
   try {
-    return statSync(file).mtimeMs >= statSync(than).mtimeMs ? readFileSync(file, 'utf8') : undefined
+    return readFileSync(kept, 'utf8')
   } catch {
-    return undefined
+    // Not yet.
   }
-}
-
-function strip(file, kept) {
   const { emitWarning } = process
   // It says that it is experimental, which no user needs to know.
   process.emitWarning = () => {}
-  const source = module.stripTypeScriptTypes(readFileSync(file, 'utf8'))
+  const stripped = module.stripTypeScriptTypes(source)
   process.emitWarning = emitWarning
   try {
     mkdirSync(dirname(kept), { recursive: true })
     // Whole or not at all: another process may start meanwhile.
-    writeFileSync(`${kept}.${process.pid}`, source)
+    writeFileSync(`${kept}.${process.pid}`, stripped)
     renameSync(`${kept}.${process.pid}`, kept)
   } catch {
     // Nothing can be written here.
   }
-  return source
+  return stripped
 }
 
 function fail(reason) {
@@ -105,7 +103,10 @@ if (major(process.versions.node) >= NEEDED) {
   const source = new URL('./main.ts', import.meta.url)
   const runsSources = existsSync(source)
   if (runsSources && /[\\/]node_modules[\\/]/.test(fileURLToPath(source))) stripTypesHere()
-  await import(runsSources ? source.href : new URL('../dist/main.js', import.meta.url).href)
+  await import(runsSources ? source.href : new URL('../dist/main.js', import.meta.url).href).catch((error) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/package '/.test(error.message)) throw error
+    fail('its packages are not installed; run npm ci first')
+  })
 } else {
   const node = bundledNode()
   if (node === undefined) {

@@ -1,8 +1,10 @@
 /** The program: reads the command line and the environment, and says with its exit code how it ended. */
-
+import { existsSync } from 'node:fs'
 import { systemClock } from './base/clock.ts'
 import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
+import { progress, waiting } from './cli/progress.ts'
 import { ConfigError } from './config/mistakes.ts'
+import type { Config } from './config/options.ts'
 import type { Log } from './log/log.ts'
 import { daemonSignals, stopSignal } from './signals.ts'
 import { VERSION } from './version.ts'
@@ -19,7 +21,11 @@ function main(): number | Promise<number> {
       console.log(VERSION)
       return ok.code
     case 'check-config':
-      return checkConfig(line.config)
+      return line.connect ? doctor(line.config) : checkConfig(line.config)
+    case 'doctor':
+      return doctor(line.config)
+    case 'cleanup':
+      return cleanupCommand(line)
     case 'health':
       return health(line)
     case 'call':
@@ -27,7 +33,7 @@ function main(): number | Promise<number> {
     case 'run':
       return daemon(line.config, process.env)
     case 'demo':
-      return demo(line.config)
+      return demo(line)
     case 'emulate':
       return emulateHub(line)
   }
@@ -46,6 +52,9 @@ async function checkConfig(file: string | undefined): Promise<number> {
 async function health(line: Extract<ReturnType<typeof parseCommandLine>, { command: 'health' }>): Promise<number> {
   const { loadHttpConfig } = await import('./config/load.ts')
   const { askHealth } = await import('./http/client.ts')
+  // A file that was named has been there; one that the daemon once read may be gone or broken by now.
+  if (line.config !== undefined && !existsSync(line.config))
+    throw new UsageError(`${line.config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: line.config, env: process.env })
   if (!enabled) {
     console.error('hub2mqtt: http.enabled is false, so that nobody can be asked')
@@ -74,47 +83,123 @@ async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'ca
   const url = brokerUrl(mqtt)
   if (url === undefined) throw new UsageError('mqtt.embedded.port: with 0 nobody knows the port; choose one')
   const broker = brokerAccess(mqtt, url)
-  const answer = await call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs, clock: systemClock })
+  const stop = waiting('waiting for the answer')
+  const calling = call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs, clock: systemClock })
+  const answer = await calling.finally(stop)
   console.log(answer.text)
   return answer.ok ? ok.code : failed.code
 }
 
-async function daemon(file: string | undefined, env: NodeJS.ProcessEnv): Promise<number> {
+async function doctor(file: string | undefined): Promise<number> {
+  const { loadConfig } = await import('./config/load.ts')
+  const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')
+  const { config, secrets, warnings } = loadConfig({ file, env: process.env })
+  const findings = []
+  let stop = waiting('looking')
+  for await (const finding of examine({ config, warnings, clock: systemClock })) {
+    stop()
+    findings.push(finding)
+    console.log(lineOf(finding))
+    stop = waiting('looking further')
+  }
+  stop()
+  console.log(`\nFor a bug report:\n\n${reportOf(findings, { config, secrets, version: VERSION })}`)
+  return findings.some(({ outcome }) => outcome === 'problem') ? failed.code : ok.code
+}
+
+async function cleanupCommand({ config: file, yes, hubs, baseTopic, prefix }: Line<'cleanup'>): Promise<number> {
+  const { loadConfig } = await import('./config/load.ts')
+  const { config } = loadConfig({ file, env: process.env, requireHub: false })
+  const { mqtt, discovery } = config
+  const names = [...Object.keys(config.hubs), ...hubs]
+  return await clean(mqtt, { base: baseTopic ?? mqtt.base_topic, prefix: prefix ?? discovery.prefix, hubs: names, yes })
+}
+
+interface Cleaning {
+  readonly base: string
+  readonly prefix: string
+  readonly hubs: readonly string[]
+  readonly yes: boolean
+}
+
+const CLEANUP_MS = 120_000
+
+async function clean(mqtt: Config['mqtt'], { base, prefix, hubs, yes }: Cleaning): Promise<number> {
+  const { brokerAccess } = await import('./config/broker-access.ts')
+  const { cleanup } = await import('./cli/cleanup.ts')
+  const { createTopics } = await import('./contract/topics.ts')
+  if (mqtt.url === null) {
+    console.log('nothing to clear: what the embedded broker holds ends with hub2mqtt')
+    return ok.code
+  }
+  const broker = brokerAccess(mqtt, mqtt.url)
+  const options = { broker, topics: createTopics(base), prefix, hubs, timeoutMs: CLEANUP_MS, clock: systemClock }
+  const { found, left } = await cleanup({ ...options, clear: yes, onProgress: progress('cleared') })
+  for (const topic of yes ? left : found) console.log(topic)
+  if (found.length === 0) console.log(`nothing of a bridge with the base topic ${base} is on this broker`)
+  else if (!yes) console.log(`\n${found.length} retained messages; hub2mqtt cleanup --yes clears them`)
+  else if (left.length === 0) console.log(`cleared ${found.length} retained messages`)
+  else console.error(`hub2mqtt: the broker refused to clear these ${left.length} of ${found.length} retained messages`)
+  return left.length === 0 ? ok.code : failed.code
+}
+
+async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?: () => void): Promise<number> {
   // mqtt-packet keeps a few bytes for each length of packet it has seen, and each keeps the pool around it alive: with
   // pools of the usual size that is memory which grows for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const { loadConfig } = await import('./config/load.ts')
   const { createLog } = await import('./log/log.ts')
   const { run } = await import('./run.ts')
-  const load = () => loadConfig({ file, env })
-  const { config, secrets, warnings } = load()
+  const { config, secrets, warnings, fileIsEmpty } = loadConfig({ file, env })
+  // A file that an editor has only begun to write must not take everything away.
+  const load = () => loadConfig({ file, env, requireContent: !fileIsEmpty })
   const log = createLog({ ...config.log, secrets })
   diesLoudly(log)
   for (const warning of warnings) log.warn(warning)
   const { signal, onReload } = daemonSignals()
-  await run({ config, load, onReload, version: VERSION, clock: systemClock, random: Math.random, log, signal })
+  const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal }
+  await run({ config, load, onReload, ...(onReady && { onReady }), ...world })
   return ok.code
 }
 
 /** The daemon beside a hub that is not there; only here is the emulator used in its place. */
-async function demo(file: string | undefined): Promise<number> {
-  const { randomBytes } = await import('node:crypto')
+async function demo({ config: file, broker }: Line<'demo'>): Promise<number> {
+  const { loadConfig } = await import('./config/load.ts')
   const { emulate } = await import('./emulator/command.ts')
-  const key = randomBytes(16).toString('hex')
-  await using hub = await emulate({
-    port: 0,
-    flavour: 'older',
-    apiKeys: [{ key, scopes: ['hub.app', 'hub.speech'] }],
-    crashes: true,
+  const { freePorts, invitation, onBroker } = await import('./cli/demo.ts')
+  const apiKey = await demoKey()
+  await using hub = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey], crashes: true })
+  const { HUB2MQTT_HUB_API_KEY_FILE: _, ...given } = process.env
+  const own = { HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: apiKey.key, ...(broker && onBroker(broker)) }
+  const { config: wanted } = loadConfig({ file, env: { ...given, ...own } })
+  const env = { ...given, ...own, ...(await freePorts(wanted)) }
+  const { config } = loadConfig({ file, env })
+  const [app = ''] = hub.apps.keys()
+  const code = await daemon(file, env, () => console.log(invitation(config, app)))
+  if (broker === undefined) return code
+  const { mqtt, discovery } = config
+  return await clean(mqtt, {
+    base: mqtt.base_topic,
+    prefix: discovery.prefix,
+    hubs: Object.keys(config.hubs),
+    yes: true,
   })
-  const { HUB2MQTT_HUB_API_KEY_FILE: _, ...env } = process.env
-  return await daemon(file, { ...env, HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: key })
+}
+
+/** A key of an emulated hub that may everything. */
+async function demoKey() {
+  const { randomBytes } = await import('node:crypto')
+  return { key: randomBytes(16).toString('hex'), scopes: ['hub.app', 'hub.speech'] }
 }
 
 async function emulateHub(line: Line<'emulate'>): Promise<number> {
   const { emulate, parseApiKey } = await import('./emulator/command.ts')
-  await using hub = await emulate({ ...line, apiKeys: line.apiKeys.map(parseApiKey) })
+  const given = line.apiKeys.map(parseApiKey)
+  // Without a key nobody could use it. A file may have its own.
+  const made = given.length === 0 && line.file === undefined ? [await demoKey()] : []
+  await using hub = await emulate({ ...line, apiKeys: [...given, ...made] })
   console.log(`emulated hub listening on ${hub.url}`)
+  for (const { key, scopes } of made) console.log(`its API key, made for this run: ${key} (${scopes.join(', ')})`)
   const signal = stopSignal()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))
   return ok.code
@@ -129,6 +214,9 @@ function diesLoudly(log: Log): void {
   process.on('uncaughtException', die)
 }
 
+/** What can happen to anybody, with a message that says all there is to say. */
+const EXPECTED = new Set(['CallError', 'CleanupError', 'SessionError', 'EmbeddedBrokerError', 'EmulatorOptionError'])
+
 /** Mistakes of the user are told as lines; everything else, with its stack, is ours. */
 function explain(error: unknown): number {
   if (error instanceof ConfigError || error instanceof UsageError) {
@@ -136,8 +224,7 @@ function explain(error: unknown): number {
       console.error(`hub2mqtt: ${mistake}`)
     return usage.code
   }
-  const expected =
-    error instanceof Error && ['CallError', 'EmbeddedBrokerError', 'EmulatorOptionError'].includes(error.name)
+  const expected = error instanceof Error && EXPECTED.has(error.name)
   console.error(expected ? `hub2mqtt: ${error.message}` : error)
   return expected && error.name === 'EmulatorOptionError' ? usage.code : failed.code
 }

@@ -3,9 +3,11 @@ import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { camelKeys } from './base/camel-keys.ts'
 import { type Clock, sleep } from './base/clock.ts'
+import { claimInstance } from './base/instance.ts'
 import { Bridge } from './bridge/bridge.ts'
 import { CleanLink } from './bridge/clean-link.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
+import { tellStory } from './bridge/story.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import type { Config, HubConfig } from './config/options.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
@@ -32,6 +34,8 @@ export interface RunOptions {
   readonly clock: Clock
   readonly random: () => number
   readonly log: Log
+  /** Called once, when the bridge does its work for the first time. */
+  readonly onReady?: () => void
   /** Aborted to stop. */
   readonly signal: AbortSignal
 }
@@ -50,10 +54,13 @@ export async function run(options: RunOptions): Promise<void> {
   const startedAt = new Date(clock.now()).toISOString()
 
   await using broker = config.mqtt.url === null ? await embeddedBroker(config.mqtt, log) : undefined
+  const brokerUrl = broker?.url ?? config.mqtt.url ?? ''
+  await using instance = await claimInstance(`${brokerUrl}\n${topics.base}`)
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
   await using link = new MqttLink(
     {
-      ...linkOptions(config, broker?.url ?? config.mqtt.url ?? '', topics),
+      ...linkOptions(config, brokerUrl, topics),
+      clientId: config.mqtt.client_id ?? stableClientId(topics.base, instance.number),
       maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
       credentials: () => live.renewCredentials(),
     },
@@ -84,7 +91,15 @@ export async function run(options: RunOptions): Promise<void> {
     const losing = lost.grew(mqtt.dropped)
     return healthReport({ version, startedAt, mqtt, losing, contested, role, hubs: hubHealth(hubs.all) })
   }
-  const tellHealth = () => bridge.healthChanged(health())
+  let wasReady = false
+  const tellHealth = () => {
+    const report = health()
+    bridge.healthChanged(report)
+    if (report.ready && !wasReady) {
+      wasReady = true
+      options.onReady?.()
+    }
+  }
 
   bridge.start()
   link.start({
@@ -98,6 +113,7 @@ export async function run(options: RunOptions): Promise<void> {
     const hub = hubs.open(name, hubConfig)
     hub.subscribe(tellHealth)
     bridge.addHub(name, hub)
+    tellStory(hub, () => live.value.commands, log.child({ part: 'apps', hub: name }))
     hub.start()
   }
   for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
@@ -141,11 +157,10 @@ async function embeddedBroker(mqtt: Config['mqtt'], log: Log): Promise<EmbeddedB
   )
 }
 
-function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): LinkOptions {
+function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): Omit<LinkOptions, 'clientId'> {
   const held = [...topics.retainedFilters, ...discoveryFilters(discovery.prefix)]
   return {
     ...brokerAccess(mqtt, url),
-    clientId: mqtt.client_id ?? stableClientId(topics.base),
     stateTopic: topics.of('bridgeState', {}),
     probeTopic: topics.of('bridgeProbe', {}),
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
@@ -155,7 +170,11 @@ function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): 
   }
 }
 
-/** The same after a restart, so that the broker ends what a crash left half open; another on another machine. */
-function stableClientId(base: string): string {
-  return `hub2mqtt-${createHash('sha256').update(`${hostname()}\n${base}`).digest('hex').slice(0, 12)}`
+/**
+ * The same after a restart, so that the broker ends what a crash left half open; another on another machine, and for
+ * another process on this one: two with one id throw each other out for ever.
+ */
+function stableClientId(base: string, instance: number): string {
+  const mark = createHash('sha256').update(`${hostname()}\n${base}`).digest('hex').slice(0, 12)
+  return instance === 0 ? `hub2mqtt-${mark}` : `hub2mqtt-${mark}-${instance}`
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Live } from '../config/options.ts'
 import type { Command } from '../contract/commands.ts'
 import { type AppEventPayload, type CommandFailedPayload, eventsOf } from '../contract/events.ts'
-import { availableCommands, mayUse } from '../contract/permissions.ts'
+import { availableCommands, refusedBy } from '../contract/permissions.ts'
 import { concernsHub, type Facts } from '../contract/publications.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
@@ -110,7 +110,8 @@ export class Bridge {
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, health: undefined, prefixes: undefined }
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
-    const allows = (command: Command, input?: unknown) => mayUse(live.value.commands, command, input)
+    const refuses = (command: Command, input?: unknown) => refusedBy(live.value.commands, command, input)
+    const allows = (command: Command) => refuses(command) === undefined
     this.#holdings = new Holdings({
       topics,
       hold,
@@ -151,7 +152,7 @@ export class Bridge {
       hubs,
       link,
       control,
-      allows,
+      refuses,
       mayAnswerOn: (topic) => {
         const only = live.value.commands.response_topics
         return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only })

@@ -1,9 +1,10 @@
 /** A message on a command topic becomes one answer: refused, answered from memory, or carried out. */
 
 import type { Logger } from 'pino'
+import { nearest } from '../base/nearest.ts'
 import { type Outcome, renderAnswer } from '../contract/answer.ts'
-import { type BridgeControl, type Command, findCommand } from '../contract/commands.ts'
-import { CommandError, type ErrorCode, fromHubError } from '../contract/errors.ts'
+import { type BridgeControl, COMMANDS, type Command, findCommand } from '../contract/commands.ts'
+import { CommandError, ERROR_CODES, type ErrorCode, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
 import { commandKey } from '../contract/permissions.ts'
 import type { CommandTopic, Topics } from '../contract/topics.ts'
@@ -127,10 +128,11 @@ export class Dispatcher {
 
   /** The command, if there is one and configuration permits it. */
   #permitted({ topic, command }: Request): Command {
-    const { hubs, allows } = this.#options
-    if (command === undefined) throw new CommandError('unknown_command')
+    const { hubs, refuses } = this.#options
+    if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
     if (topic.hub !== null && !hubs.has(topic.hub)) throw new CommandError('unknown_hub')
-    if (!allows(command)) throw new CommandError('not_allowed')
+    const refusal = refuses(command)
+    if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
     return command
   }
 
@@ -223,6 +225,15 @@ export class Dispatcher {
 }
 
 const NOTHING: Outcome = { ok: true, json: 'null' }
+
+/** Names the command that was perhaps meant. */
+function suggestion({ target, command }: CommandTopic): string {
+  const names = COMMANDS.filter((row) => row.target === target).map(({ name }) => name)
+  const meant = nearest(command, names)
+  return meant === undefined
+    ? ERROR_CODES.unknown_command
+    : `${ERROR_CODES.unknown_command.slice(0, -1)}; did you mean ${meant}?`
+}
 
 /** The command's name among those that there are: what somebody made up would be a new name each time. */
 function nameOf(command: Command | undefined): string {

@@ -30,8 +30,8 @@ export interface CommandRun {
 
 export interface ExecutionOptions {
   readonly hubs: ReadonlyMap<string, DispatchHub>
-  /** Whether configuration allows a command; of no input, whether it does with any. */
-  readonly allows: (command: Command, input?: unknown) => boolean
+  /** Why configuration refuses a command, if it does; of no input, whether it does with any. */
+  readonly refuses: (command: Command, input?: unknown) => string | undefined
   readonly onRun: (run: CommandRun) => void
   readonly clock: Clock
   /** Aborted when the bridge ends. */
@@ -112,7 +112,8 @@ export class Execution {
   /** What must hold when a command comes in, when its turn comes, and before each of its writes. */
   #check(hub: Hub, { topic, command, input, isCurrent }: Order): void {
     if (!isCurrent()) throw new CommandError('expired')
-    if (!this.#options.allows(command, input)) throw new CommandError('not_allowed')
+    const refusal = this.#options.refuses(command, input)
+    if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
     if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
     const known = typeof topic.app === 'string' && mayExist(hub, topic.app)
     if (command.target === 'app' && !known) throw new CommandError('unknown_app')

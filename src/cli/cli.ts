@@ -1,6 +1,6 @@
 /** Reads the command line: what is asked for, or one line that says what was not understood. */
 import { parseArgs } from 'node:util'
-import { didYouMean } from '../config/nearest.ts'
+import { didYouMean } from '../base/nearest.ts'
 import { type CommandName, type CommandRequest, commands, type Flag, type Positional } from './commands.ts'
 import { Given, UsageError } from './given.ts'
 import { commandHelp, programHelp } from './help.ts'

@@ -1,12 +1,13 @@
 /** The commands: one table, from which reading, help and the documentation follow. */
 import * as v from 'valibot'
+import { topicPrefix } from '../config/addresses.ts'
 import { duration } from '../config/schemas.ts'
 import type { Given } from './given.ts'
 
 /** What a process of ours exits with. */
 export const exitCodes = {
   ok: { code: 0, doc: 'done, or stopped as asked' },
-  failed: { code: 1, doc: 'failed at run time' },
+  failed: { code: 1, doc: 'failed at run time, or doctor found a problem' },
   usage: { code: 2, doc: 'the command line or the configuration has a mistake' },
 } as const
 
@@ -63,8 +64,18 @@ export const commands = {
   }),
   demo: command({
     summary: 'show everything without hardware: an emulated hub, an embedded broker and the bridge',
-    flags: { config },
-    read: (flags) => ({ command: 'demo' as const, ...given('config', flags.text('config')) }),
+    flags: {
+      config,
+      broker: {
+        value: 'URL',
+        doc: 'use this broker, below hub2mqtt-demo and without discovery; everything is cleared at the end',
+      },
+    },
+    read: (flags) => ({
+      command: 'demo' as const,
+      ...given('broker', flags.text('broker')),
+      ...given('config', flags.text('config')),
+    }),
   }),
   emulate: command({
     summary: 'run the emulated hub alone; prints one line with its address when it is ready',
@@ -122,8 +133,35 @@ export const commands = {
   }),
   'check-config': command({
     summary: 'check the configuration and print the effective one, secrets masked',
+    flags: { config, connect: { doc: 'also try the hubs and the broker, as doctor does' } },
+    read: (flags) => ({
+      command: 'check-config' as const,
+      connect: flags.has('connect'),
+      ...given('config', flags.text('config')),
+    }),
+  }),
+  doctor: command({
+    summary: 'try the configuration, the hubs, the broker and their permissions; say what is wrong and what mends it',
     flags: { config },
-    read: (flags) => ({ command: 'check-config' as const, ...given('config', flags.text('config')) }),
+    read: (flags) => ({ command: 'doctor' as const, ...given('config', flags.text('config')) }),
+  }),
+  cleanup: command({
+    summary: 'clear every retained message of a bridge from its broker; only shows them without --yes',
+    flags: {
+      config,
+      yes: { doc: 'clear what is found' },
+      'base-topic': { value: 'TOPIC', doc: 'of a former configuration, in place of mqtt.base_topic' },
+      prefix: { value: 'TOPIC', doc: 'of a former configuration, in place of discovery.prefix' },
+      hub: { value: 'NAME', multiple: true, doc: 'a former hub, where the broker no longer tells which there were' },
+    },
+    read: (flags) => ({
+      command: 'cleanup' as const,
+      yes: flags.has('yes'),
+      hubs: flags.all('hub'),
+      ...given('baseTopic', flags.parsed('base-topic', topicPrefix)),
+      ...given('prefix', flags.parsed('prefix', topicPrefix)),
+      ...given('config', flags.text('config')),
+    }),
   }),
 }
 

@@ -11,12 +11,14 @@ export type ReadFile = (path: string) => string
 
 export interface ConfigFile {
   readonly path?: string
+  /** Whether nothing but comments stands in it. */
+  readonly isEmpty: boolean
   readonly root: FileMap
   /** `hub2mqtt.yaml line 3`, for the end of a path, or as far as the file has it; its name alone for nothing of it. */
   where(keys: Keys): string
 }
 
-export const noFile: ConfigFile = { root: new Map(), where: () => '' }
+export const noFile: ConfigFile = { isEmpty: false, root: new Map(), where: () => '' }
 
 /** Enough for a person who repeats a block here and there, too few to blow up memory. */
 const MAX_ALIASES = 50
@@ -112,12 +114,12 @@ export function readConfigFile(path: string, readFile: ReadFile, mistakes: Mista
     mistakes.add(path, fault)
     return undefined
   }
-  if (root === null || root === undefined) return { path, root: new Map(), where: () => path }
+  if (root === null || root === undefined) return { path, isEmpty: true, root: new Map(), where: () => path }
   if (!(root instanceof Map)) {
     mistakes.add(path, 'expected options with their values, such as hubs: { home: { url: … } }')
     return undefined
   }
-  return { path, root, where: (keys) => `${path}${lineOf(doc, lines, keys)}` }
+  return { path, isEmpty: false, root, where: (keys) => `${path}${lineOf(doc, lines, keys)}` }
 }
 
 function lineOf(doc: Document, lines: LineCounter, keys: Keys): string {

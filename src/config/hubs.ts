@@ -81,7 +81,9 @@ export function readHubs({
   const hubs = hubsOfFile(file, mistakes)
   const own = hubOfEnvironment(env, [...hubs.keys()], mistakes)
   const names = new Set([...hubs.keys(), ...(own === undefined ? [] : [own])])
-  if (names.size === 0 && required && !mistakes.concerns('hubs')) {
+  const none = file.root.get('hubs')
+  const isMeant = none instanceof Map && none.size === 0
+  if (names.size === 0 && required && !isMeant && !mistakes.concerns('hubs')) {
     const url = environmentName('hub.url')
     const key = environmentName('hub.api_key')
     mistakes.add(

@@ -22,10 +22,14 @@ export interface LoadOptions {
   readonly isExposed?: (path: string) => boolean
   /** Whether a configuration without a hub is a mistake; default true. */
   readonly requireHub?: boolean
+  /** Whether a file with nothing in it is a mistake, as it is where there was something before; default false. */
+  readonly requireContent?: boolean
 }
 
 export interface Loaded {
   readonly config: Config
+  /** Whether there is a file and nothing in it. */
+  readonly fileIsEmpty: boolean
   /** Every secret that was read, for the log's scrubber. */
   readonly secrets: readonly string[]
   /** What works but is probably not meant, one line each. */
@@ -95,6 +99,7 @@ export function loadConfig(request: LoadOptions): Loaded {
   const { mistakes } = reading
   // A file that could not be read would have named the hubs: that none is there is then no second mistake.
   const required = readable && request.requireHub !== false
+  if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is empty by now')
   protectSecrets(file.root, env, [hubOptions, options], mistakes)
   checkVariables(env, variables, mistakes)
   checkKeys(file.root, { file, table: options, at: [], also: ['hubs'], mistakes })
@@ -102,7 +107,7 @@ export function loadConfig(request: LoadOptions): Loaded {
   const config = { ...readTop(options, opened), hubs }
   const warnings = [...checkRules(config, mistakes), ...reading.warnings]
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
-  return { config, secrets: [...reading.secrets], warnings }
+  return { config, secrets: [...reading.secrets], warnings, fileIsEmpty: file.isEmpty }
 }
 
 /**

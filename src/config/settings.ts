@@ -1,6 +1,6 @@
 /** A published setting: what kind of value it holds, so that it can be shown and changed. */
 import * as v from 'valibot'
-import { didYouMean } from './nearest.ts'
+import { didYouMean } from '../base/nearest.ts'
 
 const EXPECTED =
   'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'

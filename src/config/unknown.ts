@@ -1,9 +1,34 @@
 /** Names that no option has: in the environment, and as keys of the file. */
+
+import { didYouMean } from '../base/nearest.ts'
 import type { ConfigFile, FileMap } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
-import { didYouMean } from './nearest.ts'
 import { type Environment, fileSubject } from './sources.ts'
 import { fileKeys, type Table, VARIABLE_PREFIX } from './table.ts'
+
+/** What other programs call an option, by its last part. */
+const ALIASES: Readonly<Record<string, string>> = {
+  user: 'username',
+  pass: 'password',
+  server: 'url',
+  host: 'url',
+  broker: 'url',
+  address: 'url',
+  token: 'api_key',
+  key: 'api_key',
+  topic: 'base_topic',
+}
+
+/** `; did you mean url?`: the name that is nearest, or what others call by this one. */
+function meant(name: string, known: readonly string[], prefix = ''): string {
+  const hint = didYouMean(name, known, prefix)
+  if (hint !== '') return hint
+  const upper = name === name.toUpperCase()
+  const [, head = '', last = ''] = /^(.*?)([^._]+)$/.exec(name.toLowerCase()) ?? []
+  const other = `${head}${ALIASES[last] ?? ''}`
+  const alias = upper ? other.toUpperCase() : other
+  return ALIASES[last] !== undefined && known.includes(alias) ? `; did you mean ${alias}?` : ''
+}
 
 /** Complains about every variable that no option has. */
 export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
@@ -11,7 +36,7 @@ export function checkVariables(env: Environment, known: readonly string[], mista
     if (known.includes(name)) continue
     const shown = mistakes.name(name)
     const subject = shown ?? `an environment variable that begins with ${VARIABLE_PREFIX}`
-    mistakes.add(subject, `there is no such option${didYouMean(name, known, VARIABLE_PREFIX) || '; unset it'}`)
+    mistakes.add(subject, `there is no such option${meant(name, known, VARIABLE_PREFIX) || '; unset it'}`)
   }
 }
 
@@ -58,5 +83,5 @@ function problemOf(written: string, known: readonly string[], mistakes: Mistakes
   const names = [...new Set(known.map((path) => path.split('.')[0] ?? path))]
   if (names.includes(written)) return undefined
   if (known.includes(written)) return 'expected its parts one below the other, such as mqtt: { url: … }'
-  return `there is no such option${didYouMean(written, names) || `; there are ${names.join(', ')}`}`
+  return `there is no such option${meant(written, names) || `; there are ${names.join(', ')}`}`
 }

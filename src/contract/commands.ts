@@ -116,7 +116,16 @@ function some(value: unknown, ...acts: Act[]): Act[] {
   return value === undefined ? [] : acts
 }
 
-const switched = word({ ON: true, OFF: false, true: true, false: false })
+const switched = word([
+  ['ON', true],
+  ['OFF', false],
+  ['on', true],
+  ['off', false],
+  ['true', true],
+  ['false', false],
+  ['1', true],
+  ['0', false],
+])
 
 const ROWS = [
   row('app', 'enable', {
@@ -313,7 +322,7 @@ const ROWS = [
     run: ({ hub, again }) => again(() => hub.refresh()),
   }),
   row('bridge', 'log-level', {
-    payload: word(Object.fromEntries(LOG_LEVELS.map((level) => [level, level]))),
+    payload: word(LOG_LEVELS.map((level) => [level, level] as const)),
     audited: true,
     doc: 'Changes how much is logged, until the next start.',
     act: (bridge, level) => bridge.setLogLevel(level),

@@ -82,8 +82,8 @@ export function someOf<E extends v.ObjectEntries>(entries: E): ReturnType<typeof
 }
 
 /** One of a few words, as a switch or a select sends them, and what each stands for. */
-export function word<T>(words: Readonly<Record<string, T>>): PayloadKind<T> {
-  const known = new Map(Object.entries(words))
+export function word<const T>(words: readonly (readonly [string, T])[]): PayloadKind<T> {
+  const known = new Map(words)
   return {
     schema: v.picklist([...known.keys()]),
     enveloped: false,

@@ -22,15 +22,23 @@ export interface CommandPolicy {
  * Whether a command may be used: refusals first, then what is off by default unless it is allowed by name. Who denies a
  * command denies what it does to all others. Without an input, whether there is any with which it may be used.
  */
-export function mayUse({ allow, deny, read_only }: CommandPolicy, command: Command, input?: unknown): boolean {
-  if (names(deny, command)) return false
-  if (command.target === 'bridge') return true
-  if (read_only && command.write) return false
-  if (command.allowed === false && !names(allow, command)) return false
+export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
+  return refusedBy(policy, command, input) === undefined
+}
+
+/** The option that refuses a command, as a sentence for whom it is refused; `undefined` if none does. */
+export function refusedBy(policy: CommandPolicy, command: Command, input?: unknown): string | undefined {
+  const { allow, deny, read_only } = policy
+  const key = commandKey(command)
+  if (names(deny, command)) return `commands.deny names ${key}.`
+  if (command.target === 'bridge') return undefined
+  if (read_only && command.write) return 'commands.read_only is set.'
+  if (command.allowed === false && !names(allow, command)) return `It is off until commands.allow names ${key}.`
   const { acts = [], does = () => acts } = command
   const denied = deniedActs(deny)
   const isFree = (act: Act) => !denied.has(act)
-  return does(input).every(isFree) && (acts.length === 0 || acts.some(isFree))
+  if (does(input).every(isFree) && (acts.length === 0 || acts.some(isFree))) return undefined
+  return 'commands.deny names a command that does the same.'
 }
 
 function names(selectors: readonly string[], command: Command): boolean {

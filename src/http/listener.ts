@@ -31,8 +31,10 @@ export async function openListener({
     })
     log.info({ url: listener.url }, 'health and metrics')
     return listener
-  } catch (err) {
-    log.error({ err, host, port }, 'no health and metrics over HTTP: cannot listen there')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+    const why = code === 'EADDRINUSE' ? `port ${port} is taken; choose another http.port` : code
+    log.error({ host, port, reason: code }, `no health and metrics over HTTP: ${why}`)
     return undefined
   }
 }

@@ -6,6 +6,7 @@ import { type Clock, sleep } from '../base/clock.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
 import { asHubError, type HubError, type HubErrorCode, retryDelay } from './errors.ts'
+import { explain } from './explain.ts'
 import { type Greeting, greet } from './greeting.ts'
 import { keepRealtime } from './keep-realtime.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
@@ -198,7 +199,8 @@ export class Hub {
         const refused = failure.code === 'unauthorized'
         // The configuration has a new key: nobody needs to hear of an outage.
         if (refused && this.#options.renewKey?.()) continue
-        this.#status.update({ online: false, reason: failure.code, realtime: 'polling' })
+        const why = explain(failure, this.#options.url)
+        this.#status.update({ online: false, reason: failure.code, realtime: 'polling' }, why)
         const delay = retryDelay(failure, backoff)
         await (failure.code === 'rate_limited' ? this.#rest(delay) : this.#pause(delay))
         if (refused) this.#options.renewKey?.()
@@ -223,12 +225,14 @@ export class Hub {
   }
 
   /** Asks who is there, unless that is known and nothing speaks against it. @throws HubError */
-  #makeSure(): Promise<void> {
-    if (!this.#stale && this.#client.proven) return Promise.resolve()
-    this.#greeting ??= this.#greet().finally(() => {
-      this.#greeting = undefined
-    })
-    return this.#greeting
+  async #makeSure(): Promise<void> {
+    // Once more where a greeting was under way when there came reason for another, such as a new key.
+    for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.proven); rounds += 1) {
+      this.#greeting ??= this.#greet().finally(() => {
+        this.#greeting = undefined
+      })
+      await this.#greeting
+    }
   }
 
   async #greet(): Promise<void> {

@@ -111,11 +111,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = []
   #size = 0
 
-  constructor(
-    resolve: (answer: Answer) => void,
-    reject: (error: unknown) => void,
-    mayLeave: Sending['mayLeave'],
-  ) {
+  constructor(resolve: (answer: Answer) => void, reject: (error: unknown) => void, mayLeave: Sending['mayLeave']) {
     this.#resolve = resolve
     this.#reject = reject
     this.#mayLeave = mayLeave
@@ -123,7 +119,10 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // Its deadline passed while it waited for a connection, and the caller was told that it was not sent.
-    if (this.#settled) return controller.abort(new Error('too late to be sent'))
+    if (this.#settled) {
+      controller.abort(new Error('too late to be sent'))
+      return
+    }
     this.#controller = controller
     try {
       this.#mayLeave?.()

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { ApiPrefix, Identity } from './client.ts'
 import type { HubErrorCode } from './errors.ts'
+import type { Explanation } from './explain.ts'
 import type { OperationName } from './operations.ts'
 
 /** The status of a hub. Replaced as a whole, never changed in place. */
@@ -56,12 +57,13 @@ export class StatusTracker {
     return () => this.#listeners.delete(listener)
   }
 
-  update(change: Partial<HubStatus>): void {
+  /** @param why for people, where the hub is lost */
+  update(change: Partial<HubStatus>, why?: Explanation): void {
     const before = this.#current
     const after = changeStatus(before, change)
     if (after === before || this.#ended) return
     this.#current = after
-    this.#tellLog(before, after)
+    this.#tellLog(before, after, why)
     for (const listener of this.#listeners) listener(after)
   }
 
@@ -72,14 +74,15 @@ export class StatusTracker {
   }
 
   /** Once when the hub is regained; when it is lost, and again when it stays offline for another reason. */
-  #tellLog(before: HubStatus, after: HubStatus): void {
+  #tellLog(before: HubStatus, after: HubStatus, why: Explanation | undefined): void {
     if (before.online === after.online && (after.online || before.reason === after.reason)) return
     const seconds = Math.round((this.#clock.elapsed() - this.#turnedAt) / 1000)
     if (before.online !== after.online) this.#turnedAt = this.#clock.elapsed()
     if (after.online) {
       this.#log.info({ id: after.id, firmware: after.firmware, offline_seconds: seconds }, 'hub online')
     } else {
-      this.#log.warn({ reason: after.reason }, 'hub offline, trying again')
+      const { cause = 'no answer', remedy = '' } = why ?? {}
+      this.#log.warn({ reason: after.reason, ...(remedy !== '' && { remedy }) }, `hub offline: ${cause}`)
     }
   }
 }

@@ -9,8 +9,8 @@ import { isLoopback } from '../base/hosts.ts'
 import { Backlog } from './embedded-backlog.ts'
 import { limitPackets, mayBrowse, sameSecret } from './embedded-guards.ts'
 
-export const EMBEDDED_BROKER_NOTICE =
-  'embedded MQTT broker: MQTT 3.1.1, in memory, for one machine; retained messages end with this process, and MQTT 5 clients must fall back'
+/** It speaks no MQTT 5, and what it holds ends with this process. */
+export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, for this machine'
 
 export interface EmbeddedBrokerOptions {
   /** Beyond loopback only with `username` and `password`. */

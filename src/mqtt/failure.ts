@@ -63,3 +63,31 @@ function describe(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map(String).join('; ')
   return error.name
 }
+
+/** A failure in words for a person: what was found, and what mends it. */
+export interface Advice {
+  /** One sentence without a full stop. */
+  readonly cause: string
+  /** Empty if only waiting helps. */
+  readonly remedy: string
+}
+
+const ADVICE: Partial<Record<FailureCode, Advice>> = {
+  unreachable: { cause: 'nothing answers there', remedy: 'check the address and the port, and that the broker runs' },
+  unauthorized: {
+    cause: 'it refuses the user name or password, next try in a minute',
+    remedy: 'check mqtt.username and mqtt.password',
+  },
+  protocol: { cause: 'it speaks neither MQTT 5 nor the version asked for', remedy: 'check mqtt.protocol' },
+  tls: {
+    cause: 'its certificate or the TLS settings are not right',
+    remedy: 'give mqtt.ca_file for an authority of your own; mqtts:// wants the TLS port, usually 8883',
+  },
+  taken_over: { cause: 'another client uses the same client id', remedy: 'give each its own mqtt.client_id' },
+}
+
+/** What a failure means, with the broker's or the system's own words behind. */
+export function adviceOn({ code, detail }: Failure): Advice {
+  const { cause, remedy } = ADVICE[code] ?? { cause: '', remedy: '' }
+  return { cause: cause === '' ? detail : `${cause}: ${detail}`, remedy }
+}

@@ -25,12 +25,24 @@ const PACKET_TOO_LARGE = 0x95
  */
 export const TOO_LARGE_STAND_IN = 0x99
 
+/** How a web server answers what it does not understand. */
+const HTTP = 'HTTP/'
+const SPEAKS_HTTP =
+  'what answers there speaks HTTP and not MQTT; MQTT is mostly on port 1883, or 8883 with TLS, and ws:// reaches it over WebSocket'
+
 /** Filters what `stream` delivers. Call it before anybody listens. */
 export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
   const push = stream.push.bind(stream)
   const inlet = new Inlet(protocol)
-  stream.push = (chunk: unknown, encoding?: BufferEncoding) =>
-    Buffer.isBuffer(chunk) ? push(inlet.filter(chunk)) : push(chunk, encoding)
+  let begun = false
+  stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
+    if (!Buffer.isBuffer(chunk)) return push(chunk, encoding)
+    const isHttp = !begun && chunk.subarray(0, HTTP.length).toString('latin1') === HTTP
+    begun = true
+    if (!isHttp) return push(inlet.filter(chunk))
+    stream.destroy(new Error(SPEAKS_HTTP))
+    return false
+  }
   return stream
 }
 

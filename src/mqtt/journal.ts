@@ -1,7 +1,7 @@
 /** What the link writes to the log: each condition once, however often it recurs meanwhile. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import type { Failure } from './failure.ts'
+import { adviceOn, type Failure } from './failure.ts'
 import type { Block } from './retained.ts'
 import type { FailureCode, Protocol } from './types.ts'
 
@@ -34,15 +34,23 @@ export class Journal {
   }
 
   /** Warns once per outage and failure code. `livedMs`: undefined for a connection that was never accepted. */
-  failed({ code, detail }: Failure, livedMs: number | undefined): void {
+  failed(failure: Failure, livedMs: number | undefined): void {
+    const { code, detail } = failure
     const known = this.#outage?.codes.has(code) ?? false
     this.#outage ??= { since: this.#clock.elapsed(), codes: new Set() }
     this.#outage.codes.add(code)
-    const fields = { reason: code, detail, ...(livedMs === undefined ? {} : { connected_seconds: inSeconds(livedMs) }) }
+    const { cause, remedy } = adviceOn(failure)
+    const told = remedy === '' ? {} : { remedy }
+    const fields = {
+      reason: code,
+      detail,
+      ...told,
+      ...(livedMs === undefined ? {} : { connected_seconds: inSeconds(livedMs) }),
+    }
     const level = code === 'unsuitable' ? 'error' : 'warn'
     if (known) this.#log.debug(fields, `still no MQTT broker: ${detail}`)
     else if (livedMs !== undefined) this.#log[level](fields, `connection to the MQTT broker lost: ${detail}`)
-    else this.#log[level](fields, `no connection to the MQTT broker: ${ADVICE[code] ?? ''}${detail}`)
+    else this.#log[level](fields, `no connection to the MQTT broker: ${cause}`)
   }
 
   /** Warns of a topic that is not published to, up to a limit per connection. */
@@ -74,13 +82,6 @@ export class Journal {
 }
 
 const DROPPABLE = ['events', 'answers', 'commands'] as const
-
-const ADVICE: Partial<Record<FailureCode, string>> = {
-  unauthorized: 'it refuses the user name or password, next try in a minute: ',
-  protocol: 'it speaks neither MQTT 5 nor the version asked for: ',
-  tls: 'its certificate or the TLS settings are not right: ',
-  taken_over: 'another client uses the same client id: ',
-}
 
 /** Rounded to a tenth. */
 const inSeconds = (ms: number) => Math.round(ms / 100) / 10

@@ -1,9 +1,7 @@
 /** One request to a service on the broker, and its answer, over a connection of their own. */
+import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
-import { CLOSED_BY_US, Connection } from './connection.ts'
-import type { Failure } from './failure.ts'
-import { Login } from './login.ts'
-import { streamOpener } from './stream.ts'
+import { SessionError, type SessionErrorCode, withSession } from './session.ts'
 import type { BrokerOptions, Protocol } from './types.ts'
 
 export interface RequestOptions<T> {
@@ -28,7 +26,7 @@ export interface Exchange<T> {
   readonly readAnswer: (payload: string) => T | undefined
 }
 
-export type RequestErrorCode = 'no_connection' | 'subscription_denied' | 'publish_denied' | 'no_subscribers' | 'timeout'
+export type RequestErrorCode = SessionErrorCode | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
 
 /** The request has no answer; the message says why. */
 export class RequestError extends Error {
@@ -46,66 +44,36 @@ export class RequestError extends Error {
  * @throws RequestError if no answer comes
  */
 export async function request<T>(options: RequestOptions<T>, clock: Clock): Promise<T> {
-  const { broker, timeoutMs } = options
-  const login = new Login(broker)
-  const late = Promise.withResolvers<never>()
-  late.promise.catch(() => {})
-  const cancel = clock.after(timeoutMs, () =>
-    late.reject(new RequestError('timeout', `no answer within ${timeoutMs} ms`)),
-  )
-  try {
-    for (;;) {
-      const outcome = await attempt(options, login, late.promise)
-      if ('answer' in outcome) return outcome.answer
-      if (!(await login.retry(outcome.failure))) throw noConnection(outcome.failure)
-    }
-  } finally {
-    cancel()
-  }
-}
-
-const noConnection = ({ code, detail }: Failure) =>
-  new RequestError('no_connection', `no connection to the MQTT broker (${code}): ${detail}`)
-
-/** One connection: the answer, or why the connection failed. */
-async function attempt<T>(
-  { broker, clientId, topic, exchange, correlationData, timeoutMs }: RequestOptions<T>,
-  login: Login,
-  late: Promise<never>,
-): Promise<{ readonly answer: T } | { readonly failure: Failure }> {
-  const { credentials, protocol } = login
-  const { payload, answerTopic, readAnswer } = exchange[protocol]
-  const answered = Promise.withResolvers<{ answer: T }>()
-  const refused = Promise.withResolvers<never>()
-  const refuse = (code: RequestErrorCode, message: string) => refused.reject(new RequestError(code, message))
-  const connection = new Connection(await streamOpener(broker), {
-    ...credentials,
-    clientId,
-    protocol,
-    keepaliveMs: broker.keepaliveMs,
-    connectTimeoutMs: broker.connectTimeoutMs,
-    onPublish: (packet) => {
-      const answer = readAnswer(packet.payload.toString())
-      if (answer !== undefined) answered.resolve({ answer })
-    },
+  const { broker, clientId, topic, exchange, correlationData, timeoutMs } = options
+  const answered = Promise.withResolvers<T>()
+  const refuse = (code: RequestErrorCode, message: string) => answered.reject(new RequestError(code, message))
+  answered.promise.catch(() => {})
+  let receive: (packet: IPublishPacket) => void = () => {}
+  const session = {
+    ...{ broker, clientId, timeoutMs },
+    onPublish: (packet: IPublishPacket) => receive(packet),
     onNoSubscribers: () => refuse('no_subscribers', `nobody subscribes to ${topic}`),
-  })
-  const send = async () => {
-    await connection.accepted
-    if (!(await connection.subscribe(answerTopic, { qos: 1 }))) {
-      return refuse('subscription_denied', `the broker denies the subscription to ${answerTopic}`)
-    }
-    const messageExpiryInterval = Math.ceil(timeoutMs / 1000)
-    const properties = { responseTopic: answerTopic, correlationData, messageExpiryInterval }
-    connection.publish(topic, payload, { qos: 1, ...(protocol === '5' && { properties }) }, (reason) => {
-      if (reason !== 0) refuse('publish_denied', `the broker denies the publish to ${topic}`)
-    })
   }
-  const failed = connection.down.then((failure) => ({ failure }))
   try {
-    void send()
-    return await Promise.race([answered.promise, refused.promise, failed, late])
-  } finally {
-    connection.drop(CLOSED_BY_US)
+    return await withSession(session, clock, async (connection) => {
+      const { protocol } = connection
+      const { payload, answerTopic, readAnswer } = exchange[protocol]
+      receive = (packet) => {
+        const answer = readAnswer(packet.payload.toString())
+        if (answer !== undefined) answered.resolve(answer)
+      }
+      if (!(await connection.subscribe(answerTopic, { qos: 1 }))) {
+        throw new RequestError('subscription_denied', `the broker denies the subscription to ${answerTopic}`)
+      }
+      const messageExpiryInterval = Math.ceil(timeoutMs / 1000)
+      const properties = { responseTopic: answerTopic, correlationData, messageExpiryInterval }
+      connection.publish(topic, payload, { qos: 1, ...(protocol === '5' && { properties }) }, (reason) => {
+        if (reason !== 0) refuse('publish_denied', `the broker denies the publish to ${topic}`)
+      })
+      return await answered.promise
+    })
+  } catch (error) {
+    if (error instanceof SessionError) throw new RequestError(error.code, error.message)
+    throw error
   }
 }

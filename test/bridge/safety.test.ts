@@ -257,7 +257,7 @@ describe('an answer comes to every command', () => {
     ['home/app/com.athom.hue/cmd/get-setting/a/b', '', 'invalid_payload'],
     ['home/app/com.athom.hue/cmd/update', '{}', 'invalid_payload'],
     ['home/app/com.athom.hue/cmd/update', '{"autoupdate":"true"}', 'invalid_payload'],
-    ['home/app/com.athom.hue/cmd/autoupdate', 'on', 'invalid_payload'],
+    ['home/app/com.athom.hue/cmd/autoupdate', 'On', 'invalid_payload'],
     ['home/cmd/get-apps', '{"filter":{"sate":"running"}}', 'invalid_payload'],
     ['home/cmd/speak', '', 'invalid_payload'],
     ['bridge/cmd/log-level', 'loud', 'invalid_payload'],
@@ -277,7 +277,18 @@ describe('an answer comes to every command', () => {
     expect(await message('update', '{"autoupdate":"secret"}')).toBe('autoupdate: expected boolean.')
     expect(await message('update', '{"secret":1}')).not.toContain('1')
     expect(await message('set-setting', '{"value":"secret"}')).toBe('name: expected "name".')
-    expect(await message('autoupdate', 'secret')).toBe('Expected ON, OFF, true, false.')
+    expect(await message('autoupdate', 'secret')).toBe('Expected ON, OFF, on, off, true, false, 1, 0.')
+  })
+
+  test('naming the command that was perhaps meant, and the option that refuses one', async () => {
+    await using world = await World.start({ env: { COMMANDS_READ_ONLY: 'true' } })
+    const message = async (command: string) => (await world.ask(`home/app/${world.app}/cmd/${command}`)).error?.message
+    expect(await message('restrat')).toBe('There is no such command; did you mean restart?')
+    expect(await message('dance')).toBe('There is no such command.')
+    expect(await message('restart')).toBe('commands.read_only is set.')
+    await world.restart({ COMMANDS_READ_ONLY: 'false' })
+    await world.ready()
+    expect(await message('uninstall')).toBe('It is off until commands.allow names uninstall.')
   })
 
   test('the answer to a good one says so only after the hub confirmed', async () => {

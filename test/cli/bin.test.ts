@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -83,10 +84,12 @@ describe('the launcher under a Node that is new enough', () => {
     const main = join(dirname(file), 'main.ts')
     for (const from of ['first', 'first', 'second']) {
       if (!readFileSync(main, 'utf8').includes(from)) writeFileSync(main, MAIN.replace('FROM', `'${from}' as string`))
+      // npm gives the files of every package this date.
+      utimesSync(main, new Date('1985-10-26'), new Date('1985-10-26'))
       const { stdout, stderr } = run(process.execPath, file)
       expect({ ...JSON.parse(stdout), stderr }).toMatchObject({ from, stderr: '' })
     }
-    expect(readdirSync(join(dirname(file), '../node_modules/.cache/hub2mqtt/stripped'))).toEqual(['main.ts.js'])
+    expect(readdirSync(join(dirname(file), '../node_modules/.cache/hub2mqtt/stripped'))).toHaveLength(2)
   })
 
   it('starts the sources of a package that it may not write to', () => {

@@ -14,7 +14,7 @@ describe('a command line', () => {
     ['demo --config a.yaml', { command: 'demo', config: 'a.yaml' }],
     ['health', { command: 'health', ready: false }],
     ['health --ready --config a.yaml', { command: 'health', ready: true, config: 'a.yaml' }],
-    ['check-config --config a.yaml', { command: 'check-config', config: 'a.yaml' }],
+    ['check-config --config a.yaml', { command: 'check-config', connect: false, config: 'a.yaml' }],
     ['--version', { command: 'version' }],
     ['call home/cmd/speak Hello', { command: 'call', topic: 'home/cmd/speak', payload: 'Hello', timeoutMs: 15_000 }],
     [
@@ -39,7 +39,7 @@ describe('a command line', () => {
 
   it.each([
     ['rnu', /^unknown command "rnu"; did you mean run\?$/],
-    ['start', /^unknown command "start"; there are run, demo, .*check-config$/],
+    ['start', /^unknown command "start"; there are run, demo, .*cleanup$/],
     ['constructor', /^unknown command "constructor"/],
     ['run --confg x', /^unknown option "--confg"; did you mean --config\?$/],
     ['run --quiet', /^unknown option "--quiet"; see hub2mqtt run --help$/],

@@ -1,10 +1,13 @@
+import { once } from 'node:events'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { Observer } from '../support/observer.ts'
+import { BROKERS, startBroker } from '../support/brokers.ts'
+import { Observer, retainedOn } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
 import { Process, runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
@@ -12,6 +15,17 @@ import { until } from '../support/until.ts'
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 const temporary = () => mkdtempDisposable(join(tmpdir(), 'hub2mqtt-'))
+
+/** A port that somebody else listens on, until `open` is disposed. */
+async function occupied(open: AsyncDisposableStack): Promise<number> {
+  const server = createServer()
+  open.defer(() => void server.close())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
 
 type Environment = Readonly<Record<string, string>>
 
@@ -72,6 +86,14 @@ describe('the program', () => {
 })
 
 describe('the emulated hub as a program', () => {
+  test('makes a key and prints it where none is given', async () => {
+    await using hub = lasting(['emulate', '--port', '0'])
+    const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
+    const [, key = ''] = /: (\w+) \(/.exec(await hub.untilLine('its API key')) ?? []
+    const headers = { authorization: `Bearer ${key}` }
+    expect((await fetch(`${url}/api/manager/apps/app`, { headers })).status).toBe(200)
+  })
+
   test.each(['SIGTERM', 'SIGINT'] as const)('serves where it says, and %s ends it well', async (signal) => {
     await using hub = lasting(['emulate', '--port', '0', '--api-key', 'k=hub.app', '--apps', '3'])
     const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
@@ -105,6 +127,39 @@ describe('the demo', () => {
     await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
     await demo.stop('SIGTERM')
     expect(demo.end).toBe('code 0')
+  })
+
+  test('takes the next ports where its own are taken, and says what to type with the real ones', async () => {
+    await using open = new AsyncDisposableStack()
+    const [mqtt, ws, http] = await Promise.all([occupied(open), occupied(open), occupied(open)])
+    await using demo = lasting(['demo'], {
+      HUB2MQTT_MQTT_EMBEDDED_PORT: String(mqtt),
+      HUB2MQTT_MQTT_EMBEDDED_WS_PORT: String(ws),
+      HUB2MQTT_HTTP_PORT: String(http),
+    })
+    await demo.untilLine('Ctrl-C ends it')
+    const text = demo.lines.join('\n')
+    const port = Number(/mosquitto_sub -p (\d+) -v -t 'hub2mqtt\/#'/.exec(text)?.[1])
+    expect(port).toBeGreaterThan(mqtt)
+    expect(text).toMatch(new RegExp(`mosquitto_pub -p ${port} -t 'hub2mqtt/home/app/\\S+/cmd/restart' -n`))
+    const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
+    expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
+    await using observer = await Observer.on(port, { protocol: '3.1.1' })
+    await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
+  })
+
+  test.each(BROKERS)('on a broker of others (%s) it keeps to itself, and leaves nothing behind', async (kind) => {
+    await using broker = await startBroker(kind)
+    await using observer = await Observer.on(broker.port, { protocol: '3.1.1' })
+    await observer.publish('hub2mqtt/home/state', 'online', { retain: true })
+    const env = { HUB2MQTT_HTTP_ENABLED: 'false' }
+    await using demo = lasting(['demo', '--broker', broker.url], env)
+    await demo.untilLine('Ctrl-C ends it')
+    await until('the hub', () => observer.last('hub2mqtt-demo/home/state') === 'online')
+    await demo.stop('SIGTERM')
+    expect(demo.end).toBe('code 0')
+    expect([...(await retainedOn(broker.port))]).toEqual([['hub2mqtt/home/state', 'online']])
+    expect(observer.seen.filter(({ topic }) => topic.startsWith('homeassistant/'))).toEqual([])
   })
 })
 

@@ -252,12 +252,28 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     expect(line).toMatch(/^settings\.publish\["com\.athom\.hue"\]\[…\] \(.* line 8\): expected/)
   })
 
+  it.each([
+    ['mqtt: {user: a}', 'did you mean username?'],
+    ['mqtt: {pass: a}', 'did you mean password?'],
+    ['mqtt: {server: a}', 'did you mean url?'],
+    ['mqtt: {host: a}', 'did you mean url?'],
+    ['hubs: {home: {url: "http://10.0.0.1", api_key: k, host: a}}', 'did you mean url?'],
+  ])('knows what other programs call an option: %s', (yaml, hint) => {
+    expect(mistakesOf({ yaml }).join('\n')).toContain(hint)
+  })
+
+  it('knows the same of variables', () => {
+    expect(mistakesOf({ env: { HUB2MQTT_MQTT_SERVER: 'a' } }).join('\n')).toContain('did you mean HUB2MQTT_MQTT_URL?')
+  })
+
   it('tells both ways to configure a hub when there is none', () => {
     const [line, ...more] = mistakesOf({})
     expect(more).toEqual([])
     expect(line).toMatch(/^hubs: no hub configured; .*--config.*HUB2MQTT_HUB_URL.*HUB2MQTT_HUB_API_KEY/)
     expect(mistakesOf({ yaml: '' })).toEqual([line])
-    expect(mistakesOf({ yaml: 'hubs: {}' })).toEqual([line])
+    expect(mistakesOf({ yaml: 'hubs:' })).toEqual([line])
+    // Written out, none is what is meant.
+    expect(mistakesOf({ yaml: 'hubs: {}' })).toEqual([])
   })
 
   it.each([

@@ -123,7 +123,10 @@ describe('an object of which one key is enough', () => {
 })
 
 describe('a word', () => {
-  const onOff = word({ ON: true, OFF: false })
+  const onOff = word([
+    ['ON', true],
+    ['OFF', false],
+  ])
 
   test('stands for its value, and no other word is taken', () => {
     expect(read(onOff, 'ON')).toBe(true)

@@ -51,6 +51,13 @@ describe('a daemon that does its work', () => {
     expect(world.observer.texts(HEALTH)).toHaveLength(before)
   })
 
+  it('is not found by a configuration file that is not there', async () => {
+    await start()
+    const { status: code, stderr } = await command(['--config', '/no/such/file.yaml'])
+    expect(code).toBe(2)
+    expect(stderr).toBe('hub2mqtt: /no/such/file.yaml: there is no such file\n')
+  })
+
   it('tells no secret anywhere', async () => {
     const url = await start()
     for (const path of ['/livez', '/readyz', '/healthz', '/metrics', '/nothing']) {

@@ -19,7 +19,7 @@ describe('the embedded broker', () => {
     const log = new RecordingLog()
     await using broker = await startAedes(log.logger)
     expect(log.lines.map(({ message }) => message)).toEqual([EMBEDDED_BROKER_NOTICE])
-    expect(EMBEDDED_BROKER_NOTICE).toMatch(/3\.1\.1.*in memory.*one machine/)
+    expect(EMBEDDED_BROKER_NOTICE).toMatch(/3\.1\.1.*in memory.*this machine/)
     expect(broker.url).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+$/)
     expect(broker.wsUrl).toMatch(/^ws:\/\/127\.0\.0\.1:\d+$/)
   })

@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 async function hold(clock: FakeClock) {
   const emulated = await EmulatedHub.start({ keys: { new: ['hub.app'] }, settleMs: 0 })
   onTestFinished(() => emulated.close())
-  const file = { key: 'old', looks: 0 }
+  const file = { key: 'old', looks: 0, renew: () => renewKey() }
   let used = 'old'
   const renewKey = () => {
     file.looks += 1
@@ -61,4 +61,18 @@ test('a key that is refused and has no successor is not asked for more often tha
   await clock.advance(1000)
   await until('the next wait', () => clock.waits.filter((ms) => ms === 60_000).length === 2)
   expect(hub.status).toMatchObject({ online: false, reason: 'unauthorized' })
+})
+
+test('a key that comes while the hub is still asked about the one before is the one that counts', async () => {
+  const clock = new FakeClock()
+  const { hub, file, emulated } = await hold(clock)
+  emulated.setKeys({ old: ['hub.app.readonly'], new: ['hub.app'] })
+  emulated.behave('slow-headers', { operation: 'getSessionMe', ms: 200, times: 1 })
+  hub.start()
+  await until('the question', () => emulated.requests.some(({ operation }) => operation === 'getSessionMe'))
+  file.key = 'new'
+  file.renew()
+  hub.renewed()
+  await until('online', () => hub.status.online)
+  expect(hub.status.scopes).toEqual(['hub.app'])
 })

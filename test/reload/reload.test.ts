@@ -82,7 +82,7 @@ describe('a configuration that is read again changes while running', () => {
     await until('the new hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
     await expect.poll(async () => (await topicsOf('attic')).length).toBeGreaterThanOrEqual(other.apps.size + 2)
     expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ ok: true })
-    world.bridge.reload('')
+    world.bridge.reload('hubs: {home: {}}')
     await expect.poll(() => topicsOf('attic')).toEqual([])
     // Nor does anything else speak of it, such as what Home Assistant was told: that waits, as a hub may only be renamed.
     const speakingOfIt = async () => {
@@ -125,6 +125,32 @@ describe('a configuration that is read again changes while running', () => {
 })
 
 describe('a configuration that is read again', () => {
+  it('and is an empty file by now changes nothing, and says so', async () => {
+    await start('commands: {deny: [restart]}\n')
+    const restart = `home/app/${world.app}/cmd/restart`
+    world.bridge.reload('# nothing yet\n')
+    await until('the refusal', () =>
+      world.bridge.lines.some((line) => line.includes('the configuration file is empty by now')),
+    )
+    expect(await world.ask(restart)).toMatchObject({
+      error: { code: 'not_allowed', message: 'commands.deny names restart.' },
+    })
+  })
+
+  it('and names no hub on purpose clears all of them, and goes on', async () => {
+    await start('')
+    await world.bridge.stop()
+    const hub = `hubs: {home: {url: "${world.hub.url}", api_key: "${KEY}"}}`
+    await using bridge = startBridge({ MQTT_URL: world.broker.url }, hub)
+    await until('the hub', () => bridge.lines.some((line) => line.includes('hub online')))
+    bridge.reload('hubs: {}')
+    await expect.poll(() => topicsOf('home'), { timeout: 5_000 }).toEqual([])
+    await world.observer.publish('hub2mqtt/home/cmd/refresh', '')
+    await until('its answer', () => world.observer.last('hub2mqtt/home/result/refresh')?.includes('unknown_hub'))
+    bridge.reload('mqtt: {}')
+    await until('the mistake', () => bridge.lines.some((line) => line.includes('no hub configured')))
+  })
+
   it('says what waits for the next start, each time until then', async () => {
     await start('log: {level: debug}\n')
     for (const _ of [1, 2]) {

@@ -34,14 +34,16 @@ export function startBridge(
 ): RunningBridge {
   const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   let text = file
-  const load = () =>
+  const loadAs = (requireContent: boolean) =>
     loadConfig({
+      requireContent,
       // Tests run side by side, and each bridge would take the same port.
       env: { HUB2MQTT_HTTP_ENABLED: 'false', ...variables },
       ...(text !== undefined && { file: FILE }),
       readFile: (path) => (path === FILE && text !== undefined ? text : readFileSync(path, 'utf8')),
     })
-  const { config, secrets } = load()
+  const { config, secrets, fileIsEmpty } = loadAs(false)
+  const load = () => loadAs(!fileIsEmpty)
   const lines: string[] = []
   let readAgain = () => {}
   const log = createLog({ level: 'debug', format: 'json', secrets, destination: { write: (line) => lines.push(line) } })

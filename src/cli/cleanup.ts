@@ -1,0 +1,118 @@
+/** `hub2mqtt cleanup`: takes everything off a broker that a bridge has left there. */
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../base/clock.ts'
+import { discoveryFilters } from '../bridge/home-assistant/discovery-topics.ts'
+import { Prefixes } from '../bridge/home-assistant/prefixes.ts'
+import { ownTopics } from '../bridge/own-topics.ts'
+import type { BrokerAccess } from '../config/broker-access.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { Connection } from '../mqtt/connection.ts'
+import { ReadBack } from '../mqtt/readback.ts'
+import { withSession } from '../mqtt/session.ts'
+
+/** It cannot be done, or not now; the message says why. */
+export class CleanupError extends Error {
+  override readonly name = 'CleanupError'
+}
+
+export interface CleanupOptions {
+  readonly broker: BrokerAccess
+  readonly topics: Topics
+  /** Discovery prefix; those that the bridge remembers on the broker are looked through as well. */
+  readonly prefix: string
+  /** Names of hubs whose topics are the bridge's, besides those that its own information names. */
+  readonly hubs: readonly string[]
+  /** Whether to clear what is found. */
+  readonly clear: boolean
+  /** Told how many of how many topics are cleared. */
+  readonly onProgress?: (cleared: number, of: number) => void
+  readonly timeoutMs: number
+  readonly clock: Clock
+}
+
+export interface CleanupResult {
+  /** Sorted. */
+  readonly found: readonly string[]
+  /** Topics that the broker still holds, as it refused to clear them; empty without `clear`. */
+  readonly left: readonly string[]
+}
+
+/** A read of a broker that holds very much may miss something, so it is read again after it was cleared. */
+const MAX_READS = 20
+
+/** @throws CleanupError, SessionError */
+export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
+  const { broker, topics, clear, timeoutMs, clock } = options
+  // Never the configured client id: the broker would end the bridge's connection.
+  const clientId = `hub2mqtt-cleanup-${randomBytes(8).toString('hex')}`
+  let reading: ReadBack | undefined
+  const session = { broker, clientId, timeoutMs, onPublish: (packet: Packet) => reading?.received(packet) }
+  return await withSession(session, clock, async (connection) => {
+    const read = async () => {
+      const held = new Map<string, string>()
+      reading = readBack(connection, options, held)
+      if ((await reading.run()).probe === 'denied') {
+        throw new CleanupError(`the broker lets this user neither publish nor read ${topics.of('bridgeProbe', {})}`)
+      }
+      if (held.get(topics.of('bridgeState', {})) === 'online') {
+        throw new CleanupError(`a bridge is running with the base topic ${topics.base}: stop it first`)
+      }
+      return held
+    }
+    const found = new Set<string>()
+    const refused = new Set<string>()
+    for (let reads = 0; reads < MAX_READS; reads += 1) {
+      const fresh = ownTopics(await read(), options).filter((topic) => !refused.has(topic))
+      if (fresh.length === 0) break
+      for (const topic of fresh) found.add(topic)
+      if (!clear) break
+      for (const topic of await cleared(connection, fresh, options.onProgress)) refused.add(topic)
+    }
+    return { found: [...found].sort(), left: [...refused].sort() }
+  })
+}
+
+type Packet = Parameters<ReadBack['received']>[0]
+
+function readBack(
+  connection: Connection,
+  { topics, prefix, timeoutMs, clock }: CleanupOptions,
+  held: Map<string, string>,
+): ReadBack {
+  const prefixes = new Prefixes(prefix, topics.of('bridgeDiscovery', {}))
+  return new ReadBack(connection, {
+    heldFilters: [...topics.retainedFilters, ...discoveryFilters(prefix)],
+    probeTopic: topics.of('bridgeProbe', {}),
+    clock,
+    timeoutMs,
+    subscribe: (filter, qos) => connection.subscribe(filter, { qos }),
+    onFound: (topic, text) => held.set(topic, text),
+    onLive: () => {},
+    lastingFilters: [],
+    furtherFilters: (topic, text) => prefixes.learn(topic, text),
+  })
+}
+
+/** Clears them, as many at a time as the broker takes. Resolves to those that it refused. */
+async function cleared(
+  connection: Connection,
+  topics: readonly string[],
+  onProgress: CleanupOptions['onProgress'],
+): Promise<string[]> {
+  const refused: string[] = []
+  const left = topics.values()
+  let done = 0
+  const work = async () => {
+    for (const topic of left) {
+      const { promise, resolve } = Promise.withResolvers<number>()
+      connection.publish(topic, '', { qos: 1, retain: true }, resolve)
+      if ((await promise) !== 0) refused.push(topic)
+      done += 1
+      onProgress?.(done, topics.length)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(WINDOW, connection.receiveMaximum) }, work))
+  return refused
+}
+
+const WINDOW = 32

@@ -1,0 +1,22 @@
+/** What an examination of an installation says, line by line. */
+
+export type Outcome = 'ok' | 'note' | 'problem'
+
+export interface Finding {
+  /** What was looked at: `configuration`, `broker`, `hub home`. */
+  readonly subject: string
+  /** `note`: worth knowing, and nothing is wrong. */
+  readonly outcome: Outcome
+  /** One sentence without a full stop. */
+  readonly text: string
+  /** What a person can do about it. */
+  readonly remedy?: string
+}
+
+/** Makes the findings on one subject. */
+export function about(subject: string) {
+  const say =
+    (outcome: Outcome) =>
+    (text: string, remedy = ''): Finding => ({ subject, outcome, text, ...(remedy !== '' && { remedy }) })
+  return { ok: say('ok'), note: say('note'), problem: say('problem') }
+}

@@ -1,0 +1,103 @@
+/** A hub's failure in words for its owner: what was found at its address, and what mends it. */
+import type { HubError } from './errors.ts'
+
+export interface Explanation {
+  /** One sentence without a full stop. */
+  readonly cause: string
+  /** What a person can do; empty if only waiting helps. */
+  readonly remedy: string
+}
+
+const KEYS = 'make a key where the hub makes them: https://my.homey.app, Settings, API Keys'
+
+/** Node's and OpenSSL's codes of a connection that failed. */
+const CONNECTIONS: Readonly<Record<string, (at: URL) => Explanation>> = {
+  ECONNREFUSED: (at) => ({
+    cause: `${at.host} refuses the connection`,
+    remedy: 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server',
+  }),
+  ENOTFOUND: (at) => unknownName(at),
+  EAI_AGAIN: (at) => unknownName(at),
+  EHOSTUNREACH: (at) => noWay(at),
+  ENETUNREACH: (at) => noWay(at),
+  ETIMEDOUT: (at) => noWay(at),
+  EPROTO: (at) => plainPort(at),
+  ERR_SSL_WRONG_VERSION_NUMBER: (at) => plainPort(at),
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: (at) => plainPort(at),
+}
+
+const unknownName = ({ hostname }: URL): Explanation => ({
+  cause: `the name ${hostname} is not known`,
+  remedy: "check its spelling, or use the hub's IP address",
+})
+
+const noWay = ({ host }: URL): Explanation => ({
+  cause: `nothing answers at ${host}`,
+  remedy: 'check the address, and that the hub is on and in this network',
+})
+
+const plainPort = ({ host, hostname }: URL): Explanation => ({
+  cause: `${host} does not speak TLS`,
+  remedy: `use http://, or the hub's port for HTTPS on ${hostname}`,
+})
+
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_|ALTNAME/
+
+/** @param url the configured address of the hub */
+export function explain(error: HubError, url: string): Explanation {
+  const at = new URL(url)
+  // The log and a report show where it is, never a login in it.
+  at.username = ''
+  at.password = ''
+  if (at.pathname.split('/').includes('api') && ['unreachable', 'no_answer'].includes(error.code) === false) {
+    const cause = `what answers at ${at.href} is no hub`
+    if (['nonsense', 'unsupported', 'failed', 'rejected'].includes(error.code))
+      return { cause, remedy: `leave /api out of the address: ${at.origin}` }
+  }
+  switch (error.code) {
+    case 'unreachable':
+    case 'no_answer':
+      return connection(error, at)
+    case 'unauthorized':
+      return { cause: 'the hub does not accept the API key', remedy: `check that it is whole, or ${KEYS}` }
+    case 'forbidden':
+      return {
+        cause: `the API key lacks ${error.scope ?? 'a permission'}`,
+        remedy: `${KEYS}, with at least homey.app.readonly`,
+      }
+    case 'subscription':
+      return { cause: 'the hub has no valid licence', remedy: 'renew it with the maker of the hub' }
+    case 'nonsense':
+    case 'unsupported':
+    case 'rejected':
+      return {
+        cause: `what answers at ${at.host} is no hub, or not yet: ${plain(error.message)}`,
+        remedy: 'check the address and the port; a hub that starts needs some minutes',
+      }
+    default:
+      return { cause: plain(error.message), remedy: '' }
+  }
+}
+
+function connection(error: HubError, at: URL): Explanation {
+  const { cause } = error
+  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
+  const known = CONNECTIONS[code]
+  if (known !== undefined) return known(at)
+  if (CERTIFICATE.test(code)) {
+    return {
+      cause: `the certificate of ${at.host} is not trusted (${code})`,
+      remedy: 'a Homey has a public one at https://<address with dashes>.homey.homeylocal.com; or use http://',
+    }
+  }
+  if (error.code === 'unreachable') return noWay(at)
+  return {
+    cause: `${at.host} takes the connection and does not answer as a hub: ${plain(error.message)}`,
+    remedy: at.protocol === 'http:' ? 'if that port is for HTTPS, use https://' : 'check the port',
+  }
+}
+
+/** Part of a sentence. */
+function plain(message: string): string {
+  return message.replace(/\.$/, '')
+}

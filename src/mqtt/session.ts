@@ -1,0 +1,85 @@
+/** A connection for a short task, made as the bridge makes its own: with the same login and the same versions of MQTT. */
+import type { IPublishPacket } from 'mqtt'
+import type { Clock } from '../base/clock.ts'
+import { CLOSED_BY_US, Connection } from './connection.ts'
+import type { Failure } from './failure.ts'
+import { Login } from './login.ts'
+import { streamOpener } from './stream.ts'
+import type { BrokerOptions } from './types.ts'
+
+export interface SessionOptions {
+  readonly broker: BrokerOptions
+  /** Another client with the same id would lose its connection. */
+  readonly clientId: string
+  /** For everything, the connection included. */
+  readonly timeoutMs: number
+  readonly onPublish?: ((packet: IPublishPacket) => void) | undefined
+  readonly onNoSubscribers?: (() => void) | undefined
+}
+
+export type SessionErrorCode = 'no_connection' | 'timeout'
+
+/** The task has no connection any more, or no time. */
+export class SessionError extends Error {
+  override readonly name = 'SessionError'
+  readonly code: SessionErrorCode
+  readonly failure: Failure | undefined
+
+  constructor(code: SessionErrorCode, message: string, failure?: Failure) {
+    super(message)
+    this.code = code
+    this.failure = failure
+  }
+}
+
+/**
+ * Connects, and runs `task` until it ends, the connection is lost or the time is over.
+ * @throws SessionError, and whatever `task` throws
+ */
+export async function withSession<T>(
+  options: SessionOptions,
+  clock: Clock,
+  task: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  const { timeoutMs } = options
+  const late = Promise.withResolvers<never>()
+  late.promise.catch(() => {})
+  const cancel = clock.after(timeoutMs, () =>
+    late.reject(new SessionError('timeout', `no answer within ${timeoutMs} ms`)),
+  )
+  let connection: Connection | undefined
+  try {
+    connection = await connect(options, late.promise)
+    const lost = connection.down.then((failure) => Promise.reject(noConnection(failure)))
+    return await Promise.race([task(connection), lost, late.promise])
+  } finally {
+    cancel()
+    connection?.drop(CLOSED_BY_US)
+  }
+}
+
+async function connect(
+  { broker, clientId, onPublish = () => {}, onNoSubscribers }: SessionOptions,
+  late: Promise<never>,
+): Promise<Connection> {
+  const login = new Login(broker)
+  for (;;) {
+    const { credentials, protocol } = login
+    const { keepaliveMs, connectTimeoutMs } = broker
+    const connection = new Connection(await streamOpener(broker), {
+      ...credentials,
+      ...{ clientId, protocol, keepaliveMs, connectTimeoutMs, onPublish, onNoSubscribers },
+    })
+    try {
+      const failure = await Promise.race([connection.accepted, connection.down, late])
+      if (failure === undefined) return connection
+      if (!(await login.retry(failure))) throw noConnection(failure)
+    } catch (error) {
+      connection.drop(CLOSED_BY_US)
+      throw error
+    }
+  }
+}
+
+const noConnection = (failure: Failure) =>
+  new SessionError('no_connection', `no connection to the MQTT broker (${failure.code}): ${failure.detail}`, failure)

@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { expect, onTestFinished, test } from 'vitest'
+import { claimInstance } from '../../src/base/instance.ts'
+
+/** Another process that holds a number until it is killed. */
+async function elsewhere(name: string, platform: NodeJS.Platform) {
+  const program = `
+    import { claimInstance } from './src/base/instance.ts'
+    const { number } = await claimInstance(${JSON.stringify(name)}, ${JSON.stringify(platform)})
+    console.log(number)
+    setInterval(() => {}, 60_000)`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const [line] = await once(child.stdout, 'data')
+  return { number: Number(line), kill: () => child.kill('SIGKILL') && once(child, 'exit') }
+}
+
+// Sockets without a file, and sockets that a crash leaves behind.
+test.each(['linux', 'darwin'] as const)(
+  'each process has its own number, and a restart the same one (%s)',
+  async (os) => {
+    const name = randomUUID()
+    await using first = await claimInstance(name, os)
+    expect(first.number).toBe(0)
+    const second = await elsewhere(name, os)
+    expect(second.number).toBe(1)
+    await using third = await claimInstance(name, os)
+    expect(third.number).toBe(2)
+    await second.kill()
+    expect((await elsewhere(name, os)).number).toBe(1)
+    await using another = await claimInstance(randomUUID(), os)
+    expect(another.number).toBe(0)
+  },
+)
+
+test('a number is free again when it is given back', async () => {
+  const name = randomUUID()
+  for (let times = 0; times < 2; times += 1) {
+    await using instance = await claimInstance(name)
+    expect(instance.number).toBe(0)
+  }
+})
+
+test('a system that refuses such sockets gives everybody the first number', async () => {
+  const name = 'x'
+  const { TMPDIR } = process.env
+  process.env['TMPDIR'] = '/nonexistent'
+  onTestFinished(() => {
+    if (TMPDIR === undefined) delete process.env['TMPDIR']
+    else process.env['TMPDIR'] = TMPDIR
+  })
+  await using one = await claimInstance(name, 'darwin')
+  await using other = await claimInstance(name, 'darwin')
+  expect([one.number, other.number]).toEqual([0, 0])
+})

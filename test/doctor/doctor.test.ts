@@ -1,0 +1,149 @@
+import { createServer } from 'node:http'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { examine, lineOf, reportOf } from '../../src/doctor/doctor.ts'
+import type { Finding } from '../../src/doctor/finding.ts'
+import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { Mosquitto, mosquittoPath, startBroker } from '../support/brokers.ts'
+import { freePort } from '../support/ports.ts'
+
+const KEY = 'key-of-the-doctor'
+
+async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
+  const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0, ...options })
+  onTestFinished(() => hub.close())
+  return hub
+}
+
+async function embedded() {
+  const broker = await startBroker('aedes')
+  onTestFinished(() => broker[Symbol.asyncDispose]())
+  return broker
+}
+
+/** What doctor says of a configuration given as variables. */
+async function say(variables: Readonly<Record<string, string>>, clock = systemClock) {
+  const all = { HUB_API_KEY: KEY, ...variables }
+  const env = Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
+  const { config, secrets, warnings } = loadConfig({ file: undefined, env })
+  const findings: Finding[] = []
+  for await (const finding of examine({ config, warnings, clock })) findings.push(finding)
+  const report = reportOf(findings, { config, secrets, version: '1.2.3' })
+  return { findings, report, problems: findings.filter(({ outcome }) => outcome === 'problem').map(lineOf) }
+}
+
+describe('doctor', () => {
+  test('finds nothing wrong with an installation that works', async () => {
+    const hub = await emulate()
+    const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([])
+    expect(findings.map(lineOf)).toEqual([
+      expect.stringContaining('configuration: no mistakes; one hub'),
+      expect.stringMatching(/^ok {6}broker: connected to mqtt:.* with MQTT 3\.1\.1$|^ok +broker: connected/),
+      expect.stringContaining('its rules permit everything'),
+      expect.stringContaining(`a hub answers at ${hub.url}, firmware ${hub.version}`),
+      expect.stringContaining('the API key is accepted, with hub.app, hub.speech'),
+      expect.stringContaining(`${hub.apps.size} apps`),
+      expect.stringContaining('the realtime channel is up'),
+    ])
+    // It only looks: nothing was asked of the hub that changes it.
+    expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
+  })
+
+  test('tells what the key does not permit, of what the configuration allows', async () => {
+    const hub = await emulate({ keys: { [KEY]: ['hub.app.readonly'] } })
+    const broker = await embedded()
+    const access = { HUB_URL: hub.url, MQTT_URL: broker.url }
+    const notes = async (more = {}) =>
+      (await say({ ...access, ...more })).findings.filter(({ outcome }) => outcome === 'note').map(lineOf)
+    expect(await notes()).toContainEqual(expect.stringMatching(/no enable, disable,.* restart.*: the API key lacks/))
+    expect((await notes({ COMMANDS_READ_ONLY: 'true' })).join()).not.toMatch(/restart|enable/)
+    const settings = { SETTINGS_PUBLISH: '{"com.athom.hue":{"night":"switch"}}' }
+    expect((await say({ ...access, ...settings })).problems).toEqual([
+      expect.stringMatching(/settings\.publish names settings, and the API key lacks/),
+    ])
+  })
+
+  test.each([
+    ['refuses the connection', async () => `http://127.0.0.1:${await freePort()}`],
+    ['is not known', async () => 'http://nowhere.invalid'],
+    ['does not speak TLS', async () => (await emulate()).url.replace('http:', 'https:')],
+    ['leave /api out of the address', async () => `${(await emulate()).url}/api`],
+    ['is no hub', async () => await serve((response) => response.setHeader('content-type', 'text/html').end('<p>Hi'))],
+  ])('explains a hub that cannot be used: %s', async (words, url) => {
+    const { problems } = await say({ HUB_URL: await url(), MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([expect.stringContaining(words)])
+    expect(problems[0]).toContain('→')
+  })
+
+  test('says where keys are made when the hub refuses this one', async () => {
+    const hub = await emulate({ keys: {} })
+    const { problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([expect.stringMatching(/does not accept the API key.*https:\/\/my\.homey\.app/s)])
+  })
+
+  test('finds a realtime channel that does not come up, and clocks that differ', async () => {
+    const hub = await emulate()
+    hub.behave('refuse-handshake', { status: 403 })
+    const access = { HUB_URL: hub.url, MQTT_URL: (await embedded()).url }
+    expect((await say(access)).problems).toEqual([expect.stringContaining('no realtime channel')])
+    hub.behaveWell()
+    const late = { ...systemClock, now: () => Date.now() - 90_000 }
+    expect((await say(access, late)).problems).toEqual([expect.stringMatching(/clocks .* differ by (89|90|91) s/)])
+  })
+
+  test('says that a broker is not there, or that a web server is', async () => {
+    const hub = await emulate()
+    const nowhere = await say({ HUB_URL: hub.url, MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` })
+    expect(nowhere.problems).toEqual([expect.stringMatching(/broker: no connection to mqtt:.*nothing answers there/)])
+    const web = await say({ HUB_URL: hub.url, MQTT_URL: hub.url.replace('http:', 'mqtt:') })
+    expect(web.problems).toEqual([expect.stringContaining('speaks HTTP and not MQTT')])
+    const none = await say({ HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(await freePort()) })
+    expect(none.problems).toEqual([])
+    expect(none.findings.map(lineOf)).toContainEqual(expect.stringContaining('it runs while hub2mqtt runs'))
+  })
+
+  test('writes a report that names nobody', async () => {
+    const hub = await emulate()
+    const file = { HUB_URL: hub.url, HUB_NAME: 'castle', MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` }
+    const { report } = await say({
+      ...file,
+      MQTT_BASE_TOPIC: 'secret-base',
+      MQTT_USERNAME: 'alice',
+      MQTT_PASSWORD: 'pw-canary',
+    })
+    expect(report).toContain('hub2mqtt 1.2.3, Node')
+    expect(report).toContain('hub <hub 1>: a hub answers at')
+    for (const word of ['castle', '127.0.0.1', 'secret-base', 'alice', 'pw-canary', KEY])
+      expect(report).not.toContain(word)
+  })
+})
+
+describe.skipIf(mosquittoPath === undefined)('doctor and the rules of a broker', () => {
+  test('names each kind of topic that the rules do not permit', async () => {
+    const hub = await emulate()
+    const acl = ['user bridge', 'topic readwrite hub2mqtt/bridge/#', 'topic read hub2mqtt/#']
+    await using broker = await Mosquitto.start({ acl, users: { bridge: 'right' } })
+    const access = { HUB_URL: hub.url, MQTT_URL: broker.url, MQTT_USERNAME: 'bridge' }
+    const { problems } = await say({ ...access, MQTT_PASSWORD: 'right' })
+    expect(problems.join('\n')).toMatch(/publish hub2mqtt\/home\/result\/doctor/)
+    expect(problems.join('\n')).toMatch(/publish hub2mqtt\/home\/app\/doctor\/result\/doctor/)
+    expect(problems.join('\n')).toMatch(/publish homeassistant\/device\/hub2mqtt--doctor\/config/)
+    expect(problems.join('\n')).not.toContain('bridge/probe')
+    expect((await say({ ...access, MQTT_PASSWORD: 'wrong' })).problems).toEqual([
+      expect.stringMatching(/refuses the user name or password.*check mqtt\.username/s),
+    ])
+  })
+})
+
+async function serve(answer: (response: import('node:http').ServerResponse) => void): Promise<string> {
+  const server = createServer((_, response) => answer(response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+}
