@@ -77,6 +77,8 @@ export class Bridge {
   #active = false
   readonly #early: EarlyTasks
   #saidStandby = false
+  /** Whether another bridge was told that this one leaves: commands that come in since are that one's. */
+  #left = false
   #protocol: LinkStatus['protocol'] = null
   /** Whether the next connection follows on one that this bridge has ended itself, without saying that it is gone. */
   #startingOver = false
@@ -330,6 +332,7 @@ export class Bridge {
   }
 
   onMessage(message: Message): void {
+    if (this.#left) return
     if (message.topic === this.#options.topics.of('bridgePresence', {})) this.#presence.receive(message)
     else {
       this.#whenActive(() => {
@@ -340,6 +343,7 @@ export class Bridge {
 
   /** Does what only the active bridge does; waits with it while it is not known which one that is. */
   #whenActive(task: () => void): void {
+    if (this.#left) return
     if (this.#active) task()
     else if (this.role !== 'standby') this.#early.add(task)
   }
@@ -348,6 +352,7 @@ export class Bridge {
     this.#cancelStartOver()
     this.#dispatcher.stop()
     this.#repairs.stop()
+    this.#left = this.contested
     this.#presence.stop()
     // Nobody else says that nobody is there.
     if (this.role === 'undecided') this.#link.setWriting(true)

@@ -95,9 +95,11 @@ const SHRINKING_MS = 180_000
 async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed, paceMs }: Plan) {
   const failed = new Set(results.filter(({ violations }) => violations.length > 0).map(({ script }) => script))
   for (const job of jobs.filter(({ script }) => failed.has(script)).slice(0, SHRUNK_SCRIPTS)) {
+    let last: EpisodeResult | undefined
     const fails = async (script: Job['script'] & object) => {
-      const { violations } = await runAlone({ fault: nameOf(script), script, seed: job.seed }, paceMs)
-      return violations.length > 0
+      const result = await runAlone({ fault: nameOf(script), script, seed: job.seed }, paceMs)
+      if (result.violations.length > 0) last = result
+      return result.violations.length > 0
     }
     const smallest = await shrink(seed, job.index, fails, SHRINKING_MS)
     if (smallest === undefined) console.log(`did not fail again: ${howAgain(job)} --seed ${job.seed}`)
@@ -105,6 +107,7 @@ async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly Epis
       console.log(
         `smallest: npm run chaos -- --script '${JSON.stringify(smallest.script)}' --seed ${job.seed} --minutes 0 (fast-check: seed ${seed}, path ${smallest.path})`,
       )
+    if (last !== undefined) report(last)
   }
 }
 
