@@ -4,6 +4,7 @@ import { cliSection } from './commands.ts'
 import { configSchema } from './config-schema.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
+import { hubFileSchema, hubFileSection } from './hub-file.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
 import { optionsSection } from './options.ts'
 
@@ -18,12 +19,14 @@ export const pages: Readonly<Record<string, Sections>> = {
   'docs/mqtt.md': { topics: topicsSection, commands: commandsSection, errors: errorsSection },
   'docs/home-assistant.md': { entities: entitiesSection },
   'docs/operations.md': { cli: cliSection },
+  'docs/emulator.md': { 'hub-file': hubFileSection },
 }
 
 /** Whole files by their path. */
 export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,
+  'config/emulated-hub.schema.json': hubFileSchema,
   'config/asyncapi.yaml': asyncapi,
 }
 
