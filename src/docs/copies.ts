@@ -51,6 +51,7 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
     ['`{}`, the address of this project', address.href],
     ['({}/blob/main/docs/install.md#', address.href],
   ],
+  'config/systemd/hub2mqtt.service': [['hub2mqtt-{}.tgz', version]],
   'docs/install.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
 }
 
