@@ -24,7 +24,9 @@ async function findCompose(): Promise<readonly string[] | undefined> {
     if (works) return words
   }
   if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but there is no docker compose')
-  process.stderr.write('there is no docker compose: its tests are skipped\n')
+  process.stderr.write(
+    'skipped: the tests of the compose file, as there is no docker compose (apt-get install docker-compose)\n',
+  )
   return undefined
 }
 

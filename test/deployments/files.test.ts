@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { loadConfig, variables } from '../../src/config/load.ts'
 import { VERSION } from '../../src/version.ts'
+import { hasProgram } from '../support/skipped.ts'
 
 const text = (path: string) => readFileSync(path, 'utf8')
 
@@ -78,7 +79,13 @@ describe('the Kubernetes manifest', () => {
   })
 
   const validator = process.env['KUBERNETES_VALIDATE'] ?? 'kubernetes-validate'
-  it.runIf(spawnSync(validator, ['--version']).status === 0)('fits the schema of Kubernetes', () => {
+  const hasValidator = hasProgram(
+    validator,
+    ['--version'],
+    'the test against the schema of Kubernetes',
+    'pip install kubernetes-validate, or its path in KUBERNETES_VALIDATE',
+  )
+  it.runIf(hasValidator)('fits the schema of Kubernetes', () => {
     const { status, stderr } = spawnSync(validator, ['--strict', 'config/kubernetes/hub2mqtt.yaml'], {
       encoding: 'utf8',
     })
@@ -86,7 +93,14 @@ describe('the Kubernetes manifest', () => {
   })
 })
 
-describe.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)('the systemd unit', () => {
+const hasAnalyze = hasProgram(
+  'systemd-analyze',
+  ['--version'],
+  'the test of the systemd unit',
+  'systemd brings it along',
+)
+
+describe.runIf(hasAnalyze)('the systemd unit', () => {
   it('is well formed and little exposed', () => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-unit-'))
     // The analysis looks for the program and its folder, which are elsewhere here.

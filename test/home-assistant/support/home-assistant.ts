@@ -1,5 +1,5 @@
 /** A real Home Assistant in a process of its own, set up as a user would, and asked over its own interfaces. */
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { cp, mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../support/ports.ts'
 import { Process } from '../../support/process.ts'
@@ -32,6 +32,16 @@ export interface RegisteredDevice {
   readonly via_device_id: string | null
 }
 
+/** What is given to users to put into their configuration. */
+const BLUEPRINTS = new URL('../../../config/home-assistant/blueprints/', import.meta.url)
+
+/** A notification in its sidebar. */
+export interface Notification {
+  readonly notification_id: string
+  readonly title: string | null
+  readonly message: string
+}
+
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
@@ -51,13 +61,18 @@ export class HomeAssistant implements AsyncDisposable {
     this.#port = port
   }
 
-  /** Runs, with its MQTT integration connected to a broker on this machine. */
-  static async start(installation: Installation, brokerPort: number): Promise<HomeAssistant> {
+  /** Runs, with its MQTT integration connected to a broker on this machine, and our blueprints in their place. */
+  static async start(
+    installation: Installation,
+    brokerPort: number,
+    automations: readonly object[] = [],
+  ): Promise<HomeAssistant> {
     await using open = new AsyncDisposableStack()
     const { path } = open.use(await mkdtempDisposable(join(installation.temporary, 'home-assistant-')))
     const instance = new HomeAssistant(installation, path, await freePort())
     open.defer(() => instance.stop())
-    await writeFile(join(path, 'configuration.yaml'), instance.#configuration())
+    await writeFile(join(path, 'configuration.yaml'), instance.#configuration(automations))
+    await cp(BLUEPRINTS, join(path, 'blueprints'), { recursive: true })
     await instance.run()
     await instance.#onboard()
     await instance.#connect(brokerPort)
@@ -111,6 +126,10 @@ export class HomeAssistant implements AsyncDisposable {
 
   devices(): Promise<RegisteredDevice[]> {
     return this.command<RegisteredDevice[]>({ type: 'config/device_registry/list' })
+  }
+
+  notifications(): Promise<Notification[]> {
+    return this.command({ type: 'persistent_notification/get' })
   }
 
   render(template: string): Promise<string> {
@@ -170,7 +189,7 @@ export class HomeAssistant implements AsyncDisposable {
   }
 
   /** No integration that would want the internet. */
-  #configuration(): string {
+  #configuration(automations: readonly object[]): string {
     return JSON.stringify({
       homeassistant: {
         name: 'Test',
@@ -185,6 +204,7 @@ export class HomeAssistant implements AsyncDisposable {
       http: { server_host: '127.0.0.1', server_port: this.#port },
       logger: { default: 'warning', logs: { 'homeassistant.components.mqtt': 'debug' } },
       config: {},
+      automation: automations,
     })
   }
 
