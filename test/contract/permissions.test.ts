@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { COMMANDS, type Command } from '../../src/contract/commands.ts'
+import { type Act, COMMANDS, type Command, row } from '../../src/contract/commands.ts'
+import { object } from '../../src/contract/payload.ts'
 import { appFilter, availableCommands, COMMAND_SELECTORS, commandKey, mayUse } from '../../src/contract/permissions.ts'
 import type { Hub } from '../../src/hub/hub.ts'
 import type { OperationName } from '../../src/hub/operations.ts'
@@ -50,6 +51,36 @@ describe('configuration', () => {
   ])('that denies %s denies %s, which does the same', (denied, other) => {
     expect(mayUse({ ...OPEN, allow: ['*'] }, command(other))).toBe(true)
     expect(mayUse({ ...OPEN, allow: ['*'], deny: [denied] }, command(other))).toBe(false)
+  })
+
+  test('that denies a command leaves what does something else', () => {
+    const policy = { ...OPEN, allow: ['*'], deny: ['enable', 'bridge/ping'] }
+    const denied = COMMANDS.filter((one) => !mayUse(policy, one)).map(commandKey)
+    expect(denied).toEqual(['enable', 'enabled', 'bridge/ping'])
+  })
+
+  test('that denies a part of what a command may do leaves the rest of it', () => {
+    const policy = { ...OPEN, deny: ['autoupdate'] }
+    expect(mayUse(policy, command('update'))).toBe(true)
+    expect(mayUse(policy, command('update'), { channel: 'test' })).toBe(true)
+    expect(mayUse(policy, command('update'), { autoupdate: true, channel: 'test' })).toBe(false)
+    expect(mayUse({ ...OPEN, deny: ['install'] }, command('update'), { channel: 'test' })).toBe(false)
+    expect(mayUse({ ...OPEN, deny: ['install'] }, command('update'), { autoupdate: true })).toBe(true)
+  })
+
+  test('that denies all that a command may do denies the command', () => {
+    const acts: Act[] = ['enable', 'disable']
+    const either = {
+      payload: object({}),
+      operation: 'getApp' as const,
+      write: true,
+      doc: '',
+      run: () => Promise.resolve(),
+    }
+    const made = row('app', 'either', { ...either, acts, does: () => [] })
+    expect(mayUse({ ...OPEN, deny: ['enable'] }, made)).toBe(true)
+    expect(mayUse({ ...OPEN, deny: ['enable', 'disable'] }, made)).toBe(false)
+    expect(mayUse({ ...OPEN, deny: ['enable', 'disable'] }, row('app', 'either', either))).toBe(true)
   })
 
   test('to read only leaves what changes nothing, and the bridge', () => {
