@@ -35,7 +35,7 @@ describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
     const aimed = await ready()
     aimed.emulated.behave('execute-then-reset', { operation })
     expect(await carryOut(aimed, words, payload)).toBeNull()
-    expect(operations(aimed)).toContain(look)
+    expect(aimed.emulated.requests).toContainEqual(expect.objectContaining({ operation: look }))
   })
 
   test('is unknown without an answer where a look finds it not done, and says what was found', async () => {
@@ -63,7 +63,7 @@ describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
       code: 'nonsense',
       message: 'The hub answered with an error and called it a success.',
     })
-    expect(operations(aimed)).toContain(look)
+    expect(aimed.emulated.requests).toContainEqual(expect.objectContaining({ operation: look }))
   })
 
   test('is a failure as the hub says it where it refuses, and nothing is looked at', async () => {
@@ -148,7 +148,6 @@ describe('a look', () => {
 
   test.each([
     ['settings that have it', { x: null }],
-    ['an error instead of settings', { error: 'starting up' }],
     ['settings that lack it, while it is to be had by its name', { y: 2 }],
   ])('does not prove that a setting is gone: %s', async (_, value) => {
     const aimed = await aim()
@@ -158,6 +157,33 @@ describe('a look', () => {
       code: 'outcome_unknown',
       message: expect.stringContaining(LOOKED),
     })
+  })
+
+  test('that is answered with an error proves nothing of a setting', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('execute-then-reset', { operation: 'unsetAppSetting' })
+    aimed.emulated.behave('wrong-shape', { operation: 'getAppSettings', value: { error: 'starting up' } })
+    expect(await failure(carryOut(aimed, 'app unset-setting/x'))).toMatchObject({ code: 'outcome_unknown' })
+  })
+
+  test.each([
+    ['app uninstall', JSON.stringify({ confirm: APP }), 'uninstallApp', 'getApp'],
+    ['app unset-setting/x', '', 'unsetAppSetting', 'getAppSetting'],
+  ] as const)('that fails the second time proves nothing: %s', async (words, payload, operation, second) => {
+    const aimed = await aim()
+    aimed.emulated.behave('execute-then-reset', { operation })
+    aimed.emulated.behave('answer-status', { operation: second, status: 503 })
+    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
+      code: 'outcome_unknown',
+      message: expect.not.stringContaining(LOOKED),
+    })
+  })
+
+  test('at an empty list proves nothing, not even of the only app', async () => {
+    const aimed = await aim({ apps: [{ id: APP }] })
+    aimed.emulated.behave('execute-then-reset', { operation: 'uninstallApp' })
+    const running = carryOut(aimed, 'app uninstall', JSON.stringify({ confirm: APP }))
+    expect(await failure(running)).toMatchObject({ code: 'outcome_unknown' })
   })
 
   test('proves that a setting is gone also where a hub answers null for what it has not', async () => {
