@@ -167,6 +167,11 @@ describe('what a command does besides', () => {
     expect(await keys('{"filter":{"enabled":true,"name":"The app"}}')).toEqual([APP])
   })
 
+  test('uninstall wants to be told the id of the app', async () => {
+    const running = carryOut(await aim(), 'app uninstall', '{"confirm":"another.app"}')
+    expect(await failure(running)).toMatchObject({ message: 'confirm: expected the id of the app.' })
+  })
+
   test('uninstall keeps or removes the settings as it is told', async () => {
     for (const purge of [true, false, undefined]) {
       const aimed = await aim()
@@ -184,7 +189,9 @@ describe('what a command does besides', () => {
     aimed.emulated.behave('answer-status', { status: 503, operation: 'installFromAppStore' })
     const failed = await failure(carryOut(aimed, 'app update', '{"autoupdate":true,"channel":"alpha"}'))
     expect(failed).toMatchObject({ code: 'hub_failed', data: { done: ['autoupdate'] } })
+    aimed.emulated.forgetRequests()
     expect(await failure(carryOut(aimed, 'app update', '{"channel":"alpha"}'))).toMatchObject({ data: undefined })
+    expect(operations(aimed)).toEqual(['installFromAppStore'])
   })
 
   test('commands of the bridge act on the bridge', () => {

@@ -47,13 +47,14 @@ describe('an install that the hub answered', () => {
   })
 
   test.each([
-    ['newer', '12.4.0', { waitForInstall: true }],
-    ['newer', '10.0.0', { waitForInstall: true }],
-    ['newer', '9.9.9', {}],
-    ['older', '8.1.6', {}],
-    ['reference', '12.4.0', {}],
-  ] as const)('on a %s hub with firmware %s is sent with %j', async (flavour, version, more) => {
-    const aimed = await aim({ flavour, version })
+    ['newer', '12.4.0', 'both', { waitForInstall: true }],
+    ['newer', '10.0.0', 'both', { waitForInstall: true }],
+    ['newer', '9.9.9', 'both', {}],
+    ['newer', '12.4.0', 'managers', {}],
+    ['older', '8.1.6', 'both', {}],
+    ['reference', '12.4.0', 'managers', {}],
+  ] as const)('on a %s hub with firmware %s under %s is sent with %j', async (flavour, version, prefix, more) => {
+    const aimed = await aim({ flavour, version, prefix })
     await carryOut(aimed, 'app install')
     expect(installs(aimed)).toEqual([{ id: APP, ...more }])
   })
@@ -87,6 +88,13 @@ describe('an install without an answer', () => {
     aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
     const running = carryOut(aimed, 'app install', '{"channel":"beta","version":"9.9.9"}')
     expect(await failure(running)).toMatchObject({ code: 'outcome_unknown' })
+  })
+
+  test('is not proved by a version and channel that were not known before', async () => {
+    const unknown = { id: APP, update: '1.1.0', record: { version: null, channel: null } }
+    const aimed = await aim({ apps: [unknown, { id: 'another.app' }] })
+    aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
+    expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'outcome_unknown' })
   })
 
   test('is not waited for where no list tells what was there before: no look could prove it', async () => {
