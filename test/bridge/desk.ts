@@ -2,7 +2,7 @@
 import pino from 'pino'
 import { type CommandEnd, Dispatcher, type FailedWrite } from '../../src/bridge/dispatcher.ts'
 import type { CommandRun } from '../../src/bridge/execution.ts'
-import { type CommandPolicy, mayUse } from '../../src/contract/permissions.ts'
+import { type CommandPolicy, refusedBy } from '../../src/contract/permissions.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import type { LogLevel } from '../../src/log/levels.ts'
@@ -94,7 +94,7 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
         records.levels.push(level)
       },
     },
-    allows: (command, input) => mayUse(world.policy, command, input),
+    refuses: (command, input) => refusedBy(world.policy, command, input),
     mayAnswerOn: (topic) => topic.startsWith('me/'),
     onRun: (run) => records.runs.push(run),
     onFailedWrite: (one) => records.failed.push(one),

@@ -87,7 +87,7 @@ describe('a command', () => {
   test.each([
     ['app restart', '{"message":7}'],
     ['app restart', `{"message":"${'x'.repeat(1025)}"}`],
-    ['app enabled', 'on'],
+    ['app enabled', 'On'],
     ['app autoupdate', ''],
     ['app get', '{"raw":"yes"}'],
     ['app update', '{}'],
