@@ -100,8 +100,10 @@ describe('a message that is refused before the hub is asked', () => {
 
   test('names what is wrong with the name of a setting', async () => {
     const desk = await openDesk()
-    const answer = await desk.ask(app('set-setting/a/b'), '1')
-    expect(answer).toMatchObject({ error: { message: 'The topic names no setting.' } })
+    for (const name of ['a/b', '%', '%61'])
+      expect(await desk.ask(app(`set-setting/${name}`), '1'), name).toMatchObject({
+        error: { message: 'The topic names no setting.' },
+      })
   })
 
   test('is one that configuration does not allow, with its input or at all', async () => {

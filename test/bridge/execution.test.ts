@@ -62,6 +62,16 @@ describe('a command', () => {
     expect(desk.writes().at(-1)).toBe('restartApp')
   })
 
+  test('that is not allowed is refused at once, whatever is before it', async () => {
+    const desk = await openDesk()
+    desk.world.policy = { ...desk.world.policy, deny: ['autoupdate'] }
+    desk.emulated.behave('slow-headers', { ms: 300, operation: 'disableApp' })
+    desk.hand(app('disable'))
+    desk.hand(app('update'), '{"autoupdate":true}')
+    await until('both', () => desk.sent.length === 2)
+    expect(codes(desk)).toEqual(['not_allowed', undefined])
+  })
+
   test('is refused behind 32 others, and the hub has no more under way than it may', async () => {
     const desk = await openDesk({ concurrency: 1 })
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'disableApp' })
@@ -109,6 +119,16 @@ describe('when its turn comes', () => {
       // The hub was asked to change nothing.
       expect(desk.failed).toHaveLength(1)
     }
+  })
+
+  test('what is read after that is read all the same', async () => {
+    const desk = await openDesk()
+    desk.emulated.behave('slow-headers', { ms: 100, operation: 'getApp', times: 1 })
+    desk.hand(app('get'), '{"raw":true}')
+    await until('the first read', () => desk.operations().includes('getApp'))
+    await desk.clock.advance(10_000)
+    await until('the answer', () => desk.sent.length === 1)
+    expect(desk.sent[0]?.answer).toMatchObject({ ok: true, data: { raw: { id: APP } } })
   })
 
   test('the second write of a command is sent although the time to begin is over', async () => {

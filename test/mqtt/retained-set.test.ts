@@ -96,6 +96,15 @@ describe('what is held', () => {
     expect([set.waiting, set.awaiting, set.concerns('a')]).toEqual([0, 0, false])
   })
 
+  test('and cleared while it is on its way is cleared after it', () => {
+    set.settle(all)
+    set.hold('a', '1')
+    const entry = send()
+    set.hold('a', null)
+    set.acked(entry)
+    expect(flush()).toEqual(['a=null'])
+  })
+
   test('is cleared on the broker while it is not known to hold nothing', () => {
     expect(set.hold('before', null)).toBe(true)
     set.settle((topic) => topic === 'known')
@@ -131,6 +140,23 @@ describe('a new connection', () => {
     expect(flush()).toEqual(['b=1', 'c=1', 'd=1'])
   })
 
+  test('is not sent to clear what the broker was not found to hold', () => {
+    holding({ a: '1' })
+    set.forget()
+    set.hold('a', null)
+    set.settle(all)
+    expect([set.peek(), set.waiting, set.concerns('a')]).toEqual([undefined, 0, false])
+  })
+
+  test('is sent each topic once, as it is by then', () => {
+    holding({ a: '1' })
+    set.forget()
+    set.settle(none)
+    expect(set.hold('a', '2')).toBe(false)
+    expect(set.waiting).toBe(1)
+    expect(flush()).toEqual(['a=2'])
+  })
+
   test('ends what waited and turns out to be there: it is sent when it changes', () => {
     set.hold('a', '1')
     set.found('a', '1')
@@ -158,6 +184,9 @@ describe('a new connection', () => {
     set.acked(send())
     expect(set.awaiting).toBe(1)
     expect(flush()).toEqual(['gate2=1', 'x1=1', 'x2=1'])
+    expect(set.awaiting).toBe(0)
+    set.hold('gate1', '2')
+    expect(flush()).toEqual(['gate1=2'])
     expect(set.awaiting).toBe(0)
   })
 
@@ -328,6 +357,15 @@ describe('a topic that the broker does not take', () => {
     set.refused(entry, why)
     expect([set.waiting, set.blocked]).toEqual([sent.length, blocked])
     expect(flush()).toEqual(sent)
+  })
+
+  test('is not forgotten, whether something is wanted there or nothing', () => {
+    set.settle(all)
+    block('a', 'denied')
+    holding({ b: '1' })
+    set.hold('b', null)
+    block('b', 'denied')
+    expect([set.concerns('a'), set.concerns('b')]).toEqual([true, true])
   })
 
   test('and was not sent stays blocked', () => {
