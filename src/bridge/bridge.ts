@@ -9,6 +9,7 @@ import { concernsHub, type Facts } from '../contract/publications.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
+import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
 import type { App } from '../model/app.ts'
@@ -85,6 +86,10 @@ export class Bridge {
   /** Commands and events from before it is known whether this bridge is active. */
   #early: { readonly at: number; readonly task: () => void }[] = []
   #saidStandby = false
+  /** Whether another bridge was active since this one was: it may have known more of the hubs. */
+  #wasReplaced = false
+  /** Hubs of which nothing is taken for left over before they were read again; `next`: by whichever read comes next. */
+  readonly #unread = new Map<string, 'asked' | 'next'>()
   /** Whether another bridge was told that this one leaves: commands that come in since are that one's. */
   #left = false
   #protocol: LinkStatus['protocol'] = null
@@ -198,6 +203,7 @@ export class Bridge {
   removeHub(name: string): void {
     this.#settings.get(name)?.retire()
     this.#settings.delete(name)
+    this.#unread.delete(name)
     this.#formerHubs.add(name)
     this.#holdings.drop({ kind: 'hub', hub: name })
     this.#homeAssistant.hubRemoved(name)
@@ -242,7 +248,9 @@ export class Bridge {
     if (active && !this.#active) this.#begin()
     this.#active = active
     this.#link.setWriting(active)
-    if (this.role === 'standby') this.#early = []
+    if (this.role !== 'standby') return
+    this.#early = []
+    this.#wasReplaced = true
   }
 
   /** This bridge is the active one from now on, and what the broker holds has just been read. */
@@ -251,11 +259,29 @@ export class Bridge {
     this.#saidStandby = false
     this.#homeAssistant.connected()
     this.#know({ prefixes: this.#homeAssistant.prefixes })
+    if (this.#wasReplaced) this.#readAgain()
+    this.#wasReplaced = false
     this.#sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
     this.#know({ protocol: this.#protocol })
     const oldest = this.#options.clock.elapsed() - MAX_EARLY_MS
     for (const { at, task } of this.#early.splice(0)) if (at >= oldest) task()
+  }
+
+  /** What the other bridge has published of a hub may be newer than what is known here. */
+  #readAgain(): void {
+    for (const [name, { hub }] of this.#options.hubs) {
+      this.#unread.set(name, 'asked')
+      const failed = (error: unknown) => {
+        asHubError(error)
+        if (this.#unread.has(name)) this.#unread.set(name, 'next')
+      }
+      void hub.refresh().then(() => this.#wasRead(name), failed)
+    }
+  }
+
+  #wasRead(name: string): void {
+    if (this.#unread.delete(name)) this.#sweep()
   }
 
   #onPresence(before: Role): void {
@@ -268,6 +294,7 @@ export class Bridge {
   /** Another bridge did the same until now. What came in so far it has executed; what it has published may be wrong. */
   #onOtherActive(): void {
     this.#early = []
+    this.#wasReplaced = true
     this.#startOverLater()
   }
 
@@ -396,6 +423,7 @@ export class Bridge {
     this.#homeAssistant.appsChanged(name, changes)
     if (read) this.#settings.get(name)?.refresh()
     if (silent) this.#sweep()
+    if (read && this.#unread.get(name) === 'next') this.#wasRead(name)
   }
 
   #sendEvents(name: string, change: Change, at: string): void {
@@ -450,10 +478,11 @@ export class Bridge {
     const isOrphan = this.#homeAssistant.orphans()
     const cleared = this.#link.sweep((topic, payload) => {
       const own = topics.parse(topic)
-      return own === undefined ? isOrphan(topic, payload) : this.#isLeftOver(own)
+      // Of which hub a device is, only its message knows.
+      return own === undefined ? this.#unread.size === 0 && isOrphan(topic, payload) : this.#isLeftOver(own)
     })
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
-    if (this.#homeAssistant.settle()) this.#know({ prefixes: this.#homeAssistant.prefixes })
+    if (this.#unread.size === 0 && this.#homeAssistant.settle()) this.#know({ prefixes: this.#homeAssistant.prefixes })
   }
 
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
@@ -463,6 +492,7 @@ export class Bridge {
     if (owner.kind === 'setting' && this.#settings.get(owner.hub)?.publishes(owner)) return false
     const hub = this.#options.hubs.get(owner.hub)?.hub
     if (hub === undefined) return this.#formerHubs.has(owner.hub)
+    if (this.#unread.has(owner.hub)) return false
     // A hub's own rows follow from its status, which is known a moment after its list.
     return hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting')
   }
