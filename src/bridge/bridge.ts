@@ -8,6 +8,7 @@ import { refusedBy } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
+import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
@@ -77,6 +78,10 @@ export class Bridge {
   #active = false
   readonly #early: EarlyTasks
   #saidStandby = false
+  /** Whether another bridge was active since this one was: it may have known more of the hubs. */
+  #wasReplaced = false
+  /** Hubs of which nothing is taken for left over before they were read again; `next`: by whichever read comes next. */
+  readonly #unread = new Map<string, 'asked' | 'next'>()
   /** Whether another bridge was told that this one leaves: commands that come in since are that one's. */
   #left = false
   #protocol: LinkStatus['protocol'] = null
@@ -119,9 +124,10 @@ export class Bridge {
       send,
       whenActive: (task) => this.#whenActive(task),
       onEvent: options.onEvent,
-      onApps: (name, { changes, silent }) => {
+      onApps: (name, { changes, silent, read }) => {
         this.#homeAssistant.appsChanged(name, changes)
         if (silent) this.#sweep()
+        if (read && this.#unread.get(name) === 'next') this.#wasRead(name)
       },
       onStatus: (name) => {
         // Who the hub is comes after its apps, and only then it is known which devices are its.
@@ -208,6 +214,7 @@ export class Bridge {
 
   /** Clears all topics of a hub that is no longer in `hubs`. */
   removeHub(name: string): void {
+    this.#unread.delete(name)
     this.#formerHubs.add(name)
     this.#hubTopics.remove(name)
     this.#homeAssistant.hubRemoved(name)
@@ -240,7 +247,9 @@ export class Bridge {
     if (active && !this.#active) this.#begin()
     this.#active = active
     this.#link.setWriting(active)
-    if (this.role === 'standby') this.#early.drop()
+    if (this.role !== 'standby') return
+    this.#early.drop()
+    this.#wasReplaced = true
   }
 
   /** This bridge is the active one from now on, and what the broker holds has just been read. */
@@ -249,10 +258,28 @@ export class Bridge {
     this.#saidStandby = false
     this.#homeAssistant.connected()
     this.#know({ prefixes: this.#homeAssistant.prefixes })
+    if (this.#wasReplaced) this.#readAgain()
+    this.#wasReplaced = false
     this.#sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
     this.#know({ protocol: this.#protocol })
     this.#early.run()
+  }
+
+  /** What the other bridge has published of a hub may be newer than what is known here. */
+  #readAgain(): void {
+    for (const [name, { hub }] of this.#options.hubs) {
+      this.#unread.set(name, 'asked')
+      const failed = (error: unknown) => {
+        asHubError(error)
+        if (this.#unread.has(name)) this.#unread.set(name, 'next')
+      }
+      void hub.refresh().then(() => this.#wasRead(name), failed)
+    }
+  }
+
+  #wasRead(name: string): void {
+    if (this.#unread.delete(name)) this.#sweep()
   }
 
   #onPresence(before: Role): void {
@@ -265,6 +292,7 @@ export class Bridge {
   /** Another bridge did the same until now. What came in so far it has executed; what it has published may be wrong. */
   #onOtherActive(): void {
     this.#early.drop()
+    this.#wasReplaced = true
     this.#startOverLater()
   }
 
@@ -378,10 +406,11 @@ export class Bridge {
     const isOrphan = this.#homeAssistant.orphans()
     const cleared = this.#link.sweep((topic, payload) => {
       const own = topics.parse(topic)
-      return own === undefined ? isOrphan(topic, payload) : this.#isLeftOver(own)
+      // Of which hub a device is, only its message knows.
+      return own === undefined ? this.#unread.size === 0 && isOrphan(topic, payload) : this.#isLeftOver(own)
     })
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
-    if (this.#homeAssistant.settle()) this.#know({ prefixes: this.#homeAssistant.prefixes })
+    if (this.#unread.size === 0 && this.#homeAssistant.settle()) this.#know({ prefixes: this.#homeAssistant.prefixes })
   }
 
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
@@ -391,6 +420,7 @@ export class Bridge {
     if (owner.kind === 'setting' && this.#hubTopics.publishes(owner)) return false
     const hub = this.#options.hubs.get(owner.hub)?.hub
     if (hub === undefined) return this.#formerHubs.has(owner.hub)
+    if (this.#unread.has(owner.hub)) return false
     // A hub's own rows follow from its status, which is known a moment after its list.
     return hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting')
   }

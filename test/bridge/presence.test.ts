@@ -145,6 +145,25 @@ test('a command that comes in after the goodbye of a bridge is left to the one t
   expect(observer.texts(`hub2mqtt/${command.replace('/cmd/', '/result/')}`)).toHaveLength(1)
 })
 
+test('a bridge that takes over clears nothing that the first one knew of and it does not know yet', async () => {
+  const world = await start()
+  const { observer, hub } = world
+  const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url, HUB_POLL_INTERVAL: '1h' })
+  await settled(second.bridge)
+  const before = observer.seen.length
+  hub.install({ id: 'org.example.news', name: 'News' }, { silent: true })
+  await world.ask('home/cmd/refresh')
+  const messages = () => observer.seen.slice(before).filter(({ topic }) => /org.example.news/.test(topic))
+  const isDevice = ({ topic }: { readonly topic: string }) => topic.startsWith('homeassistant/')
+  await until('its device', () => messages().some(isDevice))
+  const { app } = world
+  hub.uninstall(app, { silent: true })
+  await world.bridge.stop()
+  await until('a look at the hub', () => observer.last(`hub2mqtt/home/app/${app}`) === '')
+  await until('online', () => observer.last(STATE) === 'online')
+  expect(messages().filter(({ text }) => text === '')).toEqual([])
+})
+
 test('of two bridges that start at the same moment one does the work, and nothing of the other one stays', async () => {
   const world = await start()
   const { observer, broker } = world

@@ -68,8 +68,8 @@ export const CHECKERS = {
   },
 
   /** Whatever was refused, or sent while nobody listened, or never sent at all, does not reach the hub. */
-  *'executed unasked'({ sent, asked }) {
-    const wanted = new Map(byAsks(sent))
+  *'executed unasked'({ sent, earlier, asked }) {
+    const wanted = byAsks([...earlier, ...sent])
     for (const { asks, at, executed } of asked) {
       // A bridge that has not read the list yet lets the hub say that it has no such app.
       if (asks === null || (!executed && / nobody-/.test(asks))) continue

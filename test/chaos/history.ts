@@ -60,6 +60,8 @@ export interface Life {
 
 export interface History {
   readonly sent: readonly Sent[]
+  /** Commands of an earlier episode that may reach the hub in this one; what becomes of them is not judged. */
+  readonly earlier: readonly Sent[]
   /** As a client sees it that is connected to the broker directly. */
   readonly seen: readonly Seen[]
   readonly asked: readonly Asked[]
@@ -98,6 +100,7 @@ export interface History {
 /** In the place of one that nobody needs to look at any more. */
 export const NO_HISTORY: History = {
   sent: [],
+  earlier: [],
   seen: [],
   asked: [],
   lives: [],

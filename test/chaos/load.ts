@@ -26,7 +26,7 @@ export class Load {
     this.#world = world
     this.#random = random
     // Those of an earlier episode that are under way.
-    for (const { asks } of world.sent) if (asks !== null) this.#claim(asks)
+    for (const { asks } of world.earlier) if (asks !== null) this.#claim(asks)
     for (const id of world.hub.apps.keys()) this.#rename(id)
   }
 

@@ -1,5 +1,4 @@
 /** Commands as they were sent: what belongs together, which of them the bridge heard, and what its memory allows. */
-import { answersOf } from './answers.ts'
 import { COPY, type History, type Sent } from './history.ts'
 
 /** The longest that a command may wait inside the bridge. */
@@ -37,13 +36,9 @@ export function timesForgotten(history: History, copies: readonly Sent[]): numbe
 export const mayTakeLong = ({ asks, at }: Sent, now: number) =>
   asks?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
 
-/** Copies of commands that may be answered after the end of an episode. */
-export function underWay({ sent, seen }: Pick<History, 'sent' | 'seen'>): Sent[] {
-  const answers = answersOf({ seen })
-  const now = Date.now()
-  return [...byToken(sent)].flatMap(([token, copies]) =>
-    copies.slice(answers.get(token)?.length ?? 0).filter((copy) => mayTakeLong(copy, now)),
-  )
+/** Commands that may still reach the hub although nobody waits for their answers any more. */
+export function underWay(sent: readonly Sent[], now: number): Sent[] {
+  return sent.filter((copy) => now - copy.at < MAX_WAIT_MS + ANSWER_MS || mayTakeLong(copy, now))
 }
 
 /** Whether a connection that was online before the command came lasted long enough for the answer. */

@@ -47,6 +47,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   readonly hubProxy: TcpProxy
   readonly brokerProxy: TcpProxy
   sent: Sent[] = []
+  /** Of earlier episodes, and perhaps still under way. */
+  earlier: Sent[] = []
   /** When the bridge said that it was online; not forgotten between episodes. */
   readonly onlineAt: number[]
   readonly watch: Watch
@@ -260,9 +262,9 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
 
   /** Forgets what happened so far: a new episode. */
   forget(): void {
-    // Those that nobody waited for are answered, and reach the hub, in the next one.
-    this.sent = underWay({ sent: this.sent, seen: this.observer.seen })
     this.#forgotAt = Date.now()
+    this.earlier = underWay([...this.earlier, ...this.sent], this.#forgotAt)
+    this.sent = []
     this.observer.forget()
     this.hub.forgetRequests()
     this.names = new Map()
@@ -312,6 +314,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       live: this.watch.violations,
       returned: this.watch.returned,
       sent: this.sent,
+      earlier: this.earlier,
       seen: this.observer.seen,
       asked: askedOf(this.hub.requests),
       lives: this.bridges,
