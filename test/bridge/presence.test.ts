@@ -124,6 +124,27 @@ test('a bridge takes over from one that was cut off, and steps back when that re
   expect((await world.ask(`attic/app/${world.app}/cmd/restart`)).error?.code).toBe('unknown_hub')
 }, 60_000)
 
+test('a command that comes in after the goodbye of a bridge is left to the one that takes over', async () => {
+  const world = await start()
+  await using proxy = await TcpProxy.to(world.broker.port)
+  const { observer, hub, app } = world
+  await world.restart({ MQTT_URL: `mqtt://127.0.0.1:${proxy.port}` })
+  await world.ready()
+  const second = await secondBridge(world, { HUB_NAME: 'home', HUB_URL: hub.url })
+  await settled(second.bridge)
+  // The first one's connection is still open when the second one is online.
+  proxy.delay(500)
+  const before = observer.texts(STATE).length
+  const ended = world.bridge.stop()
+  await until('both', () => String(observer.texts(STATE).slice(before)) === 'offline,online')
+  expect(proxy.open).toBe(1)
+  const command = `home/app/${app}/cmd/restart`
+  expect((await answerTo(world, command)).ok).toBe(true)
+  await ended
+  expect(hub.requests.filter(({ operation }) => operation === 'restartApp')).toHaveLength(1)
+  expect(observer.texts(`hub2mqtt/${command.replace('/cmd/', '/result/')}`)).toHaveLength(1)
+})
+
 test('of two bridges that start at the same moment one does the work, and nothing of the other one stays', async () => {
   const world = await start()
   const { observer, broker } = world

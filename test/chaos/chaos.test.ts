@@ -22,7 +22,7 @@ const SHORT = [
   'states forged',
 ]
 
-describe.skipIf(mosquittoPath === undefined)('in a world that breaks', { concurrent: true, timeout: 150_000 }, () => {
+describe.skipIf(mosquittoPath === undefined)('in a world that breaks', { concurrent: true, timeout: 240_000 }, () => {
   test('the bridge keeps every promise', async () => {
     const results: EpisodeResult[] = []
     const onResult = (result: EpisodeResult) => void results.push(result)
@@ -33,9 +33,10 @@ describe.skipIf(mosquittoPath === undefined)('in a world that breaks', { concurr
   })
 
   test('a bridge with a bug in it is caught, each by the checker that has to', async () => {
-    const results = await provePlants(SEED, 3)
+    const names = Object.keys(PLANTS).filter((name) => PLANTS[name]?.slow !== true)
+    const results = await provePlants({ seed: SEED, tries: 3, workers: 3, names })
     expect(results.filter(({ caught }) => !caught)).toEqual([])
-    expect(results).toHaveLength(Object.keys(PLANTS).length)
+    expect(results).toHaveLength(names.length)
   })
 })
 

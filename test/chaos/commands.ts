@@ -98,8 +98,10 @@ const DRAFTS: readonly [number, (subject: Subject) => Draft][] = [
   [2, WRITES.switch],
   [
     2,
-    ({ app, hub }) =>
-      write(appTopic(app, 'autoupdate'), `updateApp ${app}`, hub.apps.get(app)?.autoupdate ? 'OFF' : 'ON'),
+    ({ app, hub, random }) => {
+      const words = hub.apps.get(app)?.autoupdate ? ['OFF', 'off', 'false', '0'] : ['ON', 'on', 'true', '1']
+      return write(appTopic(app, 'autoupdate'), `updateApp ${app}`, random.pick(words))
+    },
   ],
   [2, WRITES.autoupdate],
   [1, ({ app }) => write(appTopic(app, 'install'), `installFromAppStore ${app}`)],
@@ -146,7 +148,7 @@ function bad({ random, app, word, canary }: Subject): Draft {
     [appTopic(app, 'uninstall'), { confirm: `${app}x` }],
     [appTopic(app, 'update'), {}],
     [appTopic(app, 'update'), { autoupdate: 'true' }],
-    [appTopic(app, 'autoupdate'), 'on'],
+    [appTopic(app, 'autoupdate'), 'perhaps'],
     [appTopic(app, 'dance'), {}],
     [appTopic(`nobody-${word}`, 'restart'), {}],
     [`${BASE}/nowhere/app/${level(app)}/cmd/restart`, {}],

@@ -2,12 +2,15 @@
 import type { Seen } from '../support/observer.ts'
 import type { ProxiedLink } from '../support/tcp-proxy.ts'
 
+/** In a token, after a transaction that several commands share. */
+export const COPY = '#'
+
 /** A command as the client sent it; every copy of the same one is an entry of its own. */
 export interface Sent {
   /** Epoch milliseconds, when the broker had it. */
   readonly at: number
   readonly topic: string
-  /** Goes as correlation data, and comes back with the answer. */
+  /** Goes as correlation data, and comes back with the answer; perhaps a transaction, `COPY` and a number. */
   readonly token: string
   /** Which request at the hub it asks for; null: none that could be told from others. */
   readonly asks: string | null
@@ -69,8 +72,10 @@ export interface History {
   readonly canaries: readonly string[]
   /** Apps' names over time: each is replaced by the next. */
   readonly names: ReadonlyMap<string, readonly { readonly name: string; readonly at: number }[]>
-  /** How long the fault may have held up a command on its way, in milliseconds. */
+  /** How long the fault, or a busy machine, may have held up a command on its way, in milliseconds. */
   readonly stallMs: number
+  /** Of that, the machine: how long it kept the harness from doing anything at a time. */
+  readonly lagMs: number
   /** Messages among those seen that were the harness's own, on topics of the bridge. */
   readonly planted: ReadonlySet<Seen>
   readonly denials: readonly Denial[]
@@ -82,10 +87,35 @@ export interface History {
   readonly tells: readonly RegExp[]
   /** Whether the bridge had no reason at all to call itself or its hub offline. */
   readonly staysOnline: boolean
+  /** Apps that came back though the hub did not have them any more. */
+  readonly returned: readonly string[]
   /** What was wrong at the moment when it was seen. */
   readonly live: readonly Violation[]
   /** Whether only the broker's side was at fault, so that the bridge knew all along what the hub said. */
   readonly hubWasWell: boolean
+}
+
+/** In the place of one that nobody needs to look at any more. */
+export const NO_HISTORY: History = {
+  sent: [],
+  seen: [],
+  asked: [],
+  lives: [],
+  links: [],
+  onlineAt: [],
+  canaries: [],
+  names: new Map(),
+  planted: new Set(),
+  denials: [],
+  jumps: [],
+  excuses: new Set(),
+  tells: [],
+  staysOnline: false,
+  live: [],
+  returned: [],
+  stallMs: 0,
+  lagMs: 0,
+  hubWasWell: false,
 }
 
 /** Checkers that look on while it happens, in `watch.ts` and in the faults themselves. */

@@ -5,8 +5,9 @@ import { type Draft, draft, type Subject } from './commands.ts'
 import type { Sent } from './history.ts'
 import type { World } from './world.ts'
 
-/** Apps that came to visit and may be taken away again; the others stay. */
+/** Apps that came to visit and may be taken away again, before a number; the others stay, or go when a fault likes. */
 const VISITOR = 'org.visitor'
+const isVisitor = (id: string) => /^org\.visitor\d/.test(id)
 const MAX_VISITORS = 6
 const FEWEST_APPS = 10
 
@@ -24,6 +25,8 @@ export class Load {
   constructor(world: World, random: Random) {
     this.#world = world
     this.#random = random
+    // Those of an earlier episode that are under way.
+    for (const { asks } of world.sent) if (asks !== null) this.#claim(asks)
     for (const id of world.hub.apps.keys()) this.#rename(id)
   }
 
@@ -71,15 +74,20 @@ export class Load {
     return { hub, random, app: random.pick(this.#appIds()), word: this.#word(), canary: settingCanary }
   }
 
-  /** Sends one command of a fault's own, once, unless the same was asked for already. Resolves with its token. */
-  async issue(drafted: Draft): Promise<string | undefined> {
+  /**
+   * Sends one command of a fault's own, once, unless the same was asked for already. Resolves with its token.
+   * `expiresAt`: in epoch milliseconds, for a draft whose payload is an object.
+   */
+  async issue(drafted: Draft, expiresAt: number | null = null): Promise<string | undefined> {
     if (drafted.asks !== null && !this.#claim(drafted.asks)) return undefined
     const token = `tx-${this.#word()}`
     const { payload, kind, shows } = drafted
     if (shows !== undefined) this.#world.watch.expect(token, shows)
     const isBody = typeof payload === 'object' && !Buffer.isBuffer(payload)
-    const text = isBody ? JSON.stringify({ ...payload, transaction: token }) : payload
-    await this.again({ ...drafted, kind, token }, text)
+    const expiry = expiresAt === null ? {} : { expires_at: expiresAt }
+    const text = isBody ? JSON.stringify({ ...payload, transaction: token, ...expiry }) : payload
+    const options = { properties: { correlationData: Buffer.from(token) } }
+    await this.#send({ ...drafted, kind, token, expiresAt: isBody ? expiresAt : null }, text, options)
     return token
   }
 
@@ -101,7 +109,7 @@ export class Load {
     while (hub.apps.size < FEWEST_APPS) this.#visit(false)
     const id = random.pick(this.#appIds())
     const silent = random.chance(0.15)
-    const visitors = [...hub.apps.keys()].filter((one) => one.startsWith(VISITOR))
+    const visitors = [...hub.apps.keys()].filter(isVisitor)
     const running = hub.apps.get(id)?.state === 'running'
     const happenings: (() => void)[] = [
       () => this.#rename(id, silent),
@@ -184,7 +192,7 @@ export class Load {
 
   #visit(silent: boolean): void {
     const id = `${VISITOR}${this.#word()}`
-    this.#world.hub.install({ id, name: `name ${id}`, settings: { secret: this.#world.settingCanary } }, { silent })
+    this.#world.install({ id, name: `name ${id}`, settings: { secret: this.#world.settingCanary } }, { silent })
   }
 
   #appIds(): readonly string[] {

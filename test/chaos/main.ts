@@ -10,6 +10,7 @@ import { type ComposedJob, composedJobs, everyFault, runAlone, runJobs, until } 
 import { nameOf, parseScript, shrink } from './compose.ts'
 import type { EpisodeResult, Job } from './episode.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
+import { NO_HISTORY } from './history.ts'
 import { type PlantResult, provePlants } from './prove.ts'
 import { figuresOf, renderScorecard } from './scorecard.ts'
 
@@ -20,8 +21,10 @@ const HELP = `npm run chaos -- [options]
   --once          each kind at least once, however long that takes
   --fault NAME    only this kind; may be given several times
   --campaign      every kind, the slow ones too, once with each of --seeds seeds, and the planted bugs
+  --plants        the planted bugs only, each with --seeds seeds (default 1)
   --seeds N       of a campaign (default 25)
   --composed N    episodes of two or three faults at a time (default: 2000 in a campaign, else a few)
+  --composed-only only those, all of them
   --script JSON   this script only, a list of {at, fault, seed}; --seed is for what happens beside
   --workers N     worlds side by side (default 2)
   --pace MS       between two happenings, on average (default 40)
@@ -37,8 +40,10 @@ const { values } = parseArgs({
     campaign: { type: 'boolean', default: false },
     once: { type: 'boolean', default: false },
     composed: { type: 'string' },
+    'composed-only': { type: 'boolean', default: false },
+    plants: { type: 'boolean', default: false },
     script: { type: 'string' },
-    seeds: { type: 'string', default: '25' },
+    seeds: { type: 'string' },
     workers: { type: 'string', default: '2' },
     pace: { type: 'string', default: '40' },
     dump: { type: 'string' },
@@ -57,6 +62,13 @@ function report(result: EpisodeResult): void {
   for (const { checker, what } of violations.slice(0, 12)) status.say(`       ${checker}: ${what.slice(0, 400)}`)
   if (violations.length > 0) status.say(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
   if (values.dump !== undefined && violations.length > 0) dump(values.dump, result)
+}
+
+function reportPlant({ name, seed, caught, by, violations, ms }: PlantResult): void {
+  const others = new Set(violations.map(({ checker }) => checker).filter((checker) => !by.includes(checker)))
+  const beside = others.size === 0 ? '' : `; beside it: ${[...others].join(', ')}`
+  const what = caught ? `caught by ${by.join(', ')}` : 'not caught'
+  console.log(`${caught ? 'ok  ' : 'FAIL'} ${name}, seed ${seed}, ${(ms / 1000).toFixed(1)} s: ${what}${beside}`)
 }
 
 /** How far a run is: of a campaign's episodes, or of the time that it was given. */
@@ -95,9 +107,11 @@ const SHRINKING_MS = 180_000
 async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly EpisodeResult[], { seed, paceMs }: Plan) {
   const failed = new Set(results.filter(({ violations }) => violations.length > 0).map(({ script }) => script))
   for (const job of jobs.filter(({ script }) => failed.has(script)).slice(0, SHRUNK_SCRIPTS)) {
+    let last: EpisodeResult | undefined
     const fails = async (script: Job['script'] & object) => {
-      const { violations } = await runAlone({ fault: nameOf(script), script, seed: job.seed }, paceMs)
-      return violations.length > 0
+      const result = await runAlone({ fault: nameOf(script), script, seed: job.seed }, paceMs)
+      if (result.violations.length > 0) last = result
+      return result.violations.length > 0
     }
     const smallest = await shrink(seed, job.index, fails, SHRINKING_MS)
     if (smallest === undefined) console.log(`did not fail again: ${howAgain(job)} --seed ${job.seed}`)
@@ -105,6 +119,7 @@ async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly Epis
       console.log(
         `smallest: npm run chaos -- --script '${JSON.stringify(smallest.script)}' --seed ${job.seed} --minutes 0 (fast-check: seed ${seed}, path ${smallest.path})`,
       )
+    if (last !== undefined) report(last)
   }
 }
 
@@ -119,7 +134,7 @@ async function runCampaign(
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(groups.map((some) => runJobs(everyFault(some, seed, seeds), { workers, paceMs, onResult })))
   await runJobs(scripts, { workers, paceMs, onResult })
-  return await provePlants(seed, workers)
+  return await provePlants({ seed, workers })
 }
 
 async function runForAWhile(
@@ -135,17 +150,22 @@ async function runForAWhile(
   await runJobs(until(faults, scripts, seed, isOver), { workers, paceMs, onResult })
 }
 
+function planned(): Plan {
+  const composed = values.campaign ? '2000' : values.fault === undefined ? '50' : '0'
+  return {
+    seed: number(values.seed),
+    minutes: number(values.minutes),
+    seeds: number(values.seeds ?? (values.plants ? '1' : '25')),
+    workers: number(values.workers),
+    paceMs: number(values.pace),
+    composed: number(values.composed ?? composed),
+  }
+}
+
 async function main(): Promise<number> {
   if (values.help) return say(HELP)
   if (values.list) return say(Object.keys(FAULTS).join('\n'))
-  const plan: Plan = {
-    seed: number(values.seed),
-    minutes: number(values.minutes),
-    seeds: number(values.seeds),
-    workers: number(values.workers),
-    paceMs: number(values.pace),
-    composed: number(values.composed ?? (values.campaign ? '2000' : values.fault === undefined ? '50' : '0')),
-  }
+  const plan = planned()
   const startedAt = performance.now()
   const results: EpisodeResult[] = []
   const onResult = (result: EpisodeResult) => {
@@ -159,16 +179,21 @@ async function main(): Promise<number> {
   if (values.script !== undefined) {
     const script = parseScript(values.script)
     onResult(await runAlone({ fault: nameOf(script), script, seed: plan.seed }, plan.paceMs))
-  } else if (values.campaign) plants.push(...(await runCampaign(plan, scripts, onResult)))
+  } else if (values.plants) plants.push(...(await provePlants({ ...plan, onResult: reportPlant })))
+  else if (values.campaign) plants.push(...(await runCampaign(plan, scripts, onResult)))
+  else if (values['composed-only']) await runJobs(scripts, { ...plan, onResult })
   else await runForAWhile(plan, scripts, onResult)
   status.show('')
   await shrinkFailed(scripts, results, plan)
-  for (const { name, caught } of plants) if (!caught) console.log(`FAIL planted bug ${name} was not caught`)
+  for (const { name, seed, caught } of plants)
+    if (!caught) console.log(`FAIL planted bug ${name}, seed ${seed}, was not caught`)
   const minutes = (performance.now() - startedAt) / 60_000
-  const outcome = { results, plants, seed: plan.seed, date: new Date(), minutes }
-  const card = renderScorecard(outcome)
-  if (values.write) write(card, figuresOf(outcome))
-  console.log(`\n${card}`)
+  if (!values.plants) {
+    const outcome = { results, plants, seed: plan.seed, date: new Date(), minutes }
+    const card = renderScorecard(outcome)
+    if (values.write) write(card, figuresOf(outcome))
+    console.log(`\n${card}`)
+  }
   const failed = results.some(({ violations }) => violations.length > 0) || plants.some(({ caught }) => !caught)
   return failed ? 1 : 0
 }
@@ -177,26 +202,6 @@ function write(card: string, figures: Reliability): void {
   writeFileSync('docs/reliability.md', card)
   writeFileSync('docs/data/reliability.json', `${JSON.stringify(figures, null, 2)}\n`)
   execFileSync(process.execPath, ['src/docs/main.ts'], { stdio: 'inherit' })
-}
-
-const NO_HISTORY: EpisodeResult['history'] = {
-  sent: [],
-  seen: [],
-  asked: [],
-  lives: [],
-  links: [],
-  onlineAt: [],
-  canaries: [],
-  names: new Map(),
-  planted: new Set(),
-  denials: [],
-  jumps: [],
-  excuses: new Set(),
-  tells: [],
-  staysOnline: false,
-  live: [],
-  stallMs: 0,
-  hubWasWell: false,
 }
 
 function number(text: string): number {

@@ -6,10 +6,25 @@ import { World } from './world.ts'
 
 export interface PlantResult {
   readonly name: string
+  readonly seed: number
   readonly caught: boolean
   /** Those that had to notice and did. */
   readonly by: readonly string[]
   readonly violations: readonly Violation[]
+  readonly ms: number
+}
+
+export interface ProveOptions {
+  readonly seed: number
+  /** Each bug with so many seeds (default 1). */
+  readonly seeds?: number
+  /** What a schedule meets is chance: a bug that one does not show is tried with so many seeds until it is caught (default 1). */
+  readonly tries?: number
+  /** Worlds at a time. */
+  readonly workers: number
+  /** Default: all. */
+  readonly names?: readonly string[]
+  readonly onResult?: (result: PlantResult) => void
 }
 
 /** A bug that keeps the broker wrong for ever is not waited for as long as a slow mending. */
@@ -19,19 +34,34 @@ export async function provePlant(name: string, seed: number): Promise<PlantResul
   const plant = PLANTS[name]
   if (plant === undefined) throw new Error(`no planted bug "${name}"`)
   const { fault, caughtBy, paceMs = 25, patienceMs = PATIENCE_MS } = plant
-  await using world = await World.start({ seed, preload: [`./plants/${name}.ts`] })
+  const startedAt = performance.now()
+  await using world = await World.start({ seed, preload: ['./preload/clock.ts', `./plants/${name}.ts`] })
   world.startBridge()
   const { violations } = await runEpisode(world, { fault, seed, paceMs, patienceMs })
   const by = caughtBy.filter((checker) => violations.some((violation) => violation.checker === checker))
-  return { name, caught: by.length > 0, by, violations }
+  return { name, seed, caught: by.length > 0, by, violations, ms: performance.now() - startedAt }
 }
 
-export async function provePlants(seed: number, workers: number): Promise<PlantResult[]> {
-  const names = Object.keys(PLANTS)
+export async function provePlants({
+  seed,
+  seeds = 1,
+  tries = 1,
+  workers,
+  names = Object.keys(PLANTS),
+  onResult,
+}: ProveOptions): Promise<PlantResult[]> {
+  const jobs = names.flatMap((name) => Array.from({ length: seeds }, (_, index) => ({ name, seed: seed + index })))
   const results: PlantResult[] = []
   const work = async () => {
-    for (let name = names.shift(); name !== undefined; name = names.shift()) results.push(await provePlant(name, seed))
+    for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) {
+      let result = await provePlant(job.name, job.seed)
+      for (let tried = 1; !result.caught && tried < tries; tried += 1) {
+        result = await provePlant(job.name, job.seed + tried * seeds)
+      }
+      results.push(result)
+      onResult?.(result)
+    }
   }
   await Promise.all(Array.from({ length: workers }, work))
-  return results.sort((a, b) => a.name.localeCompare(b.name))
+  return results.sort((a, b) => a.name.localeCompare(b.name) || a.seed - b.seed)
 }

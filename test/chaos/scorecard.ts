@@ -91,7 +91,7 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
     ['Events lost', by('event lost')],
     ['Bad inputs sent / accepted', `${whole(sum(results.map((one) => one.badInputs)))} / ${by('bad input accepted')}`],
     ['Retained: ghosts / missing / wrong', `${by('ghosts')} / ${by('missing')} / ${by('wrong')}`],
-    ['Cleared though the app was there', by('wiped')],
+    ['Cleared though the app was there / back though it was gone', `${by('wiped')} / ${by('resurrected')}`],
     ['Topics of others touched', by('foreign touched')],
     ['Cleared or forged topics not put right', by('not repaired')],
     ['Called offline or kept offline without reason', `${by('said offline')} / ${by('kept offline')}`],

@@ -5,6 +5,7 @@ import { isAnswer, parseAnswer, tokenOf } from './answers.ts'
 import { DEVICE, references } from './discovery.ts'
 import type { LiveChecker, Violation } from './history.ts'
 import { APPS, idOf } from './model.ts'
+import { Returns } from './returns.ts'
 
 /** Whether the hub shows what was asked for. */
 export type Shows = (hub: EmulatedHub) => boolean
@@ -21,6 +22,10 @@ export class Watch {
   identityChanged = false
   /** Whether old lists were shown to the bridge, which may have believed them. */
   outdated = false
+  /** Whether events of the hub came later than what it had answered since. */
+  late = false
+  readonly returns: Returns
+  readonly #returned: string[] = []
   readonly #hub: EmulatedHub
   readonly #expected = new Map<string, Shows>()
   readonly #planting = new Map<string, number>()
@@ -28,6 +33,12 @@ export class Watch {
 
   constructor(hub: EmulatedHub) {
     this.#hub = hub
+    this.returns = new Returns(hub)
+  }
+
+  /** Apps that came back though the hub did not have them any more, and had given no reason. */
+  get returned(): readonly string[] {
+    return this.identityChanged || this.outdated || this.late ? [] : this.#returned
   }
 
   object(checker: LiveChecker, what: string): void {
@@ -48,11 +59,14 @@ export class Watch {
   /** A new episode. What is known of devices stays. */
   forget(): void {
     this.violations.length = 0
+    this.#returned.length = 0
+    this.returns.forget()
     this.planted.clear()
     this.foreign.clear()
     this.leftOut.clear()
     this.identityChanged = false
     this.outdated = false
+    this.late = false
     this.#expected.clear()
     this.#planting.clear()
   }
@@ -80,7 +94,7 @@ export class Watch {
   #app(topic: string, text: string): void {
     const id = idOf(topic)
     const isThere = this.#hub.apps.has(id)
-    // That one comes back proves nothing: a broker may have lost its newest, and a hub may tell late of what it had.
+    if (this.returns.take(id, text !== '')) this.#returned.push(`${topic} came back, and the hub has no such app`)
     if (text === '' && isThere && this.#stays(id)) {
       this.object('wiped', `${topic} was cleared, and the hub has the app`)
     }

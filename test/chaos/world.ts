@@ -2,7 +2,7 @@
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { type AppSeed, EmulatedHub, type How } from '../../src/emulator/hub.ts'
 import { AnyWorld, type Parts } from '../support/any-world.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { Mosquitto } from '../support/brokers.ts'
@@ -12,7 +12,9 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { askedOf } from './asked.ts'
 import type { Denial, History, Sent } from './history.ts'
+import { longestLag } from './lag.ts'
 import { agrees, BASE, type Disagreement, disagreement, HUB } from './model.ts'
+import { underWay } from './sent.ts'
 import {
   type BrokerChanges,
   brokerOptions,
@@ -54,6 +56,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   jumps: { at: number; by: number }[] = []
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
+  #forgotAt = Date.now()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
   readonly #env: Readonly<Record<string, string>>
@@ -173,6 +176,12 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     await until('the reload', () => !bridge.alive || said() > before, 8000).catch(() => undefined)
   }
 
+  /** An app comes to the hub. */
+  install(app: AppSeed, how?: How): void {
+    this.watch.returns.created(app.id)
+    this.hub.install(app, how)
+  }
+
   /** Publishes a retained message of our own, whoever the topic belongs to; waits for a broker that takes it. */
   async plant(topic: string, payload: string): Promise<void> {
     for (let tries = 0; tries < 400; tries += 1) {
@@ -241,6 +250,9 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Starts the broker; the bridge is let in only when the watcher is back, so that nothing is missed. */
   async startBroker(): Promise<void> {
     this.brokerProxy.refuse(true)
+    // What the broker said before its end has been seen by then, and what it holds may be another thing from now on.
+    await until('the end of the connection', () => !this.observer.ready)
+    this.watch.returns.forgetHeld()
     await this.broker.run()
     await until('the watcher', () => this.observer.ready)
     this.brokerProxy.refuse(false)
@@ -248,9 +260,11 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
 
   /** Forgets what happened so far: a new episode. */
   forget(): void {
+    // Those that nobody waited for are answered, and reach the hub, in the next one.
+    this.sent = underWay({ sent: this.sent, seen: this.observer.seen })
+    this.#forgotAt = Date.now()
     this.observer.forget()
     this.hub.forgetRequests()
-    this.sent = []
     this.names = new Map()
     this.denials = []
     this.jumps = []
@@ -284,6 +298,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** All that the checkers may know, as far as it has come. */
   history({ stallMs = 0, hubWell, tells, staysOnline = false }: Blame): History {
     const excuses = new Set(this.excuses)
+    const lagMs = longestLag(this.#forgotAt)
     // What one bridge knew, the next finds as it is.
     if (this.bridges.length > 1) excuses.add('another bridge')
     if (this.watch.identityChanged) excuses.add('another hub')
@@ -295,6 +310,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       tells: tells === undefined ? [] : [tells].flat(),
       staysOnline,
       live: this.watch.violations,
+      returned: this.watch.returned,
       sent: this.sent,
       seen: this.observer.seen,
       asked: askedOf(this.hub.requests),
@@ -303,7 +319,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       onlineAt: this.onlineAt,
       canaries: [this.#secrets.key, this.#secrets.password, this.#secrets.setting],
       names: this.names,
-      stallMs,
+      stallMs: stallMs + lagMs,
+      lagMs,
       hubWasWell: hubWell,
     }
   }

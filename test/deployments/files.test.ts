@@ -3,7 +3,7 @@ import { globSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { loadConfig, variables } from '../../src/config/load.ts'
 import { VERSION } from '../../src/version.ts'
 import { hasProgram } from '../support/skipped.ts'
@@ -29,6 +29,24 @@ describe('the files that others run it by', () => {
     )
     expect(new Set(tags.map(({ path }) => path)).size).toBeGreaterThanOrEqual(3)
     for (const { path, tag } of tags) expect(tag, path).toBe(VERSION)
+  })
+})
+
+describe('the demo of the compose file', () => {
+  it('has a configuration that loads, with the secrets where they are mounted', () => {
+    const readFile = (path: string) => text(path.replace('/run/secrets', 'config/demo/secrets'))
+    const { config } = loadConfig({
+      file: 'config/demo/hub2mqtt/hub2mqtt.yaml',
+      env: {},
+      readFile,
+      isExposed: () => false,
+    })
+    expect(config.hubs['home']?.api_key).toBe(text('config/demo/secrets/hub_api_key').trim())
+    // Nothing is set that would keep a user's file from setting it.
+    const { services } = parse(text('docker-compose.yml'), { merge: true })
+    expect(Object.keys(services.hub2mqtt.environment)).toEqual(['HUB2MQTT_CONFIG'])
+    expect(services.hub2mqtt.env_file.join()).toContain('./config/demo/hub2mqtt}/hub2mqtt.env')
+    expect(text('config/demo/hub2mqtt/hub2mqtt.env')).not.toMatch(/^[^#\n]/m)
   })
 })
 

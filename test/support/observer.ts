@@ -27,7 +27,7 @@ export interface ObserverOptions extends Partial<Login> {
   readonly qos?: 0 | 1
   /** Whether live messages keep the retain flag that they were sent with (MQTT 5). */
   readonly retainAsPublished?: boolean
-  /** Whether it comes back whenever the broker does. */
+  /** Whether it comes back whenever the broker does; under MQTT 5 without what the broker has stored by then. */
   readonly comesBack?: boolean
   /** Gets each message as it comes. */
   readonly onMessage?: (seen: Seen) => void
@@ -46,6 +46,7 @@ export class Observer implements AsyncDisposable {
   readonly #options: ObserverOptions
   #client: MqttClient | undefined
   #ready = false
+  #cameBack = false
   #ended = false
 
   private constructor(port: number, options: ObserverOptions) {
@@ -110,6 +111,8 @@ export class Observer implements AsyncDisposable {
 
   async #connect(): Promise<void> {
     const { protocol = '3.1.1', filter = '#', qos = 1, retainAsPublished: rap, username, password } = this.#options
+    // It would look as if it had just been published, under MQTT 5 with `rap`.
+    const rh = this.#cameBack ? { rh: 2 } : {}
     const client = new MqttClient(() => connectTcp({ port: this.#port, host: '127.0.0.1', noDelay: true }), {
       ...(username !== undefined && { username }),
       ...(password !== undefined && { password }),
@@ -128,7 +131,7 @@ export class Observer implements AsyncDisposable {
       client.on('error', reject)
       client.once('close', () => reject(closed()))
       client.once('connect', () => {
-        client.subscribe([...[filter].flat()], { qos, ...(rap !== undefined && { rap }) }, (error) =>
+        client.subscribe([...[filter].flat()], { qos, ...(rap !== undefined && { rap }), ...rh }, (error) =>
           error ? reject(error) : resolve(),
         )
       })
@@ -140,6 +143,7 @@ export class Observer implements AsyncDisposable {
     this.#ready = false
     client.end(true)
     if (!this.#options.comesBack || this.#ended) return
+    this.#cameBack = true
     setTimeout(() => {
       // A failure is the next loss.
       if (!this.#ended) this.#connect().catch(() => undefined)

@@ -1,5 +1,4 @@
 /** Every kind of fault by its name. */
-import { after } from '../load.ts'
 import { BROKER_FAULTS } from './broker.ts'
 import { BURSTS } from './bursts.ts'
 import type { Fault, Faults } from './fault.ts'
@@ -8,32 +7,11 @@ import { HOURS } from './hours.ts'
 import { HUB_FAULTS } from './hub.ts'
 import { LIES } from './lies.ts'
 import { LIMITS } from './limits.ts'
+import { OTHERS } from './others.ts'
 import { PAYLOAD_FAULTS } from './payloads.ts'
 import { PROCESS_FAULTS } from './process.ts'
 import { RELOADS } from './reloads.ts'
 import { STRANGERS } from './strangers.ts'
-
-/** No fault, and what a planted bug needs to come to light; no kinds of their own. */
-const OTHERS: Faults = {
-  'nothing for a while': { run: () => after(3000), hubWell: true },
-  'broker long away': {
-    async run({ world }) {
-      world.brokerProxy.refuse(true)
-      world.brokerProxy.reset()
-      await after(7000)
-      world.brokerProxy.heal()
-    },
-    hubWell: true,
-  },
-  'hub crawls': {
-    async run({ world }) {
-      world.hub.behave('slow-headers', { ms: 1800, operation: ['restartApp', 'setAppSetting', 'say'] })
-      await after(4000)
-      world.hub.behaveWell()
-    },
-    hubWell: false,
-  },
-}
 
 export const FAULTS: Faults = {
   ...BROKER_FAULTS,

@@ -2,6 +2,7 @@
 import { isRecord } from '../../../src/base/json.ts'
 import { type Asking, HttpGateway, type Reply, type Rule, type Verdict } from '../../support/http-gateway.ts'
 import { parse } from '../answers.ts'
+import { hubTopic } from '../commands.ts'
 import { after } from '../load.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 
@@ -61,6 +62,14 @@ const answering = (answer: Reply) =>
     const concerns = random.chance(0.5) ? () => true : (asking: Asking) => isRest(asking) && isList(asking)
     return (asking) => (concerns(asking) ? answer : undefined)
   }, allOrSome)
+
+/** A refresh begins with the question who is there. */
+async function askWhoItIs({ load, random }: Scene): Promise<void> {
+  for (let left = 2; left > 0; left -= 1) {
+    await after(random.int(50, 400))
+    await load.issue({ topic: hubTopic('refresh'), payload: {}, asks: null, write: false, kind: 'good' })
+  }
+}
 
 const tooMany = (headers: Readonly<Record<string, string>> = {}) => json({ error: 'too_many_requests' }, 429, headers)
 
@@ -130,8 +139,8 @@ export const GATEWAY_FAULTS: Faults = {
             : undefined,
     ),
   ),
-  'hub does not say who it is': gateway(
-    during(({ random }) => {
+  'hub does not say who it is': gateway((scene) => {
+    const nameless = during(({ random }) => {
       const everywhere = random.chance(0.5)
       return (asking) =>
         isRest(asking) && (everywhere || isPing(asking))
@@ -142,8 +151,9 @@ export const GATEWAY_FAULTS: Faults = {
               }),
             }
           : undefined
-    }),
-  ),
+    })
+    return Promise.all([nameless(scene), askWhoItIs(scene)]).then(() => undefined)
+  }),
   'hub says that it is another for a moment': gateway(async (scene) => {
     scene.world.watch.identityChanged = true
     const rule: Rule = (asking) =>

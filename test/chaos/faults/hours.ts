@@ -1,5 +1,6 @@
 /** Hours that pass in a moment. */
 import { appTopic } from '../commands.ts'
+import { COPY } from '../history.ts'
 import { after } from '../load.ts'
 import { BASE, publishedApps } from '../model.ts'
 import type { Faults, Scene } from './fault.ts'
@@ -12,16 +13,16 @@ async function remember({ world, random, load }: Scene): Promise<void> {
   const [app = ''] = publishedApps
   await world.observer.publish(`${BASE}/bridge/cmd/ping`, '').catch(() => undefined)
   const mark = random.word()
-  const tokens = Array.from({ length: 4 }, (_, index) => `hours-${mark}-${index}`)
+  const transactions = Array.from({ length: 4 }, (_, index) => `hours-${mark}-${index}`)
   for (let left = random.int(12, 20); left > 0; left -= 1) {
-    const token = random.pick(tokens)
-    // Which of the two a token is for never changes.
-    const topic = token.endsWith('0') ? `${BASE}/bridge/cmd/ping` : appTopic(app, 'get-locales')
-    await load.again({ topic, asks: null, write: false, kind: 'good', token }, JSON.stringify({ transaction: token }))
+    const transaction = random.pick(transactions)
+    // Which of the two a transaction is for never changes.
+    const topic = transaction.endsWith('0') ? `${BASE}/bridge/cmd/ping` : appTopic(app, 'get-locales')
+    const token = `${transaction}${COPY}${left}`
+    await load.again({ topic, asks: null, write: false, kind: 'good', token }, JSON.stringify({ transaction }))
     await world.observer.publish(`${BASE}/bridge/cmd/ping`, '').catch(() => undefined)
     await after(random.int(100, 300))
     if (random.chance(0.5)) world.jump(random.int(1, 4) * MINUTE)
-    // Copies of other commands come within a second and a half, and are to meet no second jump.
     await after(200)
   }
 }

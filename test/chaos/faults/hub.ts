@@ -31,6 +31,14 @@ function network(misbehave: (scene: Scene) => void, [min, max]: readonly [number
   }
 }
 
+/** Events come later than what the hub has answered since. */
+const late =
+  (run: Fault['run']): Fault['run'] =>
+  async (scene) => {
+    scene.world.watch.late = true
+    await run(scene)
+  }
+
 const hex = (random: Scene['random']) => random.int(0x1000, 0xffff).toString(16)
 
 export const HUB_FAULTS: Faults = {
@@ -90,7 +98,7 @@ export const HUB_FAULTS: Faults = {
     await behaves('drop-realtime', () => ({}))(scene)
   }),
   'realtime silent': hub(behaves('realtime-silent', () => ({}))),
-  'realtime hung': hub(behaves('realtime-hung', () => ({}), [1000, 6000])),
+  'realtime hung': hub(late(behaves('realtime-hung', () => ({}), [1000, 6000]))),
   'realtime cut': hub(async ({ world, random }) => {
     for (let left = random.int(1, 4); left > 0; left -= 1) {
       world.hub.dropRealtime(random.pick(['cut', 'goodbye'] as const))
@@ -99,7 +107,7 @@ export const HUB_FAULTS: Faults = {
   }),
   'events lost': hub(behaves('lose-events', () => ({}))),
   'events doubled': hub(behaves('duplicate-events', () => ({}))),
-  'events out of order': hub(behaves('reorder-events', () => ({}))),
+  'events out of order': hub(late(behaves('reorder-events', () => ({})))),
   'hub connection reset': hub(network(({ world }) => world.hubProxy.reset(), [100, 900])),
   'hub half open': hub(
     network(({ world }) => world.hubProxy.pause(), [500, 5000]),

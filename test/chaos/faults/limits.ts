@@ -21,11 +21,18 @@ const limit = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
 /** A person must act first: the bridge tries once a minute. */
 const UNSUITABLE = { slow: true, agreeMs: 90_000 } as const
 
-/** Like this for a while; `online`: whether the bridge can do its work there. */
-function broker(config: readonly string[], { online }: { readonly online: boolean }): Fault['run'] {
+interface LimitOptions {
+  /** Whether the bridge can do its work there. */
+  readonly online: boolean
+  /** Whether it begins with nothing; default: as chance has it. */
+  readonly forgets?: boolean
+}
+
+/** Like this for a while. */
+export function broker(config: readonly string[], { online, forgets }: LimitOptions): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker()
-    if (random.chance(0.5)) await world.broker.forget()
+    if (forgets ?? random.chance(0.5)) await world.broker.forget()
     await world.configureBroker({ config })
     const since = Date.now()
     await world.startBroker()

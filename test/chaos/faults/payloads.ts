@@ -154,9 +154,9 @@ export const PAYLOAD_FAULTS: Faults = {
     const { hub } = world
     for (let left = random.int(2, 5); left > 0; left -= 1) {
       const id = `org.visitor.late${random.word()}`
-      hub.install({ id, name: 'soon gone' })
-      await after(random.int(200, 600))
+      world.install({ id, name: 'soon gone' })
       const last = { ...hub.apps.get(id) }
+      await after(random.int(200, 600))
       hub.uninstall(id)
       for (let more = random.int(1, 3); more > 0; more -= 1) {
         await after(random.int(0, 120))
@@ -184,7 +184,7 @@ export const PAYLOAD_FAULTS: Faults = {
       const living = async () => {
         for (let left = 4; left > 0; left -= 1) {
           const id = `org.visitor.brief${random.word()}`
-          world.hub.install({ id, name: 'soon gone' })
+          world.install({ id, name: 'soon gone' })
           await after(random.int(100, 400))
           const base = { payload: {}, asks: null, write: false, kind: 'good' } as const
           void load.issue({ ...base, topic: appTopic(id, 'get') })

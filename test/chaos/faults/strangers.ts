@@ -84,7 +84,7 @@ export const STRANGERS: Faults = {
       })
       const second = world.startOther({
         HUB2MQTT_HUB_URL: other.url,
-        HUB2MQTT_MQTT_CLIENT_ID: 'another-bridge',
+        HUB2MQTT_MQTT_CLIENT_ID: 'a-neighbour',
       })
       await until('the second bridge', () => !second.alive || second.lines.length > 3, 20_000)
       await after(random.int(2500, 5000))

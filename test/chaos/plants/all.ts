@@ -7,6 +7,8 @@ export interface Plant {
   readonly caughtBy: readonly (CheckerName | 'ghosts' | 'missing' | 'wrong')[]
   /** Between two happenings; shorter where the bug needs a crowd. */
   readonly paceMs?: number
+  /** Too long for a short run. */
+  readonly slow?: true
   /** For the mending: as little as possible where the bug keeps it from ever coming. */
   readonly patienceMs?: number
 }
@@ -25,5 +27,23 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'session-kept': { fault: 'broker refuses connections', caughtBy: ['executed unasked'] },
   'no-deadline': { fault: 'hub crawls', caughtBy: ['executed late'], paceMs: 8 },
   'lost-answers': { fault: 'nothing for a while', caughtBy: ['not answered'] },
+  'ok-by-existence': { fault: 'installs cut', caughtBy: ['confirmed, not executed'] },
+  'gone-by-404': { fault: 'removals cut, then a 404 page', caughtBy: ['false ok'] },
+  'errors-believed': { fault: 'hub starts up for long', caughtBy: ['wiped'] },
+  'nobody-is-another': { fault: 'hub does not say who it is', caughtBy: ['wiped'] },
+  'updated-after-end': { fault: 'updates after the end of an app', caughtBy: ['resurrected'] },
+  'one-short-queue': { fault: '1,000 changes at once', caughtBy: ['event lost'], slow: true },
+  'online-when-all-is-sent': {
+    fault: 'empty broker takes packets of 2,000 bytes',
+    caughtBy: ['kept offline'],
+    slow: true,
+  },
+  'rights-asked-once': { fault: 'reload denies what waits', caughtBy: ['denied executed'] },
+  'any-spelling': { fault: 'commands in odd spellings', caughtBy: ['bad input accepted', 'executed unasked'] },
+  'both-active': { fault: 'two bridges with different client ids', caughtBy: ['executed twice', 'answered twice'] },
+  'foreign-swept': { fault: 'foreign topics beside ours', caughtBy: ['foreign touched'] },
+  'key-for-anybody': { fault: 'a stranger at the address', caughtBy: ['key shown'], slow: true },
+  'long-memory': { fault: 'hours pass', caughtBy: ['remembered too long'] },
+  'leaves-late': { fault: 'hub slow to show who it is', caughtBy: ['executed late'] },
   'unhandled-rejection': { fault: 'nothing for a while', caughtBy: ['process'] },
 }

@@ -1,0 +1,108 @@
+/** No fault, and what a planted bug needs to come to light in any case; no kinds of their own. */
+import { appTopic, WRITES } from '../commands.ts'
+import { after } from '../load.ts'
+import type { Faults, Scene } from './fault.ts'
+import { isList, json, page } from './gateway.ts'
+import { broker } from './limits.ts'
+
+/** How long a hub takes to show who it is, and how soon the writes that wait for it expire. */
+const SLOW_PING_MS = 1800
+const SOON_MS = 250
+
+/** What waits for the hub to show who it is expires meanwhile. */
+async function expireWaiting({ world, load }: Scene): Promise<void> {
+  let cuts = 0
+  world.gateway.rule(({ path }) => {
+    if (cuts > 0 && path.includes('/locale')) {
+      cuts -= 1
+      return 'cut'
+    }
+    if (!path.includes('/system/ping')) return undefined
+    return {
+      async change(answer) {
+        await after(SLOW_PING_MS)
+        return answer
+      },
+    }
+  })
+  for (let round = 0; round < 3; round += 1) {
+    const subject = load.subject()
+    if (subject === undefined) return
+    // A read that is sent again once if it is cut off.
+    cuts = 2
+    const base = { payload: {}, asks: null, write: false, kind: 'good' } as const
+    await load.issue({ ...base, topic: appTopic(subject.app, 'get-locales') })
+    await after(60)
+    for (let left = 3; left > 0; left -= 1) {
+      const other = load.subject()
+      if (other !== undefined) void load.issue(WRITES.set(other), Date.now() + SOON_MS)
+    }
+    await after(SLOW_PING_MS + 500)
+  }
+}
+
+export const OTHERS: Faults = {
+  'nothing for a while': { run: () => after(3000), hubWell: true },
+  'broker long away': {
+    async run({ world }) {
+      world.brokerProxy.refuse(true)
+      world.brokerProxy.reset()
+      await after(7000)
+      world.brokerProxy.heal()
+    },
+    hubWell: true,
+  },
+  'hub crawls': {
+    async run({ world }) {
+      world.hub.behave('slow-headers', { ms: 1800, operation: ['restartApp', 'setAppSetting', 'say'] })
+      await after(4000)
+      world.hub.behaveWell()
+    },
+    hubWell: false,
+  },
+  'installs cut': {
+    async run({ world, load }) {
+      world.gateway.rule(({ method, path }) => (method === 'POST' && path.endsWith('/store') ? 'cut' : undefined))
+      for (let left = 6; left > 0; left -= 1) {
+        const subject = load.subject()
+        if (subject !== undefined) void load.issue(WRITES.install(subject))
+        await after(100)
+      }
+      await after(1500)
+    },
+    hubWell: false,
+  },
+  'removals cut, then a 404 page': {
+    async run({ world, load }) {
+      const cut = new Set<string>()
+      world.gateway.rule(({ method, path }) => {
+        const subject = path.replace(/\?.*/, '')
+        if (method === 'GET') return cut.has(subject) ? page(404) : undefined
+        if (method !== 'DELETE') return undefined
+        cut.add(subject)
+        return 'cut'
+      })
+      for (const remove of [WRITES.unset, WRITES.uninstall, WRITES.unset]) {
+        const subject = load.subject()
+        if (subject !== undefined) void load.issue(remove(subject))
+        await after(200)
+      }
+      await after(1500)
+    },
+    hubWell: false,
+  },
+  'hub starts up for long': {
+    async run({ world }) {
+      world.gateway.rule((asking) => (isList(asking) ? json({ error: 'starting up' }) : undefined))
+      // A list that lost everything is looked at twice.
+      await after(6000)
+    },
+    hubWell: false,
+  },
+  'hub slow to show who it is': { run: expireWaiting, hubWell: false },
+  'empty broker takes packets of 2,000 bytes': {
+    run: broker(['max_packet_size 2000'], { online: true, forgets: true }),
+    hubWell: true,
+    holds: ['broker', 'bridge'],
+  },
+}

@@ -1,0 +1,14 @@
+/** A bug on purpose: events and answers wait in one queue, which is short whether there is a broker or not. */
+import { MqttLink } from '../../../src/mqtt/link.ts'
+import { Outbox } from '../../../src/mqtt/outbox.ts'
+
+const { send } = MqttLink.prototype
+MqttLink.prototype.send = function (topic, payload, options) {
+  send.call(this, topic, payload, options && { ...options, isAnswer: false })
+}
+
+const { push } = Outbox.prototype
+Outbox.prototype.push = function (...args) {
+  this.connected = false
+  push.apply(this, args)
+}

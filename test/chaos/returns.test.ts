@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import type { AppRecord, RequestRecord } from '../../src/emulator/hub.ts'
+import { Returns } from './returns.ts'
+
+const ID = 'org.visitor1'
+
+function returnsOn(requests: readonly RequestRecord[] = [], apps = new Map<string, AppRecord>()): Returns {
+  return new Returns({ apps, requests })
+}
+
+test('an app that came once comes to the broker once', () => {
+  const returns = returnsOn()
+  returns.created(ID)
+  expect([true, true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, false, true])
+})
+
+test('an app that the hub got twice may come back, however late that is told', () => {
+  const returns = returnsOn()
+  returns.created(ID)
+  returns.created(ID)
+  expect([true, false, true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([
+    ...[false, false, false, false],
+    true,
+  ])
+})
+
+test('a command that installs an app brings it back', () => {
+  const installed: RequestRecord = {
+    ...{ at: 0, via: 'rest', method: 'POST', path: '/store', operation: 'installFromAppStore' },
+    ...{ body: { id: ID }, status: 200, executed: true },
+  }
+  const returns = returnsOn([installed])
+  expect([false, true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, false, true])
+})
+
+test('what a broker held before its restart is not judged, what it is sent afterwards is', () => {
+  const returns = returnsOn()
+  returns.take(ID, false)
+  returns.forgetHeld()
+  expect([true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, true])
+})
