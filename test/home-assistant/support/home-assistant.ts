@@ -54,6 +54,7 @@ export class HomeAssistant implements AsyncDisposable {
   #process: Process | undefined
   #open = new AsyncDisposableStack()
   #token = ''
+  #refreshToken = ''
 
   private constructor(installation: Installation, folder: string, port: number) {
     this.#installation = installation
@@ -78,6 +79,30 @@ export class HomeAssistant implements AsyncDisposable {
     await instance.#connect(brokerPort)
     instance.#open = open.move()
     return instance
+  }
+
+  get url(): string {
+    return this.#url('')
+  }
+
+  /** What its page keeps in a browser where somebody has logged in. */
+  get login(): object {
+    const expires = Date.now() + 1_800_000
+    return {
+      hassUrl: this.url,
+      clientId: CLIENT_ID,
+      access_token: this.#token,
+      refresh_token: this.#refreshToken,
+      token_type: 'Bearer',
+      expires_in: 1800,
+      expires,
+    }
+  }
+
+  /** The questions that its page asks before it shows anything else. */
+  async finishOnboarding(): Promise<void> {
+    for (const step of ['core_config', 'analytics']) await this.#post(`onboarding/${step}`, {})
+    await this.#post('onboarding/integration', { client_id: CLIENT_ID, redirect_uri: CLIENT_ID })
   }
 
   /** Starts the process; resolves when it is running in its own words. */
@@ -227,7 +252,9 @@ export class HomeAssistant implements AsyncDisposable {
       code: String(auth_code),
     })
     const answer = await fetch(this.#url('/auth/token'), { method: 'POST', body })
-    this.#token = JSON.parse(await answer.text()).access_token
+    const { access_token, refresh_token } = JSON.parse(await answer.text())
+    this.#token = access_token
+    this.#refreshToken = refresh_token
     await until('Home Assistant to run', () => this.#isUp(), 60_000, 50)
   }
 
