@@ -195,20 +195,24 @@ export class Dispatcher {
     onAnswer?.({ command: nameOf(row), outcome: code, ms })
     const { responseTopic, correlationData } = message
     const to = responseTopic !== undefined && mayAnswerOn(responseTopic) ? responseTopic : topic.result
-    const as = (result: Outcome) => ({
+    const as = (result: Outcome, mark = correlationData) => ({
       payload: renderAnswer(head, result),
       options: {
         isAnswer: true,
-        correlationData,
+        correlationData: mark,
         contentType: 'application/json',
         userProperties: result.ok ? undefined : { 'error-code': result.error.code },
       },
     })
     const { payload, options } = as(outcome)
-    link.send(to, payload, {
-      ...options,
-      ifTooLarge: () => as({ ok: false, error: new CommandError('too_large') }),
-    })
+    const short = () => {
+      const error = new CommandError('too_large')
+      // What the asker has sent along may be what is too large.
+      const mark = (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData
+      return as({ ok: false, error }, mark)
+    }
+    const elsewhere = () => (to === topic.result ? undefined : { ...as(outcome), topic: topic.result })
+    link.send(to, payload, { ...options, ifRefused: (why) => (why === 'too_large' ? short() : elsewhere()) })
     this.#tell(request, code, duration_ms)
   }
 
@@ -223,6 +227,9 @@ export class Dispatcher {
     if (isFailedWrite && hub !== null && hubs.has(hub)) onFailedWrite({ hub, app, command, code, transaction })
   }
 }
+
+/** Bytes of correlation data that a short answer carries. */
+const MAX_SHORT_MARK = 256
 
 const NOTHING: Outcome = { ok: true, json: 'null' }
 

@@ -287,4 +287,4 @@ export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
 /** A hub's name is a topic level of its own beside `bridge`. */
-export const hubName = v.pipe(v.string(), v.regex(/^(?!(?:bridge|__proto__)$)[a-z0-9_-]{1,32}$/u))
+export const hubName = v.pipe(v.string(), v.regex(/^(?!(?:bridge|fleet|rollout|__proto__)$)[a-z0-9_-]{1,32}$/u))

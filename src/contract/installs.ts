@@ -22,6 +22,7 @@ type Before = AppPatch | null | undefined
 
 /** Installs an app from the store, or the update of one that is there. */
 export async function install(target: Target, id: string, wanted: StoreVersion): Promise<null> {
+  if (!target.hub.apps.shows(id)) throw new CommandError('not_allowed', 'apps.include or apps.exclude leaves it out.')
   return await installOver(await lookUp(target.hub, id), target, id, wanted)
 }
 

@@ -108,8 +108,9 @@ export const anyValue: PayloadKind<Json> = {
     input() {
       refuseDeep(text)
       try {
-        return JSON.parse(text)
-      } catch {
+        return parseExact(text)
+      } catch (error) {
+        if (error instanceof CommandError) throw error
         return text
       }
     },
@@ -184,10 +185,27 @@ function invalid(message: string): CommandError {
 function parseJson(text: string): Json {
   refuseDeep(text)
   try {
-    return JSON.parse(text)
-  } catch {
-    throw invalid('Expected JSON.')
+    return parseExact(text)
+  } catch (error) {
+    throw error instanceof CommandError ? error : invalid('Expected JSON.')
   }
+}
+
+/** Digits or an exponent that may be more than a number holds. */
+const LARGE_NUMBER = /\d{16}|\de/i
+const DIGITS = /^-?\d+$/
+
+/** JSON whose numbers arrive as they were sent: an integer that would be rounded, or be infinite, is refused. */
+function parseExact(text: string): Json {
+  if (!LARGE_NUMBER.test(text)) return JSON.parse(text)
+  return JSON.parse(text, (key: string, value: unknown, { source = '' }: { source?: string } = {}) => {
+    if (typeof value !== 'number') return value
+    const isRounded = DIGITS.test(source) && source !== String(value) && BigInt(source) !== BigInt(value)
+    if (Number.isFinite(value) && !isRounded) return value
+    throw invalid(
+      `${key === '' ? '' : `${key.slice(0, 64)}: `}expected a number that JSON readers do not change; send a text.`,
+    )
+  })
 }
 
 function refuseDeep(text: string): void {

@@ -2,7 +2,7 @@
 import type { IClientPublishOptions } from 'mqtt'
 import { Fifo } from './fifo.ts'
 import type { Order } from './retained.ts'
-import type { Replacement, SendOptions } from './types.ts'
+import type { SendOptions } from './types.ts'
 
 export interface Outgoing {
   readonly kind: 'message'
@@ -10,8 +10,8 @@ export interface Outgoing {
   readonly payload: string
   readonly options: IClientPublishOptions
   readonly isAnswer: boolean
-  /** What to send instead if it is too large. */
-  readonly ifTooLarge: (() => Replacement) | undefined
+  /** What to send instead if the broker does not take it. */
+  readonly ifRefused: SendOptions['ifRefused']
   readonly payloadBytes: number
   /** Topic, payload and properties. */
   readonly bytes: number
@@ -69,9 +69,14 @@ export class Outbox {
     return this.#bytes
   }
 
-  /** Messages dropped so far because of the limits. */
+  /** Messages dropped so far because of the limits, or as the broker did not take them. */
   get dropped(): number {
     return this.#dropped
+  }
+
+  /** A message that was taken is lost. */
+  lost(): void {
+    this.#dropped += 1
   }
 
   /** Appends a message. Beyond the limits it displaces the oldest of its own key, then those of the key in turn. */
@@ -86,7 +91,7 @@ export class Outbox {
       payload,
       options: options === undefined ? NO_PROPERTIES : publishOptions(options),
       isAnswer: options?.isAnswer ?? false,
-      ifTooLarge: options?.ifTooLarge,
+      ifRefused: options?.ifRefused,
       payloadBytes,
       bytes,
       bornAt: now,

@@ -283,15 +283,18 @@ export class Sender {
     this.#losses.done(item)
     const isNew = item.kind !== 'retained' || this.#options.retained.refused(item, block)
     if (isNew) this.#options.journal.notPublished(item.topic, block, detail)
-    if (item.kind === 'message' && block === 'too_large') this.#replace(item)
+    if (item.kind === 'message') this.#replace(item, block)
   }
 
-  #replace({ topic, isAnswer, ifTooLarge }: Outgoing): void {
-    const replacement = ifTooLarge?.()
-    if (replacement === undefined) return
+  #replace({ topic, isAnswer, ifRefused }: Outgoing, why: Block): void {
     const { events, answers, clock } = this.#options
     const outbox = isAnswer ? answers : events
-    outbox.push(topic, replacement.payload, { ...replacement.options, isAnswer }, clock.elapsed())
+    const replacement = why === 'too_large' || why === 'denied' ? ifRefused?.(why) : undefined
+    if (replacement === undefined) outbox.lost()
+    else {
+      const options = { ...replacement.options, isAnswer }
+      outbox.push(replacement.topic ?? topic, replacement.payload, options, clock.elapsed())
+    }
   }
 
   #checkIdle(): void {

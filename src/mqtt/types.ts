@@ -78,8 +78,10 @@ export interface Message {
   readonly connection: number
 }
 
-/** What is sent in place of a message that is larger than the broker takes, on the same topic. */
+/** What is sent in place of a message that cannot be sent. */
 export interface Replacement {
+  /** Default: the same topic. */
+  readonly topic?: string
   readonly payload: string
   readonly options?: SendOptions
 }
@@ -87,8 +89,8 @@ export interface Replacement {
 export interface SendOptions {
   /** Answers wait apart from events, and their topics take turns: one asker cannot keep the others waiting. */
   readonly isAnswer?: boolean | undefined
-  /** Called if the message is larger than the broker takes, at once or when the broker refuses it. Without, it is lost. */
-  readonly ifTooLarge?: (() => Replacement) | undefined
+  /** Called if the broker does not take the message, as it is larger than its limit or denied. Without, it is lost. */
+  readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined
   /** MQTT 5 only, like all that follow; dropped silently under 3.1.1. */
   readonly correlationData?: Buffer | undefined
   readonly userProperties?: Record<string, string | string[]> | undefined

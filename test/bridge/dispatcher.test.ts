@@ -40,7 +40,7 @@ describe('an answer', () => {
   test('that is too large is replaced by one that says so', async () => {
     const desk = await openDesk()
     await desk.ask(app('get'), '{"transaction":"t"}', { correlationData: Buffer.from('c') })
-    const replacement = desk.sent[0]?.options.ifTooLarge?.()
+    const replacement = desk.sent[0]?.options.ifRefused?.('too_large')
     expect(JSON.parse(replacement?.payload ?? '')).toMatchObject({
       ok: false,
       transaction: 't',

@@ -1,7 +1,7 @@
 /** The rules of the contract's safety list, each seen red with the rule taken out; more are in `stale.test.ts`. */
 import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
-import { BROKERS, mosquittoPath } from '../support/brokers.ts'
+import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { KEY, World } from '../support/world.ts'
@@ -309,4 +309,33 @@ describe('an answer comes to every command', () => {
       duration_ms: expect.any(Number),
     })
   })
+})
+
+describe.skipIf(mosquittoPath === undefined)('an answer that the broker denies where its asker wants it', () => {
+  test('comes on the result topic, and one that is denied there too shows in the health', async () => {
+    const open = ['topic readwrite hub2mqtt/#', 'topic readwrite homeassistant/#', 'topic readwrite asker/#']
+    const denied = 'hub2mqtt/home/app/+/result/get'
+    const acl = ['user bridge', `topic deny ${denied}`, ...open.slice(0, 2), 'user asker', ...open]
+    const broker = await Mosquitto.start({ acl, users: { bridge: 'b', asker: 'a' } })
+    const env = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'b' }
+    await using world = await World.start({ broker, env, login: { username: 'asker', password: 'a' } })
+    const options = { properties: { responseTopic: 'asker/inbox', correlationData: Buffer.from('1') } }
+    const answer = await world.ask(`home/app/${world.app}/cmd/get-locales`, '', options)
+    expect(answer).toMatchObject({ ok: true, command: 'get-locales' })
+    expect(world.observer.seen.filter(({ topic }) => topic === 'asker/inbox')).toEqual([])
+    const problems = () => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').problems
+    await until('no problem', () => problems()?.length === 0)
+    await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/get`, '', options)
+    await until('the refusal', () => world.bridge.lines.some((line) => /not published to .*result\/get/.test(line)))
+    world.clock.jump(15_000)
+    await until('the problem', () => String(problems()).includes('answers were lost'))
+  })
+})
+
+test('an app that configuration leaves out is not installed either', async () => {
+  await using world = await World.start({ env: { APPS_EXCLUDE: 'com.hidden.*', COMMANDS_ALLOW: 'hub/install' } })
+  const answer = await world.ask('home/cmd/install', '{"id":"com.hidden.one"}')
+  expect(answer).toMatchObject({ ok: false, error: { code: 'not_allowed' } })
+  expect(answer.error?.message).toContain('apps.exclude')
+  expect(world.hub.requests.filter(({ operation }) => operation === 'installFromAppStore')).toEqual([])
 })

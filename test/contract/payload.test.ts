@@ -219,3 +219,35 @@ describe('the bytes of a command', () => {
     expect(peekTransaction(new Uint8Array([0xff]))).toBeNull()
   })
 })
+
+describe('a number', () => {
+  const numbers = object({ value: v.number() })
+
+  test.each(['1e400', '-1e999', '12345678901234567891', '-9007199254740993'])(
+    'that would arrive as another one is refused: %s',
+    (text) => {
+      expect(() => anyValue.read(text).input()).toThrow('do not change')
+      expect(() => anyValue.read(`{"deep":[${text}]}`).input()).toThrow('do not change')
+      expect(() => numbers.read(`{"value":${text}}`)).toThrow('do not change')
+      expect(() => numbers.read(`{"transaction":${text},"value":1}`)).toThrow('do not change')
+    },
+  )
+
+  test.each([
+    '9007199254740991',
+    '9007199254740992',
+    '-1',
+    '1e3',
+    '1e21',
+    '1.7e308',
+    '0.1234567890123456789',
+    '1e-400',
+  ])('that is kept is taken: %s', (text) => {
+    expect(anyValue.read(text).input()).toBe(JSON.parse(text))
+  })
+
+  test('in a text is left as it is', () => {
+    expect(anyValue.read('"12345678901234567891"').input()).toBe('12345678901234567891')
+    expect(anyValue.read('call 12345678901234567891').input()).toBe('call 12345678901234567891')
+  })
+})

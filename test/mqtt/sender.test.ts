@@ -6,7 +6,7 @@ import { Journal } from '../../src/mqtt/journal.ts'
 import { Outbox } from '../../src/mqtt/outbox.ts'
 import { Retained } from '../../src/mqtt/retained.ts'
 import { Sender, type SenderOptions, type Wire } from '../../src/mqtt/sender.ts'
-import type { SendOptions } from '../../src/mqtt/types.ts'
+import type { Replacement, SendOptions } from '../../src/mqtt/types.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { RecordingLog } from './support.ts'
 
@@ -336,8 +336,14 @@ describe('a broker that refuses', () => {
   })
 })
 
+/** Only for what is too large. */
+const tooLarge =
+  (replacement: Replacement): SendOptions['ifRefused'] =>
+  (why) =>
+    why === 'too_large' ? replacement : undefined
+
 describe('a message that is too large', () => {
-  const options = { ...answer, ifTooLarge: () => ({ payload: 'short', options: { contentType: 'c' } }) }
+  const options = { ...answer, ifRefused: tooLarge({ payload: 'short', options: { contentType: 'c' } }) }
 
   test('is not sent over the limit that the broker tells or is known to have', () => {
     for (const [known, told] of [
@@ -375,7 +381,7 @@ describe('a message that is too large', () => {
     rig.say('found', 'x'.repeat(30), options)
     rig.ack(TOO_LARGE)
     expect(rig.wire.sent.slice(3)).toEqual(['found=short'])
-    rig.say('event', 'x'.repeat(30), { ifTooLarge: () => ({ payload: 'event' }) })
+    rig.say('event', 'x'.repeat(30), { ifRefused: () => ({ payload: 'event' }) })
     rig.ackAll()
     expect(rig.wire.sent.at(-1)).toBe('event=event')
     rig.say('denied', 'y', options)
