@@ -10,7 +10,7 @@ const MAX_RETRY_AFTER_MS = 5 * 60_000
 /** The call that was refused. */
 export interface RefusedCall {
   readonly name: OperationName
-  readonly operation: Pick<Operation<never, unknown>, 'path' | 'scope' | 'optional'>
+  readonly operation: Pick<Operation<never, unknown>, 'method' | 'path' | 'scope' | 'optional'>
   readonly parameters: object
 }
 
@@ -21,7 +21,12 @@ export interface RefusalContext {
   readonly now: number
 }
 
-/** The error for an answer whose status is not 2xx. */
+/** Nothing else says that all was done: 202 puts it off, and 206 is a part of a list. */
+export function isSuccess({ status }: Answer): boolean {
+  return status === 200 || status === 201 || status === 204
+}
+
+/** The error for an answer that is no success. */
 export function refusal(call: RefusedCall, answer: Answer, { knows, now }: RefusalContext): HubError {
   const { status } = answer
   const { scope } = call.operation
@@ -45,6 +50,11 @@ export function refusal(call: RefusedCall, answer: Answer, { knows, now }: Refus
     return new HubError('unsupported', `This hub has no ${call.name}.`, { status })
   }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
+  if (status >= 200 && status < 300 && call.operation.method !== 'GET') {
+    return new HubError('no_answer', `The hub answered with status ${status}, which does not say that it is done.`, {
+      status,
+    })
+  }
   return new HubError('nonsense', `The hub answered with status ${status}, which no operation has.`, { status })
 }
 
