@@ -135,7 +135,7 @@ export class HubClient {
     if (lacking && operation.otherPath !== undefined) {
       answer = await this.#send(operation, operation.otherPath, parameters, mayLeave)
     }
-    if (!isSuccess(answer)) throw this.#refusal(name, parameters, answer)
+    if (!isSuccess(operation.method, answer.status)) throw this.#refusal(name, parameters, answer)
     if (name === 'getApps') this.#listSigned = header(answer, 'x-homey-id') !== null
     try {
       return operation.decode(json(answer), parameters)

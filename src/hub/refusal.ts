@@ -1,7 +1,7 @@
 /** What the hub means by an answer that is no success: one HubError for each. */
 import { isRecord } from '../base/json.ts'
 import { HubError } from './errors.ts'
-import type { Operation, OperationName } from './operations.ts'
+import type { Method, Operation, OperationName } from './operations.ts'
 import { type Answer, header, isPage } from './rest.ts'
 
 const HUB_TEXT_LENGTH = 200
@@ -21,9 +21,12 @@ export interface RefusalContext {
   readonly now: number
 }
 
-/** Nothing else says that all was done: 202 puts it off, and 206 is a part of a list. */
-export function isSuccess({ status }: Answer): boolean {
-  return status === 200 || status === 201 || status === 204
+/**
+ * Whether a status says that a write was done, or that a read has the whole answer: 202 puts it off, and 206 is a part
+ * of a list. 204 is nothing, which a setting may be.
+ */
+export function isSuccess(method: Method, status: number): boolean {
+  return status === 200 || status === 204 || (status === 201 && method !== 'GET')
 }
 
 /** The error for an answer that is no success. */
