@@ -21,7 +21,7 @@ export const ERROR_CODES = {
   hub_failed: 'The hub failed (5xx), answered nonsense, or did something else than it was asked.',
   rate_limited: 'The hub asked for fewer requests (429) until the time of the command was over; nothing was done.',
   too_large: 'The answer does not fit the limits of the broker.',
-  outcome_unknown: 'The command was sent and not answered: it may have happened.',
+  outcome_unknown: 'The command was sent, and no answer of the hub says whether it was done: it may have happened.',
 } as const
 
 export type ErrorCode = keyof typeof ERROR_CODES

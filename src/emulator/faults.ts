@@ -12,8 +12,8 @@ export interface FaultOptions {
   'missing-api-method': object
   /** More than `requests` within `windowMs` are refused with 429 and not carried out. */
   'rate-limit': { requests?: number; windowMs?: number; retryAfter?: number }
-  /** Says that all is well, with `value` as its answer, and does nothing. */
-  pretend: { value?: unknown }
+  /** Answers `value` under `status` (200), as if all were well, and does nothing. */
+  pretend: { status?: number; value?: unknown }
   'not-json': { text?: string }
   /** The answer without its second half. */
   'truncated-json': object
@@ -90,9 +90,9 @@ export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } =
       meets: (now) => limit.exceeds(now),
     }
   },
-  pretend: ({ value = null }) => ({
+  pretend: ({ status = 200, value = null }) => ({
     executes: false,
-    answer: (exchange) => exchange.send({ status: 200, headers: JSON_TYPE, text: JSON.stringify(value) }),
+    answer: (exchange) => exchange.send({ status, headers: JSON_TYPE, text: JSON.stringify(value) }),
   }),
   'not-json': ({ text = 'This is not JSON' }) => ({
     executes: true,

@@ -9,7 +9,7 @@ import {
   type Parameters,
   type Result,
 } from './operations.ts'
-import { refusal } from './refusal.ts'
+import { isSuccess, refusal } from './refusal.ts'
 import { type Answer, header, isPage, Rest, type RestOptions, type Sending } from './rest.ts'
 import { Spacing } from './spacing.ts'
 
@@ -153,7 +153,7 @@ export class HubClient {
     if (lacking && operation.otherPath !== undefined) {
       answer = await this.#send(operation, operation.otherPath, parameters, mayLeave)
     }
-    if (answer.status < 200 || answer.status > 299) throw this.#refusal(name, parameters, answer)
+    if (!isSuccess(operation.method, answer.status)) throw this.#refusal(name, parameters, answer)
     if (name === 'getApps') this.#listSigned = header(answer, 'x-homey-id') !== null
     try {
       return operation.decode(json(answer), parameters)

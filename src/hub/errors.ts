@@ -24,7 +24,7 @@ export type HubErrorCode =
   | 'nonsense'
   /** Nothing was sent: refused, no route, name not resolved, no connection in time, client closed. */
   | 'unreachable'
-  /** The request went out and no whole answer came back: a write may have happened. */
+  /** The request went out, and no whole answer came back or none that says whether it is done: a write may have happened. */
   | 'no_answer'
 
 export interface HubErrorDetails {

@@ -12,7 +12,7 @@ import {
   decodeScopes,
   decodeSettings,
 } from './decode.ts'
-import { decodeWritten } from './written.ts'
+import { decodeDone, decodeDoneTo, decodeInstalled, decodeWritten } from './written.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 type Body = { readonly [key: string]: Json | undefined }
@@ -83,7 +83,7 @@ const ROWS = {
     path: '/app/:id',
     scope: 'hub.app',
     body: ({ update }: { update: AppUpdate }) => ({ ...update }),
-    decode: decodeWritten,
+    decode: decodeDoneTo,
   }),
   uninstallApp: row({
     manager: 'apps',
@@ -92,7 +92,7 @@ const ROWS = {
     scope: 'hub.app',
     query: ({ purgeSettings }: { purgeSettings?: boolean | undefined }): { [key: string]: string } =>
       purgeSettings === undefined ? {} : { purgeSettings: String(purgeSettings) },
-    decode: decodeWritten,
+    decode: decodeDoneTo,
   }),
   getAppStd: row({
     manager: 'apps',
@@ -130,14 +130,14 @@ const ROWS = {
     method: 'DELETE',
     path: '/app/:id/setting/:name',
     scope: 'hub.app.control',
-    decode: decodeWritten,
+    decode: decodeDoneTo,
   }),
   restartApp: row({
     manager: 'apps',
     method: 'POST',
     path: '/app/:id/restart',
     scope: 'hub.app',
-    decode: decodeWritten,
+    decode: decodeDoneTo,
   }),
   garbageCollectApp: row({
     manager: 'apps',
@@ -145,15 +145,15 @@ const ROWS = {
     path: '/app/:id/gc',
     scope: 'hub.app',
     optional: true,
-    decode: decodeWritten,
+    decode: decodeDoneTo,
   }),
-  enableApp: row({ manager: 'apps', method: 'PUT', path: '/app/:id/enable', scope: 'hub.app', decode: decodeWritten }),
+  enableApp: row({ manager: 'apps', method: 'PUT', path: '/app/:id/enable', scope: 'hub.app', decode: decodeDoneTo }),
   disableApp: row({
     manager: 'apps',
     method: 'PUT',
     path: '/app/:id/disable',
     scope: 'hub.app',
-    decode: decodeWritten,
+    decode: decodeDoneTo,
   }),
   getAppLocales: row({
     manager: 'apps',
@@ -173,7 +173,7 @@ const ROWS = {
       version,
       waitForInstall,
     }),
-    decode: decodeWritten,
+    decode: decodeInstalled,
   }),
   ping: row({ manager: 'system', method: 'GET', path: '/ping', decode: decodeNothing }),
   getSessionMe: row({ manager: 'sessions', method: 'GET', path: '/session/me', decode: decodeScopes }),
@@ -193,7 +193,7 @@ const ROWS = {
     scope: 'hub.speech',
     optional: true,
     body: ({ text }: { text: string }) => ({ text }),
-    decode: decodeWritten,
+    decode: decodeDone,
   }),
 }
 

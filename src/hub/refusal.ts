@@ -1,7 +1,7 @@
 /** What the hub means by an answer that is no success: one HubError for each. */
 import { isRecord } from '../base/json.ts'
 import { HubError } from './errors.ts'
-import type { Operation, OperationName } from './operations.ts'
+import type { Method, Operation, OperationName } from './operations.ts'
 import { type Answer, header, isPage } from './rest.ts'
 
 const HUB_TEXT_LENGTH = 200
@@ -10,7 +10,7 @@ const MAX_RETRY_AFTER_MS = 5 * 60_000
 /** The call that was refused. */
 export interface RefusedCall {
   readonly name: OperationName
-  readonly operation: Pick<Operation<never, unknown>, 'path' | 'scope' | 'optional'>
+  readonly operation: Pick<Operation<never, unknown>, 'method' | 'path' | 'scope' | 'optional'>
   readonly parameters: object
 }
 
@@ -21,7 +21,15 @@ export interface RefusalContext {
   readonly now: number
 }
 
-/** The error for an answer whose status is not 2xx. */
+/**
+ * Whether a status says that a write was done, or that a read has the whole answer: 202 puts it off, and 206 is a part
+ * of a list. 204 is nothing, which a setting may be.
+ */
+export function isSuccess(method: Method, status: number): boolean {
+  return status === 200 || status === 204 || (status === 201 && method !== 'GET')
+}
+
+/** The error for an answer that is no success. */
 export function refusal(call: RefusedCall, answer: Answer, { knows, now }: RefusalContext): HubError {
   const { status } = answer
   const { scope } = call.operation
@@ -45,6 +53,11 @@ export function refusal(call: RefusedCall, answer: Answer, { knows, now }: Refus
     return new HubError('unsupported', `This hub has no ${call.name}.`, { status })
   }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
+  if (status >= 200 && status < 300 && call.operation.method !== 'GET') {
+    return new HubError('no_answer', `The hub answered with status ${status}, which does not say that it is done.`, {
+      status,
+    })
+  }
   return new HubError('nonsense', `The hub answered with status ${status}, which no operation has.`, { status })
 }
 

@@ -145,6 +145,19 @@ describe('an answer that contradicts what was asked', () => {
     expect((await world.ask(cmd('set-setting/x'), '7')).error?.code).toBe('hub_failed')
   })
 
+  test.each([
+    ['restart', '', 'restartApp', { value: { success: false } }, 'hub_failed'],
+    ['enable', '', 'enableApp', { value: { id: 'another.app', enabled: true } }, 'hub_failed'],
+    ['uninstall', JSON.stringify({ confirm: APP }), 'uninstallApp', { value: false }, 'hub_failed'],
+    ['restart', '', 'restartApp', { status: 202 }, 'outcome_unknown'],
+    ['uninstall', JSON.stringify({ confirm: APP }), 'uninstallApp', { status: 202 }, 'outcome_unknown'],
+  ] as const)('is no ok: %s %s, %s answered with %j', async (command, payload, operation, answer, code) => {
+    const world = await begin()
+    world.hub.disable(APP)
+    world.hub.behave('pretend', { operation, ...answer })
+    expect((await world.ask(cmd(command), payload)).error?.code).toBe(code)
+  })
+
   test('is ok where a look finds it done', async () => {
     const world = await begin()
     world.hub.behave('wrong-shape', { operation: ['disableApp', 'setAppSetting'] })

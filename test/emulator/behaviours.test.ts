@@ -50,6 +50,15 @@ describe('answers', () => {
     expect((await answer()).text).toMatch(/^<!doctype html>/)
   })
 
+  test('claim what was not done, with any status and value', async () => {
+    const hub = await hubOf()
+    hub.behave('pretend', { times: 1 })
+    expect(await ask(hub, SET, { body: { value: 1 } })).toMatchObject({ status: 200, json: null })
+    hub.behave('pretend', { status: 206, value: { part: true } })
+    expect(await ask(hub, SET, { body: { value: 1 } })).toMatchObject({ status: 206, json: { part: true } })
+    expect(hub.settings(HUE)).not.toHaveProperty('x')
+  })
+
   test('come big, yet valid', async () => {
     const hub = await hubOf()
     hub.behave('big-body', { megabytes: 3 })

@@ -26,6 +26,18 @@ describe('a list that is none leaves every app as it was', () => {
     expect(watched.news).toEqual([])
   })
 
+  test.each([201, 202, 203, 204, 206])('such as a part of it under status %i', async (status) => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const ids = idsOf(watched)
+    const most = Object.fromEntries([...emulated.apps].slice(1))
+    emulated.behave('pretend', { operation: 'getApps', status, value: most })
+    await until('offline', () => !watched.hub.status.online)
+    expect(watched.hub.status.reason).toBe('nonsense')
+    expect([idsOf(watched), watched.news]).toEqual([ids, []])
+  })
+
   test('such as records under the ids of others', async () => {
     const emulated = await emulate()
     const watched = hold(emulated.url, POLLS)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { agrees, expectApp, isErrorBody, sameJson } from '../../src/hub/written.ts'
+import { agrees, decodeDoneTo, expectApp, isErrorBody, sameJson } from '../../src/hub/written.ts'
 
 describe('the answer to a write', () => {
   test.each([
@@ -25,7 +25,7 @@ describe('the answer to a write', () => {
     expect(agrees({ enabled: false, channel: 'beta' }, wanted)).toBe(false)
     expect(() => expectApp(null, wanted)).not.toThrow()
     expect(() => expectApp({ enabled: true, channel: 'stable' }, wanted)).toThrow('not with what was asked for')
-    expect(() => expectApp('ok', wanted)).toThrow('not with what was asked for')
+    expect(() => decodeDoneTo('ok', { id: 'a' })).toThrow('not with what was asked for')
   })
 
   test('is a value when it is the same once written as JSON', () => {
