@@ -2,17 +2,17 @@ import { defineConfig } from 'vitest/config'
 
 /** Where a mistake harms: what a command may do, and what the hub and the broker are believed to say. */
 const SAFETY = [
-  'src/bridge/{dispatcher,queue,replay}.ts',
-  'src/contract/{commands,payload,permissions,templates,topics}.ts',
-  'src/hub/{decode,verify}.ts',
+  'src/bridge/{dispatcher,execution,patience,queue,replay}.ts',
+  'src/contract/{commands,installs,payload,permissions,templates,topics,writes}.ts',
+  'src/hub/{decode,refusal,verify,written}.ts',
   'src/mqtt/{outbox,retained,sender}.ts',
 ]
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // They have configurations of their own: npm run test:container and test:package.
-    exclude: ['test/container/**', 'test/package/**'],
+    // They have configurations of their own: npm run test:container, test:package and test:node-red.
+    exclude: ['test/container/**', 'test/package/**', 'test/node-red/**'],
     testTimeout: 20_000,
     hookTimeout: 30_000,
     pool: 'forks',
@@ -21,7 +21,9 @@ export default defineConfig({
     // Node runs the sources itself, as it runs the program. So the coverage of both can be added up.
     experimental: { viteModuleRunner: false },
     coverage: {
-      provider: 'v8',
+      // As `v8`, but it bears children that are killed.
+      provider: 'custom',
+      customProviderModule: 'test/support/coverage.ts',
       autoAttachSubprocess: true,
       include: ['src/**/*.ts'],
       // Not in the program.

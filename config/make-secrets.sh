@@ -1,12 +1,30 @@
 #!/bin/sh
-# Makes the secrets of docker-compose.yml in the folder secrets/, and .env which says so. Run it once, in the checkout:
+# Makes what docker-compose.yml needs for a hub of yours: the secrets in secrets/, the configuration in hub2mqtt/, and .env,
+# which says where they are. Run it in the checkout:
 #   config/make-secrets.sh http://192.168.1.20
 # It asks for the hub's API key, makes random passwords for the broker's users, and changes nothing that is there already.
+# Run it again when one of the files is gone.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -eq 1 ] || { echo "usage: $0 <address of the hub>" >&2; exit 2; }
 umask 077
-mkdir -p secrets
+say() { printf '%s\n' "$1" >&2; }
+
+# A container engine makes a folder in the place of a file that it shall mount and does not find.
+for path in secrets/hub_api_key secrets/mqtt_hub2mqtt_password secrets/mqtt_homeassistant_password \
+  secrets/mqtt_button_password secrets/mosquitto_passwords hub2mqtt/hub2mqtt.yaml hub2mqtt/hub2mqtt.env; do
+  [ -d "$path" ] || continue
+  if rmdir "$path" 2>/dev/null; then
+    say "$path was an empty folder, which the container engine had made since the file was missing: removed"
+  else
+    say "$path is a folder where a file belongs. The container engine made it since the file was missing. Remove it: sudo rmdir $path"
+    exit 1
+  fi
+done
+for folder in secrets hub2mqtt; do
+  mkdir -p "$folder"
+  [ -w "$folder" ] || { say "$folder belongs to somebody else, probably since the container engine made it: sudo rmdir $folder"; exit 1; }
+done
 
 write() { [ -s "secrets/$1" ] || printf '%s\n' "$2" > "secrets/$1"; }
 random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
@@ -25,22 +43,27 @@ for user in hub2mqtt homeassistant button; do write "mqtt_${user}_password" "$(r
 # Mosquitto reads hashes only, and its own tool makes them.
 for user in hub2mqtt homeassistant button; do printf '%s:%s\n' "$user" "$(cat "secrets/mqtt_${user}_password")"; done > secrets/mosquitto_passwords.new
 docker run --rm -i --entrypoint sh "${MOSQUITTO_IMAGE:-eclipse-mosquitto:2}" \
-  -c 'cat > /tmp/p && mosquitto_passwd -U /tmp/p && cat /tmp/p' < secrets/mosquitto_passwords.new > secrets/mosquitto_passwords
+  -c 'cat > /tmp/p && mosquitto_passwd -U /tmp/p && cat /tmp/p' < secrets/mosquitto_passwords.new > secrets/mosquitto_passwords.hashed
 rm secrets/mosquitto_passwords.new
+mv secrets/mosquitto_passwords.hashed secrets/mosquitto_passwords
 # The broker runs as another user; the folder keeps everybody else on this machine out.
 chmod 644 secrets/mosquitto_passwords
+
+# The demo's configuration, for this hub.
+[ -e hub2mqtt/hub2mqtt.yaml ] || sed "s#http://emulated-hub:8080#$1#" config/demo/hub2mqtt/hub2mqtt.yaml > hub2mqtt/hub2mqtt.yaml
+[ -e hub2mqtt/hub2mqtt.env ] || cp config/demo/hub2mqtt/hub2mqtt.env hub2mqtt/hub2mqtt.env
 
 # The bridge runs as the owner of the secrets, so that nobody else need read them; but never as root.
 owner=$(id -u):$(id -g)
 if [ "$(id -u)" -eq 0 ]; then
   owner=1000:1000
-  chown "$owner" secrets/*
+  chown -R "$owner" secrets hub2mqtt
 fi
 
-[ -e .env ] || cat > .env <<ENV
-SECRETS_DIR=./secrets
-HUB_URL=$1
+# A line that is there already stays.
+setting() { grep -q "^$1=" .env 2>/dev/null || printf '%s=%s\n' "$1" "$2" >> .env; }
+setting SECRETS_DIR ./secrets
+setting CONFIG_DIR ./hub2mqtt
 # Owner of the secrets, as whom the bridge runs.
-RUN_AS=$owner
-ENV
-echo 'made secrets/ and .env; now: docker compose up -d' >&2
+setting RUN_AS "$owner"
+say 'made secrets/, hub2mqtt/ and .env; now: docker compose up -d'

@@ -5,6 +5,7 @@ import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
 import { progress, waiting } from './cli/progress.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Config } from './config/options.ts'
+import { shownJson, shownText } from './log/controls.ts'
 import type { Log } from './log/log.ts'
 import { daemonSignals, stopSignal } from './signals.ts'
 import { VERSION } from './version.ts'
@@ -86,7 +87,7 @@ async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'ca
   const stop = waiting('waiting for the answer')
   const calling = call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs, clock: systemClock })
   const answer = await calling.finally(stop)
-  console.log(answer.text)
+  console.log(shownJson(answer.text))
   return answer.ok ? ok.code : failed.code
 }
 
@@ -96,14 +97,14 @@ async function doctor(file: string | undefined): Promise<number> {
   const { config, secrets, warnings } = loadConfig({ file, env: process.env })
   const findings = []
   let stop = waiting('looking')
-  for await (const finding of examine({ config, warnings, clock: systemClock })) {
+  for await (const finding of examine({ config, secrets, warnings, clock: systemClock })) {
     stop()
     findings.push(finding)
     console.log(lineOf(finding))
     stop = waiting('looking further')
   }
   stop()
-  console.log(`\nFor a bug report:\n\n${reportOf(findings, { config, secrets, version: VERSION })}`)
+  console.log(`\nFor a bug report:\n\n${reportOf(findings, config, VERSION)}`)
   return findings.some(({ outcome }) => outcome === 'problem') ? failed.code : ok.code
 }
 
@@ -135,7 +136,7 @@ async function clean(mqtt: Config['mqtt'], { base, prefix, hubs, yes }: Cleaning
   const broker = brokerAccess(mqtt, mqtt.url)
   const options = { broker, topics: createTopics(base), prefix, hubs, timeoutMs: CLEANUP_MS, clock: systemClock }
   const { found, left } = await cleanup({ ...options, clear: yes, onProgress: progress('cleared') })
-  for (const topic of yes ? left : found) console.log(topic)
+  for (const topic of yes ? left : found) console.log(shownText(topic))
   if (found.length === 0) console.log(`nothing of a bridge with the base topic ${base} is on this broker`)
   else if (!yes) console.log(`\n${found.length} retained messages; hub2mqtt cleanup --yes clears them`)
   else if (left.length === 0) console.log(`cleared ${found.length} retained messages`)

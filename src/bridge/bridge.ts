@@ -3,25 +3,22 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Live } from '../config/options.ts'
 import type { Command } from '../contract/commands.ts'
-import { type AppEventPayload, type CommandFailedPayload, eventsOf } from '../contract/events.ts'
-import { availableCommands, refusedBy } from '../contract/permissions.ts'
-import { concernsHub, type Facts } from '../contract/publications.ts'
+import type { AppEventPayload } from '../contract/events.ts'
+import { refusedBy } from '../contract/permissions.ts'
+import type { Facts } from '../contract/publications.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
-import type { AppsNews } from '../hub/app-manager.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
-import type { App } from '../model/app.ts'
-import type { Change } from '../model/reduce.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import { type AnswerLink, type CommandEnd, Dispatcher, type FailedWrite } from './dispatcher.ts'
-import type { CommandRun } from './execution.ts'
+import { type AnswerLink, type CommandEnd, Dispatcher } from './dispatcher.ts'
+import { EarlyTasks } from './early.ts'
 import { FormerHubs } from './former-hubs.ts'
 import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
+import { HubTopics } from './hub-topics.ts'
 import { Presence } from './presence.ts'
-import { PublishedSettings } from './published-settings.ts'
 import { Repairs } from './repairs.ts'
 
 /** The part of the MQTT link that the translation needs. */
@@ -69,22 +66,17 @@ export interface BridgeOptions {
 const FAREWELL_MS = 2_000
 /** At once for the first time: everybody else takes the bridge for gone. */
 const TAKE_BACK_MS = 1_000
-/** Commands and events that may wait until it is known whether another bridge is active. */
-const MAX_EARLY = 1_000
-/** The same as of events and answers that wait for the broker. */
-const MAX_EARLY_MS = 60_000
 
 export class Bridge {
   readonly #options: BridgeOptions
   readonly #link: BridgeLink
   readonly #holdings: Holdings
   readonly #dispatcher: Dispatcher
-  readonly #settings = new Map<string, PublishedSettings>()
+  readonly #hubTopics: HubTopics
   readonly #presence: Presence
   /** Whether this bridge publishes and executes: the only one on its base topic, or the one that started first. */
   #active = false
-  /** Commands and events from before it is known whether this bridge is active. */
-  #early: { readonly at: number; readonly task: () => void }[] = []
+  readonly #early: EarlyTasks
   #saidStandby = false
   /** Whether another bridge was active since this one was: it may have known more of the hubs. */
   #wasReplaced = false
@@ -100,8 +92,6 @@ export class Bridge {
   readonly #homeAssistant: HomeAssistant
   readonly #repairs: Repairs
   readonly #formerHubs = new FormerHubs()
-  /** Hub and app of our own installs under way. */
-  readonly #installing = new Set<string>()
   #facts: Facts['bridge']
   #tookBackAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
@@ -115,6 +105,7 @@ export class Bridge {
     const { discovery, log: logging } = live.value
     const logLevel = logging.level
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, health: undefined, prefixes: undefined }
+    this.#early = new EarlyTasks(clock)
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
     const refuses = (command: Command, input?: unknown) => refusedBy(live.value.commands, command, input)
@@ -124,6 +115,27 @@ export class Bridge {
       hold,
       applies: (when) => when !== 'discovery' || discovery.format !== 'off',
       onFailure: (topic, error) => log.error({ topic, err: error }, 'what a topic is to hold could not be rendered'),
+    })
+    this.#hubTopics = new HubTopics({
+      topics,
+      hubs,
+      live,
+      holdings: this.#holdings,
+      send,
+      whenActive: (task) => this.#whenActive(task),
+      onEvent: options.onEvent,
+      onApps: (name, { changes, silent, read }) => {
+        this.#homeAssistant.appsChanged(name, changes)
+        if (silent) this.#sweep()
+        if (read && this.#unread.get(name) === 'next') this.#wasRead(name)
+      },
+      onStatus: (name) => {
+        // Who the hub is comes after its apps, and only then it is known which devices are its.
+        if (this.#homeAssistant.hubChanged(name)) this.#sweep()
+        this.#know({ hubs: this.#hubAddresses() })
+      },
+      clock,
+      log,
     })
     this.#presence = new Presence({
       topic: topics.of('bridgePresence', {}),
@@ -164,8 +176,11 @@ export class Bridge {
         const only = live.value.commands.response_topics
         return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only })
       },
-      onRun: (run) => this.#onRun(run),
-      onFailedWrite: (failed) => this.#onFailedWrite(failed),
+      onRun: (run) => {
+        if (run.command.name === 'refresh' && run.phase === 'ended') this.#repairs.now()
+        this.#hubTopics.onRun(run)
+      },
+      onFailedWrite: (failed) => this.#hubTopics.onFailedWrite(failed),
       ...(onAnswer && { onAnswer }),
       clock,
       log,
@@ -192,20 +207,16 @@ export class Bridge {
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): void {
-    this.#settings.set(name, this.#settingsOf(name, hub))
-    hub.apps.subscribe((news) => this.#onApps(name, hub, news))
-    hub.subscribe(() => this.#onStatus(name, hub))
+    this.#hubTopics.add(name, hub)
     this.#know({ hubs: this.#hubAddresses() })
     this.#homeAssistant.hubAdded()
   }
 
   /** Clears all topics of a hub that is no longer in `hubs`. */
   removeHub(name: string): void {
-    this.#settings.get(name)?.retire()
-    this.#settings.delete(name)
     this.#unread.delete(name)
     this.#formerHubs.add(name)
-    this.#holdings.drop({ kind: 'hub', hub: name })
+    this.#hubTopics.remove(name)
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
     this.#sweep()
@@ -213,20 +224,8 @@ export class Bridge {
 
   /** Configuration has changed what commands may do, or which settings are published. */
   reconfigured(): void {
-    for (const [name, { hub }] of this.#options.hubs) {
-      const before = this.#settings.get(name)
-      const after = this.#settingsOf(name, hub)
-      before?.retire(after)
-      this.#settings.set(name, after)
-      after.refresh()
-      this.#setHub(name, hub)
-    }
+    this.#hubTopics.reconfigured()
     this.#homeAssistant.reconfigured()
-  }
-
-  #settingsOf(name: string, hub: Hub): PublishedSettings {
-    const { live, log } = this.#options
-    return new PublishedSettings({ name, hub, settings: live.value.settings.publish, holdings: this.#holdings, log })
   }
 
   /** The broker is there and what it holds is known. */
@@ -249,7 +248,7 @@ export class Bridge {
     this.#active = active
     this.#link.setWriting(active)
     if (this.role !== 'standby') return
-    this.#early = []
+    this.#early.drop()
     this.#wasReplaced = true
   }
 
@@ -264,8 +263,7 @@ export class Bridge {
     this.#sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
     this.#know({ protocol: this.#protocol })
-    const oldest = this.#options.clock.elapsed() - MAX_EARLY_MS
-    for (const { at, task } of this.#early.splice(0)) if (at >= oldest) task()
+    this.#early.run()
   }
 
   /** What the other bridge has published of a hub may be newer than what is known here. */
@@ -293,7 +291,7 @@ export class Bridge {
 
   /** Another bridge did the same until now. What came in so far it has executed; what it has published may be wrong. */
   #onOtherActive(): void {
-    this.#early = []
+    this.#early.drop()
     this.#wasReplaced = true
     this.#startOverLater()
   }
@@ -375,8 +373,7 @@ export class Bridge {
   #whenActive(task: () => void): void {
     if (this.#left) return
     if (this.#active) task()
-    else if (this.role !== 'standby') this.#early.push({ at: this.#options.clock.elapsed(), task })
-    if (this.#early.length > MAX_EARLY) this.#early.shift()
+    else if (this.role !== 'standby') this.#early.add(task)
   }
 
   stop(): void {
@@ -390,78 +387,9 @@ export class Bridge {
     this.#homeAssistant.stop()
   }
 
-  #onRun({ hub: name, app: id, command, phase }: CommandRun): void {
-    if (command.name === 'refresh' && phase === 'ended') this.#repairs.now()
-    if (id === null) return
-    if (command.operation === 'installFromAppStore') {
-      const key = keyOf(name, id)
-      if (phase === 'begun') this.#installing.add(key)
-      else this.#installing.delete(key)
-      const app = this.#options.hubs.get(name)?.hub.apps.all.get(id)
-      if (app !== undefined) this.#setApp(name, app)
-    }
-    // A write of ours may have changed a setting, and the hub has no event for that.
-    if (phase === 'ended' && command.write) this.#settings.get(name)?.refreshApp(id)
-  }
-
-  #onFailedWrite({ hub: name, app, command, code, transaction }: FailedWrite): void {
-    const at = iso(this.#options.clock.now())
-    const event: CommandFailedPayload = { event_type: 'command_failed', app, command, code, transaction, at }
-    const isShown = app !== null && this.#options.hubs.get(name)?.hub.apps.all.has(app) === true
-    this.#sendEvent(name, isShown ? app : null, JSON.stringify(event))
-  }
-
-  #onApps(name: string, hub: Hub, news: AppsNews): void {
-    const { changes, silent, read } = news
-    const at = iso(this.#options.clock.now())
-    for (const change of changes) {
-      if (change.after === undefined) this.#holdings.drop({ kind: 'app', hub: name, app: change.id })
-      else this.#setApp(name, change.after)
-      if (!silent) this.#sendEvents(name, change, at)
-    }
-    if (silent || changes.some(concernsHub)) this.#setHub(name, hub)
-    this.#homeAssistant.appsChanged(name, changes)
-    if (read) this.#settings.get(name)?.refresh()
-    if (silent) this.#sweep()
-    if (read && this.#unread.get(name) === 'next') this.#wasRead(name)
-  }
-
-  #sendEvents(name: string, change: Change, at: string): void {
-    for (const event of eventsOf(change, at)) {
-      this.#options.onEvent?.(name, event)
-      const payload = JSON.stringify(event)
-      this.#whenActive(() => this.#sendEvent(name, change.id, payload))
-    }
-  }
-
-  /** To the hub's event topic, and to that of an app. */
-  #sendEvent(name: string, app: string | null, payload: string): void {
-    const { topics } = this.#options
-    this.#link.send(topics.of('hubEvent', { hub: name }), payload)
-    if (app !== null) this.#link.send(topics.of('appEvent', { hub: name, app }), payload)
-  }
-
-  #onStatus(name: string, hub: Hub): void {
-    this.#setHub(name, hub)
-    // Who the hub is comes after its apps, and only then it is known which devices are its.
-    if (this.#homeAssistant.hubChanged(name)) this.#sweep()
-    this.#know({ hubs: this.#hubAddresses() })
-  }
-
   #know(news: Partial<Facts['bridge']>): void {
     this.#facts = { ...this.#facts, ...news }
     this.#holdings.set({ kind: 'bridge' }, this.#facts)
-  }
-
-  #setHub(name: string, hub: Hub): void {
-    const { status, apps } = hub
-    const commands = availableCommands(hub, this.#options.live.value.commands)
-    this.#holdings.set({ kind: 'hub', hub: name }, { status, commands, apps: apps.all, complete: apps.complete })
-  }
-
-  #setApp(name: string, app: App): void {
-    const installing = this.#installing.has(keyOf(name, app.id))
-    this.#holdings.set({ kind: 'app', hub: name, app: app.id }, { app, installing })
   }
 
   #hubAddresses(): Facts['bridge']['hubs'] {
@@ -489,17 +417,11 @@ export class Bridge {
   #isLeftOver({ name, row, owner }: OwnTopic): boolean {
     if ('by' in row) return false
     if (owner.kind === 'bridge') return name !== 'bridgeInfo'
-    if (owner.kind === 'setting' && this.#settings.get(owner.hub)?.publishes(owner)) return false
+    if (owner.kind === 'setting' && this.#hubTopics.publishes(owner)) return false
     const hub = this.#options.hubs.get(owner.hub)?.hub
     if (hub === undefined) return this.#formerHubs.has(owner.hub)
     if (this.#unread.has(owner.hub)) return false
     // A hub's own rows follow from its status, which is known a moment after its list.
     return hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting')
   }
-}
-
-const keyOf = (hub: string, app: string) => `${hub} ${app}`
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString()
 }

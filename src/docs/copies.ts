@@ -49,9 +49,10 @@ export const copies: Readonly<Record<string, readonly Copy[]>> = {
   ],
   'config/home-assistant-app/DOCS.md': [
     ['`{}`, the address of this project', address.href],
-    ['({}/blob/main/docs/operations.md#', address.href],
+    ['({}/blob/main/docs/install.md#', address.href],
   ],
-  'docs/operations.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
+  'config/systemd/hub2mqtt.service': [['hub2mqtt-{}.tgz', version]],
+  'docs/install.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
 }
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')

@@ -1,9 +1,14 @@
 /** Everything that is printed from the tables instead of being written: sections of the pages, and whole files. */
 import { asyncapi } from './asyncapi.ts'
+import { agreementChart } from './charts/agreement.ts'
+import { readBenchmarks, readReliability } from './charts/data.ts'
+import { growthChart } from './charts/growth.ts'
+import { latencyChart } from './charts/latencies.ts'
 import { cliSection } from './commands.ts'
 import { configSchema } from './config-schema.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
+import { hubFileSchema, hubFileSection } from './hub-file.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
 import { optionsSection } from './options.ts'
 
@@ -18,13 +23,18 @@ export const pages: Readonly<Record<string, Sections>> = {
   'docs/mqtt.md': { topics: topicsSection, commands: commandsSection, errors: errorsSection },
   'docs/home-assistant.md': { entities: entitiesSection },
   'docs/operations.md': { cli: cliSection },
+  'docs/emulator.md': { 'hub-file': hubFileSection },
 }
 
 /** Whole files by their path. */
 export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,
+  'config/emulated-hub.schema.json': hubFileSchema,
   'config/asyncapi.yaml': asyncapi,
+  'docs/images/latencies.svg': () => latencyChart(readBenchmarks()),
+  'docs/images/growth.svg': () => growthChart(readBenchmarks()),
+  'docs/images/agreement.svg': () => agreementChart(readReliability()),
 }
 
 /** A file cannot take what is written into it: a marker, or the text around a copy, is missing, unknown or doubled. */

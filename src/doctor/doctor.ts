@@ -1,19 +1,29 @@
 /** `hub2mqtt doctor`: looks at everything that an installation needs, and says what is wrong and what mends it. */
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/options.ts'
+import { shownText } from '../log/controls.ts'
+import { Scrubber } from '../log/scrub.ts'
 import { examineBroker } from './broker.ts'
 import { about, type Finding, type Outcome } from './finding.ts'
 import { examineHub } from './hub.ts'
 
 export interface Examination {
   readonly config: Config
+  /** What no finding may show, whatever a hub says. */
+  readonly secrets: readonly string[]
   /** Of the configuration; nothing in it is wrong. */
   readonly warnings: readonly string[]
   readonly clock: Clock
 }
 
 /** Yields each finding as soon as it is known. Changes nothing, at the hub or on the broker. */
-export async function* examine({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
+export async function* examine(examination: Examination): AsyncGenerator<Finding> {
+  const scrubber = new Scrubber(examination.secrets)
+  // Hubs and brokers are quoted in them.
+  for await (const finding of look(examination)) yield { ...finding, text: shownText(scrubber.text(finding.text)) }
+}
+
+async function* look({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
   const { ok, note } = about('configuration')
   const names = Object.keys(config.hubs)
   yield ok(`no mistakes; ${names.length === 1 ? 'one hub' : `${names.length} hubs`}`)
@@ -30,34 +40,28 @@ export function lineOf({ subject, outcome, text, remedy }: Finding): string {
   return remedy === undefined ? line : `${line}\n         → ${remedy}`
 }
 
-interface ReportOptions {
-  readonly config: Config
-  readonly secrets: readonly string[]
-  readonly version: string
-}
-
-/** What a bug report needs: versions and findings, without a name, an address or a secret of the configuration. */
-export function reportOf(findings: readonly Finding[], { config, secrets, version }: ReportOptions): string {
-  const hubs = Object.entries(config.hubs)
-  const private_ = new Map<string, string>(secrets.map((secret) => [secret, '<secret>']))
-  const hide = (text: string | null | undefined, as: string) => text && private_.set(text, as)
-  hubs.forEach(([name, { url }], index) => {
-    hide(name, `<hub ${index + 1}>`)
-    hide(new URL(url).hostname, '<address>')
-  })
-  const { mqtt, discovery } = config
-  if (mqtt.url !== null) hide(new URL(mqtt.url).hostname, '<broker>')
-  hide(mqtt.username, '<user>')
-  if (mqtt.base_topic !== 'hub2mqtt') hide(mqtt.base_topic, '<base>')
-  if (discovery.prefix !== 'homeassistant') hide(discovery.prefix, '<prefix>')
-  // The longest first, as one may be part of another.
-  const words = [...private_].sort(([one], [other]) => other.length - one.length)
-  const redacted = (text: string) =>
-    words.reduce(
-      (all, [word, as]) => all.replace(new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as),
-      text,
-    )
+/** What a bug report needs: versions and findings, without a name or an address of the configuration. */
+export function reportOf(findings: readonly Finding[], config: Config, version: string): string {
   const { platform, arch, versions } = process
   const head = `hub2mqtt ${version}, Node ${versions.node}, ${platform} ${arch}`
-  return ['```', head, ...findings.map((finding) => redacted(lineOf(finding))), '```'].join('\n')
+  const hidden = anonymous(config)
+  return ['```', head, ...findings.map((finding) => hidden(lineOf(finding))), '```'].join('\n')
+}
+
+/** Takes the configuration's own names and addresses out of a text. */
+function anonymous({ hubs, mqtt, discovery }: Config): (text: string) => string {
+  const words = new Map<string, string>()
+  Object.entries(hubs).forEach(([name, { url }], index) => {
+    words.set(name, `<hub ${index + 1}>`).set(new URL(url).hostname, '<address>')
+  })
+  if (mqtt.url !== null) words.set(new URL(mqtt.url).hostname, '<broker>')
+  if (mqtt.username !== null) words.set(mqtt.username, '<user>')
+  if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
+  if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')
+  // The longest first, as one may be part of another.
+  const all = [...words].sort(([one], [other]) => other.length - one.length)
+  const patterns = all.map(
+    ([word, as]) => [new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as] as const,
+  )
+  return (text) => patterns.reduce((rest, [pattern, as]) => rest.replace(pattern, as), text)
 }

@@ -4,67 +4,72 @@ import { isAlias, LineCounter, parseDocument, visit } from 'yaml'
 import { isRecord } from '../base/json.ts'
 import type { EmulatedHubOptions } from './options.ts'
 import { FLAVOURS } from './records.ts'
-import { EmulatorOptionError, isKnownScope, isUsableKey, scopeNames } from './scopes.ts'
+import { EmulatorOptionError, normaliseScope, scopeNames } from './scopes.ts'
 
 export type HubFile = Pick<EmulatedHubOptions, 'id' | 'version' | 'flavour' | 'keys' | 'apps' | 'store'>
 
-/** Both travel in a header. */
-const HeaderText = v.pipe(v.string(), v.regex(/^[\x21-\x7e]+$/, 'has to be visible ASCII characters without spaces'))
+/** What the two of them are in a header. */
+const VISIBLE = /^[\x21-\x7e]+$/
+const HeaderText = v.pipe(v.string(), v.regex(VISIBLE, 'has to be visible ASCII characters without spaces'))
+const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key is made of visible ASCII characters'))
 /** Valibot takes a list for an object; a person who wrote one did not mean it. */
 const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
 const AnyObject = v.pipe(mapping, v.record(v.string(), v.unknown()))
 
-const Seed = v.pipe(
-  mapping,
-  v.strictObject({
-    id: v.pipe(v.string(), v.nonEmpty('has to be an app id')),
-    name: v.optional(v.string()),
-    version: v.optional(v.string()),
-    author: v.optional(v.string()),
-    enabled: v.optional(v.boolean()),
-    autoupdate: v.optional(v.boolean()),
-    channel: v.optional(v.string()),
-    origin: v.optional(v.string()),
-    update: v.optional(v.string()),
-    crashed: v.optional(v.string()),
-    settings: v.optional(AnyObject),
-    usage: v.optional(v.pipe(mapping, v.strictObject({ cpu: v.number(), mem: v.number() }))),
-    permissions: v.optional(v.array(v.string())),
-    hasDrivers: v.optional(v.boolean()),
-    color: v.optional(v.string()),
-    record: v.optional(AnyObject),
-  }),
+/** The descriptions are what the documentation and the JSON Schema say. */
+const described = <const S extends v.GenericSchema>(schema: S, text: string) => v.pipe(schema, v.description(text))
+const optional = <const S extends v.GenericSchema>(schema: S, text: string) => v.optional(described(schema, text))
+
+export const AppFields = {
+  id: described(v.pipe(v.string(), v.nonEmpty('has to be an app id')), 'The id of the app. Required.'),
+  name: optional(v.string(), 'Its name; default: its id.'),
+  version: optional(v.string(), 'Its version; default 1.0.0.'),
+  author: optional(v.string(), 'Who made it.'),
+  enabled: optional(v.boolean(), 'Whether it is enabled; default true.'),
+  autoupdate: optional(v.boolean(), 'Whether the hub updates it by itself; default true.'),
+  channel: optional(v.string(), 'Where its updates come from; default: stable on older hubs, live on newer ones.'),
+  origin: optional(v.string(), 'How it got here; default appstore.'),
+  update: optional(v.string(), 'The version that waits in the store; default: none.'),
+  crashed: optional(v.string(), 'The message that it has crashed with; default: it runs.'),
+  settings: optional(AnyObject, 'Its settings: any JSON value by name.'),
+  usage: optional(
+    v.pipe(mapping, v.strictObject({ cpu: v.number(), mem: v.number() })),
+    'What it uses: cpu as a part of one core, mem in bytes.',
+  ),
+  permissions: optional(v.array(v.string()), 'What it may do on the hub; default: nothing.'),
+  hasDrivers: optional(v.boolean(), 'Whether it has devices; older hubs tell.'),
+  color: optional(v.string(), 'The colour of its brand, such as #4A6572.'),
+  record: optional(AnyObject, 'Fields laid over what the hub tells of it: what a firmware adds, omits or gets wrong.'),
+}
+
+const App = v.pipe(mapping, v.strictObject(AppFields))
+const Apps = v.pipe(
+  v.array(App),
+  v.check((apps) => new Set(apps.map(({ id }) => id)).size === apps.length, 'has the same app id twice'),
 )
 
-const Seeds = v.pipe(
-  v.array(Seed),
-  v.check((seeds) => new Set(seeds.map(({ id }) => id)).size === seeds.length, 'has the same app id twice'),
+const spellings = scopeNames().flatMap((scope) => [scope, normaliseScope(scope)])
+const Scope = v.picklist(
+  spellings,
+  `has to be one of ${scopeNames().join(', ')} ("homey" in place of "hub" is the same)`,
 )
 
-const KnownScope = v.pipe(
-  v.string(),
-  v.check(isKnownScope, `has to be one of ${scopeNames().join(', ')} ("homey" in place of "hub" is the same)`),
-)
+export const HubFields = {
+  id: optional(HeaderText, 'The id of the hub.'),
+  version: optional(HeaderText, 'Its firmware; default: one that fits the flavour.'),
+  flavour: optional(
+    v.picklist(FLAVOURS, 'has to be "older", "newer" or "reference"'),
+    'Which kind of hub to be; default newer.',
+  ),
+  keys: optional(
+    v.pipe(mapping, v.record(Key, v.array(Scope))),
+    'The API keys that it takes, and the scopes of each. Without one nobody gets in.',
+  ),
+  apps: optional(Apps, 'The apps that are installed; default: some of each kind.'),
+  store: optional(Apps, 'The apps that can be installed; default: some.'),
+}
 
-const File = v.pipe(
-  mapping,
-  v.strictObject({
-    id: v.optional(HeaderText),
-    version: v.optional(HeaderText),
-    flavour: v.optional(v.picklist(FLAVOURS, 'has to be "older", "newer" or "reference"')),
-    keys: v.optional(
-      v.pipe(
-        mapping,
-        v.record(
-          v.pipe(v.string(), v.check(isUsableKey, 'a key is made of visible ASCII characters')),
-          v.array(KnownScope),
-        ),
-      ),
-    ),
-    apps: v.optional(Seeds),
-    store: v.optional(Seeds),
-  }),
-)
+export const HubFileSchema = v.pipe(mapping, v.strictObject(HubFields))
 
 /** Reads a hub file; what is wrong with it is said per field, never quoting a key. */
 export function loadHubFile(text: string, filename: string): HubFile {
@@ -81,7 +86,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
       if (isAlias(node)) throw new EmulatorOptionError(`${filename}: YAML aliases are not supported`)
     },
   })
-  const parsed = v.safeParse(File, document.toJS() ?? {})
+  const parsed = v.safeParse(HubFileSchema, document.toJS() ?? {})
   if (parsed.success) return parsed.output
   throw new EmulatorOptionError(parsed.issues.map((issue) => `${filename}: ${explain(issue)}`).join('\n'))
 }

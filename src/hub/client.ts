@@ -39,6 +39,12 @@ export interface HubCall {
   readonly ms: number
 }
 
+/** A hub whose connections end as fast as they are made is not asked for ever who it is. */
+const MAX_PROOFS = 3
+
+/** Nothing was sent, as who is at the other end is not known any more. */
+class Unproven extends Error {}
+
 export class HubClient {
   readonly #options: HubClientOptions
   readonly #clock: Clock
@@ -48,6 +54,8 @@ export class HubClient {
   /** The hub that calls are for; nobody before the first ping was answered. */
   #identity: Identity | undefined
   #proven = false
+  /** Whether the next connection may lead to somebody else. */
+  #unsure = false
   #proving: Promise<void> | undefined
   #listSigned = false
 
@@ -69,6 +77,11 @@ export class HubClient {
     return this.#listSigned
   }
 
+  /** The connections to the hub have ended: who is there has to show it before the next one is given the key. */
+  doubt(): void {
+    this.#unsure = true
+  }
+
   /** What speaks against the address came another way: it has to show again that it is a hub before the next call. */
   distrust(): void {
     this.#proven = false
@@ -81,7 +94,7 @@ export class HubClient {
     // Who does not say who he is may be the one from before.
     this.#identity = found.id === null && before !== undefined ? { ...before, api: found.api } : found
     this.#prefix = found.api
-    this.#proven = true
+    this.#trust()
     return this.#identity
   }
 
@@ -91,7 +104,12 @@ export class HubClient {
     if (before === undefined) return void (await this.identify())
     const found = await this.#observed('ping', this.#ping())
     this.#expect(found.id)
+    this.#trust()
+  }
+
+  #trust(): void {
     this.#proven = true
+    this.#unsure = false
   }
 
   /** The question that needs no key, and whose answer shows that a hub is there. */
@@ -183,8 +201,7 @@ export class HubClient {
 
   /** Asks with the key: only a hub, and only the one that calls are for. */
   async #ask(method: Method, path: string, sending: Omit<Sending, 'key'>): Promise<Answer> {
-    if (!this.#proven) await this.#prove()
-    const answer = await this.#request(method, path, { key: true, ...sending })
+    const answer = await this.#askProven(method, path, sending)
     const firmware = header(answer, 'x-homey-version')
     const known = this.#identity?.firmware ?? null
     const updated = firmware !== null && known !== null && firmware !== known
@@ -193,11 +210,39 @@ export class HubClient {
     return answer
   }
 
+  /** What was true when the call was made may have changed by the time that its connection is there. */
+  async #askProven(method: Method, path: string, sending: Omit<Sending, 'key'>): Promise<Answer> {
+    // A hub may well end the connection with the answer that has shown who it is.
+    let hasAsked = false
+    const isProven = () => this.#proven && (hasAsked || !this.#unsure)
+    const mayLeave = () => {
+      if (!isProven()) throw new Unproven()
+      sending.mayLeave?.()
+    }
+    for (let tries = 1; ; tries += 1) {
+      if (!isProven()) {
+        await this.#prove()
+        hasAsked = true
+      }
+      try {
+        return await this.#request(method, path, { ...sending, key: true, mayLeave })
+      } catch (error) {
+        if (!(error instanceof Unproven)) throw error
+        if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The connections to the hub do not last.')
+      }
+    }
+  }
+
   /** One question serves all calls that wait for its answer. */
   #prove(): Promise<void> {
-    this.#proving ??= this.confirm().finally(() => {
-      this.#proving = undefined
-    })
+    this.#proving ??= this.confirm()
+      .catch((error: unknown) => {
+        this.#proven = false
+        throw error
+      })
+      .finally(() => {
+        this.#proving = undefined
+      })
     return this.#proving
   }
 

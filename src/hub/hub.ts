@@ -79,7 +79,12 @@ export class Hub {
     this.#options = options
     this.#dependencies = dependencies
     this.#status = new StatusTracker(dependencies)
-    this.#client = new HubClient({ ...options, knows: (id) => this.apps.all.has(id) }, dependencies.clock)
+    const onDisconnected = () => {
+      // While no requests are under way, the realtime channel shows that the hub is still there.
+      if (this.status.realtime !== 'connected') this.#client.doubt()
+    }
+    const knows = (id: string) => this.apps.all.has(id)
+    this.#client = new HubClient({ ...options, knows, onDisconnected }, dependencies.clock)
     this.apps = new AppManager(this.#client, dependencies.clock, {
       shows: options.shows,
       onStranger: () => this.#onStranger(),
@@ -343,6 +348,7 @@ export class Hub {
   #onRealtimeLost(): void {
     this.apps.setLive(false)
     this.#stale = true
+    this.#client.distrust()
     this.#status.update({ realtime: 'polling' })
     this.#turning.abort()
     if (this.#surprise('loss') === 0) this.wake()

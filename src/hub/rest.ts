@@ -16,6 +16,8 @@ export interface RestOptions {
   readonly timeoutMs: number
   /** Requests under way at once. */
   readonly maxRequests: number
+  /** The last connection has ended: who takes the next one may be somebody else. */
+  readonly onDisconnected?: (() => void) | undefined
 }
 
 export interface Answer {
@@ -72,6 +74,9 @@ export class Rest {
       connect: { timeout: options.timeoutMs },
       headersTimeout: 0,
       bodyTimeout: 0,
+    })
+    this.#pool.on('disconnect', () => {
+      if (this.#pool.stats.connected === 0) options.onDisconnected?.()
     })
   }
 

@@ -32,6 +32,7 @@ function shown(value: unknown, key = ''): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [shownText(name), shown(item, name)]))
 }
 
-function shownText(text: string): string {
+/** A text in characters that can be shown, on one line. */
+export function shownText(text: string): string {
   return text.replace(CONTROLS, escaped)
 }

@@ -11,6 +11,9 @@ import type { Outbox, Outgoing } from './outbox.ts'
 import type { Block, Entry, Retained } from './retained.ts'
 import { SizeLimit } from './size-limit.ts'
 
+/** The part of a connection that sending needs. */
+export type Wire = Pick<Connection, 'isDown' | 'receiveMaximum' | 'maximumPacketSize' | 'publish' | 'drop'>
+
 /** The state topic's `online` or `offline`. */
 interface State {
   readonly kind: 'state'
@@ -56,7 +59,7 @@ export class Sender {
   readonly #ackTimer: AckTimer
   readonly #losses: Losses<Item>
   readonly #sizes: SizeLimit
-  #connection: Connection | undefined
+  #connection: Wire | undefined
   #window = 0
   /** What was last sent to the state topic on this connection. */
   #state: State['payload'] | undefined
@@ -105,7 +108,7 @@ export class Sender {
   }
 
   /** Starts to send. `online` follows when everything that the retained set awaits is done. */
-  attach(connection: Connection): void {
+  attach(connection: Wire): void {
     this.#connection = connection
     this.#window = Math.min(this.#options.window, connection.receiveMaximum)
     this.#sizes.connected(connection.maximumPacketSize)
@@ -119,7 +122,7 @@ export class Sender {
   }
 
   /** Publishes `offline` before everything else that waits. Resolves when everything is acknowledged. */
-  finish(connection: Connection): Promise<void> {
+  finish(connection: Wire): Promise<void> {
     this.#closing = true
     return new Promise((resolve) => {
       this.#onIdle = resolve
@@ -213,7 +216,7 @@ export class Sender {
     return this.#answeredLast ? other : answer
   }
 
-  #send(connection: Connection, item: Item): void {
+  #send(connection: Wire, item: Item): void {
     this.#answeredLast = item.kind === 'message' && item.isAnswer
     if (item.kind === 'retained') this.#sendEntry(connection, item)
     else if (item.kind === 'message') this.#sendMessage(connection, item)
@@ -223,7 +226,7 @@ export class Sender {
     }
   }
 
-  #sendMessage(connection: Connection, item: Outgoing): void {
+  #sendMessage(connection: Wire, item: Outgoing): void {
     const { events, answers } = this.#options
     const outbox = item.isAnswer ? answers : events
     outbox.take()
@@ -235,7 +238,7 @@ export class Sender {
     }
   }
 
-  #sendEntry(connection: Connection, item: Entry): void {
+  #sendEntry(connection: Wire, item: Entry): void {
     const payload = this.#options.retained.take(item) ?? ''
     const bytes = Buffer.byteLength(payload)
     const fault = item.sentAt === 0 ? topicFault(item.topic) : undefined
@@ -247,7 +250,7 @@ export class Sender {
     }
   }
 
-  #publish(connection: Connection, item: Item, payload: string, bytes: number, options: IClientPublishOptions): void {
+  #publish(connection: Wire, item: Item, payload: string, bytes: number, options: IClientPublishOptions): void {
     this.#publishes += 1
     this.#bytes += bytes
     item.sentAt = this.#options.clock.elapsed()

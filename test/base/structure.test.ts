@@ -41,8 +41,8 @@ describe('the folders of the source know only what they may know', () => {
     for (const one of [...whole, ...types]) expect(used, `${name} needs no ${one}`).toContain(one)
   })
 
-  test('nobody but the program itself knows the emulated hub', () => {
-    for (const file of files.filter((path) => !path.startsWith('src/emulator/') && path !== 'src/main.ts')) {
+  test('nobody but the program itself and its documentation knows the emulated hub', () => {
+    for (const file of files.filter((path) => !/^src\/(emulator|docs)\//.test(path) && path !== 'src/main.ts')) {
       for (const [target] of importsOf(file)) expect(folderOf(target), file).not.toBe('emulator')
     }
   })

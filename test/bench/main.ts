@@ -1,6 +1,8 @@
 /** `npm run bench`: everything in one run, the programs in turn, several rounds. Linux only, as it asks /proc. */
+import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { waiting } from '../../src/cli/progress.ts'
 import { exitOnSignals } from '../support/process.ts'
 import { Book } from './book.ts'
 import { type Grown, measureGrowth } from './growth.ts'
@@ -13,8 +15,8 @@ import {
   measureRestart,
   measureTraffic,
 } from './measures.ts'
-import { circumstances, render } from './report.ts'
-import { SUBJECTS } from './subject.ts'
+import { circumstances, figuresOf, render } from './report.ts'
+import { SUBJECTS, type SubjectName } from './subject.ts'
 
 const HELP = `npm run bench -- [options]
   --quick           few samples, for development
@@ -22,7 +24,7 @@ const HELP = `npm run bench -- [options]
   --idle-minutes N  idles for N minutes (default 1)
   --rounds N        rounds (default 5)
   --only NAMES      of traffic, one-core, start, memory, restart, idle, growth; separated by commas
-  --write           writes docs/benchmarks.md`
+  --write           writes docs/benchmarks.md; without --only also docs/data/benchmarks.json and the charts`
 
 const ABOUT = `Written by \`npm run bench -- --full --write\`, never by hand. Three programs take turns on one machine:
 
@@ -77,32 +79,53 @@ function effortOf(): Effort {
 const effort = effortOf()
 const book = new Book()
 const wanted = (part: string) => values.only === undefined || values.only.split(',').includes(part)
-const tell = (text: string) => process.stderr.write(`${text}\n`)
+
+/** On a terminal one line that counts the seconds, else a line for each step. */
+async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
+  if (!process.stderr.isTTY) process.stderr.write(`${what}\n`)
+  const done = waiting(what)
+  try {
+    return await work()
+  } finally {
+    done()
+  }
+}
 
 async function measureRounds(): Promise<void> {
   for (let round = 0; round < effort.rounds; round += 1) {
     // Whoever is first in a round is not always the same.
     const order = SUBJECTS.map((_, i) => SUBJECTS[(i + round) % SUBJECTS.length] ?? 'bare')
     for (const subject of order) {
-      tell(`round ${round + 1} of ${effort.rounds}: ${subject}`)
-      if (wanted('traffic')) await measureTraffic(subject, effort, book)
-      if (wanted('one-core') && subject !== 'plain') await measureOnOneCore(subject, effort, book)
-      if (wanted('start') && subject !== 'plain') await measureLargeStart(subject, book)
+      await step(`round ${round + 1} of ${effort.rounds}: ${subject}`, () => measureRound(subject))
     }
   }
 }
 
+async function measureRound(subject: SubjectName): Promise<void> {
+  if (wanted('traffic')) await measureTraffic(subject, effort, book)
+  if (wanted('one-core') && subject !== 'plain') await measureOnOneCore(subject, effort, book)
+  if (wanted('start') && subject !== 'plain') await measureLargeStart(subject, book)
+}
+
 async function measure(): Promise<Grown[]> {
   await measureRounds()
-  if (wanted('restart')) await measureRestart(book)
-  tell('memory')
-  if (wanted('memory'))
-    for (const subject of SUBJECTS) if (subject !== 'plain') await measureManyEvents(subject, effort, book)
-  tell('growth')
-  const grown = wanted('growth') ? await measureGrowth(effort, book) : []
-  tell('idle')
-  if (wanted('idle')) await measureIdle(effort, book)
+  if (wanted('restart')) await step('restart', () => measureRestart(book))
+  for (const subject of SUBJECTS) {
+    if (wanted('memory') && subject !== 'plain') {
+      await step(`memory: ${subject}`, () => measureManyEvents(subject, effort, book))
+    }
+  }
+  const grown = wanted('growth') ? await step('growth', () => measureGrowth(effort, book)) : []
+  if (wanted('idle')) await step('idle', () => measureIdle(effort, book))
   return grown
+}
+
+function write(text: string, grown: readonly Grown[]): void {
+  const file = (path: string) => new URL(`../../docs/${path}`, import.meta.url)
+  writeFileSync(file('benchmarks.md'), `# Benchmarks\n\n${ABOUT}\n\n${text}\n`)
+  if (values.only !== undefined) return
+  writeFileSync(file('data/benchmarks.json'), `${JSON.stringify(figuresOf(book, grown), null, 2)}\n`)
+  execFileSync(process.execPath, ['src/docs/main.ts'], { stdio: 'inherit' })
 }
 
 exitOnSignals()
@@ -113,6 +136,5 @@ else {
   const grown = await measure()
   const text = render(book, grown, effort, { ...about, minutes: (performance.now() - started) / 60_000 })
   console.log(text)
-  if (values.write)
-    writeFileSync(new URL('../../docs/benchmarks.md', import.meta.url), `# Benchmarks\n\n${ABOUT}\n\n${text}\n`)
+  if (values.write) write(text, grown)
 }

@@ -1,5 +1,6 @@
 /** What is said of a run: goals, absolute figures, growth. */
 import { cpus, loadavg, totalmem } from 'node:os'
+import type { Benchmarks } from '../../src/docs/charts/data.ts'
 import type { Book, Metric } from './book.ts'
 import type { Grown } from './growth.ts'
 import type { Effort } from './measures.ts'
@@ -41,6 +42,35 @@ const FIGURES: readonly (readonly [title: string, metric: Metric, unit: string, 
   ['RSS added by very many events', 'addedRss', 'MB', 1024 * 1024],
 ]
 
+/** Of `docs/data/benchmarks.json`, which the charts are drawn from. */
+export function figuresOf(book: Book, grown: readonly Grown[]): Benchmarks {
+  const latency = (metric: Metric) => ({
+    bare: tidy(book.median('bare', metric)),
+    plain: tidy(book.median('plain', metric)),
+    hub2mqtt: tidy(book.median('hub2mqtt', metric)),
+  })
+  return {
+    date: today(),
+    latencyMs: {
+      eventP50: latency('eventP50'),
+      eventP99: latency('eventP99'),
+      commandP50: latency('commandP50'),
+      commandP99: latency('commandP99'),
+    },
+    grown: grown.map(({ size, startMs, rss, cpuUs }) => ({
+      hubs: size.hubs,
+      apps: size.apps,
+      startMs: tidy(startMs),
+      rssMb: tidy(rss / 1024 ** 2),
+      cpuUs: tidy(cpuUs),
+    })),
+  }
+}
+
+/** At least as many digits as the page shows. */
+const tidy = (value: number) => Number(value.toPrecision(4))
+const today = () => new Date().toISOString().slice(0, 10)
+
 export interface Circumstances {
   readonly loadBefore: number
   readonly minutes: number
@@ -60,23 +90,25 @@ export function render(book: Book, grown: readonly Grown[], effort: Effort, abou
     }),
   ])
   return [
-    `Measured on ${new Date().toISOString().slice(0, 10)}: ${machine}, ${process.platform}, Node ${process.versions.node}, ` +
+    `Measured on ${today()}: ${machine}, ${process.platform}, Node ${process.versions.node}, ` +
       `Mosquitto (set_tcp_nodelay on); ${effort.rounds} rounds in ${Math.round(about.minutes)} minutes, ${effort.idleMinutes} minutes of idling, ` +
       `system load ${about.loadBefore.toFixed(1)} at the start.`,
     table(
       ['Figure (hub2mqtt ÷ bare in the same round)', 'Goal', 'Median', 'Spread', ''],
       ROWS.map((row) => goalRow(row, book)),
     ),
+    '![Latencies as bars](images/latencies.svg)',
     'What the ratios are made of, as medians:',
     table(['', ...SUBJECTS], figures),
     'What more apps and more hubs cost:',
+    '![Start, memory and CPU against apps and hubs](images/growth.svg)',
     table(
       ['Hubs', 'Apps of each', 'Start', 'RSS at rest', 'CPU per event'],
-      grown.map(({ size, startMs, rss, cpuUs }) => [
-        String(size.hubs),
-        size.apps.toLocaleString('en'),
+      figuresOf(book, grown).grown.map(({ hubs, apps, startMs, rssMb, cpuUs }) => [
+        String(hubs),
+        apps.toLocaleString('en'),
         `${round(startMs)} ms`,
-        `${round(rss / 1024 ** 2)} MB`,
+        `${round(rssMb)} MB`,
         `${round(cpuUs)} µs`,
       ]),
     ),

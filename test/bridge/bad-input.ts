@@ -82,12 +82,12 @@ const KINDS: Readonly<Record<string, Make>> = {
     return invalid(
       topic,
       random.pick([
-        right.toLowerCase() === right ? right.toUpperCase() : right.toLowerCase(),
+        mixed(right),
         `${right} `,
         `"${right}"`,
         '',
-        '1',
-        '0',
+        '2',
+        '-0',
         'null',
         '{}',
         '__proto__',
@@ -266,4 +266,9 @@ export function badInputs(seed: number, five: boolean): () => BadInput {
     const [kind, make] = random.pick(kinds)
     return { kind, ...make(random) }
   }
+}
+
+/** In letters of both sizes, which no word has. */
+function mixed(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase()
 }

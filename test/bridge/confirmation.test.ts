@@ -99,6 +99,19 @@ describe('after a write that was not answered', () => {
     expect((await world.ask(cmd('unset-setting/x'))).error?.code).toBe('outcome_unknown')
   })
 
+  test.each([
+    ['uninstall', 'getApps', 'uninstallApp', JSON.stringify({ confirm: APP })],
+    ['uninstall', 'getApp', 'uninstallApp', JSON.stringify({ confirm: APP })],
+    ['unset-setting/x', 'getAppSettings', 'unsetAppSetting', ''],
+    ['unset-setting/x', 'getAppSetting', 'unsetAppSetting', ''],
+  ] as const)('%s that was carried out is not ok while %s fails', async (command, look, operation, payload) => {
+    const world = await begin()
+    world.hub.behave('execute-then-reset', { operation })
+    world.hub.behave('answer-status', { operation: look })
+    expect((await world.ask(cmd(command), payload)).error?.code).toBe('outcome_unknown')
+    expect(asked(world, look)).not.toEqual([])
+  })
+
   test('an empty answer does not prove that a setting is null', async () => {
     const world = await begin()
     world.hub.behave('reset-before-executing', { operation: 'setAppSetting' })

@@ -73,6 +73,44 @@ describe('the queue of a hub', () => {
     expect(clock.pending).toBe(0)
   })
 
+  test('does not begin what comes at its deadline, and tells a task when that passes', async () => {
+    const clock = new FakeClock()
+    const queue = new CommandQueue({ concurrency: 4, maxWaiting: 32 }, clock)
+    const begun: string[] = []
+    await expect(queue.run('a', 0, task(begun, 'late').run)).rejects.toMatchObject({ code: 'expired' })
+    expect(begun).toEqual([])
+    await queue.run('a', 1000, async (isLate) => {
+      await clock.advance(999)
+      expect(isLate()).toBe(false)
+      await clock.advance(1)
+      expect(isLate()).toBe(true)
+    })
+  })
+
+  test('counts what waits no longer: begun or expired, it leaves its place and its timer', async () => {
+    const clock = new FakeClock()
+    const queue = new CommandQueue({ concurrency: 1, maxWaiting: 1 }, clock)
+    await clock.advance(5000)
+    const begun: string[] = []
+    const first = task(begun, 'first')
+    const second = task(begun, 'second')
+    const running = queue.run('a', 1e9, first.run)
+    const expired = expect(queue.run('a', 10_000, task(begun, 'expired').run)).rejects.toMatchObject({
+      code: 'expired',
+    })
+    expect(clock.waits).toEqual([5000])
+    await clock.advance(5000)
+    await expired
+    const next = queue.run('a', 20_000, second.run)
+    first.end()
+    await running
+    await turn()
+    expect(begun).toEqual(['first', 'second'])
+    expect(clock.pending).toBe(0)
+    second.end()
+    await next
+  })
+
   test('frees the place of a task that fails', async () => {
     const queue = new CommandQueue({ concurrency: 1, maxWaiting: 32 }, new FakeClock())
     await expect(queue.run('a', 1e9, () => Promise.reject(new Error('x')))).rejects.toThrow('x')

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Replay, replayKey } from '../../src/bridge/replay.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
+import { CommandError, ERROR_CODES, isErrorCode } from '../../src/contract/errors.ts'
 import type { Message } from '../../src/mqtt/types.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
@@ -44,6 +45,11 @@ describe('a command', () => {
       expect(other.text).not.toBe(text)
   })
 
+  test('takes little memory, whatever was sent', () => {
+    for (const { text } of [key({ payload: Buffer.alloc(65_536) }), key(mark('x'.repeat(60_000))), key({}, 'x')])
+      expect(text).toMatch(/^.{44}$/)
+  })
+
   test('runs into no other whose topic and mark begin elsewhere', () => {
     expect(key({ topic: 'ab' }, 'c').text).not.toBe(key({ topic: 'a' }, 'bc').text)
   })
@@ -71,5 +77,41 @@ describe('the memory of answers', () => {
     replay.remember('large', done('x'.repeat(5 * MEBIBYTE)))
     await turn()
     expect(replay.recall('large')).toBeUndefined()
+  })
+
+  test('keeps every failure but those that say to try again', async () => {
+    const replay = new Replay(new FakeClock())
+    const codes = Object.keys(ERROR_CODES).filter(isErrorCode)
+    for (const code of codes) replay.remember(code, Promise.resolve({ ok: false, error: new CommandError(code) }))
+    await turn()
+    const forgotten = codes.filter((code) => replay.recall(code) === undefined)
+    expect(forgotten).toEqual(['retained', 'expired', 'busy', 'hub_unreachable', 'rate_limited'])
+  })
+
+  test('is not changed by the end of what was remembered before under the same key', async () => {
+    const replay = new Replay(new FakeClock())
+    const { promise, resolve } = Promise.withResolvers<Outcome>()
+    replay.remember('k', promise)
+    replay.remember('k', done('null'))
+    resolve({ ok: false, error: new CommandError('busy') })
+    await turn()
+    expect(await replay.recall('k')).toEqual({ ok: true, json: 'null' })
+  })
+
+  test('holds an answer as large as all may be, and gives up that which is oldest by its last time', async () => {
+    const replay = new Replay(new FakeClock())
+    replay.remember('largest', done('x'.repeat(4 * MEBIBYTE)))
+    await turn()
+    expect(replay.recall('largest')).toBeDefined()
+    for (const name of ['a', 'b', 'a', 'c']) {
+      replay.remember(name, done('x'.repeat(1.5 * MEBIBYTE)))
+      await turn()
+    }
+    expect(['largest', 'a', 'b', 'c'].map((name) => replay.recall(name) !== undefined)).toEqual([
+      false,
+      true,
+      false,
+      true,
+    ])
   })
 })

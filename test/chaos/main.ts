@@ -1,15 +1,18 @@
 /** `npm run chaos`: breaks things for a while and exits with 1 if the bridge did anything wrong. */
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import type { Reliability } from '../../src/docs/charts/data.ts'
 import { exitOnSignals } from '../support/process.ts'
+import { Status } from '../support/status.ts'
 import { type ComposedJob, composedJobs, everyFault, runAlone, runJobs, until } from './campaign.ts'
 import { nameOf, parseScript, shrink } from './compose.ts'
 import type { EpisodeResult, Job } from './episode.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
 import { NO_HISTORY } from './history.ts'
 import { type PlantResult, provePlants } from './prove.ts'
-import { renderScorecard } from './scorecard.ts'
+import { figuresOf, renderScorecard } from './scorecard.ts'
 
 const HELP = `npm run chaos -- [options]
 
@@ -26,7 +29,7 @@ const HELP = `npm run chaos -- [options]
   --workers N     worlds side by side (default 2)
   --pace MS       between two happenings, on average (default 40)
   --dump FOLDER   writes the history of each failed episode there
-  --write         writes docs/reliability.md
+  --write         writes docs/reliability.md, docs/data/reliability.json and the chart
   --list          names the kinds of fault`
 
 const { values } = parseArgs({
@@ -50,13 +53,14 @@ const { values } = parseArgs({
   },
 })
 
+const status = new Status()
+
 function report(result: EpisodeResult): void {
   const { fault, seed, commands, agreeMs, violations } = result
   const agreed = agreeMs === undefined ? 'never agreed' : `agreed after ${(agreeMs / 1000).toFixed(2)} s`
-  console.log(`${violations.length === 0 ? 'ok  ' : 'FAIL'} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
-  for (const { checker, what } of violations.slice(0, 12)) console.log(`       ${checker}: ${what.slice(0, 400)}`)
-  if (violations.length > 0)
-    console.log(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
+  status.say(`${violations.length === 0 ? 'ok  ' : 'FAIL'} ${fault}, seed ${seed}: ${commands} commands, ${agreed}`)
+  for (const { checker, what } of violations.slice(0, 12)) status.say(`       ${checker}: ${what.slice(0, 400)}`)
+  if (violations.length > 0) status.say(`       again: npm run chaos -- ${howAgain(result)} --seed ${seed} --minutes 0`)
   if (values.dump !== undefined && violations.length > 0) dump(values.dump, result)
 }
 
@@ -65,6 +69,14 @@ function reportPlant({ name, seed, caught, by, violations, ms }: PlantResult): v
   const beside = others.size === 0 ? '' : `; beside it: ${[...others].join(', ')}`
   const what = caught ? `caught by ${by.join(', ')}` : 'not caught'
   console.log(`${caught ? 'ok  ' : 'FAIL'} ${name}, seed ${seed}, ${(ms / 1000).toFixed(1)} s: ${what}${beside}`)
+}
+
+/** How far a run is: of a campaign's episodes, or of the time that it was given. */
+function progressOf(plan: Plan, done: number, startedAt: number): string {
+  const minutes = (performance.now() - startedAt) / 60_000
+  if (!values.campaign) return `${done} episodes, ${minutes.toFixed(1)} of ${plan.minutes} minutes`
+  const kinds = values.fault ?? Object.keys(FAULTS)
+  return `${done} of ${kinds.length * plan.seeds + plan.composed} episodes, ${minutes.toFixed(0)} minutes`
 }
 
 const howAgain = ({ fault, script }: Job) =>
@@ -160,6 +172,7 @@ async function main(): Promise<number> {
     // Only what failed needs to be remembered whole.
     results.push(result.violations.length > 0 ? result : { ...result, history: NO_HISTORY })
     report(result)
+    status.show(progressOf(plan, results.length, startedAt))
   }
   const plants: PlantResult[] = []
   const scripts = composedJobs(plan.seed, plan.composed)
@@ -170,17 +183,25 @@ async function main(): Promise<number> {
   else if (values.campaign) plants.push(...(await runCampaign(plan, scripts, onResult)))
   else if (values['composed-only']) await runJobs(scripts, { ...plan, onResult })
   else await runForAWhile(plan, scripts, onResult)
+  status.show('')
   await shrinkFailed(scripts, results, plan)
   for (const { name, seed, caught } of plants)
     if (!caught) console.log(`FAIL planted bug ${name}, seed ${seed}, was not caught`)
   const minutes = (performance.now() - startedAt) / 60_000
   if (!values.plants) {
-    const card = renderScorecard({ results, plants, seed: plan.seed, date: new Date(), minutes })
-    if (values.write) writeFileSync('docs/reliability.md', card)
+    const outcome = { results, plants, seed: plan.seed, date: new Date(), minutes }
+    const card = renderScorecard(outcome)
+    if (values.write) write(card, figuresOf(outcome))
     console.log(`\n${card}`)
   }
   const failed = results.some(({ violations }) => violations.length > 0) || plants.some(({ caught }) => !caught)
   return failed ? 1 : 0
+}
+
+function write(card: string, figures: Reliability): void {
+  writeFileSync('docs/reliability.md', card)
+  writeFileSync('docs/data/reliability.json', `${JSON.stringify(figures, null, 2)}\n`)
+  execFileSync(process.execPath, ['src/docs/main.ts'], { stdio: 'inherit' })
 }
 
 function number(text: string): number {

@@ -18,6 +18,8 @@ export interface ProveOptions {
   readonly seed: number
   /** Each bug with so many seeds (default 1). */
   readonly seeds?: number
+  /** What a schedule meets is chance: a bug that one does not show is tried with so many seeds until it is caught (default 1). */
+  readonly tries?: number
   /** Worlds at a time. */
   readonly workers: number
   /** Default: all. */
@@ -43,6 +45,7 @@ export async function provePlant(name: string, seed: number): Promise<PlantResul
 export async function provePlants({
   seed,
   seeds = 1,
+  tries = 1,
   workers,
   names = Object.keys(PLANTS),
   onResult,
@@ -51,7 +54,10 @@ export async function provePlants({
   const results: PlantResult[] = []
   const work = async () => {
     for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) {
-      const result = await provePlant(job.name, job.seed)
+      let result = await provePlant(job.name, job.seed)
+      for (let tried = 1; !result.caught && tried < tries; tried += 1) {
+        result = await provePlant(job.name, job.seed + tried * seeds)
+      }
       results.push(result)
       onResult?.(result)
     }

@@ -1,5 +1,6 @@
 /** What a campaign came to, as a document: figures first, then each kind of fault. */
 import { execFileSync } from 'node:child_process'
+import type { Reliability } from '../../src/docs/charts/data.ts'
 import type { EpisodeResult } from './episode.ts'
 import type { PlantResult } from './prove.ts'
 
@@ -18,12 +19,42 @@ function percentile(numbers: readonly number[], part: number): number | undefine
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
 }
 
+/** Percentiles in milliseconds; `null` if nothing ever agreed. */
+function agreement(results: readonly EpisodeResult[]): Agreement | null {
+  const times = results.flatMap(({ agreeMs }) => (agreeMs === undefined ? [] : [agreeMs]))
+  const [p50, p95, max] = [percentile(times, 0.5), percentile(times, 0.95), percentile(times, 1)]
+  return p50 === undefined || p95 === undefined || max === undefined ? null : { p50, p95, max }
+}
+
+type Agreement = NonNullable<Reliability['kinds'][number]['agreeMs']>
+
 const seconds = (ms: number | undefined) => (ms === undefined ? '—' : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`)
 const whole = (value: number) => value.toLocaleString('en')
 
 function timesOf(results: readonly EpisodeResult[]): string[] {
-  const times = results.flatMap(({ agreeMs }) => (agreeMs === undefined ? [] : [agreeMs]))
-  return [percentile(times, 0.5), percentile(times, 0.95), percentile(times, 1)].map(seconds)
+  const times = agreement(results)
+  return [times?.p50, times?.p95, times?.max].map(seconds)
+}
+
+/** The episodes of one fault alone, by its name. */
+const kindsOf = (results: readonly EpisodeResult[]) =>
+  Map.groupBy(
+    results.filter(({ script }) => script === undefined),
+    ({ fault }) => fault,
+  )
+
+const failed = (results: readonly EpisodeResult[]) => results.filter(({ violations }) => violations.length > 0).length
+
+/** Of `docs/data/reliability.json`, which the chart is drawn from. */
+export function figuresOf({ results, seed, date }: ScorecardInput): Reliability {
+  const whole = ({ p50, p95, max }: Agreement) => ({ p50: Math.round(p50), p95: Math.round(p95), max: Math.round(max) })
+  const kinds = [...kindsOf(results)]
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([fault, of]) => {
+      const times = agreement(of)
+      return { fault, episodes: of.length, failed: failed(of), agreeMs: times === null ? null : whole(times) }
+    })
+  return { date: date.toISOString().slice(0, 10), commit: commit(), seed, kinds }
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -34,10 +65,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 const COLUMNS = ['Episodes', 'Commands', 'Unknown', 'Failed', 'Agrees p50', 'p95', 'max']
 
 export function renderScorecard({ results, plants, seed, date, minutes }: ScorecardInput): string {
-  const kinds = Map.groupBy(
-    results.filter(({ script }) => script === undefined),
-    ({ fault }) => fault,
-  )
+  const kinds = kindsOf(results)
   const repeats = Math.min(...[...kinds.values()].map(({ length }) => length))
   const composed = results.filter(({ script }) => script !== undefined)
   const answers = sum(results.map((one) => one.answers))
@@ -84,7 +112,7 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
     whole(of.length),
     whole(sum(of.map((one) => one.commands))),
     whole(sum(of.map((one) => one.unknown))),
-    String(of.filter(({ violations }) => violations.length > 0).length),
+    String(failed(of)),
     ...timesOf(of),
   ]
   const sizes = Map.groupBy(composed, ({ script = [] }) => `${script.length} faults at a time`)
@@ -94,6 +122,7 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
     table(['Figure', 'Value'], figures),
     '## By kind of fault',
     '"Failed" counts the episodes in which any checker objected. Some waits are the contract\'s own: a refused password or key is tried again after a minute, and who was taken over waits before it comes back.',
+    '![Time to agree after each kind of fault](images/agreement.svg)',
     table(['Fault', ...COLUMNS], [...kinds].sort().map(row)),
     ...(composed.length === 0
       ? []

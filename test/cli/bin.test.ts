@@ -16,6 +16,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Process } from '../support/process.ts'
+import { available } from '../support/skipped.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -80,7 +81,8 @@ describe('the launcher under a Node that is new enough', () => {
   })
 
   it('starts the sources of a package, where Node itself strips no types, and again after they have changed', () => {
-    const file = checkout('node_modules/hub2mqtt')
+    // Its own cache, not the one of this checkout.
+    const file = checkout('node_modules/hub2mqtt', { modules: false })
     const main = join(dirname(file), 'main.ts')
     for (const from of ['first', 'first', 'second']) {
       if (!readFileSync(main, 'utf8').includes(from)) writeFileSync(main, MAIN.replace('FROM', `'${from}' as string`))
@@ -104,41 +106,44 @@ describe('the launcher under a Node that is new enough', () => {
   })
 })
 
-describe.skipIf(old === undefined)('the launcher under an older Node', () => {
-  const node = old ?? ''
+describe.runIf(available(old !== undefined, 'the launcher under an older Node', 'no Node below 24 is in the PATH'))(
+  'the launcher under an older Node',
+  () => {
+    const node = old ?? ''
 
-  it('hands over to the Node that came with the package, with all arguments', () => {
-    const { stdout, stderr } = run(node, bin, 'run', '--config', 'a b')
-    expect(stderr).toBe('')
-    expect(JSON.parse(stdout)).toEqual({ node: 24, args: ['run', '--config', 'a b'], from: 'source' })
-  })
+    it('hands over to the Node that came with the package, with all arguments', () => {
+      const { stdout, stderr } = run(node, bin, 'run', '--config', 'a b')
+      expect(stderr).toBe('')
+      expect(JSON.parse(stdout)).toEqual({ node: 24, args: ['run', '--config', 'a b'], from: 'source' })
+    })
 
-  it('exits with the code of the program', () => expect(run(node, bin, 'exit', '2').status).toBe(2))
+    it('exits with the code of the program', () => expect(run(node, bin, 'exit', '2').status).toBe(2))
 
-  it('ends by the signal that ended the program', () => {
-    expect(run(node, bin, 'die', 'SIGKILL')).toMatchObject({ status: null, signal: 'SIGKILL' })
-  })
+    it('ends by the signal that ended the program', () => {
+      expect(run(node, bin, 'die', 'SIGKILL')).toMatchObject({ status: null, signal: 'SIGKILL' })
+    })
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('passes %s on and waits for the end', async (signal) => {
-    await using child = new Process(node, [bin, 'wait'])
-    await child.untilLine('from')
-    child.signal(signal)
-    expect(await child.closed).toBe('code 5')
-    expect(child.lines).toContain(`got ${signal}`)
-  })
+    it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('passes %s on and waits for the end', async (signal) => {
+      await using child = new Process(node, [bin, 'wait'])
+      await child.untilLine('from')
+      child.signal(signal)
+      expect(await child.closed).toBe('code 5')
+      expect(child.lines).toContain(`got ${signal}`)
+    })
 
-  it('works through a symbolic link, as npm installs it', () => {
-    const link = join(folder, 'hub2mqtt')
-    symlinkSync(bin, link)
-    expect(JSON.parse(run(node, link).stdout)).toMatchObject({ node: 24 })
-  })
+    it('works through a symbolic link, as npm installs it', () => {
+      const link = join(folder, 'hub2mqtt')
+      symlinkSync(bin, link)
+      expect(JSON.parse(run(node, link).stdout)).toMatchObject({ node: 24 })
+    })
 
-  it('says in one line what is missing when there is no such Node', () => {
-    const { status, stderr } = run(node, checkout('bare', { modules: false }))
-    expect(status).toBe(1)
-    expect(stderr).toMatch(/^hub2mqtt: needs Node 24 or newer, and this is \d+\.\d+\.\d+; .*npm ci.*\n$/)
-  })
-})
+    it('says in one line what is missing when there is no such Node', () => {
+      const { status, stderr } = run(node, checkout('bare', { modules: false }))
+      expect(status).toBe(1)
+      expect(stderr).toMatch(/^hub2mqtt: needs Node 24 or newer, and this is \d+\.\d+\.\d+; .*npm ci.*\n$/)
+    })
+  },
+)
 
 describe('the file itself', () => {
   it('can be executed', () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { available } from '../support/skipped.ts'
 
 const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-exposure-'))
 afterAll(remove)
@@ -21,7 +22,13 @@ const warnings = (yaml: string, mode = 0o600) =>
 const named = (key: string) => `hubs: {home: {url: "http://10.0.0.1", api_key_file: ${key}}}\n`
 const inline = 'hubs: {home: {url: "http://10.0.0.1", api_key: the-key}}\n'
 
-describe.skipIf(process.platform === 'win32')('a secret in a file', () => {
+const hasModes = available(
+  process.platform !== 'win32',
+  'the tests of who may read a file',
+  'Windows has no modes of files',
+)
+
+describe.runIf(hasModes)('a secret in a file', () => {
   it('that every user can read is warned about, by the name of the option and not of the file', () => {
     expect(warnings(named(write('key', 'the-key', 0o644)))).toEqual([
       expect.stringMatching(/^hubs\.home\.api_key_file \(.* line 1\): every user .* chmod 600 it$/),

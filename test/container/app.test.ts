@@ -3,9 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { GenericContainer, Wait } from 'testcontainers'
 import { afterAll, describe, expect, it } from 'vitest'
+import { available } from '../support/skipped.ts'
 import { APP_IMAGE, docker, hasDocker } from './support/engine.ts'
 
 const SECRET = 'the-key-of-the-hub'
+
+/** The files must belong to root, as they do where the Supervisor runs. */
+const isRoot = available(process.getuid?.() === 0, 'the Home Assistant app with its options', 'that needs root')
 
 describe.runIf(hasDocker)('the Home Assistant app', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
@@ -19,8 +23,7 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
     return path
   }
 
-  // The file must belong to root, as it does where the Supervisor runs.
-  it.runIf(process.getuid?.() === 0)('reads its options, gives up root and runs', async () => {
+  it.runIf(isRoot)('reads its options, gives up root and runs', async () => {
     const source = options({ hub_url: 'http://127.0.0.1:1', hub_api_key: SECRET, mqtt_url: 'mqtt://127.0.0.1:1' })
     await using container = await new GenericContainer(APP_IMAGE)
       .withBindMounts([{ source, target: '/data/options.json', mode: 'ro' }])
@@ -36,38 +39,35 @@ describe.runIf(hasDocker)('the Home Assistant app', () => {
   })
 
   // As *File editor* leaves it, or somebody who is careful: in both cases for root.
-  it.runIf(process.getuid?.() === 0)(
-    'takes everything else from the file in its folder, and keeps it private',
-    async () => {
-      const source = options({ hub_url: '', hub_api_key: '' })
-      const own = join(folder, 'config')
-      mkdirSync(own)
-      writeFileSync(join(own, 'cabin-key'), SECRET, { mode: 0o644 })
-      writeFileSync(
-        join(own, 'hub2mqtt.yaml'),
-        `
+  it.runIf(isRoot)('takes everything else from the file in its folder, and keeps it private', async () => {
+    const source = options({ hub_url: '', hub_api_key: '' })
+    const own = join(folder, 'config')
+    mkdirSync(own)
+    writeFileSync(join(own, 'cabin-key'), SECRET, { mode: 0o644 })
+    writeFileSync(
+      join(own, 'hub2mqtt.yaml'),
+      `
 hubs:
   home: { url: http://127.0.0.1:1, api_key: ${SECRET} }
   cabin: { url: http://127.0.0.1:2, api_key_file: cabin-key }
 mqtt: { url: mqtt://127.0.0.1:1, base_topic: from/the/file }
 `,
-        { mode: 0o600 },
-      )
-      await using container = await new GenericContainer(APP_IMAGE)
-        .withBindMounts([
-          { source, target: '/data/options.json', mode: 'ro' },
-          { source: own, target: '/config', mode: 'rw' },
-        ])
-        .withWaitStrategy(Wait.forLogMessage('hub2mqtt started'))
-        .start()
-      const log = await docker('logs', container.getId())
-      expect(log).toMatch(/"base_topic":"from\/the\/file","hubs":\["home","cabin"\]/)
-      expect(log).not.toContain(SECRET)
-      // No warning about keys that others could read.
-      expect(log).not.toMatch(/every user|cannot be made private/)
-      expect(statSync(own).mode & 0o077).toBe(0)
-    },
-  )
+      { mode: 0o600 },
+    )
+    await using container = await new GenericContainer(APP_IMAGE)
+      .withBindMounts([
+        { source, target: '/data/options.json', mode: 'ro' },
+        { source: own, target: '/config', mode: 'rw' },
+      ])
+      .withWaitStrategy(Wait.forLogMessage('hub2mqtt started'))
+      .start()
+    const log = await docker('logs', container.getId())
+    expect(log).toMatch(/"base_topic":"from\/the\/file","hubs":\["home","cabin"\]/)
+    expect(log).not.toContain(SECRET)
+    // No warning about keys that others could read.
+    expect(log).not.toMatch(/every user|cannot be made private/)
+    expect(statSync(own).mode & 0o077).toBe(0)
+  })
 
   it('says what it needs when there is no hub', async () => {
     const source = options({ mqtt_url: 'mqtt://127.0.0.1:1' })

@@ -1,12 +1,17 @@
+import { chmodSync, cpSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { Observer } from '../support/observer.ts'
-import { execute } from '../support/process.ts'
+import { execute, runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
 import { docker, hasDocker, IMAGE, MOSQUITTO_IMAGE } from './support/engine.ts'
 import { example } from './support/installation.ts'
 
 const PROJECT = 'hub2mqtt-test'
 const SECRETS = 'config/demo/secrets'
+const TOPIC = 'hub2mqtt/home/app/com.athom.hue'
 
 /** The plugin of newer engines or the program of older ones. */
 async function findCompose(): Promise<readonly string[] | undefined> {
@@ -19,7 +24,9 @@ async function findCompose(): Promise<readonly string[] | undefined> {
     if (works) return words
   }
   if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but there is no docker compose')
-  process.stderr.write('there is no docker compose: its tests are skipped\n')
+  process.stderr.write(
+    'skipped: the tests of the compose file, as there is no docker compose (apt-get install docker-compose)\n',
+  )
   return undefined
 }
 
@@ -27,14 +34,31 @@ const found = hasDocker ? await findCompose() : undefined
 
 describe.runIf(found !== undefined)('the compose file', () => {
   const [command = '', ...words] = found ?? []
+  const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-compose-'))
+  /** The demo's configuration, to be changed. */
+  const CONFIG_DIR = join(folder, 'hub2mqtt')
   const compose = (...args: readonly string[]) =>
     execute(command, [...words, '-p', PROJECT, '--profile', 'demo', ...args], {
-      env: { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE },
+      env: { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE, CONFIG_DIR },
+    })
+  const observe = () =>
+    Observer.on(1883, {
+      protocol: '5',
+      username: 'homeassistant',
+      password: example(`${SECRETS}/mqtt_homeassistant_password`).trim(),
     })
   const containers = async () => (await compose('ps', '-q')).split('\n').filter((id) => /^[0-9a-f]{12,}$/.test(id))
 
-  beforeAll(() => compose('up', '-d', '--no-build'))
-  afterAll(() => compose('down', '--volumes', '--timeout', '5'))
+  beforeAll(async () => {
+    cpSync('config/demo/hub2mqtt', CONFIG_DIR, { recursive: true })
+    // The container's user is another one.
+    chmodSync(folder, 0o755)
+    await compose('up', '-d', '--no-build')
+  })
+  afterAll(async () => {
+    await compose('down', '--volumes', '--timeout', '5')
+    remove()
+  })
 
   it('brings up the demo: the bridge is ready, and the apps of the emulated hub are on MQTT', async () => {
     await expect
@@ -47,13 +71,59 @@ describe.runIf(found !== undefined)('the compose file', () => {
         { timeout: 45_000 },
       )
       .toBe(200)
-    const password = example(`${SECRETS}/mqtt_homeassistant_password`).trim()
-    await using client = await Observer.on(1883, { protocol: '5', username: 'homeassistant', password })
-    await until('an app', () => client.seen.some(({ topic }) => topic === 'hub2mqtt/home/app/com.athom.hue'))
+    await using client = await observe()
+    await until('an app', () => client.last(TOPIC))
   })
 
   it('shows everything in the log of the watcher', async () => {
     await expect.poll(() => compose('logs', 'watcher'), { timeout: 20_000 }).toContain('hub2mqtt/home/state online')
+  })
+
+  it('warns of nothing that it brings along itself', async () => {
+    const logs = await compose('logs', 'hub2mqtt', 'mosquitto', 'emulated-hub')
+    expect(logs).toContain('hub2mqtt started')
+    expect(logs).not.toMatch(/"level":"(warn|error|fatal)"|warning|error/i)
+  })
+
+  it('takes every option from hub2mqtt.yaml, every variable from hub2mqtt.env, and needs no change itself', async () => {
+    const changed = join(folder, 'changed')
+    cpSync(CONFIG_DIR, changed, { recursive: true })
+    writeFileSync(
+      join(changed, 'hub2mqtt.yaml'),
+      'hubs: {home: {url: http://10.0.0.1, api_key: k}, cabin: {url: http://10.0.0.2, api_key: k}}\n',
+    )
+    writeFileSync(
+      join(changed, 'hub2mqtt.env'),
+      'HUB2MQTT_APPS_EXCLUDE=a.b,c.*\nHUB2MQTT_SETTINGS_PUBLISH={"a.b":{"mode":"text"}}\n',
+    )
+    const words = [
+      ...(found ?? []).slice(1),
+      '-p',
+      `${PROJECT}-changed`,
+      'run',
+      '--rm',
+      '--no-deps',
+      'hub2mqtt',
+      'check-config',
+    ]
+    const env = { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE, CONFIG_DIR: changed }
+    const { stdout, stderr, status } = await runProgram(command, words, { env })
+    expect(status, stderr).toBe(0)
+    expect(parse(stdout)).toMatchObject({
+      hubs: { home: { url: 'http://10.0.0.1' }, cabin: { url: 'http://10.0.0.2' } },
+      apps: { exclude: ['a.b', 'c.*'] },
+      settings: { publish: { 'a.b': { mode: expect.anything() } } },
+    })
+    await execute(command, [...(found ?? []).slice(1), '-p', `${PROJECT}-changed`, 'down'], { env })
+  })
+
+  it('reads a changed file again when it is told to', async () => {
+    await using client = await observe()
+    await until('the app', () => client.last(TOPIC))
+    const file = join(CONFIG_DIR, 'hub2mqtt.yaml')
+    writeFileSync(file, `${example(file)}apps: { exclude: [com.athom.hue] }\n`)
+    await compose('kill', '-s', 'HUP', 'hub2mqtt')
+    await until('the end of the app', () => client.last(TOPIC) === '')
   })
 
   it('makes every service healthy', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { COMMANDS, type Command } from '../../src/contract/commands.ts'
+import { type Act, COMMANDS, type Command, row } from '../../src/contract/commands.ts'
+import { object } from '../../src/contract/payload.ts'
 import { appFilter, availableCommands, COMMAND_SELECTORS, commandKey, mayUse } from '../../src/contract/permissions.ts'
 import type { Hub } from '../../src/hub/hub.ts'
 import type { OperationName } from '../../src/hub/operations.ts'
@@ -26,8 +27,7 @@ describe('configuration', () => {
 
   test('permits everything unless told otherwise, but for what has to be allowed by name', () => {
     const off = COMMANDS.filter((one) => !mayUse(OPEN, one)).map(commandKey)
-    expect(off).toEqual(COMMANDS.filter((one) => one.target !== 'bridge' && one.allowed === false).map(commandKey))
-    expect(off).toContain('uninstall')
+    expect(off).toEqual(['uninstall', 'hub/install'])
     for (const selector of ['uninstall', '*'])
       expect(mayUse({ ...OPEN, allow: [selector] }, command('uninstall')), selector).toBe(true)
     expect(mayUse({ ...OPEN, allow: ['restart'] }, command('uninstall'))).toBe(false)
@@ -42,14 +42,70 @@ describe('configuration', () => {
     expect(mayUse({ ...OPEN, deny: ['*'] }, command('bridge/ping'))).toBe(false)
   })
 
+  test('that denies a command leaves what does something else', () => {
+    const policy = { ...OPEN, allow: ['*'], deny: ['enable', 'bridge/ping'] }
+    const denied = COMMANDS.filter((one) => !mayUse(policy, one)).map(commandKey)
+    expect(denied).toEqual(['enable', 'enabled', 'bridge/ping'])
+  })
+
+  const channel = { channel: 'test' }
+  const USES: readonly (readonly [key: string, input?: object])[] = [
+    ['enable'],
+    ['disable'],
+    ['enabled'],
+    ['autoupdate'],
+    ['update', { autoupdate: true }],
+    ['update', channel],
+    ['install', {}],
+    ['install', channel],
+    ['hub/install', {}],
+    ['hub/install', channel],
+    ['get'],
+    ['get-settings'],
+    ['get-setting'],
+    ['hub/get-apps'],
+  ]
+
   test.each([
-    ['enable', 'enabled'],
-    ['enabled', 'disable'],
-    ['update', 'autoupdate'],
-    ['get-settings', 'get-setting'],
-  ])('that denies %s denies %s, which does the same', (denied, other) => {
-    expect(mayUse({ ...OPEN, allow: ['*'] }, command(other))).toBe(true)
-    expect(mayUse({ ...OPEN, allow: ['*'], deny: [denied] }, command(other))).toBe(false)
+    ['enable', ['enable', 'enabled']],
+    ['disable', ['disable', 'enabled']],
+    ['enabled', ['enable', 'disable', 'enabled']],
+    ['autoupdate', ['autoupdate', 'update autoupdate']],
+    ['update', ['autoupdate', 'update autoupdate', 'update channel', 'install channel', 'hub/install channel']],
+    ['install', ['update channel', 'install ', 'install channel', 'hub/install ', 'hub/install channel']],
+    ['hub/install', ['hub/install ', 'hub/install channel']],
+    ['get', ['get', 'hub/get-apps']],
+    ['get-apps', ['hub/get-apps']],
+    ['get-setting', ['get-settings', 'get-setting']],
+    ['get-settings', ['get-settings', 'get-setting']],
+  ])('that denies %s denies all that does the same, and with which input', (denied, refused) => {
+    const policy = { ...OPEN, allow: ['*'], deny: [denied] }
+    const found = USES.filter(([key, input]) => !mayUse(policy, command(key), input))
+    expect(found.map(([key, input]) => (input === undefined ? key : `${key} ${Object.keys(input)}`))).toEqual(refused)
+  })
+
+  test('that denies a part of what a command may do leaves the rest of it', () => {
+    const policy = { ...OPEN, deny: ['autoupdate'] }
+    expect(mayUse(policy, command('update'))).toBe(true)
+    expect(mayUse(policy, command('update'), { channel: 'test' })).toBe(true)
+    expect(mayUse(policy, command('update'), { autoupdate: true, channel: 'test' })).toBe(false)
+    expect(mayUse({ ...OPEN, deny: ['install'] }, command('update'), { channel: 'test' })).toBe(false)
+    expect(mayUse({ ...OPEN, deny: ['install'] }, command('update'), { autoupdate: true })).toBe(true)
+  })
+
+  test('that denies all that a command may do denies the command', () => {
+    const acts: Act[] = ['enable', 'disable']
+    const either = {
+      payload: object({}),
+      operation: 'getApp' as const,
+      write: true,
+      doc: '',
+      run: () => Promise.resolve(),
+    }
+    const made = row('app', 'either', { ...either, acts, does: () => [] })
+    expect(mayUse({ ...OPEN, deny: ['enable'] }, made)).toBe(true)
+    expect(mayUse({ ...OPEN, deny: ['enable', 'disable'] }, made)).toBe(false)
+    expect(mayUse({ ...OPEN, deny: ['enable', 'disable'] }, row('app', 'either', either))).toBe(true)
   })
 
   test('to read only leaves what changes nothing, and the bridge', () => {

@@ -3,9 +3,10 @@ import { globSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { loadConfig, variables } from '../../src/config/load.ts'
 import { VERSION } from '../../src/version.ts'
+import { hasProgram } from '../support/skipped.ts'
 
 const text = (path: string) => readFileSync(path, 'utf8')
 
@@ -28,6 +29,24 @@ describe('the files that others run it by', () => {
     )
     expect(new Set(tags.map(({ path }) => path)).size).toBeGreaterThanOrEqual(3)
     for (const { path, tag } of tags) expect(tag, path).toBe(VERSION)
+  })
+})
+
+describe('the demo of the compose file', () => {
+  it('has a configuration that loads, with the secrets where they are mounted', () => {
+    const readFile = (path: string) => text(path.replace('/run/secrets', 'config/demo/secrets'))
+    const { config } = loadConfig({
+      file: 'config/demo/hub2mqtt/hub2mqtt.yaml',
+      env: {},
+      readFile,
+      isExposed: () => false,
+    })
+    expect(config.hubs['home']?.api_key).toBe(text('config/demo/secrets/hub_api_key').trim())
+    // Nothing is set that would keep a user's file from setting it.
+    const { services } = parse(text('docker-compose.yml'), { merge: true })
+    expect(Object.keys(services.hub2mqtt.environment)).toEqual(['HUB2MQTT_CONFIG'])
+    expect(services.hub2mqtt.env_file.join()).toContain('./config/demo/hub2mqtt}/hub2mqtt.env')
+    expect(text('config/demo/hub2mqtt/hub2mqtt.env')).not.toMatch(/^[^#\n]/m)
   })
 })
 
@@ -60,7 +79,13 @@ describe('the Kubernetes manifest', () => {
   })
 
   const validator = process.env['KUBERNETES_VALIDATE'] ?? 'kubernetes-validate'
-  it.runIf(spawnSync(validator, ['--version']).status === 0)('fits the schema of Kubernetes', () => {
+  const hasValidator = hasProgram(
+    validator,
+    ['--version'],
+    'the test against the schema of Kubernetes',
+    'pip install kubernetes-validate, or its path in KUBERNETES_VALIDATE',
+  )
+  it.runIf(hasValidator)('fits the schema of Kubernetes', () => {
     const { status, stderr } = spawnSync(validator, ['--strict', 'config/kubernetes/hub2mqtt.yaml'], {
       encoding: 'utf8',
     })
@@ -68,7 +93,14 @@ describe('the Kubernetes manifest', () => {
   })
 })
 
-describe.runIf(spawnSync('systemd-analyze', ['--version']).status === 0)('the systemd unit', () => {
+const hasAnalyze = hasProgram(
+  'systemd-analyze',
+  ['--version'],
+  'the test of the systemd unit',
+  'systemd brings it along',
+)
+
+describe.runIf(hasAnalyze)('the systemd unit', () => {
   it('is well formed and little exposed', () => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-unit-'))
     // The analysis looks for the program and its folder, which are elsewhere here.

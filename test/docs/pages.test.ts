@@ -48,6 +48,11 @@ describe('every document', () => {
     }
   })
 
+  it('tells `npx hub2mqtt` only where a package of that name has been installed: elsewhere it is anybody’s', () => {
+    const telling = documents.filter((path) => text(path).includes('npx hub2mqtt'))
+    expect(telling).toEqual(['docs/install.md'])
+  })
+
   it('has each generated section on one page', () => {
     const found = documents.flatMap((path) =>
       [...text(path).matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name]) => `${path} ${name}`),
@@ -64,6 +69,22 @@ describe('the README', () => {
     const linked = linksOf('README.md').map((link) => link.split('#')[0])
     for (const path of [...globSync('docs/**/*.md'), 'CHANGELOG.md']) expect(linked).toContain(path)
   })
+
+  it.each([
+    'docs/install.md#upgrade',
+    'docs/install.md#remove',
+    'docs/troubleshooting.md#hub2mqtt-doctor',
+    'docs/troubleshooting.md#report-a-bug',
+    'docs/configuration.md#tls',
+    'docs/configuration.md#publish-a-setting',
+    'docs/configuration.md#allow-uninstalling',
+    'docs/home-assistant.md#tell-of-crashes',
+    'docs/node-red.md',
+    'docs/hubs.md',
+    'docs/operations.md#demo',
+    'docs/operations.md#on-one-machine',
+    'docs/emulator.md',
+  ])('leads to %s with one click', (target) => expect(linksOf('README.md')).toContain(target))
 
   it('says in one line each how to try it and how to run all tests', () => {
     const lines = text('README.md').split('\n')

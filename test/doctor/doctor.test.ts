@@ -28,8 +28,8 @@ async function say(variables: Readonly<Record<string, string>>, clock = systemCl
   const env = Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   const { config, secrets, warnings } = loadConfig({ file: undefined, env })
   const findings: Finding[] = []
-  for await (const finding of examine({ config, warnings, clock })) findings.push(finding)
-  const report = reportOf(findings, { config, secrets, version: '1.2.3' })
+  for await (const finding of examine({ config, secrets, warnings, clock })) findings.push(finding)
+  const report = reportOf(findings, config, '1.2.3')
   return { findings, report, problems: findings.filter(({ outcome }) => outcome === 'problem').map(lineOf) }
 }
 
@@ -102,6 +102,18 @@ describe('doctor', () => {
     const none = await say({ HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(await freePort()) })
     expect(none.problems).toEqual([])
     expect(none.findings.map(lineOf)).toContainEqual(expect.stringContaining('it runs while hub2mqtt runs'))
+  })
+
+  test('shows neither the key nor a control character, whatever a hub says', async () => {
+    const hub = await emulate()
+    const description = `\u001b[2J\u009b31m for ${KEY}`
+    hub.behave('answer-status', { status: 500, description, operation: 'getApps' })
+    const { problems, report } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([expect.stringContaining('The hub failed: 500')])
+    for (const text of [...problems, report]) {
+      expect(text.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
+      expect(text).not.toContain(KEY)
+    }
   })
 
   test('writes a report that names nobody', async () => {

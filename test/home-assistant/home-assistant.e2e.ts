@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { appId, BRIDGE, CABIN, Home, HUB, KEY } from './support/home.ts'
+import { appId, BLUEPRINT, BRIDGE, CABIN, Home, HUB, KEY } from './support/home.ts'
 import { testedVersions } from './support/versions.ts'
 
 const HUE = appId('com_athom_hue')
@@ -308,6 +308,38 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
     home.hub.recover('com.athom.hue')
     await home.untilState(`${HUE}--problem`, 'off')
     await home.untilState(`${HUE}--running`, 'on')
+  })
+
+  test('is told of crashes by the blueprint, and not again when the bridge comes back', async () => {
+    const blueprints = await home.ha.command<Record<string, object>>({ type: 'blueprint/list', domain: 'automation' })
+    expect(blueprints).toEqual({ [BLUEPRINT]: { metadata: expect.objectContaining({ domain: 'automation' }) } })
+    const ofOurs = async () =>
+      (await home.ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
+    // Of the crash before.
+    await eventually('a notification', async () => (await ofOurs()).length === 1)
+    home.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}')
+    home.hub.crash('net.lindqvist.heatpump', '')
+    await vi.waitFor(async () => {
+      expect(await ofOurs()).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({
+            notification_id: 'hub2mqtt_com.athom.hue',
+            title: 'Lumen Lights has crashed',
+            message: 'Error: "boom" {{ 1/0 }}',
+          }),
+          expect.objectContaining({ title: 'Heat Pump has crashed', message: 'The hub does not say why.' }),
+        ]),
+      )
+    }, WAIT)
+    await home.ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
+    await home.bridge.stop()
+    await untilUnavailable(`${HUE}--event`)
+    home.startBridge()
+    await allWell()
+    for (const app of ['com.athom.hue', 'net.lindqvist.heatpump']) home.hub.recover(app)
+    await home.untilState(`${HUE}--problem`, 'off')
+    await home.untilState(`${PUMP}--problem`, 'off')
+    expect(await ofOurs()).toEqual([])
   })
 
   test('sees and changes the settings that are published', async () => {

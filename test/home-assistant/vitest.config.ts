@@ -3,7 +3,8 @@ import { defineConfig } from 'vitest/config'
 /** The tests against a real Home Assistant: one after the other, on one that takes its time to start. */
 export default defineConfig({
   test: {
-    include: ['test/home-assistant/**/*.e2e.ts'],
+    // With PICTURES=1, what makes the pictures of the documentation.
+    include: [`test/home-assistant/**/*.${process.env['PICTURES'] === '1' ? 'picture' : 'e2e'}.ts`],
     testTimeout: 120_000,
     // The first run installs Home Assistant.
     hookTimeout: 1_800_000,

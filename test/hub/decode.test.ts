@@ -1,6 +1,28 @@
 import { describe, expect, test } from 'vitest'
-import { decodeApps, decodeEvent, decodePatch, decodeScopes } from '../../src/hub/decode.ts'
+import {
+  decodeApp,
+  decodeApps,
+  decodeEvent,
+  decodeJson,
+  decodePatch,
+  decodeRecord,
+  decodeScopes,
+  decodeSettings,
+} from '../../src/hub/decode.ts'
+import { HubError } from '../../src/hub/errors.ts'
 import { grants } from '../../src/hub/scopes.ts'
+
+/** What is said of an answer that is not what the operation promises. */
+function nonsense(decode: () => unknown): string {
+  try {
+    decode()
+  } catch (error) {
+    expect(error).toBeInstanceOf(HubError)
+    expect(error).toMatchObject({ code: 'nonsense' })
+    return error instanceof Error ? error.message : ''
+  }
+  throw new Error('it is taken')
+}
 
 describe('a record of the hub', () => {
   test('of an older hub is understood', () => {
@@ -51,7 +73,8 @@ describe('a record of the hub', () => {
     expect(said({})).toEqual({ update_available: true, latest_version: null })
     expect(said('2.11.0')).toEqual({ update_available: true, latest_version: '2.11.0' })
     expect(said('1.0.0-beta.3')).toEqual({ update_available: true, latest_version: '1.0.0-beta.3' })
-    for (const odd of ['yes', '', '1', 'v', 7])
+    expect(said('12.34.5+build')).toEqual({ update_available: true, latest_version: '12.34.5+build' })
+    for (const odd of ['yes', '', '1', 'v', 7, 'v1.2.3', '1.2.3 or so', '1.2x3', ['1.2.3']])
       expect(said(odd)).toEqual({ update_available: null, latest_version: null })
   })
 
@@ -80,10 +103,53 @@ describe('a record of the hub', () => {
     })
   })
 
+  test('counts and measures nothing as nothing, and less than that not at all', () => {
+    expect(decodePatch({ crashedCount: 0, usage: { cpu: 0, mem: 0 }, sdk: 0 })).toEqual({
+      crash_count: 0,
+      cpu_percent: 0,
+      memory_bytes: 0,
+      sdk: 0,
+    })
+    const none = { crash_count: null, cpu_percent: null, memory_bytes: null }
+    expect(decodePatch({ crashedCount: 1.5, usage: { cpu: -0.1, mem: -1 } })).toEqual(none)
+    expect(decodePatch({ crashedCount: '2', usage: 'much' })).toEqual(none)
+  })
+
   test('cuts a crash message at 1,024 characters and never inside of one', () => {
     expect(decodePatch({ crashedMessage: 'x'.repeat(2000) }).crash_message).toHaveLength(1024)
     const cut = decodePatch({ crashedMessage: `${'x'.repeat(1023)}😀` }).crash_message
     expect(cut).toBe('x'.repeat(1023))
+    const whole = `😀${'x'.repeat(1022)}`
+    expect(decodePatch({ crashedMessage: whole }).crash_message).toBe(whole)
+    expect(decodePatch({ crashedMessage: `${whole}y` }).crash_message).toBe(whole)
+    // It fits as it is, although half a character is no text.
+    expect(decodePatch({ name: `${'x'.repeat(1023)}\ud800` }).name).toHaveLength(1024)
+  })
+})
+
+describe('an answer', () => {
+  test('of an app is the one that was asked for', () => {
+    expect(decodeApp({ id: 'a', name: 'A' }, { id: 'a' })).toEqual({ name: 'A' })
+    for (const other of [null, [], 'a', { id: 'b' }, { name: 'A' }, { error: 'starting up' }])
+      expect(nonsense(() => decodeApp(other, { id: 'a' }))).toContain('not the app')
+    for (const id of ['', '\ud800']) expect(nonsense(() => decodeApp({ id }, { id }))).toContain('not the app')
+  })
+
+  test('of a record, or of settings, is an object and passed on as it came', () => {
+    const value = { id: 'a', novelty: [1, { x: null }] }
+    expect(decodeRecord(value)).toBe(value)
+    expect(decodeSettings(value)).toBe(value)
+    for (const none of [null, 7, 'text', [value]]) {
+      expect(nonsense(() => decodeRecord(none))).toContain('no app')
+      expect(nonsense(() => decodeSettings(none))).toContain('no settings')
+    }
+  })
+
+  test('of which only the asker knows what it means is any JSON, up to 64 levels of it', () => {
+    const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`)
+    for (const value of [null, true, 7, 'text', {}, nested(64)]) expect(decodeJson(value)).toBe(value)
+    expect(nonsense(() => decodeJson(undefined))).toContain('no JSON')
+    expect(nonsense(() => decodeJson(nested(65)))).toContain('more than 64 levels')
   })
 })
 
@@ -97,9 +163,8 @@ describe('a list of apps', () => {
 
   test('that is none is nonsense', () => {
     const lists = [{ error: 'starting up' }, { error: {} }, { a: { id: 'b' } }, { a: { id: 'a' }, b: 1, c: null }]
-    for (const nonsense of [null, [], 'apps', 3, ...lists]) {
-      expect(() => decodeApps(nonsense)).toThrow(expect.objectContaining({ code: 'nonsense' }))
-    }
+    for (const none of [null, [], 'apps', 3, ...lists])
+      expect(nonsense(() => decodeApps(none))).toContain('no list of apps')
   })
 })
 
@@ -110,6 +175,11 @@ describe('a realtime message', () => {
       id: 'a',
       patch: { enabled: false },
     })
+    expect(decodeEvent('app.create', { id: 'a', enabled: true })).toEqual({
+      type: 'create',
+      id: 'a',
+      patch: { enabled: true },
+    })
     expect(decodeEvent('app.delete', { id: 'a', name: 'x' })).toEqual({ type: 'delete', id: 'a' })
   })
 
@@ -119,6 +189,8 @@ describe('a realtime message', () => {
       ['app.update', { name: 'no id' }],
       ['app.update', { id: '' }],
       ['app.dance', { id: 'a' }],
+      ['', { id: 'a' }],
+      ['app.update', 'a'],
       [7, { id: 'a' }],
     ]) {
       expect(decodeEvent(name, payload)).toBeUndefined()
@@ -132,7 +204,8 @@ describe('scopes', () => {
       'hub.app.readonly',
     ])
     expect(decodeScopes({ scopes: ['hub.app'] })).toEqual(['hub.app'])
-    expect(decodeScopes('nonsense')).toBeUndefined()
+    for (const none of ['nonsense', null, undefined, {}, { scopes: 'hub.app' }])
+      expect(decodeScopes(none)).toBeUndefined()
   })
 
   test('grant what they prefix, part by part', () => {

@@ -1,6 +1,7 @@
 import { existsSync, openSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Process } from '../support/process.ts'
+import { available } from '../support/skipped.ts'
 
 const module = new URL('../../src/log/log.ts', import.meta.url).href
 const program = (format: string, body: string) =>
@@ -10,6 +11,12 @@ const program = (format: string, body: string) =>
 
 const run = (source: string, output: 'keep' | number = 'keep') =>
   new Process(process.execPath, ['--input-type=module', '--eval', source], { output })
+
+const hasFullDisk = available(
+  existsSync('/dev/full'),
+  'the tests of a full disk',
+  'there is no /dev/full (Linux has it)',
+)
 
 describe.each(['json', 'pretty'])('a process that logs as %s', (format) => {
   it('has written its last line when it exits', async () => {
@@ -30,7 +37,7 @@ describe.each(['json', 'pretty'])('a process that logs as %s', (format) => {
     expect(await child.closed).toBe('code 7')
   })
 
-  it.skipIf(!existsSync('/dev/full'))('outlives a full disk', async () => {
+  it.runIf(hasFullDisk)('outlives a full disk', async () => {
     await using child = run(
       program(format, `for (let i = 0; i < 500; i++) log.info('no room'); process.exit(7)`),
       openSync('/dev/full', 'w'),

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../support/ports.ts'
+import { hasProgram } from '../support/skipped.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
@@ -39,7 +40,7 @@ describe('what is built on the metrics', () => {
   })
 })
 
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0
+const hasPromtool = hasProgram('promtool', ['--version'], 'the tests of the alerts', 'apt-get install prometheus')
 
 describe.runIf(hasPromtool)('the alerts, to promtool,', () => {
   const promtool = (...args: string[]) => spawnSync('promtool', args, { encoding: 'utf8' })

@@ -5,20 +5,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Mosquitto } from '../support/brokers.ts'
 import { freePort } from '../support/ports.ts'
+import { hasProgram } from '../support/skipped.ts'
 import { until } from '../support/until.ts'
 import { settled, startLink, withoutMosquitto } from './support.ts'
 
-const openssl = findOpenssl()
-
-function findOpenssl(): boolean {
-  try {
-    execFileSync('openssl', ['version'])
-    return true
-  } catch {
-    process.stderr.write('openssl is not installed: the TLS tests are skipped\n')
-    return false
-  }
-}
+const openssl = hasProgram('openssl', ['version'], 'the tests over TLS', 'apt-get install openssl')
 
 describe.skipIf(withoutMosquitto || !openssl)('over TLS', () => {
   const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'tls-'))

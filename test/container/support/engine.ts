@@ -17,7 +17,7 @@ function findDocker(): boolean {
     return true
   } catch {
     if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but there is no Docker engine')
-    process.stderr.write('there is no Docker engine: the container tests are skipped\n')
+    process.stderr.write('skipped: the container tests, as there is no Docker engine (docker info fails)\n')
     return false
   }
 }

@@ -11,7 +11,7 @@ import { IMAGE, MOSQUITTO_IMAGE } from './engine.ts'
 const USERS = ['hub2mqtt', 'homeassistant', 'button'] as const
 export type User = (typeof USERS)[number]
 
-/** As the example in docs/operations.md locks it up: nothing to write on, nothing to be allowed, nothing to become. */
+/** As the example in docs/install.md locks it up: nothing to write on, nothing to be allowed, nothing to become. */
 class LockedContainer extends GenericContainer {
   constructor(image: string) {
     super(image)

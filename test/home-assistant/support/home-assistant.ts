@@ -1,5 +1,5 @@
 /** A real Home Assistant in a process of its own, set up as a user would, and asked over its own interfaces. */
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { cp, mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freePort } from '../../support/ports.ts'
 import { Process } from '../../support/process.ts'
@@ -32,6 +32,16 @@ export interface RegisteredDevice {
   readonly via_device_id: string | null
 }
 
+/** What is given to users to put into their configuration. */
+const BLUEPRINTS = new URL('../../../config/home-assistant/blueprints/', import.meta.url)
+
+/** A notification in its sidebar. */
+export interface Notification {
+  readonly notification_id: string
+  readonly title: string | null
+  readonly message: string
+}
+
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
@@ -44,6 +54,7 @@ export class HomeAssistant implements AsyncDisposable {
   #process: Process | undefined
   #open = new AsyncDisposableStack()
   #token = ''
+  #refreshToken = ''
 
   private constructor(installation: Installation, folder: string, port: number) {
     this.#installation = installation
@@ -51,18 +62,47 @@ export class HomeAssistant implements AsyncDisposable {
     this.#port = port
   }
 
-  /** Runs, with its MQTT integration connected to a broker on this machine. */
-  static async start(installation: Installation, brokerPort: number): Promise<HomeAssistant> {
+  /** Runs, with its MQTT integration connected to a broker on this machine, and our blueprints in their place. */
+  static async start(
+    installation: Installation,
+    brokerPort: number,
+    automations: readonly object[] = [],
+  ): Promise<HomeAssistant> {
     await using open = new AsyncDisposableStack()
     const { path } = open.use(await mkdtempDisposable(join(installation.temporary, 'home-assistant-')))
     const instance = new HomeAssistant(installation, path, await freePort())
     open.defer(() => instance.stop())
-    await writeFile(join(path, 'configuration.yaml'), instance.#configuration())
+    await writeFile(join(path, 'configuration.yaml'), instance.#configuration(automations))
+    await cp(BLUEPRINTS, join(path, 'blueprints'), { recursive: true })
     await instance.run()
     await instance.#onboard()
     await instance.#connect(brokerPort)
     instance.#open = open.move()
     return instance
+  }
+
+  get url(): string {
+    return this.#url('')
+  }
+
+  /** What its page keeps in a browser where somebody has logged in. */
+  get login(): object {
+    const expires = Date.now() + 1_800_000
+    return {
+      hassUrl: this.url,
+      clientId: CLIENT_ID,
+      access_token: this.#token,
+      refresh_token: this.#refreshToken,
+      token_type: 'Bearer',
+      expires_in: 1800,
+      expires,
+    }
+  }
+
+  /** The questions that its page asks before it shows anything else. */
+  async finishOnboarding(): Promise<void> {
+    for (const step of ['core_config', 'analytics']) await this.#post(`onboarding/${step}`, {})
+    await this.#post('onboarding/integration', { client_id: CLIENT_ID, redirect_uri: CLIENT_ID })
   }
 
   /** Starts the process; resolves when it is running in its own words. */
@@ -111,6 +151,10 @@ export class HomeAssistant implements AsyncDisposable {
 
   devices(): Promise<RegisteredDevice[]> {
     return this.command<RegisteredDevice[]>({ type: 'config/device_registry/list' })
+  }
+
+  notifications(): Promise<Notification[]> {
+    return this.command({ type: 'persistent_notification/get' })
   }
 
   render(template: string): Promise<string> {
@@ -170,7 +214,7 @@ export class HomeAssistant implements AsyncDisposable {
   }
 
   /** No integration that would want the internet. */
-  #configuration(): string {
+  #configuration(automations: readonly object[]): string {
     return JSON.stringify({
       homeassistant: {
         name: 'Test',
@@ -185,6 +229,7 @@ export class HomeAssistant implements AsyncDisposable {
       http: { server_host: '127.0.0.1', server_port: this.#port },
       logger: { default: 'warning', logs: { 'homeassistant.components.mqtt': 'debug' } },
       config: {},
+      automation: automations,
     })
   }
 
@@ -207,7 +252,9 @@ export class HomeAssistant implements AsyncDisposable {
       code: String(auth_code),
     })
     const answer = await fetch(this.#url('/auth/token'), { method: 'POST', body })
-    this.#token = JSON.parse(await answer.text()).access_token
+    const { access_token, refresh_token } = JSON.parse(await answer.text())
+    this.#token = access_token
+    this.#refreshToken = refresh_token
     await until('Home Assistant to run', () => this.#isUp(), 60_000, 50)
   }
 

@@ -66,6 +66,14 @@ const SETTINGS = `
     pin: password
 `
 
+/** The blueprint as somebody uses it who only chooses the apps. */
+export const BLUEPRINT = 'hub2mqtt/tell_of_crashes.yaml'
+const TELL_OF_CRASHES = {
+  id: 'crashes',
+  alias: 'Tell of crashes',
+  use_blueprint: { path: BLUEPRINT, input: { apps: ['event.lumen_lights_event', 'event.heat_pump_event'] } },
+}
+
 export const CABIN = 'hub2mqtt--00000000000000000000cab1'
 
 export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
@@ -94,7 +102,7 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }
     const hub = open.use(await EmulatedHub.start({ keys, apps, flavour: 'older', settleMs: 200 }))
     const broker = open.use(await Mosquitto.start({ persistent: true }))
-    const ha = open.use(await HomeAssistant.start(installation, broker.port))
+    const ha = open.use(await HomeAssistant.start(installation, broker.port, [TELL_OF_CRASHES]))
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'hub2mqtt-')))
     const config = join(path, 'hub2mqtt.yaml')
     await writeFile(config, configuration(hub.url, broker.url), { mode: 0o600 })

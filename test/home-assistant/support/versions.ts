@@ -34,7 +34,7 @@ export function testedVersions(env: NodeJS.ProcessEnv = process.env): TestedVers
     if (runtime === undefined) {
       const why = `there is no Python ${python}, nor can a Debian that has it be made (as root, with debootstrap)`
       if (required === '1') throw new Error(`REQUIRE_HOME_ASSISTANT=1, but for Home Assistant ${name} ${why}`)
-      process.stderr.write(`the tests against Home Assistant ${name} are skipped: ${why}\n`)
+      process.stderr.write(`skipped: the tests against Home Assistant ${name}, as ${why}\n`)
     }
     return { ...version, runtime }
   })

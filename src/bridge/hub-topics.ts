@@ -1,0 +1,156 @@
+/** What the broker holds of hubs, their apps and settings, and the events of what happens to them. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { Live } from '../config/options.ts'
+import { type AppEventPayload, type CommandFailedPayload, eventsOf } from '../contract/events.ts'
+import { availableCommands } from '../contract/permissions.ts'
+import { concernsHub, type OwnerOf } from '../contract/publications.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { AppsNews } from '../hub/app-manager.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { App } from '../model/app.ts'
+import type { Change } from '../model/reduce.ts'
+import type { FailedWrite } from './dispatcher.ts'
+import type { CommandRun } from './execution.ts'
+import type { Holdings } from './holdings.ts'
+import { PublishedSettings } from './published-settings.ts'
+
+export interface HubTopicsOptions {
+  readonly topics: Topics
+  /** Changes as hubs are added and removed; `add` and `remove` tell. */
+  readonly hubs: ReadonlyMap<string, { readonly hub: Hub }>
+  readonly live: Live
+  readonly holdings: Holdings
+  readonly send: (topic: string, payload: string) => void
+  /** Does what only the active bridge does, now or when that is known. */
+  readonly whenActive: (task: () => void) => void
+  readonly onEvent?: ((hub: string, event: AppEventPayload) => void) | undefined
+  /** After the topics of the apps are as the news say. */
+  readonly onApps: (hub: string, news: AppsNews) => void
+  /** After the topics of the hub are as its status says. */
+  readonly onStatus: (hub: string) => void
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export class HubTopics {
+  readonly #options: HubTopicsOptions
+  readonly #settings = new Map<string, PublishedSettings>()
+  /** Hub and app of our own installs under way. */
+  readonly #installing = new Set<string>()
+
+  constructor(options: HubTopicsOptions) {
+    this.#options = options
+  }
+
+  /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
+  add(name: string, hub: Hub): void {
+    this.#settings.set(name, this.#settingsOf(name, hub))
+    hub.apps.subscribe((news) => this.#onApps(name, hub, news))
+    hub.subscribe(() => {
+      this.#setHub(name, hub)
+      this.#options.onStatus(name)
+    })
+  }
+
+  /** Clears all topics of a hub that is no longer in `hubs`. */
+  remove(name: string): void {
+    this.#settings.get(name)?.retire()
+    this.#settings.delete(name)
+    this.#options.holdings.drop({ kind: 'hub', hub: name })
+  }
+
+  /** Configuration has changed what commands may do, or which settings are published. */
+  reconfigured(): void {
+    for (const [name, { hub }] of this.#options.hubs) {
+      const before = this.#settings.get(name)
+      const after = this.#settingsOf(name, hub)
+      before?.retire(after)
+      this.#settings.set(name, after)
+      after.refresh()
+      this.#setHub(name, hub)
+    }
+  }
+
+  /** Whether a setting is published: what the broker holds of it is not to be swept unread. */
+  publishes(setting: OwnerOf<'setting'>): boolean {
+    return this.#settings.get(setting.hub)?.publishes(setting) ?? false
+  }
+
+  onRun({ hub: name, app: id, command, phase }: CommandRun): void {
+    if (id === null) return
+    if (command.operation === 'installFromAppStore') {
+      const key = keyOf(name, id)
+      if (phase === 'begun') this.#installing.add(key)
+      else this.#installing.delete(key)
+      const app = this.#options.hubs.get(name)?.hub.apps.all.get(id)
+      if (app !== undefined) this.#setApp(name, app)
+    }
+    // A write of ours may have changed a setting, and the hub has no event for that.
+    if (phase === 'ended' && command.write) this.#settings.get(name)?.refreshApp(id)
+  }
+
+  onFailedWrite({ hub: name, app, command, code, transaction }: FailedWrite): void {
+    const event: CommandFailedPayload = {
+      event_type: 'command_failed',
+      app,
+      command,
+      code,
+      transaction,
+      at: this.#now(),
+    }
+    const isShown = app !== null && this.#options.hubs.get(name)?.hub.apps.all.has(app) === true
+    this.#sendEvent(name, isShown ? app : null, JSON.stringify(event))
+  }
+
+  #onApps(name: string, hub: Hub, news: AppsNews): void {
+    const { changes, silent, read } = news
+    const at = this.#now()
+    for (const change of changes) {
+      if (change.after === undefined) this.#options.holdings.drop({ kind: 'app', hub: name, app: change.id })
+      else this.#setApp(name, change.after)
+      if (!silent) this.#sendEvents(name, change, at)
+    }
+    if (silent || changes.some(concernsHub)) this.#setHub(name, hub)
+    if (read) this.#settings.get(name)?.refresh()
+    this.#options.onApps(name, news)
+  }
+
+  #sendEvents(name: string, change: Change, at: string): void {
+    for (const event of eventsOf(change, at)) {
+      this.#options.onEvent?.(name, event)
+      const payload = JSON.stringify(event)
+      this.#options.whenActive(() => this.#sendEvent(name, change.id, payload))
+    }
+  }
+
+  /** To the hub's event topic, and to that of an app. */
+  #sendEvent(name: string, app: string | null, payload: string): void {
+    const { topics, send } = this.#options
+    send(topics.of('hubEvent', { hub: name }), payload)
+    if (app !== null) send(topics.of('appEvent', { hub: name, app }), payload)
+  }
+
+  #setHub(name: string, hub: Hub): void {
+    const { holdings, live } = this.#options
+    const { status, apps } = hub
+    const commands = availableCommands(hub, live.value.commands)
+    holdings.set({ kind: 'hub', hub: name }, { status, commands, apps: apps.all, complete: apps.complete })
+  }
+
+  #setApp(name: string, app: App): void {
+    const installing = this.#installing.has(keyOf(name, app.id))
+    this.#options.holdings.set({ kind: 'app', hub: name, app: app.id }, { app, installing })
+  }
+
+  #settingsOf(name: string, hub: Hub): PublishedSettings {
+    const { live, holdings, log } = this.#options
+    return new PublishedSettings({ name, hub, settings: live.value.settings.publish, holdings, log })
+  }
+
+  #now(): string {
+    return new Date(this.#options.clock.now()).toISOString()
+  }
+}
+
+const keyOf = (hub: string, app: string) => `${hub} ${app}`

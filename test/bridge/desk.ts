@@ -1,0 +1,125 @@
+/** A dispatcher between an emulated hub and a link that only writes down what it is given: no broker, no daemon. */
+import pino from 'pino'
+import { type CommandEnd, Dispatcher, type FailedWrite } from '../../src/bridge/dispatcher.ts'
+import type { CommandRun } from '../../src/bridge/execution.ts'
+import { type CommandPolicy, refusedBy } from '../../src/contract/permissions.ts'
+import { createTopics } from '../../src/contract/topics.ts'
+import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import type { LogLevel } from '../../src/log/levels.ts'
+import type { Message, Protocol, SendOptions } from '../../src/mqtt/types.ts'
+import { emulate, hold, listed } from '../hub/support.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+
+export const APP = 'the.app'
+const APPS = [{ id: APP, settings: { x: 1 }, update: '2.0.0' }, { id: 'another.app' }]
+
+export interface Sent {
+  readonly topic: string
+  readonly answer: Record<string, unknown>
+  readonly options: SendOptions
+}
+
+export interface Desk {
+  readonly emulated: EmulatedHub
+  readonly dispatcher: Dispatcher
+  /** Of the bridge; the hub lives in real time. */
+  readonly clock: FakeClock
+  readonly sent: Sent[]
+  /** Topics that were cleared. */
+  readonly cleared: string[]
+  readonly ends: CommandEnd[]
+  readonly failed: FailedWrite[]
+  readonly runs: CommandRun[]
+  readonly log: Record<string, unknown>[]
+  readonly audit: Record<string, unknown>[]
+  readonly levels: LogLevel[]
+  /** May be changed at any time. */
+  readonly world: { policy: CommandPolicy; protocol: Protocol; connection: number }
+  /** Hands in a message for a topic below the base topic, without waiting. */
+  readonly hand: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => void
+  /** Does that and resolves to the answer. */
+  readonly ask: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => Promise<Record<string, unknown>>
+  /** Operations that the hub was asked for. */
+  readonly operations: () => (string | undefined)[]
+  /** Those among them that change something: the hub's client reads what it likes besides. */
+  readonly writes: () => (string | undefined)[]
+}
+
+function lines(into: Record<string, unknown>[]) {
+  const options = { level: 'debug', base: null, timestamp: false, messageKey: 'message' }
+  return pino(options, { write: (line) => into.push(JSON.parse(line)) })
+}
+
+export interface DeskOptions {
+  readonly hub?: EmulatedHubOptions
+  readonly concurrency?: number
+}
+
+export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions = {}): Promise<Desk> {
+  const emulated = await emulate({ flavour: 'older', apps: APPS, ...hubOptions })
+  const held = hold(emulated.url, { realtime: false, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
+  await listed(held)
+  emulated.forgetRequests()
+  const clock = new FakeClock()
+  const world: Desk['world'] = {
+    policy: { allow: ['*'], deny: [], read_only: false },
+    protocol: '5',
+    connection: 1,
+  }
+  const records = {
+    sent: [] as Sent[],
+    cleared: [] as string[],
+    ends: [] as CommandEnd[],
+    failed: [] as FailedWrite[],
+    runs: [] as CommandRun[],
+    log: [] as Record<string, unknown>[],
+    audit: [] as Record<string, unknown>[],
+    levels: [] as LogLevel[],
+  }
+  const dispatcher = new Dispatcher({
+    hubs: new Map([['home', { hub: held.hub, concurrency }]]),
+    topics: createTopics('b'),
+    link: {
+      isCurrent: ({ connection }) => connection === world.connection,
+      status: () => ({ protocol: world.protocol }),
+      send: (topic, payload, options = {}) => records.sent.push({ topic, answer: JSON.parse(payload), options }),
+      hold: (topic, payload) => {
+        if (payload === null) records.cleared.push(topic)
+      },
+    },
+    control: {
+      setLogLevel: (level) => {
+        if (level === 'trace') throw new TypeError('a mistake')
+        records.levels.push(level)
+      },
+    },
+    refuses: (command, input) => refusedBy(world.policy, command, input),
+    mayAnswerOn: (topic) => topic.startsWith('me/'),
+    onRun: (run) => records.runs.push(run),
+    onFailedWrite: (one) => records.failed.push(one),
+    onAnswer: (end) => records.ends.push(end),
+    clock,
+    log: lines(records.log),
+    audit: lines(records.audit),
+  })
+  const hand: Desk['hand'] = (topic, payload = '', more = {}) =>
+    dispatcher.receive({
+      topic: `b/${topic}`,
+      payload: Buffer.from(payload),
+      retain: false,
+      dup: false,
+      qos: 1,
+      receivedAt: clock.elapsed(),
+      connection: 1,
+      ...more,
+    })
+  const ask: Desk['ask'] = async (...given) => {
+    const before = records.sent.length
+    hand(...given)
+    return (await until('an answer', () => records.sent[before])).answer
+  }
+  const operations = () => emulated.requests.map(({ operation }) => operation)
+  const writes = () => emulated.requests.filter(({ method }) => method !== 'GET').map(({ operation }) => operation)
+  return { emulated, dispatcher, clock, world, hand, ask, operations, writes, ...records }
+}

@@ -1,0 +1,284 @@
+/** A message becomes one answer: which, where to, and who is told besides. */
+import { describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { APP, openDesk } from './desk.ts'
+
+const app = (command: string) => `home/app/${APP}/cmd/${command}`
+
+describe('an answer', () => {
+  test('says what became of which command', async () => {
+    const desk = await openDesk()
+    await desk.ask(app('get-setting/x'), '{"transaction":"t"}', { receivedAt: desk.clock.elapsed() - 12.4 })
+    const head = { command: 'get-setting', hub: 'home', app: APP, duration_ms: 12 }
+    expect(desk.sent).toMatchObject([
+      { topic: `b/home/app/${APP}/result/get-setting/x`, answer: { ok: true, data: 1, transaction: 't', ...head } },
+    ])
+    expect(desk.sent[0]?.answer).not.toHaveProperty('replayed')
+    expect(desk.ends).toEqual([{ command: 'get-setting', outcome: 'ok', ms: 12.4 }])
+    const refused = await desk.ask('home/cmd/install', '{"id":"","transaction":7}')
+    expect(refused).toMatchObject({ ok: false, command: 'install', app: null, transaction: 7 })
+    expect(desk.ends[1]).toMatchObject({ command: 'hub/install', outcome: 'invalid_payload' })
+  })
+
+  test('is marked as one for the broker, and carries what its asker needs', async () => {
+    const desk = await openDesk()
+    const mark = { correlationData: Buffer.from('c') }
+    await desk.ask('bridge/cmd/ping', '', mark)
+    expect(desk.sent[0]?.options).toMatchObject({ isAnswer: true, contentType: 'application/json', ...mark })
+    expect(desk.sent[0]?.options.userProperties).toBeUndefined()
+    await desk.ask('bridge/cmd/pong')
+    expect(desk.sent[1]?.options.userProperties).toEqual({ 'error-code': 'unknown_command' })
+  })
+
+  test('goes where its asker wants it, if it may', async () => {
+    const desk = await openDesk()
+    for (const responseTopic of ['me/answers', 'b/home/state']) await desk.ask('bridge/cmd/ping', '', { responseTopic })
+    await desk.ask('bridge/cmd/ping')
+    expect(desk.sent.map(({ topic }) => topic)).toEqual(['me/answers', 'b/bridge/result/ping', 'b/bridge/result/ping'])
+  })
+
+  test('that is too large is replaced by one that says so', async () => {
+    const desk = await openDesk()
+    await desk.ask(app('get'), '{"transaction":"t"}', { correlationData: Buffer.from('c') })
+    const replacement = desk.sent[0]?.options.ifTooLarge?.()
+    expect(JSON.parse(replacement?.payload ?? '')).toMatchObject({
+      ok: false,
+      transaction: 't',
+      error: { code: 'too_large' },
+    })
+    expect(replacement?.options).toMatchObject({
+      isAnswer: true,
+      correlationData: Buffer.from('c'),
+      userProperties: { 'error-code': 'too_large' },
+    })
+  })
+
+  test('comes to a command of which only the transaction can be read', async () => {
+    const desk = await openDesk()
+    expect(await desk.ask(app('restart'), '{"transaction":"t","oh":1}')).toMatchObject({
+      transaction: 't',
+      error: { code: 'invalid_payload' },
+    })
+    expect(await desk.ask(app('nonsense'), '{"transaction":"u"}')).toMatchObject({ transaction: 'u' })
+    expect(await desk.ask(app('restart'), Buffer.from([0xff]))).toMatchObject({ transaction: null })
+  })
+
+  test('comes also to what this program gets wrong, and the log says what', async () => {
+    const desk = await openDesk()
+    expect(await desk.ask('bridge/cmd/log-level', 'trace')).toMatchObject({
+      ok: false,
+      error: { code: 'hub_failed', message: 'The bridge made a mistake; its log says which.' },
+    })
+    expect(desk.log).toMatchObject([
+      { level: 50, err: { message: 'a mistake' }, message: expect.stringMatching(/bridge/) },
+    ])
+  })
+
+  test('says of a write without an answer that it may have happened, of a read that the hub is away', async () => {
+    const desk = await openDesk()
+    desk.emulated.behave('execute-then-reset', { operation: ['restartApp', 'getAppLocales'] })
+    expect(await desk.ask(app('restart'))).toMatchObject({ error: { code: 'outcome_unknown' } })
+    expect(await desk.ask(app('get-locales'))).toMatchObject({ error: { code: 'hub_unreachable' } })
+  })
+})
+
+describe('a message that is refused before the hub is asked', () => {
+  test.each([
+    ['home/app/the.app/cmd/dance', '', 'unknown_command'],
+    ['home/app/the.app/cmd/restart/x', '', 'unknown_command'],
+    ['elsewhere/cmd/speak', 'x', 'unknown_hub'],
+    ['elsewhere/cmd/dance', 'x', 'unknown_command'],
+    ['home/app/gone/cmd/restart', '', 'unknown_app'],
+    ['home/app/the.app/cmd/set-setting/a/b', '1', 'invalid_payload'],
+    ['home/app/the.app/cmd/set-setting/%', '1', 'invalid_payload'],
+    ['home/app/the.app/cmd/set-setting/%61', '1', 'invalid_payload'],
+  ])('%s %j: %s', async (topic, payload, code) => {
+    const desk = await openDesk()
+    expect(await desk.ask(topic, payload)).toMatchObject({ ok: false, error: { code } })
+    expect(desk.writes()).toEqual([])
+  })
+
+  test('names what is wrong with the name of a setting', async () => {
+    const desk = await openDesk()
+    for (const name of ['a/b', '%', '%61'])
+      expect(await desk.ask(app(`set-setting/${name}`), '1'), name).toMatchObject({
+        error: { message: 'The topic names no setting.' },
+      })
+  })
+
+  test('is one that configuration does not allow, with its input or at all', async () => {
+    const desk = await openDesk()
+    desk.world.policy = { allow: [], deny: ['autoupdate'], read_only: false }
+    for (const [topic, payload] of [
+      [app('autoupdate'), 'ON'],
+      [app('uninstall'), '{}'],
+      [app('update'), '{"autoupdate":true}'],
+    ] as const)
+      expect(await desk.ask(topic, payload), topic).toMatchObject({ error: { code: 'not_allowed' } })
+    expect(desk.writes()).toEqual([])
+  })
+
+  test('is retained: that is cleared, and clearing is no command', async () => {
+    const desk = await openDesk()
+    expect(await desk.ask(app('restart'), '{"transaction":"t"}', { retain: true })).toMatchObject({
+      transaction: 't',
+      error: { code: 'retained' },
+    })
+    desk.hand(app('restart'), '', { retain: true })
+    desk.hand('home/state', 'x')
+    await desk.ask('bridge/cmd/ping')
+    expect(desk.cleared).toEqual([`b/${app('restart')}`])
+    expect(desk.sent).toHaveLength(2)
+    expect(desk.writes()).toEqual([])
+  })
+
+  test('is an empty value under MQTT 3.1.1, which looks like a cleared topic', async () => {
+    const desk = await openDesk()
+    desk.world.protocol = '3.1.1'
+    expect(await desk.ask(app('set-setting/x'))).toMatchObject({
+      error: { code: 'invalid_payload', message: expect.stringContaining('send "" for an empty text') },
+    })
+    expect(desk.writes()).toEqual([])
+    for (const [topic, payload] of [
+      [app('set-setting/x'), '""'],
+      [app('restart'), ''],
+    ] as const)
+      expect(await desk.ask(topic, payload)).toMatchObject({ ok: true })
+    desk.world.protocol = '5'
+    expect(await desk.ask(app('set-setting/x'))).toMatchObject({ ok: true })
+    expect(desk.emulated.settings(APP)['x']).toBe('')
+  })
+})
+
+describe('a command whose time is over', () => {
+  const soon = (ms: number) => JSON.stringify({ expires_at: Date.parse('2026-01-01T00:00:00Z') + ms })
+
+  test.each([
+    [soon(0), {}, 'expired'],
+    [soon(1), {}, undefined],
+    ['', { expiresInMs: 0 }, 'expired'],
+    ['', { expiresInMs: 1 }, undefined],
+    ['', { receivedAt: -10_000 }, 'expired'],
+    ['', { receivedAt: -9_999 }, undefined],
+    ['', { receivedAt: -10_000, expiresInMs: 60_000 }, 'expired'],
+    [soon(60_000), { receivedAt: -10_000 }, 'expired'],
+    ['', { connection: 2 }, 'expired'],
+  ])('%s %j: %s', async (payload, more, code) => {
+    const desk = await openDesk()
+    const answer = await desk.ask(app('restart'), payload, more)
+    expect(answer['ok'] === true ? undefined : answer['error']).toEqual(
+      code === undefined ? undefined : expect.objectContaining({ code }),
+    )
+    expect(desk.writes()).toEqual(code === undefined ? ['restartApp'] : [])
+  })
+
+  test.each([
+    ['', {}, 10_000],
+    [soon(4000), {}, 4000],
+    ['', { expiresInMs: 3000 }, 3000],
+    ['', { expiresInMs: 30_000 }, 10_000],
+  ])('while it waited for another one is refused: %s %j', async (payload, more, ms) => {
+    const desk = await openDesk()
+    desk.emulated.behave('slow-headers', { ms: 300, operation: 'disableApp' })
+    desk.hand(app('disable'))
+    desk.hand(app('restart'), payload, more)
+    await desk.clock.advance(ms - 1)
+    expect(desk.sent).toEqual([])
+    await desk.clock.advance(1)
+    expect(desk.sent).toMatchObject([{ answer: { command: 'restart', error: { code: 'expired' } } }])
+    await until('the other', () => desk.sent.length === 2)
+    expect(desk.writes()).toEqual(['disableApp'])
+  })
+})
+
+describe('the same command again', () => {
+  test('is answered from memory and says so, also while it is still under way', async () => {
+    const desk = await openDesk()
+    desk.emulated.behave('slow-headers', { ms: 100, operation: 'restartApp' })
+    for (let i = 0; i < 2; i += 1) desk.hand(app('restart'), '{"transaction":"t"}')
+    await until('both', () => desk.sent.length === 2)
+    await desk.ask(app('restart'), '{"transaction":"t"}')
+    expect(desk.sent.map(({ answer }) => answer['replayed'])).toEqual([undefined, true, true])
+    expect(desk.writes()).toEqual(['restartApp'])
+  })
+
+  test('without a mark is a new one, unless the broker repeats it', async () => {
+    const desk = await openDesk()
+    for (const dup of [false, false, true]) await desk.ask(app('restart'), '', { dup })
+    expect(desk.sent.map(({ answer }) => answer['replayed'])).toEqual([undefined, undefined, true])
+    expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
+  })
+
+  test('is executed where the first one asks to try again', async () => {
+    const desk = await openDesk()
+    await desk.ask(app('restart'), '{"transaction":"t"}', { connection: 2 })
+    expect(await desk.ask(app('restart'), '{"transaction":"t"}')).toMatchObject({ ok: true })
+  })
+})
+
+describe('who is told', () => {
+  test('the audit of each write and of what is no command, the debug log of reads', async () => {
+    const desk = await openDesk()
+    for (const [topic, payload] of [
+      [app('restart'), '{"transaction":"t"}'],
+      [app('restart'), '{"transaction":"t"}'],
+      [app('dance'), ''],
+      ['bridge/cmd/log-level', 'debug'],
+      ['bridge/cmd/ping', ''],
+      [app('get-settings'), ''],
+    ] as const)
+      await desk.ask(topic, payload)
+    const line = { command: 'restart', hub: 'home', app: APP, transaction: 't', outcome: 'ok', duration_ms: 0 }
+    expect(desk.audit).toMatchObject([
+      { message: 'command', ...line, replayed: false },
+      { ...line, replayed: true },
+      { command: 'dance', outcome: 'unknown_command' },
+      { command: 'log-level', hub: null, app: null, outcome: 'ok' },
+    ])
+    expect(desk.log).toMatchObject([
+      { level: 20, message: 'command', command: 'ping' },
+      { level: 20, message: 'command', command: 'get-settings' },
+    ])
+    expect(desk.levels).toEqual(['debug'])
+    expect(desk.ends.map(({ command, outcome }) => `${command} ${outcome}`)).toEqual([
+      'restart ok',
+      'restart ok',
+      'unknown unknown_command',
+      'bridge/log-level ok',
+      'bridge/ping ok',
+      'get-settings ok',
+    ])
+  })
+
+  test('subscribers of each write that was not done, and of nothing else', async () => {
+    const desk = await openDesk()
+    desk.emulated.behave('answer-status', { status: 503, operation: ['restartApp', 'getAppLocales'] })
+    for (const [topic, payload] of [
+      [app('restart'), '{"transaction":"t"}'],
+      [app('restart'), '{"transaction":"t"}'],
+      ['home/cmd/install', '{}'],
+      [app('get-locales'), ''],
+      [app('disable'), ''],
+      [app('dance'), ''],
+      ['elsewhere/app/x/cmd/restart', ''],
+      ['bridge/cmd/log-level', 'loud'],
+    ] as const)
+      await desk.ask(topic, payload)
+    expect(desk.failed).toEqual([
+      { hub: 'home', app: APP, command: 'restart', code: 'hub_failed', transaction: 't' },
+      { hub: 'home', app: null, command: 'install', code: 'invalid_payload', transaction: null },
+    ])
+  })
+
+  test('not each of a flood of refusals, but each of what the hub was asked', async () => {
+    const desk = await openDesk()
+    for (let i = 0; i < 70; i += 1) await desk.ask(app('restart'), '[]')
+    expect(desk.failed).toHaveLength(60)
+    desk.emulated.behave('answer-status', { status: 503, operation: 'restartApp' })
+    await desk.ask(app('restart'))
+    expect(desk.failed).toHaveLength(61)
+    expect(desk.audit).toHaveLength(61)
+    desk.dispatcher.stop()
+    expect(desk.audit.at(-1)).toMatchObject({ refused: 10 })
+  })
+})

@@ -1,0 +1,91 @@
+/** What a command is carried out on: an app of an emulated hub, with no broker and no bridge around it. */
+import { expect } from 'vitest'
+import { type Command, findCommand } from '../../src/contract/commands.ts'
+import type { Target } from '../../src/contract/target.ts'
+import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { emulate, hold, listed } from '../hub/support.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+export const APP = 'the.app'
+export const NEW_APP = 'com.harborlight.irrigation'
+const APPS = [
+  { id: APP, name: 'The app', version: '1.0.0', update: '1.1.0', settings: { x: 1, y: 2 } },
+  { id: 'another.app' },
+  { id: 'third.app' },
+]
+
+export interface Aim {
+  readonly emulated: EmulatedHub
+  readonly target: Target
+  /** Of the command alone; the hub and what is asked of it live in real time. */
+  readonly clock: FakeClock
+  /** Ends the bridge. */
+  readonly end: () => void
+}
+
+export async function aim(options: EmulatedHubOptions = {}): Promise<Aim> {
+  const emulated = await emulate({ flavour: 'older', apps: APPS, ...options })
+  const held = hold(emulated.url, { realtime: false, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
+  await listed(held)
+  emulated.forgetRequests()
+  const { hub } = held
+  const clock = new FakeClock()
+  const ending = new AbortController()
+  const target: Target = {
+    hub,
+    app: APP,
+    argument: '',
+    call: (name, parameters) => hub.call(name, parameters),
+    again: (read) => read(),
+    clock,
+    signal: ending.signal,
+  }
+  return { emulated, target, clock, end: () => ending.abort() }
+}
+
+/** Carries out a command as its topic and payload name it: `app set-setting/x`, `7`. */
+export async function carryOut({ target, clock }: Aim, words: string, payload = ''): Promise<unknown> {
+  const { command, argument = '' } = named(words)
+  if (command.target === 'bridge') throw new Error(`${words} is for no hub`)
+  const input = command.payload.read(payload).input()
+  // What throws at once is a failure like any other.
+  return await passTime(
+    clock,
+    Promise.resolve().then(() => command.run({ ...target, argument }, input)),
+  )
+}
+
+/** The row that a topic names, and its argument. */
+export function named(words: string): { readonly command: Command; readonly argument: string | undefined } {
+  const [target, topic = ''] = words.split(' ')
+  const [name = '', argument] = topic.split('/')
+  if (target !== 'app' && target !== 'hub' && target !== 'bridge') throw new Error(`${words} is for nothing`)
+  const command = findCommand(target, name, argument !== undefined)
+  if (command === undefined) throw new Error(`no command ${words}`)
+  return { command, argument }
+}
+
+/** Names of the operations that the hub was asked for, in order, but for lists: its client reads those when it likes. */
+export const operations = ({ emulated }: Aim) =>
+  emulated.requests.map(({ operation }) => operation).filter((name) => name !== 'getApps')
+
+/** Lets a command's time pass until it has ended. */
+async function passTime<T>(clock: FakeClock, running: Promise<T>): Promise<T> {
+  let ended = false
+  const end = () => {
+    ended = true
+  }
+  running.then(end, end)
+  while (!ended) await clock.advance(1000)
+  return running
+}
+
+/** How a command failed. */
+export async function failure(running: Promise<unknown>): Promise<unknown> {
+  const error = await running.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(Error)
+  return error
+}

@@ -1,0 +1,162 @@
+/** Installs, which take long: what proves that one was done, and how long that is waited for. */
+import { describe, expect, test } from 'vitest'
+import { type Aim, APP, aim, carryOut, failure, NEW_APP } from './aim.ts'
+
+const installs = ({ emulated }: Aim) =>
+  emulated.requests.filter(({ operation }) => operation === 'installFromAppStore').map(({ body }) => body)
+/** How long it waited between looks, in milliseconds. */
+const pauses = ({ clock }: Aim) => clock.waits
+const MINUTE = [0, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
+
+describe('an install that the hub answered', () => {
+  test('is ok at once where nothing was asked of it', async () => {
+    const aimed = await aim()
+    expect(await carryOut(aimed, 'app install')).toBeNull()
+    expect(await carryOut(aimed, 'hub install', JSON.stringify({ id: NEW_APP }))).toBeNull()
+    expect(installs(aimed)).toEqual([{ id: APP }, { id: NEW_APP }])
+    expect(pauses(aimed)).toEqual([])
+  })
+
+  test.each([
+    ['version', '1.1.0'],
+    ['channel', 'beta'],
+  ])('is ok when the list shows the %s', async (key, value) => {
+    const aimed = await aim()
+    expect(await carryOut(aimed, 'app install', JSON.stringify({ [key]: value }))).toBeNull()
+    expect(installs(aimed)).toEqual([{ id: APP, [key]: value }])
+    expect(pauses(aimed)).toEqual([0])
+  })
+
+  test.each([
+    ['version', '9.9.9'],
+    ['channel', 'beta'],
+  ])('is a failure when a minute shows no such %s', async (key, value) => {
+    const aimed = await aim()
+    aimed.emulated.behave('pretend', { operation: 'installFromAppStore', value: null })
+    expect(await failure(carryOut(aimed, 'app install', JSON.stringify({ [key]: value })))).toMatchObject({
+      code: 'hub_failed',
+      message: 'The hub took the install, and does not show the version or channel asked for.',
+    })
+    expect(pauses(aimed)).toEqual(MINUTE)
+  })
+
+  test('is not looked at any more when the bridge ends', async () => {
+    const aimed = await aim()
+    aimed.end()
+    expect(await failure(carryOut(aimed, 'app install', '{"version":"1.1.0"}'))).toMatchObject({ code: 'hub_failed' })
+  })
+
+  test.each([
+    ['newer', '12.4.0', 'both', { waitForInstall: true }],
+    ['newer', '10.0.0', 'both', { waitForInstall: true }],
+    ['newer', '9.9.9', 'both', {}],
+    ['newer', '12.4.0', 'managers', {}],
+    ['older', '8.1.6', 'both', {}],
+    ['reference', '12.4.0', 'managers', {}],
+  ] as const)('on a %s hub with firmware %s under %s is sent with %j', async (flavour, version, prefix, more) => {
+    const aimed = await aim({ flavour, version, prefix })
+    await carryOut(aimed, 'app install')
+    expect(installs(aimed)).toEqual([{ id: APP, ...more }])
+  })
+})
+
+describe('an install without an answer', () => {
+  test.each([
+    ['the update of an app', 'app install', '', []],
+    ['a new app', 'hub install', JSON.stringify({ id: NEW_APP }), []],
+    ['another channel', 'app install', '{"channel":"beta"}', []],
+  ])('is ok by the news that a look shows: %s', async (_, words, payload) => {
+    const aimed = await aim()
+    aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
+    expect(await carryOut(aimed, words, payload)).toBeNull()
+    expect(pauses(aimed)).toEqual([0])
+  })
+
+  test('is unknown after a minute in which nothing is new', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('reset-before-executing', { operation: 'installFromAppStore' })
+    expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({
+      code: 'outcome_unknown',
+      message: expect.stringContaining('A look at the hub finds it not done so far.'),
+    })
+    expect(pauses(aimed)).toEqual(MINUTE)
+    expect(installs(aimed)).toHaveLength(1)
+  })
+
+  test('is not proved by news that were not asked for', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
+    const running = carryOut(aimed, 'app install', '{"channel":"beta","version":"9.9.9"}')
+    expect(await failure(running)).toMatchObject({ code: 'outcome_unknown' })
+  })
+
+  test('is not proved by a version and channel that were not known before', async () => {
+    const unknown = { id: APP, update: '1.1.0', record: { version: null, channel: null } }
+    const aimed = await aim({ apps: [unknown, { id: 'another.app' }] })
+    aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
+    expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'outcome_unknown' })
+  })
+
+  test('is not waited for where no list tells what was there before: no look could prove it', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503, times: 1 })
+    aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
+    expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'outcome_unknown' })
+    expect(pauses(aimed)).toEqual([0])
+  })
+
+  test('is looked at once more where the answer was nonsense, and that decides', async () => {
+    const done = await aim()
+    done.emulated.behave('wrong-shape', { operation: 'installFromAppStore', value: { error: 'odd' } })
+    expect(await carryOut(done, 'app install')).toBeNull()
+    const not = await aim()
+    not.emulated.behave('pretend', { operation: 'installFromAppStore', value: { error: 'odd' } })
+    expect(await failure(carryOut(not, 'app install'))).toMatchObject({ code: 'nonsense' })
+    expect([pauses(done), pauses(not)]).toEqual([[0], [0]])
+  })
+
+  test('is a failure as the hub says it where it refuses', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('answer-status', { operation: 'installFromAppStore', status: 503 })
+    expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'failed' })
+    expect(pauses(aimed)).toEqual([])
+  })
+})
+
+describe('the update of an app', () => {
+  test('never brings in an app that the hub does not have', async () => {
+    const aimed = await aim()
+    const others = { 'another.app': { id: 'another.app' }, 'third.app': { id: 'third.app' } }
+    aimed.emulated.behave('wrong-shape', { operation: 'getApps', value: others })
+    expect(await failure(carryOut(aimed, 'app install'))).toMatchObject({ code: 'unknown_app' })
+    const stranger = { ...aimed, target: { ...aimed.target, app: NEW_APP } }
+    aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503 })
+    expect(await failure(carryOut(stranger, 'app install'))).toMatchObject({ code: 'unknown_app' })
+    expect(installs(aimed)).toEqual([])
+  })
+
+  test('is asked for where the list cannot be read and the app was there before', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503 })
+    expect(await carryOut(aimed, 'app install')).toBeNull()
+    expect(installs(aimed)).toEqual([{ id: APP }])
+  })
+})
+
+describe('another channel', () => {
+  test('is an install from it, and none where the app has it already', async () => {
+    const aimed = await aim()
+    await carryOut(aimed, 'app update', '{"channel":"stable"}')
+    expect(installs(aimed)).toEqual([])
+    await carryOut(aimed, 'app update', '{"channel":"beta"}')
+    expect(installs(aimed)).toEqual([{ id: APP, channel: 'beta' }])
+    expect(aimed.emulated.apps.get(APP)?.channel).toBe('beta')
+  })
+
+  test('is tried where the present one is not known', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('answer-status', { operation: 'getApps', status: 503, times: 1 })
+    await carryOut(aimed, 'app update', '{"channel":"stable"}')
+    expect(installs(aimed)).toEqual([{ id: APP, channel: 'stable' }])
+  })
+})

@@ -1,0 +1,211 @@
+/** What becomes of a write whose answer got lost or is none: the same rules for all of them, by looks at a real hub. */
+import { describe, expect, test } from 'vitest'
+import { isUndecided, tried, undecided } from '../../src/contract/writes.ts'
+import type { OperationName } from '../../src/emulator/operations.ts'
+import { HubError } from '../../src/hub/errors.ts'
+import { APP, aim, carryOut, failure, operations } from './aim.ts'
+
+/** Command, payload, its operation, the look at what it did. */
+const WRITES: readonly (readonly [string, string, OperationName, OperationName])[] = [
+  ['app enable', '', 'enableApp', 'getApp'],
+  ['app disable', '', 'disableApp', 'getApp'],
+  ['app autoupdate', 'OFF', 'updateApp', 'getApp'],
+  ['app set-setting/x', '[7]', 'setAppSetting', 'getAppSettings'],
+  ['app unset-setting/x', '', 'unsetAppSetting', 'getAppSettings'],
+  ['app uninstall', JSON.stringify({ confirm: APP }), 'uninstallApp', 'getApps'],
+]
+const LOOKED = 'A look at the hub finds it not done so far.'
+
+describe.each(WRITES)('%s %s', (words, payload, operation, look) => {
+  const ready = async () => {
+    const aimed = await aim()
+    // Nothing is proved by what was so before.
+    if (words === 'app enable') aimed.emulated.disable(APP)
+    aimed.emulated.forgetRequests()
+    return aimed
+  }
+
+  test('is ok by the answer alone', async () => {
+    const aimed = await ready()
+    expect(await carryOut(aimed, words, payload)).toBeNull()
+    expect(operations(aimed)).toEqual([operation])
+  })
+
+  test('is ok without an answer where a look finds it done', async () => {
+    const aimed = await ready()
+    aimed.emulated.behave('execute-then-reset', { operation })
+    expect(await carryOut(aimed, words, payload)).toBeNull()
+    expect(aimed.emulated.requests).toContainEqual(expect.objectContaining({ operation: look }))
+  })
+
+  test('is unknown without an answer where a look finds it not done, and says what was found', async () => {
+    const aimed = await ready()
+    aimed.emulated.behave('reset-before-executing', { operation })
+    const error = await failure(carryOut(aimed, words, payload))
+    expect(error).toMatchObject({ code: 'outcome_unknown', message: expect.stringMatching(`.{10} ${LOOKED}$`) })
+    expect(error).toHaveProperty('cause', expect.objectContaining({ code: 'no_answer' }))
+  })
+
+  test('is unknown without an answer where the look fails, and claims nothing', async () => {
+    const aimed = await ready()
+    aimed.emulated.behave('execute-then-reset', { operation })
+    aimed.emulated.behave('answer-status', { operation: look, status: 503 })
+    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
+      code: 'outcome_unknown',
+      message: expect.not.stringContaining(LOOKED),
+    })
+  })
+
+  test('is a failure of the hub where an error comes under status 200 and nothing is done', async () => {
+    const aimed = await ready()
+    aimed.emulated.behave('pretend', { operation, value: { error: 'starting up' } })
+    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
+      code: 'nonsense',
+      message: 'The hub answered with an error and called it a success.',
+    })
+    expect(aimed.emulated.requests).toContainEqual(expect.objectContaining({ operation: look }))
+  })
+
+  test('is a failure as the hub says it where it refuses, and nothing is looked at', async () => {
+    const aimed = await ready()
+    aimed.emulated.behave('answer-status', { operation, status: 503 })
+    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({ code: 'failed', status: 503 })
+    expect(operations(aimed)).toEqual([operation])
+  })
+})
+
+describe('an answer that contradicts what was asked', () => {
+  test.each([
+    ['app enable', '', 'enableApp', { id: APP, enabled: false }],
+    ['app disable', '', 'disableApp', { id: APP, enabled: true }],
+    ['app autoupdate', 'OFF', 'updateApp', { id: APP, autoupdate: true }],
+    ['app autoupdate', 'OFF', 'updateApp', ['neither']],
+    ['app set-setting/x', '[7]', 'setAppSetting', [8]],
+  ] as const)('%s %s is no success', async (words, payload, operation, value) => {
+    const aimed = await aim()
+    if (words === 'app enable') aimed.emulated.disable(APP)
+    aimed.emulated.behave('pretend', { operation, value })
+    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
+      code: 'nonsense',
+      message: 'The hub answered, but not with what was asked for.',
+    })
+  })
+
+  test.each([
+    ['app enable', '', 'enableApp', { id: APP, enabled: true }],
+    ['app enable', '', 'enableApp', { id: APP, enabled: 'yes' }],
+    ['app autoupdate', 'OFF', 'updateApp', {}],
+    ['app set-setting/x', '[7]', 'setAppSetting', [7]],
+    ['app set-setting/x', '{"a":1,"b":-0}', 'setAppSetting', { b: 0, a: 1 }],
+  ] as const)('one that only says less or more is none: %s %s', async (words, payload, operation, value) => {
+    const aimed = await aim()
+    aimed.emulated.behave('pretend', { operation, value })
+    expect(await carryOut(aimed, words, payload)).toBeNull()
+    expect(operations(aimed)).toEqual([operation])
+  })
+})
+
+describe('a look', () => {
+  test('proves a setting by its value only', async () => {
+    for (const [payload, value] of [
+      ['7', { x: 8 }],
+      ['null', {}],
+      ['null', { y: null }],
+      ['{"a":1}', { x: { a: 1, b: 2 } }],
+    ] as const) {
+      const aimed = await aim()
+      aimed.emulated.behave('execute-then-reset', { operation: 'setAppSetting' })
+      aimed.emulated.behave('wrong-shape', { operation: 'getAppSettings', value })
+      expect(await failure(carryOut(aimed, 'app set-setting/x', payload))).toMatchObject({ code: 'outcome_unknown' })
+    }
+  })
+
+  test('proves that an app is gone by a list of all others and its own absence', async () => {
+    for (const value of [
+      { 'another.app': { id: 'another.app' } },
+      { [APP]: { id: APP }, 'another.app': { id: 'another.app' }, 'third.app': { id: 'third.app' } },
+      {},
+    ]) {
+      const aimed = await aim()
+      aimed.emulated.behave('execute-then-reset', { operation: 'uninstallApp' })
+      aimed.emulated.behave('wrong-shape', { operation: 'getApps', value })
+      const running = carryOut(aimed, 'app uninstall', JSON.stringify({ confirm: APP }))
+      expect(await failure(running)).toMatchObject({
+        code: 'outcome_unknown',
+        message: expect.stringContaining(LOOKED),
+      })
+    }
+  })
+
+  test('does not prove that an app is gone while it is still to be had', async () => {
+    const aimed = await aim()
+    const others = { 'another.app': { id: 'another.app' }, 'third.app': { id: 'third.app' } }
+    aimed.emulated.behave('reset-before-executing', { operation: 'uninstallApp' })
+    aimed.emulated.behave('wrong-shape', { operation: 'getApps', value: others })
+    const running = carryOut(aimed, 'app uninstall', JSON.stringify({ confirm: APP }))
+    expect(await failure(running)).toMatchObject({ code: 'outcome_unknown', message: expect.stringContaining(LOOKED) })
+  })
+
+  test.each([
+    ['settings that have it', { x: null }],
+    ['settings that lack it, while it is to be had by its name', { y: 2 }],
+  ])('does not prove that a setting is gone: %s', async (_, value) => {
+    const aimed = await aim()
+    aimed.emulated.behave('reset-before-executing', { operation: 'unsetAppSetting' })
+    aimed.emulated.behave('wrong-shape', { operation: 'getAppSettings', value })
+    expect(await failure(carryOut(aimed, 'app unset-setting/x'))).toMatchObject({
+      code: 'outcome_unknown',
+      message: expect.stringContaining(LOOKED),
+    })
+  })
+
+  test('that is answered with an error proves nothing of a setting', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('execute-then-reset', { operation: 'unsetAppSetting' })
+    aimed.emulated.behave('wrong-shape', { operation: 'getAppSettings', value: { error: 'starting up' } })
+    expect(await failure(carryOut(aimed, 'app unset-setting/x'))).toMatchObject({ code: 'outcome_unknown' })
+  })
+
+  test.each([
+    ['app uninstall', JSON.stringify({ confirm: APP }), 'uninstallApp', 'getApp'],
+    ['app unset-setting/x', '', 'unsetAppSetting', 'getAppSetting'],
+  ] as const)('that fails the second time proves nothing: %s', async (words, payload, operation, second) => {
+    const aimed = await aim()
+    aimed.emulated.behave('execute-then-reset', { operation })
+    aimed.emulated.behave('answer-status', { operation: second, status: 503 })
+    expect(await failure(carryOut(aimed, words, payload))).toMatchObject({
+      code: 'outcome_unknown',
+      message: expect.not.stringContaining(LOOKED),
+    })
+  })
+
+  test('at an empty list proves nothing, not even of the only app', async () => {
+    const aimed = await aim({ apps: [{ id: APP }] })
+    aimed.emulated.behave('execute-then-reset', { operation: 'uninstallApp' })
+    const running = carryOut(aimed, 'app uninstall', JSON.stringify({ confirm: APP }))
+    expect(await failure(running)).toMatchObject({ code: 'outcome_unknown' })
+  })
+
+  test('proves that a setting is gone also where a hub answers null for what it has not', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('execute-then-reset', { operation: 'unsetAppSetting' })
+    aimed.emulated.behave('pretend', { operation: 'getAppSetting', value: null })
+    expect(await carryOut(aimed, 'app unset-setting/x')).toBeNull()
+  })
+})
+
+describe('a mistake of this program', () => {
+  test('is no lost answer and no failed look', async () => {
+    const mistake = new TypeError('x')
+    expect([mistake, new HubError('failed', 'x'), undefined].map(isUndecided)).toEqual([false, false, false])
+    expect(isUndecided(new HubError('no_answer', 'x')) && isUndecided(new HubError('nonsense', 'x'))).toBe(true)
+    await expect(tried(() => Promise.reject(mistake))).rejects.toBe(mistake)
+    expect(await tried(() => Promise.reject(new HubError('failed', 'x')))).toBeUndefined()
+    expect(await tried(() => Promise.resolve(7))).toBe(7)
+  })
+
+  test('what is nonsense stays that, whatever a look finds', () => {
+    const error = new HubError('nonsense', 'x')
+    expect([undecided(error, true), undecided(error, false)]).toEqual([error, error])
+  })
+})

@@ -1,0 +1,132 @@
+/** What each refusal of a hub comes down to, for the one who asked. */
+import { describe, expect, test } from 'vitest'
+import type { HubError } from '../../src/hub/errors.ts'
+import { OPERATIONS, type OperationName } from '../../src/hub/operations.ts'
+import { lacksLicence, refusal } from '../../src/hub/refusal.ts'
+import type { Answer } from '../../src/hub/rest.ts'
+
+const APP = 'the.app'
+const NOW = Date.parse('2026-01-01T00:00:00Z')
+
+function answer(status: number, body: unknown = '', headers: Answer['headers'] = {}): Answer {
+  return { status, headers, body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)) }
+}
+
+/** The hub knows one app. */
+function refused(name: OperationName, parameters: object, said: Answer): HubError {
+  return refusal({ name, operation: OPERATIONS[name], parameters }, said, { knows: (id) => id === APP, now: NOW })
+}
+
+describe('a hub that refuses', () => {
+  test.each([
+    [401, '', { code: 'unauthorized', status: 401, message: 'The hub does not accept the API key.' }],
+    [
+      403,
+      '',
+      { code: 'forbidden', status: 403, scope: 'hub.app', message: 'The hub says that the API key lacks hub.app.' },
+    ],
+    [400, '', { code: 'rejected', status: 400, message: 'The hub refused: 400.' }],
+    [499, { error: 'no' }, { code: 'rejected', status: 499, message: 'The hub refused: 499, no.' }],
+    [500, '', { code: 'failed', status: 500, message: 'The hub failed: 500.' }],
+    [
+      503,
+      { error: 'x', error_description: 'in a moment' },
+      { code: 'failed', message: 'The hub failed: 503, in a moment.' },
+    ],
+    [
+      500,
+      { error: 'missing_api_method' },
+      { code: 'unsupported', status: 500, message: 'This hub has no restartApp.' },
+    ],
+    [502, { error: 'missing_api_method' }, { code: 'failed', status: 502 }],
+    [302, '', { code: 'nonsense', status: 302, message: 'The hub answered with status 302, which no operation has.' }],
+    [399, '', { code: 'nonsense', status: 399 }],
+  ])('with %i %j is told so', (status, body, expected) => {
+    expect(refused('restartApp', { id: APP }, answer(status, body))).toMatchObject(expected)
+  })
+
+  test.each(['Subscription inactive', 'invalid serial number'])(
+    'for its licence (%s) does not blame the key',
+    (error) => {
+      expect(refused('restartApp', { id: APP }, answer(403, { error }))).toMatchObject({
+        code: 'subscription',
+        status: 403,
+        message: `The hub has no valid licence, ${error}.`,
+      })
+      expect(lacksLicence(error)).toBe(true)
+      expect(refused('restartApp', { id: APP }, answer(400, { error })).code).toBe('rejected')
+      expect(lacksLicence('Missing Scopes')).toBe(false)
+    },
+  )
+
+  test('what needs no permission is not said to lack one', () => {
+    const error = refused('ping', {}, answer(403, { error: 'not you' }))
+    expect(error).toMatchObject({ code: 'forbidden', message: 'The hub forbids ping, not you.' })
+    expect(error.scope).toBeUndefined()
+  })
+
+  test('is quoted shortly, on one line, and only where it says a text', () => {
+    const message = (body: unknown) => refused('restartApp', { id: APP }, answer(500, body)).message
+    expect(message({ error: 'a\r\n\u001b[31mb\u0085c' })).toBe('The hub failed: 500, a [31mb c.')
+    expect(message({ error: 'x'.repeat(1000) })).toBe(`The hub failed: 500, ${'x'.repeat(200)}.`)
+    for (const none of ['{', '[]', 'null', '"text"', '{"error":{"a":1}}', '{"error":""}', '<html>'])
+      expect(message(none)).toBe('The hub failed: 500.')
+  })
+})
+
+describe('a 404', () => {
+  const html = answer(404, '<html>', { 'content-type': 'text/html' })
+
+  test.each([
+    ['restartApp', { id: APP }, 'unknown_app', 'The hub knows no such app.'],
+    ['getApp', { id: 'gone' }, 'unknown_app', 'The hub knows no such app.'],
+    ['getAppSetting', { id: APP, name: 'x' }, 'unknown_setting', 'The app has no such setting.'],
+    ['getAppSetting', { id: 'gone', name: 'x' }, 'unknown_app', 'The hub knows no such app.'],
+    ['garbageCollectApp', { id: APP }, 'unsupported', 'This hub has no garbageCollectApp.'],
+    ['garbageCollectApp', { id: 'gone' }, 'unknown_app', 'The hub knows no such app.'],
+    ['speak', { text: 'Hello' }, 'unsupported', 'This hub has no speak.'],
+    ['installFromAppStore', { appId: 'new' }, 'unknown_app', 'The hub knows no such app.'],
+  ] as const)('to %s %j means %s', (name, parameters, code, message) => {
+    expect(refused(name, parameters, answer(404))).toMatchObject({ code, message, status: 404, page: false })
+  })
+
+  test.each([
+    ['restartApp', { id: APP }],
+    ['getApp', { id: 'gone' }],
+    ['installFromAppStore', { appId: 'new' }],
+  ] as const)('of a gateway says nothing of the app: %s %j', (name, parameters) => {
+    expect(refused(name, parameters, html)).toMatchObject({
+      code: 'failed',
+      status: 404,
+      page: true,
+      message: 'Something on the way to the hub answered with a page: 404.',
+    })
+  })
+
+  test('of a gateway to what is for no app is a missing operation', () => {
+    expect(refused('speak', { text: 'x' }, html)).toMatchObject({ code: 'unsupported', page: true })
+  })
+})
+
+describe('a hub that asks for fewer requests', () => {
+  const waits = (value?: string) =>
+    refused('getApps', {}, answer(429, '', value === undefined ? {} : { 'retry-after': value })).retryAfterMs
+
+  test('says when, in seconds or as a date', () => {
+    expect(refused('getApps', {}, answer(429))).toMatchObject({
+      code: 'rate_limited',
+      status: 429,
+      message: 'The hub asks for fewer requests.',
+    })
+    expect([waits('7'), waits('120'), waits('Thu, 01 Jan 2026 00:00:09 GMT')]).toEqual([7000, 120_000, 9000])
+  })
+
+  test('is asked again after a second at the earliest, and after five minutes at the latest', () => {
+    expect([waits('0'), waits('301'), waits('300')]).toEqual([1000, 300_000, 300_000])
+    expect([waits('Wed, 31 Dec 2025 23:59:59 GMT'), waits('Fri, 02 Jan 2026 00:00:00 GMT')]).toEqual([1000, 300_000])
+  })
+
+  test('may say nothing that is a time', () => {
+    expect(['', 'soon', '7s', 's7', undefined].map(waits)).toEqual(Array(5).fill(undefined))
+  })
+})

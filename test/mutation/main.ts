@@ -1,0 +1,72 @@
+/**
+ * `npm run mutation [-- NAME…]`: breaks the safety modules in every way that StrykerJS knows, and counts how often their
+ * quick tests notice. By hand, as it takes an hour. A name is that of a module: `queue`.
+ */
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { parseArgs } from 'node:util'
+import * as v from 'valibot'
+import { execute, exitOnSignals } from '../support/process.ts'
+
+/** Not in package.json: they would bring 180 packages to everybody who runs the tests. */
+const TOOLS = ['@stryker-mutator/core@10.1.1', '@stryker-mutator/vitest-runner@10.1.1']
+const LEAST_SCORE = 85
+
+/** Each module and the tests that hold it, by name: neither broker nor process, a few milliseconds each. */
+const MODULES: Readonly<Record<string, readonly string[]>> = {
+  'src/bridge/dispatcher.ts': ['bridge/dispatcher', 'bridge/execution'],
+  'src/bridge/execution.ts': ['bridge/dispatcher', 'bridge/execution'],
+  'src/bridge/patience.ts': ['bridge/execution'],
+  'src/bridge/queue.ts': ['bridge/queue'],
+  'src/bridge/replay.ts': ['bridge/queue', 'bridge/replay'],
+  'src/contract/commands.ts': ['contract/commands', 'contract/permissions'],
+  'src/contract/installs.ts': ['contract/installs'],
+  'src/contract/payload.ts': ['contract/payload'],
+  'src/contract/permissions.ts': ['contract/permissions'],
+  'src/contract/templates.ts': ['contract/templates', 'contract/topics'],
+  'src/contract/writes.ts': ['contract/writes'],
+  'src/hub/decode.ts': ['hub/decode'],
+  'src/hub/refusal.ts': ['hub/refusal'],
+  'src/hub/verify.ts': ['contract/writes'],
+  'src/hub/written.ts': ['contract/writes', 'hub/written'],
+  'src/mqtt/retained.ts': ['mqtt/retained-set'],
+  'src/mqtt/sender.ts': ['mqtt/sender'],
+}
+
+const REPORT = v.object({
+  files: v.record(v.string(), v.object({ mutants: v.array(v.object({ status: v.string() })) })),
+})
+
+interface Score {
+  readonly name: string
+  readonly noticed: number
+  readonly missed: number
+}
+
+/** Runs the tool on one module; what it prints of the mutants that are missed is passed on. */
+async function mutate(module: string, tests: readonly string[]): Promise<Score> {
+  const env = { ...process.env, MUTATION_TESTS: JSON.stringify(tests.map((name) => `test/${name}.test.ts`)) }
+  console.log(await execute('npx', ['stryker', 'run', 'test/mutation/stryker.json', '--mutate', module], { env }))
+  const { files } = v.parse(REPORT, JSON.parse(readFileSync('coverage/mutation.json', 'utf8')))
+  const statuses = Object.values(files).flatMap(({ mutants }) => mutants.map(({ status }) => status))
+  const count = (...some: string[]) => statuses.filter((status) => some.includes(status)).length
+  return { name: module, noticed: count('Killed', 'Timeout'), missed: count('Survived', 'NoCoverage') }
+}
+
+function percent({ noticed, missed }: Score): number {
+  return Math.round((1000 * noticed) / (noticed + missed)) / 10
+}
+
+exitOnSignals()
+const { positionals } = parseArgs({ allowPositionals: true })
+const chosen = Object.entries(MODULES).filter(
+  ([module]) => positionals.length === 0 || positionals.includes(basename(module, '.ts')),
+)
+await execute('npm', ['install', '--no-save', '--no-audit', '--no-fund', ...TOOLS])
+const scores: Score[] = []
+for (const [module, tests] of chosen) scores.push(await mutate(module, tests))
+const sum = (key: 'noticed' | 'missed') => scores.reduce((total, score) => total + score[key], 0)
+const all = { name: 'all', noticed: sum('noticed'), missed: sum('missed') }
+for (const score of [...scores, all])
+  console.log(`${score.name}: ${percent(score)} % of ${score.noticed + score.missed} mutants are noticed`)
+process.exitCode = percent(all) >= LEAST_SCORE ? 0 : 1

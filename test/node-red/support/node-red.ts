@@ -1,0 +1,95 @@
+/** A real Node-RED in a process of its own, with flows as somebody has imported them. */
+import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../support/ports.ts'
+import { Process } from '../../support/process.ts'
+import type { Installation } from './installation.ts'
+
+const FOLDER = new URL('../../../config/node-red/', import.meta.url)
+
+interface FlowNode {
+  readonly id: string
+  readonly type: string
+  readonly env?: readonly { readonly name: string }[]
+  readonly [property: string]: unknown
+}
+
+export interface NodeRedOptions {
+  readonly installation: Installation
+  /** Names of files in `config/node-red`. */
+  readonly flows: readonly string[]
+  /** Of a broker on this machine. */
+  readonly brokerPort: number
+  /** Other values for the environment variables of the flows. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export class NodeRed implements AsyncDisposable {
+  readonly #port: number
+  readonly #open: AsyncDisposableStack
+  readonly process: Process
+
+  private constructor(process: Process, port: number, open: AsyncDisposableStack) {
+    this.process = process
+    this.#port = port
+    this.#open = open
+  }
+
+  /** Resolves when the flows run and are connected to the broker. */
+  static async start({ installation, flows, brokerPort, env = {} }: NodeRedOptions): Promise<NodeRed> {
+    await using open = new AsyncDisposableStack()
+    const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'node-red-user-')))
+    const port = await freePort()
+    const nodes = (await Promise.all(flows.map(nodesOf))).flat().map((node) => adapted(node, brokerPort, env))
+    // Every file brings the same broker; the editor asks whether to use the one that is there.
+    const unique = [...new Map(nodes.map((node) => [node.id, node])).values()]
+    await writeFile(join(path, 'flows.json'), JSON.stringify(unique))
+    await writeFile(join(path, 'settings.js'), `module.exports = ${JSON.stringify(settings(port))}\n`)
+    const program = open.use(
+      new Process(process.execPath, [installation.program, '--userDir', path, '--settings', join(path, 'settings.js')]),
+    )
+    await program.untilLine('Started flows', 30_000)
+    await program.untilLine('Connected to broker', 10_000)
+    return new NodeRed(program, port, open.move())
+  }
+
+  /** Presses the button of an inject node. */
+  async press(id: string): Promise<void> {
+    const { ok, status } = await fetch(`http://127.0.0.1:${this.#port}/inject/${id}`, { method: 'POST' })
+    if (!ok) throw new Error(`Node-RED answers ${status}`)
+  }
+
+  /** Lines in which it complains since the flows were started; before, it comments on its settings. */
+  complaints(): string[] {
+    const { lines, errors } = this.process
+    const since = lines.slice(lines.findIndex((line) => line.includes('Started flows')))
+    return [...since, ...errors].filter((line) => /\[(warn|error)\]/.test(line))
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#open.disposeAsync()
+  }
+}
+
+async function nodesOf(file: string): Promise<FlowNode[]> {
+  return JSON.parse(await readFile(new URL(file, FOLDER), 'utf8'))
+}
+
+/** What a user changes after an import: the broker's address, and the flow's own variables. */
+function adapted(node: FlowNode, brokerPort: number, env: Readonly<Record<string, string>>): FlowNode {
+  if (node.type === 'mqtt-broker') return { ...node, broker: '127.0.0.1', port: String(brokerPort) }
+  if (node.env === undefined) return node
+  return { ...node, env: node.env.map((one) => ({ ...one, ...(env[one.name] && { value: env[one.name] }) })) }
+}
+
+const settings = (port: number) => ({
+  uiHost: '127.0.0.1',
+  uiPort: port,
+  flowFile: 'flows.json',
+  credentialSecret: false,
+  disableEditor: true,
+  telemetry: { enabled: false, updateNotification: false },
+  externalModules: { autoInstall: false, palette: { allowInstall: false }, modules: { allowInstall: false } },
+  logging: { console: { level: 'info' } },
+})
