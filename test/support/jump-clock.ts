@@ -19,7 +19,8 @@ export class JumpClock implements Clock {
       cancel()
       task()
     }
-    const timer: Timer = { at: this.elapsed() + ms, run, handle: setTimeout(run, ms) }
+    // What is overdue runs at once, as by the system's clock.
+    const timer: Timer = { at: this.elapsed() + ms, run, handle: setTimeout(run, Math.max(0, ms)) }
     const cancel = () => {
       clearTimeout(timer.handle)
       this.#timers.delete(timer)
