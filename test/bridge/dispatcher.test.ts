@@ -202,6 +202,16 @@ describe('the same command again', () => {
     expect(desk.writes()).toEqual(['restartApp'])
   })
 
+  test('is executed again five minutes after the first, however often it came meanwhile', async () => {
+    const desk = await openDesk()
+    for (const ms of [0, 200_000, 99_999, 1]) {
+      await desk.clock.advance(ms)
+      await desk.ask(app('restart'), '{"transaction":"t"}')
+    }
+    expect(desk.sent.map(({ answer }) => answer['replayed'])).toEqual([undefined, true, true, undefined])
+    expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
+  })
+
   test('without a mark is a new one, unless the broker repeats it', async () => {
     const desk = await openDesk()
     for (const dup of [false, false, true]) await desk.ask(app('restart'), '', { dup })

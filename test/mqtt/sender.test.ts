@@ -492,6 +492,28 @@ describe('a publish at which connections end', () => {
     expect(rig.wire.sent).toEqual([`a=${large}`])
   })
 
+  test('is not blamed on a size that was taken before', () => {
+    const rig = new Rig()
+    rig.hold('a', 'x'.repeat(4000))
+    rig.attach().ackAll()
+    rig.lose()
+    rig.hold('b', 'y'.repeat(4000))
+    loseTimes(rig, 2)
+    expect(rig.refused).toEqual([])
+  })
+
+  test('is the one that was refused right before, and not what was sent beside it', () => {
+    const rig = new Rig()
+    for (const topic of ['a', 'b', 'c']) rig.hold(topic, '1')
+    for (let i = 0; i < 2; i += 1) {
+      rig.attach()
+      rig.wire.published.find(({ topic }) => topic === 'a')?.done(DENIED)
+      rig.lose()
+    }
+    // That one is sent alone from now on, the others are not.
+    expect(rig.attach().wire.sent).toEqual(['b=1', 'c=1'])
+  })
+
   test('leaves no timer behind when its connection ends', () => {
     const rig = new Rig()
     rig.hold('a', '1')
