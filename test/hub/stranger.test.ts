@@ -20,8 +20,12 @@ async function listen(listener: RequestListener, port = 0) {
 }
 
 /** A hub of the newer kind that polling can live on. */
-const hub = ({ url = '' }: IncomingMessage) =>
-  url.endsWith('/ping') ? 'true' : url.includes('/app') ? '{"com.a":{"id":"com.a","name":"A"}}' : 'null'
+const hub = ({ url = '', method }: IncomingMessage) =>
+  url.endsWith('/ping')
+    ? 'true'
+    : method === 'GET' && url.includes('/app')
+      ? '{"com.a":{"id":"com.a","name":"A"}}'
+      : 'null'
 
 test('where only polling tells of the hub, it is asked for again once no connection is open', async () => {
   let isHub = true
