@@ -39,6 +39,9 @@ const late =
     await run(scene)
   }
 
+const APP_WRITES = ['restartApp', 'setAppSetting', 'enableApp', 'disableApp', 'say'] as const
+const NO_SUCCESS = [{ status: 202 }, { status: 206 }, { value: false }, { value: [] }, { value: { success: false } }]
+
 const hex = (random: Scene['random']) => random.int(0x1000, 0xffff).toString(16)
 
 export const HUB_FAULTS: Faults = {
@@ -69,7 +72,7 @@ export const HUB_FAULTS: Faults = {
   'hub answers 403 to writes': hub(
     behaves('answer-status', () => ({
       status: 403,
-      operation: ['restartApp', 'setAppSetting', 'enableApp', 'disableApp', 'say'],
+      operation: APP_WRITES,
     })),
   ),
   'hub is slow to answer': hub(
@@ -86,6 +89,12 @@ export const HUB_FAULTS: Faults = {
   'hub cuts its JSON': hub(behaves('truncated-json', some)),
   'hub answers no JSON': hub(behaves('not-json', some)),
   'hub answers another shape': hub(behaves('wrong-shape', some)),
+  'hub does not do it, and does not say so clearly': hub(
+    behaves('pretend', ({ random }) => ({ ...random.pick(NO_SUCCESS), operation: APP_WRITES })),
+  ),
+  'hub answers a part of its list (206)': hub(
+    behaves('pretend', () => ({ status: 206, value: {}, operation: 'getApps' })),
+  ),
   'hub answers 30 MB': hub(behaves('big-body', ({ random }) => ({ megabytes: 30, times: random.int(1, 3) }))),
   'hub behind a broken gateway': hub(behaves('gateway-page', () => ({ status: 502 }))),
   'hub answers an empty list once': hub(
