@@ -5,7 +5,7 @@ import { type CleanupOptions, cleanup } from '../../src/cli/cleanup.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
-import { World } from '../support/world.ts'
+import { startWorld, World } from '../support/world.ts'
 
 const FOREIGN = {
   // A program of somebody else below the same first level, and another bridge under the same discovery prefix.
@@ -68,32 +68,35 @@ describe.each(BROKERS)('cleanup on %s', (broker) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () => {
-  const acl = readFileSync('config/mosquitto/acl', 'utf8').split('\n')
   const users = { hub2mqtt: 'secret', homeassistant: 'other', observer: 'all' }
-  const all = ['user observer', 'topic readwrite #']
 
-  test("the bridge's own user may clear what the bridge has left", async () => {
-    const broker = await Mosquitto.start({ acl: [...acl, ...all], users })
-    const login = { username: 'observer', password: 'all' }
-    const env = { MQTT_USERNAME: 'hub2mqtt', MQTT_PASSWORD: 'secret' }
-    await using world = await World.start({ broker, login, env })
+  /** What a bridge has left on a broker with the rules of the example. */
+  async function left(): Promise<World> {
+    const acl = [...readFileSync('config/mosquitto/acl', 'utf8').split('\n'), 'user observer', 'topic readwrite #']
+    const broker = await Mosquitto.start({ acl, users })
+    const login = { username: 'observer', password: users.observer }
+    const world = await startWorld({ broker, login, env: { MQTT_USERNAME: 'hub2mqtt', MQTT_PASSWORD: users.hub2mqtt } })
     await world.settle()
     await world.bridge.stop()
-    const access = { url: broker.url, username: 'hub2mqtt', password: 'secret' }
-    const { found, left } = await run(world, { broker: access, clear: true })
+    return world
+  }
+
+  const as = (username: keyof typeof users, { broker }: World) => ({
+    broker: { url: broker.url, username, password: users[username] },
+    clear: true,
+  })
+
+  test("the bridge's own user may clear what the bridge has left", async () => {
+    const world = await left()
+    const access = as('hub2mqtt', world)
+    const { found, left: refused } = await run(world, access)
     expect(found.length).toBeGreaterThan(30)
-    expect(left).toEqual([])
-    expect(await run(world, { broker: access })).toEqual({ found: [], left: [] })
+    expect(refused).toEqual([])
+    expect(await run(world, access)).toEqual({ found: [], left: [] })
   })
 
   test('a user who may not is told so', async () => {
-    const broker = await Mosquitto.start({ acl: [...acl, ...all], users })
-    const login = { username: 'observer', password: 'all' }
-    const env = { MQTT_USERNAME: 'hub2mqtt', MQTT_PASSWORD: 'secret' }
-    await using world = await World.start({ broker, login, env })
-    await world.settle()
-    await world.bridge.stop()
-    const access = { url: broker.url, username: 'homeassistant', password: 'other' }
-    await expect(run(world, { broker: access, clear: true })).rejects.toThrow('neither publish nor read')
+    const world = await left()
+    await expect(run(world, as('homeassistant', world))).rejects.toThrow('neither publish nor read')
   })
 })
