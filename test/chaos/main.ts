@@ -69,6 +69,7 @@ function reportPlant({ name, seed, caught, by, violations, ms }: PlantResult): v
   const beside = others.size === 0 ? '' : `; beside it: ${[...others].join(', ')}`
   const what = caught ? `caught by ${by.join(', ')}` : 'not caught'
   console.log(`${caught ? 'ok  ' : 'FAIL'} ${name}, seed ${seed}, ${(ms / 1000).toFixed(1)} s: ${what}${beside}`)
+  if (!caught) for (const one of violations) console.log(`       ${one.checker}: ${one.what.slice(0, 400)}`)
 }
 
 /** How far a run is: of a campaign's episodes, or of the time that it was given. */

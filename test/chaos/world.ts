@@ -236,7 +236,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   async calm(ms: number): Promise<void> {
     const deadline = performance.now() + ms
     while (!(this.realtimeIsUp && (await this.agrees().catch(() => false)))) {
-      if (!this.bridge.alive) throw new Error(`the bridge ended: ${this.bridge.errors.join(' ')}`)
+      const { alive, end, errors, lines } = this.bridge
+      if (!alive) throw new Error(`the bridge ended with ${end}: ${errors.join(' ') || lines.at(-1)}`)
       if (performance.now() > deadline)
         throw new Error(`no calm within ${ms} ms: ${JSON.stringify(await this.disagreement())}`)
       await new Promise((resolve) => setTimeout(resolve, 50))

@@ -15,7 +15,11 @@ export interface Plant {
 
 export const PLANTS: Readonly<Record<string, Plant>> = {
   'retried-writes': { fault: 'hub executes and resets', caughtBy: ['executed twice'] },
-  'retained-accepted': { fault: 'nothing for a while', caughtBy: ['executed unasked', 'bad input accepted'] },
+  'retained-accepted': {
+    fault: 'nothing for a while',
+    caughtBy: ['executed unasked', 'bad input accepted'],
+    paceMs: 8,
+  },
   'no-sweep': { fault: 'orphans planted', caughtBy: ['ghosts'] },
   'stale-resend': { fault: 'broker long away', caughtBy: ['stale state'], patienceMs: 15_000 },
   'logged-key': { fault: 'bridge ended', caughtBy: ['secret shown'] },
