@@ -132,7 +132,8 @@ export const GATEWAY_FAULTS: Faults = {
             ? altered((list) => {
                 const all = random.chance(0.5)
                 const renamed = Object.entries(list).map(([id, record], index) => {
-                  return [id, all || index === 0 ? { ...Object(record), id: `${id}.other` } : record] as const
+                  const changes = isRecord(record) && (all || index === 0)
+                  return [id, changes ? { ...record, id: `${id}.other` } : record] as const
                 })
                 return Object.fromEntries(renamed)
               })
