@@ -1,5 +1,5 @@
 /** A hub's failure in words for its owner: what was found at its address, and what mends it. */
-import type { HubError } from './errors.ts'
+import type { HubError, HubErrorCode } from './errors.ts'
 
 export interface Explanation {
   /** One sentence without a full stop. */
@@ -43,16 +43,17 @@ const plainPort = ({ host, hostname }: URL): Explanation => ({
 
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_|ALTNAME/
 
+/** How what is no hub, or not its API, fails. */
+const ELSEWHERE: ReadonlySet<HubErrorCode> = new Set(['nonsense', 'unsupported', 'failed', 'rejected'])
+
 /** @param url the configured address of the hub */
 export function explain(error: HubError, url: string): Explanation {
   const at = new URL(url)
   // The log and a report show where it is, never a login in it.
   at.username = ''
   at.password = ''
-  if (at.pathname.split('/').includes('api') && ['unreachable', 'no_answer'].includes(error.code) === false) {
-    const cause = `what answers at ${at.href} is no hub`
-    if (['nonsense', 'unsupported', 'failed', 'rejected'].includes(error.code))
-      return { cause, remedy: `leave /api out of the address: ${at.origin}` }
+  if (at.pathname.split('/').includes('api') && ELSEWHERE.has(error.code)) {
+    return { cause: `what answers at ${at.href} is no hub`, remedy: `leave /api out of the address: ${at.origin}` }
   }
   switch (error.code) {
     case 'unreachable':
