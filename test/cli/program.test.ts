@@ -121,7 +121,8 @@ describe('the demo', () => {
   test('puts an emulated hub on its own broker, with nothing configured but the port, and ends well', async () => {
     const port = await freePort()
     await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: String(port) })
-    await demo.untilPort(port)
+    // A port that answers is not yet the broker: the demo tries each port before it settles on it.
+    await demo.untilLine('Ctrl-C ends it')
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
     await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
