@@ -1,0 +1,116 @@
+/** What the HTTP API says, as schemas: handlers, page, OpenAPI and tests share them. It runs in browsers too. */
+import * as v from 'valibot'
+
+const text = v.string()
+const time = v.pipe(text, v.isoTimestamp())
+const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
+
+/** Below the address that the page was loaded from: a reverse proxy may put it under a prefix of its own. */
+export const LIVE_PATH = 'api/live'
+
+/** What somebody may do: everything, or only look. */
+export const ACCESS = v.picklist(['full', 'read'])
+export type Access = v.InferOutput<typeof ACCESS>
+
+export const SESSION = v.strictObject({
+  access: about(v.nullable(ACCESS), '`null`: not logged in.'),
+  login: about(
+    v.picklist(['none', 'password']),
+    'What a login takes; `none`: no login is needed, or none is possible.',
+  ),
+  version: text,
+  base_topic: text,
+  setup: about(v.boolean(), 'Whether no hub is configured yet, so that the set-up page is due.'),
+})
+export type Session = v.InferOutput<typeof SESSION>
+
+/** A message of the MQTT interface: full topic, and payload as it is on the wire. */
+const message = v.strictTuple([text, text])
+export type LiveMessage = v.InferOutput<typeof message>
+
+/** Something that happened: a message that is not retained, with its time. Answers are under their result topic. */
+const happening = v.strictObject({ at: time, topic: text, payload: text })
+export type Happening = v.InferOutput<typeof happening>
+
+/** One read of an app's usage: milliseconds since 1970, per cent of one core, bytes. */
+const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
+export type Sample = v.InferOutput<typeof sample>
+
+/** Hub → command as configuration names it (`restart`, `hub/install`) → why it is not possible; only those that are not. */
+const refusals = v.record(text, v.record(text, text))
+export type Refusals = v.InferOutput<typeof refusals>
+
+/** What the server says on the WebSocket, one JSON text a message. */
+export const LIVE_FRAME = v.variant('type', [
+  v.strictObject({
+    type: v.literal('snapshot'),
+    at: time,
+    state: about(v.array(message), 'Every retained message of the bridge, Home Assistant’s discovery left out.'),
+    recent: about(v.array(happening), 'The last happenings, oldest first.'),
+    usage: about(v.record(text, v.array(sample)), 'Topic of an app → its usage of the last 15 minutes, oldest first.'),
+    refusals,
+  }),
+  v.strictObject({
+    type: v.literal('changes'),
+    at: time,
+    state: about(v.array(v.strictTuple([text, v.nullable(text)])), 'What changed; `null`: cleared.'),
+    happenings: v.array(happening),
+    refusals: v.exactOptional(refusals),
+  }),
+  v.strictObject({ type: v.literal('alive'), at: time }),
+])
+export type LiveFrame = v.InferOutput<typeof LIVE_FRAME>
+
+/** Longest silence of the server on the WebSocket, in milliseconds; after the double of it what is shown is stale. */
+export const LIVE_INTERVAL_MS = 5_000
+
+/** What every refused request is answered with. */
+export const API_ERROR = v.strictObject({
+  error: v.strictObject({ code: text, message: about(text, 'For people.') }),
+})
+export type ApiError = v.InferOutput<typeof API_ERROR>
+
+/** A finding of `hub2mqtt doctor`. */
+export const DOCTOR_REPORT = v.strictObject({ text: about(text, 'The report as `hub2mqtt doctor` prints it.') })
+
+/** The configuration that holds now; secrets are masked. */
+export const CONFIG_REPORT = v.strictObject({
+  text: about(text, 'As YAML.'),
+  path: about(v.nullable(text), 'The file that it was read from.'),
+})
+
+/** What the set-up page starts with. */
+export const SETUP = v.strictObject({
+  path: about(v.nullable(text), 'The file that would be written; `null`: it is not ours to write.'),
+  broker: about(text, 'The broker of the present configuration, without its login.'),
+  found: about(v.array(v.strictObject({ url: text, name: text })), 'Hubs found by mDNS, each answered a ping.'),
+})
+export type Setup = v.InferOutput<typeof SETUP>
+
+export const SETUP_HUB = v.strictObject({ name: text, url: text, api_key: text })
+export type SetupHub = v.InferOutput<typeof SETUP_HUB>
+export const SETUP_BROKER = v.strictObject({
+  url: about(v.nullable(text), '`null`: the embedded broker.'),
+  username: v.nullable(text),
+  password: v.nullable(text),
+})
+export type SetupBroker = v.InferOutput<typeof SETUP_BROKER>
+
+/** What a test of the set-up page found. */
+export const SETUP_TEST = v.strictObject({
+  ok: v.boolean(),
+  message: about(text, 'What was found, or the exact error and what mends it.'),
+})
+export type SetupTest = v.InferOutput<typeof SETUP_TEST>
+
+export const SETUP_APPLY = v.strictObject({ hub: SETUP_HUB, broker: SETUP_BROKER })
+export type SetupApply = v.InferOutput<typeof SETUP_APPLY>
+
+export const SETUP_DONE = v.strictObject({
+  written: about(v.nullable(text), 'The file that was written.'),
+  lines: about(
+    text,
+    'What to put into a file of your own; the API key and the password are left out where it was written.',
+  ),
+})
+export type SetupDone = v.InferOutput<typeof SETUP_DONE>
