@@ -258,7 +258,7 @@ export class Bridge {
     this.#saidStandby = false
     this.#homeAssistant.connected()
     this.#know({ prefixes: this.#homeAssistant.prefixes })
-    if (this.#wasReplaced) this.#readAgain()
+    this.#readAgain(this.#wasReplaced ? this.#options.hubs.keys() : this.#hubsWithStrangers())
     this.#wasReplaced = false
     this.#sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
@@ -266,9 +266,11 @@ export class Bridge {
     this.#early.run()
   }
 
-  /** What the other bridge has published of a hub may be newer than what is known here. */
-  #readAgain(): void {
-    for (const [name, { hub }] of this.#options.hubs) {
+  /** What the broker holds of a hub may be newer than what is known here: another bridge may have published it. */
+  #readAgain(names: Iterable<string>): void {
+    for (const name of names) {
+      const hub = this.#options.hubs.get(name)?.hub
+      if (hub === undefined) continue
       this.#unread.set(name, 'asked')
       const failed = (error: unknown) => {
         asHubError(error)
@@ -411,6 +413,17 @@ export class Bridge {
     })
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
     if (this.#unread.size === 0 && this.#homeAssistant.settle()) this.#know({ prefixes: this.#homeAssistant.prefixes })
+  }
+
+  /** The hubs of which the broker holds apps that are not known here. */
+  #hubsWithStrangers(): ReadonlySet<string> {
+    const found = new Set<string>()
+    this.#link.sweep((topic) => {
+      const own = this.#options.topics.parse(topic)
+      if (own?.owner.kind === 'app' && this.#isLeftOver(own)) found.add(own.owner.hub)
+      return false
+    })
+    return found
   }
 
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
