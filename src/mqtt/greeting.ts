@@ -24,7 +24,9 @@ export interface GreetingResult extends ReadBackResult {
 }
 
 // Stored commands are needed, to refuse and clear them. Own publishes (`nl`: no local) are not: they only clear.
-const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
+export const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
+// Own markers come back; what others retain there is told from them (`rap`). It stays subscribed.
+export const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // From now on only what others publish (`nl`), with its retain flag (`rap`), and nothing stored (`rh: 2`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
@@ -46,7 +48,7 @@ export class Greeting {
       probeTopic,
       clock,
       timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
-      subscribe: (filter, qos) => this.#subscribe(filter, { qos }, REPEAT_MS),
+      subscribe: (filter, qos) => this.#subscribe(filter, filter === probeTopic ? PROBE : { qos }, REPEAT_MS),
       onFound: (topic, text) => {
         if (topic !== stateTopic) onFound(topic, text)
       },

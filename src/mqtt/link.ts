@@ -11,13 +11,20 @@ import { Intake } from './intake.ts'
 import { Journal } from './journal.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
+import { Reread } from './reread.ts'
 import { type Order, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
+import { Standstill } from './standstill.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
 import { Watch } from './watch.ts'
 
 /** While so many answers wait, further commands do. */
 const MANY_ANSWERS = { messages: 1_000, bytes: 4 * 1024 * 1024 }
+
+const UNPROVEN: Failure = {
+  code: 'timeout',
+  detail: 'after a standstill, nothing shows which messages are new',
+}
 
 export interface LinkDependencies {
   readonly clock: Clock
@@ -39,6 +46,8 @@ export class MqttLink implements AsyncDisposable {
   readonly #intake: Intake
   readonly #journal: Journal
   readonly #loop: ConnectionLoop
+  readonly #standstill: Standstill
+  readonly #reread: Reread
   #handlers: LinkHandlers = {}
   /** Runs at the start of a connection. */
   #greeting: Greeting | undefined
@@ -83,6 +92,16 @@ export class MqttLink implements AsyncDisposable {
       },
       onMessage: (topic, payload) => this.#watch.sending(topic, payload),
       onAcked: () => this.#intake.resume(),
+    })
+    this.#standstill = new Standstill(clock, () => void this.#readAgain([]))
+    this.#reread = new Reread({
+      link: options,
+      clock,
+      publish: (marker, onRefused) => {
+        const ifRefused = () => void onRefused()
+        this.send(options.probeTopic, marker, { ifRefused })
+      },
+      onFound: (topic, text) => this.#retained.found(topic, text),
     })
     this.#loop = new ConnectionLoop({
       link: options,
@@ -164,10 +183,11 @@ export class MqttLink implements AsyncDisposable {
     return count
   }
 
-  /** Whether the connection that brought a message is still up. If not, the message is stale. */
-  isCurrent({ connection: number }: Message): boolean {
+  /** Whether the connection that brought a message is still up, and nothing stood still since. If not, it is stale. */
+  isCurrent({ connection: number, receivedAt }: Message): boolean {
     const { connection } = this.#loop
-    return number === this.#loop.number && connection?.isAccepted === true && !connection.isDown
+    const isUp = number === this.#loop.number && connection?.isAccepted === true && !connection.isDown
+    return isUp && !this.#standstill.outdates(receivedAt)
   }
 
   status(): LinkStatus {
@@ -210,6 +230,7 @@ export class MqttLink implements AsyncDisposable {
       await Promise.race([finished, connection.down, sleep(this.#clock, deadlineMs, done.signal)])
     }
     connection?.drop(CLOSED_BY_US)
+    this.#standstill.stop()
     done.abort()
     this.#setState('stopped', undefined)
   }
@@ -217,6 +238,7 @@ export class MqttLink implements AsyncDisposable {
   /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#setTaking(true)
+    this.#standstill.start()
     /** What others published during the read-back: topic to the newest text. */
     const live = new Map<string, string>()
     const greeting = new Greeting(connection, {
@@ -240,6 +262,17 @@ export class MqttLink implements AsyncDisposable {
     this.#retained.settle(topicMatcher(known))
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
+    if (this.#standstill.lasts) void this.#readAgain([])
+  }
+
+  /** Reads these filters again; what arrives afterwards was not sent before. */
+  async #readAgain(filters: readonly string[]): Promise<void> {
+    const { connection } = this.#loop
+    // At the start of a connection it comes afterwards.
+    if (!connection?.isAccepted || connection.isDown || this.#greeting !== undefined) return
+    const result = await this.#reread.run(connection, filters)
+    if (result === 'proven') this.#standstill.isOver()
+    if (result === 'failed' && this.#standstill.lasts) connection.drop(UNPROVEN)
   }
 
   #setTaking(connected: boolean): void {
@@ -253,16 +286,18 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.detach(failure)
     this.#retained.forget()
     this.#inbox.disconnected()
+    this.#standstill.stop()
+    this.#reread.stop()
     this.#watch.disconnected()
   }
 
   #received(packet: IPublishPacket, connection: number): void {
     if (!this.#inbox.isCommand(packet.topic)) {
       if (this.#greeting !== undefined) this.#greeting.received(packet)
-      else this.#live(packet.topic, packet.payload.toString())
+      else if (!this.#reread.takes(packet)) this.#live(packet.topic, packet.payload.toString())
       return
     }
-    const message = this.#inbox.message(packet, connection)
+    const message = this.#inbox.message(packet, connection, this.#standstill.arrivedAt())
     if (message !== undefined && !this.#intake.take(message)) this.#journal.dropped('commands')
   }
 
