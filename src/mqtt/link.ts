@@ -48,6 +48,7 @@ export class MqttLink implements AsyncDisposable {
   readonly #loop: ConnectionLoop
   readonly #standstill: Standstill
   readonly #reread: Reread
+  readonly #isTransient: (topic: string) => boolean
   #handlers: LinkHandlers = {}
   /** Runs at the start of a connection. */
   #greeting: Greeting | undefined
@@ -76,7 +77,9 @@ export class MqttLink implements AsyncDisposable {
       onFew: () => this.#loop.connection?.acknowledge(),
     })
     this.#inbox = new Inbox(options.subscriptions, clock)
-    this.#watch = new Watch(options.watchedFilters ?? [], this.#retained)
+    const { watchedFilters = [], transientFilters = [] } = options
+    this.#isTransient = topicMatcher(transientFilters)
+    this.#watch = new Watch([...watchedFilters, ...transientFilters], this.#retained)
     this.#sender = new Sender({
       retained: this.#retained,
       events: this.#events,
@@ -101,7 +104,6 @@ export class MqttLink implements AsyncDisposable {
         const ifRefused = () => void onRefused()
         this.send(options.probeTopic, marker, { ifRefused })
       },
-      onFound: (topic, text) => this.#retained.found(topic, text),
     })
     this.#loop = new ConnectionLoop({
       link: options,
@@ -149,6 +151,16 @@ export class MqttLink implements AsyncDisposable {
    */
   setWriting(writing: boolean): void {
     this.#sender.setWriting(writing)
+  }
+
+  /**
+   * Reads again what is retained on the topics of `transientFilters`, and tells `onTouched`. Under MQTT 5 that is told
+   * all along.
+   */
+  readTransient(): void {
+    if (this.#loop.connection?.protocol === '5') return
+    const { transientFilters = [], probeTopic } = this.#options
+    void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
 
   /** Reconnects, and reads back what the broker holds: for when somebody else may have changed it. */
@@ -247,7 +259,9 @@ export class MqttLink implements AsyncDisposable {
       journal: this.#journal,
       deniedBefore: this.#probe === 'denied',
       onFound: (topic, text) => this.#retained.found(topic, text),
-      onLive: (topic, text) => live.set(topic, text),
+      onLive: (topic, text) => {
+        if (!this.#isTransient(topic)) live.set(topic, text)
+      },
       furtherFilters: (topic, text) => this.#handlers.onReadBack?.(topic, text) ?? [],
     })
     this.#greeting = greeting
@@ -292,9 +306,13 @@ export class MqttLink implements AsyncDisposable {
   }
 
   #received(packet: IPublishPacket, connection: number): void {
-    if (!this.#inbox.isCommand(packet.topic)) {
+    const isTransient = this.#isTransient(packet.topic)
+    if (!this.#inbox.isCommand(packet.topic) || (isTransient && packet.retain)) {
       if (this.#greeting !== undefined) this.#greeting.received(packet)
-      else if (!this.#reread.takes(packet)) this.#live(packet.topic, packet.payload.toString())
+      // What is not retained there is nobody's business.
+      else if (!this.#reread.takes(packet) && (packet.retain || !isTransient)) {
+        this.#live(packet.topic, packet.payload.toString())
+      }
       return
     }
     const message = this.#inbox.message(packet, connection, this.#standstill.arrivedAt())

@@ -14,23 +14,22 @@ export interface RereadOptions {
   readonly clock: Clock
   /** Publishes on the probe topic, in turn with everything else that is sent. */
   readonly publish: (marker: string, onRefused: () => void) => void
-  readonly onFound: (topic: string, text: string) => void
 }
 
 export class Reread {
   readonly #options: RereadOptions
-  #current: { readonly connection: Connection; readonly readBack: ReadBack } | undefined
+  #current: ReadBack | undefined
 
   constructor(options: RereadOptions) {
     this.#options = options
   }
 
   /**
-   * Reads what is retained under these filters. `proven`: what the broker had before the call has been received.
-   * `replaced`: by a later call, or by another connection.
+   * Lets the broker send what is retained under these filters. `proven`: what the broker had before the call has been
+   * received. `replaced`: by a later call, or by another connection.
    */
   async run(connection: Connection, filters: readonly string[]): Promise<'proven' | 'failed' | 'replaced'> {
-    const { link, clock, publish, onFound } = this.#options
+    const { link, clock, publish } = this.#options
     const { probeTopic, subscriptions } = link
     const readBack = new ReadBack(connection, {
       heldFilters: filters,
@@ -43,14 +42,13 @@ export class Reread {
         return connection.subscribe(filter, options)
       },
       publish: (marker, done) => publish(marker, () => done(1)),
-      onFound,
+      onFound: () => {},
       onLive: () => {},
       furtherFilters: () => [],
     })
-    const current = { connection, readBack }
-    this.#current = current
+    this.#current = readBack
     const { probe } = await readBack.run()
-    if (this.#current !== current) return 'replaced'
+    if (this.#current !== readBack) return 'replaced'
     this.#current = undefined
     return probe === 'ok' ? 'proven' : 'failed'
   }
@@ -59,14 +57,10 @@ export class Reread {
     this.#current = undefined
   }
 
-  /** Whether a packet, none of a command, was for this. */
+  /** Whether a packet may be one of its markers. */
   takes(packet: IPublishPacket): boolean {
-    if (this.#current === undefined) return false
-    const { connection, readBack } = this.#current
-    // Under MQTT 5 also what others publish now is marked as retained.
-    const isStored = packet.retain && connection.protocol === '3.1.1'
-    if (packet.topic !== this.#options.link.probeTopic && !isStored) return false
-    readBack.received(packet)
+    if (packet.retain || packet.topic !== this.#options.link.probeTopic) return false
+    this.#current?.received(packet)
     return true
   }
 }

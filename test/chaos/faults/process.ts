@@ -1,7 +1,7 @@
 /** What happens to the bridge itself, what it is left behind, and who stands beside it. */
 import { WRITES } from '../commands.ts'
 import { after } from '../load.ts'
-import { BASE, HUB } from '../model.ts'
+import { BASE, HUB, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
 import type { Fault, Faults } from './fault.ts'
 
@@ -170,6 +170,17 @@ export const PROCESS_FAULTS: Faults = {
       [`${HUB}/state`, `${HUB}/info`, ...apps.slice(0, random.int(1, 5)).map((id) => `${HUB}/app/${id}`)],
       '{"forged":true}',
     )
+    world.brokerProxy.heal()
+  }),
+  'retained on event topics': local(async ({ world, random }) => {
+    const [app] = publishedApps
+    const live = random.chance(0.5)
+    if (!live) {
+      world.brokerProxy.refuse(true)
+      world.brokerProxy.reset()
+    }
+    await plant(world, [`${HUB}/event`, `${HUB}/app/${app}/event`, `${HUB}/app/ghost/event`], '{"forged":true}')
+    await plant(world, ['bridge/presence', 'bridge/probe'], random.pick(['{}', 'x']))
     world.brokerProxy.heal()
   }),
   'started with names that do not resolve': local(

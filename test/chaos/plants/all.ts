@@ -21,6 +21,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     paceMs: 8,
   },
   'no-sweep': { fault: 'orphans planted', caughtBy: ['ghosts'] },
+  'transient-left': { fault: 'retained on event topics', caughtBy: ['ghosts'] },
   'stale-resend': { fault: 'broker long away', caughtBy: ['stale state'], patienceMs: 15_000 },
   'logged-key': { fault: 'bridge ended', caughtBy: ['secret shown'] },
   'logged-setting': { fault: 'nothing for a while', caughtBy: ['secret shown'] },
