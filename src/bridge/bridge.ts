@@ -27,6 +27,8 @@ export interface BridgeLink extends AnswerLink {
   sweep(owned: (topic: string, payload: string) => boolean): number
   /** Sends again what is held on these topics. */
   refresh(topics: Iterable<string>): void
+  /** Reads again what others may have left where nothing may be retained. */
+  readTransient(): void
   /** Connects anew, and reads back what the broker holds. */
   startOver(): void
   /** Whether retained topics are written; while not, what is held is remembered only. */
@@ -177,7 +179,10 @@ export class Bridge {
         return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only })
       },
       onRun: (run) => {
-        if (run.command.name === 'refresh' && run.phase === 'ended') this.#repairs.now()
+        if (run.command.name === 'refresh' && run.phase === 'ended') {
+          this.#repairs.now()
+          link.readTransient()
+        }
         this.#hubTopics.onRun(run)
       },
       onFailedWrite: (failed) => this.#hubTopics.onFailedWrite(failed),
@@ -347,7 +352,10 @@ export class Bridge {
   #isOurs(topic: string, payload: string): boolean {
     const own = this.#options.topics.parse(topic)
     if (own === undefined) return payload !== ''
-    const { owner } = own
+    return this.#owns(own.owner)
+  }
+
+  #owns(owner: OwnTopic['owner']): boolean {
     return owner.kind === 'bridge' || this.#options.hubs.has(owner.hub) || this.#formerHubs.has(owner.hub)
   }
 
@@ -429,6 +437,7 @@ export class Bridge {
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
   #isLeftOver({ name, row, owner }: OwnTopic): boolean {
     if ('by' in row) return false
+    if (!row.retained) return this.#owns(owner)
     if (owner.kind === 'bridge') return name !== 'bridgeInfo'
     if (owner.kind === 'setting' && this.#hubTopics.publishes(owner)) return false
     const hub = this.#options.hubs.get(owner.hub)?.hub

@@ -50,6 +50,10 @@ export class CleanLink implements BridgeLink {
     this.#link.setWriting(writing)
   }
 
+  readTransient(): void {
+    this.#link.readTransient()
+  }
+
   startOver(): void {
     this.#link.startOver()
   }
