@@ -25,6 +25,8 @@ function main(): number | Promise<number> {
       return line.connect ? doctor(line.config) : checkConfig(line.config)
     case 'doctor':
       return doctor(line.config)
+    case 'hash-password':
+      return printHash()
     case 'cleanup':
       return cleanupCommand(line)
     case 'health':
@@ -106,6 +108,14 @@ async function doctor(file: string | undefined): Promise<number> {
   stop()
   console.log(`\nFor a bug report:\n\n${reportOf(findings, config, VERSION)}`)
   return findings.some(({ outcome }) => outcome === 'problem') ? failed.code : ok.code
+}
+
+async function printHash(): Promise<number> {
+  const { readPassword } = await import('./cli/read-password.ts')
+  const { hashPassword } = await import('./base/secrets.ts')
+  if (process.stdin.isTTY) console.error('the password, then Enter (it shows):')
+  console.log(await hashPassword(await readPassword(process.stdin)))
+  return ok.code
 }
 
 async function cleanupCommand({ config: file, yes, hubs, baseTopic, prefix }: Line<'cleanup'>): Promise<number> {

@@ -1,6 +1,7 @@
 /** The daemon from its configuration to its end: the one place where the parts are put together. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
+import { Feed } from './api/feed.ts'
 import { camelKeys } from './base/camel-keys.ts'
 import { type Clock, sleep } from './base/clock.ts'
 import { claimInstance } from './base/instance.ts'
@@ -10,6 +11,7 @@ import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { tellStory } from './bridge/story.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import type { Config, HubConfig } from './config/options.ts'
+import { refusalsOf } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
 import { Recent } from './health/recent.ts'
 import { healthReport, hubHealth } from './health/report.ts'
@@ -66,6 +68,13 @@ export async function run(options: RunOptions): Promise<void> {
     },
     { clock, log: log.child({ part: 'mqtt' }), random },
   )
+  const feed = new Feed({
+    topics,
+    discoveryPrefix: config.discovery.prefix,
+    refusals: () => refusals(hubs, live),
+    clock,
+  })
+  const clean = new CleanLink(feed.tap(link), live)
   const bridge = new Bridge(
     {
       topics,
@@ -73,7 +82,10 @@ export async function run(options: RunOptions): Promise<void> {
       live,
       setLogLevel: (level) => log.setLevel(level),
       onEvent: (hub, event) => tally.event(hub, event),
-      onAnswer: (end) => tally.command(end),
+      onAnswer: (end) => {
+        tally.command(end)
+        feed.happened(end.result, clean.clean(end.summary()))
+      },
       onPresence: () => tellHealth(),
       version,
       startedAt,
@@ -82,7 +94,7 @@ export async function run(options: RunOptions): Promise<void> {
       log: log.child({ part: 'bridge' }),
       audit: log.audit,
     },
-    new CleanLink(link, live),
+    clean,
   )
   const lost = new Recent(clock)
   const health = () => {
@@ -95,6 +107,9 @@ export async function run(options: RunOptions): Promise<void> {
   const tellHealth = () => {
     const report = health()
     bridge.healthChanged(report)
+    // The link writes it, and its will.
+    const isOnline = link.status().state === 'connected' && bridge.role === 'active'
+    feed.held(topics.of('bridgeState', {}), isOnline ? 'online' : 'offline')
     if (report.ready && !wasReady) {
       wasReady = true
       options.onReady?.()
@@ -119,7 +134,15 @@ export async function run(options: RunOptions): Promise<void> {
   for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
 
   const metrics = createMetrics({ version, tally, link: () => link.status(), bridge, hubs: hubs.all, health })
-  await using _listener = config.http.enabled ? await openListener({ config, log, health, metrics }) : undefined
+  const services = {
+    topics,
+    bridge,
+    version,
+    clean: (payload: string) => clean.clean(payload),
+    isSetup: () => hubs.all.size === 0,
+  }
+  const listening = { live, log, health, metrics, feed, services, clock }
+  await using _listener = config.http.enabled ? await openListener(listening) : undefined
   const reload = () => {
     const reloaded = live.reload()
     tally.reload(reloaded === undefined ? 'refused' : 'ok')
@@ -168,6 +191,10 @@ function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): 
     watchedFilters: held,
     gates: (topic) => topic.startsWith(`${topics.base}/`),
   }
+}
+
+function refusals(hubs: Hubs, { value }: LiveConfig): Record<string, Record<string, string>> {
+  return Object.fromEntries([...hubs.all].map(([name, { hub }]) => [name, refusalsOf(hub, value.commands)]))
 }
 
 /**

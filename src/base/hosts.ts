@@ -1,4 +1,4 @@
-/** Names and addresses that a program listens on, and where it can be reached from the same machine. */
+/** Names and addresses that a program listens on, and by which others reach it. */
 import { isIP } from 'node:net'
 
 /** Whether listening on `host` stays within this machine. */
@@ -10,4 +10,16 @@ export function isLoopback(host: string): boolean {
 export function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host
+}
+
+/**
+ * Whether a `Host` header names this listener: any IP address, `localhost`, or one of `names`. A page in a browser whose
+ * own name leads here must not read what is answered. A request without the header comes from no browser.
+ */
+export function mayAsk(header: string | undefined, names: readonly string[]): boolean {
+  if (header === undefined) return true
+  const [, address, name = ''] = /^(?:\[([^\]]*)\]|([^\s:/?#@[\]]+))(?::\d*)?$/.exec(header) ?? []
+  if (address !== undefined) return isIP(address) === 6
+  const asked = name.toLowerCase()
+  return isIP(asked) === 4 || asked === 'localhost' || names.some((allowed) => allowed.toLowerCase() === asked)
 }

@@ -12,7 +12,7 @@ import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import { type AnswerLink, type CommandEnd, Dispatcher } from './dispatcher.ts'
+import { type AnswerLink, type Asker, type CommandEnd, Dispatcher } from './dispatcher.ts'
 import { EarlyTasks } from './early.ts'
 import { FormerHubs } from './former-hubs.ts'
 import { Holdings } from './holdings.ts'
@@ -367,6 +367,16 @@ export class Bridge {
         if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
       })
     }
+  }
+
+  /**
+   * Takes in a command that comes another way than over MQTT; `false`: this bridge is not the active one, and nobody is
+   * answered.
+   */
+  command(message: Message, asker: Asker): boolean {
+    if (!this.#active || this.#left) return false
+    this.#dispatcher.receive(message, asker)
+    return true
   }
 
   /** Does what only the active bridge does; waits with it while it is not known which one that is. */

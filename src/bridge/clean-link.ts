@@ -23,11 +23,16 @@ export class CleanLink implements BridgeLink {
   }
 
   hold(topic: string, payload: string | null): void {
-    this.#link.hold(topic, payload === null ? null : this.#clean(payload))
+    this.#link.hold(topic, payload === null ? null : this.clean(payload))
   }
 
   send(topic: string, payload: string, options?: SendOptions): void {
-    this.#link.send(topic, this.#clean(payload), options)
+    const { ifRefused } = options ?? {}
+    const again = (why: 'too_large' | 'denied') => {
+      const other = ifRefused?.(why)
+      return other && { ...other, payload: this.clean(other.payload) }
+    }
+    this.#link.send(topic, this.clean(payload), ifRefused ? { ...options, ifRefused: again } : options)
   }
 
   isCurrent(message: Message): boolean {
@@ -54,7 +59,8 @@ export class CleanLink implements BridgeLink {
     this.#link.startOver()
   }
 
-  #clean(payload: string): string {
+  /** A payload without API keys. */
+  clean(payload: string): string {
     const { hubs } = this.#live.value
     if (hubs !== this.#hubs) {
       this.#hubs = hubs

@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import { nearest } from '../base/nearest.ts'
-import { type Outcome, renderAnswer } from '../contract/answer.ts'
+import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { type BridgeControl, COMMANDS, type Command, findCommand } from '../contract/commands.ts'
 import { CommandError, ERROR_CODES, type ErrorCode, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
@@ -33,6 +33,23 @@ export interface CommandEnd {
   readonly command: string
   readonly outcome: 'ok' | ErrorCode
   readonly ms: number
+  /** The topic of its result, wherever the answer went. */
+  readonly result: string
+  /** The answer as on that topic, but for its `data`, which may hold what is for the asker only. */
+  readonly summary: () => string
+}
+
+/** Who sent a command another way than over MQTT. It goes on if they go away. */
+export interface Asker {
+  /** For the log. */
+  readonly by: string
+  /** Called once, with what would be published otherwise; secrets are still in it. */
+  readonly reply: (answer: Reply) => void
+}
+
+export interface Reply {
+  readonly payload: string
+  readonly code: 'ok' | ErrorCode
 }
 
 /** A write that was refused or failed. */
@@ -62,6 +79,7 @@ export interface DispatcherOptions extends Omit<ExecutionOptions, 'signal'> {
 /** One message on a command topic, and what is found out about it on its way to the answer. */
 interface Request {
   readonly message: Message
+  readonly asker: Asker | undefined
   readonly topic: CommandTopic
   /** `undefined`: there is no such command. */
   readonly command: Command | undefined
@@ -92,13 +110,13 @@ export class Dispatcher {
     this.#audit.stop()
   }
 
-  /** Takes in one message of the command filters; it never throws, and always answers a command. */
-  receive(message: Message): void {
+  /** Takes in one message of the command filters, or one like it; it never throws, and always answers a command. */
+  receive(message: Message, asker?: Asker): void {
     const topic = this.#options.topics.parseCommand(message.topic)
     // Nothing retained is how a retained command is cleared, by us or by others.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
-    void this.#handle({ message, topic, command, transaction: null, replayed: false, asked: false })
+    void this.#handle({ message, asker, topic, command, transaction: null, replayed: false, asked: false })
   }
 
   async #handle(request: Request): Promise<void> {
@@ -150,14 +168,14 @@ export class Dispatcher {
   /** Never rejects: what failed is an outcome too, and one to remember. */
   async #execute(request: Request, command: Command, reading: Reading<unknown>, deadline: number): Promise<Outcome> {
     try {
-      if (command.payload.emptyIsValue) this.#refuseClearing(request.message)
+      if (command.payload.emptyIsValue && request.asker === undefined) this.#refuseClearing(request.message)
       const input = reading.input()
       if (command.target === 'bridge') {
         command.act(this.#options.control, input)
         return NOTHING
       }
-      const { topic, message } = request
-      const isCurrent = () => this.#options.link.isCurrent(message)
+      const { topic, message, asker } = request
+      const isCurrent = () => asker !== undefined || this.#options.link.isCurrent(message)
       const onWrite = () => {
         request.asked = true
       }
@@ -185,14 +203,22 @@ export class Dispatcher {
   }
 
   #answer(request: Request, outcome: Outcome): void {
-    const { link, clock, mayAnswerOn, onAnswer } = this.#options
-    const { message, topic, command: row, transaction, replayed } = request
+    const { clock, onAnswer } = this.#options
+    const { message, asker, topic, command: row, transaction, replayed } = request
     const { command, hub, app = null } = topic
     const ms = clock.elapsed() - message.receivedAt
     const duration_ms = Math.round(ms)
     const head = { command, hub, app, transaction, duration_ms, ...(replayed && { replayed }) }
     const code = outcome.ok ? 'ok' : outcome.error.code
-    onAnswer?.({ command: nameOf(row), outcome: code, ms })
+    const summary = () => renderAnswer(head, outcome.ok ? NOTHING : outcome)
+    onAnswer?.({ command: nameOf(row), outcome: code, ms, result: topic.result, summary })
+    if (asker === undefined) this.#send(request, outcome, head)
+    else asker.reply({ payload: renderAnswer(head, outcome), code })
+    this.#tell(request, code, duration_ms)
+  }
+
+  #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {
+    const { link, mayAnswerOn } = this.#options
     const { responseTopic, correlationData } = message
     const to = responseTopic !== undefined && mayAnswerOn(responseTopic) ? responseTopic : topic.result
     const as = (result: Outcome, mark = correlationData) => ({
@@ -213,14 +239,15 @@ export class Dispatcher {
     }
     const elsewhere = () => (to === topic.result ? undefined : { ...as(outcome), topic: topic.result })
     link.send(to, payload, { ...options, ifRefused: (why) => (why === 'too_large' ? short() : elsewhere()) })
-    this.#tell(request, code, duration_ms)
   }
 
   /** Tells the log, and subscribers of a write that was not done. */
-  #tell({ topic, command: row, transaction, replayed, asked }: Request, code: 'ok' | ErrorCode, duration_ms: number) {
+  #tell(request: Request, code: 'ok' | ErrorCode, duration_ms: number) {
+    const { topic, command: row, asker, transaction, replayed, asked } = request
     const { hubs, log, onFailedWrite } = this.#options
     const { command, hub, app = null } = topic
-    const line = { command, hub, app, transaction, outcome: code, duration_ms, replayed }
+    const by = asker !== undefined && { by: asker.by }
+    const line = { command, hub, app, transaction, outcome: code, duration_ms, replayed, ...by }
     if (!isAudited(row)) return log.debug(line, 'command')
     const told = this.#audit.write(line, asked)
     const isFailedWrite = told && code !== 'ok' && !replayed && row?.target !== 'bridge' && row?.write === true

@@ -145,6 +145,11 @@ export const commands = {
     flags: { config },
     read: (flags) => ({ command: 'doctor' as const, ...given('config', flags.text('config')) }),
   }),
+  'hash-password': command({
+    summary: 'read a password from standard input, print its hash for http.password',
+    flags: {},
+    read: () => ({ command: 'hash-password' as const }),
+  }),
   cleanup: command({
     summary: 'clear every retained message of a bridge from its broker; only shows them without --yes',
     flags: {

@@ -9,7 +9,8 @@ export const MASK = '***'
 function shown(table: Table, values: unknown, prefix: string): [string, unknown][] {
   return Object.entries(table).map(([path, { schema, sensitive }]) => {
     const value = valueAt(values, path)
-    return [prefix + path, sensitive && value !== null ? MASK : show(schema, value)]
+    const isSecret = sensitive && value !== null && !(value instanceof Map && value.size === 0)
+    return [prefix + path, isSecret ? MASK : show(schema, value)]
   })
 }
 

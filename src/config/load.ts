@@ -114,7 +114,7 @@ export function loadConfig(request: LoadOptions): Loaded {
  * Where the daemon listens, for a program beside it: the rest of the configuration may be broken by now, or hold
  * secrets that are none of its business. Where its own options have a mistake, the default is taken.
  */
-export function loadHttpConfig(request: LoadOptions): Config['http'] {
+export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   return readTop(httpOptions, open(request)).http
 }
 

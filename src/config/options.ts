@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
 import { apiKey, brokerUrl, host, hubUrl, origin, password, path, topicPrefix } from './addresses.ts'
+import { address, ancestor, pagePassword, token } from './page-access.ts'
 import { boolean, choice, duration, integer, label, list, map, size, text } from './schemas.ts'
 import { publishedSetting } from './settings.ts'
 import { defineOptions, type Values } from './table.ts'
@@ -69,17 +70,17 @@ export const hubOptions = defineOptions({
 /** Apart from the others, as a program beside the daemon reads no more than these. */
 export const httpOptions = defineOptions({
   'http.enabled': {
-    doc: 'Whether to listen for questions about health and metrics.',
+    doc: 'Whether to listen for HTTP: the page, its API, health and metrics.',
     schema: boolean,
     default: true,
   },
   'http.host': {
-    doc: 'Where to listen for them. There is no login: beyond this machine others read the names of hubs and apps.',
+    doc: 'Where to listen. Health and metrics need no login: beyond this machine others read the names of hubs and apps. The page and its API need `http.password` or a token there.',
     schema: host,
     default: '127.0.0.1',
   },
   'http.port': {
-    doc: 'Port for them; 0 takes any free one.',
+    doc: 'Its port; 0 takes any free one.',
     schema: integer(0, 65_535),
     default: 8099,
   },
@@ -88,6 +89,51 @@ export const httpOptions = defineOptions({
     schema: list(host),
     default: [],
     example: ['hub2mqtt.lan'],
+  },
+})
+
+/** Who may use the page and its API: nothing that a program beside the daemon needs to know. */
+const pageOptions = defineOptions({
+  'http.page': {
+    doc: 'Whether the page and its API are served; health and metrics always are.',
+    schema: boolean,
+    default: true,
+  },
+  'http.password': {
+    doc: 'Password of the page: text, or what `hub2mqtt hash-password` prints. Without one, only this machine may use it, where `http.host` is loopback.',
+    schema: pagePassword,
+    default: null,
+    sensitive: true,
+    example: 'put-the-password-here',
+    live: true,
+  },
+  'http.tokens': {
+    doc: 'Tokens of scripts for the API, each under a name: `full` may do everything, `read` only look.',
+    schema: map(token, 'tokens by name, such as {grafana: {token: at-least-16-characters, access: read}}'),
+    default: new Map(),
+    sensitive: true,
+    example: { grafana: { token: 'put-a-random-token-here', access: 'read' } },
+    live: true,
+  },
+  'http.frame_ancestors': {
+    doc: 'Web pages that may show the page in a frame, by their origin; `self` for pages of the same origin.',
+    schema: list(ancestor),
+    default: [],
+    example: ['https://dashboard.lan'],
+    live: true,
+  },
+  'http.trusted_proxies': {
+    doc: 'Addresses of reverse proxies whose `X-Forwarded-For`, `-Host` and `-Proto` count.',
+    schema: list(address),
+    default: [],
+    example: ['192.168.1.10'],
+    live: true,
+  },
+  'http.ingress': {
+    doc: 'Whether what a trusted proxy sends with `X-Ingress-Path` is logged in already, as with Home Assistant.',
+    schema: boolean,
+    default: false,
+    live: true,
   },
 })
 
@@ -255,6 +301,7 @@ export const options = defineOptions({
     default: 'homeassistant/status',
   },
   ...httpOptions,
+  ...pageOptions,
   'log.level': {
     doc: 'The least important kind of line to write.',
     schema: choice(LOG_LEVELS),

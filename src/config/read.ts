@@ -5,7 +5,7 @@ import { type ReadFile, readFailure } from './file.ts'
 import { type Layer, merge } from './merge.ts'
 import type { Mistakes } from './mistakes.ts'
 import { describeKeys, problemsOf } from './problems.ts'
-import { about } from './schemas.ts'
+import { about, fromText, secretsIn } from './schemas.ts'
 import type { Found, Source } from './sources.ts'
 import { fileKey, type Option, type Table, type Values } from './table.ts'
 
@@ -81,9 +81,9 @@ function readSecret(request: Request, inline: Found | undefined, reading: Readin
   }
   const text = named && fromSecretFile(request, named, reading)
   if (text !== undefined) mistakes.protect(text)
-  const found = named === undefined || text === undefined ? inline : { ...named, raw: text }
+  const found = named === undefined || text === undefined ? inline : { ...named, raw: fromText(option.schema, text) }
   const value = found && check(request, option.schema, found, reading)
-  if (typeof value === 'string') secrets.add(value)
+  if (value !== undefined) for (const secret of secretsIn(option.schema, value)) secrets.add(secret)
   if (inline && value !== undefined && source.file !== undefined) {
     warnIfExposed(source.file, inline, 'this file', reading)
   }

@@ -20,6 +20,14 @@ export function show(schema: v.GenericSchema, value: unknown): unknown {
   return typeof inverse === 'function' && value !== null ? inverse(value) : value
 }
 
+/** The secret texts in the value of a sensitive option. */
+export function secretsIn(schema: v.GenericSchema, value: unknown): string[] {
+  const { secretOf } = v.getMetadata(schema)
+  if (typeof value === 'string') return [value]
+  if (!(value instanceof Map) || typeof secretOf !== 'function') return []
+  return [...value.values()].map((one) => String(secretOf(one)))
+}
+
 /** An environment variable's text as the value that a file would hold; text that does not fit passes unchanged. */
 export function fromText(schema: v.GenericSchema, text: string): unknown {
   switch (schema.type) {
@@ -108,7 +116,12 @@ export function list<S extends v.GenericSchema>(item: S) {
 /** Names of one's own choice with a value each; in the environment a JSON object. `expected` goes with an example. */
 export function map<S extends v.GenericSchema>(value: S, expected: string) {
   const { name } = about(value)
-  return v.pipe(v.map(v.string(), value, `expected ${expected}`), v.readonly(), v.metadata({ name: `map to ${name}` }))
+  const { secretOf } = v.getMetadata<v.GenericSchema>(value)
+  return v.pipe(
+    v.map(v.string(), value, `expected ${expected}`),
+    v.readonly(),
+    v.metadata({ name: `map to ${name}`, secretOf }),
+  )
 }
 
 /** Units by their suffix, from large to small. */

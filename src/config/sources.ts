@@ -83,7 +83,9 @@ export function protectSecrets(root: FileMap, env: Environment, tables: readonly
   const paths = tables.flatMap((table) => Object.keys(table).filter((path) => table[path]?.sensitive))
   const names = new Set(paths.flatMap((path) => [path, fileKey(path)]).map((path) => path.split('.').at(-1)))
   const walk = (value: unknown, secret: boolean): void => {
-    if (value instanceof Map) for (const [key, child] of value) walk(child, secret || names.has(String(key)))
+    // What a token may do is a common word, and no secret.
+    const isSecret = (key: unknown) => (secret && key !== 'access') || names.has(String(key))
+    if (value instanceof Map) for (const [key, child] of value) walk(child, isSecret(key))
     else if (Array.isArray(value)) for (const child of value) walk(child, secret)
     else if (secret && value !== null && value !== undefined) mistakes.protect(String(value))
   }

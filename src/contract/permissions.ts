@@ -1,6 +1,8 @@
 /** What configuration allows: which commands, and which apps. */
 import type { Hub } from '../hub/hub.ts'
+import { OPERATIONS } from '../hub/operations.ts'
 import { type Act, COMMANDS, type Command } from './commands.ts'
+import { ERROR_CODES } from './errors.ts'
 
 /** How configuration names a command: an app's by its name alone, others with what they are for (`hub/install`). */
 export function commandKey({ target, name }: Command): string {
@@ -59,6 +61,21 @@ export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPoli
     (command) => command.target !== 'bridge' && mayUse(policy, command) && hub.permits(command.operation) === 'yes',
   ).map(({ name }) => name)
   return [...new Set(names)]
+}
+
+/** Why commands on a hub are not possible, whatever their input: by the command's name in configuration. */
+export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Record<string, string> {
+  const refusals: Record<string, string> = {}
+  for (const command of COMMANDS) {
+    if (command.target === 'bridge') continue
+    const permitted = hub.permits(command.operation)
+    const refusal =
+      refusedBy(policy, command) ??
+      (permitted === 'unsupported' ? ERROR_CODES.unsupported : undefined) ??
+      (permitted === 'forbidden' ? `The API key lacks ${OPERATIONS[command.operation].scope}.` : undefined)
+    if (refusal !== undefined) refusals[commandKey(command)] = refusal
+  }
+  return refusals
 }
 
 /** Whether an app is to be seen, by patterns in which `*` stands for any characters and `?` for one. */

@@ -72,7 +72,7 @@ function givenTwice(key: string): Schema {
   return {
     type: 'object',
     required: both,
-    properties: Object.fromEntries(both.map((name) => [name, { type: 'string' }])),
+    properties: Object.fromEntries(both.map((name) => [name, { type: ['string', 'object'] }])),
   }
 }
 

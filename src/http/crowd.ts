@@ -18,6 +18,8 @@ export function boundConnections(server: Server, most: number): void {
     forget(longest)
     longest.destroy()
   })
+  // Who takes it over bounds it.
+  server.on('upgrade', ({ socket }) => forget(socket))
   server.on('request', ({ socket }, response) => {
     idle.delete(socket)
     busy.add(socket)

@@ -1,40 +1,60 @@
-/** Opens the listener for health and metrics, without which the bridge does its work all the same. */
-import type { Config } from '../config/options.ts'
+/** Opens the listener for the page, its API, health and metrics, without which the bridge does its work all the same. */
+import type { Feed } from '../api/feed.ts'
+import { Services, type ServicesOptions } from '../api/services.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Live } from '../config/options.ts'
 import type { HealthReport } from '../contract/schemas.ts'
 import type { Log } from '../log/log.ts'
 import type { Metrics } from '../metrics/family.ts'
+import { AccessControl } from './access.ts'
+import { Gate } from './gate.ts'
+import { LiveChannel } from './live.ts'
+import { Page } from './page.ts'
 import { routes } from './routes.ts'
-import { type HttpListener, listen } from './server.ts'
+import { type Further, type HttpListener, listen } from './server.ts'
 
 export interface ListenerOptions {
-  readonly config: Config
+  readonly live: Live
   readonly log: Log
   readonly health: () => HealthReport
   readonly metrics: Metrics
+  readonly feed: Feed
+  readonly services: Omit<ServicesOptions, 'hasPassword' | 'feed' | 'clock'>
+  readonly clock: Clock
 }
 
 /** `undefined`, and a line in the log, if it cannot be opened. */
-export async function openListener({
-  config,
-  log,
-  health,
-  metrics,
-}: ListenerOptions): Promise<HttpListener | undefined> {
-  const { host, port, allowed_hosts: allowedHosts } = config.http
+export async function openListener(options: ListenerOptions): Promise<HttpListener | undefined> {
+  const { live, health, metrics } = options
+  const { host, port, allowed_hosts: allowedHosts, page } = live.value.http
+  const log = options.log.child({ part: 'http' })
   try {
     const listener = await listen({
       host,
       port,
       allowedHosts,
       routes: routes({ health, metrics: () => metrics.print() }),
-      log: log.child({ part: 'http' }),
+      ...(page && { further: openGate(options) }),
+      log,
     })
-    log.info({ url: listener.url }, 'health and metrics')
+    options.log.info({ url: listener.url }, page ? 'page, health and metrics' : 'health and metrics')
     return listener
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
     const why = code === 'EADDRINUSE' ? `port ${port} is taken; choose another http.port` : code
-    log.error({ host, port, reason: code }, `no health and metrics over HTTP: ${why}`)
+    options.log.error({ host, port, reason: code }, `nothing over HTTP, neither the page nor health: ${why}`)
     return undefined
   }
+}
+
+function openGate({ live, feed, services, clock }: ListenerOptions): Further {
+  const config = () => live.value.http
+  const access = new AccessControl({ config, clock })
+  return new Gate({
+    config,
+    access,
+    services: new Services({ ...services, feed, clock, hasPassword: () => access.hasPassword }),
+    page: new Page(),
+    live: new LiveChannel({ feed, clock }),
+  })
 }

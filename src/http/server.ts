@@ -1,15 +1,18 @@
 /**
- * A small HTTP listener that only answers questions: GET and HEAD of a few fixed paths, with limits on everything. It
- * allows other origins nothing, and answers only by names that are its own.
+ * A small HTTP listener: GET and HEAD of a few fixed paths, and what others answer besides, with limits on everything.
+ * It allows other origins nothing, and answers only by names that are its own.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { mayAsk } from '../base/hosts.ts'
 import { boundConnections } from './crowd.ts'
-import { mayAsk } from './hosts.ts'
 
 export interface Reply {
   readonly status: number
   readonly type: string
-  readonly body: string
+  readonly body: string | Buffer
+  /** Besides, or in place of, those of every answer. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** Path → answer. A rejection becomes a 500 that tells nothing. */
@@ -22,7 +25,21 @@ export interface HttpOptions {
   /** Names besides `host` by which it may be reached; any address and `localhost` are always good. */
   readonly allowedHosts: readonly string[]
   readonly routes: Routes
+  /** Answers what is none of `routes`. */
+  readonly further?: Further
   readonly log: { warn(fields: object, message: string): void }
+}
+
+/** What a listener does besides its fixed paths. */
+export interface Further {
+  /** By which name a request came, where that is not its `Host`; `null`: by one that needs no check. */
+  hostOf(request: IncomingMessage): string | undefined | null
+  /** `undefined`: there is no such path. */
+  answer(request: IncomingMessage): Promise<Reply | undefined>
+  /** Takes over the socket, or says why not. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Reply | undefined
+  /** Ends what it took over. */
+  close(): void
 }
 
 export interface HttpListener extends AsyncDisposable {
@@ -40,6 +57,7 @@ const HEADERS = {
   'x-content-type-options': 'nosniff',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
 }
 
 export function text(status: number, body: string): Reply {
@@ -63,6 +81,7 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
     (request, response) => void answer(request, response, options),
   )
   boundConnections(server, MAX_CONNECTIONS)
+  server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, options))
   server.setTimeout(2 * TIMEOUT_MS)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -70,36 +89,80 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
   })
   // What goes wrong on one connection ends that one.
   server.removeAllListeners('error').on('error', (err) => options.log.warn({ err }, 'the HTTP listener has a problem'))
-  return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server) }
+  return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server, options) }
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, options: HttpOptions): Promise<void> {
-  const { log } = options
-  const reply = await replyTo(request, options).catch((err: unknown) => {
-    log.warn({ err }, 'a question over HTTP could not be answered')
-    return text(500, 'this could not be answered')
-  })
-  const allow = reply.status === 405 && { allow: 'GET, HEAD' }
-  // Nothing here takes a body: the connection ends instead of being read to the end of it.
+  const reply = await replyTo(request, options).catch((err: unknown) => failed(err, options))
+  // A body that nobody has read is not read to its end: the connection ends instead.
   const hasBody = 'transfer-encoding' in request.headers || Number(request.headers['content-length'] ?? 0) > 0
   response.writeHead(reply.status, {
-    ...HEADERS,
-    ...allow,
-    ...(hasBody && { connection: 'close' }),
-    'content-type': reply.type,
-    'content-length': Buffer.byteLength(reply.body),
+    ...headersOf(reply),
+    ...(hasBody && !request.readableEnded && { connection: 'close' }),
   })
   response.end(request.method === 'HEAD' ? undefined : reply.body)
 }
 
-async function replyTo({ method, url = '/', headers }: IncomingMessage, options: HttpOptions): Promise<Reply> {
-  const { routes, host, allowedHosts } = options
-  if (!mayAsk(headers.host, [host, ...allowedHosts])) return text(421, 'by this name only if http.allowed_hosts has it')
-  const path = url.split('?', 1)[0] ?? url
+function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, options: HttpOptions): void {
+  socket.on('error', () => socket.destroy())
+  const reply = upgradeReply(request, socket, head, options)
+  if (reply === undefined) return
+  const { status, body } = reply
+  const headers = { ...headersOf(reply), connection: 'close' }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  socket.end(`${[`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines].join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** `undefined`: the socket is somebody else's now. */
+function upgradeReply(request: IncomingMessage, socket: Duplex, head: Buffer, options: HttpOptions): Reply | undefined {
+  try {
+    return (
+      refusal(request, options) ?? (options.further ? options.further.upgrade(request, socket, head) : text(404, ''))
+    )
+  } catch (err) {
+    return failed(err, options)
+  }
+}
+
+function failed(err: unknown, { log }: HttpOptions): Reply {
+  log.warn({ err }, 'a question over HTTP could not be answered')
+  return text(500, 'this could not be answered')
+}
+
+function headersOf({ status, type, body, headers }: Reply): Record<string, string | number> {
+  return {
+    ...HEADERS,
+    ...(status === 405 && { allow: 'GET, HEAD' }),
+    ...(status !== 204 && { 'content-type': type, 'content-length': Buffer.byteLength(body) }),
+    ...headers,
+  }
+}
+
+async function replyTo(request: IncomingMessage, options: HttpOptions): Promise<Reply> {
+  const { routes, further } = options
+  const refused = refusal(request, options)
+  if (refused !== undefined) return refused
+  const path = pathOf(request)
   const route = Object.hasOwn(routes, path) ? routes[path] : undefined
-  if (route === undefined) return text(404, `there are ${Object.keys(routes).join(', ')}`)
-  if (method !== 'GET' && method !== 'HEAD') return text(405, 'questions only: GET or HEAD')
-  return await route()
+  if (route === undefined) {
+    return (await further?.answer(request)) ?? text(404, `there are ${Object.keys(routes).join(', ')}`)
+  }
+  return isQuestion(request) ? await route() : text(405, 'questions only: GET or HEAD')
+}
+
+function refusal(request: IncomingMessage, { host, allowedHosts, further }: HttpOptions): Reply | undefined {
+  const asked = further === undefined ? request.headers.host : further.hostOf(request)
+  if (asked === null || mayAsk(asked, [host, ...allowedHosts])) return undefined
+  return text(421, 'by this name only if http.allowed_hosts has it')
+}
+
+/** As it was sent, without what follows a `?`. */
+export function pathOf({ url = '/' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? url
+}
+
+export function isQuestion({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD'
 }
 
 function urlOf(server: Server): string {
@@ -109,9 +172,10 @@ function urlOf(server: Server): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-function close(server: Server): Promise<void> {
+function close(server: Server, { further }: HttpOptions): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve())
+    further?.close()
     server.closeAllConnections()
   })
 }

@@ -1,13 +1,6 @@
-/** What the embedded broker checks because aedes does not: secrets, the origin of web pages, packet sizes. */
-import { createHash, timingSafeEqual } from 'node:crypto'
+/** What the embedded broker checks because aedes does not: the origin of web pages, packet sizes. */
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
-
-/** Compares in constant time: neither the length nor the first difference can be measured. */
-export function sameSecret(given: string | Buffer, expected: string): boolean {
-  const digest = (text: string | Buffer) => createHash('sha256').update(text).digest()
-  return timingSafeEqual(digest(given), digest(expected))
-}
 
 /**
  * Whether a client may open a WebSocket. A browser sends the page's origin, and any page can reach a loopback address,

@@ -6,8 +6,9 @@ import { Aedes, type AedesOptions } from 'aedes'
 import type { Logger } from 'pino'
 import { createWebSocketStream, WebSocketServer } from 'ws'
 import { isLoopback } from '../base/hosts.ts'
+import { sameSecret } from '../base/secrets.ts'
 import { Backlog } from './embedded-backlog.ts'
-import { limitPackets, mayBrowse, sameSecret } from './embedded-guards.ts'
+import { limitPackets, mayBrowse } from './embedded-guards.ts'
 
 /** It speaks no MQTT 5, and what it holds ends with this process. */
 export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, for this machine'

@@ -1,0 +1,244 @@
+/**
+ * What the live channel tells: the bridge's retained topics, and what happens. It looks on at what the bridge hands to
+ * its MQTT link, after secrets were taken out.
+ */
+import type { Clock } from '../base/clock.ts'
+import type { BridgeLink } from '../bridge/bridge.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
+import { type Happening, LIVE_INTERVAL_MS, type LiveFrame, type LiveMessage, type Refusals } from './protocol.ts'
+import { Usage } from './usage.ts'
+
+/** Between two batches, in milliseconds. */
+const BATCH_MS = 100
+/** What comes together is told together. */
+const GATHER_MS = 20
+const MAX_RECENT = 500
+/** Characters of all that is kept of what happened; the largest payload of a command fits. */
+const MAX_RECENT_LENGTH = 512 * 1024
+
+export interface FeedOptions {
+  readonly topics: Topics
+  /** First levels of Home Assistant's discovery topics, which may lie below the base topic. */
+  readonly discoveryPrefix: string
+  readonly refusals: () => Refusals
+  readonly clock: Clock
+}
+
+/** Gets frames as JSON text. */
+export type Subscriber = (frame: string) => void
+
+export class Feed {
+  readonly #options: FeedOptions
+  readonly #state = new Map<string, string>()
+  readonly #usage: Usage
+  #recent: Happening[] = []
+  #recentLength = 0
+  readonly #subscribers = new Set<Subscriber>()
+  /** Since the last batch; nobody asks for it while nobody subscribes. */
+  #changed = new Set<string>()
+  #happened: Happening[] = []
+  #refusals = ''
+  /** In `clock.elapsed()` milliseconds. */
+  #toldAt = Number.NEGATIVE_INFINITY
+  #cancelBatch: (() => void) | undefined
+  #cancelAlive: () => void = () => {}
+
+  constructor(options: FeedOptions) {
+    this.#options = options
+    this.#usage = new Usage(options.clock.now())
+  }
+
+  /** Every retained topic with its payload. */
+  get state(): ReadonlyMap<string, string> {
+    return this.#state
+  }
+
+  /** The bridge's link with this feed looking on. */
+  tap(link: BridgeLink): BridgeLink {
+    return new TappedLink(link, this)
+  }
+
+  /** A retained topic has another payload, or none. */
+  held(topic: string, payload: string | null): void {
+    if (!this.#isOurs(topic) || (this.#state.get(topic) ?? null) === payload) return
+    if (payload === null) this.#state.delete(topic)
+    else this.#state.set(topic, payload)
+    this.#sample(topic, payload)
+    if (this.#subscribers.size === 0) return
+    this.#changed.add(topic)
+    this.#batchSoon()
+  }
+
+  /** A message that is not retained. What bridges say among each other is nobody else's news. */
+  sent(topic: string, payload: string): void {
+    const { topics } = this.#options
+    const isAmongBridges = topic === topics.of('bridgePresence', {}) || topic === topics.of('bridgeProbe', {})
+    if (this.#isOurs(topic) && !isAmongBridges) this.happened(topic, payload)
+  }
+
+  /** Something to tell under a topic of the bridge. */
+  happened(topic: string, payload: string): void {
+    const happening = { at: this.#now(), topic, payload }
+    this.#recent.push(happening)
+    this.#recentLength += lengthOf(happening)
+    while (this.#recent.length > MAX_RECENT || this.#recentLength > MAX_RECENT_LENGTH) {
+      const oldest = this.#recent.shift()
+      this.#recentLength -= oldest === undefined ? 0 : lengthOf(oldest)
+    }
+    if (this.#subscribers.size === 0) return
+    this.#happened.push(happening)
+    this.#batchSoon()
+  }
+
+  /** Tells a subscriber what changes from now on; returns what ends that. */
+  subscribe(subscriber: Subscriber): () => void {
+    this.#subscribers.add(subscriber)
+    if (this.#subscribers.size === 1) {
+      this.#refusals = JSON.stringify(this.#options.refusals())
+      this.#aliveLater()
+    }
+    return () => {
+      this.#subscribers.delete(subscriber)
+      if (this.#subscribers.size > 0) return
+      this.#cancelAlive()
+      this.#cancelBatch?.()
+      this.#cancelBatch = undefined
+      this.#drop()
+    }
+  }
+
+  /** Everything. What waits to be told is told before, so that nobody hears of it twice. */
+  snapshot(): string {
+    this.#tell()
+    const { clock, refusals } = this.#options
+    return frame({
+      type: 'snapshot',
+      at: this.#now(),
+      state: [...this.#state] satisfies LiveMessage[],
+      recent: this.#recent,
+      usage: this.#usage.all(clock.now()),
+      refusals: refusals(),
+    })
+  }
+
+  #isOurs(topic: string): boolean {
+    const { topics, discoveryPrefix } = this.#options
+    return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
+  }
+
+  #sample(topic: string, payload: string | null): void {
+    if (this.#options.topics.parse(topic)?.name !== 'app') return
+    if (payload === null) this.#usage.forget(topic)
+    const app: unknown = JSON.parse(payload ?? 'null')
+    if (typeof app !== 'object' || app === null) return
+    const number = (key: string) => {
+      const value: unknown = Reflect.get(app, key)
+      return typeof value === 'number' ? value : null
+    }
+    this.#usage.add(topic, this.#options.clock.now(), number('cpu_percent'), number('memory_bytes'))
+  }
+
+  #batchSoon(): void {
+    const { clock } = this.#options
+    const wait = Math.max(GATHER_MS, this.#toldAt + BATCH_MS - clock.elapsed())
+    this.#cancelBatch ??= clock.after(wait, () => this.#tell())
+  }
+
+  /** Tells all subscribers what has changed since they were told. */
+  #tell(): void {
+    this.#cancelBatch?.()
+    this.#cancelBatch = undefined
+    if (this.#subscribers.size === 0 || (this.#changed.size === 0 && this.#happened.length === 0)) return
+    const [changed, happenings] = [this.#changed, this.#happened]
+    this.#drop()
+    const state = [...changed].map((topic): [string, string | null] => [topic, this.#state.get(topic) ?? null])
+    this.#send({ type: 'changes', at: this.#now(), state, happenings, ...this.#newRefusals() })
+  }
+
+  #drop(): void {
+    this.#changed = new Set()
+    this.#happened = []
+  }
+
+  /** Only if they differ from those of the last batch. */
+  #newRefusals(): { readonly refusals?: Refusals } {
+    const refusals = this.#options.refusals()
+    const text = JSON.stringify(refusals)
+    if (text === this.#refusals) return {}
+    this.#refusals = text
+    return { refusals }
+  }
+
+  #aliveLater(): void {
+    const { clock } = this.#options
+    const due = Math.max(1, this.#toldAt + LIVE_INTERVAL_MS - clock.elapsed())
+    this.#cancelAlive = clock.after(Math.min(LIVE_INTERVAL_MS, due), () => {
+      const isDue = clock.elapsed() - this.#toldAt >= LIVE_INTERVAL_MS
+      const news = this.#newRefusals()
+      if (news.refusals !== undefined)
+        this.#send({ type: 'changes', at: this.#now(), state: [], happenings: [], ...news })
+      else if (isDue) this.#send({ type: 'alive', at: this.#now() })
+      this.#aliveLater()
+    })
+  }
+
+  #send(news: LiveFrame): void {
+    this.#toldAt = this.#options.clock.elapsed()
+    const text = frame(news)
+    for (const subscriber of this.#subscribers) subscriber(text)
+  }
+
+  #now(): string {
+    return new Date(this.#options.clock.now()).toISOString()
+  }
+}
+
+const lengthOf = ({ topic, payload }: Happening) => topic.length + payload.length
+
+const frame = (news: LiveFrame) => JSON.stringify(news)
+
+class TappedLink implements BridgeLink {
+  readonly #link: BridgeLink
+  readonly #feed: Feed
+
+  constructor(link: BridgeLink, feed: Feed) {
+    this.#link = link
+    this.#feed = feed
+  }
+
+  hold(topic: string, payload: string | null): void {
+    this.#link.hold(topic, payload)
+    this.#feed.held(topic, payload)
+  }
+
+  send(topic: string, payload: string, options?: SendOptions): void {
+    this.#link.send(topic, payload, options)
+    // Answers are told under their result topic, wherever they go.
+    if (!options?.isAnswer) this.#feed.sent(topic, payload)
+  }
+
+  isCurrent(message: Message): boolean {
+    return this.#link.isCurrent(message)
+  }
+
+  status(): Pick<LinkStatus, 'protocol'> {
+    return this.#link.status()
+  }
+
+  sweep(owned: (topic: string, payload: string) => boolean): number {
+    return this.#link.sweep(owned)
+  }
+
+  refresh(topics: Iterable<string>): void {
+    this.#link.refresh(topics)
+  }
+
+  setWriting(writing: boolean): void {
+    this.#link.setWriting(writing)
+  }
+
+  startOver(): void {
+    this.#link.startOver()
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Every route of the HTTP API, one row each. The router, the checks of who may ask, the OpenAPI document and the table of
+ * the documentation follow from it.
+ */
+import * as v from 'valibot'
+import * as answers from './answers.ts'
+import type { Access } from './protocol.ts'
+import * as protocol from './protocol.ts'
+import type { Services } from './services.ts'
+
+/** Who asks. */
+export interface Caller {
+  /** `null`: nobody who is known. */
+  readonly access: Access | null
+  /** For the log. */
+  readonly by: string
+}
+
+export interface ApiRequest {
+  readonly caller: Caller
+  /** The `{parameters}` of the path, decoded. */
+  readonly parameters: Readonly<Record<string, string>>
+  /** The segments that stand for a `{parameter…}` at the path's end, as they were sent. */
+  readonly rest: readonly string[]
+  readonly body: Buffer
+  /** Of the browser that asks. */
+  readonly door: {
+    login(password: string): Promise<ApiReply>
+    logout(): ApiReply
+    /** The headers that keep a session for longer. */
+    renew(): Readonly<Record<string, string>>
+  }
+}
+
+export interface ApiReply {
+  readonly status: number
+  readonly type?: string
+  /** JSON text, unless `type` says something else. */
+  readonly body: string | Buffer
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+interface Answer {
+  readonly doc: string
+  /** Of a JSON body; without it there is another kind, or none. */
+  readonly schema?: v.GenericSchema
+  readonly type?: string
+}
+
+export interface Route {
+  readonly method: 'GET' | 'POST'
+  /** Below the listener's address, or the prefix of a reverse proxy. `{name…}` at the end stands for the rest. */
+  readonly path: string
+  /** What a caller needs. */
+  readonly access: 'open' | Access
+  readonly doc: string
+  /** Of the body, which is JSON. */
+  readonly request?: v.GenericSchema
+  /** Status → what it says; what every route may answer is left out. */
+  readonly answers: Readonly<Record<number, Answer>>
+  /** Whether it may take longer than a few seconds. */
+  readonly slow?: true
+  /** Whether it also asks for a command's documentation: one operation for each command. */
+  readonly commands?: true
+  /** `live`: a WebSocket. */
+  readonly run: 'live' | ((services: Services, request: ApiRequest) => ApiReply | Promise<ApiReply>)
+}
+
+const json = (status: number, value: unknown): ApiReply => ({ status, body: `${JSON.stringify(value)}\n` })
+
+export function refuse(status: number, code: string, message: string, headers?: Record<string, string>): ApiReply {
+  const error: protocol.ApiError = { error: { code, message } }
+  return { ...json(status, error), ...(headers && { headers }) }
+}
+
+const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
+
+function readJson<S extends v.GenericSchema>(schema: S, body: Buffer): v.InferOutput<S> | undefined {
+  try {
+    const result = v.safeParse(schema, JSON.parse(body.toString('utf8')))
+    return result.success ? result.output : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const ROUTES: readonly Route[] = [
+  {
+    method: 'GET',
+    path: 'api/session',
+    access: 'open',
+    doc: 'Who asks may do what, and how to log in.',
+    answers: { 200: { doc: 'What is known of the asker.', schema: protocol.SESSION } },
+    run: (services, { caller, door }) => ({ ...json(200, services.session(caller)), headers: door.renew() }),
+  },
+  {
+    method: 'POST',
+    path: 'api/login',
+    access: 'open',
+    doc: 'Logs a browser in: the answer sets a cookie.',
+    request: LOGIN,
+    answers: {
+      204: { doc: 'Logged in.' },
+      401: { doc: 'Another password is expected.', schema: protocol.API_ERROR },
+      429: { doc: 'Too many tries; `Retry-After` says for how long.', schema: protocol.API_ERROR },
+    },
+    slow: true,
+    run(_, { body, door }) {
+      const given = readJson(LOGIN, body)
+      return given === undefined ? refuse(400, 'invalid', 'Expected {"password": "…"}.') : door.login(given.password)
+    },
+  },
+  {
+    method: 'POST',
+    path: 'api/logout',
+    access: 'open',
+    doc: 'Ends the session of a browser.',
+    answers: { 204: { doc: 'Logged out.' } },
+    run: (_, { door }) => door.logout(),
+  },
+  {
+    method: 'GET',
+    path: 'api/live',
+    access: 'read',
+    doc: 'A WebSocket: everything that is known, then what changes and what happens, one JSON text a message.',
+    answers: {
+      101: { doc: 'Frames of this form follow.', schema: protocol.LIVE_FRAME },
+      503: { doc: 'Too many are connected.', schema: protocol.API_ERROR },
+    },
+    run: 'live',
+  },
+  {
+    method: 'GET',
+    path: 'api/state',
+    access: 'read',
+    doc: 'Every retained message of the bridge.',
+    answers: { 200: { doc: 'Topic → payload.', schema: answers.STATE } },
+    run: (services) => json(200, Object.fromEntries(services.state())),
+  },
+  {
+    method: 'POST',
+    path: 'api/commands/{topic…}',
+    access: 'full',
+    doc: 'Sends a command: its topic below the base topic without `cmd`; the body is the payload.',
+    answers: answers.COMMAND_ANSWERS,
+    slow: true,
+    commands: true,
+    run: (services, { rest, body, caller }) => services.command(rest, body, caller.by),
+  },
+]

@@ -1,0 +1,124 @@
+/** Who may do what: logged in by password, with a token, by a proxy that logs in, or on this machine. */
+import type { IncomingMessage } from 'node:http'
+import type { Access } from '../api/protocol.ts'
+import type { Caller } from '../api/routes.ts'
+import type { Clock } from '../base/clock.ts'
+import { isLoopback } from '../base/hosts.ts'
+import { isPassword, sameSecret } from '../base/secrets.ts'
+import type { Config } from '../config/options.ts'
+import { type Sender, senderOf } from './forwarded.ts'
+import { SESSION_MS, Sessions } from './sessions.ts'
+import { Tries } from './tries.ts'
+
+export interface AccessOptions {
+  /** The options that hold now. */
+  readonly config: () => Config['http']
+  readonly clock: Clock
+}
+
+/** What came of a try to log in: the cookie to set, or for how long there is no other try. */
+export type Login = { readonly cookie: string } | { readonly waitMs: number } | undefined
+
+/** Passwords that wait to be compared: each takes a while, and one at a time is. */
+const MAX_WAITING = 8
+const BUSY_MS = 2_000
+
+export class AccessControl {
+  readonly #options: AccessOptions
+  readonly #sessions: Sessions
+  readonly #tries: Tries
+  #comparing: Promise<unknown> = Promise.resolve()
+  #waiting = 0
+  /** Cookies know no ports: two daemons on one host must not overwrite each other's. */
+  readonly #cookie: string
+
+  constructor(options: AccessOptions) {
+    this.#options = options
+    this.#sessions = new Sessions(options.clock)
+    this.#tries = new Tries(options.clock)
+    this.#cookie = `hub2mqtt_${options.config().port}`
+  }
+
+  senderOf(request: IncomingMessage): Sender {
+    return senderOf(request, this.#options.config())
+  }
+
+  /** Whether a login is possible. */
+  get hasPassword(): boolean {
+    return this.#options.config().password !== null
+  }
+
+  /** Whether somebody who is not known yet can become known: by a login, or with a token. */
+  get isOpen(): boolean {
+    return this.hasPassword || this.#options.config().tokens.size > 0
+  }
+
+  /** Whether a request brings a session, good or not: what a browser sends by itself. */
+  hasCookie(request: IncomingMessage): boolean {
+    return this.#sessionOf(request) !== undefined
+  }
+
+  callerOf(request: IncomingMessage, sender: Sender): Caller {
+    const { password, tokens, host } = this.#options.config()
+    const caller = (access: Access | null, by = 'http'): Caller => ({ access, by })
+    const { authorization } = request.headers
+    if (authorization !== undefined) {
+      const [, given = ''] = /^Bearer +(\S+)$/i.exec(authorization) ?? []
+      // All are compared, so that the time tells nothing.
+      const found = [...tokens].filter(([, { token }]) => sameSecret(given, token))
+      const [name, token] = found[0] ?? []
+      return token === undefined ? caller(null) : caller(token.access, name)
+    }
+    if (sender.ingress) return caller('full')
+    const session = this.#sessionOf(request)
+    if (password !== null) return caller(session !== undefined && this.#sessions.has(session, password) ? 'full' : null)
+    return caller(sender.local && isLoopback(host) ? 'full' : null)
+  }
+
+  /** `undefined`: the password is wrong, or there is none. */
+  async login(password: string, sender: Sender): Promise<Login> {
+    const waitMs = this.#waiting >= MAX_WAITING ? BUSY_MS : this.#tries.take(sender.address)
+    if (waitMs > 0) return { waitMs }
+    const { password: expected } = this.#options.config()
+    if (expected === null || !(await this.#compare(password, expected))) return undefined
+    this.#tries.forgive(sender.address)
+    return { cookie: this.#setCookie(this.#sessions.open(expected), SESSION_MS / 1000, sender) }
+  }
+
+  /** Ends the request's session; returns the cookie that makes the browser forget it. */
+  logout(request: IncomingMessage, sender: Sender): string {
+    const session = this.#sessionOf(request)
+    if (session !== undefined) this.#sessions.close(session)
+    return this.#setCookie('', 0, sender)
+  }
+
+  /** What keeps the request's session in the browser for as long as it is kept here. */
+  renew(request: IncomingMessage, sender: Sender): Readonly<Record<string, string>> {
+    const { password } = this.#options.config()
+    const session = this.#sessionOf(request)
+    if (session === undefined || !this.#sessions.has(session, password)) return {}
+    return { 'set-cookie': this.#setCookie(session, SESSION_MS / 1000, sender) }
+  }
+
+  #setCookie(value: string, seconds: number, { secure }: Sender): string {
+    return `${this.#cookie}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`
+  }
+
+  #sessionOf({ headers }: IncomingMessage): string | undefined {
+    const start = `${this.#cookie}=`
+    const pair = headers.cookie?.split(/; */).find((one) => one.startsWith(start))
+    return pair?.slice(start.length)
+  }
+
+  /** One at a time. */
+  async #compare(given: string, expected: string): Promise<boolean> {
+    this.#waiting += 1
+    const comparing = this.#comparing.then(() => isPassword(given, expected))
+    this.#comparing = comparing.catch(() => undefined)
+    try {
+      return await comparing
+    } finally {
+      this.#waiting -= 1
+    }
+  }
+}

@@ -1,0 +1,76 @@
+/** Who sent a request, by its connection, and by what a trusted reverse proxy says of it. */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+
+export interface ProxyRules {
+  /** Addresses of the reverse proxies that are believed. */
+  readonly trusted_proxies: readonly string[]
+  /** Whether those log people in for `X-Ingress-Path`. */
+  readonly ingress: boolean
+}
+
+export interface Sender {
+  /** Of the client, as far as is known. */
+  readonly address: string
+  /** Whether a trusted proxy sent it. */
+  readonly trusted: boolean
+  /** Whether it came straight from a program on this machine. */
+  readonly local: boolean
+  /** Whether the browser uses TLS. */
+  readonly secure: boolean
+  /** The name and port by which it came. */
+  readonly host: string | undefined
+  /** Whether the proxy has logged its client in. */
+  readonly ingress: boolean
+}
+
+const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
+
+export function senderOf({ socket, headers }: IncomingMessage, rules: ProxyRules): Sender {
+  const peer = plain(socket.remoteAddress ?? '')
+  const isTrusted = (address: string) => rules.trusted_proxies.some((one) => plain(one) === address)
+  const trusted = isTrusted(peer)
+  const isForwarded = FORWARDING.some((name) => name in headers)
+  const given = (name: string) => (trusted ? listOf(headers, name) : [])
+  return {
+    // Each proxy adds whom it heard from at the end; what stands before may be made up.
+    address:
+      given('x-forwarded-for')
+        .map(plain)
+        .findLast((one) => !isTrusted(one)) ?? peer,
+    trusted,
+    local: !trusted && !isForwarded && isOwn(peer),
+    secure: given('x-forwarded-proto')[0] === 'https',
+    host: given('x-forwarded-host')[0] ?? headers.host,
+    ingress: trusted && rules.ingress && typeof headers['x-ingress-path'] === 'string',
+  }
+}
+
+function listOf(headers: IncomingHttpHeaders, name: string): string[] {
+  const value = headers[name]
+  const text = Array.isArray(value) ? value.join(',') : (value ?? '')
+  return text
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => one !== '')
+}
+
+/** IPv4 addresses as a listener on IPv6 shows them are IPv4 addresses. */
+const plain = (address: string) => address.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '')
+
+const isOwn = (address: string) => address === '::1' || address.startsWith('127.')
+
+/**
+ * Whether a browser's page that sent a request is of the same origin as what it asks; `absent`: no page did. Behind a
+ * trusted proxy the scheme is the proxy's affair.
+ */
+export function originOf(headers: IncomingHttpHeaders, sender: Sender): 'same' | 'other' | 'absent' {
+  const site = headers['sec-fetch-site']
+  if (site !== undefined && site !== 'same-origin' && site !== 'none') return 'other'
+  const { origin } = headers
+  if (origin === undefined) return 'absent'
+  if (!URL.canParse(origin)) return 'other'
+  const page = new URL(origin)
+  if (page.protocol !== 'http:' && !(sender.trusted && page.protocol === 'https:')) return 'other'
+  const here = `${page.protocol}//${sender.host}`
+  return URL.canParse(here) && new URL(here).host === page.host ? 'same' : 'other'
+}

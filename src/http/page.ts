@@ -1,0 +1,91 @@
+/** The built page: the files of one folder, by their names; what is not in the list cannot be asked for. */
+import { existsSync, readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Reply, text } from './server.ts'
+
+/** Where the build puts it, beside this folder. */
+export const PAGE_FOLDER = new URL('../page/dist/', import.meta.url)
+
+const TYPES: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  json: 'application/json',
+  svg: 'image/svg+xml',
+  png: 'image/png',
+  ico: 'image/x-icon',
+  woff2: 'font/woff2',
+  webmanifest: 'application/manifest+json',
+  txt: 'text/plain; charset=utf-8',
+}
+
+const ENCODINGS = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const
+
+/** Their names hold a hash of what is in them. */
+const IMMUTABLE = 'public, max-age=31536000, immutable'
+
+const NOT_BUILT = 'The page is not built: npm run build:page builds it. The API is at api/.'
+
+export class Page {
+  /** Path below the folder, with slashes → the file. */
+  readonly #files: ReadonlyMap<string, string>
+
+  constructor(folder: URL = PAGE_FOLDER) {
+    this.#files = filesOf(folder)
+  }
+
+  /** The answer for a path without its first slash; `undefined` if there is none. */
+  async answer(path: string, accepted: string, frameAncestors: readonly string[]): Promise<Reply | undefined> {
+    const name = path === '' ? 'index.html' : path
+    const file = this.#files.get(name)
+    if (file === undefined) return path === '' ? text(200, NOT_BUILT) : undefined
+    const [encoding, ending] =
+      ENCODINGS.find(([known, end]) => accepts(accepted, known) && this.#files.has(name + end)) ?? []
+    const body = await readFile(ending === undefined ? file : (this.#files.get(name + ending) ?? file))
+    return {
+      status: 200,
+      type: TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
+      body,
+      headers: {
+        'cache-control': name.startsWith('assets/') ? IMMUTABLE : 'no-store',
+        vary: 'accept-encoding',
+        ...(encoding && { 'content-encoding': encoding }),
+        'content-security-policy': policy(frameAncestors),
+      },
+    }
+  }
+}
+
+function filesOf(folder: URL): Map<string, string> {
+  const root = fileURLToPath(folder)
+  // There is none in a checkout where nobody has built it.
+  if (!existsSync(root)) return new Map()
+  const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const paths = files.map(({ parentPath, name }) => join(parentPath, name))
+  return new Map(paths.map((path) => [relative(root, path).split(sep).join('/'), path]))
+}
+
+function accepts(header: string, encoding: string): boolean {
+  return header.split(',').some((one) => {
+    const [name = '', weight = ''] = one.split(';')
+    return name.trim() === encoding && !/q=0(?:\.0*)?\s*$/.test(weight)
+  })
+}
+
+/** Nothing is loaded from elsewhere, and nothing that stands in the page runs. */
+function policy(frameAncestors: readonly string[]): string {
+  const ancestors = frameAncestors.map((one) => (one === 'self' ? "'self'" : one))
+  return [
+    "default-src 'self'",
+    "img-src 'self' data:",
+    "base-uri 'none'",
+    "object-src 'none'",
+    "form-action 'self'",
+    `frame-ancestors ${ancestors.length === 0 ? "'none'" : ancestors.join(' ')}`,
+  ].join('; ')
+}
