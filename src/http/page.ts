@@ -1,12 +1,9 @@
 /** The built page: the files of one folder, by their names; what is not in the list cannot be asked for. */
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { builtPage } from '../page/build.ts'
 import { type Reply, text } from './server.ts'
-
-/** Where the build puts it, beside this folder. */
-export const PAGE_FOLDER = new URL('../page/dist/', import.meta.url)
 
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
@@ -33,14 +30,12 @@ const NOT_BUILT = 'The page is not built: npm run build:page builds it. The API 
 
 export class Page {
   /** Path below the folder, with slashes → the file. */
-  readonly #files: ReadonlyMap<string, string>
-
-  constructor(folder: URL = PAGE_FOLDER) {
-    this.#files = filesOf(folder)
-  }
+  #files: ReadonlyMap<string, string> = new Map()
 
   /** The answer for a path without its first slash; `undefined` if there is none. */
   async answer(path: string, accepted: string, frameAncestors: readonly string[]): Promise<Reply | undefined> {
+    // A checkout builds it when it is asked for, and again when its sources have changed.
+    if (path === '' || this.#files.size === 0) this.#files = filesOf(await builtPage())
     const name = path === '' ? 'index.html' : path
     const file = this.#files.get(name)
     if (file === undefined) return path === '' ? text(200, NOT_BUILT) : undefined
@@ -61,10 +56,8 @@ export class Page {
   }
 }
 
-function filesOf(folder: URL): Map<string, string> {
-  const root = fileURLToPath(folder)
-  // There is none in a checkout where nobody has built it.
-  if (!existsSync(root)) return new Map()
+function filesOf(root: string | undefined): Map<string, string> {
+  if (root === undefined) return new Map()
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   const paths = files.map(({ parentPath, name }) => join(parentPath, name))
   return new Map(paths.map((path) => [relative(root, path).split(sep).join('/'), path]))

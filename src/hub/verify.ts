@@ -2,11 +2,11 @@
  * Looks at the hub, to see whether a write was carried out. Only a good answer that shows the wanted state proves it:
  * a 404 may be the page of a gateway, and a list may be short because the hub is starting. Each may throw a HubError.
  */
-import type { Json } from '../base/json.ts'
+import { type Json, sameJson } from '../base/json.ts'
 import type { AppPatch } from '../model/app.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import type { Hub } from './hub.ts'
-import { isErrorBody, sameJson, type WantedApp } from './written.ts'
+import { isErrorBody, type WantedApp } from './written.ts'
 
 /** Whether the hub shows the app with all the `wanted` values. Reads the hub, not the memory. */
 export async function appIs(hub: Hub, id: string, wanted: WantedApp): Promise<boolean> {

@@ -1,6 +1,5 @@
 /** What a hub answers to a write: nothing, or more than was asked for, which must not contradict it. */
-import { isDeepStrictEqual } from 'node:util'
-import { isRecord, type Json } from '../base/json.ts'
+import { isRecord, type Json, sameJson } from '../base/json.ts'
 import type { AppPatch } from '../model/app.ts'
 import { decodeJson, decodePatch } from './decode.ts'
 import { HubError } from './errors.ts'
@@ -62,11 +61,6 @@ export function expectValue(answer: Json, value: Json): void {
 export function agrees(said: AppPatch, wanted: WantedApp): boolean {
   const found = new Map<string, unknown>(Object.entries(said))
   return Object.entries(wanted).every(([key, value]) => value === undefined || (found.get(key) ?? value) === value)
-}
-
-/** Equal once both have been written as JSON, which knows no -0. */
-export function sameJson(one: Json, other: Json): boolean {
-  return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
 }
 
 function contradiction(): HubError {

@@ -2,7 +2,7 @@ import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
-const files = globSync('src/**/*.ts')
+const files = globSync('src/**/*.{ts,tsx}', { exclude: ['src/page/dist/**'] })
 
 /** Folder → whether only types are taken from it. */
 function importsOf(file: string): [target: string, typesOnly: boolean][] {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { agrees, decodeDoneTo, expectApp, isErrorBody, sameJson } from '../../src/hub/written.ts'
+import { sameJson } from '../../src/base/json.ts'
+import { agrees, decodeDoneTo, expectApp, isErrorBody } from '../../src/hub/written.ts'
 
 describe('the answer to a write', () => {
   test.each([

@@ -1,0 +1,44 @@
+/** Numbers and times as the viewer's locale writes them. */
+
+const decimal = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 })
+const percent = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'percent', maximumFractionDigits: 1 })
+const seconds = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'second', maximumFractionDigits: 1 })
+const milliseconds = new Intl.NumberFormat(undefined, { style: 'unit', unit: 'millisecond', maximumFractionDigits: 0 })
+const sizes = (['kilobyte', 'megabyte', 'gigabyte'] as const).map(
+  (unit) => new Intl.NumberFormat(undefined, { style: 'unit', unit, maximumFractionDigits: 1 }),
+)
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' })
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'long' })
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+] as const
+
+export const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' })
+
+export const formatCount = (value: number): string => decimal.format(value)
+export const formatPercent = (value: number): string => percent.format(value)
+
+export function formatBytes(bytes: number): string {
+  const step = bytes < 1e6 ? 0 : bytes < 1e9 ? 1 : 2
+  return sizes[step]?.format(bytes / 1000 ** (step + 1)) ?? ''
+}
+
+export function formatDuration(ms: number): string {
+  return ms < 1000 ? milliseconds.format(ms) : seconds.format(ms / 1000)
+}
+
+/** Of today the time alone. */
+export function formatTime(at: number): string {
+  return new Date(at).toDateString() === new Date().toDateString() ? clock.format(at) : moment.format(at)
+}
+
+export const formatMoment = (at: number): string => moment.format(at)
+
+export function formatAgo(at: number, now = Date.now()): string {
+  const ago = now - at
+  for (const [unit, length] of UNITS) if (ago >= length) return relative.format(-Math.floor(ago / length), unit)
+  return relative.format(0, 'minute')
+}

@@ -1,0 +1,183 @@
+/** Everything that the live channel tells, as signals. */
+import { batch, signal } from '@preact/signals'
+import type { LiveFrame, Refusals, Sample } from '../../../api/protocol.ts'
+import type { Payload } from '../../../contract/publications.ts'
+import { createTopics, type OwnTopic, type Topics } from '../../../contract/topics.ts'
+import { type AppEntry, addSample, type HubEntry, newApp, newHub } from './entries.ts'
+import { type Entry, Happenings } from './happenings.ts'
+import { parseJson, readPayload } from './payload.ts'
+
+type Snapshot = Extract<LiveFrame, { type: 'snapshot' }>
+type Changes = Extract<LiveFrame, { type: 'changes' }>
+
+export class Store {
+  readonly topics: Topics
+  readonly hubs = signal<readonly HubEntry[]>([])
+  readonly bridgeState = signal<Payload<'bridgeState'> | undefined>(undefined)
+  readonly bridgeInfo = signal<Payload<'bridgeInfo'> | undefined>(undefined)
+  readonly health = signal<Payload<'bridgeHealth'> | undefined>(undefined)
+  readonly logLevel = signal<Payload<'bridgeLogLevel'> | undefined>(undefined)
+  readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
+  readonly refusals = signal<Refusals>({})
+  readonly recent = signal<readonly Entry[]>([])
+  /** Whether a snapshot has been read. */
+  readonly complete = signal(false)
+  /** Counts changes of apps, for lists that are put in order only now and then. */
+  appChanges = 0
+  readonly #happenings: Happenings
+  /** Hub → apps that came or went and are not in its signal yet. */
+  readonly #moved = new Map<HubEntry, Map<string, AppEntry>>()
+
+  constructor(base: string) {
+    this.topics = createTopics(base)
+    this.#happenings = new Happenings(base)
+  }
+
+  hub(name: string): HubEntry | undefined {
+    return this.hubs.value.find((hub) => hub.name === name)
+  }
+
+  app(hub: string, id: string): AppEntry | undefined {
+    return this.hub(hub)?.apps.value.get(id)
+  }
+
+  snapshot({ at, state, recent, usage, refusals }: Snapshot): void {
+    batch(() => {
+      const told = new Set(state.map(([topic]) => topic))
+      this.#dropUntold(told)
+      for (const [topic, payload] of state) this.#hold(topic, payload, at, false)
+      this.#settle()
+      for (const hub of this.hubs.value) {
+        for (const entry of hub.apps.value.values()) this.#setSamples(entry, usage[entry.topic] ?? [])
+      }
+      this.recent.value = this.#happenings.add([], recent)
+      this.refusals.value = refusals
+      this.complete.value = true
+    })
+  }
+
+  changes(frames: readonly Changes[]): void {
+    batch(() => {
+      for (const { at, state, happenings, refusals } of frames) {
+        for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
+        this.recent.value = this.#happenings.add(this.recent.value, happenings)
+        if (refusals !== undefined) this.refusals.value = refusals
+      }
+      this.#settle()
+    })
+  }
+
+  #setSamples(entry: AppEntry, samples: readonly Sample[]): void {
+    entry.samples.splice(0, entry.samples.length, ...samples)
+  }
+
+  /** What a former snapshot told and this one does not is gone. */
+  #dropUntold(told: ReadonlySet<string>): void {
+    const { topics } = this
+    this.hubs.value = this.hubs.value.filter(({ name }) => told.has(topics.of('hubInfo', { hub: name })))
+    for (const hub of this.hubs.value) {
+      for (const [id, { topic }] of hub.apps.value) if (!told.has(topic)) this.#apps(hub).delete(id)
+    }
+  }
+
+  #hold(topic: string, payload: string | null, at: string, isNews: boolean): void {
+    const own = this.topics.parse(topic)
+    if (own === undefined) return
+    const { owner } = own
+    if (owner.kind === 'bridge') {
+      this.#holdBridge(own, payload)
+      return
+    }
+    const hub = this.hub(owner.hub) ?? this.#addHub(owner.hub)
+    const newsAt = isNews ? Date.parse(at) : undefined
+    if (owner.kind === 'hub') this.#holdHub(hub, own, payload, newsAt)
+    else if (own.name === 'app') this.#holdApp(hub, topic, owner.app, payload, newsAt)
+    else this.#holdPart(hub, topic, own, payload)
+  }
+
+  /** A setting of an app, or another topic of it. */
+  #holdPart(hub: HubEntry, topic: string, { name, owner }: OwnTopic, payload: string | null): void {
+    if (owner.kind !== 'app' && owner.kind !== 'setting') return
+    const entry = this.#apps(hub).get(owner.app)
+    if (entry === undefined) return
+    if (owner.kind === 'setting') {
+      const setting = payload === null ? undefined : readPayload('setting', payload)
+      entry.settings.value = changed(entry.settings.value, owner.name, setting)
+    } else {
+      const value = payload === null ? undefined : parseJson(payload)
+      const further = value === undefined ? undefined : { name, value }
+      entry.further.value = changed(entry.further.value, topic, further)
+    }
+  }
+
+  #holdBridge({ name }: OwnTopic, payload: string | null): void {
+    const text = payload ?? ''
+    if (name === 'bridgeState') this.bridgeState.value = readPayload(name, text)
+    else if (name === 'bridgeInfo') this.bridgeInfo.value = readPayload(name, text)
+    else if (name === 'bridgeHealth') this.health.value = readPayload(name, text)
+    else if (name === 'bridgeLogLevel') this.logLevel.value = readPayload(name, text)
+    else if (name === 'bridgeDiscovery') this.discovery.value = readPayload(name, text)
+  }
+
+  #holdHub(hub: HubEntry, { name }: OwnTopic, payload: string | null, newsAt: number | undefined): void {
+    if (name === 'hubState') {
+      const state = readPayload(name, payload ?? '')
+      if (newsAt !== undefined && state !== hub.state.value) hub.since.value = newsAt
+      hub.state.value = state
+    } else if (name === 'hubInfo') {
+      hub.info.value = readPayload(name, payload ?? '')
+      if (payload === null) this.hubs.value = this.hubs.value.filter((other) => other !== hub)
+    }
+  }
+
+  #holdApp(hub: HubEntry, topic: string, id: string, payload: string | null, newsAt: number | undefined): void {
+    this.appChanges += 1
+    const app = payload === null ? undefined : readPayload('app', payload)
+    if (app === undefined) {
+      this.#apps(hub).delete(id)
+      return
+    }
+    const entry = this.#apps(hub).get(id)
+    if (entry === undefined) {
+      const added = newApp(hub.name, topic, app)
+      this.#moving(hub).set(id, added)
+      if (newsAt !== undefined) addSample(added.samples, [newsAt, app.cpu_percent, app.memory_bytes])
+      return
+    }
+    if (newsAt !== undefined) addSample(entry.samples, [newsAt, app.cpu_percent, app.memory_bytes])
+    entry.app.value = app
+  }
+
+  #addHub(name: string): HubEntry {
+    const hub = newHub(name)
+    this.hubs.value = [...this.hubs.value, hub].toSorted((one, other) => one.name.localeCompare(other.name))
+    return hub
+  }
+
+  /** The apps of a hub to look up: those of its signal, or those that replace them. */
+  #apps(hub: HubEntry): { get(id: string): AppEntry | undefined; delete(id: string): void } {
+    return {
+      get: (id) => (this.#moved.get(hub) ?? hub.apps.value).get(id),
+      delete: (id) => void this.#moving(hub).delete(id),
+    }
+  }
+
+  #moving(hub: HubEntry): Map<string, AppEntry> {
+    const moving = this.#moved.get(hub) ?? new Map(hub.apps.value)
+    this.#moved.set(hub, moving)
+    return moving
+  }
+
+  #settle(): void {
+    for (const [hub, apps] of this.#moved) hub.apps.value = apps
+    this.#moved.clear()
+  }
+}
+
+/** The map with one value changed; `undefined` removes it. */
+function changed<T>(map: ReadonlyMap<string, T>, key: string, value: T | undefined): ReadonlyMap<string, T> {
+  const after = new Map(map)
+  if (value === undefined) after.delete(key)
+  else after.set(key, value)
+  return after
+}

@@ -1,0 +1,31 @@
+/** Where in the page somebody is, in the address after the `#`: so that no server needs to know of it. */
+import { signal } from '@preact/signals'
+
+export type Route =
+  | { readonly at: 'apps' }
+  | { readonly at: 'app'; readonly hub: string; readonly app: string }
+  | { readonly at: 'activity' }
+  | { readonly at: 'bridge' }
+
+export const route = signal<Route>(read())
+
+addEventListener('hashchange', () => {
+  route.value = read()
+  scrollTo(0, 0)
+})
+
+export function hrefOf(to: Route): string {
+  if (to.at === 'apps') return '#/'
+  return to.at === 'app' ? `#/app/${encodeURIComponent(to.hub)}/${encodeURIComponent(to.app)}` : `#/${to.at}`
+}
+
+function read(): Route {
+  const [, at, hub, app] = location.hash.split('/')
+  if (at === 'activity' || at === 'bridge') return { at }
+  try {
+    if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }
+  } catch {
+    // Nothing that this page has written.
+  }
+  return { at: 'apps' }
+}

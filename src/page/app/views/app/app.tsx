@@ -1,0 +1,177 @@
+/** Everything about one app. */
+import { confirmAndDo, offersOf } from '../../app-actions.ts'
+import { actOn, type Door, nameOf, refusal } from '../../commands.ts'
+import { formatBytes, formatCount, formatPercent } from '../../format.ts'
+import type { AppEntry } from '../../live/entries.ts'
+import { AppIcon } from '../../parts/app-icon.tsx'
+import { Glyph } from '../../parts/glyph.tsx'
+import { Action, Card, Copy, Facts, Json, Switch } from '../../parts/small.tsx'
+import { Spark } from '../../parts/spark.tsx'
+import { CrashBadge, StateBadge, UpdateBadge } from '../../parts/state.tsx'
+import { hrefOf } from '../../route.ts'
+import { S } from '../../strings.ts'
+import { isCrashed } from '../apps/order.ts'
+import { Diagnostics } from './diagnostics.tsx'
+import { History } from './history.tsx'
+import { Settings } from './settings.tsx'
+import { TopicList } from './topics.tsx'
+
+export function AppPage({ door, hub, id }: { readonly door: Door; readonly hub: string; readonly id: string }) {
+  const entry = door.store.app(hub, id)
+  return (
+    <main>
+      <a class="back" href={hrefOf({ at: 'apps' })}>
+        <Glyph name="back" size={16} /> {S.apps.title}
+      </a>
+      {entry === undefined ? (
+        <p class="empty">{door.store.complete.value ? S.app.gone(id) : S.loading}</p>
+      ) : (
+        <Found key={entry.topic} entry={entry} door={door} />
+      )}
+    </main>
+  )
+}
+
+export interface PartProps {
+  readonly entry: AppEntry
+  readonly door: Door
+}
+
+function Found({ entry, door }: PartProps) {
+  return (
+    <>
+      <Head entry={entry} door={door} />
+      <div class="cards">
+        <Details entry={entry} door={door} />
+        <Usage entry={entry} />
+        <History entry={entry} door={door} />
+        <Settings entry={entry} door={door} />
+        <Diagnostics entry={entry} door={door} />
+        <TopicList entry={entry} door={door} />
+        <Further entry={entry} />
+      </div>
+    </>
+  )
+}
+
+function Head({ entry, door }: PartProps) {
+  const app = entry.app.value
+  const name = nameOf(entry)
+  const outcome = entry.outcome.value
+  const running = entry.running.value
+  return (
+    <header class="app-head">
+      <AppIcon entry={entry} name={name} size={56} />
+      <div class="title">
+        <h1>{name}</h1>
+        <p>
+          <code>{entry.id}</code> <Copy text={entry.id} label={S.app.copyId} />
+        </p>
+        <p class="badges">
+          {isCrashed(app) ? <CrashBadge app={app} /> : <StateBadge state={app.state} />}
+          <span>{app.version ?? S.unknown}</span>
+          <UpdateBadge app={app} />
+        </p>
+      </div>
+      <div class="buttons">
+        {offersOf(entry, door).map(({ command, label, glyph, danger, refused }) => (
+          <Action
+            key={command}
+            label={label}
+            glyph={glyph}
+            tone={danger && 'danger'}
+            busy={running?.command === command}
+            refused={running?.command === command ? undefined : refused}
+            act={() => void confirmAndDo(entry, command)}
+          />
+        ))}
+      </div>
+      {isCrashed(app) && (
+        <div class="notice bad">
+          <Glyph name="alert" />
+          <span>{app.crash_message ?? S.apps.noCrashMessage}</span>
+        </div>
+      )}
+      {outcome !== undefined && (
+        <div class={outcome.ok ? 'notice' : 'notice bad'}>
+          <Glyph name={outcome.ok ? 'check' : 'alert'} />
+          <span>{outcome.text}</span>
+        </div>
+      )}
+    </header>
+  )
+}
+
+const yesNo = (value: boolean | null) => (value === null ? S.unknown : value ? S.yes : S.no)
+
+function Details({ entry, door }: PartProps) {
+  const app = entry.app.value
+  const refused = refusal(door, { hub: entry.hub, app: entry.id }, 'autoupdate')
+  const autoupdate = app.autoupdate === true
+  return (
+    <Card title={S.app.details}>
+      <Facts
+        rows={[
+          [S.app.fields.hub, entry.hub],
+          [S.app.fields.version, app.version],
+          [
+            S.app.fields.latest_version,
+            app.latest_version ?? (app.update_available === null ? undefined : yesNo(app.update_available)),
+          ],
+          [S.app.fields.enabled, yesNo(app.enabled)],
+          [S.app.fields.crash_count, app.crash_count === null ? undefined : formatCount(app.crash_count)],
+          [
+            S.app.fields.autoupdate,
+            <Switch
+              on={autoupdate}
+              label={S.app.fields.autoupdate}
+              disabled={refused !== undefined || entry.running.value !== undefined}
+              title={refused}
+              flip={() => void actOn(entry, 'autoupdate', autoupdate ? 'OFF' : 'ON')}
+            />,
+          ],
+          [S.app.fields.channel, app.channel],
+          [S.app.fields.origin, app.origin],
+          [S.app.fields.author, app.author],
+          [S.app.fields.sdk, app.sdk === null ? undefined : String(app.sdk)],
+          [S.app.fields.compatibility, app.compatibility],
+          [S.app.fields.has_settings, yesNo(app.has_settings)],
+        ]}
+      />
+    </Card>
+  )
+}
+
+function Usage({ entry }: { readonly entry: AppEntry }) {
+  const { cpu_percent, memory_bytes } = entry.app.value
+  const cpu = cpu_percent === null ? S.none : formatPercent(cpu_percent)
+  const memory = memory_bytes === null ? S.none : formatBytes(memory_bytes)
+  return (
+    <Card title={S.app.usage} aside={<small>{S.app.last15}</small>}>
+      <div class="usage">
+        <h3>
+          {S.apps.columns.cpu} <strong>{cpu}</strong>
+        </h3>
+        <Spark samples={entry.samples} figure="cpu" width={420} height={72} label={S.app.cpuChart(cpu)} />
+        <h3>
+          {S.apps.columns.memory} <strong>{memory}</strong>
+        </h3>
+        <Spark samples={entry.samples} figure="memory" width={420} height={72} label={S.app.memoryChart(memory)} />
+      </div>
+    </Card>
+  )
+}
+
+/** What other topics of the app hold, as they are. */
+function Further({ entry }: { readonly entry: AppEntry }) {
+  const further = [...entry.further.value].filter(([, { name }]) => name !== 'appUpdate')
+  return (
+    <>
+      {further.map(([topic, { name, value }]) => (
+        <Card key={topic} title={S.app.further[name] ?? name}>
+          <Json value={value} />
+        </Card>
+      ))}
+    </>
+  )
+}

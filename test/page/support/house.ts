@@ -1,0 +1,107 @@
+/** What a page is tried against: emulated hubs, a real broker, and the daemon as users run it. */
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { EmulatedHub, type EmulatedHubOptions } from '../../../src/emulator/hub.ts'
+import { BridgeProcess } from '../../support/bridge-process.ts'
+import { Mosquitto } from '../../support/brokers.ts'
+import { freePort } from '../../support/ports.ts'
+import { until } from '../../support/until.ts'
+
+const KEY = 'key-of-the-house'
+
+export interface HouseOptions {
+  /** Hubs by name; one called `home` unless told otherwise. */
+  readonly hubs?: Readonly<Record<string, EmulatedHubOptions>>
+  /** Of the daemon, besides hubs, broker and port. */
+  readonly config?: Readonly<Record<string, unknown>>
+  /** Scopes of the daemon's key. */
+  readonly scopes?: readonly string[]
+  /** Where the daemon listens; default any free port. */
+  readonly port?: number
+}
+
+export class House implements AsyncDisposable {
+  readonly hubs: ReadonlyMap<string, EmulatedHub>
+  readonly broker: Mosquitto
+  readonly url: string
+  readonly port: number
+  readonly #config: string
+  readonly #open: AsyncDisposableStack
+  daemon: BridgeProcess
+
+  private constructor(parts: Pick<House, 'hubs' | 'broker' | 'url' | 'port' | 'daemon'> & Inner) {
+    this.hubs = parts.hubs
+    this.broker = parts.broker
+    this.url = parts.url
+    this.port = parts.port
+    this.daemon = parts.daemon
+    this.#config = parts.config
+    this.#open = parts.open
+  }
+
+  static async start({ hubs: wanted = { home: {} }, config = {}, scopes, port }: HouseOptions = {}): Promise<House> {
+    await using open = new AsyncDisposableStack()
+    const broker = open.use(await Mosquitto.start())
+    const hubs = new Map<string, EmulatedHub>()
+    const keys = { [KEY]: scopes ?? ['hub.app', 'hub.speech'] }
+    let id = 10
+    for (const [name, options] of Object.entries(wanted)) {
+      id += 1
+      const own = { keys, settleMs: 150, flavour: 'older', id: `5f0c8a1b2d3e4f50617283${id}`, ...options } as const
+      hubs.set(name, open.use(await EmulatedHub.start(own)))
+    }
+    const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'house-')))
+    const file = join(folder, 'hub2mqtt.yaml')
+    const http = await listening(port ?? (await freePort()), config['http'])
+    const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY, poll_interval: '2s' }])
+    // JSON is YAML too.
+    const text = JSON.stringify({
+      mqtt: { url: broker.url },
+      hubs: Object.fromEntries(addresses),
+      ...config,
+      http,
+    })
+    await writeFile(file, text, { mode: 0o600 })
+    const daemon = new BridgeProcess({ config: file })
+    const house = new House({ hubs, broker, daemon, port: http.port, url: `http://127.0.0.1:${http.port}/`, config: file, open: open.move() })
+    await house.#ready()
+    return house
+  }
+
+  hub(name = 'home'): EmulatedHub {
+    const hub = this.hubs.get(name)
+    if (hub === undefined) throw new Error(`there is no hub ${name}`)
+    return hub
+  }
+
+  /** Ends the daemon and starts it anew, on the same port. */
+  async restart(): Promise<void> {
+    await this.daemon.stop()
+    await this.start()
+  }
+
+  async start(): Promise<void> {
+    this.daemon = new BridgeProcess({ config: this.#config })
+    await this.#ready()
+  }
+
+  async #ready(): Promise<void> {
+    await this.daemon.untilPort(this.port)
+    await until('the daemon to be ready', async () => (await fetch(`${this.url}readyz`)).ok, 20_000, 20)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.daemon.stop()
+    await this.#open.disposeAsync()
+  }
+}
+
+interface Inner {
+  readonly config: string
+  readonly open: AsyncDisposableStack
+}
+
+function listening(port: number, more: unknown): { readonly port: number } {
+  return { ...(typeof more === 'object' && more), port }
+}
