@@ -203,9 +203,9 @@ export class HubClient {
   async #ask(method: Method, path: string, sending: Omit<Sending, 'key'>): Promise<Answer> {
     const answer = await this.#askProven(method, path, sending)
     const firmware = header(answer, 'x-homey-version')
-    const known = this.#identity?.firmware ?? null
-    const updated = firmware !== null && known !== null && firmware !== known
-    if (updated || isPage(answer) || isRedirect(answer)) this.#proven = false
+    // Also where it was not said before: a gateway may have left it out.
+    const isNews = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
+    if (isNews || isPage(answer) || isRedirect(answer)) this.#proven = false
     this.#expect(header(answer, 'x-homey-id'))
     return answer
   }
