@@ -64,7 +64,15 @@ export class House implements AsyncDisposable {
     })
     await writeFile(file, text, { mode: 0o600 })
     const daemon = new BridgeProcess({ config: file })
-    const house = new House({ hubs, broker, daemon, port: http.port, url: `http://127.0.0.1:${http.port}/`, config: file, open: open.move() })
+    const house = new House({
+      hubs,
+      broker,
+      daemon,
+      port: http.port,
+      url: `http://127.0.0.1:${http.port}/`,
+      config: file,
+      open: open.move(),
+    })
     await house.#ready()
     return house
   }
