@@ -14,6 +14,8 @@ export class Standstill {
   readonly #clock: Clock
   readonly #onStandstill: () => void
   #seen: { readonly elapsed: number; readonly now: number }
+  /** By how much `uptime` is ahead of `elapsed`. */
+  #ahead: number
   /** The moment before, in `clock.elapsed()` milliseconds, while what arrives may be as old. */
   #since: number | undefined
   /** The end of the last long one. */
@@ -25,6 +27,7 @@ export class Standstill {
     this.#clock = clock
     this.#onStandstill = onStandstill
     this.#seen = { elapsed: clock.elapsed(), now: clock.now() }
+    this.#ahead = this.#uptimeAhead()
   }
 
   /** A connection begins: nothing has waited for it. */
@@ -70,11 +73,21 @@ export class Standstill {
     const before = this.#seen
     const [elapsed, now] = [this.#clock.elapsed(), this.#clock.now()]
     this.#seen = { elapsed, now }
-    // `elapsed` may stop with a suspended machine. Wall time does not, and may be set: that looks the same for a moment.
-    const gap = Math.max(elapsed - before.elapsed, now - before.now)
+    let gap = elapsed - before.elapsed
+    // Wall time is cheap to ask for, and goes on with a suspended machine; but it may also be set.
+    if (now - before.now >= NOTICED_MS) {
+      const ahead = this.#uptimeAhead()
+      gap += Math.max(0, ahead - this.#ahead)
+      this.#ahead = ahead
+    }
     if (gap < NOTICED_MS) return
     this.#since = Math.min(this.#since ?? Number.POSITIVE_INFINITY, elapsed - gap)
     if (gap >= LONG_MS) this.#wokeAt = elapsed
     if (this.#cancel !== undefined) this.#onStandstill()
+  }
+
+  #uptimeAhead(): number {
+    const uptime = this.#clock.uptime?.()
+    return uptime === undefined ? 0 : uptime - this.#clock.elapsed()
   }
 }
