@@ -15,6 +15,8 @@ export interface AuditLine {
   readonly outcome: 'ok' | ErrorCode
   readonly duration_ms: number
   readonly replayed: boolean
+  /** Who sent it, if not somebody by MQTT. */
+  readonly by?: string
 }
 
 export class Audit {

@@ -59,9 +59,21 @@ export interface DispatcherOptions extends Omit<ExecutionOptions, 'signal'> {
   readonly audit: Logger
 }
 
+/** Who sends a command in another way than by MQTT. */
+export interface Sender {
+  /** For the log. */
+  readonly by: string
+  /** Asked when the command comes in, when its turn comes and before each write: whether it is wanted still. */
+  readonly isCurrent: () => boolean
+  /** Called once, in the place of an answer on a topic. `text`: what the answer's payload would be. */
+  readonly reply: (outcome: Outcome, text: string) => void
+}
+
 /** One message on a command topic, and what is found out about it on its way to the answer. */
 interface Request {
   readonly message: Message
+  /** `undefined`: it came by MQTT. */
+  readonly sender: Sender | undefined
   readonly topic: CommandTopic
   /** `undefined`: there is no such command. */
   readonly command: Command | undefined
@@ -92,13 +104,16 @@ export class Dispatcher {
     this.#audit.stop()
   }
 
-  /** Takes in one message of the command filters; it never throws, and always answers a command. */
-  receive(message: Message): void {
+  /**
+   * Takes in one message of the command filters, or one of the same form that `sender` has made; it never throws, and
+   * always answers a command.
+   */
+  receive(message: Message, sender?: Sender): void {
     const topic = this.#options.topics.parseCommand(message.topic)
     // Nothing retained is how a retained command is cleared, by us or by others.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
-    void this.#handle({ message, topic, command, transaction: null, replayed: false, asked: false })
+    void this.#handle({ message, sender, topic, command, transaction: null, replayed: false, asked: false })
   }
 
   async #handle(request: Request): Promise<void> {
@@ -156,12 +171,13 @@ export class Dispatcher {
         command.act(this.#options.control, input)
         return NOTHING
       }
-      const { topic, message } = request
-      const isCurrent = () => this.#options.link.isCurrent(message)
+      const { topic, message, sender } = request
+      const isCurrent = sender?.isCurrent ?? (() => this.#options.link.isCurrent(message))
+      const by = sender?.by ?? null
       const onWrite = () => {
         request.asked = true
       }
-      const data = await this.#execution.run({ topic, command, input, deadline, isCurrent, onWrite })
+      const data = await this.#execution.run({ topic, command, input, by, deadline, isCurrent, onWrite })
       return { ok: true, json: JSON.stringify(data ?? null) }
     } catch (error) {
       return this.#failed(error, command.target !== 'bridge' && command.write)
@@ -186,7 +202,7 @@ export class Dispatcher {
 
   #answer(request: Request, outcome: Outcome): void {
     const { link, clock, mayAnswerOn, onAnswer } = this.#options
-    const { message, topic, command: row, transaction, replayed } = request
+    const { message, sender, topic, command: row, transaction, replayed } = request
     const { command, hub, app = null } = topic
     const ms = clock.elapsed() - message.receivedAt
     const duration_ms = Math.round(ms)
@@ -212,15 +228,26 @@ export class Dispatcher {
       return as({ ok: false, error }, mark)
     }
     const elsewhere = () => (to === topic.result ? undefined : { ...as(outcome), topic: topic.result })
-    link.send(to, payload, { ...options, ifRefused: (why) => (why === 'too_large' ? short() : elsewhere()) })
+    if (sender !== undefined) sender.reply(outcome, payload)
+    else link.send(to, payload, { ...options, ifRefused: (why) => (why === 'too_large' ? short() : elsewhere()) })
     this.#tell(request, code, duration_ms)
   }
 
   /** Tells the log, and subscribers of a write that was not done. */
-  #tell({ topic, command: row, transaction, replayed, asked }: Request, code: 'ok' | ErrorCode, duration_ms: number) {
+  #tell(request: Request, code: 'ok' | ErrorCode, duration_ms: number) {
+    const { topic, sender, command: row, transaction, replayed, asked } = request
     const { hubs, log, onFailedWrite } = this.#options
     const { command, hub, app = null } = topic
-    const line = { command, hub, app, transaction, outcome: code, duration_ms, replayed }
+    const line = {
+      command,
+      hub,
+      app,
+      transaction,
+      outcome: code,
+      duration_ms,
+      replayed,
+      ...(sender && { by: sender.by }),
+    }
     if (!isAudited(row)) return log.debug(line, 'command')
     const told = this.#audit.write(line, asked)
     const isFailedWrite = told && code !== 'ok' && !replayed && row?.target !== 'bridge' && row?.write === true
