@@ -8,6 +8,7 @@ import { refusedBy } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
+import type { Guard } from '../guard/guard.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
@@ -15,6 +16,7 @@ import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { type AnswerLink, type Asker, type CommandEnd, Dispatcher } from './dispatcher.ts'
 import { EarlyTasks } from './early.ts'
 import { FormerHubs } from './former-hubs.ts'
+import { createGuard, policyOf } from './guarding.ts'
 import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { HubTopics } from './hub-topics.ts'
@@ -75,6 +77,9 @@ export class Bridge {
   readonly #holdings: Holdings
   readonly #dispatcher: Dispatcher
   readonly #hubTopics: HubTopics
+  readonly #guard: Guard
+  /** Whether the guardian has taken up what the broker holds of it. */
+  #hasBegun = false
   readonly #presence: Presence
   /** Whether this bridge publishes and executes: the only one on its base topic, or the one that started first. */
   #active = false
@@ -110,7 +115,7 @@ export class Bridge {
     this.#early = new EarlyTasks(clock)
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
-    const refuses = (command: Command, input?: unknown) => refusedBy(live.value.commands, command, input)
+    const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
     const allows = (command: Command) => refuses(command) === undefined
     this.#holdings = new Holdings({
       topics,
@@ -118,10 +123,24 @@ export class Bridge {
       applies: (when) => when !== 'discovery' || discovery.format !== 'off',
       onFailure: (topic, error) => log.error({ topic, err: error }, 'what a topic is to hold could not be rendered'),
     })
+    this.#guard = createGuard({
+      topics,
+      live,
+      hubs,
+      link,
+      dispatcher: () => this.#dispatcher,
+      onEvent: (hub, event) => this.#hubTopics.onGuardEvent(hub, event),
+      onFacts: (hub, app) => this.#hubTopics.guardChanged(hub, app),
+      onAttention: (hub) => this.#hubTopics.attentionChanged(hub),
+      clock,
+      log,
+    })
     this.#hubTopics = new HubTopics({
       topics,
       hubs,
       live,
+      policy: () => policyOf(live),
+      guard: this.#guard,
       holdings: this.#holdings,
       send,
       whenActive: (task) => this.#whenActive(task),
@@ -134,6 +153,7 @@ export class Bridge {
       onStatus: (name) => {
         // Who the hub is comes after its apps, and only then it is known which devices are its.
         if (this.#homeAssistant.hubChanged(name)) this.#sweep()
+        this.#guard.hubChanged(name, hubs.get(name)?.hub.status.online === true)
         this.#know({ hubs: this.#hubAddresses() })
       },
       clock,
@@ -184,7 +204,9 @@ export class Bridge {
           link.readTransient()
         }
         this.#hubTopics.onRun(run)
+        this.#guard.ran(run)
       },
+      guard: (hub, app, wish) => this.#guard.wish(hub, app, wish),
       onFailedWrite: (failed) => this.#hubTopics.onFailedWrite(failed),
       ...(onAnswer && { onAnswer }),
       clock,
@@ -221,14 +243,16 @@ export class Bridge {
   removeHub(name: string): void {
     this.#unread.delete(name)
     this.#formerHubs.add(name)
+    this.#guard.hubRemoved(name)
     this.#hubTopics.remove(name)
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
     this.#sweep()
   }
 
-  /** Configuration has changed what commands may do, or which settings are published. */
+  /** Configuration has changed what commands may do, which settings are published, or what the guardian does. */
   reconfigured(): void {
+    this.#guard.reconfigured()
     this.#hubTopics.reconfigured()
     this.#homeAssistant.reconfigured()
   }
@@ -253,6 +277,7 @@ export class Bridge {
     this.#active = active
     this.#link.setWriting(active)
     if (this.role !== 'standby') return
+    this.#guard.standBy()
     this.#early.drop()
     this.#wasReplaced = true
   }
@@ -263,6 +288,9 @@ export class Bridge {
     this.#saidStandby = false
     this.#homeAssistant.connected()
     this.#know({ prefixes: this.#homeAssistant.prefixes })
+    // Before the sweep, which clears what nobody holds.
+    this.#guard.begin(!this.#hasBegun || this.#wasReplaced)
+    this.#hasBegun = true
     this.#readAgain(this.#wasReplaced ? this.#options.hubs.keys() : this.#hubsWithStrangers())
     this.#wasReplaced = false
     this.#sweep()
@@ -318,6 +346,8 @@ export class Bridge {
     const { topics } = this.#options
     if (topic === topics.of('bridgeState', {})) this.#foundState = payload
     if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
+    const own = topics.parse(topic)
+    if (own?.owner.kind === 'app') this.#guard.learn(own.name, own.owner.hub, own.owner.app, payload)
     return this.#homeAssistant.furtherFilters(topic, payload)
   }
 
@@ -398,6 +428,7 @@ export class Bridge {
 
   stop(): void {
     this.#cancelStartOver()
+    this.#guard.stop()
     this.#dispatcher.stop()
     this.#repairs.stop()
     this.#left = this.contested

@@ -39,15 +39,19 @@ export interface CommandEnd {
   readonly summary: () => string
 }
 
-/** Who sent a command another way than over MQTT. It goes on if they go away. */
+/** Who sent a command another way than over MQTT. */
 export interface Asker {
   /** For the log. */
   readonly by: string
+  /** Asked when the command's turn comes and before each write: whether it is still wanted. Default: it always is. */
+  readonly isCurrent?: () => boolean
   /** Called once, with what would be published otherwise; secrets are still in it. */
   readonly reply: (answer: Reply) => void
 }
 
 export interface Reply {
+  readonly outcome: Outcome
+  /** What would be published. */
   readonly payload: string
   readonly code: 'ok' | ErrorCode
 }
@@ -175,11 +179,12 @@ export class Dispatcher {
         return NOTHING
       }
       const { topic, message, asker } = request
-      const isCurrent = () => asker !== undefined || this.#options.link.isCurrent(message)
+      const isCurrent = asker?.isCurrent ?? (() => asker !== undefined || this.#options.link.isCurrent(message))
+      const by = asker?.by ?? null
       const onWrite = () => {
         request.asked = true
       }
-      const data = await this.#execution.run({ topic, command, input, deadline, isCurrent, onWrite })
+      const data = await this.#execution.run({ topic, command, input, by, deadline, isCurrent, onWrite })
       return { ok: true, json: JSON.stringify(data ?? null) }
     } catch (error) {
       return this.#failed(error, command.target !== 'bridge' && command.write)
@@ -213,7 +218,7 @@ export class Dispatcher {
     const summary = () => renderAnswer(head, outcome.ok ? NOTHING : outcome)
     onAnswer?.({ command: nameOf(row), outcome: code, ms, result: topic.result, summary })
     if (asker === undefined) this.#send(request, outcome, head)
-    else asker.reply({ payload: renderAnswer(head, outcome), code })
+    else asker.reply({ outcome, payload: renderAnswer(head, outcome), code })
     this.#tell(request, code, duration_ms)
   }
 

@@ -2,6 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Command, HubCommand } from '../contract/commands.ts'
 import { CommandError } from '../contract/errors.ts'
+import type { GuardWish } from '../contract/guard.ts'
 import type { Target } from '../contract/target.ts'
 import { decodeLevel } from '../contract/templates.ts'
 import type { CommandTopic } from '../contract/topics.ts'
@@ -24,6 +25,10 @@ export interface CommandRun {
   readonly hub: string
   /** `null` for a command that is for the whole hub. */
   readonly app: string | null
+  /** The app that it is about: also of a command that is for the whole hub. */
+  readonly about: string | null
+  /** Who sent it, if not somebody by MQTT. */
+  readonly by: string | null
   readonly command: HubCommand
   readonly phase: 'begun' | 'ended'
 }
@@ -33,6 +38,8 @@ export interface ExecutionOptions {
   /** Why configuration refuses a command, if it does; of no input, whether it does with any. */
   readonly refuses: (command: Command, input?: unknown) => string | undefined
   readonly onRun: (run: CommandRun) => void
+  /** Tells the guardian what is wanted of it for an app. */
+  readonly guard: (hub: string, app: string, wish: GuardWish) => void
   readonly clock: Clock
   /** Aborted when the bridge ends. */
   readonly signal: AbortSignal
@@ -43,6 +50,8 @@ export interface Order {
   readonly topic: CommandTopic
   readonly command: HubCommand
   readonly input: unknown
+  /** Who sent it, if not somebody by MQTT. */
+  readonly by: string | null
   /** In `clock.elapsed()` milliseconds: not begun by then, it never is. */
   readonly deadline: number
   /** Whether the connection that brought it is still up. */
@@ -72,7 +81,8 @@ export class Execution {
     this.#check(hub, order)
     return await this.#queueOf(bridged).run(topic.app ?? '', deadline, async (isLate) => {
       this.#check(hub, order)
-      const run = { hub: name, app: topic.app ?? null, command }
+      const app = topic.app ?? null
+      const run = { hub: name, app, about: app ?? command.about?.(input) ?? null, by: order.by, command }
       onRun({ ...run, phase: 'begun' })
       try {
         return await command.run(this.#target(hub, order, argument, isLate), input)
@@ -106,7 +116,9 @@ export class Execution {
     // Asked when the request leaves: until then it may wait for a connection, and for the hub to show who it is.
     const call: Target['call'] = (name, parameters) =>
       again(() => hub.call(name, parameters, OPERATIONS[name].method === 'GET' ? undefined : beginWrite))
-    return { hub, app: topic.app ?? '', argument, call, again, clock, signal }
+    const app = topic.app ?? ''
+    const guard: Target['guard'] = (wish) => this.#options.guard(topic.hub ?? '', app, wish)
+    return { hub, app, argument, call, again, guard, clock, signal }
   }
 
   /** What must hold when a command comes in, when its turn comes, and before each of its writes. */

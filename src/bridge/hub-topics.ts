@@ -2,9 +2,14 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Live } from '../config/options.ts'
-import { type AppEventPayload, type CommandFailedPayload, eventsOf } from '../contract/events.ts'
-import { availableCommands } from '../contract/permissions.ts'
-import { concernsHub, type OwnerOf } from '../contract/publications.ts'
+import {
+  type AppEventPayload,
+  type CommandFailedPayload,
+  eventsOf,
+  type GuardEventPayload,
+} from '../contract/events.ts'
+import { availableCommands, type CommandPolicy } from '../contract/permissions.ts'
+import { concernsHub, type GuardFacts, type OwnerOf } from '../contract/publications.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -15,11 +20,21 @@ import type { CommandRun } from './execution.ts'
 import type { Holdings } from './holdings.ts'
 import { PublishedSettings } from './published-settings.ts'
 
+/** What the guardian lets be published, and what it must hear of. */
+export interface GuardView {
+  factsOf(hub: string, app: string): GuardFacts | null | undefined
+  attentionOf(hub: string): readonly string[] | undefined
+  appsChanged(hub: string, changes: readonly Change[], read: boolean): void
+}
+
 export interface HubTopicsOptions {
   readonly topics: Topics
   /** Changes as hubs are added and removed; `add` and `remove` tell. */
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub }>
   readonly live: Live
+  /** What configuration allows now. */
+  readonly policy: () => CommandPolicy
+  readonly guard: GuardView
   readonly holdings: Holdings
   readonly send: (topic: string, payload: string) => void
   /** Does what only the active bridge does, now or when that is known. */
@@ -103,6 +118,24 @@ export class HubTopics {
     this.#sendEvent(name, isShown ? app : null, JSON.stringify(event))
   }
 
+  /** What the guardian knows of an app has changed. */
+  guardChanged(name: string, id: string): void {
+    const app = this.#options.hubs.get(name)?.hub.apps.all.get(id)
+    if (app !== undefined) this.#setApp(name, app)
+  }
+
+  /** Which apps need attention has changed. */
+  attentionChanged(name: string): void {
+    const hub = this.#options.hubs.get(name)?.hub
+    if (hub !== undefined) this.#setHub(name, hub)
+  }
+
+  /** The guardian has done or found something. */
+  onGuardEvent(name: string, event: GuardEventPayload): void {
+    const payload = JSON.stringify(event)
+    this.#options.whenActive(() => this.#sendEvent(name, event.app, payload))
+  }
+
   #onApps(name: string, hub: Hub, news: AppsNews): void {
     const { changes, silent, read } = news
     const at = this.#now()
@@ -112,6 +145,8 @@ export class HubTopics {
       if (!silent) this.#sendEvents(name, change, at)
     }
     if (silent || changes.some(concernsHub)) this.#setHub(name, hub)
+    // After the events of what it acts upon.
+    this.#options.guard.appsChanged(name, changes, read)
     if (read) this.#settings.get(name)?.refresh()
     this.#options.onApps(name, news)
   }
@@ -132,15 +167,21 @@ export class HubTopics {
   }
 
   #setHub(name: string, hub: Hub): void {
-    const { holdings, live } = this.#options
+    const { holdings, policy, guard } = this.#options
     const { status, apps } = hub
-    const commands = availableCommands(hub, live.value.commands)
-    holdings.set({ kind: 'hub', hub: name }, { status, commands, apps: apps.all, complete: apps.complete })
+    const commands = availableCommands(hub, policy())
+    const needsAttention = guard.attentionOf(name)
+    holdings.set(
+      { kind: 'hub', hub: name },
+      { status, commands, apps: apps.all, complete: apps.complete, needsAttention },
+    )
   }
 
   #setApp(name: string, app: App): void {
     const installing = this.#installing.has(keyOf(name, app.id))
-    this.#options.holdings.set({ kind: 'app', hub: name, app: app.id }, { app, installing })
+    const { holdings, guard: guardian } = this.#options
+    const guard = guardian.factsOf(name, app.id)
+    holdings.set({ kind: 'app', hub: name, app: app.id }, { app, installing, guard })
   }
 
   #settingsOf(name: string, hub: Hub): PublishedSettings {

@@ -62,4 +62,12 @@ export const rules: readonly Rule[] = [
       return 'mqtt.url: certificates are given but the address is not encrypted; use mqtts:// or wss://'
     },
   },
+  {
+    paths: ['updates.policy', 'updates.window.start'],
+    severity: 'mistake',
+    check: ({ updates }) =>
+      updates.policy === 'window' && updates.window.start === null
+        ? 'updates.window.start: missing; updates.policy: window needs to know when it opens'
+        : undefined,
+  },
 ]

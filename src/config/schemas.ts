@@ -1,5 +1,6 @@
 /** The kinds of values that options have. Every message says what was expected, and never repeats the value. */
 import * as v from 'valibot'
+import { DURATION_UNITS } from '../base/durations.ts'
 
 /** What tables and mistakes need to know of a schema besides what it takes. */
 export interface About {
@@ -153,7 +154,7 @@ function quantity(name: string, units: Units) {
 }
 
 /** `500ms`, `10s`, `2m`, `1h`; the value is in milliseconds. */
-export const duration = quantity('duration', { h: 3_600_000, m: 60_000, s: 1000, ms: 1 })
+export const duration = quantity('duration', DURATION_UNITS)
 
 /** `64KiB`, `1MiB`; the value is in bytes. */
 export const size = quantity('size', { MiB: 1_048_576, KiB: 1024, B: 1 })

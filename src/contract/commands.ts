@@ -8,7 +8,18 @@ import { LOG_LEVELS, type LogLevel } from '../log/levels.ts'
 import { APP_KEYS, APP_STATES } from '../model/app.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { changeChannel, install, installUpdate } from './installs.ts'
-import { anyValue, inner, object, type PayloadKind, someOf, spoken, word } from './payload.ts'
+import {
+  anyValue,
+  duration,
+  durationMs,
+  either,
+  inner,
+  object,
+  type PayloadKind,
+  someOf,
+  spoken,
+  word,
+} from './payload.ts'
 import type { Target } from './target.ts'
 import { setAutoupdate, setEnabled, setSetting, uninstall, unsetSetting } from './writes.ts'
 
@@ -52,6 +63,10 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly acts?: readonly Act[]
   /** What it does, if that is not its `acts`; of no input, what it does with any. */
   readonly does?: (input: T | undefined) => readonly Act[]
+  /** A part of the bridge without which it is refused. */
+  readonly needs?: 'guard'
+  /** The app that it is about, of a command that is for the whole hub. */
+  readonly about?: (input: T) => string
   readonly run: (target: Target, input: T) => Promise<unknown>
 }
 
@@ -279,6 +294,25 @@ const ROWS = [
     doc: 'Removes one setting.',
     run: (target, { name }) => unsetSetting(target, name),
   }),
+  row('app', 'guard', {
+    payload: either(
+      switched,
+      someOf({
+        enabled: v.optional(v.boolean()),
+        snooze: v.optional(duration),
+        forget: v.optional(v.literal(true)),
+      }),
+    ),
+    operation: 'restartApp',
+    write: true,
+    needs: 'guard',
+    doc: 'Turns the guardian on or off for the app, lets it rest for a time, or makes it forget what has happened.',
+    run({ guard }, wish) {
+      const { enabled, snooze, forget } = typeof wish === 'boolean' ? { enabled: wish } : wish
+      guard({ enabled, forget, snooze: snooze === undefined ? undefined : durationMs('snooze', snooze) })
+      return Promise.resolve(null)
+    },
+  }),
   row('hub', 'get-apps', {
     payload: object({ filter: v.optional(APP_FILTER) }),
     operation: 'getApps',
@@ -302,6 +336,7 @@ const ROWS = [
     allowed: false,
     acts: ['add-app'],
     does: (input) => ['add-app', 'update-app', ...some(input?.channel, 'channel')],
+    about: ({ id }) => id,
     doc: 'Installs an app from the store.',
     run: (target, { id, ...wanted }) => install(target, id, wanted),
   }),

@@ -2,6 +2,7 @@
 import { APP_KEYS, type App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
 import type { ErrorCode } from './errors.ts'
+import type { Reason } from './guard.ts'
 
 /** What happens to an app. */
 export const APP_EVENT_TYPES = [
@@ -18,7 +19,17 @@ export const APP_EVENT_TYPES = [
 ] as const
 export type AppEventType = (typeof APP_EVENT_TYPES)[number]
 export const EVENT_TYPES = [...APP_EVENT_TYPES, 'command_failed'] as const
-export type EventType = (typeof EVENT_TYPES)[number]
+/** What the guardian does or finds. */
+export const GUARD_EVENT_TYPES = [
+  'restarted',
+  'gave_up',
+  'memory_rising',
+  'updated_by_guard',
+  'update_failed',
+  'bad_update',
+] as const
+export type GuardEventType = (typeof GUARD_EVENT_TYPES)[number]
+export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType
 
 /** A write that was refused or failed. */
 export interface CommandFailedPayload {
@@ -30,6 +41,21 @@ export interface CommandFailedPayload {
   readonly transaction: string | number | null
   /** ISO 8601. */
   readonly at: string
+}
+
+export interface GuardEventPayload {
+  readonly event_type: GuardEventType
+  readonly app: string
+  /** Empty: no key of the app has changed by it. */
+  readonly changed: readonly string[]
+  /** ISO 8601. */
+  readonly at: string
+  readonly reason: Reason
+  /** For people. */
+  readonly message?: string | null
+  /** Of an update: the version before, and the one after it or wanted. */
+  readonly from?: string
+  readonly to?: string
 }
 
 export interface AppEventPayload {

@@ -1,5 +1,6 @@
 /** Bytes of a command → checked input. Each kind of payload that the contract knows is one function here. */
 import * as v from 'valibot'
+import { DURATION_UNITS } from '../base/durations.ts'
 import type { Json } from '../base/json.ts'
 import { CommandError } from './errors.ts'
 
@@ -96,6 +97,29 @@ export function word<const T>(words: readonly (readonly [string, T])[]): Payload
       },
     }),
   }
+}
+
+/** One of a few words, or an object: whichever is sent. */
+export function either<T, U>(words: PayloadKind<T>, other: PayloadKind<U>): PayloadKind<T | U> {
+  return {
+    schema: v.union([words.schema, other.schema]),
+    enveloped: other.enveloped,
+    read: (text) => (text.trimStart().startsWith('{') ? other.read(text) : words.read(text)),
+  }
+}
+
+const YEAR_MS = 365 * 24 * DURATION_UNITS.h
+
+/** `30s`, `15m`, `2h`; `durationMs` says how long that is. */
+export const duration = v.pipe(v.string(), v.regex(/^\d{1,9}(?:h|m|s|ms)$/))
+
+/** A duration in milliseconds. @throws CommandError `invalid_payload` for one under a second or over a year */
+export function durationMs(key: string, written: string): number {
+  const [, digits, unit = ''] = /^(\d+)(\D+)$/.exec(written) ?? []
+  const [, factor = 0] = Object.entries(DURATION_UNITS).find(([suffix]) => suffix === unit) ?? []
+  const ms = Number(digits) * factor
+  if (ms < 1000 || ms > YEAR_MS) throw invalid(`${key}: expected a duration from 1s to a year.`)
+  return ms
 }
 
 /** Any JSON value; text that is not JSON is a string. It has no envelope, as the value may be anything. */

@@ -18,6 +18,8 @@ export interface CommandPolicy {
   readonly allow: readonly string[]
   readonly deny: readonly string[]
   readonly read_only: boolean
+  /** Whether the guardian is on. Default false. */
+  readonly guarded?: boolean
 }
 
 /**
@@ -30,12 +32,13 @@ export function mayUse(policy: CommandPolicy, command: Command, input?: unknown)
 
 /** The option that refuses a command, as a sentence for whom it is refused; `undefined` if none does. */
 export function refusedBy(policy: CommandPolicy, command: Command, input?: unknown): string | undefined {
-  const { allow, deny, read_only } = policy
+  const { allow, deny, read_only, guarded = false } = policy
   const key = commandKey(command)
   if (names(deny, command)) return `commands.deny names ${key}.`
   if (command.target === 'bridge') return undefined
   if (read_only && command.write) return 'commands.read_only is set.'
   if (command.allowed === false && !names(allow, command)) return `It is off until commands.allow names ${key}.`
+  if (command.needs === 'guard' && !guarded) return 'The guardian is off until guard.watch names an app.'
   const { acts = [], does = () => acts } = command
   const denied = deniedActs(deny)
   const isFree = (act: Act) => !denied.has(act)

@@ -12,6 +12,7 @@ import type { LogLevel } from '../log/levels.ts'
 import type { App } from '../model/app.ts'
 import type { Apps, Change } from '../model/reduce.ts'
 import type { Protocol } from '../mqtt/types.ts'
+import type { GuardMemory, GuardPayload, HistoryEntry } from './guard.ts'
 import * as schemas from './schemas.ts'
 import type { TemplateParameter } from './templates.ts'
 import { CONTRACT_VERSION } from './version.ts'
@@ -47,13 +48,25 @@ export interface Facts {
     readonly apps: Apps
     /** Whether the list of apps has been read. */
     readonly complete: boolean
+    /** Apps that a person should look at; `undefined` while the guardian is off. */
+    readonly needsAttention?: readonly string[] | undefined
   }
   readonly app: {
     readonly app: App
     /** Whether an install that the bridge asked for is under way. */
     readonly installing: boolean
+    /** What the guardian knows; `null` while it is off, `undefined` before it has heard of the app. */
+    readonly guard?: GuardFacts | null | undefined
   }
   readonly setting: { readonly value: Json }
+}
+
+/** What the guardian tells of an app: its state, what has happened, and what it has to remember besides. */
+export interface GuardFacts {
+  readonly state: GuardPayload
+  readonly history: readonly HistoryEntry[]
+  /** `null`: nothing. */
+  readonly memory: GuardMemory | null
 }
 
 interface Row<S> {
@@ -72,7 +85,7 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
   readonly retained: true
   readonly of: K
   /** Only where configuration asks for it; default always. */
-  readonly when?: 'discovery' | 'settings.publish'
+  readonly when?: 'discovery' | 'settings.publish' | 'guard'
   /** `null`: nothing is to be held. `undefined`: not known yet, the broker keeps what it has. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
   /** What the payload follows from, compared by identity; default: all facts. */
@@ -134,7 +147,7 @@ export const PUBLICATIONS = {
             started_at: startedAt,
             hubs,
             mqtt: { protocol },
-            extensions: [],
+            extensions: ['guardian'],
           },
   }),
   bridgeHealth: bridge({
@@ -204,7 +217,10 @@ export const PUBLICATIONS = {
     when: 'discovery',
     schema: schemas.HUB_SUMMARY,
     doc: 'Counts over all apps; for Home Assistant.',
-    render: ({ apps, complete }) => (complete ? summaryOf(apps) : undefined),
+    render: ({ apps, complete, needsAttention }) =>
+      complete
+        ? { ...summaryOf(apps), ...(needsAttention !== undefined && { needs_attention: [...needsAttention] }) }
+        : undefined,
   }),
   app: app({
     topic: '{base}/{hub}/app/{app}',
@@ -233,6 +249,30 @@ export const PUBLICATIONS = {
       update_available,
       installing,
     ],
+  }),
+  guard: app({
+    topic: '{base}/{hub}/app/{app}/guard',
+    when: 'guard',
+    schema: schemas.GUARD,
+    doc: 'What the guardian does about the app.',
+    render: ({ guard }) => ofGuard(guard, 'state'),
+    dependsOn: ({ guard }) => [ofGuard(guard, 'state')],
+  }),
+  history: app({
+    topic: '{base}/{hub}/app/{app}/history',
+    when: 'guard',
+    schema: schemas.HISTORY,
+    doc: 'What has happened to the app, newest first.',
+    render: ({ guard }) => ofGuard(guard, 'history'),
+    dependsOn: ({ guard }) => [ofGuard(guard, 'history')],
+  }),
+  guardMemory: app({
+    topic: '{base}/{hub}/app/{app}/guard-memory',
+    when: 'guard',
+    schema: schemas.GUARD_MEMORY,
+    doc: 'Where the guardian remembers what the other two topics do not tell; for the bridge itself.',
+    render: ({ guard }) => ofGuard(guard, 'memory'),
+    dependsOn: ({ guard }) => [ofGuard(guard, 'memory')],
   }),
   hubEvent: sent({ ...EVENT, topic: '{base}/{hub}/event', of: 'hub', doc: 'What happened to any app of the hub.' }),
   appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'What happened to the app.' }),
@@ -267,6 +307,11 @@ export type Publication =
   | { readonly [K in OwnerKind]: Held<K> }[OwnerKind]
   | HeldElsewhere<v.GenericSchema>
   | Sent<v.GenericSchema>
+
+/** Nothing while the guardian is off, and what the broker has before it has heard of the app. */
+function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: K) {
+  return guard === null || guard === undefined ? guard : guard[key]
+}
 
 /** Before a hub has answered or failed for the first time, what the broker holds of it is the best that is known. */
 function isUnknown({ reason }: HubStatus): boolean {

@@ -4,7 +4,23 @@ import { LOG_LEVELS } from '../log/levels.ts'
 import { APP_STATES, type App } from '../model/app.ts'
 import { COMMANDS } from './commands.ts'
 import { ERROR_CODES, isErrorCode } from './errors.ts'
-import { APP_EVENT_TYPES, type AppEventPayload, type CommandFailedPayload } from './events.ts'
+import {
+  APP_EVENT_TYPES,
+  type AppEventPayload,
+  type CommandFailedPayload,
+  GUARD_EVENT_TYPES,
+  type GuardEventPayload,
+} from './events.ts'
+import {
+  GUARD_STATES,
+  type GuardMemory,
+  type GuardPayload,
+  HISTORY_KINDS,
+  type HistoryEntry,
+  MAX_GUARD_MESSAGE,
+  MAX_HISTORY,
+  REASONS,
+} from './guard.ts'
 import { CONTRACT_VERSION } from './version.ts'
 
 const text = v.string()
@@ -68,7 +84,81 @@ const COMMAND_FAILED = of<CommandFailedPayload>()(
   }),
 )
 
-export const EVENT = v.union([APP_EVENT, COMMAND_FAILED])
+const reason = v.picklist(REASONS)
+const guardMessage = about(v.nullable(v.pipe(text, v.maxLength(MAX_GUARD_MESSAGE))), 'For people.')
+
+const GUARD_EVENT = of<GuardEventPayload>()(
+  v.strictObject({
+    event_type: v.picklist(GUARD_EVENT_TYPES),
+    app: text,
+    changed: about(v.pipe(v.array(text), v.readonly()), 'Always empty.'),
+    at: time,
+    reason: about(reason, 'What the guardian acts for.'),
+    message: v.exactOptional(guardMessage),
+    from: v.exactOptional(about(text, 'Of an update: the version before.')),
+    to: v.exactOptional(about(text, 'Of an update: the version after it, or the one wanted.')),
+  }),
+)
+
+export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
+
+/** An app's version on a topic that is read back: longer is nobody's. */
+const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
+const count = v.pipe(amount, v.integer(), v.minValue(0))
+
+export const GUARD = of<GuardPayload>()(
+  v.strictObject({
+    state: v.picklist(GUARD_STATES),
+    restarts: about(count, 'By the guardian, ever.'),
+    restarts_in_window: about(count, 'Those that count against `guard.max_restarts`.'),
+    next_restart_at: v.nullable(time),
+    snoozed_until: v.nullable(time),
+    last_crash: v.nullable(
+      v.pipe(v.strictObject({ at: time, reason, message: guardMessage, version: versionText }), v.readonly()),
+    ),
+    memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until enough has been read.'),
+    attention: about(v.pipe(v.array(reason), v.readonly()), 'Why a person should look at the app.'),
+  }),
+)
+
+export const HISTORY = of<readonly HistoryEntry[]>()(
+  v.pipe(
+    v.array(
+      v.pipe(
+        v.strictObject({
+          at: time,
+          what: v.picklist(HISTORY_KINDS),
+          reason: v.nullable(reason),
+          version: versionText,
+          by: about(
+            v.nullable(v.pipe(text, v.maxLength(64))),
+            '`guard`, `command`, or `null` for the hub and whoever uses it directly.',
+          ),
+          message: guardMessage,
+        }),
+        v.readonly(),
+      ),
+    ),
+    v.maxLength(MAX_HISTORY),
+    v.readonly(),
+  ),
+)
+
+export const GUARD_MEMORY = of<GuardMemory>()(
+  v.strictObject({
+    enabled: about(v.nullable(flag), 'As a command has switched it; `null`: as configuration says.'),
+    offered: about(
+      v.nullable(v.pipe(v.strictObject({ version: versionText, since: time }), v.readonly())),
+      'The newest version on offer, and since when.',
+    ),
+    updated: about(
+      v.nullable(
+        v.pipe(v.strictObject({ at: time, from: versionText, to: versionText, crashes: count }), v.readonly()),
+      ),
+      'The latest change of version, while crashes are counted against it.',
+    ),
+  }),
+)
 
 /** A setting's value is whatever the app made of it. */
 export const ANYTHING = v.any()
@@ -161,6 +251,9 @@ export const HUB_SUMMARY = v.strictObject({
   apps: v.pipe(amount, v.integer()),
   apps_crashed: v.pipe(amount, v.integer()),
   updates_available: v.pipe(amount, v.integer()),
+  needs_attention: v.exactOptional(
+    about(v.pipe(v.array(text), v.readonly()), 'Apps that a person should look at, where the guardian is on.'),
+  ),
 })
 
 export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>

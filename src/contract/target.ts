@@ -1,6 +1,7 @@
 /** What a command on a hub is carried out on, and with. */
 import type { Clock } from '../base/clock.ts'
 import type { Hub } from '../hub/hub.ts'
+import type { GuardWish } from './guard.ts'
 
 export interface Target {
   readonly hub: Hub
@@ -15,6 +16,8 @@ export interface Target {
   readonly call: Hub['call']
   /** The same for a read that is more than one operation. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
+  /** Tells the guardian what is wanted of it for the app. */
+  readonly guard: (wish: GuardWish) => void
   readonly clock: Clock
   /** Aborted when the bridge ends. */
   readonly signal: AbortSignal

@@ -24,7 +24,7 @@ export interface Call {
 }
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
-export type ManagerId = 'apps' | 'system' | 'sessions' | 'speech-output'
+export type ManagerId = 'apps' | 'system' | 'sessions' | 'backup' | 'speech-output'
 
 export interface Operation {
   manager: ManagerId
@@ -191,6 +191,13 @@ export const OPERATIONS = {
     needs: 'homey.speech',
     only: ['older', 'reference'],
     run: (hub, call) => hub.speak(text(call, 'text')),
+  },
+  createBackup: {
+    manager: 'backup',
+    method: 'POST',
+    path: '/backup',
+    needs: 'homey.system',
+    run: () => ({ id: 'backup-1' }),
   },
   getVoices: {
     manager: 'speech-output',

@@ -21,7 +21,7 @@ type Query = { readonly [key: string]: string }
 
 /** A row of the table: `I` is what a call must be given, `R` what it resolves to. */
 export interface Operation<I extends object, R> {
-  readonly manager: 'apps' | 'system' | 'sessions' | 'speech-output'
+  readonly manager: 'apps' | 'system' | 'sessions' | 'backup' | 'speech-output'
   readonly method: Method
   /** Below `/api/<prefix>/<manager>`; `:name` is a parameter, percent-encoded. */
   readonly path: string
@@ -178,6 +178,14 @@ const ROWS = {
   }),
   ping: row({ manager: 'system', method: 'GET', path: '/ping', decode: decodeNothing }),
   getSessionMe: row({ manager: 'sessions', method: 'GET', path: '/session/me', decode: decodeScopes }),
+  createBackup: row({
+    manager: 'backup',
+    method: 'POST',
+    path: '/backup',
+    scope: 'hub.system',
+    optional: true,
+    decode: decodeWritten,
+  }),
   getVoices: row({
     manager: 'speech-output',
     method: 'GET',

@@ -34,7 +34,8 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
     }
   }
   if (!isDeepStrictEqual(before.apps, after.apps)) hubs.refilter()
-  if (!isDeepStrictEqual([before.commands, before.settings], [after.commands, after.settings])) bridge.reconfigured()
+  const ofBridge = ({ commands, settings, guard, updates }: Config) => [commands, settings, guard, updates]
+  if (!isDeepStrictEqual(ofBridge(before), ofBridge(after))) bridge.reconfigured()
   for (const [name, config] of Object.entries(after.hubs)) {
     const known = before.hubs[name]
     if (known === undefined) openHub(name, config)

@@ -63,7 +63,7 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
   emulated.forgetRequests()
   const clock = new FakeClock()
   const world: Desk['world'] = {
-    policy: { allow: ['*'], deny: [], read_only: false },
+    policy: { allow: ['*'], deny: [], read_only: false, guarded: true },
     protocol: '5',
     connection: 1,
   }
@@ -80,6 +80,7 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
   const dispatcher = new Dispatcher({
     hubs: new Map([['home', { hub: held.hub, concurrency }]]),
     topics: createTopics('b'),
+    guard: () => {},
     link: {
       isCurrent: ({ connection }) => connection === world.connection,
       status: () => ({ protocol: world.protocol }),

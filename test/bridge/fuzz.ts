@@ -38,7 +38,12 @@ const resultTopic = ({ topic }: BadInput) => `hub2mqtt/${topic.replace(/(^|\/)cm
 
 export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzReport> {
   // Polls are as rare as can be, so that whatever the hub is asked was asked because of a command.
-  const env = { COMMANDS_ALLOW: '*', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
+  const env = {
+    COMMANDS_ALLOW: '*',
+    GUARD_WATCH: 'no.such.app',
+    HUB_POLL_INTERVAL: '1h',
+    HUB_POLL_INTERVAL_FALLBACK: '1h',
+  }
   const apps = [{ id: APP, settings: { one: 1 } }]
   await using world = await World.start({ broker, env, hub: { apps, memory: 100_000 } })
   await world.ask('bridge/cmd/ping')

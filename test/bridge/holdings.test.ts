@@ -110,6 +110,9 @@ describe('the topics of the table', () => {
   test('are read back by as few filters as match them all', () => {
     expect(topics.retainedFilters.toSorted()).toEqual([
       'b/+/app/+',
+      'b/+/app/+/guard',
+      'b/+/app/+/guard-memory',
+      'b/+/app/+/history',
       'b/+/app/+/setting/+',
       'b/+/app/+/update',
       'b/+/info',

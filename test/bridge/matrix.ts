@@ -56,6 +56,7 @@ export const ROWS: readonly Row[] = [
   app('get-std', () => '', { lacking: ['hub.speech'] }),
   app('get-settings'),
   app('get-locales', () => '', { lacking: ['hub.speech'] }),
+  app('guard', () => '{"snooze":"30m"}'),
   app('update', () => '{"autoupdate":false}'),
   app('autoupdate', () => 'ON', { enveloped: false }),
   app('install'),
@@ -136,7 +137,7 @@ export async function runMatrix(): Promise<Table> {
     const cells = table.get(row.name)
     if (cells !== undefined) cells[column] = code(answer)
   }
-  const env = { COMMANDS_ALLOW: '*' }
+  const env = { COMMANDS_ALLOW: '*', GUARD_WATCH: 'no.such.app' }
   await using good = await World.start({ broker: 'mosquitto', env, hub: { apps: seeds } })
   for (const row of ROWS) {
     put(row, 'ok', await good.ask(row.topic('ok'), row.payload('ok')))

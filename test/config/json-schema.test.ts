@@ -22,6 +22,7 @@ const ENV = {
   HUB2MQTT_MQTT_PASSWORD: 'efgh',
   HUB2MQTT_MQTT_CERT_FILE: 'pem',
   HUB2MQTT_MQTT_KEY_FILE: 'pem',
+  HUB2MQTT_UPDATES_WINDOW_START: '0 4 * * *',
 }
 const ANY_FILE = { '': 'a-secret' }
 const loaderSays = (file: unknown) => mistakesOf({ yaml: JSON.stringify(file), env: ENV, files: ANY_FILE })
@@ -155,9 +156,11 @@ describe('the JSON Schema of the configuration file', () => {
       { numRuns: 10_000 },
     )
     expect(taken.size).toBe(rows.length)
-    // The range of numbers with a unit, what else an address must be, bytes, and that a minimum is below its maximum.
+    // The range of numbers with a unit, cron expressions and time zones, what else an address must be, bytes, and that a minimum is below its maximum.
     expect(
-      [...beyond].filter((path) => !/interval|timeout|keepalive|payload|url|topic|prefix|publish/.test(path)),
+      [...beyond].filter(
+        (path) => !/interval|timeout|keepalive|payload|url|topic|prefix|publish|guard|updates/.test(path),
+      ),
     ).toEqual([])
   })
 

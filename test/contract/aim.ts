@@ -37,6 +37,7 @@ export async function aim(options: EmulatedHubOptions = {}): Promise<Aim> {
     argument: '',
     call: (name, parameters) => hub.call(name, parameters),
     again: (read) => read(),
+    guard: () => {},
     clock,
     signal: ending.signal,
   }

@@ -1,11 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { type Act, COMMANDS, type Command, row } from '../../src/contract/commands.ts'
 import { object } from '../../src/contract/payload.ts'
-import { appFilter, availableCommands, COMMAND_SELECTORS, commandKey, mayUse } from '../../src/contract/permissions.ts'
+import {
+  appFilter,
+  availableCommands,
+  COMMAND_SELECTORS,
+  commandKey,
+  mayUse,
+  refusedBy,
+} from '../../src/contract/permissions.ts'
 import type { Hub } from '../../src/hub/hub.ts'
 import type { OperationName } from '../../src/hub/operations.ts'
 
-const OPEN = { allow: [], deny: [], read_only: false }
+const OPEN = { allow: [], deny: [], read_only: false, guarded: true }
 
 function command(key: string): Command {
   const found = COMMANDS.find((one) => commandKey(one) === key)
@@ -33,6 +40,12 @@ describe('configuration', () => {
     expect(mayUse({ ...OPEN, allow: ['restart'] }, command('uninstall'))).toBe(false)
     expect(mayUse({ ...OPEN, allow: ['hub/install'] }, command('hub/install'))).toBe(true)
     expect(mayUse({ ...OPEN, allow: ['install'] }, command('hub/install'))).toBe(true)
+  })
+
+  test('without an app to watch refuses the command of the guardian, and says why', () => {
+    const unguarded = { ...OPEN, allow: ['*'], guarded: false }
+    expect(COMMANDS.filter((one) => !mayUse(unguarded, one)).map(commandKey)).toEqual(['guard'])
+    expect(refusedBy(unguarded, command('guard'))).toMatch(/guard\.watch/)
   })
 
   test('that denies a command wins over one that allows it', () => {

@@ -31,14 +31,21 @@ test.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [broker, 'co
   'every message that a subscriber sees on %s is documented as it is, discovery by %s',
   async (broker, format) => {
     const apps = [{ id: 'the.app', settings: { mode: 'x' } }, { id: 'a/b c' }]
-    await using world = await World.start({ broker, hub: { apps }, file: FILE, env: { DISCOVERY_FORMAT: format } })
+    await using world = await World.start({
+      broker,
+      hub: { apps },
+      file: FILE,
+      env: { DISCOVERY_FORMAT: format, GUARD_WATCH: '*' },
+    })
     await world.ask('home/app/the.app/cmd/disable')
     await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
     await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
     await world.ask('home/app/the.app/cmd/restart', '{')
     await world.ask('home/app/nobody/cmd/get-setting/x')
     await world.ask('home/cmd/get-apps')
+    await world.ask('home/app/the.app/cmd/guard', 'ON')
     world.hub.crash('the.app')
+    await until('the history', () => world.observer.last('hub2mqtt/home/app/the.app/history')?.includes('crash'))
     await until('the setting', () => world.observer.last('hub2mqtt/home/app/the.app/setting/mode'))
     await world.hub.close()
     await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')

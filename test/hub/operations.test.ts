@@ -76,6 +76,7 @@ const CASES: { readonly [N in OperationName]: Case<N> } = {
   },
   ping: { parameters: {}, request: 'GET /api/manager/system/ping' },
   getSessionMe: { parameters: {}, request: 'GET /api/manager/sessions/session/me' },
+  createBackup: { parameters: {}, request: 'POST /api/manager/backup/backup', scope: 'hub.system' },
   getVoices: {
     parameters: {},
     request: 'GET /api/manager/speech-output/voice/',

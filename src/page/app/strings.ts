@@ -54,6 +54,12 @@ export const S = {
     started: 'Started',
     stopped: 'Stopped',
     changed: 'Changed',
+    restarted: 'Restarted by the guardian',
+    gave_up: 'Guardian gave up',
+    memory_rising: 'Memory is rising',
+    updated_by_guard: 'Updated by the guardian',
+    update_failed: 'Update failed',
+    bad_update: 'Bad update',
     command_failed: 'Command failed',
   } satisfies Record<BridgeEvent['event_type'], string> as Readonly<Record<string, string>>,
   /** Commands by name; those without a text are shown by their names. */

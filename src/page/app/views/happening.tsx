@@ -46,7 +46,7 @@ export function detailOf(entry: Entry): string {
   const parts = [
     event.from !== undefined && event.to !== undefined ? `${event.from} → ${event.to}` : '',
     event.message ?? '',
-    event.count != null ? S.activity.times(event.count) : '',
+    'count' in event && event.count != null ? S.activity.times(event.count) : '',
     event.event_type === 'changed' ? event.changed.join(', ') : '',
   ]
   return parts.filter((part) => part !== '').join(' · ')

@@ -1,0 +1,35 @@
+/** Times that come again and again, by a cron expression in a time zone. */
+import { Cron } from 'croner'
+
+/** @throws where the expression or the zone is none */
+function read(expression: string, timeZone: string | undefined): Cron {
+  return new Cron(expression, { mode: '5-part', ...(timeZone !== undefined && { timezone: timeZone }) })
+}
+
+/** Whether an expression has five parts that are understood, and comes to pass at least once. */
+export function isCron(expression: string): boolean {
+  try {
+    return read(expression, 'UTC').nextRun() !== null
+  } catch {
+    return false
+  }
+}
+
+/** Whether the runtime knows a time zone of this name. */
+export function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
+}
+
+/**
+ * When it comes next after a moment, both in epoch milliseconds; `undefined`: never.
+ *
+ * A time that the clocks skip in spring comes when they have been put forward, one that comes twice in autumn once.
+ * @param timeZone default: the machine's
+ */
+export function nextAfter(expression: string, timeZone: string | undefined, now: number): number | undefined {
+  return read(expression, timeZone).nextRun(new Date(now))?.getTime()
+}

@@ -1,0 +1,56 @@
+/** The guardian's place in the bridge: what it hears of, and the way that its commands take. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { Live } from '../config/options.ts'
+import type { Outcome } from '../contract/answer.ts'
+import type { CommandPolicy } from '../contract/permissions.ts'
+import type { Topics } from '../contract/topics.ts'
+import { Guard, type GuardOptions, type GuardOrder } from '../guard/guard.ts'
+import { isGuarded } from '../guard/settings.ts'
+import { HubError } from '../hub/errors.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { LinkStatus } from '../mqtt/types.ts'
+import type { Dispatcher } from './dispatcher.ts'
+
+export interface GuardingOptions extends Pick<GuardOptions, 'onEvent' | 'onFacts' | 'onAttention'> {
+  readonly topics: Topics
+  readonly live: Live
+  readonly hubs: ReadonlyMap<string, { readonly hub: Hub }>
+  readonly link: { status(): Pick<LinkStatus, 'protocol'> }
+  readonly dispatcher: () => Pick<Dispatcher, 'receive'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** No connection has brought what the guardian orders. */
+const NO_CONNECTION = -1
+
+export function createGuard({ topics, hubs, link, dispatcher, ...options }: GuardingOptions): Guard {
+  const order = ({ hub, app, command, payload, isCurrent }: GuardOrder) =>
+    new Promise<Outcome>((resolve) => {
+      const message = {
+        topic: topics.appCommand(hub, app, command),
+        payload: Buffer.from(JSON.stringify(payload)),
+        retain: false,
+        dup: false,
+        qos: 1,
+        receivedAt: options.clock.elapsed(),
+        connection: NO_CONNECTION,
+      } as const
+      dispatcher().receive(message, { by: 'guard', isCurrent, reply: ({ outcome }) => resolve(outcome) })
+    })
+  const backup = async (name: string) => {
+    try {
+      await hubs.get(name)?.hub.call('createBackup', {})
+    } catch (error) {
+      if (error instanceof HubError) throw error
+      throw new Error('the bridge made a mistake.', { cause: error })
+    }
+  }
+  return new Guard({ ...options, order, backup, isConnected: () => link.status().protocol !== null })
+}
+
+/** What configuration allows, the guardian's command included where it is on. */
+export function policyOf({ value }: Live): CommandPolicy {
+  return { ...value.commands, guarded: isGuarded(value) }
+}

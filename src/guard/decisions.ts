@@ -1,0 +1,66 @@
+/** What the guardian decides, one function each: a test can put a wrong one in its place and see that it is found out. */
+import type { App } from '../model/app.ts'
+import { hasCrashed, isCrashed } from './classify.ts'
+import { quietUntil } from './quiet.ts'
+import { isRising } from './trend.ts'
+import { countRecent, delayAfter, type Pace, type Watch } from './watch.ts'
+
+/** After a hub has come back, its apps are still starting. */
+const SETTLING_MS = 120_000
+const BAD_CRASHES = 3
+export const BAD_WITHIN_MS = 30 * 60_000
+
+/** Everything that may stand against a restart that is due. Times are epoch milliseconds. */
+export interface Situation {
+  readonly watch: Watch
+  readonly app: App
+  /** Whether the app is watched. */
+  readonly on: boolean
+  readonly now: number
+  readonly pace: Pace
+  /** Whether this bridge is the active one and has a broker. */
+  readonly mayAct: boolean
+  readonly hubOnline: boolean
+  /** When the hub came back the last time; `null`: it has not been away. */
+  readonly hubBackAt: number | null
+  /** Whether an install of the app is under way. */
+  readonly installing: boolean
+  /** Until when the app is left to the person who has just commanded it. */
+  readonly aloneUntil: number
+  readonly quietUntil: number | undefined
+  /** Whether the guardian is busy with an app of this hub. */
+  readonly hubBusy: boolean
+}
+
+/** What is in the way of a restart: a time until which to wait, something that will end by itself, or a reason not to. */
+export type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
+
+export function obstacle(it: Situation): Obstacle {
+  const { watch, app, now } = it
+  if (!it.on || app.enabled === false) return 'cancel'
+  if (!watch.forced && !watch.down && !isCrashed(app)) return 'cancel'
+  if (watch.forced && app.state !== 'running') return 'cancel'
+  if (!it.mayAct || !it.hubOnline || it.installing) return 'hold'
+  const until = Math.max(
+    watch.snoozedUntil ?? 0,
+    it.hubBackAt === null ? 0 : it.hubBackAt + SETTLING_MS,
+    it.aloneUntil,
+    it.quietUntil ?? 0,
+  )
+  if (until > now) return until
+  if (hasUsedUp(watch, now, it.pace)) return 'give_up'
+  return it.hubBusy ? 'hold' : undefined
+}
+
+/** Whether there may be no further restart within the window. */
+export function hasUsedUp(watch: Watch, now: number, pace: Pace): boolean {
+  return countRecent(watch.recent, now, pace) >= pace.max_restarts
+}
+
+/** Whether crashes since an update make it a bad one. */
+export function isBad(crashes: number, sinceUpdateMs: number): boolean {
+  return crashes >= BAD_CRASHES && sinceUpdateMs <= BAD_WITHIN_MS
+}
+
+export const DECISIONS = { hasCrashed, obstacle, hasUsedUp, delayAfter, quietUntil, isRising, isBad } as const
+export type Decisions = typeof DECISIONS

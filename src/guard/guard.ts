@@ -1,0 +1,441 @@
+/**
+ * The guardian: watches the apps of all hubs, restarts those that died, and updates them when it suits. What it decides
+ * is in pure functions beside it; this is what drives them: the hubs' changes, the clock, and commands.
+ */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { Outcome } from '../contract/answer.ts'
+import type { HubCommand } from '../contract/commands.ts'
+import type { ErrorCode } from '../contract/errors.ts'
+import type { GuardEventPayload } from '../contract/events.ts'
+import type { GuardWish } from '../contract/guard.ts'
+import { appFilter } from '../contract/permissions.ts'
+import type { GuardFacts } from '../contract/publications.ts'
+import type { App } from '../model/app.ts'
+import type { Change } from '../model/reduce.ts'
+import { DECISIONS, type Decisions } from './decisions.ts'
+import { isLeftName, LeftOver } from './left.ts'
+import { Schedules } from './schedules.ts'
+import { type GuardConfig, isGuarded, type Patterns, patternsOf } from './settings.ts'
+import { Updater } from './updater.ts'
+import { Ward } from './ward.ts'
+
+/** A command of the guardian's own. */
+export interface GuardOrder {
+  readonly hub: string
+  readonly app: string
+  readonly command: string
+  readonly payload: object
+  /** Asked when its turn comes: whether it is wanted still. */
+  readonly isCurrent: () => boolean
+}
+
+export interface GuardOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  /** The configuration that holds now. */
+  readonly live: { readonly value: GuardConfig }
+  /** Carries a command out like one that came by MQTT. */
+  readonly order: (order: GuardOrder) => Promise<Outcome>
+  /** Makes a backup of a hub. @throws Error that says why there is none */
+  readonly backup: (hub: string) => Promise<void>
+  readonly onEvent: (hub: string, event: GuardEventPayload) => void
+  /** What is published of an app has changed. */
+  readonly onFacts: (hub: string, app: string) => void
+  /** Which apps of a hub need attention has changed. */
+  readonly onAttention: (hub: string) => void
+  /** Whether the broker is there. */
+  readonly isConnected: () => boolean
+  readonly decisions?: Decisions
+}
+
+/** A command of anybody that begins or ends on a hub. */
+export interface GuardRun {
+  readonly hub: string
+  /** The app that it is about. */
+  readonly about: string | null
+  readonly command: Pick<HubCommand, 'name' | 'operation'>
+  readonly phase: 'begun' | 'ended'
+  readonly by: string | null
+}
+
+interface GuardedHub {
+  readonly name: string
+  readonly wards: Map<string, Ward>
+  readonly timers: Map<Ward, () => void>
+  online: boolean
+  wasOnline: boolean
+  backAt: number | null
+  /** What the guardian is busy with here. */
+  busy: Ward | null
+  attention: readonly string[]
+}
+
+const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
+const HOPELESS: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'unsupported', 'unauthorized'])
+const STOPS: ReadonlySet<string> = new Set(['disableApp', 'uninstallApp'])
+const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
+const MAX_TIMER_MS = 24 * 3_600_000
+/** An entity's attributes have no room for more. */
+const MAX_ATTENTION = 50
+
+export class Guard {
+  readonly #options: GuardOptions
+  readonly #decisions: Decisions
+  readonly #hubs = new Map<string, GuardedHub>()
+  readonly #left = new LeftOver()
+  readonly #schedules: Schedules
+  readonly #updater: Updater
+  readonly #ending = new AbortController()
+  #cancelUpdates: () => void = () => {}
+  #patterns: Patterns
+  /** Whether configuration asks for it. */
+  #on: boolean
+  #wasOn: boolean
+  /** Whether this bridge is the one that acts. */
+  #active = false
+
+  constructor(options: GuardOptions) {
+    const { clock, live, decisions = DECISIONS } = options
+    const config = () => live.value
+    this.#options = options
+    this.#decisions = decisions
+    this.#patterns = patternsOf(config())
+    this.#on = isGuarded(config())
+    this.#wasOn = this.#on
+    this.#schedules = new Schedules({ clock, config, onDue: (pattern) => this.#onSchedule(pattern) })
+    this.#updater = new Updater({
+      clock,
+      config,
+      order: (ward, command, payload, isCurrent) => this.#order(ward, command, payload, isCurrent),
+      candidates: () => this.#updatable(),
+      isLeftOut: (ward) => this.#isLeftOut(ward),
+      backup: options.backup,
+      take: (ward) => this.#take(ward),
+      release: (hub) => this.#release(hub),
+      tell: (ward, type, details) => this.#tell(ward, { event_type: type, reason: 'schedule', ...details }),
+      mayAct: () => this.#mayAct,
+      signal: this.#ending.signal,
+    })
+  }
+
+  /** What is published of an app; `null` once the guardian is turned off, `undefined` while nothing is known. */
+  factsOf(hub: string, app: string): GuardFacts | null | undefined {
+    if (this.#on) return this.#hubs.get(hub)?.wards.get(app)?.facts
+    return this.#wasOn ? null : undefined
+  }
+
+  /** Apps that need attention; `undefined` while the guardian is off. */
+  attentionOf(hub: string): readonly string[] | undefined {
+    return this.#on ? (this.#hubs.get(hub)?.attention ?? []) : undefined
+  }
+
+  /** Takes in what the broker holds of the guardian's topics, before `begin`. */
+  learn(name: string, hub: string, app: string, text: string): void {
+    if (isLeftName(name)) this.#left.add(name, hub, app, text)
+  }
+
+  /** This bridge is the one that acts from now on. `anew`: what the broker holds is newer than what is known here. */
+  begin(anew: boolean): void {
+    this.#active = true
+    if (!anew) this.#left.clear()
+    for (const hub of this.#hubs.values()) {
+      if (anew && this.#on) for (const ward of hub.wards.values()) ward.begin(this.#left.take(hub.name, ward.id))
+      this.#retry(hub)
+    }
+    this.#schedules.set()
+    this.#considerUpdates()
+  }
+
+  /** Another bridge acts. */
+  standBy(): void {
+    this.#active = false
+    this.#schedules.stop()
+    this.#disarm()
+  }
+
+  stop(): void {
+    this.#ending.abort()
+    this.#active = false
+    this.#schedules.stop()
+    this.#disarm()
+  }
+
+  /** Configuration has changed. */
+  reconfigured(): void {
+    const wasOn = this.#on
+    this.#patterns = patternsOf(this.#options.live.value)
+    this.#on = isGuarded(this.#options.live.value)
+    this.#wasOn ||= this.#on
+    for (const hub of this.#hubs.values()) {
+      for (const ward of hub.wards.values()) {
+        if (this.#active && this.#on) {
+          if (wasOn) ward.settle()
+          else ward.begin(this.#left.take(hub.name, ward.id))
+        }
+        if (wasOn !== this.#on) this.#options.onFacts(hub.name, ward.id)
+      }
+      if (wasOn !== this.#on) this.#options.onAttention(hub.name)
+      this.#retry(hub)
+    }
+    if (this.#active) this.#schedules.set()
+    this.#considerUpdates()
+  }
+
+  hubChanged(name: string, online: boolean): void {
+    const hub = this.#hub(name)
+    if (hub.online === online) return
+    hub.online = online
+    if (online && hub.wasOnline) hub.backAt = this.#options.clock.now()
+    if (online) hub.wasOnline = true
+    this.#retry(hub)
+  }
+
+  hubRemoved(name: string): void {
+    const hub = this.#hubs.get(name)
+    for (const cancel of hub?.timers.values() ?? []) cancel()
+    this.#hubs.delete(name)
+  }
+
+  /** Apps have changed; `read`: the whole list has just been read. */
+  appsChanged(name: string, changes: readonly Change[], read: boolean): void {
+    const hub = this.#hub(name)
+    for (const { id, before, after } of changes) this.#appChanged(hub, id, before, after)
+    if (!read || !this.#active || !this.#on) return
+    const wards = [...hub.wards.values()]
+    const telling = wards.filter(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null).length
+    for (const ward of wards) ward.read(telling > 0)
+    this.#considerUpdates()
+  }
+
+  /** Somebody's command to an app begins or ends. */
+  ran({ hub, about, command, phase, by }: GuardRun): void {
+    const ward = about === null ? undefined : this.#hubs.get(hub)?.wards.get(about)
+    if (ward === undefined || !this.#active || !this.#on) return
+    if (command.operation === 'installFromAppStore') ward.installing(phase, by ?? 'command')
+    else if (by !== null) return
+    else if (command.name === 'enabled' || STOPS.has(command.operation)) ward.commanded('stop')
+    else if (STARTS.has(command.operation) && command.name !== 'guard') ward.commanded('start')
+    this.#retry(this.#hub(hub))
+  }
+
+  /** What a command wants of it. */
+  wish(hub: string, app: string, wish: GuardWish): void {
+    this.#hubs.get(hub)?.wards.get(app)?.wish(wish)
+  }
+
+  #disarm(): void {
+    this.#cancelUpdates()
+    for (const { timers } of this.#hubs.values()) {
+      for (const cancel of timers.values()) cancel()
+      timers.clear()
+    }
+  }
+
+  get #mayAct(): boolean {
+    return this.#active && this.#on && this.#options.isConnected()
+  }
+
+  #hub(name: string): GuardedHub {
+    const known = this.#hubs.get(name)
+    if (known !== undefined) return known
+    const hub: GuardedHub = {
+      name,
+      wards: new Map(),
+      timers: new Map(),
+      online: false,
+      wasOnline: false,
+      backAt: null,
+      busy: null,
+      attention: [],
+    }
+    this.#hubs.set(name, hub)
+    return hub
+  }
+
+  #appChanged(hub: GuardedHub, id: string, before: App | undefined, after: App | undefined): void {
+    const ward = hub.wards.get(id)
+    if (after === undefined) {
+      if (ward !== undefined) this.#forget(hub, ward)
+    } else if (ward === undefined || before === undefined) {
+      const fresh = new Ward(hub.name, after, {
+        clock: this.#options.clock,
+        config: () => this.#options.live.value,
+        patterns: () => this.#patterns,
+        decisions: this.#decisions,
+        onChange: (one) => this.#onChange(hub, one),
+        tell: (one, event_type, reason, details) => this.#tell(one, { event_type, reason, ...details }),
+        onBad: (one) => this.#onBad(one),
+      })
+      hub.wards.set(id, fresh)
+      if (this.#active && this.#on) fresh.begin(this.#left.take(hub.name, id))
+    } else if (this.#active && this.#on) ward.changed(before, after)
+    else ward.see(after)
+  }
+
+  #forget(hub: GuardedHub, ward: Ward): void {
+    hub.timers.get(ward)?.()
+    hub.timers.delete(ward)
+    hub.wards.delete(ward.id)
+    if (hub.busy === ward) hub.busy = null
+    this.#countAttention(hub)
+    this.#retry(hub)
+  }
+
+  #onChange(hub: GuardedHub, ward: Ward): void {
+    if (hub.wards.get(ward.id) !== ward) return
+    this.#options.onFacts(hub.name, ward.id)
+    this.#countAttention(hub, ward)
+    this.#arm(hub, ward)
+    if (hub.busy === ward && !ward.isRestarting) this.#release(hub.name, ward)
+  }
+
+  #countAttention(hub: GuardedHub, ward?: Ward): void {
+    if (ward !== undefined && hub.attention.includes(ward.id) === ward.needsAttention) return
+    const ids = [...hub.wards.values()].filter(({ needsAttention }) => needsAttention).map(({ id }) => id)
+    const attention = ids.sort().slice(0, MAX_ATTENTION)
+    if (attention.join('\n') === hub.attention.join('\n')) return
+    hub.attention = attention
+    this.#options.onAttention(hub.name)
+  }
+
+  /** One timer for what is due next of an app. */
+  #arm(hub: GuardedHub, ward: Ward): void {
+    const { clock } = this.#options
+    hub.timers.get(ward)?.()
+    hub.timers.delete(ward)
+    const left = ward.wakeAt - clock.now()
+    if (left === Number.POSITIVE_INFINITY || !this.#active || !this.#on) return
+    const cancel = clock.after(Math.min(Math.max(left, 1), MAX_TIMER_MS), () => {
+      hub.timers.delete(ward)
+      if (!this.#on || !this.#active) return
+      ward.settle()
+      this.#tryRestart(hub, ward)
+      if (!hub.timers.has(ward) && ward.wakeAt > clock.now()) this.#arm(hub, ward)
+    })
+    hub.timers.set(ward, cancel)
+  }
+
+  /** Looks again at everything that is due on a hub, the longest due first. */
+  #retry(hub: GuardedHub): void {
+    const due = [...hub.wards.values()].filter(({ watch }) => watch.phase === 'waiting')
+    due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
+    for (const ward of due) this.#tryRestart(hub, ward)
+    for (const ward of hub.wards.values()) if (!hub.timers.has(ward)) this.#arm(hub, ward)
+  }
+
+  #tryRestart(hub: GuardedHub, ward: Ward): void {
+    const { phase, dueAt } = ward.watch
+    if (phase !== 'waiting' || dueAt === null || dueAt > this.#options.clock.now()) return
+    const found = this.#decisions.obstacle(this.#situation(hub, ward))
+    if (found === undefined) void this.#restart(hub, ward)
+    else if (found === 'cancel') ward.cancel()
+    else if (found === 'give_up') ward.giveUp('More restarts than configuration allows.')
+    else if (found !== 'hold') ward.postpone(found)
+  }
+
+  #situation(hub: GuardedHub, ward: Ward) {
+    const { online, backAt, busy } = hub
+    return ward.situation({ mayAct: this.#mayAct, hubOnline: online, hubBackAt: backAt, hubBusy: busy !== null })
+  }
+
+  async #restart(hub: GuardedHub, ward: Ward): Promise<void> {
+    hub.busy = ward
+    const { why } = ward.watch
+    const entry = ward.beginRestart()
+    const isCurrent = () => {
+      const watch = { ...ward.watch, dueAt: null }
+      const found = this.#decisions.obstacle({
+        ...this.#situation(hub, ward),
+        watch: { ...watch, recent: [] },
+        hubBusy: false,
+      })
+      return found === undefined && hub.wards.get(ward.id) === ward
+    }
+    const outcome = await this.#order(ward, 'restart', {}, isCurrent)
+    if (outcome.ok) ward.restarted(why)
+    else ward.restartFailed(entry, outcome.error.code, outlookOf(outcome.error.code))
+    if (hub.busy === ward && !ward.isRestarting) this.#release(hub.name, ward)
+  }
+
+  #order(ward: Ward, command: string, payload: object, isCurrent: () => boolean): Promise<Outcome> {
+    return this.#options.order({ hub: ward.hub, app: ward.id, command, payload, isCurrent })
+  }
+
+  #take(ward: Ward): boolean {
+    const hub = this.#hubs.get(ward.hub)
+    if (hub === undefined || hub.busy !== null) return false
+    const { quietUntil, hubOnline, installing, aloneUntil, now } = this.#situation(hub, ward)
+    if (!hubOnline || installing || aloneUntil > now || quietUntil !== undefined) return false
+    if (ward.watch.phase !== 'idle' && ward.watch.phase !== 'given_up') return false
+    hub.busy = ward
+    return true
+  }
+
+  #release(name: string, ward?: Ward): void {
+    const hub = this.#hubs.get(name)
+    if (hub === undefined || (ward !== undefined && hub.busy !== ward)) return
+    hub.busy = null
+    this.#retry(hub)
+    this.#updater.consider()
+  }
+
+  *#updatable(): Iterable<Ward> {
+    for (const { wards, busy } of this.#hubs.values()) if (busy === null) yield* wards.values()
+  }
+
+  /** Switched off by command, at rest, or ignored by configuration. */
+  #isLeftOut({ id, watch }: Ward): boolean {
+    if (watch.snoozedUntil !== null) return true
+    return watch.switched === null ? this.#patterns.ignores(id) : !watch.switched
+  }
+
+  #considerUpdates(): void {
+    const { clock } = this.#options
+    this.#cancelUpdates()
+    this.#cancelUpdates = () => {}
+    if (!this.#active) return
+    this.#updater.consider()
+    const left = this.#updater.wakeAt - clock.now()
+    if (left === Number.POSITIVE_INFINITY) return
+    this.#cancelUpdates = clock.after(Math.min(left, MAX_TIMER_MS), () => this.#considerUpdates())
+  }
+
+  #onSchedule(pattern: string): void {
+    const { log } = this.#options
+    if (!this.#mayAct) return
+    const fits = appFilter([pattern], [])
+    let found = 0
+    for (const hub of this.#hubs.values()) {
+      for (const ward of [...hub.wards.values()].filter(({ id }) => fits(id))) {
+        found += 1
+        const { quietUntil, hubOnline } = this.#situation(hub, ward)
+        const why = !hubOnline
+          ? 'the hub is offline'
+          : quietUntil !== undefined
+            ? 'it is a quiet hour'
+            : ward.schedule()
+        if (why !== undefined) log.info({ hub: hub.name, app: ward.id }, `no restart by schedule: ${why}`)
+      }
+    }
+    if (found === 0) log.info({ pattern }, 'no restart by schedule: there is no such app')
+  }
+
+  #onBad(ward: Ward): void {
+    if (!this.#options.live.value.updates.off_when_bad || ward.app.autoupdate === false || !this.#mayAct) return
+    void this.#order(ward, 'update', { autoupdate: false }, () => this.#mayAct)
+  }
+
+  #tell(ward: Ward, news: Omit<GuardEventPayload, 'app' | 'changed' | 'at'>): void {
+    const { clock, log, onEvent } = this.#options
+    const { event_type, reason, ...details } = news
+    const event = { event_type, app: ward.id, changed: [], at: new Date(clock.now()).toISOString(), reason, ...details }
+    onEvent(ward.hub, event)
+    log.info({ hub: ward.hub, app: ward.id, reason, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)
+  }
+}
+
+function outlookOf(code: ErrorCode): 'nothing_done' | 'hopeless' | 'unsure' {
+  if (NOTHING_DONE.has(code)) return 'nothing_done'
+  return HOPELESS.has(code) ? 'hopeless' : 'unsure'
+}

@@ -1,0 +1,61 @@
+/** What an earlier run, or another bridge, has left on the broker of the guardian's topics. Nothing of it is trusted. */
+import * as v from 'valibot'
+import { GUARD, GUARD_MEMORY, HISTORY } from '../contract/schemas.ts'
+import type { Left } from './watch.ts'
+
+/** The longest history there may be. */
+const MAX_LENGTH = 64 * 1024
+/** Characters, all together. */
+const MAX_TOTAL = 16 * 1024 * 1024
+
+export const NAMES = { guard: GUARD, history: HISTORY, guardMemory: GUARD_MEMORY } as const
+export type LeftName = keyof typeof NAMES
+export const isLeftName = (name: string): name is LeftName => Object.hasOwn(NAMES, name)
+
+export class LeftOver {
+  readonly #texts = new Map<string, string>()
+  #length = 0
+
+  add(name: LeftName, hub: string, app: string, text: string): void {
+    const key = keyOf(name, hub, app)
+    this.#length -= this.#texts.get(key)?.length ?? 0
+    this.#texts.delete(key)
+    if (text.length > MAX_LENGTH || this.#length + text.length > MAX_TOTAL) return
+    this.#texts.set(key, text)
+    this.#length += text.length
+  }
+
+  /** What was left of an app; it is given once. `undefined`: nothing. */
+  take(hub: string, app: string): Left | undefined {
+    const state = this.#take('guard', hub, app)
+    const history = this.#take('history', hub, app)
+    const memory = this.#take('guardMemory', hub, app)
+    if (state === undefined && history === undefined && memory === undefined) return undefined
+    return { state: read(GUARD, state), history: read(HISTORY, history) ?? [], memory: read(GUARD_MEMORY, memory) }
+  }
+
+  clear(): void {
+    this.#texts.clear()
+    this.#length = 0
+  }
+
+  #take(name: LeftName, hub: string, app: string): string | undefined {
+    const key = keyOf(name, hub, app)
+    const text = this.#texts.get(key)
+    this.#texts.delete(key)
+    this.#length -= text?.length ?? 0
+    return text
+  }
+}
+
+const keyOf = (name: LeftName, hub: string, app: string) => `${name} ${hub} ${app}`
+
+function read<S extends v.GenericSchema>(schema: S, text: string | undefined): v.InferOutput<S> | undefined {
+  if (text === undefined) return undefined
+  try {
+    const result = v.safeParse(schema, JSON.parse(text))
+    return result.success ? result.output : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,38 @@
+/** What configuration says of the guardian, and of one app. */
+import type { Config } from '../config/options.ts'
+import { appFilter } from '../contract/permissions.ts'
+
+export type GuardConfig = Pick<Config, 'guard' | 'updates'>
+
+/** Whether the guardian is on: it watches apps, or updates them. */
+export function isGuarded({ guard, updates }: GuardConfig): boolean {
+  return guard.watch.length > 0 || updates.policy !== 'manual'
+}
+
+/** Says of an app what a list of patterns says of it. */
+export interface Patterns {
+  readonly watches: (id: string) => boolean
+  readonly ignores: (id: string) => boolean
+  /** Bytes. */
+  readonly memoryLimit: (id: string) => number | undefined
+  /** Per cent of one core. */
+  readonly cpuLimit: (id: string) => number | undefined
+  /** Milliseconds. */
+  readonly changeLimit: (id: string) => number | undefined
+}
+
+export function patternsOf({ guard }: GuardConfig): Patterns {
+  return {
+    watches: appFilter(guard.watch, guard.ignore),
+    ignores: appFilter(guard.ignore, []),
+    memoryLimit: firstFit(guard.memory_limit),
+    cpuLimit: firstFit(guard.cpu_limit),
+    changeLimit: firstFit(guard.change_limit),
+  }
+}
+
+/** The value of the first pattern that fits an app. */
+function firstFit<T>(values: ReadonlyMap<string, T>): (id: string) => T | undefined {
+  const rows = [...values].map(([pattern, value]) => [appFilter([pattern], []), value] as const)
+  return (id) => rows.find(([fits]) => fits(id))?.[1]
+}

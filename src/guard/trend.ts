@@ -1,0 +1,111 @@
+/**
+ * Whether the memory of an app grows and does not come back. Reads of six hours are kept as the least of every ten
+ * minutes: what an app frees now and then does not count, what it never frees does.
+ */
+
+const BUCKET_MS = 10 * 60_000
+/** Six hours. */
+const MAX_BUCKETS = 36
+/** Enough for a trend to be shown. */
+const MIN_BUCKETS = 6
+const HOUR_BUCKETS = 6
+/** As of what the app uses, or absolutely: less is noise. */
+const MIN_RISE = 0.1
+const MIN_RISE_BYTES = 4 * 1_048_576
+/** A rise without a limit that is known is worth telling from here on. */
+const LARGE_RISE = 0.25
+const HORIZON_HOURS = 12
+/** An app that has not run for six hours yet is told of only right before its limit. */
+const EARLY_HOURS = 0.5
+const EARLY_BUCKETS = 9
+
+interface Bucket {
+  readonly at: number
+  /** Bytes. */
+  least: number
+}
+
+/** What an app has used since its start. */
+export interface Memory {
+  readonly buckets: Bucket[]
+  /** The highest level from which it came down again by itself; 0: none so far. */
+  peak: number
+  /** The highest level since it came down the last time. */
+  top: number
+}
+
+export const noMemory = (): Memory => ({ buckets: [], peak: 0, top: 0 })
+
+/** Takes in a read. Returns whether a bucket is full, so that there is something new to compute. */
+export function remember(memory: Memory, at: number, bytes: number): boolean {
+  const { buckets } = memory
+  const start = Math.floor(at / BUCKET_MS) * BUCKET_MS
+  const last = buckets.at(-1)
+  if (last?.at === start) {
+    last.least = Math.min(last.least, bytes)
+    return false
+  }
+  if (last !== undefined) follow(memory, last.least)
+  buckets.push({ at: start, least: bytes })
+  // The newest one is not full.
+  if (buckets.length > MAX_BUCKETS + 1) buckets.shift()
+  return last !== undefined
+}
+
+function follow(memory: Memory, level: number): void {
+  memory.top = Math.max(memory.top, level)
+  if (memory.top - level < Math.max(MIN_RISE * memory.top, MIN_RISE_BYTES)) return
+  memory.peak = Math.max(memory.peak, memory.top)
+  memory.top = level
+}
+
+const full = ({ buckets }: Memory) => buckets.slice(0, -1)
+
+/** Bytes an hour, by Theil and Sen: the median of the slopes between any two. `null` until an hour is known. */
+export function trendOf(memory: Memory): number | null {
+  const points = full(memory)
+  if (points.length < MIN_BUCKETS) return null
+  const slopes: number[] = []
+  for (const [i, one] of points.entries()) {
+    for (const other of points.slice(i + 1)) slopes.push((other.least - one.least) / (other.at - one.at))
+  }
+  return median(slopes) * 3_600_000
+}
+
+/**
+ * Whether it grows towards the limit, or by much where there is none. Each hour's least must be above that of the hour
+ * before, and what is reached must be more than the app has used before and freed again.
+ * @param limit bytes; `undefined`: not known
+ */
+export function isRising(memory: Memory, limit: number | undefined): boolean {
+  const points = full(memory).map(({ least }) => least)
+  const trend = trendOf(memory)
+  if (trend === null || trend <= 0) return false
+  const level = median(points.slice(-3))
+  const start = median(points.slice(0, 3))
+  const rise = level - start
+  if (rise < Math.max(MIN_RISE_BYTES, MIN_RISE * start) || level <= memory.peak) return false
+  if (points.length < MAX_BUCKETS) {
+    const soon = limit !== undefined && level + trend * EARLY_HOURS >= limit
+    return soon && points.length >= EARLY_BUCKETS && climbs(points, 3, rise)
+  }
+  const far = limit === undefined ? rise >= LARGE_RISE * start : level + trend * HORIZON_HOURS >= limit
+  return far && climbs(points, HOUR_BUCKETS, rise)
+}
+
+/** Whether the least of each group is above that of the one before, to the end: what levels off is no leak. */
+function climbs(points: readonly number[], size: number, rise: number): boolean {
+  const least: number[] = []
+  for (let at = points.length % size; at < points.length; at += size) {
+    least.push(Math.min(...points.slice(at, at + size)))
+  }
+  const step = (0.25 * rise) / (least.length - 1)
+  return least.every((value, i) => value - (least[i - 1] ?? Number.NEGATIVE_INFINITY) >= step)
+}
+
+function median(values: readonly number[]): number {
+  const sorted = Float64Array.from(values).sort()
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? 0
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
+}

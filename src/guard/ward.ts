@@ -1,0 +1,460 @@
+/** One app under the guardian's eyes: what is known of it, what has happened to it, and what is to be told. */
+import type { Clock } from '../base/clock.ts'
+import type { GuardEventPayload, GuardEventType } from '../contract/events.ts'
+import type { GuardMemory, GuardWish, HistoryEntry, Reason } from '../contract/guard.ts'
+import type { GuardFacts } from '../contract/publications.ts'
+import type { App } from '../model/app.ts'
+import { headOf, isCrashed, reasonOf } from './classify.ts'
+import { BAD_WITHIN_MS, type Decisions, type Situation } from './decisions.ts'
+import { type History, lasting, withEntry, without } from './history.ts'
+import { foundBy, type Limits, probe, UNPROBED } from './probes.ts'
+import type { GuardConfig, Patterns } from './settings.ts'
+import { noMemory, remember, trendOf } from './trend.ts'
+import * as watch from './watch.ts'
+
+/** After a person's command, the app is left to that person for so long. */
+const ALONE_MS = 60_000
+/** How long an app may take to come up after a restart. */
+export const START_MS = 60_000
+/** Between two reports of growing memory of one app. */
+const RISING_AGAIN_MS = 24 * 3_600_000
+/** A trend is published anew when it differs by so much, as of itself and in bytes an hour. */
+const TREND_STEP = { part: 0.25, bytes: 64 * 1024 }
+
+/** What else belongs to an event. */
+export type Details = Partial<Pick<GuardEventPayload, 'message' | 'from' | 'to'>>
+
+export interface WardContext {
+  readonly clock: Clock
+  readonly config: () => GuardConfig
+  readonly patterns: () => Patterns
+  readonly decisions: Decisions
+  /** What is published of it has changed. */
+  readonly onChange: (ward: Ward) => void
+  readonly tell: (ward: Ward, type: GuardEventType, reason: Reason, details: Details) => void
+  /** An update was a bad one. */
+  readonly onBad: (ward: Ward) => void
+}
+
+export class Ward {
+  readonly hub: string
+  readonly id: string
+  readonly #context: WardContext
+  #app: App
+  #watch: watch.Watch = watch.UNTOUCHED
+  #history: History = []
+  #updated: GuardMemory['updated'] = null
+  #offered: GuardMemory['offered'] = null
+  #facts: GuardFacts | undefined
+  #text = ''
+  #memory = noMemory()
+  #probed = UNPROBED
+  #changedAt: number
+  #trend: number | null = null
+  #rising = false
+  #risingSaidAt = Number.NEGATIVE_INFINITY
+  /** Reason of the crashes after an update that was a bad one. */
+  #bad: Reason | null = null
+  /** Why it should be restarted although it runs. */
+  #found: Reason | undefined
+  /** Whether an app that was restarted while it ran has been seen to stop. */
+  #hasStopped = false
+  /** Whether the hub has answered to the restart under way. */
+  #answered = true
+  #aloneUntil = 0
+  /** Installs of it under way, and who does them. */
+  #installs = 0
+  #installedBy: string | null = null
+
+  constructor(hub: string, app: App, context: WardContext) {
+    this.hub = hub
+    this.id = app.id
+    this.#app = app
+    this.#context = context
+    this.#changedAt = this.#now
+  }
+
+  get app(): App {
+    return this.#app
+  }
+
+  get watch(): watch.Watch {
+    return this.#watch
+  }
+
+  get offered(): GuardMemory['offered'] {
+    return this.#offered
+  }
+
+  get facts(): GuardFacts | undefined {
+    return this.#facts
+  }
+
+  /** Whether it is watched: as a command says, else as configuration does. */
+  get on(): boolean {
+    return this.#watch.switched ?? this.#context.patterns().watches(this.id)
+  }
+
+  get needsAttention(): boolean {
+    return (this.#facts?.state.attention.length ?? 0) > 0
+  }
+
+  /** Whether a restart has been sent, and the app has neither come up nor had the time for it. */
+  get isRestarting(): boolean {
+    return this.#watch.phase === 'restarting' || !this.#answered
+  }
+
+  /** When something is due without anything happening, in epoch milliseconds. */
+  get wakeAt(): number {
+    const { phase, dueAt, sentAt, upSince, recent, snoozedUntil } = this.#watch
+    const times = [phase === 'waiting' ? dueAt : null, snoozedUntil]
+    if (phase === 'restarting' && sentAt !== null) times.push(sentAt + START_MS)
+    const counts = recent.length > 0 || phase === 'given_up'
+    if (upSince !== null && counts) times.push(upSince + watch.CALM_MS)
+    const oldest = recent.find((at) => at > this.#now - this.#pace.window)
+    if (oldest !== undefined) times.push(oldest + this.#pace.window)
+    if (this.#updated !== null) times.push(Date.parse(this.#updated.at) + BAD_WITHIN_MS + 1)
+    return Math.min(...times.map((at) => at ?? Number.POSITIVE_INFINITY))
+  }
+
+  /** This bridge answers for the app from now on; what was left of it on the broker is taken up. */
+  begin(left: watch.Left | undefined): void {
+    const now = this.#now
+    const app = this.#app
+    if (left !== undefined) {
+      this.#watch = watch.restored(left, now)
+      this.#history = left.history.slice(0, this.#context.config().guard.history)
+      this.#offered = left.memory?.offered ?? null
+      this.#updated = left.memory?.updated ?? null
+      this.#bad = lasting(this.#history, 'bad_update', app.version) ?? null
+      const said = left.history.find(({ what }) => what === 'memory_rising')
+      if (said !== undefined) this.#risingSaidAt = Date.parse(said.at)
+    }
+    if (this.#isNewCrash(left)) this.#crashed(app)
+    else if (app.enabled === false) this.#watch = watch.stopped(this.#watch)
+    else if (isUp(app)) this.#watch = watch.up(this.#watch, app.state === 'running', now)
+    else if (!isCrashed(app) && this.#watch.phase === 'idle') this.#watch = watch.stopped(this.#watch)
+    this.settle()
+  }
+
+  /** At the first sight of an app: whether it has crashed, and not already when it was seen before. */
+  #isNewCrash(left: watch.Left | undefined): boolean {
+    if (!this.#context.decisions.hasCrashed(undefined, this.#app)) return false
+    if (this.#watch.phase !== 'idle') return false
+    const [newest] = left?.history ?? []
+    const { crash_message, version } = this.#app
+    return newest?.what !== 'crash' || newest.message !== headOf(crash_message) || newest.version !== version
+  }
+
+  /** Only looks on: another bridge answers for the app. */
+  see(app: App): void {
+    this.#app = app
+  }
+
+  changed(before: App, after: App): void {
+    const now = this.#now
+    this.#app = after
+    this.#changedAt = now
+    if (before.version !== after.version) this.#versionChanged(before.version, after.version)
+    if (before.state === 'running' && after.state !== 'running') this.#memory = noMemory()
+    if (this.#context.decisions.hasCrashed(before, after)) this.#crashed(after)
+    else if (after.enabled === false) this.#watch = watch.stopped(this.#watch)
+    else if (isUp(after)) {
+      if (after.state !== 'running') this.#hasStopped = true
+      if (!this.#watch.forced || this.#hasStopped || this.#watch.phase !== 'restarting') {
+        this.#watch = watch.up(this.#watch, after.state === 'running', now)
+      }
+    } else if (!isCrashed(after) && isStopped(after)) {
+      this.#hasStopped = true
+      if (!this.#watch.down) this.#watch = watch.stopped(this.#watch)
+    }
+    this.settle()
+  }
+
+  /** The whole list has been read. */
+  read(tellsUsage: boolean): void {
+    const { memory_bytes, state } = this.#app
+    const now = this.#now
+    const limits = this.#limits
+    this.#probed = probe(this.#probed, this.#app, limits, tellsUsage)
+    if (state === 'running' && memory_bytes !== null && remember(this.#memory, now, memory_bytes)) this.#follow(limits)
+    this.#offer()
+    const wasFound = this.#found
+    const isWatched = this.on && state === 'running' && this.#app.enabled !== false
+    this.#found = isWatched ? foundBy(this.#probed, limits, now - this.#changedAt) : undefined
+    if (this.#found !== undefined && this.#watch.phase === 'idle') {
+      this.#watch = watch.planned(this.#watch, this.#found, now, this.#pace, true)
+    } else if (wasFound !== undefined && this.#found === undefined && this.#watch.forced) {
+      if (this.#watch.phase === 'waiting') this.#watch = watch.up({ ...this.#watch, forced: false }, true, now)
+    }
+    this.settle()
+  }
+
+  /** A restart at a time that configuration names. Returns why there is none. */
+  schedule(): string | undefined {
+    const { enabled, state } = this.#app
+    if (!this.on) return 'it is not watched'
+    if (enabled === false) return 'it is disabled'
+    if (state !== 'running') return 'it does not run'
+    if ((this.#watch.snoozedUntil ?? 0) > this.#now) return 'the guardian rests'
+    if (this.#watch.phase !== 'idle') return 'it is about to be restarted, or was given up'
+    this.#watch = { ...watch.planned(this.#watch, 'schedule', this.#now, this.#pace, true), dueAt: this.#now }
+    this.settle()
+    return undefined
+  }
+
+  wish({ enabled, snooze, forget }: GuardWish): void {
+    const now = this.#now
+    if (forget) {
+      this.#history = []
+      this.#bad = null
+      this.#updated = null
+      this.#rising = false
+      const { switched, snoozedUntil, upSince, down } = this.#watch
+      this.#watch = { ...watch.UNTOUCHED, switched, snoozedUntil, upSince, down }
+    }
+    if (enabled !== undefined) {
+      const { phase } = this.#watch
+      const rested =
+        phase === 'waiting' || phase === 'given_up' ? ({ phase: 'idle', forced: false, dueAt: null } as const) : {}
+      this.#watch = { ...watch.afresh({ ...this.#watch, ...rested }), switched: enabled, snoozedUntil: null }
+      if (enabled) this.#bad = null
+    }
+    if (snooze !== undefined) {
+      const rested = this.#watch.phase === 'waiting' ? ({ phase: 'idle', forced: false, dueAt: null } as const) : {}
+      this.#watch = { ...this.#watch, ...rested, snoozedUntil: now + snooze }
+    }
+    this.settle()
+  }
+
+  /** Somebody else's command to the app begins or ends: it is left to them for a while. */
+  commanded(by: 'stop' | 'start'): void {
+    this.#aloneUntil = this.#now + ALONE_MS
+    if (by === 'start') this.#watch = watch.afresh(this.#watch)
+    this.settle()
+  }
+
+  installing(phase: 'begun' | 'ended', by: string): void {
+    this.#installs += phase === 'begun' ? 1 : -1
+    this.#installedBy = by
+    if (phase === 'ended') this.#aloneUntil = this.#now + ALONE_MS
+    this.settle()
+  }
+
+  /** What stands in the way of a restart, for the decision. */
+  situation(hub: Pick<Situation, 'mayAct' | 'hubOnline' | 'hubBackAt' | 'hubBusy'>): Situation {
+    const { quiet_hours, time_zone } = this.#context.config().guard
+    return {
+      watch: this.#watch,
+      app: this.#app,
+      on: this.on,
+      now: this.#now,
+      pace: this.#pace,
+      installing: this.#installs > 0,
+      aloneUntil: this.#aloneUntil,
+      quietUntil: this.#context.decisions.quietUntil(quiet_hours, time_zone, this.#now),
+      ...hub,
+    }
+  }
+
+  cancel(): void {
+    this.#watch = watch.stopped({ ...this.#watch, phase: 'idle' })
+    this.settle()
+  }
+
+  postpone(until: number): void {
+    this.#watch = watch.postponed(this.#watch, until)
+    this.settle()
+  }
+
+  giveUp(message: string): void {
+    this.#watch = watch.givenUp(this.#watch)
+    this.#note('gave_up', this.#watch.why, 'guard', message)
+    this.#context.tell(this, 'gave_up', this.#watch.why, { message })
+    this.settle()
+  }
+
+  /** A restart is sent now. Returns its entry in the history. */
+  beginRestart(): HistoryEntry {
+    this.#watch = watch.restarting(this.#watch, this.#now)
+    this.#hasStopped = false
+    this.#answered = false
+    const entry = this.#note('restart', this.#watch.why, 'guard', null)
+    this.settle()
+    return entry
+  }
+
+  /** The hub has taken it. */
+  restarted(why: Reason): void {
+    this.#answered = true
+    this.#memory = noMemory()
+    this.#rising = false
+    this.#context.tell(this, 'restarted', why, {})
+    this.settle()
+  }
+
+  /** It came to nothing: `again` after a while, or never where the hub will refuse it each time. */
+  restartFailed(entry: HistoryEntry, code: string, outlook: 'nothing_done' | 'hopeless' | 'unsure'): void {
+    this.#answered = true
+    if (outlook === 'unsure') {
+      this.#history = this.#history.map((one) => (one === entry ? { ...entry, message: code } : one))
+      this.settle()
+      return
+    }
+    this.#history = without(this.#history, entry)
+    const { phase } = this.#watch
+    this.#watch = watch.withdrawn(this.#watch)
+    if (outlook === 'hopeless') {
+      this.giveUp(code)
+      return
+    }
+    this.#aloneUntil = Math.max(this.#aloneUntil, phase === 'restarting' ? this.#now + ALONE_MS : 0)
+    this.settle()
+  }
+
+  /** Follows from time alone, and plans what is to be done. */
+  settle(): void {
+    const now = this.#now
+    if (watch.isCalm(this.#watch, now)) this.#watch = watch.afresh(this.#watch)
+    const { phase, sentAt, snoozedUntil } = this.#watch
+    if (phase === 'restarting' && sentAt !== null && now - sentAt >= START_MS) {
+      this.#watch = { ...this.#watch, phase: 'idle', forced: false, sentAt: null }
+    }
+    if (snoozedUntil !== null && snoozedUntil <= now) this.#watch = { ...this.#watch, snoozedUntil: null }
+    if (this.#updated !== null && now - Date.parse(this.#updated.at) > BAD_WITHIN_MS) this.#updated = null
+    this.#plan(now)
+    this.#publish(now)
+  }
+
+  #plan(now: number): void {
+    const { down, phase, snoozedUntil, lastCrash } = this.#watch
+    const needed = (down || isCrashed(this.#app)) && this.#app.enabled !== false
+    if (!this.on || phase !== 'idle' || !needed || snoozedUntil !== null || this.#installs > 0) return
+    const why = lastCrash?.reason ?? 'unknown'
+    const { decisions } = this.#context
+    if (decisions.hasUsedUp(this.#watch, now, this.#pace)) {
+      this.#watch = { ...this.#watch, why }
+      this.giveUp(`${this.#pace.max_restarts} restarts did not help.`)
+      return
+    }
+    const dueAt = now + decisions.delayAfter(this.#watch.recent.length, this.#pace)
+    this.#watch = { ...watch.planned(this.#watch, why, now, this.#pace), dueAt }
+  }
+
+  #crashed(app: App): void {
+    const now = this.#now
+    const reason = reasonOf(app.crash_message)
+    const crash = { at: iso(now), reason, message: headOf(app.crash_message), version: app.version }
+    this.#watch = watch.crashed(this.#watch, crash)
+    this.#memory = noMemory()
+    this.#note('crash', reason, null, crash.message)
+    if (this.#updated === null) return
+    this.#updated = { ...this.#updated, crashes: this.#updated.crashes + 1 }
+    const { at, crashes, from, to } = this.#updated
+    if (this.#bad !== null || !this.#context.decisions.isBad(crashes, now - Date.parse(at))) return
+    this.#bad = reason
+    const message = `${crashes} crashes since the update from ${from ?? '?'} to ${to ?? '?'}`
+    this.#note('bad_update', reason, null, message)
+    this.#context.tell(this, 'bad_update', reason, { message, ...versions(from, to) })
+    this.#context.onBad(this)
+  }
+
+  #versionChanged(from: string | null, to: string | null): void {
+    if (from === null || to === null) return
+    this.#updated = { at: iso(this.#now), from, to, crashes: 0 }
+    this.#bad = null
+    this.#offered = null
+    this.#rising = false
+    this.#memory = noMemory()
+    this.#watch = watch.afresh(this.#watch)
+    this.#note('update', null, this.#installedBy, `from ${from}`)
+    if (this.#installs === 0) this.#installedBy = null
+  }
+
+  #follow(limits: Limits): void {
+    const trend = trendOf(this.#memory)
+    this.#trend = shownTrend(this.#trend, trend)
+    const now = this.#now
+    const rising = this.#context.decisions.isRising(this.#memory, limits.memory)
+    if (rising && !this.#rising && now - this.#risingSaidAt >= RISING_AGAIN_MS) {
+      this.#risingSaidAt = now
+      const message = `${mebibytes(this.#app.memory_bytes ?? 0)} MiB, and ${mebibytes(trend ?? 0)} MiB more each hour`
+      this.#note('memory_rising', 'memory_limit', null, message)
+      this.#context.tell(this, 'memory_rising', 'memory_limit', { message })
+    }
+    this.#rising = rising || (this.#rising && (trend ?? 0) > 0)
+  }
+
+  /** Since when which version is on offer. */
+  #offer(): void {
+    const { update_available, latest_version } = this.#app
+    if (this.#context.config().updates.policy === 'manual' || update_available !== true) this.#offered = null
+    else if (this.#offered?.version !== latest_version || this.#offered === null) {
+      this.#offered = { version: latest_version, since: iso(this.#now) }
+    }
+  }
+
+  #note(what: HistoryEntry['what'], reason: Reason | null, by: string | null, message: string | null): HistoryEntry {
+    const entry = { at: iso(this.#now), what, reason, version: this.#app.version, by, message: headOf(message) }
+    this.#history = withEntry(this.#history, entry, this.#context.config().guard.history)
+    return entry
+  }
+
+  #publish(now: number): void {
+    const { on } = this
+    const { switched } = this.#watch
+    const attention = this.#attention()
+    const state = watch.payloadOf(this.#watch, now, this.#pace, { on, trend: this.#trend, attention })
+    const isNothing = switched === null && this.#offered === null && this.#updated === null
+    const memory = isNothing ? null : { enabled: switched, offered: this.#offered, updated: this.#updated }
+    const text = JSON.stringify([state, memory])
+    if (text === this.#text && this.#facts?.history === this.#history) return
+    this.#text = text
+    this.#facts = { state, history: this.#history, memory }
+    this.#context.onChange(this)
+  }
+
+  #attention(): Reason[] {
+    const { phase, why } = this.#watch
+    const reasons = [
+      phase === 'given_up' ? why : undefined,
+      this.#bad ?? undefined,
+      this.#rising ? ('memory_limit' as const) : undefined,
+      this.#found,
+    ]
+    return [...new Set(reasons.filter((reason) => reason !== undefined))]
+  }
+
+  get #limits(): Limits {
+    const { memoryLimit, cpuLimit, changeLimit } = this.#context.patterns()
+    const reads = this.#context.config().guard.for_reads
+    return { memory: memoryLimit(this.id), cpu: cpuLimit(this.id), change: changeLimit(this.id), reads }
+  }
+
+  get #pace(): watch.Pace {
+    return this.#context.config().guard
+  }
+
+  get #now(): number {
+    return this.#context.clock.now()
+  }
+}
+
+const isUp = ({ state }: App) => state === 'running' || state === 'starting'
+const isStopped = ({ state }: App) => state === 'stopped' || state === 'stopping'
+const iso = (at: number) => new Date(at).toISOString()
+const mebibytes = (bytes: number) => (bytes / 1_048_576).toFixed(1)
+
+/** An event names only versions that are known. */
+export function versions(from: string | null, to: string | null): Details {
+  return { ...(from !== null && { from }), ...(to !== null && { to }) }
+}
+
+/** A trend with two digits, and the one before where it says nearly the same: each read would be news otherwise. */
+function shownTrend(before: number | null, now: number | null): number | null {
+  if (now === null) return null
+  const shown = Math.abs(now) < TREND_STEP.bytes ? 0 : Number(now.toPrecision(2))
+  if (before === null) return shown
+  const differs = Math.abs(shown - before)
+  return differs >= TREND_STEP.bytes && differs >= TREND_STEP.part * Math.abs(before) ? shown : before
+}

@@ -1,0 +1,181 @@
+/** What the guardian holds of one app, and how that follows from what happens: values in, values out. */
+import type { Crash, GuardMemory, GuardPayload, Reason } from '../contract/guard.ts'
+import { type History, restartsSinceCalm } from './history.ts'
+
+/** An app that has run for so long starts afresh: nothing counts against it any more. */
+export const CALM_MS = 3_600_000
+/** Restarts of which the times are kept; more do not fit the limit. */
+const MAX_TIMES = 100
+
+export interface Watch {
+  /** As a command has switched it; `null`: as configuration says. */
+  readonly switched: boolean | null
+  readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up'
+  /** What it waits, restarts or has given up for. */
+  readonly why: Reason
+  /** Whether the app is to be restarted although it runs. */
+  readonly forced: boolean
+  /** Whether the app has crashed or was stopped by the hub, and does not run since. */
+  readonly down: boolean
+  /** When the next restart is due, in epoch milliseconds like all times here. */
+  readonly dueAt: number | null
+  /** When the latest restart was sent. */
+  readonly sentAt: number | null
+  /** By the guardian, ever. */
+  readonly restarts: number
+  /** Times of those since the app last started afresh. */
+  readonly recent: readonly number[]
+  /** Since when it runs. */
+  readonly upSince: number | null
+  readonly snoozedUntil: number | null
+  readonly lastCrash: Crash | null
+}
+
+export const UNTOUCHED: Watch = {
+  switched: null,
+  phase: 'idle',
+  why: 'unknown',
+  forced: false,
+  down: false,
+  dueAt: null,
+  sentAt: null,
+  restarts: 0,
+  recent: [],
+  upSince: null,
+  snoozedUntil: null,
+  lastCrash: null,
+}
+
+/** How the watchdog waits and when it gives up; durations in milliseconds. */
+export interface Pace {
+  readonly backoff: number
+  readonly backoff_max: number
+  readonly max_restarts: number
+  readonly window: number
+}
+
+/** How long to wait before a restart: twice as long after each one before. */
+export function delayAfter(restarts: number, { backoff, backoff_max }: Pace): number {
+  return Math.min(backoff_max, backoff * 2 ** Math.min(restarts, 30))
+}
+
+/** Restarts that count against the limit now. */
+export function countRecent(recent: readonly number[], now: number, { window }: Pace): number {
+  return recent.filter((at) => at > now - window).length
+}
+
+const idle = (watch: Watch): Watch =>
+  watch.phase === 'idle' && !watch.forced
+    ? watch
+    : { ...watch, phase: 'idle', forced: false, dueAt: null, sentAt: null }
+
+/** Nothing counts against the app any more, and what was given up is taken up again. */
+export function afresh(watch: Watch): Watch {
+  const phase = watch.phase === 'given_up' ? 'idle' : watch.phase
+  return watch.recent.length === 0 && phase === watch.phase ? watch : { ...watch, phase, recent: [] }
+}
+
+export function crashed(watch: Watch, crash: Crash): Watch {
+  const phase = watch.phase === 'restarting' || watch.forced ? 'idle' : watch.phase
+  return { ...watch, phase, forced: false, down: true, upSince: null, lastCrash: crash, why: crash.reason }
+}
+
+/** The app runs or is on its way to. */
+export function up(watch: Watch, running: boolean, now: number): Watch {
+  const calm = watch.forced || watch.phase === 'given_up' ? watch : idle(watch)
+  const upSince = running ? (watch.upSince ?? now) : null
+  return calm === watch && upSince === watch.upSince && !watch.down ? watch : { ...calm, down: false, upSince }
+}
+
+/** The app was stopped or disabled: nobody's business but that of who did it. */
+export function stopped(watch: Watch): Watch {
+  if (watch.phase === 'restarting') return watch.upSince === null ? watch : { ...watch, upSince: null }
+  const calm = watch.phase === 'given_up' ? watch : idle(watch)
+  return { ...calm, down: false, upSince: null }
+}
+
+/** A restart is due after the wait that follows on those before; at once for what does not hurry. */
+export function planned(watch: Watch, why: Reason, now: number, pace: Pace, forced = false): Watch {
+  return { ...watch, phase: 'waiting', why, forced, dueAt: now + delayAfter(watch.recent.length, pace) }
+}
+
+export function postponed(watch: Watch, until: number): Watch {
+  return watch.dueAt !== null && watch.dueAt >= until ? watch : { ...watch, dueAt: until }
+}
+
+export function givenUp(watch: Watch): Watch {
+  return { ...watch, phase: 'given_up', forced: false, dueAt: null, sentAt: null }
+}
+
+export function restarting(watch: Watch, now: number): Watch {
+  const recent = [...watch.recent, now].slice(-MAX_TIMES)
+  return { ...watch, phase: 'restarting', dueAt: null, sentAt: now, restarts: watch.restarts + 1, recent }
+}
+
+/** The restart that was begun last did not come about. */
+export function withdrawn(watch: Watch): Watch {
+  return { ...idle(watch), restarts: watch.restarts - 1, recent: watch.recent.slice(0, -1) }
+}
+
+/** Has run long enough for nothing to count against it any more. */
+export function isCalm({ upSince }: Watch, now: number): boolean {
+  return upSince !== null && now - upSince >= CALM_MS
+}
+
+const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+
+export interface Shown {
+  /** Whether it is watched. */
+  readonly on: boolean
+  readonly trend: number | null
+  readonly attention: readonly Reason[]
+}
+
+export function payloadOf(watch: Watch, now: number, pace: Pace, { on, trend, attention }: Shown): GuardPayload {
+  const snoozed = watch.snoozedUntil !== null && watch.snoozedUntil > now
+  const { phase } = watch
+  return {
+    state: !on ? 'off' : snoozed ? 'snoozed' : phase === 'idle' ? 'watching' : phase,
+    restarts: watch.restarts,
+    restarts_in_window: countRecent(watch.recent, now, pace),
+    next_restart_at: on && !snoozed && phase === 'waiting' ? iso(watch.dueAt) : null,
+    snoozed_until: snoozed ? iso(watch.snoozedUntil) : null,
+    last_crash: watch.lastCrash,
+    memory_trend_bytes_per_hour: trend,
+    attention,
+  }
+}
+
+/** What an earlier run has left on the broker. */
+export interface Left {
+  readonly state: GuardPayload | undefined
+  readonly history: History
+  readonly memory: GuardMemory | undefined
+}
+
+/** Takes up what an earlier run has left. */
+export function restored({ state, history, memory }: Left, now: number): Watch {
+  const switched = memory?.enabled ?? null
+  if (state === undefined) return { ...UNTOUCHED, switched }
+  const times = restartsSinceCalm(history, CALM_MS)
+  // Of restarts that the history has lost, the latest time counts that there may be.
+  const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
+  const recent = lost > 0 ? [...times, ...Array<number>(lost).fill(times.at(-1) ?? now)] : times
+  const snoozedUntil = state.snoozed_until === null ? null : Date.parse(state.snoozed_until)
+  const dueAt = state.next_restart_at === null ? now : Date.parse(state.next_restart_at)
+  const phase =
+    state.state === 'waiting' || state.state === 'restarting' || state.state === 'given_up' ? state.state : 'idle'
+  return {
+    ...UNTOUCHED,
+    switched,
+    phase,
+    why: state.last_crash?.reason ?? 'unknown',
+    down: phase !== 'idle',
+    dueAt: phase === 'waiting' ? dueAt : null,
+    sentAt: phase === 'restarting' ? (recent.at(-1) ?? now) : null,
+    restarts: state.restarts,
+    recent: recent.toSorted((a, b) => a - b).slice(-MAX_TIMES),
+    snoozedUntil,
+    lastCrash: state.last_crash,
+  }
+}

@@ -1,0 +1,132 @@
+/** The guardian in the bridge as users run it: an emulated hub, a real broker, and a client that looks on. */
+import { describe, expect, test } from 'vitest'
+import { BROKERS } from '../support/brokers.ts'
+import { until } from '../support/until.ts'
+import { startWorld, type World } from '../support/world.ts'
+
+const APP = 'the.app'
+const APPS = [{ id: APP, name: 'The app', version: '1.0.0' }, { id: 'another.app' }]
+const ENV = { GUARD_WATCH: '*', GUARD_BACKOFF: '1s' }
+
+const parsed = (world: World, topic: string) => {
+  const text = world.observer.last(`hub2mqtt/home/app/${APP}/${topic}`)
+  return text === undefined || text === '' ? undefined : JSON.parse(text)
+}
+const guardOf = (world: World): Record<string, unknown> | undefined => parsed(world, 'guard')
+const historyOf = (world: World): Record<string, unknown>[] => parsed(world, 'history') ?? []
+const types = (world: World) => world.events(APP).map((event) => event['event_type'])
+const restarts = (world: World) => world.hub.requests.filter(({ operation }) => operation === 'restartApp').length
+
+test('nothing is watched and nothing of the guardian is published unless configuration names an app', async () => {
+  const world = await startWorld({ hub: { apps: [{ ...APPS[0], id: APP, crashed: 'Error: boom' }] } })
+  await world.settle()
+  expect(world.observer.seen.map(({ topic }) => topic).filter((topic) => /guard|history/.test(topic))).toEqual([])
+  expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ error: { code: 'not_allowed' } })
+  expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '').commands).not.toContain('guard')
+  expect(restarts(world)).toBe(0)
+})
+
+describe.each(BROKERS)('on %s', (broker) => {
+  test('an app that crashes is restarted, and its state, events, history and the log tell why', async () => {
+    const world = await startWorld({ broker, hub: { apps: APPS }, env: ENV })
+    await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+    world.hub.crash(APP, 'Error: boom\n    at index.js:1:1')
+    await until('the restart', () => types(world).includes('restarted'))
+    await until('a running app', () => world.state(APP)?.['state'] === 'running')
+    await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+    expect(types(world).indexOf('crashed')).toBeLessThan(types(world).indexOf('restarted'))
+    expect(world.events(APP).find((event) => event['event_type'] === 'restarted')).toEqual({
+      event_type: 'restarted',
+      app: APP,
+      changed: [],
+      at: expect.stringMatching(/Z$/),
+      reason: 'exception',
+    })
+    expect(guardOf(world)).toMatchObject({
+      restarts: 1,
+      restarts_in_window: 1,
+      next_restart_at: null,
+      last_crash: { reason: 'exception', message: 'Error: boom at index.js:1:1', version: '1.0.0' },
+      attention: [],
+    })
+    expect(historyOf(world)).toMatchObject([
+      { what: 'restart', reason: 'exception', by: 'guard' },
+      { what: 'crash', reason: 'exception', by: null },
+    ])
+    const line = world.bridge.lines.map((text) => JSON.parse(text)).find(({ command }) => command === 'restart')
+    expect(line).toMatchObject({ command: 'restart', hub: 'home', app: APP, outcome: 'ok', by: 'guard' })
+    // No answer to a command that nobody has sent by MQTT.
+    expect(world.observer.seen.filter(({ topic }) => topic.includes('/result/'))).toEqual([])
+  })
+
+  test('what was counted, given up and switched survives a restart of the bridge', async () => {
+    const world = await startWorld({ broker, hub: { apps: APPS }, env: { ...ENV, GUARD_MAX_RESTARTS: '1' } })
+    await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+    world.hub.crash(APP, 'Error: boom')
+    await until('the restart', () => types(world).includes('restarted'))
+    await until('a running app', () => guardOf(world)?.['state'] === 'watching')
+    world.hub.crash(APP, 'Too many memwarns')
+    await until('the end of patience', () => guardOf(world)?.['state'] === 'given_up')
+    expect(await world.ask('home/app/another.app/cmd/guard', 'OFF')).toMatchObject({ ok: true })
+    const before = { guard: guardOf(world), history: historyOf(world) }
+    const count = restarts(world)
+    await world.restart()
+    await world.ready()
+    await world.settle()
+    expect({ guard: guardOf(world), history: historyOf(world) }).toEqual(before)
+    expect(before.guard).toMatchObject({ state: 'given_up', restarts: 1, attention: ['memory_limit'] })
+    expect(JSON.parse(world.observer.last('hub2mqtt/home/app/another.app/guard') ?? '')).toMatchObject({ state: 'off' })
+    expect(types(world).filter((type) => type === 'gave_up')).toHaveLength(1)
+    expect(restarts(world)).toBe(count)
+    // A command says otherwise.
+    expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
+    await until('another restart', () => restarts(world) === count + 1)
+  })
+})
+
+test('an app that is found crashed at the first read is restarted', async () => {
+  const world = await startWorld({ hub: { apps: [{ id: APP, crashed: 'Error: boom' }] }, env: ENV })
+  await until('the restart', () => types(world).includes('restarted'))
+  expect(historyOf(world).at(-1)).toMatchObject({ what: 'crash', reason: 'exception' })
+})
+
+test.each([
+  ['denies the restart', { COMMANDS_DENY: 'restart' }, 'not_allowed'],
+  ['lets nothing be changed', { COMMANDS_READ_ONLY: 'true' }, 'not_allowed'],
+])('configuration that %s holds for the guardian too: it gives up at once and says why', async (_, more, code) => {
+  const world = await startWorld({ hub: { apps: APPS }, env: { ...ENV, ...more } })
+  world.hub.crash(APP)
+  await until('the end of patience', () => types(world).includes('gave_up'))
+  expect(world.events(APP).find((event) => event['event_type'] === 'gave_up')).toMatchObject({ message: code })
+  expect(guardOf(world)).toMatchObject({ state: 'given_up', restarts: 0 })
+  expect(restarts(world)).toBe(0)
+})
+
+test('a reload turns the guardian on, and off again with nothing of it left on the broker', async () => {
+  const file = (watch: string) => `guard: { watch: [${watch}], backoff: 1s }`
+  const world = await startWorld({ hub: { apps: APPS }, file: file('') })
+  world.hub.crash(APP)
+  world.bridge.reload(file('"*"'))
+  await until('the restart', () => types(world).includes('restarted'))
+  world.bridge.reload(file(''))
+  for (const topic of ['guard', 'history']) {
+    await until(`no ${topic}`, () => world.observer.last(`hub2mqtt/home/app/${APP}/${topic}`) === '')
+  }
+})
+
+test('of two bridges on one base topic only the active one restarts an app', async () => {
+  const world = await startWorld({ broker: 'mosquitto', hub: { apps: APPS }, env: ENV })
+  await using other = await startSecond(world)
+  world.hub.crash(APP)
+  await until('the restart', () => types(world).includes('restarted'))
+  await until('a running app', () => guardOf(world)?.['state'] === 'watching')
+  expect(restarts(world)).toBe(1)
+  expect(other.lines.some((line) => line.includes('"by":"guard"'))).toBe(false)
+})
+
+async function startSecond(world: World) {
+  const { startBridge } = await import('../support/bridge.ts')
+  const second = startBridge({ ...world.env })
+  await until('the second to stand by', () => second.lines.some((line) => line.includes('stands by')))
+  return second
+}
