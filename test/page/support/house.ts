@@ -54,7 +54,7 @@ export class House implements AsyncDisposable {
     const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'house-')))
     const file = join(folder, 'hub2mqtt.yaml')
     const http = await listening(port ?? (await freePort()), config['http'])
-    const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY, poll_interval: '2s' }])
+    const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY }])
     // JSON is YAML too.
     const text = JSON.stringify({
       mqtt: { url: broker.url },
@@ -64,7 +64,15 @@ export class House implements AsyncDisposable {
     })
     await writeFile(file, text, { mode: 0o600 })
     const daemon = new BridgeProcess({ config: file })
-    const house = new House({ hubs, broker, daemon, port: http.port, url: `http://127.0.0.1:${http.port}/`, config: file, open: open.move() })
+    const house = new House({
+      hubs,
+      broker,
+      daemon,
+      port: http.port,
+      url: `http://127.0.0.1:${http.port}/`,
+      config: file,
+      open: open.move(),
+    })
     await house.#ready()
     return house
   }

@@ -11,7 +11,7 @@ export function AppIcon({ entry, name, size = 32 }: { entry: AppEntry; name: str
   const missing = without.value.has(topic)
   const hue = [...id].reduce((sum, char) => (sum * 31 + (char.codePointAt(0) ?? 0)) % 360, 7)
   return (
-    <span class="app-icon" aria-hidden="true" style={{ width: size, height: size, '--hue': `${hue}` }}>
+    <span class="app-icon" aria-hidden="true" style={{ width: `${size}px`, height: `${size}px`, '--hue': `${hue}` }}>
       {missing ? (
         <span class="initial">{[...name][0]?.toUpperCase() ?? '?'}</span>
       ) : (

@@ -14,7 +14,7 @@ import { Toolbar } from './toolbar.tsx'
 import { useWindow } from './window.ts'
 
 /** Pixels of a line, as the style sheet has them. */
-const ROW = 58
+const ROW = 52
 const CARD = 148
 const COLUMNS = 8
 
@@ -31,7 +31,7 @@ export function Apps({ door }: { readonly door: Door }) {
   const items = list.items.value
   const hasApps = list.counts.value.all > 0
   return (
-    <main>
+    <div class="view">
       <h1 class="hidden">{S.apps.title}</h1>
       <Toolbar list={list} store={store} />
       <BulkBar door={door} items={items} />
@@ -40,7 +40,7 @@ export function Apps({ door }: { readonly door: Door }) {
       ) : (
         <p class="empty">{hasApps ? S.apps.nothingFound : S.apps.noApps}</p>
       )}
-    </main>
+    </div>
   )
 }
 
