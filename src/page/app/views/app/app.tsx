@@ -96,9 +96,9 @@ function Head({ entry, door }: PartProps) {
           <span>{app.crash_message ?? S.apps.noCrashMessage}</span>
         </div>
       )}
-      {outcome !== undefined && (
-        <div class={outcome.ok ? 'notice' : 'notice bad'}>
-          <Glyph name={outcome.ok ? 'check' : 'alert'} />
+      {outcome?.ok === false && (
+        <div class="notice bad">
+          <Glyph name="alert" />
           <span>{outcome.text}</span>
         </div>
       )}
