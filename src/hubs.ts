@@ -2,8 +2,9 @@
 
 import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
+import { ApiKeys } from './bridge/api-keys.ts'
 import type { BridgedHub } from './bridge/bridge.ts'
-import type { Config, HubConfig } from './config/options.ts'
+import type { HubConfig, Live } from './config/options.ts'
 import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import type { HubCall } from './hub/client.ts'
@@ -15,8 +16,7 @@ export interface OpenHub extends BridgedHub {
 }
 
 /** The configuration that holds now. */
-export interface HubsConfig {
-  readonly value: Pick<Config, 'apps' | 'hubs'>
+export interface HubsConfig extends Live {
   /** Whether there is another key than the one that a hub just refused. */
   renewKey(name: string): boolean
 }
@@ -33,9 +33,11 @@ export class Hubs implements AsyncDisposable {
   readonly #options: HubsOptions
   readonly #all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
+  readonly #keys: ApiKeys
 
   constructor(options: HubsOptions) {
     this.#options = options
+    this.#keys = new ApiKeys(options.live)
   }
 
   /** Changes with `open` and `close`. */
@@ -57,6 +59,7 @@ export class Hubs implements AsyncDisposable {
           pulse.called(call)
           onCall(name, call)
         },
+        clean: (text) => this.#keys.scrubber.text(text),
         shows: appFilter(include, exclude),
         timeoutMs: config.timeout,
       },

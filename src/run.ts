@@ -189,6 +189,7 @@ function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): 
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
     heldFilters: held,
     watchedFilters: held,
+    transientFilters: topics.transientFilters,
     gates: (topic) => topic.startsWith(`${topics.base}/`),
   }
 }

@@ -241,4 +241,8 @@ class TappedLink implements BridgeLink {
   startOver(): void {
     this.#link.startOver()
   }
+
+  readTransient(): void {
+    this.#link.readTransient()
+  }
 }

@@ -1,10 +1,16 @@
 /** Time as a dependency: the daemon asks this for the hour and for its timers, so a test can turn the hands. */
+import { uptime } from 'node:os'
 
 export interface Clock {
   /** Wall time in epoch milliseconds: for timestamps that others read and for expiry that others wrote. */
   now(): number
   /** Milliseconds from an arbitrary start that never jump: for durations, deadlines and ages. */
   elapsed(): number
+  /**
+   * Milliseconds for which the machine has been on, suspended or not, while `elapsed` may leave out the time for which it
+   * was suspended; default: it leaves out none. Costs a system call.
+   */
+  uptime?(): number
   /** Runs `task` once after `ms`; the returned function cancels it, also after it ran. */
   after(ms: number, task: () => void): () => void
 }
@@ -12,6 +18,7 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
+  uptime: () => uptime() * 1000,
   after(ms, task) {
     // What is overdue runs at once; Node would say so with a warning.
     const timer = setTimeout(task, Math.max(0, ms))

@@ -27,6 +27,8 @@ export interface BridgeLink extends AnswerLink {
   sweep(owned: (topic: string, payload: string) => boolean): number
   /** Sends again what is held on these topics. */
   refresh(topics: Iterable<string>): void
+  /** Reads again what others may have left where nothing may be retained. */
+  readTransient(): void
   /** Connects anew, and reads back what the broker holds. */
   startOver(): void
   /** Whether retained topics are written; while not, what is held is remembered only. */
@@ -177,7 +179,10 @@ export class Bridge {
         return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only })
       },
       onRun: (run) => {
-        if (run.command.name === 'refresh' && run.phase === 'ended') this.#repairs.now()
+        if (run.command.name === 'refresh' && run.phase === 'ended') {
+          this.#repairs.now()
+          link.readTransient()
+        }
         this.#hubTopics.onRun(run)
       },
       onFailedWrite: (failed) => this.#hubTopics.onFailedWrite(failed),
@@ -258,7 +263,7 @@ export class Bridge {
     this.#saidStandby = false
     this.#homeAssistant.connected()
     this.#know({ prefixes: this.#homeAssistant.prefixes })
-    if (this.#wasReplaced) this.#readAgain()
+    this.#readAgain(this.#wasReplaced ? this.#options.hubs.keys() : this.#hubsWithStrangers())
     this.#wasReplaced = false
     this.#sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
@@ -266,9 +271,11 @@ export class Bridge {
     this.#early.run()
   }
 
-  /** What the other bridge has published of a hub may be newer than what is known here. */
-  #readAgain(): void {
-    for (const [name, { hub }] of this.#options.hubs) {
+  /** What the broker holds of a hub may be newer than what is known here: another bridge may have published it. */
+  #readAgain(names: Iterable<string>): void {
+    for (const name of names) {
+      const hub = this.#options.hubs.get(name)?.hub
+      if (hub === undefined) continue
       this.#unread.set(name, 'asked')
       const failed = (error: unknown) => {
         asHubError(error)
@@ -345,7 +352,10 @@ export class Bridge {
   #isOurs(topic: string, payload: string): boolean {
     const own = this.#options.topics.parse(topic)
     if (own === undefined) return payload !== ''
-    const { owner } = own
+    return this.#owns(own.owner)
+  }
+
+  #owns(owner: OwnTopic['owner']): boolean {
     return owner.kind === 'bridge' || this.#options.hubs.has(owner.hub) || this.#formerHubs.has(owner.hub)
   }
 
@@ -423,9 +433,21 @@ export class Bridge {
     if (this.#unread.size === 0 && this.#homeAssistant.settle()) this.#know({ prefixes: this.#homeAssistant.prefixes })
   }
 
+  /** The hubs of which the broker holds apps that are not known here. */
+  #hubsWithStrangers(): ReadonlySet<string> {
+    const found = new Set<string>()
+    this.#link.sweep((topic) => {
+      const own = this.#options.topics.parse(topic)
+      if (own?.owner.kind === 'app' && this.#isLeftOver(own)) found.add(own.owner.hub)
+      return false
+    })
+    return found
+  }
+
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
   #isLeftOver({ name, row, owner }: OwnTopic): boolean {
     if ('by' in row) return false
+    if (!row.retained) return this.#owns(owner)
     if (owner.kind === 'bridge') return name !== 'bridgeInfo'
     if (owner.kind === 'setting' && this.#hubTopics.publishes(owner)) return false
     const hub = this.#options.hubs.get(owner.hub)?.hub

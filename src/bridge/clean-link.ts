@@ -1,25 +1,16 @@
-/**
- * The MQTT link without an API key in any payload: a hub may name it in an error, and an app anywhere. Other secrets are
- * chosen by people and may be words, such as `homeassistant`, without which no topic of a payload would be right.
- */
+/** The MQTT link without an API key in any payload: a hub may name it in an error, and an app anywhere. */
 import type { Live } from '../config/options.ts'
-import { Scrubber } from '../log/scrub.ts'
 import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
+import { ApiKeys } from './api-keys.ts'
 import type { BridgeLink } from './bridge.ts'
-
-/** Shorter keys may be words too. */
-const SHORTEST_KEY = 8
 
 export class CleanLink implements BridgeLink {
   readonly #link: BridgeLink
-  readonly #live: Live
-  /** The hubs of the configuration that the scrubber was made for. */
-  #hubs: Live['value']['hubs'] | undefined
-  readonly #scrubber = new Scrubber([])
+  readonly #keys: ApiKeys
 
   constructor(link: BridgeLink, live: Live) {
     this.#link = link
-    this.#live = live
+    this.#keys = new ApiKeys(live)
   }
 
   hold(topic: string, payload: string | null): void {
@@ -55,18 +46,16 @@ export class CleanLink implements BridgeLink {
     this.#link.setWriting(writing)
   }
 
+  readTransient(): void {
+    this.#link.readTransient()
+  }
+
   startOver(): void {
     this.#link.startOver()
   }
 
   /** A payload without API keys. */
   clean(payload: string): string {
-    const { hubs } = this.#live.value
-    if (hubs !== this.#hubs) {
-      this.#hubs = hubs
-      // Keys of before stay: what was heard of them may still be on its way.
-      for (const { api_key } of Object.values(hubs)) if (api_key.length >= SHORTEST_KEY) this.#scrubber.add(api_key)
-    }
-    return this.#scrubber.payload(payload)
+    return this.#keys.scrubber.payload(payload)
   }
 }

@@ -14,7 +14,7 @@ const INTERVAL_MS = 60_000
 /** Another bridge not heard of for so long is gone, and is news again when it comes back. */
 const GONE_MS = 3 * INTERVAL_MS
 /** How long another bridge may take to answer. */
-const ANSWER_MS = 300
+const ANSWER_MS = 1_000
 /** Few are remembered: anybody can make them up. */
 const MAX_OTHERS = 8
 /** The names of a thousand hubs fit. */

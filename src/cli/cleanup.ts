@@ -81,7 +81,7 @@ function readBack(
 ): ReadBack {
   const prefixes = new Prefixes(prefix, topics.of('bridgeDiscovery', {}))
   return new ReadBack(connection, {
-    heldFilters: [...topics.retainedFilters, ...discoveryFilters(prefix)],
+    heldFilters: [...topics.retainedFilters, ...topics.transientFilters, ...discoveryFilters(prefix)],
     probeTopic: topics.of('bridgeProbe', {}),
     clock,
     timeoutMs,

@@ -165,7 +165,7 @@ export const PUBLICATIONS = {
     of: 'bridge',
     schema: schemas.PROBE,
     text: true,
-    doc: 'A mark that the bridge sends itself at each connect, to learn whether it may publish and read.',
+    doc: 'A mark that the bridge sends itself at each connect, to learn whether it may publish and read, and after a standstill.',
   }),
   bridgePresence: sent({
     topic: '{base}/bridge/presence',

@@ -22,7 +22,7 @@ export interface CommandTopic {
   readonly result: string
 }
 
-/** A retained topic of ours, read back. */
+/** A topic of ours, on which something retained was found. */
 export interface OwnTopic {
   readonly name: PublicationName
   readonly row: Publication
@@ -48,7 +48,8 @@ export function createTopics(base: string) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
   const templates = new Map<string, Template>(below.map(([name, { topic }]) => [name, new Template(topic, base)]))
   const fill = (name: PublicationName, parameters: Parameters) => templates.get(name)?.fill(parameters) ?? ''
-  const retained = below.filter(([, row]) => row.retained)
+  const filtersOf = (retained: boolean) =>
+    widest(below.filter(([, row]) => row.retained === retained).map(([name]) => templates.get(name)?.filter ?? ''))
   return {
     base,
     /** The topic of a row. */
@@ -63,11 +64,13 @@ export function createTopics(base: string) {
     /** Command topics, those of hubs that are not there included: they are answered too. */
     commandFilters: [`${base}/+/cmd/#`, `${base}/+/app/+/cmd/#`],
     /** Everything retained that the bridge owns below the base topic. */
-    retainedFilters: widest(retained.map(([name]) => templates.get(name)?.filter ?? '')),
+    retainedFilters: filtersOf(true),
+    /** Everything that the bridge writes below the base topic and that the broker must not keep. */
+    transientFilters: filtersOf(false),
 
-    /** Reads a retained topic of ours; `undefined` for any other. */
+    /** Reads a topic of ours; `undefined` for any other. */
     parse(topic: string): OwnTopic | undefined {
-      for (const [name, row] of retained) {
+      for (const [name, row] of below) {
         const levels = templates.get(name)?.match(topic)
         const owner = levels && ownerOf(row.of, levels)
         if (owner !== undefined) return { name, row, owner }

@@ -77,7 +77,7 @@ async function examineRules(connection: Connection, { topics, config, echoes, cl
   const subscriptions = [
     ...topics.commandFilters,
     ...topics.retainedFilters,
-    topics.of('bridgePresence', {}),
+    ...topics.transientFilters,
     ...(discovery.format === 'off' ? [] : [discovery.birth_topic, ...discoveryFilters(discovery.prefix)]),
   ]
   for (const filter of subscriptions) {

@@ -11,6 +11,7 @@ import { type Greeting, greet } from '../hub/greeting.ts'
 import { OPERATIONS, type OperationName } from '../hub/operations.ts'
 import { openRealtime } from '../hub/realtime.ts'
 import { grants } from '../hub/scopes.ts'
+import { Scrubber } from '../log/scrub.ts'
 import { about, type Finding } from './finding.ts'
 
 /** The time of day decides when a command has expired. */
@@ -29,7 +30,8 @@ export async function* examineHub({ name, hub, config, clock }: HubExamination):
   const { ok, note, problem } = about(`hub ${name}`)
   const { url, timeout: timeoutMs } = hub
   const apiKey = () => hub.api_key
-  const client = new HubClient({ ...camelKeys(hub), timeoutMs, apiKey, knows: () => true }, clock)
+  const clean = (text: string) => new Scrubber([hub.api_key]).text(text)
+  const client = new HubClient({ ...camelKeys(hub), timeoutMs, apiKey, knows: () => true, clean }, clock)
   const failed = (error: unknown, what = ''): Finding => {
     if (!(error instanceof HubError)) throw error
     const { cause, remedy } = explain(error, url)

@@ -12,6 +12,7 @@ import {
 import { isSuccess, refusal } from './refusal.ts'
 import { type Answer, header, isPage, Rest, type RestOptions, type Sending } from './rest.ts'
 import { Spacing } from './spacing.ts'
+import { asItIs, type Clean } from './text.ts'
 
 export const API_PREFIXES = ['manager', 'managers'] as const
 /** The two ways in which hubs spell their API's root: `/api/manager/…` and `/api/managers/…`. */
@@ -30,6 +31,8 @@ export interface HubClientOptions extends RestOptions {
   /** Whether an app is known to exist: decides what a 404 means. */
   readonly knows: (appId: string) => boolean
   readonly onCall?: (call: HubCall) => void
+  /** Takes the API key out of the hub's texts; default: they stay as they are. */
+  readonly clean?: Clean | undefined
 }
 
 /** A call that has ended, for those who count. */
@@ -156,7 +159,7 @@ export class HubClient {
     if (!isSuccess(operation.method, answer.status)) throw this.#refusal(name, parameters, answer)
     if (name === 'getApps') this.#listSigned = header(answer, 'x-homey-id') !== null
     try {
-      return operation.decode(json(answer), parameters)
+      return operation.decode(json(answer), parameters, this.#options.clean ?? asItIs)
     } catch (error) {
       this.#proven = false
       throw error
@@ -203,9 +206,9 @@ export class HubClient {
   async #ask(method: Method, path: string, sending: Omit<Sending, 'key'>): Promise<Answer> {
     const answer = await this.#askProven(method, path, sending)
     const firmware = header(answer, 'x-homey-version')
-    const known = this.#identity?.firmware ?? null
-    const updated = firmware !== null && known !== null && firmware !== known
-    if (updated || isPage(answer) || isRedirect(answer)) this.#proven = false
+    // Also where it was not said before: a gateway may have left it out.
+    const isNews = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
+    if (isNews || isPage(answer) || isRedirect(answer)) this.#proven = false
     this.#expect(header(answer, 'x-homey-id'))
     return answer
   }
@@ -281,7 +284,7 @@ export class HubClient {
 
   #refusal(name: OperationName, parameters: object, answer: Answer): HubError {
     const call = { name, operation: OPERATIONS[name], parameters }
-    return refusal(call, answer, { knows: this.#options.knows, now: this.#clock.now() })
+    return refusal(call, answer, { knows: this.#options.knows, now: this.#clock.now(), clean: this.#options.clean })
   }
 }
 

@@ -4,6 +4,7 @@ import { APP_STATES, type AppPatch } from '../model/app.ts'
 import type { AppEvent } from '../model/reduce.ts'
 import { HubError } from './errors.ts'
 import { normaliseScope } from './scopes.ts'
+import { asItIs, type Clean, shortText } from './text.ts'
 
 const CRASH_MESSAGE_LENGTH = 1024
 /** Far above any real name, version or author; limits what a hub can make the broker keep. */
@@ -12,14 +13,8 @@ const TEXT_LENGTH = 1024
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
-const text = (value: unknown, length = TEXT_LENGTH) => (typeof value === 'string' ? cut(value, length) : null)
-
-function cut(value: string, length: number): string {
-  if (value.length <= length) return value
-  const short = value.slice(0, length)
-  // Half of a surrogate pair is no character.
-  return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
-}
+const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>
+  typeof value === 'string' ? shortText(value, length, clean) : null
 
 function isVersion(value: unknown): value is string {
   return typeof value === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(value)
@@ -41,15 +36,15 @@ type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
  * What a record says of an app. Unknown fields are ignored; a value of a wrong type becomes `null`.
  * The fields are those of both API versions: `exitCount` is the older name of `crashedCount`.
  */
-export function decodePatch(record: Record<string, unknown>): AppPatch {
+export function decodePatch(record: Record<string, unknown>, clean = asItIs): AppPatch {
   const { name, version, channel, origin, author, compatibility, sdk, autoupdate, settings } = record
-  const patch: Writable<AppPatch> = decodeLife(record)
-  if (name !== undefined) patch.name = text(name)
-  if (version !== undefined) patch.version = text(version)
-  if (channel !== undefined) patch.channel = text(channel)
-  if (origin !== undefined) patch.origin = text(origin)
-  if (author !== undefined) patch.author = text(isRecord(author) ? author['name'] : author)
-  if (compatibility !== undefined) patch.compatibility = text(compatibility)
+  const patch: Writable<AppPatch> = decodeLife(record, clean)
+  if (name !== undefined) patch.name = text(name, clean)
+  if (version !== undefined) patch.version = text(version, clean)
+  if (channel !== undefined) patch.channel = text(channel, clean)
+  if (origin !== undefined) patch.origin = text(origin, clean)
+  if (author !== undefined) patch.author = text(isRecord(author) ? author['name'] : author, clean)
+  if (compatibility !== undefined) patch.compatibility = text(compatibility, clean)
   if (sdk !== undefined) patch.sdk = finite(sdk)
   if (autoupdate !== undefined) patch.autoupdate = boolean(autoupdate)
   if (settings !== undefined) patch.has_settings = boolean(settings)
@@ -57,7 +52,7 @@ export function decodePatch(record: Record<string, unknown>): AppPatch {
 }
 
 /** The part of a record that changes while an app lives. */
-function decodeLife(record: Record<string, unknown>): Writable<AppPatch> {
+function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<AppPatch> {
   const { enabled, state, crashed, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
   const patch: Writable<AppPatch> = {}
   if (enabled !== undefined) patch.enabled = boolean(enabled)
@@ -65,9 +60,9 @@ function decodeLife(record: Record<string, unknown>): Writable<AppPatch> {
   if (crashed !== undefined) patch.crashed = boolean(crashed)
   // Only newer hubs have the state; where it comes without the flag, the two must agree.
   else if (patch.state === 'crashed') patch.crashed = true
-  if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, CRASH_MESSAGE_LENGTH)
+  if (crashedMessage !== undefined) patch.crash_message = text(crashedMessage, clean, CRASH_MESSAGE_LENGTH)
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
-  if (updateAvailable !== undefined) Object.assign(patch, decodeOffer(updateAvailable))
+  if (updateAvailable !== undefined) Object.assign(patch, decodeOffer(updateAvailable, clean))
   if (usage !== undefined) {
     patch.cpu_percent = isRecord(usage) ? percent(usage['cpu']) : null
     patch.memory_bytes = isRecord(usage) ? bytes(usage['mem']) : null
@@ -76,9 +71,9 @@ function decodeLife(record: Record<string, unknown>): Writable<AppPatch> {
 }
 
 /** Older hubs: an object or null. Newer hubs: a boolean, and no word of the version; some say the version alone. */
-function decodeOffer(updateAvailable: unknown): Pick<AppPatch, 'update_available' | 'latest_version'> {
+function decodeOffer(updateAvailable: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
   const offer = isVersion(updateAvailable) ? { version: updateAvailable } : updateAvailable
-  if (isRecord(offer)) return { update_available: true, latest_version: text(offer['version']) }
+  if (isRecord(offer)) return { update_available: true, latest_version: text(offer['version'], clean) }
   return { update_available: offer === null ? false : boolean(offer), latest_version: null }
 }
 
@@ -86,7 +81,7 @@ function decodeOffer(updateAvailable: unknown): Pick<AppPatch, 'update_available
  * Answer of getApps: an object keyed by app id. An entry that is no app must not hide the others and stands as
  * `undefined`. @throws HubError `nonsense` if most entries are none, or one is told under the id of another
  */
-export function decodeApps(value: unknown): Map<string, AppPatch | undefined> {
+export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is no list of apps.')
   if (!isRecord(value)) throw nonsense()
   const apps = new Map<string, AppPatch | undefined>()
@@ -95,7 +90,7 @@ export function decodeApps(value: unknown): Map<string, AppPatch | undefined> {
     const id = isRecord(record) ? idOf(record) : undefined
     if (id !== undefined && id !== key) throw nonsense()
     if (id === undefined) unreadable += 1
-    apps.set(key, isRecord(record) && id !== undefined ? decodePatch(record) : undefined)
+    apps.set(key, isRecord(record) && id !== undefined ? decodePatch(record, clean) : undefined)
   }
   if (unreadable * 2 > apps.size) throw nonsense()
   return apps
@@ -108,11 +103,11 @@ function idOf(record: Record<string, unknown>): string | undefined {
 }
 
 /** Answer of getApp for the app with this id. */
-export function decodeApp(value: unknown, { id }: { readonly id: string }): AppPatch {
+export function decodeApp(value: unknown, { id }: { readonly id: string }, clean = asItIs): AppPatch {
   if (!isRecord(value) || idOf(value) !== id) {
     throw new HubError('nonsense', 'The hub answered with something that is not the app.')
   }
-  return decodePatch(value)
+  return decodePatch(value, clean)
 }
 
 /** An app's record as it came. */
@@ -123,14 +118,14 @@ export function decodeRecord(value: unknown): { [key: string]: Json } {
 }
 
 /** Arguments of a realtime message, or `undefined` for one that is none of ours. */
-export function decodeEvent(name: unknown, payload: unknown): AppEvent | undefined {
+export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): AppEvent | undefined {
   const id = isRecord(payload) ? idOf(payload) : undefined
   if (id === undefined || !isRecord(payload)) return undefined
   switch (name) {
     case 'app.create':
-      return { type: 'create', id, patch: decodePatch(payload) }
+      return { type: 'create', id, patch: decodePatch(payload, clean) }
     case 'app.update':
-      return { type: 'update', id, patch: decodePatch(payload) }
+      return { type: 'update', id, patch: decodePatch(payload, clean) }
     case 'app.delete':
       return { type: 'delete', id }
     default:

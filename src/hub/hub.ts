@@ -320,6 +320,7 @@ export class Hub {
           timeoutMs,
           settleMs: REALTIME_SETTLE_MS,
           onEvent: (event) => this.apps.receive(event),
+          clean: this.#options.clean,
           clock,
           signal: AbortSignal.any([signal, this.#sessions.signal]),
         }).catch((error: unknown) => {

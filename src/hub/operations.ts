@@ -12,6 +12,7 @@ import {
   decodeScopes,
   decodeSettings,
 } from './decode.ts'
+import type { Clean } from './text.ts'
 import { decodeDone, decodeDoneTo, decodeInstalled, decodeWritten } from './written.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -32,7 +33,7 @@ export interface Operation<I extends object, R> {
   readonly optional?: true
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  readonly decode: (value: unknown, input: I) => R
+  readonly decode: (value: unknown, input: I, clean: Clean) => R
 }
 
 /** Names of the `:parameters` in a path. */

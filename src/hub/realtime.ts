@@ -6,6 +6,7 @@ import type { AppEvent } from '../model/reduce.ts'
 import { decodeEvent } from './decode.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import { lacksLicence } from './refusal.ts'
+import type { Clean } from './text.ts'
 import { GuardedWebSocket } from './websocket.ts'
 
 const APPS_URI = 'homey:manager:apps'
@@ -21,6 +22,7 @@ export interface RealtimeOptions {
   /** How long a session must have stayed up to count: a hub can accept one and drop it at once. */
   readonly settleMs: number
   readonly onEvent: (event: AppEvent) => void
+  readonly clean?: Clean | undefined
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -81,7 +83,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     sockets.push(api)
     watch(api)
     api.on(APPS_URI, (name: unknown, payload: unknown) => {
-      const event = decodeEvent(name, payload)
+      const event = decodeEvent(name, payload, options.clean)
       if (event !== undefined) options.onEvent(event)
     })
     await connected(api, options, ended)

@@ -3,6 +3,7 @@ import { isRecord } from '../base/json.ts'
 import { HubError } from './errors.ts'
 import type { Method, Operation, OperationName } from './operations.ts'
 import { type Answer, header, isPage } from './rest.ts'
+import { asItIs, type Clean, shortText } from './text.ts'
 
 const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
@@ -19,6 +20,8 @@ export interface RefusalContext {
   readonly knows: (appId: string) => boolean
   /** Wall time in epoch milliseconds. */
   readonly now: number
+  /** Default: texts stay as they are. */
+  readonly clean?: Clean | undefined
 }
 
 /**
@@ -30,10 +33,10 @@ export function isSuccess(method: Method, status: number): boolean {
 }
 
 /** The error for an answer that is no success. */
-export function refusal(call: RefusedCall, answer: Answer, { knows, now }: RefusalContext): HubError {
+export function refusal(call: RefusedCall, answer: Answer, { knows, now, clean = asItIs }: RefusalContext): HubError {
   const { status } = answer
   const { scope } = call.operation
-  const said = hubWords(answer)
+  const said = hubWords(answer, clean)
   const reason = said === '' ? '' : `, ${said}`
   if (status === 401) return new HubError('unauthorized', 'The hub does not accept the API key.', { status })
   if (status === 403 && lacksLicence(said)) {
@@ -87,9 +90,9 @@ export function lacksLicence(words: string): boolean {
 }
 
 /** The hub's own words on a failure: hostile text, so short and on one line; empty if there are none. */
-function hubWords(answer: Answer): string {
+function hubWords(answer: Answer, clean: Clean): string {
   const body = bodyOf(answer)
-  return oneLine(body['error_description']) || oneLine(body['error'])
+  return oneLine(body['error_description'], clean) || oneLine(body['error'], clean)
 }
 
 function errorOf(answer: Answer): unknown {
@@ -105,10 +108,10 @@ function bodyOf({ body }: Answer): Readonly<Record<string, unknown>> {
   }
 }
 
-function oneLine(said: unknown): string {
+function oneLine(said: unknown, clean: Clean): string {
   if (typeof said !== 'string') return ''
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must go.
-  return said.replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' ').slice(0, HUB_TEXT_LENGTH)
+  return shortText(said, HUB_TEXT_LENGTH, (text) => clean(text).replace(/[\u0000-\u001f\u007f-\u009f]+/g, ' '))
 }
 
 /**

@@ -26,13 +26,13 @@ export interface Answer {
   readonly body: Buffer
 }
 
-/** No header that is read here is longer. */
+/** No header of a hub that is read here is longer. */
 const HEADER_LENGTH = 200
 
-/** A header of an answer, cut to a sane length; `null` if it is missing, empty or repeated. */
+/** A header of an answer; `null` if it is missing, empty, repeated or of an insane length. */
 export function header(answer: Answer, name: string): string | null {
   const value = answer.headers[name]
-  return typeof value === 'string' && value !== '' ? value.slice(0, HEADER_LENGTH) : null
+  return typeof value === 'string' && value !== '' && value.length <= HEADER_LENGTH ? value : null
 }
 
 /** Whether an answer is an HTML page that does not say that it is the hub's: a gateway's or a portal's. */

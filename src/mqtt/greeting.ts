@@ -24,7 +24,9 @@ export interface GreetingResult extends ReadBackResult {
 }
 
 // Stored commands are needed, to refuse and clear them. Own publishes (`nl`: no local) are not: they only clear.
-const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
+export const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
+// Own markers come back, and what others retain there is told from them. It stays subscribed.
+export const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // From now on only what others publish (`nl`), with its retain flag (`rap`), and nothing stored (`rh: 2`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
@@ -32,21 +34,27 @@ export class Greeting {
   readonly #connection: Connection
   readonly #context: GreetingContext
   readonly #readBack: ReadBack
+  /** Filters that only this reads, of topics where nothing may be retained. */
+  readonly #transient: readonly string[]
 
   constructor(connection: Connection, context: GreetingContext) {
     const { options, clock, deniedBefore, onFound, onLive, furtherFilters } = context
-    const { heldFilters, watchedFilters = [], probeTopic, stateTopic } = options
+    const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic, stateTopic } = options
     const { probeTimeoutMs = 10_000 } = options
     this.#connection = connection
     this.#context = context
+    this.#transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))
     this.#readBack = new ReadBack(connection, {
-      heldFilters,
+      heldFilters: [...heldFilters, ...this.#transient],
       lastingFilters: connection.protocol === '5' ? [] : watchedFilters,
       furtherFilters,
       probeTopic,
       clock,
       timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
-      subscribe: (filter, qos) => this.#subscribe(filter, { qos }, REPEAT_MS),
+      subscribe: (filter, qos) => {
+        const options = filter === probeTopic ? PROBE : { qos, rap: this.#transient.includes(filter) }
+        return this.#subscribe(filter, options, REPEAT_MS)
+      },
       onFound: (topic, text) => {
         if (topic !== stateTopic) onFound(topic, text)
       },
@@ -80,7 +88,8 @@ export class Greeting {
    */
   #watch(): void {
     if (this.#connection.protocol !== '5') return
-    for (const filter of this.#context.options.watchedFilters ?? []) void this.#connection.subscribe(filter, WATCH)
+    const { watchedFilters = [] } = this.#context.options
+    for (const filter of [...watchedFilters, ...this.#transient]) void this.#connection.subscribe(filter, WATCH)
   }
 
   /** Drops the connection when no SUBACK comes in time; until then it asks again each `againMs`, if given. */

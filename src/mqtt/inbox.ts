@@ -36,11 +36,10 @@ export class Inbox {
     return this.#matches(topic)
   }
 
-  /** The message in a packet, unless it is an echo. */
-  message(packet: IPublishPacket, connection: number): Message | undefined {
+  /** The message in a packet, unless it is an echo. `receivedAt`: when it may have arrived, at the earliest. */
+  message(packet: IPublishPacket, connection: number, receivedAt = this.#clock.elapsed()): Message | undefined {
     const { topic, qos, dup, retain } = packet
     const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload)
-    const receivedAt = this.#clock.elapsed()
     if (payload.length === 0 && !retain && this.#echoes.size > 0) {
       const until = this.#echoes.get(topic)
       this.#echoes.delete(topic)

@@ -11,13 +11,20 @@ import { Intake } from './intake.ts'
 import { Journal } from './journal.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
+import { Reread } from './reread.ts'
 import { type Order, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
+import { Standstill } from './standstill.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
 import { Watch } from './watch.ts'
 
 /** While so many answers wait, further commands do. */
 const MANY_ANSWERS = { messages: 1_000, bytes: 4 * 1024 * 1024 }
+
+const UNPROVEN: Failure = {
+  code: 'timeout',
+  detail: 'after a standstill, nothing shows which messages are new',
+}
 
 export interface LinkDependencies {
   readonly clock: Clock
@@ -39,6 +46,9 @@ export class MqttLink implements AsyncDisposable {
   readonly #intake: Intake
   readonly #journal: Journal
   readonly #loop: ConnectionLoop
+  readonly #standstill: Standstill
+  readonly #reread: Reread
+  readonly #isTransient: (topic: string) => boolean
   #handlers: LinkHandlers = {}
   /** Runs at the start of a connection. */
   #greeting: Greeting | undefined
@@ -67,7 +77,9 @@ export class MqttLink implements AsyncDisposable {
       onFew: () => this.#loop.connection?.acknowledge(),
     })
     this.#inbox = new Inbox(options.subscriptions, clock)
-    this.#watch = new Watch(options.watchedFilters ?? [], this.#retained)
+    const { watchedFilters = [], transientFilters = [] } = options
+    this.#isTransient = topicMatcher(transientFilters)
+    this.#watch = new Watch([...watchedFilters, ...transientFilters], this.#retained)
     this.#sender = new Sender({
       retained: this.#retained,
       events: this.#events,
@@ -83,6 +95,15 @@ export class MqttLink implements AsyncDisposable {
       },
       onMessage: (topic, payload) => this.#watch.sending(topic, payload),
       onAcked: () => this.#intake.resume(),
+    })
+    this.#standstill = new Standstill(clock, () => void this.#readAgain([]))
+    this.#reread = new Reread({
+      link: options,
+      clock,
+      publish: (marker, onRefused) => {
+        const ifRefused = () => void onRefused()
+        this.send(options.probeTopic, marker, { ifRefused })
+      },
     })
     this.#loop = new ConnectionLoop({
       link: options,
@@ -132,6 +153,16 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.setWriting(writing)
   }
 
+  /**
+   * Reads again what is retained on the topics of `transientFilters`, and tells `onTouched`. Under MQTT 5 that is told
+   * all along.
+   */
+  readTransient(): void {
+    if (this.#loop.connection?.protocol === '5') return
+    const { transientFilters = [], probeTopic } = this.#options
+    void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
+  }
+
   /** Reconnects, and reads back what the broker holds: for when somebody else may have changed it. */
   startOver(): void {
     this.#loop.startOver()
@@ -164,10 +195,11 @@ export class MqttLink implements AsyncDisposable {
     return count
   }
 
-  /** Whether the connection that brought a message is still up. If not, the message is stale. */
-  isCurrent({ connection: number }: Message): boolean {
+  /** Whether the connection that brought a message is still up, and nothing stood still since. If not, it is stale. */
+  isCurrent({ connection: number, receivedAt }: Message): boolean {
     const { connection } = this.#loop
-    return number === this.#loop.number && connection?.isAccepted === true && !connection.isDown
+    const isUp = number === this.#loop.number && connection?.isAccepted === true && !connection.isDown
+    return isUp && !this.#standstill.outdates(receivedAt)
   }
 
   status(): LinkStatus {
@@ -210,6 +242,7 @@ export class MqttLink implements AsyncDisposable {
       await Promise.race([finished, connection.down, sleep(this.#clock, deadlineMs, done.signal)])
     }
     connection?.drop(CLOSED_BY_US)
+    this.#standstill.stop()
     done.abort()
     this.#setState('stopped', undefined)
   }
@@ -217,6 +250,7 @@ export class MqttLink implements AsyncDisposable {
   /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#setTaking(true)
+    this.#standstill.start()
     /** What others published during the read-back: topic to the newest text. */
     const live = new Map<string, string>()
     const greeting = new Greeting(connection, {
@@ -225,7 +259,9 @@ export class MqttLink implements AsyncDisposable {
       journal: this.#journal,
       deniedBefore: this.#probe === 'denied',
       onFound: (topic, text) => this.#retained.found(topic, text),
-      onLive: (topic, text) => live.set(topic, text),
+      onLive: (topic, text) => {
+        if (!this.#isTransient(topic)) live.set(topic, text)
+      },
       furtherFilters: (topic, text) => this.#handlers.onReadBack?.(topic, text) ?? [],
     })
     this.#greeting = greeting
@@ -240,6 +276,17 @@ export class MqttLink implements AsyncDisposable {
     this.#retained.settle(topicMatcher(known))
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
+    if (this.#standstill.lasts) void this.#readAgain([])
+  }
+
+  /** Reads these filters again; what arrives afterwards was not sent before. */
+  async #readAgain(filters: readonly string[]): Promise<void> {
+    const { connection } = this.#loop
+    // At the start of a connection it comes afterwards.
+    if (!connection?.isAccepted || connection.isDown || this.#greeting !== undefined) return
+    const result = await this.#reread.run(connection, filters)
+    if (result === 'proven') this.#standstill.isOver()
+    if (result === 'failed' && this.#standstill.lasts) connection.drop(UNPROVEN)
   }
 
   #setTaking(connected: boolean): void {
@@ -253,16 +300,22 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.detach(failure)
     this.#retained.forget()
     this.#inbox.disconnected()
+    this.#standstill.stop()
+    this.#reread.stop()
     this.#watch.disconnected()
   }
 
   #received(packet: IPublishPacket, connection: number): void {
-    if (!this.#inbox.isCommand(packet.topic)) {
+    const isTransient = this.#isTransient(packet.topic)
+    if (!this.#inbox.isCommand(packet.topic) || (isTransient && packet.retain)) {
       if (this.#greeting !== undefined) this.#greeting.received(packet)
-      else this.#live(packet.topic, packet.payload.toString())
+      // What is not retained there is nobody's business.
+      else if (!this.#reread.takes(packet) && (packet.retain || !isTransient)) {
+        this.#live(packet.topic, packet.payload.toString())
+      }
       return
     }
-    const message = this.#inbox.message(packet, connection)
+    const message = this.#inbox.message(packet, connection, this.#standstill.arrivedAt())
     if (message !== undefined && !this.#intake.take(message)) this.#journal.dropped('commands')
   }
 

@@ -18,6 +18,8 @@ export interface ReadBackOptions {
   readonly timeoutMs: number
   /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
+  /** Publishes a marker with QoS 1; default: at once, as far as the broker takes it. `done` gets PUBACK's reason code. */
+  readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound: (topic: string, text: string) => void
   /** A message that is not stored: as nothing is published yet, it comes from somebody else. */
   readonly onLive: (topic: string, text: string) => void
@@ -65,10 +67,9 @@ export class ReadBack {
 
   /** Call it with each message that is not a command. */
   received({ topic, payload, retain }: IPublishPacket): void {
-    if (topic === this.#options.probeTopic) {
-      this.#markers.get(payload.toString())?.()
-    } else if (!retain) {
-      this.#options.onLive(topic, payload.toString())
+    if (!retain) {
+      if (topic === this.#options.probeTopic) this.#markers.get(payload.toString())?.()
+      else this.#options.onLive(topic, payload.toString())
     } else if (payload.length > 0) {
       this.#found += 1
       const text = payload.toString()
@@ -80,10 +81,11 @@ export class ReadBack {
   }
 
   async run(): Promise<ReadBackResult> {
-    const { clock, probeTopic, subscribe, timeoutMs, lastingFilters } = this.#options
+    const { clock, subscribe, timeoutMs, lastingFilters } = this.#options
     const deadline = clock.elapsed() + timeoutMs
     const result = await this.#read(subscribe, deadline)
-    this.#connection.unsubscribe([probeTopic, ...this.#filters.filter((filter) => !lastingFilters.includes(filter))])
+    const done = this.#filters.filter((filter) => !lastingFilters.includes(filter))
+    if (done.length > 0) this.#connection.unsubscribe(done)
     return result
   }
 
@@ -103,7 +105,7 @@ export class ReadBack {
       done += next.length
       await Promise.all(next.map(readOne))
     }
-    await this.#quiet(deadline)
+    if (this.#filters.length > 0) await this.#quiet(deadline)
     return { probe: 'ok', known: this.#found <= CERTAIN ? known : [] }
   }
 
@@ -126,19 +128,26 @@ export class ReadBack {
     }
   }
 
-  /** Publishes when the broker takes another message. */
   #publish(marker: string, onRefused: () => void): void {
+    const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
+    publish(marker, (reason) => {
+      if (reason === 0) return
+      this.#refused = true
+      onRefused()
+    })
+  }
+
+  /** Publishes when the broker takes another message. */
+  #publishInTurn(marker: string, done: (reason: number) => void): void {
     if (this.#unacknowledged >= this.#connection.receiveMaximum) {
-      this.#waiting.push(() => this.#publish(marker, onRefused))
+      this.#waiting.push(() => this.#publishInTurn(marker, done))
       return
     }
     this.#unacknowledged += 1
     this.#connection.publish(this.#options.probeTopic, marker, { qos: 1 }, (reason) => {
       this.#unacknowledged -= 1
       this.#waiting.shift()?.()
-      if (reason === 0) return
-      this.#refused = true
-      onRefused()
+      done(reason)
     })
   }
 

@@ -147,7 +147,8 @@ export class Sender {
     this.#ackTimer.stop()
     this.#cancelRetry?.()
     this.#cancelRelearn?.()
-    const givenUp = this.#losses.connectionLost(failure, this.#unacknowledged)
+    const suspects = this.#sizes.lost() ? [] : this.#unacknowledged
+    const givenUp = this.#losses.connectionLost(failure, suspects)
     const messages: Outgoing[] = []
     for (const item of this.#unacknowledged) {
       if (item.kind === 'retained') this.#options.retained.lost(item)
@@ -263,9 +264,9 @@ export class Sender {
   #acked(item: Item, reason: number): void {
     this.#unacknowledged.delete(item)
     if (reason !== 0) {
-      this.#losses.refused(item)
       const block = reason === PACKET_TOO_LARGE ? 'too_large' : 'denied'
       if (block === 'too_large') this.#sizes.refused(item.sentBytes)
+      else this.#losses.refused(item)
       this.#refuse(item, block, `the broker refuses it with reason ${reason}`)
     } else {
       this.#losses.done(item)

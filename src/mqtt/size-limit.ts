@@ -8,6 +8,11 @@ const PACKET_OVERHEAD_BYTES = 16
  * time until then doubles with each that it has cost.
  */
 const RELEARN_MS = 5 * 60_000
+/**
+ * Mosquitto 2.0.11 with `max_queued_messages 0` refuses what is over its `message_size_limit`, and ends the connection
+ * right after that. Such a refusal is remembered for a shorter time, as others are forgotten with the connection.
+ */
+const REFUSAL = { beforeMs: 50, relearnMs: 5_000 }
 /** No broker has a lower limit. */
 const LEAST_LIMIT = 2048
 
@@ -18,10 +23,12 @@ export class SizeLimit {
   #told = Number.POSITIVE_INFINITY
   /** Payloads of so many bytes or more were refused on this connection. */
   #refused = Number.POSITIVE_INFINITY
+  #refusedAt = Number.NEGATIVE_INFINITY
   /** At payloads of so many bytes or more the broker is taken to end the connection. */
   #fatal = Number.POSITIVE_INFINITY
   #relearnAt = 0
-  #relearnMs = RELEARN_MS
+  /** Connections that it has cost to find out anew. */
+  #retries = 0
   /** The largest payload that was acknowledged. */
   #taken = LEAST_LIMIT
 
@@ -59,20 +66,30 @@ export class SizeLimit {
     this.#taken = Math.max(this.#taken, payload)
     if (payload < this.#fatal) return
     this.#fatal = Number.POSITIVE_INFINITY
-    this.#relearnMs = RELEARN_MS
+    this.#retries = 0
   }
 
   /** The broker refused a payload as too large. */
   refused(payload: number): void {
     this.#refused = Math.min(this.#refused, payload)
+    // It is another broker than the one that took more, or configured anew.
+    if (payload <= this.#taken) this.#taken = LEAST_LIMIT
+    this.#refusedAt = this.#clock.elapsed()
+  }
+
+  /** The connection is lost. Returns whether that is due to a refusal right before. */
+  lost(): boolean {
+    if (this.#clock.elapsed() - this.#refusedAt > REFUSAL.beforeMs) return false
+    this.endedConnection(this.#refused, REFUSAL.relearnMs)
+    return true
   }
 
   /** A connection ended, most likely because of a payload of this size. */
-  endedConnection(payload: number): void {
+  endedConnection(payload: number, relearnMs = RELEARN_MS): void {
+    if (payload >= this.#fatal) this.#retries += 1
     // Messages of a kind differ by a few bytes. It would cost connections to find out the limit exactly.
     const likely = Math.max(this.#taken + 1, Math.floor((payload * 7) / 8))
     this.#fatal = Math.min(this.#fatal, likely)
-    this.#relearnAt = this.#clock.elapsed() + this.#relearnMs
-    this.#relearnMs *= 2
+    this.#relearnAt = this.#clock.elapsed() + relearnMs * 2 ** this.#retries
   }
 }

@@ -45,6 +45,11 @@ export interface LinkOptions extends BrokerOptions {
    * leaves out own publishes; under 3.1.1 each comes back and is recognised.
    */
   readonly watchedFilters?: readonly string[] | undefined
+  /**
+   * Filters of topics on which nothing may be retained, `probeTopic` and some of `subscriptions` perhaps among them. What
+   * is retained there is read back, and as far as the protocol shows it goes to `onTouched` and not to `onMessage`.
+   */
+  readonly transientFilters?: readonly string[] | undefined
   /** Whether `online` waits until the broker holds what is wanted on a topic (default: for all). */
   readonly gates?: ((topic: string) => boolean) | undefined
   /** The largest packet that the broker is known to take, in bytes (default: as it says, or as its refusals show). */

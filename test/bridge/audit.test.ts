@@ -97,6 +97,28 @@ describe('the API key', () => {
     expect(shown.map(({ topic }) => topic)).toEqual([])
   })
 
+  test('is not there in part either, where what the hub says is cut', async () => {
+    const part = KEY.slice(0, 8)
+    const world = await start({ env: { DISCOVERY_FORMAT: 'device' } })
+    const { app, hub, observer, bridge } = world
+    // The cut of an error, a name in Home Assistant, a line of the log, a name and a crash message.
+    for (const length of [100, 200, 300, 1024]) {
+      const text = `${'x'.repeat(length - KEY.length + 1)}${KEY}`
+      hub.behave('answer-status', { status: 400, description: text, operation: 'restartApp' })
+      expect((await world.ask(`home/app/${app}/cmd/restart`)).error?.message).toMatch(/\*\*\*\.$|x\.$/)
+      hub.change(app, { name: text, version: text, author: text })
+      await until('the name', () => String(world.state(app)?.['name']).length === text.length - KEY.length + 3)
+      hub.crash(app, text)
+      await until('the crash', () => world.state(app)?.['crashed'] === true)
+      hub.recover(app)
+      await until('the recovery', () => world.state(app)?.['crashed'] === false)
+    }
+    await world.settle()
+    const shown = observer.seen.filter(({ topic, text }) => !topic.includes('/cmd/') && text.includes(part))
+    expect(shown.map(({ topic }) => topic)).toEqual([])
+    expect(bridge.lines.filter((line) => line.includes(part))).toEqual([])
+  })
+
   test('that came with a reload is as secret', async () => {
     const other = 'another-key-for-tests'
     const file = (key: string) => `hubs: {attic: {url: "http://127.0.0.1:9", api_key: ${key}}}\n`

@@ -121,6 +121,12 @@ describe('the topics of the table', () => {
     ])
   })
 
+  test('that hold nothing are known too', () => {
+    expect(topics.transientFilters.toSorted()).toEqual([
+      ...['b/+/app/+/event', 'b/+/event', 'b/bridge/presence', 'b/bridge/probe'],
+    ])
+  })
+
   test('say whose they are', () => {
     expect(topics.parse('b/home/app/a%2Fb/setting/x%20y')?.owner).toEqual({
       kind: 'setting',
@@ -130,7 +136,8 @@ describe('the topics of the table', () => {
     })
     expect(topics.parse('b/bridge/info')?.name).toBe('bridgeInfo')
     expect(topics.parse('b/home/info')?.owner).toEqual({ kind: 'hub', hub: 'home' })
-    for (const topic of ['b/home/app/x/event', 'b/bridge/probe', 'b/bridge/summary', 'c/home/state', 'b/home']) {
+    expect(topics.parse('b/home/app/x/event')?.owner).toEqual({ kind: 'app', hub: 'home', app: 'x' })
+    for (const topic of ['b/bridge/event', 'b/bridge/summary', 'c/home/state', 'b/home']) {
       expect(topics.parse(topic), topic).toBeUndefined()
     }
   })

@@ -55,7 +55,7 @@ test('a bridge that nobody answers is active: at once, or after a moment where o
   expect(alone.role).toBe('active')
   alone.connected(true)
   expect(alone.role).toBe('undecided')
-  await clock.advance(299)
+  await clock.advance(999)
   expect(alone.role).toBe('undecided')
   await clock.advance(1)
   expect(alone.role).toBe('active')

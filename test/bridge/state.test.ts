@@ -1,3 +1,4 @@
+import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
 import { APP_KEYS } from '../../src/model/app.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
@@ -180,6 +181,23 @@ test.skipIf(mosquittoPath === undefined)(
       held = await retainedOn(mosquitto.port)
     }
     expect(await agrees(world)).toBe(true)
+  },
+)
+
+test.skipIf(mosquittoPath === undefined)(
+  'an app that another bridge knew first is not cleared by a list that is older than it',
+  async () => {
+    const polls = { HUB_REALTIME: 'false', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' }
+    await using world = await World.start({ broker: 'mosquitto', env: { MQTT_CLIENT_ID: 'the-bridge', ...polls } })
+    const { broker, hub, observer } = world
+    const topic = 'hub2mqtt/home/app/com.example.new'
+    const rival = await connectAsync(broker.url, { clientId: 'the-bridge', protocolVersion: 5, reconnectPeriod: 0 })
+    hub.install({ id: 'com.example.new' }, { silent: true })
+    await rival.publishAsync(topic, '{"id":"com.example.new"}', { retain: true, qos: 1 })
+    await rival.endAsync(true)
+    await until('the app', () => observer.last(topic)?.includes('"name"'))
+    expect(observer.texts(topic)).not.toContain('')
+    await untilAgreed(world)
   },
 )
 

@@ -120,6 +120,17 @@ describe('an identity', () => {
     expect(watched.hub.status).toMatchObject({ id, firmware, online: true })
   })
 
+  test('that comes late is known by the next reads', async () => {
+    const emulated = await emulate()
+    emulated.behave('no-identity')
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    expect(watched.hub.status).toMatchObject({ id: null, online: true })
+    emulated.behaveWell()
+    await until('the identity', () => watched.hub.status.id !== null && watched.hub.status.firmware !== null)
+    expect(watched.news).toEqual([])
+  })
+
   test('that is another one drops nothing before the list of the other hub was read well', async () => {
     const emulated = await emulate()
     const watched = hold(emulated.url, POLLS)

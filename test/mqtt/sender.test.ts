@@ -402,6 +402,49 @@ describe('a message that is too large', () => {
     rig.say('d', 'x'.repeat(50))
     expect(rig.wire.sent).toContain(`d=${'x'.repeat(50)}`)
   })
+
+  test('teaches its size for the next connections where the refusal ends this one', async () => {
+    const rig = new Rig().attach()
+    rig.ackAll()
+    const refuse = async (ms: number) => {
+      rig.say('a', 'x'.repeat(4000))
+      rig.ack(TOO_LARGE)
+      await rig.clock.advance(ms)
+      rig.lose()
+      rig.attach().ackAll()
+    }
+    await refuse(51)
+    await refuse(50)
+    for (const size of [4000, 3500, 3499]) rig.say(String(size), 'x'.repeat(size))
+    expect(rig.wire.sent.map((text) => text.split('=')[0])).toEqual(['state', '3499'])
+  })
+
+  test('is tried again five seconds after that, and later each time that it costs a connection', async () => {
+    const rig = new Rig().attach()
+    rig.ackAll()
+    rig.hold('a', 'x'.repeat(4000))
+    for (const ms of [5_000, 10_000, 20_000]) {
+      rig.ack(TOO_LARGE)
+      rig.lose()
+      rig.attach().ackAll()
+      await rig.clock.advance(ms - 1)
+      expect(rig.wire.sent).toEqual(['state=online'])
+      await rig.clock.advance(1)
+      expect(rig.wire.sent).toHaveLength(2)
+    }
+  })
+
+  test('that was taken before is too large for a broker that refuses it now', () => {
+    const rig = new Rig().attach()
+    rig.say('a', 'x'.repeat(5000))
+    rig.ackAll()
+    rig.say('b', 'x'.repeat(4000))
+    rig.ack(TOO_LARGE)
+    rig.lose()
+    rig.attach().ackAll()
+    rig.say('c', 'x'.repeat(4000))
+    expect(rig.wire.sent).toEqual(['state=online'])
+  })
 })
 
 describe('a publish at which connections end', () => {

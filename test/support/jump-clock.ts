@@ -29,12 +29,16 @@ export class JumpClock implements Clock {
     return cancel
   }
 
-  /** What falls due by that runs at once, in order. */
+  /** What falls due by that runs at once, each at its time: as in a process that was awake. */
   jump(ms: number): void {
-    this.#ahead += ms
-    const due = [...this.#timers].filter(({ at }) => at <= this.elapsed()).sort((one, other) => one.at - other.at)
-    // One that runs may cancel another.
-    for (const timer of due) if (this.#timers.has(timer)) timer.run()
+    const ahead = this.#ahead + ms
+    for (;;) {
+      const [next] = [...this.#timers].sort((one, other) => one.at - other.at)
+      if (next === undefined || next.at > performance.now() + ahead) break
+      this.#ahead = Math.max(this.#ahead, Math.min(ahead, next.at - performance.now()))
+      next.run()
+    }
+    this.#ahead = ahead
     for (const timer of this.#timers) {
       clearTimeout(timer.handle)
       timer.handle = setTimeout(timer.run, Math.max(0, timer.at - this.elapsed()))

@@ -1,6 +1,7 @@
 /** What happens to the bridge itself, what it is left behind, and who stands beside it. */
+import { WRITES } from '../commands.ts'
 import { after } from '../load.ts'
-import { BASE, HUB } from '../model.ts'
+import { BASE, HUB, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
 import type { Fault, Faults } from './fault.ts'
 
@@ -95,6 +96,24 @@ export const PROCESS_FAULTS: Faults = {
     },
     { stallMs: 6500 },
   ),
+  // Longer than a command may wait; the broker ends the connection meanwhile, or does not.
+  'bridge asleep for long': local(
+    async ({ world, random, load }) => {
+      if (random.chance(0.5)) {
+        await world.bridge.stop('SIGTERM')
+        world.startBridge({ HUB2MQTT_MQTT_KEEPALIVE: '60s' })
+        await world.calm(30_000)
+      }
+      world.bridge.signal('SIGSTOP')
+      for (let left = 60; left > 0; left -= 1) {
+        const subject = load.subject()
+        if (subject !== undefined) await load.issue(WRITES.set(subject))
+      }
+      await after(random.int(12_000, 14_000))
+      world.bridge.signal('SIGCONT')
+    },
+    { hubWell: false, slow: true },
+  ),
   'clock jumps': local(async ({ world, random }) => {
     for (const by of [random.pick([-1, 1]) * random.int(1, 48) * HOUR, 0]) {
       world.bridge.tell({ clockBy: by })
@@ -151,6 +170,17 @@ export const PROCESS_FAULTS: Faults = {
       [`${HUB}/state`, `${HUB}/info`, ...apps.slice(0, random.int(1, 5)).map((id) => `${HUB}/app/${id}`)],
       '{"forged":true}',
     )
+    world.brokerProxy.heal()
+  }),
+  'retained on event topics': local(async ({ world, random }) => {
+    const [app] = publishedApps
+    const live = random.chance(0.5)
+    if (!live) {
+      world.brokerProxy.refuse(true)
+      world.brokerProxy.reset()
+    }
+    await plant(world, [`${HUB}/event`, `${HUB}/app/${app}/event`, `${HUB}/app/ghost/event`], '{"forged":true}')
+    await plant(world, ['bridge/presence', 'bridge/probe'], random.pick(['{}', 'x']))
     world.brokerProxy.heal()
   }),
   'started with names that do not resolve': local(

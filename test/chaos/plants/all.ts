@@ -21,6 +21,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     paceMs: 8,
   },
   'no-sweep': { fault: 'orphans planted', caughtBy: ['ghosts'] },
+  'transient-left': { fault: 'retained on event topics', caughtBy: ['ghosts'] },
   'stale-resend': { fault: 'broker long away', caughtBy: ['stale state'], patienceMs: 15_000 },
   'logged-key': { fault: 'bridge ended', caughtBy: ['secret shown'] },
   'logged-setting': { fault: 'nothing for a while', caughtBy: ['secret shown'] },
@@ -48,6 +49,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'foreign-swept': { fault: 'foreign topics beside ours', caughtBy: ['foreign touched'] },
   'key-for-anybody': { fault: 'a stranger at the address', caughtBy: ['key shown'], slow: true },
   'long-memory': { fault: 'hours pass', caughtBy: ['remembered too long'] },
+  'asleep-unseen': { fault: 'bridge asleep for long', caughtBy: ['executed late'], slow: true },
   'leaves-late': { fault: 'hub slow to show who it is', caughtBy: ['executed late'] },
   'unhandled-rejection': { fault: 'nothing for a while', caughtBy: ['process'] },
 }

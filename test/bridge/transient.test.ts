@@ -1,0 +1,85 @@
+/** Where the bridge sends and keeps nothing: what others retain there is as wrong as a forged state. */
+import { describe, expect, test } from 'vitest'
+import { BROKERS, type BrokerKind } from '../support/brokers.ts'
+import { retainedOn } from '../support/observer.ts'
+import { until } from '../support/until.ts'
+import { World } from '../support/world.ts'
+
+const OURS = [
+  'home/event',
+  'home/app/com.athom.hue/event',
+  'home/app/ghost/event',
+  'bridge/presence',
+  'bridge/probe',
+].map((topic) => `hub2mqtt/${topic}`)
+/** Somebody else's, below the same first level. */
+const THEIRS = ['hub2mqtt/kitchen/event', 'hub2mqtt/kitchen/app/lamp/event', 'hub2mqtt/home/app/a/b/event']
+const FORGED = '{"event_type":"crashed","app":"com.athom.hue","changed":["state"],"at":"2026-01-01T00:00:00.000Z"}'
+
+const KINDS = [
+  ['mosquitto', '5'],
+  ['mosquitto', '3.1.1'],
+  ['aedes', '3.1.1'],
+] as const
+const available = KINDS.filter(([kind]) => BROKERS.some((broker) => broker === kind))
+
+async function start(broker: BrokerKind, protocol: string): Promise<World> {
+  const world = await World.start({ broker, env: { MQTT_PROTOCOL: protocol } })
+  await world.settle()
+  return world
+}
+
+async function forge({ observer }: World): Promise<void> {
+  for (const topic of [...OURS, ...THEIRS]) await observer.publish(topic, FORGED, { retain: true })
+}
+
+/** What is retained on these topics. */
+async function left(world: World) {
+  const held = await retainedOn(world.broker.port)
+  return [...OURS, ...THEIRS].filter((topic) => held.has(topic))
+}
+
+const clears = ({ observer }: World) => OURS.map((topic) => observer.texts(topic).filter((text) => text === '').length)
+
+describe.each(available)('on %s under MQTT %s, what others retain where only messages are sent', (...kind) => {
+  test('is gone with a refresh of the hub, and each is cleared once', async () => {
+    await using world = await start(...kind)
+    await forge(world)
+    await world.ask('home/cmd/refresh')
+    await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)
+    await world.settle()
+    expect(await left(world)).toEqual(THEIRS)
+    expect(clears(world)).toEqual(OURS.map(() => 1))
+  })
+
+  test('is gone when the bridge has started', async () => {
+    await using world = await start(...kind)
+    await world.bridge.stop()
+    await forge(world)
+    await world.restart()
+    await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)
+    expect(await left(world)).toEqual(THEIRS)
+  })
+
+  test('is not taken for what the bridge sends, nor for what others send there', async () => {
+    await using world = await start(...kind)
+    const { hub, app, observer } = world
+    const before = clears(world)
+    hub.crash(app, 'Error: out of luck')
+    await observer.until('the event', () => observer.last('hub2mqtt/home/event'))
+    for (const topic of OURS) await observer.publish(topic, FORGED)
+    await world.settle()
+    world.clock.jump(10_000)
+    await world.settle()
+    expect(clears(world)).toEqual(before)
+  })
+})
+
+describe.skipIf(!available.some(([, protocol]) => protocol === '5'))('under MQTT 5', () => {
+  test('what others retain where only messages are sent is gone within five seconds', async () => {
+    await using world = await start('mosquitto', '5')
+    await forge(world)
+    await until('no forged message', async () => (await left(world)).length === THEIRS.length, 5_000)
+    expect(await left(world)).toEqual(THEIRS)
+  })
+})
