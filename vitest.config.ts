@@ -11,8 +11,8 @@ const SAFETY = [
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // They have configurations of their own: npm run test:container, test:package and test:node-red.
-    exclude: ['test/container/**', 'test/package/**', 'test/node-red/**'],
+    // They have configurations of their own: npm run test:container, test:package, test:node-red and test:page.
+    exclude: ['test/container/**', 'test/package/**', 'test/node-red/**', 'test/page/**'],
     testTimeout: 20_000,
     hookTimeout: 30_000,
     pool: 'forks',

@@ -97,6 +97,7 @@ export const S = {
     stale: 'Not while there is no connection.',
     hubOffline: 'The hub is offline.',
     busy: 'A command is under way.',
+    disabled: 'The app is disabled.',
   },
   reason: (reason: string) =>
     ({
@@ -166,6 +167,8 @@ export const S = {
     details: 'Details',
     usage: 'Usage',
     last15: 'last 15 minutes',
+    notRunning: 'The app does not run.',
+    noUsage: 'The hub has not told it yet.',
     cpuChart: (now: string) => `CPU of the last 15 minutes, now ${now}`,
     memoryChart: (now: string) => `Memory of the last 15 minutes, now ${now}`,
     history: 'Events and commands',
@@ -246,6 +249,9 @@ export const S = {
     started: 'Started',
     baseTopic: 'Base topic',
     extensions: 'Extensions',
+    counters: 'Apps',
+    counted: (apps: number, crashed: number, updates: number) =>
+      `${apps.toLocaleString()}, ${crashed.toLocaleString()} crashed, ${many(updates, 'update', 'updates')} available`,
     discovery: 'Home Assistant discovery',
     discoveryOff: 'off, or nothing published yet',
     discoveryOn: (prefixes: string) => `published under ${prefixes}`,

@@ -54,7 +54,7 @@ export class House implements AsyncDisposable {
     const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'house-')))
     const file = join(folder, 'hub2mqtt.yaml')
     const http = await listening(port ?? (await freePort()), config['http'])
-    const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY, poll_interval: '2s' }])
+    const addresses = [...hubs].map(([name, { url }]) => [name, { url, api_key: KEY }])
     // JSON is YAML too.
     const text = JSON.stringify({
       mqtt: { url: broker.url },

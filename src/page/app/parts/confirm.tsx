@@ -1,6 +1,6 @@
 /** Asks before what hurts. The browser's own dialog keeps the focus inside, and gives it back. */
 import { signal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { S } from '../strings.ts'
 
 export interface Question {
@@ -43,7 +43,7 @@ export function ConfirmDialog() {
 function Dialog({ title, text, action, danger, option, answer }: Asked) {
   const dialog = useRef<HTMLDialogElement>(null)
   const chosen = useRef<HTMLInputElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   return (
     <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={() => answer(undefined)}>
       <form

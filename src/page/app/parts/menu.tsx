@@ -30,6 +30,8 @@ export function MenuHost() {
 }
 
 const MARGIN = 8
+/** Pixels after which a list has been scrolled. */
+const SCROLLED = 60
 
 function MenuList({ label, items, opener }: Menu) {
   const list = useRef<HTMLDivElement>(null)
@@ -39,9 +41,14 @@ function MenuList({ label, items, opener }: Menu) {
     current.showPopover()
     place(current, opener)
     current.querySelector('button')?.focus()
-    const close = () => current.hidePopover()
-    addEventListener('scroll', close, { passive: true, once: true })
-    return () => removeEventListener('scroll', close)
+    const { top } = opener.getBoundingClientRect()
+    const onScroll = () => {
+      // The end of a movement that began before is none.
+      if (Math.abs(opener.getBoundingClientRect().top - top) > SCROLLED) current.hidePopover()
+      else place(current, opener)
+    }
+    addEventListener('scroll', onScroll, { passive: true })
+    return () => removeEventListener('scroll', onScroll)
   }, [])
   const close = () => list.current?.hidePopover()
   const onKeyDown = (event: KeyboardEvent) => {

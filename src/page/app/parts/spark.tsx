@@ -25,6 +25,7 @@ export function Spark({ samples, figure, width, height, label }: SparkProps) {
       width={width}
       height={height}
       viewBox={`0 0 ${width} ${height}`}
+      preserveAspectRatio="none"
       role="img"
       aria-label={label ?? ''}
       aria-hidden={label === undefined}
@@ -35,13 +36,17 @@ export function Spark({ samples, figure, width, height, label }: SparkProps) {
   )
 }
 
+/** What has begun lately fills the width too, once it is as long as this. */
+const SHORTEST_MS = 2 * 60_000
+
 /** The last read of each step; a step without a read keeps the one before. */
 function pathOf(samples: readonly Sample[], figure: Figure, width: number, height: number) {
   const end = samples.at(-1)?.[0] ?? 0
-  const start = end - KEPT_USAGE_MS
+  const length = Math.min(KEPT_USAGE_MS, Math.max(SHORTEST_MS, end - (samples[0]?.[0] ?? end)))
+  const start = end - length
   const values: (number | null)[] = Array.from({ length: STEPS + 1 }, () => null)
   for (const sample of samples) {
-    const step = Math.min(STEPS, Math.max(0, Math.ceil(((sample[0] - start) / KEPT_USAGE_MS) * STEPS)))
+    const step = Math.min(STEPS, Math.max(0, Math.ceil(((sample[0] - start) / length) * STEPS)))
     values[step] = sample[COLUMN[figure]]
   }
   const told = values.filter((value) => value !== null)

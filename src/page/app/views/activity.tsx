@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals'
 import type { Door } from '../commands.ts'
 import { type Entry, isFailure } from '../live/happenings.ts'
+import type { Store } from '../live/store.ts'
 import { Glyph } from '../parts/glyph.tsx'
 import { S } from '../strings.ts'
 import { detailOf, HappeningRow, labelOf } from './happening.tsx'
@@ -27,12 +28,12 @@ export function Activity({ door: { store } }: { readonly door: Door }) {
   const all = paused.value ?? store.recent.value
   const wanted = text.value.trim().toLowerCase()
   const shown = all
-    .filter((entry) => PASSES[kind.value](entry) && (wanted === '' || textOf(entry).includes(wanted)))
+    .filter((entry) => PASSES[kind.value](entry) && (wanted === '' || textOf(entry, store).includes(wanted)))
     .slice(-MOST_SHOWN)
     .toReversed()
   const missed = paused.value === undefined ? 0 : newerThan(store.recent.value, paused.value)
   return (
-    <main>
+    <div class="view">
       <h1>{S.activity.title}</h1>
       <div class="toolbar">
         <label class="search">
@@ -88,18 +89,19 @@ export function Activity({ door: { store } }: { readonly door: Door }) {
             </thead>
             <tbody>
               {shown.map((entry) => (
-                <HappeningRow key={entry.number} entry={entry} withApp />
+                <HappeningRow key={entry.number} entry={entry} store={store} />
               ))}
             </tbody>
           </table>
         </div>
       )}
-    </main>
+    </div>
   )
 }
 
-function textOf(entry: Entry): string {
-  return `${entry.hub ?? ''} ${entry.app ?? ''} ${labelOf(entry)} ${detailOf(entry)}`.toLowerCase()
+function textOf(entry: Entry, store: Store): string {
+  const app = entry.hub !== null && entry.app !== null ? store.app(entry.hub, entry.app) : undefined
+  return `${entry.hub ?? ''} ${entry.app ?? ''} ${app?.app.peek().name ?? ''} ${labelOf(entry)} ${detailOf(entry)}`.toLowerCase()
 }
 
 function newerThan(all: readonly Entry[], paused: readonly Entry[]): number {

@@ -1,12 +1,20 @@
 /** An event or an answer as a line of a list. */
+import { nameOf } from '../commands.ts'
 import { formatDuration } from '../format.ts'
 import { type Entry, isFailure } from '../live/happenings.ts'
+import type { Store } from '../live/store.ts'
 import { Badge, Time } from '../parts/small.tsx'
 import { hrefOf } from '../route.ts'
 import { S } from '../strings.ts'
 
-export function HappeningRow({ entry, withApp }: { readonly entry: Entry; readonly withApp: boolean }) {
-  const { hub, app, at } = entry
+export interface HappeningProps {
+  readonly entry: Entry
+  /** Where to look up the app's name; without, the list is of one app. */
+  readonly store?: Store
+}
+
+export function HappeningRow({ entry, store }: HappeningProps) {
+  const { at } = entry
   return (
     <tr>
       <td class="c-time">
@@ -15,17 +23,27 @@ export function HappeningRow({ entry, withApp }: { readonly entry: Entry; readon
       <td>
         <Badge tone={isFailure(entry) ? 'bad' : entry.kind === 'answer' ? 'ok' : 'quiet'}>{labelOf(entry)}</Badge>
       </td>
-      {withApp && (
+      {store !== undefined && (
         <td class="c-app">
-          {app !== null && hub !== null ? (
-            <a href={hrefOf({ at: 'app', hub, app })}>{app}</a>
-          ) : (
-            (hub ?? S.bridge.itself)
-          )}
+          <Where entry={entry} store={store} />
         </td>
       )}
       <td class="c-what">{detailOf(entry)}</td>
     </tr>
+  )
+}
+
+function Where({ entry: { hub, app }, store }: { readonly entry: Entry; readonly store: Store }) {
+  if (hub === null) return <>{S.bridge.itself}</>
+  if (app === null) return <>{hub}</>
+  const known = store.app(hub, app)
+  return (
+    <>
+      <a href={hrefOf({ at: 'app', hub, app })} title={app}>
+        {known === undefined ? app : nameOf(known)}
+      </a>
+      {store.hubs.value.length > 1 && <small> {hub}</small>}
+    </>
   )
 }
 

@@ -23,7 +23,6 @@ export function Shell() {
       <View stage={stage.value} />
       <Toasts />
       <ConfirmDialog />
-      <MenuHost />
     </>
   )
 }
@@ -59,9 +58,10 @@ function Open({ door }: { readonly door: Door }) {
       </button>
       <Header door={door} />
       <Banners door={door} />
-      <div id="content" tabIndex={-1}>
+      <main id="content" tabIndex={-1}>
         {door.store.complete.value || at === 'app' ? <Routed door={door} /> : <p class="empty">{S.loading}</p>}
-      </div>
+        <MenuHost />
+      </main>
     </>
   )
 }

@@ -19,7 +19,7 @@ import { TopicList } from './topics.tsx'
 export function AppPage({ door, hub, id }: { readonly door: Door; readonly hub: string; readonly id: string }) {
   const entry = door.store.app(hub, id)
   return (
-    <main>
+    <div class="view">
       <a class="back" href={hrefOf({ at: 'apps' })}>
         <Glyph name="back" size={16} /> {S.apps.title}
       </a>
@@ -28,7 +28,7 @@ export function AppPage({ door, hub, id }: { readonly door: Door; readonly hub: 
       ) : (
         <Found key={entry.topic} entry={entry} door={door} />
       )}
-    </main>
+    </div>
   )
 }
 
@@ -42,9 +42,13 @@ function Found({ entry, door }: PartProps) {
     <>
       <Head entry={entry} door={door} />
       <div class="cards">
-        <Details entry={entry} door={door} />
-        <Usage entry={entry} />
-        <History entry={entry} door={door} />
+        <div class="column">
+          <Details entry={entry} door={door} />
+        </div>
+        <div class="column">
+          <Usage entry={entry} />
+          <History entry={entry} door={door} />
+        </div>
         <Settings entry={entry} door={door} />
         <Diagnostics entry={entry} door={door} />
         <TopicList entry={entry} door={door} />
@@ -92,9 +96,9 @@ function Head({ entry, door }: PartProps) {
           <span>{app.crash_message ?? S.apps.noCrashMessage}</span>
         </div>
       )}
-      {outcome !== undefined && (
-        <div class={outcome.ok ? 'notice' : 'notice bad'}>
-          <Glyph name={outcome.ok ? 'check' : 'alert'} />
+      {outcome?.ok === false && (
+        <div class="notice bad">
+          <Glyph name="alert" />
           <span>{outcome.text}</span>
         </div>
       )}
@@ -143,7 +147,14 @@ function Details({ entry, door }: PartProps) {
 }
 
 function Usage({ entry }: { readonly entry: AppEntry }) {
-  const { cpu_percent, memory_bytes } = entry.app.value
+  const { cpu_percent, memory_bytes, state } = entry.app.value
+  if (entry.samples.every(([, percent, bytes]) => percent === null && bytes === null)) {
+    return (
+      <Card title={S.app.usage}>
+        <p class="empty small">{state === 'running' ? S.app.noUsage : S.app.notRunning}</p>
+      </Card>
+    )
+  }
   const cpu = cpu_percent === null ? S.none : formatPercent(cpu_percent)
   const memory = memory_bytes === null ? S.none : formatBytes(memory_bytes)
   return (

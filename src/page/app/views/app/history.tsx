@@ -15,20 +15,20 @@ export function History({ entry, door: { store } }: PartProps) {
       .toReversed(),
   ).value
   return (
-    <Card title={S.app.history} wide>
+    <Card title={S.app.history}>
       {own.length === 0 ? (
         <p class="empty small">{S.app.noHistory}</p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and a keyboard must be able to.
-        <section class="scroll" tabIndex={0} aria-label={S.app.history}>
+        <div class="scroll" tabIndex={0}>
           <table class="happenings" aria-label={S.app.history}>
             <tbody>
               {own.map((one) => (
-                <HappeningRow key={one.number} entry={one} withApp={false} />
+                <HappeningRow key={one.number} entry={one} />
               ))}
             </tbody>
           </table>
-        </section>
+        </div>
       )}
     </Card>
   )

@@ -79,6 +79,9 @@ export function Settings({ entry, door }: PartProps) {
   )
 }
 
+/** Characters of a value that stay on one line. */
+const LINE = 80
+
 interface SettingProps {
   readonly name: string
   readonly value: unknown
@@ -87,7 +90,8 @@ interface SettingProps {
 }
 
 function Setting({ name, value, shown, toggle }: SettingProps) {
-  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 1)
+  const line = typeof value === 'string' ? value : JSON.stringify(value)
+  const text = typeof value === 'string' || line.length <= LINE ? line : JSON.stringify(value, null, 2)
   return (
     <li>
       <code>{name}</code>

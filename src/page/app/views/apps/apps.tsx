@@ -13,9 +13,9 @@ import { selected } from './selection.ts'
 import { Toolbar } from './toolbar.tsx'
 import { useWindow } from './window.ts'
 
-/** Pixels of a line, as the style sheet has them. */
-const ROW = 58
-const CARD = 148
+/** Pixels of each kind of line, as the style sheet has them. */
+const ROWS = { app: 52, hub: 46 }
+const CARDS = { app: 148, hub: 46 }
 const COLUMNS = 8
 
 export function Apps({ door }: { readonly door: Door }) {
@@ -31,7 +31,7 @@ export function Apps({ door }: { readonly door: Door }) {
   const items = list.items.value
   const hasApps = list.counts.value.all > 0
   return (
-    <main>
+    <div class="view">
       <h1 class="hidden">{S.apps.title}</h1>
       <Toolbar list={list} store={store} />
       <BulkBar door={door} items={items} />
@@ -40,14 +40,25 @@ export function Apps({ door }: { readonly door: Door }) {
       ) : (
         <p class="empty">{hasApps ? S.apps.nothingFound : S.apps.noApps}</p>
       )}
-    </main>
+    </div>
   )
 }
 
 function Table({ items, door }: { readonly items: readonly Item[]; readonly door: Door }) {
   const body = useRef<HTMLTableSectionElement>(null)
-  const height = useMedia('(max-width: 720px)') ? CARD : ROW
-  const { from, to } = useWindow(body, items.length, height).value
+  const heights = useMedia('(max-width: 720px)') ? CARDS : ROWS
+  const tops = useMemo(() => {
+    let top = 0
+    return [
+      0,
+      ...items.map(({ kind }) => {
+        top += heights[kind]
+        return top
+      }),
+    ]
+  }, [items, heights])
+  const { from, to } = useWindow(body, tops).value
+  const end = tops.at(-1) ?? 0
   return (
     <table class="apps" aria-rowcount={items.length + 1} aria-label={S.apps.title}>
       <thead>
@@ -64,7 +75,7 @@ function Table({ items, door }: { readonly items: readonly Item[]; readonly door
         </tr>
       </thead>
       <tbody ref={body}>
-        <Space lines={from} height={height} />
+        <Space height={tops[from] ?? 0} />
         {items
           .slice(from, to)
           .map((item, i) =>
@@ -74,7 +85,7 @@ function Table({ items, door }: { readonly items: readonly Item[]; readonly door
               <HubRow key={`hub ${item.hub.name}`} item={item} place={from + i + 1} />
             ),
           )}
-        <Space lines={items.length - to} height={height} />
+        <Space height={end - (tops[to] ?? end)} />
       </tbody>
     </table>
   )
@@ -102,12 +113,12 @@ function SortHead({ by }: { readonly by: Sort }) {
 }
 
 /** In place of the lines that are not drawn. */
-function Space({ lines, height }: { readonly lines: number; readonly height: number }) {
-  if (lines <= 0) return null
+function Space({ height }: { readonly height: number }) {
+  if (height <= 0) return null
   return (
     // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a line of a table takes no focus.
     <tr class="space" aria-hidden="true">
-      <td colSpan={COLUMNS} style={{ height: `${lines * height}px` }} />
+      <td colSpan={COLUMNS} style={{ height: `${height}px` }} />
     </tr>
   )
 }

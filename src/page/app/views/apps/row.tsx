@@ -131,7 +131,8 @@ function Usage({ entry, figure, text }: { entry: AppEntry; figure: Figure; text:
 }
 
 function RowActions({ entry, door, name }: PartProps) {
-  const refused = refusal(door, { hub: entry.hub, app: entry.id }, 'restart')
+  const isDisabled = entry.app.value.enabled === false
+  const refused = isDisabled ? S.refused.disabled : refusal(door, { hub: entry.hub, app: entry.id }, 'restart')
   const busy = entry.running.value !== undefined
   const label = S.apps.restart(name)
   return (

@@ -1,5 +1,5 @@
 /** Search, filters and order of the list. */
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { formatCount } from '../../format.ts'
 import type { Store } from '../../live/store.ts'
 import { Glyph } from '../../parts/glyph.tsx'
@@ -8,7 +8,7 @@ import { type AppList, FILTERS, filter, grouped, SORTS, search, sort } from './o
 
 export function Toolbar({ list, store }: { readonly list: AppList; readonly store: Store }) {
   const field = useRef<HTMLInputElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
       if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return

@@ -13,24 +13,26 @@ export interface Range {
 const ALL_DRAWN = 150
 /** Lines before and after those in view; also how far one scrolls until others are drawn. */
 const AROUND = 12
+/** What is drawn before anybody has looked. */
+const FIRST = 4 * AROUND
 
-/** Lines have one height each, so that their place follows from their number. */
-export function useWindow(list: RefObject<HTMLElement | null>, count: number, height: number): ReadonlySignal<Range> {
-  const range = useMemo(() => signal<Range>({ from: 0, to: 0 }), [])
-  if (count <= ALL_DRAWN) setRange(range, { from: 0, to: count })
-  else if (range.peek().to === 0 || range.peek().to > count || range.peek().from >= count) {
-    setRange(range, { from: 0, to: Math.min(count, 4 * AROUND) })
-  }
+/** @param tops where each line begins, in pixels from the top of the list, and where the last one ends */
+export function useWindow(list: RefObject<HTMLElement | null>, tops: readonly number[]): ReadonlySignal<Range> {
+  const count = tops.length - 1
+  const range = useMemo(() => signal<Range>({ from: 0, to: FIRST }), [])
+  const { from, to } = range.peek()
+  if (count <= ALL_DRAWN) set(range, { from: 0, to: count })
+  else if (to > count || to - from < FIRST) set(range, { from: 0, to: FIRST })
   useLayoutEffect(() => {
     if (count <= ALL_DRAWN) return
     let waiting = false
     const look = () => {
       waiting = false
-      const top = list.current?.getBoundingClientRect().top ?? 0
-      const first = Math.floor(-top / height / AROUND) * AROUND - AROUND
-      const lines = (Math.ceil(innerHeight / height / AROUND) + 3) * AROUND
-      const from = Math.max(0, Math.min(first, count - lines))
-      setRange(range, { from, to: Math.min(count, from + lines) })
+      const above = -(list.current?.getBoundingClientRect().top ?? 0)
+      const first = lineAt(tops, above)
+      const last = lineAt(tops, above + innerHeight)
+      const rounded = Math.floor(first / AROUND) * AROUND - AROUND
+      set(range, { from: Math.max(0, rounded), to: Math.min(count, Math.ceil(last / AROUND) * AROUND + 2 * AROUND) })
     }
     const later = () => {
       if (waiting) return
@@ -44,11 +46,22 @@ export function useWindow(list: RefObject<HTMLElement | null>, count: number, he
       removeEventListener('scroll', later)
       removeEventListener('resize', later)
     }
-  }, [count, height])
+  }, [tops])
   return range
 }
 
-function setRange(range: { value: Range; peek(): Range }, next: Range): void {
+/** The line at a height. */
+function lineAt(tops: readonly number[], height: number): number {
+  let [low, high] = [0, tops.length - 1]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((tops[middle + 1] ?? Number.POSITIVE_INFINITY) <= height) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+function set(range: { value: Range; peek(): Range }, next: Range): void {
   const now = range.peek()
   if (now.from !== next.from || now.to !== next.to) range.value = next
 }

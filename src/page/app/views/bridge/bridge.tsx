@@ -6,13 +6,14 @@ import { act, refusal } from '../../commands.ts'
 import { Glyph } from '../../parts/glyph.tsx'
 import { Badge, Card, Facts, Time } from '../../parts/small.tsx'
 import { S } from '../../strings.ts'
+import { isCrashed } from '../apps/order.ts'
 import { HubCard } from './hub.tsx'
 import { Reports } from './reports.tsx'
 
 export function BridgePage({ door }: { readonly door: Door }) {
   const { store } = door
   return (
-    <main>
+    <div class="view">
       <h1 class="hidden">{S.bridge.title}</h1>
       <Problems door={door} />
       <div class="cards">
@@ -23,7 +24,7 @@ export function BridgePage({ door }: { readonly door: Door }) {
         ))}
         <Reports door={door} />
       </div>
-    </main>
+    </div>
   )
 }
 
@@ -65,6 +66,7 @@ function BridgeCard({ door }: { readonly door: Door }) {
           [S.bridge.contract, info === undefined ? undefined : String(info.contract)],
           [S.bridge.started, startedAt === undefined ? undefined : <Time at={Date.parse(startedAt)} ago />],
           [S.bridge.baseTopic, <code>{session.base_topic}</code>],
+          [S.bridge.counters, <Counters door={door} />],
           [S.bridge.extensions, info?.extensions.join(', ')],
           [
             S.bridge.discovery,
@@ -77,6 +79,17 @@ function BridgeCard({ door }: { readonly door: Door }) {
       />
     </Card>
   )
+}
+
+/** Counted now and then, as no single change needs them at once. */
+function Counters({ door: { store } }: { readonly door: Door }) {
+  const apps = store.hubs.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
+  const crashed = apps.filter(isCrashed).length
+  const updates = apps.filter(({ update_available }) => update_available === true).length
+  // With each report.
+  void store.health.value
+  void store.recent.value
+  return <>{S.bridge.counted(apps.length, crashed, updates)}</>
 }
 
 function LogLevel({ door }: { readonly door: Door }) {

@@ -1,0 +1,90 @@
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { canBrowse, quit, visit } from './support/browser.ts'
+import { House, type HouseOptions } from './support/house.ts'
+
+const HUE = 'com.athom.hue'
+const HASH = `#/app/home/${HUE}`
+
+afterAll(quit)
+
+let house: House | undefined
+afterEach(async () => {
+  await house?.[Symbol.asyncDispose]()
+  house = undefined
+})
+
+async function start(options?: HouseOptions): Promise<{ house: House; page: Page }> {
+  house = await House.start(options)
+  return { house, page: await visit(house.url, { hash: HASH }) }
+}
+
+const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))
+const secretive = {
+  id: HUE,
+  name: 'Lumen Lights',
+  version: '7.0.12',
+  settings: { transition: 400, access_token: 'canary-token', bridges: ['192.0.2.14'] },
+}
+
+describe.runIf(canBrowse)('the page of an app', () => {
+  test('shows its fields, its usage and what happens to it', async () => {
+    const { house, page } = await start()
+    await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
+    await page.getByText('Ottilie Brandt').waitFor()
+    await page.getByRole('img', { name: /CPU of the last 15 minutes/ }).waitFor()
+    house.hub().crash(HUE, 'Error: the lamp is dark')
+    const events = page.getByRole('region', { name: 'Events and commands' })
+    await events.getByText(/Error: the lamp is dark · 1 crash/).waitFor()
+    house.hub().recover(HUE)
+    await events.getByText('Recovered').waitFor()
+    house.hub().uninstall(HUE)
+    await page.getByText(`There is no app ${HUE} any more.`).waitFor()
+  })
+
+  test('asks for settings when told to, and shows values one by one, secrets last', async () => {
+    const { house, page } = await start({ hubs: { home: { apps: [secretive] } } })
+    await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
+    expect(asked(house, '/setting')).toHaveLength(0)
+    await page.getByRole('button', { name: 'Read settings' }).click()
+    await page.getByText('access_token', { exact: true }).waitFor()
+    expect(await page.content()).not.toMatch(/192\.0\.2\.14|canary-token/)
+    await page.getByRole('button', { name: 'Show values' }).click()
+    await page.getByText('["192.0.2.14"]').waitFor()
+    expect(await page.content()).not.toContain('canary-token')
+    await page.getByRole('button', { name: 'Show the value of access_token' }).click()
+    await page.getByText('canary-token').waitFor()
+  })
+
+  test('shows the record and the translations on demand, and asks before a report is sent', async () => {
+    const { house, page } = await start()
+    await page.getByRole('button', { name: 'The hub’s record' }).click()
+    await page.getByText(/"raw": \{/).waitFor()
+    await page.getByRole('button', { name: 'Translations' }).click()
+    await page.getByRole('heading', { name: 'Translations' }).waitFor()
+    await page.getByRole('button', { name: 'Send report to developer' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    expect(asked(house, '/std')).toHaveLength(0)
+    await page.getByRole('button', { name: 'Send report to developer' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Send report to developer' }).click()
+    await page.getByRole('heading', { name: 'Send report to developer' }).waitFor()
+    expect(asked(house, '/std')).toHaveLength(1)
+  })
+
+  test('names its topics, to copy', async () => {
+    const { page } = await start()
+    await page.getByText(`hub2mqtt/home/app/${HUE}/event`, { exact: true }).waitFor()
+    await page.getByText('Commands', { exact: true }).click()
+    await page.getByText(`hub2mqtt/home/app/${HUE}/cmd/restart`, { exact: true }).waitFor()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await page.getByRole('button', { name: `Copy hub2mqtt/home/app/${HUE}`, exact: true }).click()
+    expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(`hub2mqtt/home/app/${HUE}`)
+  })
+
+  test('switches automatic updates', async () => {
+    const { house, page } = await start()
+    await page.getByRole('switch', { name: 'Automatic updates', checked: true }).click()
+    await page.getByRole('switch', { name: 'Automatic updates', checked: false }).waitFor()
+    expect(house.hub().apps.get(HUE)?.autoupdate).toBe(false)
+  })
+})

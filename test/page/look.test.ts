@@ -1,0 +1,118 @@
+/** How the views look, and whether everybody can use them. Pictures of all of them go to a temporary folder. */
+import { mkdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DEFAULT_APPS } from '../../src/emulator/population.ts'
+import { canBrowse, expectAccessible, overflow, quit, type Theme, visit } from './support/browser.ts'
+import { House } from './support/house.ts'
+
+const PICTURES = join(tmpdir(), 'hub2mqtt-page')
+/** What fits on a screen of this size, or the whole page. */
+const SIZES = [
+  { width: 1280, height: 860 },
+  { width: 360, height: 740 },
+]
+const THEMES: readonly Theme[] = ['light', 'dark']
+
+let open: House
+let closed: House
+
+beforeAll(async () => {
+  if (!canBrowse) return
+  mkdirSync(PICTURES, { recursive: true })
+  const cabin = DEFAULT_APPS.slice(2, 6).map((app) => ({ ...app, id: `${app.id}.cabin` }))
+  const hubs = { home: { usageMs: 400 }, cabin: { usageMs: 400, apps: cabin } }
+  const config = { commands: { deny: ['get-std'] } }
+  open = await House.start({ hubs, config })
+  closed = await House.start({ config: { http: { password: 'a password for tests' } } })
+})
+afterAll(async () => {
+  await open?.[Symbol.asyncDispose]()
+  await closed?.[Symbol.asyncDispose]()
+  await quit()
+})
+
+interface View {
+  readonly hash: string
+  /** What is there when it is complete. */
+  readonly ready: (page: Page) => Promise<unknown>
+  readonly at?: () => House
+}
+
+const heading = (name: string) => (page: Page) => page.getByRole('heading', { name }).waitFor()
+const app = (page: Page) => page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
+
+const VIEWS: Readonly<Record<string, View>> = {
+  apps: { hash: '', ready: app },
+  selection: {
+    hash: '',
+    async ready(page) {
+      await page.getByRole('checkbox', { name: 'Select Heat Pump' }).check()
+      await page.getByRole('checkbox', { name: 'Select Lumen Lights' }).check()
+      await page.getByText('2 selected').waitFor()
+    },
+  },
+  menu: {
+    hash: '',
+    async ready(page) {
+      await page.getByRole('button', { name: 'More for Heat Pump' }).click()
+      await page.getByRole('menuitem', { name: /Uninstall/ }).waitFor()
+    },
+  },
+  question: {
+    hash: '',
+    async ready(page) {
+      await page.getByRole('switch', { name: 'Lumen Lights enabled' }).click()
+      await page.getByRole('dialog').waitFor()
+    },
+  },
+  app: {
+    hash: '#/app/home/com.athom.hue',
+    async ready(page) {
+      await page.getByRole('button', { name: 'Read settings' }).click()
+      await page.getByRole('button', { name: 'Show values' }).click()
+      await page.getByRole('button', { name: 'The hub’s record' }).click()
+      await page.getByRole('button', { name: 'Restart' }).click()
+      await page.getByText(/^Lumen Lights – Restart/).waitFor()
+    },
+  },
+  crashed: { hash: '#/app/home/nl.vandermolen.doorbell', ready: heading('Doorbell') },
+  activity: {
+    hash: '#/activity',
+    async ready(page) {
+      await heading('Activity')(page)
+      open.hub().crash('org.tidewater.meter', 'Error: the meter is stuck')
+      open.hub().recover('org.tidewater.meter')
+      await page.getByText('Error: the meter is stuck').first().waitFor()
+    },
+  },
+  bridge: {
+    hash: '#/bridge',
+    async ready(page) {
+      await heading('Hub home')(page)
+      await page
+        .getByText(/commands? (is|are) not possible/)
+        .first()
+        .click()
+    },
+  },
+  login: { hash: '', ready: heading('hub2mqtt'), at: () => closed },
+}
+
+describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
+  test.each(Object.keys(VIEWS))('everybody can use the view: %s', async (name) => {
+    const { hash, ready, at = () => open } = VIEWS[name] ?? { hash: '', ready: app }
+    for (const size of SIZES) {
+      const page = await visit(at().url, { hash, theme, ...size })
+      await ready(page)
+      await page.screenshot({
+        path: join(PICTURES, `${name}-${theme}-${size.width}.png`),
+        fullPage: name !== 'question',
+      })
+      await expectAccessible(page)
+      expect(await overflow(page)).toBeLessThanOrEqual(0)
+    }
+  })
+})

@@ -1,0 +1,103 @@
+/** A real Chromium, and what its pages did that no page may do. */
+import { existsSync } from 'node:fs'
+import axe from 'axe-core'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { expect, onTestFinished } from 'vitest'
+import { mosquittoPath } from '../../support/brokers.ts'
+import { available } from '../../support/skipped.ts'
+
+const PROGRAM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+
+/** Whether the tests of the page can run. With REQUIRE_CHROMIUM=1 it is an error if not. */
+export const canBrowse = mayBrowse()
+
+function mayBrowse(): boolean {
+  const found = existsSync(PROGRAM)
+  if (!found && process.env['REQUIRE_CHROMIUM'] === '1') throw new Error(`REQUIRE_CHROMIUM=1, but no ${PROGRAM}`)
+  return available(found && mosquittoPath !== undefined, 'the tests of the page', 'they need Chromium and Mosquitto')
+}
+
+export type Theme = 'light' | 'dark'
+
+export interface View {
+  /** After the address, such as `#/bridge`. */
+  readonly hash?: string
+  readonly theme?: Theme
+  readonly width?: number
+  readonly height?: number
+}
+
+let browser: Promise<Browser> | undefined
+
+/** One for all tests of a file; ends with the process. */
+export function launch(): Promise<Browser> {
+  // As root, as which continuous integration runs, there is no sandbox.
+  browser ??= chromium.launch({ executablePath: PROGRAM, args: ['--no-sandbox'] })
+  return browser
+}
+
+export async function quit(): Promise<void> {
+  await (await browser)?.close()
+  browser = undefined
+}
+
+/** A page in a fresh profile. At the end of the test it must have told no error and asked no other origin. */
+export async function visit(url: string, view: View = {}, context?: BrowserContext): Promise<Page> {
+  const { hash = '', theme = 'light', width = 1280, height = 900 } = view
+  const own = context ?? (await profile({ theme, width, height }))
+  const page = await own.newPage()
+  const faults = watch(page, url)
+  onTestFinished(async () => {
+    await page.close()
+    if (context === undefined) await own.close()
+    expect(faults).toEqual([])
+  })
+  await page.goto(url + hash)
+  return page
+}
+
+export async function profile({ theme = 'light', width = 1280, height = 900 }: View = {}): Promise<BrowserContext> {
+  return await (await launch()).newContext({
+    viewport: { width, height },
+    colorScheme: theme,
+    locale: 'en-GB',
+    reducedMotion: 'reduce',
+  })
+}
+
+/** What a daemon that is away, a wrong password or an app without a picture makes Chromium write. */
+const EXPECTED =
+  /^Failed to load resource: .*(ERR_CONNECTION_REFUSED|status of (401|403|404|429|5\d\d))|^WebSocket connection to/
+
+function watch(page: Page, url: string): string[] {
+  const faults: string[] = []
+  const { host } = new URL(url)
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !EXPECTED.test(message.text())) faults.push(message.text())
+  })
+  page.on('pageerror', (error) => faults.push(String(error)))
+  page.on('dialog', (dialog) => {
+    faults.push(`dialog: ${dialog.message()}`)
+    void dialog.dismiss()
+  })
+  page.on('request', (request) => {
+    if (new URL(request.url()).host !== host) faults.push(`asked ${request.url()}`)
+  })
+  return faults
+}
+
+/** Fails with what would keep people out, by axe's rules. */
+export async function expectAccessible(page: Page): Promise<void> {
+  // Evaluated from outside of the page, whose policy lets no script of others in.
+  await page.evaluate(axe.source)
+  const violations = await page.evaluate<unknown>(
+    `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+      violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary)]))`,
+  )
+  expect(violations).toEqual([])
+}
+
+/** Whether anything is wider than the screen, which makes a page swing from side to side. */
+export async function overflow(page: Page): Promise<number> {
+  return await page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+}

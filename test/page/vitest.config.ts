@@ -1,0 +1,13 @@
+/** Tests of the page in a real browser: `npm run test:page`. */
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['test/page/**/*.test.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    pool: 'forks',
+    // A browser takes what it gets.
+    fileParallelism: false,
+  },
+})
