@@ -56,6 +56,7 @@ COPY --from=dependencies /hub2mqtt/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=dependencies /hub2mqtt/sbom.cdx.json ./
 COPY package.json LICENSE ./
+COPY config/openapi.json ./config/openapi.json
 COPY src/bin.js ./src/bin.js
 USER 1000:1000
 EXPOSE 8099
