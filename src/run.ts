@@ -58,7 +58,7 @@ export async function run(options: RunOptions): Promise<void> {
   const tally = new Tally()
   const startedAt = new Date(clock.now()).toISOString()
 
-  await using broker = config.mqtt.url === null ? await embeddedBroker(config.mqtt, log) : undefined
+  await using broker = config.mqtt.url === null ? await embeddedBroker(config, log) : undefined
   const brokerUrl = broker?.url ?? config.mqtt.url ?? ''
   await using instance = await claimInstance(`${brokerUrl}\n${topics.base}`)
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
@@ -173,13 +173,13 @@ export async function run(options: RunOptions): Promise<void> {
   log.info('stopping')
 }
 
-async function embeddedBroker(mqtt: Config['mqtt'], log: Log): Promise<EmbeddedBroker> {
+async function embeddedBroker({ mqtt, http }: Config, log: Log): Promise<EmbeddedBroker> {
   // Most have a broker of their own and need not load this one.
   const { startEmbeddedBroker } = await import('./mqtt/embedded.ts')
   const { username, password } = camelKeys(mqtt)
   const { wsPort, ...options } = camelKeys(mqtt.embedded)
   return startEmbeddedBroker(
-    { ...options, wsPort: wsPort === 0 ? null : wsPort, username, password },
+    { ...options, wsPort: wsPort === 0 ? null : wsPort, wsHosts: http.allowed_hosts, username, password },
     log.child({ part: 'broker' }),
   )
 }
