@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { Feed } from '../../src/api/feed.ts'
@@ -96,7 +95,7 @@ export async function openDoor({ env = {}, clock = new FakeClock(), role = 'acti
   })
   const folder = folderWith(page)
   const channel = new LiveChannel({ feed, clock })
-  const gate = new Gate({ config, access, services, page: new Page(folder), live: channel })
+  const gate = new Gate({ config, access, services, page: new Page(() => Promise.resolve(folder)), live: channel })
   const listener = await listen({
     host: config().host,
     port: 0,
@@ -161,12 +160,13 @@ export function fateOf(socket: WebSocket): Promise<'open' | number> {
   })
 }
 
-function folderWith(files: Readonly<Record<string, string>>): URL {
+function folderWith(files: Readonly<Record<string, string>>): string | undefined {
+  if (Object.keys(files).length === 0) return undefined
   const root = mkdtempSync(join(tmpdir(), 'hub2mqtt-page-'))
   onTestFinished(() => rmSync(root, { recursive: true }))
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, name)), { recursive: true })
     writeFileSync(join(root, name), text)
   }
-  return pathToFileURL(`${root}/`)
+  return root
 }
