@@ -64,11 +64,11 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await page.getByRole('heading', { name: 'Translations' }).waitFor()
     await page.getByRole('button', { name: 'Send report to developer' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
-    expect(asked(house, '/std')).toHaveLength(0)
+    expect(asked(house, '/crashlog')).toHaveLength(0)
     await page.getByRole('button', { name: 'Send report to developer' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Send report to developer' }).click()
     await page.getByRole('heading', { name: 'Send report to developer' }).waitFor()
-    expect(asked(house, '/std')).toHaveLength(1)
+    expect(asked(house, '/crashlog')).toHaveLength(1)
   })
 
   test('names its topics, to copy', async () => {
