@@ -57,6 +57,7 @@ COPY --from=build /app/dist ./dist
 COPY --from=build /app/src/page/dist ./src/page/dist
 COPY --from=dependencies /hub2mqtt/sbom.cdx.json ./
 COPY package.json LICENSE ./
+COPY config/openapi.json ./config/openapi.json
 COPY src/bin.js ./src/bin.js
 USER 1000:1000
 EXPOSE 8099
@@ -69,6 +70,8 @@ FROM runtime AS home-assistant
 ARG VERSION=0.2.0
 LABEL io.hass.type="addon" io.hass.version="${VERSION}" io.hass.arch="amd64|aarch64"
 USER root
+# The Supervisor has its users logged in before it shows them the page.
+ENV HUB2MQTT_HTTP_INGRESS=true HUB2MQTT_HTTP_TRUSTED_PROXIES=172.30.32.2
 COPY config/home-assistant-app/run.js ./config/home-assistant-app/
 ENTRYPOINT ["node", "/app/config/home-assistant-app/run.js"]
 

@@ -161,7 +161,7 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?
   const { loadConfig } = await import('./config/load.ts')
   const { createLog } = await import('./log/log.ts')
   const { run } = await import('./run.ts')
-  const { config, secrets, warnings, fileIsEmpty } = loadConfig({ file, env })
+  const { config, path, secrets, warnings, fileIsEmpty } = loadConfig({ file, env })
   // A file that an editor has only begun to write must not take everything away.
   const load = () => loadConfig({ file, env, requireContent: !fileIsEmpty })
   const log = createLog({ ...config.log, secrets })
@@ -169,7 +169,7 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?
   for (const warning of warnings) log.warn(warning)
   const { signal, onReload } = daemonSignals()
   const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal }
-  await run({ config, load, onReload, ...(onReady && { onReady }), ...world })
+  await run({ config, path, load, onReload, ...(onReady && { onReady }), ...world })
   return ok.code
 }
 

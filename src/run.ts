@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { Feed } from './api/feed.ts'
+import { TappedLink } from './api/tap.ts'
 import { camelKeys } from './base/camel-keys.ts'
 import { type Clock, sleep } from './base/clock.ts'
 import { claimInstance } from './base/instance.ts'
@@ -28,6 +29,8 @@ import { LiveConfig, type Load } from './reload/live-config.ts'
 
 export interface RunOptions {
   readonly config: Config
+  /** The configuration file, if there is one. */
+  readonly path?: string | null
   /** Reads the configuration again: at a reload, and when a hub or the broker refuses what it was given. */
   readonly load: Load
   /** Hands out a function to call whenever the configuration shall be read again. */
@@ -55,7 +58,7 @@ export async function run(options: RunOptions): Promise<void> {
   const tally = new Tally()
   const startedAt = new Date(clock.now()).toISOString()
 
-  await using broker = config.mqtt.url === null ? await embeddedBroker(config.mqtt, log) : undefined
+  await using broker = config.mqtt.url === null ? await embeddedBroker(config, log) : undefined
   const brokerUrl = broker?.url ?? config.mqtt.url ?? ''
   await using instance = await claimInstance(`${brokerUrl}\n${topics.base}`)
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
@@ -74,7 +77,7 @@ export async function run(options: RunOptions): Promise<void> {
     refusals: () => refusals(hubs, live),
     clock,
   })
-  const clean = new CleanLink(feed.tap(link), live)
+  const clean = new CleanLink(new TappedLink(link, feed), live)
   const bridge = new Bridge(
     {
       topics,
@@ -139,7 +142,8 @@ export async function run(options: RunOptions): Promise<void> {
     bridge,
     version,
     clean: (payload: string) => clean.clean(payload),
-    isSetup: () => hubs.all.size === 0,
+    hubs: hubs.all,
+    path: options.path ?? null,
   }
   const listening = { live, log, health, metrics, feed, services, clock }
   await using _listener = config.http.enabled ? await openListener(listening) : undefined
@@ -169,13 +173,13 @@ export async function run(options: RunOptions): Promise<void> {
   log.info('stopping')
 }
 
-async function embeddedBroker(mqtt: Config['mqtt'], log: Log): Promise<EmbeddedBroker> {
+async function embeddedBroker({ mqtt, http }: Config, log: Log): Promise<EmbeddedBroker> {
   // Most have a broker of their own and need not load this one.
   const { startEmbeddedBroker } = await import('./mqtt/embedded.ts')
   const { username, password } = camelKeys(mqtt)
   const { wsPort, ...options } = camelKeys(mqtt.embedded)
   return startEmbeddedBroker(
-    { ...options, wsPort: wsPort === 0 ? null : wsPort, username, password },
+    { ...options, wsPort: wsPort === 0 ? null : wsPort, wsHosts: http.allowed_hosts, username, password },
     log.child({ part: 'broker' }),
   )
 }

@@ -8,6 +8,7 @@ mkdir -p "$1/config/home-assistant-app"
 folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
 cp -R .dockerignore .npmrc LICENSE package.json package-lock.json tsconfig.json tsconfig.build.json src "$folder/"
+cp config/openapi.json "$folder/config/"
 cd config/home-assistant-app
 cp run.js "$folder/config/home-assistant-app/"
 cp -RL DOCS.md CHANGELOG.md icon.png logo.png translations "$folder/"

@@ -25,6 +25,7 @@ const VARIABLES = {
   mqtt_username: 'HUB2MQTT_MQTT_USERNAME',
   mqtt_password: 'HUB2MQTT_MQTT_PASSWORD',
   base_topic: 'HUB2MQTT_MQTT_BASE_TOPIC',
+  http_password: 'HUB2MQTT_HTTP_PASSWORD',
   read_only: 'HUB2MQTT_COMMANDS_READ_ONLY',
   log_level: 'HUB2MQTT_LOG_LEVEL',
 }

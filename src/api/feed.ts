@@ -1,11 +1,6 @@
-/**
- * What the live channel tells: the bridge's retained topics, and what happens. It looks on at what the bridge hands to
- * its MQTT link, after secrets were taken out.
- */
+/** What the live channel tells: the bridge's retained topics, and what happens. */
 import type { Clock } from '../base/clock.ts'
-import type { BridgeLink } from '../bridge/bridge.ts'
 import type { Topics } from '../contract/topics.ts'
-import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
 import { type Happening, LIVE_INTERVAL_MS, type LiveFrame, type LiveMessage, type Refusals } from './protocol.ts'
 import { Usage } from './usage.ts'
 
@@ -39,8 +34,9 @@ export class Feed {
   #changed = new Set<string>()
   #happened: Happening[] = []
   #refusals = ''
-  /** In `clock.elapsed()` milliseconds. */
-  #toldAt = Number.NEGATIVE_INFINITY
+  /** When the last batch went out, and when anything did, in `clock.elapsed()` milliseconds. */
+  #batchAt = Number.NEGATIVE_INFINITY
+  #spokeAt = 0
   #cancelBatch: (() => void) | undefined
   #cancelAlive: () => void = () => {}
 
@@ -52,11 +48,6 @@ export class Feed {
   /** Every retained topic with its payload. */
   get state(): ReadonlyMap<string, string> {
     return this.#state
-  }
-
-  /** The bridge's link with this feed looking on. */
-  tap(link: BridgeLink): BridgeLink {
-    return new TappedLink(link, this)
   }
 
   /** A retained topic has another payload, or none. */
@@ -93,8 +84,10 @@ export class Feed {
 
   /** Tells a subscriber what changes from now on; returns what ends that. */
   subscribe(subscriber: Subscriber): () => void {
+    this.#tell()
     this.#subscribers.add(subscriber)
     if (this.#subscribers.size === 1) {
+      this.#spokeAt = this.#options.clock.elapsed()
       this.#refusals = JSON.stringify(this.#options.refusals())
       this.#aliveLater()
     }
@@ -141,7 +134,7 @@ export class Feed {
 
   #batchSoon(): void {
     const { clock } = this.#options
-    const wait = Math.max(GATHER_MS, this.#toldAt + BATCH_MS - clock.elapsed())
+    const wait = Math.max(GATHER_MS, this.#batchAt + BATCH_MS - clock.elapsed())
     this.#cancelBatch ??= clock.after(wait, () => this.#tell())
   }
 
@@ -150,6 +143,7 @@ export class Feed {
     this.#cancelBatch?.()
     this.#cancelBatch = undefined
     if (this.#subscribers.size === 0 || (this.#changed.size === 0 && this.#happened.length === 0)) return
+    this.#batchAt = this.#options.clock.elapsed()
     const [changed, happenings] = [this.#changed, this.#happened]
     this.#drop()
     const state = [...changed].map((topic): [string, string | null] => [topic, this.#state.get(topic) ?? null])
@@ -172,9 +166,9 @@ export class Feed {
 
   #aliveLater(): void {
     const { clock } = this.#options
-    const due = Math.max(1, this.#toldAt + LIVE_INTERVAL_MS - clock.elapsed())
+    const due = Math.max(1, this.#spokeAt + LIVE_INTERVAL_MS - clock.elapsed())
     this.#cancelAlive = clock.after(Math.min(LIVE_INTERVAL_MS, due), () => {
-      const isDue = clock.elapsed() - this.#toldAt >= LIVE_INTERVAL_MS
+      const isDue = clock.elapsed() - this.#spokeAt >= LIVE_INTERVAL_MS
       const news = this.#newRefusals()
       if (news.refusals !== undefined)
         this.#send({ type: 'changes', at: this.#now(), state: [], happenings: [], ...news })
@@ -184,7 +178,7 @@ export class Feed {
   }
 
   #send(news: LiveFrame): void {
-    this.#toldAt = this.#options.clock.elapsed()
+    this.#spokeAt = this.#options.clock.elapsed()
     const text = frame(news)
     for (const subscriber of this.#subscribers) subscriber(text)
   }
@@ -197,52 +191,3 @@ export class Feed {
 const lengthOf = ({ topic, payload }: Happening) => topic.length + payload.length
 
 const frame = (news: LiveFrame) => JSON.stringify(news)
-
-class TappedLink implements BridgeLink {
-  readonly #link: BridgeLink
-  readonly #feed: Feed
-
-  constructor(link: BridgeLink, feed: Feed) {
-    this.#link = link
-    this.#feed = feed
-  }
-
-  hold(topic: string, payload: string | null): void {
-    this.#link.hold(topic, payload)
-    this.#feed.held(topic, payload)
-  }
-
-  send(topic: string, payload: string, options?: SendOptions): void {
-    this.#link.send(topic, payload, options)
-    // Answers are told under their result topic, wherever they go.
-    if (!options?.isAnswer) this.#feed.sent(topic, payload)
-  }
-
-  isCurrent(message: Message): boolean {
-    return this.#link.isCurrent(message)
-  }
-
-  status(): Pick<LinkStatus, 'protocol'> {
-    return this.#link.status()
-  }
-
-  sweep(owned: (topic: string, payload: string) => boolean): number {
-    return this.#link.sweep(owned)
-  }
-
-  refresh(topics: Iterable<string>): void {
-    this.#link.refresh(topics)
-  }
-
-  setWriting(writing: boolean): void {
-    this.#link.setWriting(writing)
-  }
-
-  startOver(): void {
-    this.#link.startOver()
-  }
-
-  readTransient(): void {
-    this.#link.readTransient()
-  }
-}

@@ -28,13 +28,19 @@ export type Session = v.InferOutput<typeof SESSION>
 const message = v.strictTuple([text, text])
 export type LiveMessage = v.InferOutput<typeof message>
 
-/** Something that happened: a message that is not retained, with its time. Answers are under their result topic. */
+/**
+ * Something that happened: a message that is not retained, with its time. Answers are under their result topic; what was
+ * asked for is for the asker only, so that their `data` is always `null`.
+ */
 const happening = v.strictObject({ at: time, topic: text, payload: text })
 export type Happening = v.InferOutput<typeof happening>
 
 /** One read of an app's usage: milliseconds since 1970, per cent of one core, bytes. */
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
 export type Sample = v.InferOutput<typeof sample>
+
+/** Code of the WebSocket's end when a login is due, as after a logout or with another password. */
+export const LOGIN_DUE = 4401
 
 /** Hub → command as configuration names it (`restart`, `hub/install`) → why it is not possible; only those that are not. */
 const refusals = v.record(text, v.record(text, text))
@@ -72,12 +78,14 @@ export type ApiError = v.InferOutput<typeof API_ERROR>
 
 /** A finding of `hub2mqtt doctor`. */
 export const DOCTOR_REPORT = v.strictObject({ text: about(text, 'The report as `hub2mqtt doctor` prints it.') })
+export type DoctorReport = v.InferOutput<typeof DOCTOR_REPORT>
 
 /** The configuration that holds now; secrets are masked. */
 export const CONFIG_REPORT = v.strictObject({
   text: about(text, 'As YAML.'),
   path: about(v.nullable(text), 'The file that it was read from.'),
 })
+export type ConfigReport = v.InferOutput<typeof CONFIG_REPORT>
 
 /** What the set-up page starts with. */
 export const SETUP = v.strictObject({

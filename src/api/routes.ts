@@ -6,39 +6,8 @@ import * as v from 'valibot'
 import * as answers from './answers.ts'
 import type { Access } from './protocol.ts'
 import * as protocol from './protocol.ts'
+import { type ApiReply, type ApiRequest, json, refuse } from './reply.ts'
 import type { Services } from './services.ts'
-
-/** Who asks. */
-export interface Caller {
-  /** `null`: nobody who is known. */
-  readonly access: Access | null
-  /** For the log. */
-  readonly by: string
-}
-
-export interface ApiRequest {
-  readonly caller: Caller
-  /** The `{parameters}` of the path, decoded. */
-  readonly parameters: Readonly<Record<string, string>>
-  /** The segments that stand for a `{parameter…}` at the path's end, as they were sent. */
-  readonly rest: readonly string[]
-  readonly body: Buffer
-  /** Of the browser that asks. */
-  readonly door: {
-    login(password: string): Promise<ApiReply>
-    logout(): ApiReply
-    /** The headers that keep a session for longer. */
-    renew(): Readonly<Record<string, string>>
-  }
-}
-
-export interface ApiReply {
-  readonly status: number
-  readonly type?: string
-  /** JSON text, unless `type` says something else. */
-  readonly body: string | Buffer
-  readonly headers?: Readonly<Record<string, string>>
-}
 
 interface Answer {
   readonly doc: string
@@ -66,12 +35,8 @@ export interface Route {
   readonly run: 'live' | ((services: Services, request: ApiRequest) => ApiReply | Promise<ApiReply>)
 }
 
-const json = (status: number, value: unknown): ApiReply => ({ status, body: `${JSON.stringify(value)}\n` })
-
-export function refuse(status: number, code: string, message: string, headers?: Record<string, string>): ApiReply {
-  const error: protocol.ApiError = { error: { code, message } }
-  return { ...json(status, error), ...(headers && { headers }) }
-}
+/** Whoever opens an SVG by itself gets a picture and not a page. It may change with the app's version. */
+const ICON = { 'content-security-policy': "default-src 'none'; sandbox", 'cache-control': 'private, max-age=3600' }
 
 const LOGIN = v.strictObject({ password: v.pipe(v.string(), v.maxLength(4096)) })
 
@@ -141,10 +106,50 @@ export const ROUTES: readonly Route[] = [
     method: 'POST',
     path: 'api/commands/{topic…}',
     access: 'full',
-    doc: 'Sends a command: its topic below the base topic without `cmd`; the body is the payload.',
+    doc: 'Sends a command: the path goes on with its topic below the base topic, `cmd` left out; the body is its payload.',
     answers: answers.COMMAND_ANSWERS,
     slow: true,
     commands: true,
-    run: (services, { rest, body, caller }) => services.command(rest, body, caller.by),
+    run: (services, request) => services.command(request),
+  },
+  {
+    method: 'GET',
+    path: 'api/hubs/{hub}/apps/{app}/icon',
+    access: 'read',
+    doc: 'The icon of an app, as the hub has it.',
+    answers: {
+      200: { doc: 'PNG, JPEG, WebP or SVG.', type: 'image/*' },
+      404: { doc: 'There is none.', schema: protocol.API_ERROR },
+    },
+    slow: true,
+    async run(services, { parameters: { hub = '', app = '' } }) {
+      const icon = await services.icon(hub, app)
+      return icon === undefined ? refuse(404, 'no_icon', 'There is no icon.') : { status: 200, ...icon, headers: ICON }
+    },
+  },
+  {
+    method: 'GET',
+    path: 'api/config',
+    access: 'read',
+    doc: 'The configuration that holds now, secrets masked.',
+    answers: { 200: { doc: 'As a file would hold it.', schema: protocol.CONFIG_REPORT } },
+    run: (services) => json(200, services.config()),
+  },
+  {
+    method: 'GET',
+    path: 'api/doctor',
+    access: 'full',
+    doc: 'Tries the hubs and the broker as `hub2mqtt doctor` does, which takes a while.',
+    answers: { 200: { doc: 'What was found.', schema: protocol.DOCTOR_REPORT } },
+    slow: true,
+    run: async (services) => json(200, await services.doctor()),
+  },
+  {
+    method: 'GET',
+    path: 'api/openapi.json',
+    access: 'open',
+    doc: 'This document.',
+    answers: { 200: { doc: 'OpenAPI 3.1.' } },
+    run: async (services) => ({ status: 200, body: await services.openapi() }),
   },
 ]

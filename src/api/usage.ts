@@ -25,6 +25,10 @@ class Track {
     this.#numbers.set([time, packed(cpu, PER_CENT), packed(memory, 1)], index * WIDTH)
   }
 
+  get bytes(): number {
+    return this.#numbers.byteLength
+  }
+
   since(oldest: number, start: number): Sample[] {
     const samples: Sample[] = []
     for (let i = 0; i < this.#count; i += 1) {
@@ -72,6 +76,11 @@ export class Usage {
 
   forget(topic: string): void {
     this.#tracks.delete(topic)
+  }
+
+  /** That the samples take. */
+  get bytes(): number {
+    return this.#tracks.values().reduce((sum, track) => sum + track.bytes, 0)
   }
 
   /** Topic → samples, oldest first; without those that have none. */

@@ -11,7 +11,7 @@ import type { CommandTopic, Topics } from '../contract/topics.ts'
 import { HubError } from '../hub/errors.ts'
 import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
 import { Audit } from './audit.ts'
-import { Execution, type ExecutionOptions } from './execution.ts'
+import { Execution, type ExecutionOptions, type Order } from './execution.ts'
 import { Replay, replayKey } from './replay.ts'
 
 /** How long a command may wait inside the bridge. */
@@ -94,6 +94,9 @@ interface Request {
   asked: boolean
 }
 
+/** When a command must have begun, and when its asker wants none of it any more. */
+type Times = Pick<Order, 'deadline' | 'expiresAt'>
+
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
@@ -134,11 +137,11 @@ export class Dispatcher {
       const command = this.#permitted(request)
       const reading = command.payload.read(decodeText(message.payload))
       request.transaction = reading.transaction
-      const deadline = this.#deadline(message, reading)
+      const times = this.#times(message, reading)
       const key = replayKey(message, reading.transaction)
       const known = key.consult ? this.#replay.recall(key.text) : undefined
       request.replayed = known !== undefined
-      const running = known ?? this.#execute(request, command, reading, deadline)
+      const running = known ?? this.#execute(request, command, reading, times)
       if (known === undefined) this.#replay.remember(key.text, running)
       outcome = await running
     } catch (error) {
@@ -151,26 +154,26 @@ export class Dispatcher {
   /** The command, if there is one and configuration permits it. */
   #permitted({ topic, command }: Request): Command {
     const { hubs, refuses } = this.#options
-    if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
     if (topic.hub !== null && !hubs.has(topic.hub)) throw new CommandError('unknown_hub')
+    if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
     const refusal = refuses(command)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
     return command
   }
 
-  /** When the command must have begun, in `clock.elapsed()` milliseconds. */
-  #deadline({ receivedAt, expiresInMs }: Message, { expiresAt }: Reading<unknown>): number {
+  #times({ receivedAt, expiresInMs }: Message, reading: Reading<unknown>): Times {
     const { clock } = this.#options
-    const deadline = Math.min(
-      receivedAt + Math.min(MAX_WAIT_MS, expiresInMs ?? Number.POSITIVE_INFINITY),
-      expiresAt === null ? Number.POSITIVE_INFINITY : clock.elapsed() + expiresAt - clock.now(),
+    const expiresAt = Math.min(
+      receivedAt + (expiresInMs ?? Number.POSITIVE_INFINITY),
+      reading.expiresAt === null ? Number.POSITIVE_INFINITY : clock.elapsed() + reading.expiresAt - clock.now(),
     )
+    const deadline = Math.min(receivedAt + MAX_WAIT_MS, expiresAt)
     if (deadline <= clock.elapsed()) throw new CommandError('expired')
-    return deadline
+    return { deadline, expiresAt }
   }
 
   /** Never rejects: what failed is an outcome too, and one to remember. */
-  async #execute(request: Request, command: Command, reading: Reading<unknown>, deadline: number): Promise<Outcome> {
+  async #execute(request: Request, command: Command, reading: Reading<unknown>, times: Times): Promise<Outcome> {
     try {
       if (command.payload.emptyIsValue && request.asker === undefined) this.#refuseClearing(request.message)
       const input = reading.input()
@@ -184,7 +187,7 @@ export class Dispatcher {
       const onWrite = () => {
         request.asked = true
       }
-      const data = await this.#execution.run({ topic, command, input, by, deadline, isCurrent, onWrite })
+      const data = await this.#execution.run({ topic, command, input, by, ...times, isCurrent, onWrite })
       return { ok: true, json: JSON.stringify(data ?? null) }
     } catch (error) {
       return this.#failed(error, command.target !== 'bridge' && command.write)

@@ -54,6 +54,8 @@ export interface Order {
   readonly by: string | null
   /** In `clock.elapsed()` milliseconds: not begun by then, it never is. */
   readonly deadline: number
+  /** The same for each of its writes, as its asker wants it; `Infinity` if he does not say. */
+  readonly expiresAt: number
   /** Whether the connection that brought it is still up. */
   readonly isCurrent: () => boolean
   /** Called before the hub is asked to change something. */
@@ -102,12 +104,12 @@ export class Execution {
 
   #target(hub: Hub, order: Order, argument: string, isLate: () => boolean): Target {
     const { clock, signal } = this.#options
-    const { topic, deadline, onWrite } = order
+    const { topic, deadline, expiresAt, onWrite } = order
     const check = () => this.#check(hub, order)
     let begun = false
     const beginWrite = () => {
       // A read that went before may have taken its time, and rights.
-      if (!begun && isLate()) throw new CommandError('expired')
+      if ((!begun && isLate()) || clock.elapsed() >= expiresAt) throw new CommandError('expired')
       check()
       begun = true
       onWrite()

@@ -1,7 +1,7 @@
 /** The effective configuration as one would write it in a file, with secrets masked. */
 import { stringify } from 'yaml'
 import { type Config, hubOptions, options } from './options.ts'
-import { show } from './schemas.ts'
+import { secretsIn, show } from './schemas.ts'
 import { nest, type Table, valueAt } from './table.ts'
 
 export const MASK = '***'
@@ -18,4 +18,13 @@ function shown(table: Table, values: unknown, prefix: string): [string, unknown]
 export function describeConfig(config: Config): string {
   const hubs = Object.entries(config.hubs).flatMap(([name, hub]) => shown(hubOptions, hub, `hubs.${name}.`))
   return stringify(nest([...hubs, ...shown(options, config, '')]), { lineWidth: 0 })
+}
+
+/** Every secret in it, for those who quote what others say. */
+export function secretsOf(config: Config): string[] {
+  const of = (table: Table, values: unknown) =>
+    Object.entries(table).flatMap(([path, { schema, sensitive }]) =>
+      sensitive ? secretsIn(schema, valueAt(values, path)) : [],
+    )
+  return [...Object.values(config.hubs).flatMap((hub) => of(hubOptions, hub)), ...of(options, config)]
 }

@@ -28,6 +28,8 @@ export interface LoadOptions {
 
 export interface Loaded {
   readonly config: Config
+  /** The configuration file; `null` without one. */
+  readonly path: string | null
   /** Whether there is a file and nothing in it. */
   readonly fileIsEmpty: boolean
   /** Every secret that was read, for the log's scrubber. */
@@ -107,7 +109,7 @@ export function loadConfig(request: LoadOptions): Loaded {
   const config = { ...readTop(options, opened), hubs }
   const warnings = [...checkRules(config, mistakes), ...reading.warnings]
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
-  return { config, secrets: [...reading.secrets], warnings, fileIsEmpty: file.isEmpty }
+  return { config, path: file.path ?? null, secrets: [...reading.secrets], warnings, fileIsEmpty: file.isEmpty }
 }
 
 /**

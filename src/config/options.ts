@@ -109,7 +109,7 @@ export const httpOptions = defineOptions({
     default: 8099,
   },
   'http.allowed_hosts': {
-    doc: 'Names by which others may ask there, besides `http.host`, `localhost` and any IP address: so that no page in a browser can read it under a name of its own.',
+    doc: 'Names by which others may ask there, besides `http.host`, `localhost` and any IP address: so that no page in a browser can read it under a name of its own. Web pages reach the WebSocket of the embedded broker by these names too.',
     schema: list(host),
     default: [],
     example: ['hub2mqtt.lan'],

@@ -10,6 +10,7 @@ import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
 import { hubFileSchema, hubFileSection } from './hub-file.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
+import { openapi, routesSection } from './openapi.ts'
 import { optionsSection } from './options.ts'
 
 export type Generate = () => string
@@ -23,6 +24,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   'docs/mqtt.md': { topics: topicsSection, commands: commandsSection, errors: errorsSection },
   'docs/home-assistant.md': { entities: entitiesSection },
   'docs/operations.md': { cli: cliSection },
+  'docs/http.md': { routes: routesSection },
   'docs/emulator.md': { 'hub-file': hubFileSection },
 }
 
@@ -32,6 +34,7 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.example.yaml': exampleConfig,
   'config/emulated-hub.schema.json': hubFileSchema,
   'config/asyncapi.yaml': asyncapi,
+  'config/openapi.json': openapi,
   'docs/images/latencies.svg': () => latencyChart(readBenchmarks()),
   'docs/images/growth.svg': () => growthChart(readBenchmarks()),
   'docs/images/agreement.svg': () => agreementChart(readReliability()),

@@ -1,6 +1,7 @@
-/** `npm run check` holds `config/asyncapi.yaml` against the AsyncAPI parser. It needs no network. */
+/** `npm run check` holds the documents of both interfaces against public validators. It needs no network. */
 import { readFileSync } from 'node:fs'
 import { Parser } from '@asyncapi/parser'
+import { Validator } from '@seriousme/openapi-schema-validator'
 
 const path = 'config/asyncapi.yaml'
 
@@ -12,5 +13,12 @@ const { diagnostics } = await new Parser().parse(text)
 for (const { code, message, range } of diagnostics) {
   if (accepted.includes(code)) continue
   console.error(`${path}:${range.start.line + 1}: ${code}: ${message}`)
+  process.exitCode = 1
+}
+
+const openapi = readFileSync(new URL('../../config/openapi.json', import.meta.url), 'utf8')
+const { valid, errors } = await new Validator().validate(openapi)
+if (!valid) {
+  console.error(`config/openapi.json: ${JSON.stringify(errors, null, 2)}`)
   process.exitCode = 1
 }

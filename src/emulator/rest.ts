@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Behaviours } from './behaviours.ts'
 import { type Exchange, JSON_TYPE, type Outcome } from './faults.ts'
 import { asHubError, HubError } from './hub-error.ts'
+import { iconAt } from './icons.ts'
 import type { OpenRecord } from './memory.ts'
 import type { Inside } from './operations.ts'
 import { type Match, matchRequest, type Prefix } from './routes.ts'
@@ -55,8 +56,12 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   const exchange = open(hub, request, response, entry)
   const fault = hub.behaviours.claimFault(entry.operation, 'rest', hub.elapsed())
   entry.executed = false
+  const icon = method === 'GET' ? iconAt(path, hub.apps.records) : undefined
   const execute = () => {
-    const done = outcome(hub, match, key, new URLSearchParams(search), body)
+    const done =
+      icon === undefined
+        ? outcome(hub, match, key, new URLSearchParams(search), body)
+        : { status: 200, headers: { 'content-type': 'image/svg+xml' }, text: icon }
     entry.executed = done.status < 300
     return done
   }

@@ -1,7 +1,7 @@
 /** Who may do what: logged in by password, with a token, by a proxy that logs in, or on this machine. */
 import type { IncomingMessage } from 'node:http'
 import type { Access } from '../api/protocol.ts'
-import type { Caller } from '../api/routes.ts'
+import type { Caller } from '../api/reply.ts'
 import type { Clock } from '../base/clock.ts'
 import { isLoopback } from '../base/hosts.ts'
 import { isPassword, sameSecret } from '../base/secrets.ts'

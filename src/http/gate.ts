@@ -1,7 +1,8 @@
 /** The page and its API over HTTP: who asks, whether they may, and the answer of the route. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { type ApiReply, type ApiRequest, type Caller, type Route, refuse } from '../api/routes.ts'
+import { type ApiReply, type ApiRequest, type Caller, refuse } from '../api/reply.ts'
+import type { Route } from '../api/routes.ts'
 import type { Services } from '../api/services.ts'
 import type { Config } from '../config/options.ts'
 import { MAX_PAYLOAD_BYTES } from '../contract/payload.ts'
@@ -102,7 +103,8 @@ export class Gate implements Further {
     const body = await readBody(request, MAX_BODY_BYTES)
     if (body === undefined) return refuse(413, 'too_large', `Expected at most ${MAX_PAYLOAD_BYTES} bytes.`)
     const caller = this.#callerOf(request, sender)
-    const asked: ApiRequest = { caller, parameters, rest, body, door: this.#doorOf(request, sender) }
+    const isJson = JSON_TYPE.test(request.headers['content-type'] ?? '')
+    const asked: ApiRequest = { caller, parameters, rest, body, isJson, door: this.#doorOf(request, sender) }
     if (!route.slow) return await route.run(services, asked)
     // The listener's own limit is for those who are answered at once.
     const { timeout = 0 } = request.socket
@@ -161,9 +163,11 @@ function isEnough({ access }: Caller, route: Route): boolean {
   return route.access === 'open' || access === 'full' || access === route.access
 }
 
+const JSON_TYPE = /^application\/json\s*(;|$)/i
+
 /** What no form of a page can send to another origin without being asked about. */
 function isPlain({ headers }: IncomingMessage): boolean {
   const type = headers['content-type']
-  if (type !== undefined) return /^application\/json\s*(;|$)/i.test(type)
+  if (type !== undefined) return JSON_TYPE.test(type)
   return !('transfer-encoding' in headers) && Number(headers['content-length'] ?? 0) === 0
 }

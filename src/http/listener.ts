@@ -19,7 +19,7 @@ export interface ListenerOptions {
   readonly health: () => HealthReport
   readonly metrics: Metrics
   readonly feed: Feed
-  readonly services: Omit<ServicesOptions, 'hasPassword' | 'feed' | 'clock'>
+  readonly services: Omit<ServicesOptions, 'hasPassword' | 'feed' | 'clock' | 'live'>
   readonly clock: Clock
 }
 
@@ -53,7 +53,7 @@ function openGate({ live, feed, services, clock }: ListenerOptions): Further {
   return new Gate({
     config,
     access,
-    services: new Services({ ...services, feed, clock, hasPassword: () => access.hasPassword }),
+    services: new Services({ ...services, live, feed, clock, hasPassword: () => access.hasPassword }),
     page: new Page(),
     live: new LiveChannel({ feed, clock }),
   })

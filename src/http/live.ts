@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Feed } from '../api/feed.ts'
+import { LOGIN_DUE } from '../api/protocol.ts'
 import type { Clock } from '../base/clock.ts'
 
 /** At once. */
@@ -14,8 +15,6 @@ const CHECK_MS = 1_000
 const PING_MS = 15_000
 /** Without a sign of life, or behind. */
 const GONE_MS = 60_000
-/** The page shows the login. */
-const NOT_ALLOWED = 4401
 
 export interface LiveOptions {
   readonly feed: Feed
@@ -47,6 +46,19 @@ export class LiveChannel {
 
   get isFull(): boolean {
     return this.#clients.size >= MAX_CLIENTS
+  }
+
+  /** How many do not read as fast as there is news. */
+  get behind(): number {
+    return this.#clients
+      .values()
+      .filter(({ behind }) => behind)
+      .toArray().length
+  }
+
+  /** That wait for readers, in bytes. */
+  get waitingBytes(): number {
+    return this.#clients.values().reduce((sum, { socket }) => sum + socket.bufferedAmount, 0)
   }
 
   /** @param mayStay asked again and again: whether the client may still see this */
@@ -103,7 +115,7 @@ export class LiveChannel {
     const { socket, mayStay } = client
     const now = this.#options.clock.elapsed()
     if (!mayStay()) {
-      socket.close(NOT_ALLOWED, 'login')
+      socket.close(LOGIN_DUE, 'login')
       return
     }
     if (now - client.heardAt > GONE_MS) {

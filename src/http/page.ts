@@ -29,13 +29,19 @@ const IMMUTABLE = 'public, max-age=31536000, immutable'
 const NOT_BUILT = 'The page is not built: npm run build:page builds it. The API is at api/.'
 
 export class Page {
+  readonly #built: typeof builtPage
   /** Path below the folder, with slashes → the file. */
   #files: ReadonlyMap<string, string> = new Map()
+
+  /** `built`: the folder that it is in; `undefined` if it cannot be built. */
+  constructor(built = builtPage) {
+    this.#built = built
+  }
 
   /** The answer for a path without its first slash; `undefined` if there is none. */
   async answer(path: string, accepted: string, frameAncestors: readonly string[]): Promise<Reply | undefined> {
     // A checkout builds it when it is asked for, and again when its sources have changed.
-    if (path === '' || this.#files.size === 0) this.#files = filesOf(await builtPage())
+    if (path === '' || this.#files.size === 0) this.#files = filesOf(await this.#built())
     const name = path === '' ? 'index.html' : path
     const file = this.#files.get(name)
     if (file === undefined) return path === '' ? text(200, NOT_BUILT) : undefined

@@ -166,6 +166,18 @@ export class HubClient {
     }
   }
 
+  /**
+   * Reads a file of the hub, such as an icon, as it gives it to everybody: the key is not shown.
+   * @param path as a record of the hub has it
+   * @returns `undefined` if the path is none on the hub, or nothing is there
+   * @throws HubError also for more than `maxBytes`
+   */
+  async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
+    if (!isPath(path)) return undefined
+    const answer = await this.#spacing.run(() => this.#rest.request('GET', path, { key: false, maxBytes }))
+    return answer.status === 200 ? answer.body : undefined
+  }
+
   /** Reports how a call ended and how long it took. */
   async #observed<T>(operation: OperationName, call: Promise<T>): Promise<T> {
     const started = this.#clock.elapsed()
@@ -292,6 +304,16 @@ export class HubClient {
 function isGreeting(answer: Answer): boolean {
   if (answer.status !== 200 || isPage(answer)) return false
   return header(answer, 'x-homey-id') !== null || (answer.body.length > 0 && parse(answer) !== undefined)
+}
+
+const MAX_PATH = 512
+
+/** Whether a text is a path on the hub itself, written as it is sent. */
+function isPath(text: string): boolean {
+  const base = 'http://hub.invalid'
+  if (!text.startsWith('/') || text.length > MAX_PATH || !URL.canParse(text, base)) return false
+  const url = new URL(text, base)
+  return url.origin === base && url.pathname + url.search === text
 }
 
 /** Whether an answer to a ping says nothing of a hub at another path. */

@@ -141,6 +141,15 @@ export class Hub {
     }
   }
 
+  /**
+   * Reads a file of the hub, which it gives to everybody.
+   * @returns `undefined` if there is none
+   * @throws HubError
+   */
+  file(path: string, maxBytes: number): Promise<Buffer | undefined> {
+    return this.#client.file(path, maxBytes)
+  }
+
   /** Shows other apps from now on; the list is read at once for those that come in. */
   setFilter(shows: (appId: string) => boolean): void {
     this.apps.setFilter(shows)

@@ -4,7 +4,6 @@ import type { Clock } from '../base/clock.ts'
 import { HubError } from './errors.ts'
 import type { Method } from './operations.ts'
 
-/** Far above the list of a hub with thousands of apps. */
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 
 export interface RestOptions {
@@ -47,6 +46,8 @@ export function isPage(answer: Answer): boolean {
 /** What a request may bring besides its path. */
 export interface Sending {
   readonly body?: string | undefined
+  /** Largest answer in bytes; default: far above the list of a hub with thousands of apps. */
+  readonly maxBytes?: number | undefined
   /** Whether to show the API key. */
   readonly key: boolean
   /** Called when a connection is there, right before the request goes out; what it throws ends the request unsent. */
@@ -81,14 +82,14 @@ export class Rest {
   }
 
   /**
-   * `path` begins with `/api`. Rejects with a HubError `unreachable`, `no_answer` or `nonsense`, or with what `mayLeave`
+   * `path` is on the hub. Rejects with a HubError `unreachable`, `no_answer` or `nonsense`, or with what `mayLeave`
    * throws; never by status.
    */
-  request(method: Method, path: string, { key, body, mayLeave }: Sending): Promise<Answer> {
+  request(method: Method, path: string, { key, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const headers: Record<string, string> = key ? { authorization: `Bearer ${this.#options.apiKey()}` } : {}
       if (body !== undefined) headers['content-type'] = 'application/json'
-      const exchange = new Exchange(resolve, reject, mayLeave)
+      const exchange = new Exchange(resolve, reject, mayLeave, maxBytes ?? MAX_RESPONSE_BYTES)
       exchange.onEnd = this.#clock.after(this.#options.timeoutMs, () => exchange.timeOut(this.#options.timeoutMs))
       this.#pool.dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
     })
@@ -109,6 +110,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #resolve: (answer: Answer) => void
   readonly #reject: (error: unknown) => void
   readonly #mayLeave: Sending['mayLeave']
+  readonly #maxBytes: number
   #controller: Dispatcher.DispatchController | undefined
   #settled = false
   #status = 0
@@ -116,7 +118,13 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = []
   #size = 0
 
-  constructor(resolve: (answer: Answer) => void, reject: (error: unknown) => void, mayLeave: Sending['mayLeave']) {
+  constructor(
+    resolve: (answer: Answer) => void,
+    reject: (error: unknown) => void,
+    mayLeave: Sending['mayLeave'],
+    maxBytes: number,
+  ) {
+    this.#maxBytes = maxBytes
     this.#resolve = resolve
     this.#reject = reject
     this.#mayLeave = mayLeave
@@ -143,8 +151,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#size += chunk.length
-    if (this.#size <= MAX_RESPONSE_BYTES) this.#chunks.push(chunk)
-    else this.#fail(new HubError('nonsense', `The hub's answer is larger than ${MAX_RESPONSE_BYTES} bytes.`))
+    if (this.#size <= this.#maxBytes) this.#chunks.push(chunk)
+    else this.#fail(new HubError('nonsense', `The hub's answer is larger than ${this.#maxBytes} bytes.`))
   }
 
   onResponseEnd(): void {

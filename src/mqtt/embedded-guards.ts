@@ -1,12 +1,13 @@
 /** What the embedded broker checks because aedes does not: the origin of web pages, packet sizes. */
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { mayAsk } from '../base/hosts.ts'
 
 /**
  * Whether a client may open a WebSocket. A browser sends the page's origin, and any page can reach a loopback address,
  * those of other programs on this machine too. With a password, a page from the same host may, as it has to know it.
- * Without one, only a page from the very address that it connects to, and by a host *name* not even that: its owner can
- * make it point to this host later (DNS rebinding). `origins` may, too.
+ * Without one, only a page from the very address that it connects to. Either way not by a host *name* that is none of
+ * `hosts`: its owner can make it point to this host later (DNS rebinding). `origins` may, too.
  */
 export function mayBrowse(origin: string | undefined, host: string | undefined, rules: BrowseRules): boolean {
   if (origin === undefined) return true
@@ -14,7 +15,7 @@ export function mayBrowse(origin: string | undefined, host: string | undefined, 
   const page = new URL(origin)
   if (rules.origins.some((allowed) => new URL(allowed).origin === page.origin)) return true
   const here = new URL(`http://${host}`)
-  if (rules.hasPassword) return page.hostname === here.hostname
+  if (rules.hasPassword) return page.hostname === here.hostname && mayAsk(host, rules.hosts)
   const bare = page.hostname.replace(/^\[(.*)\]$/, '$1')
   return page.host === here.host && (bare === 'localhost' || isIP(bare) !== 0)
 }
@@ -23,6 +24,8 @@ export interface BrowseRules {
   readonly hasPassword: boolean
   /** Origins of pages that may always connect. */
   readonly origins: readonly string[]
+  /** Names by which it may be reached, besides `localhost` and any address. */
+  readonly hosts: readonly string[]
 }
 
 /**

@@ -22,6 +22,8 @@ export interface EmbeddedBrokerOptions {
   readonly wsPort: number | null
   /** Origins of web pages that may connect over WebSocket, besides pages from its own address. */
   readonly wsOrigins?: readonly string[] | undefined
+  /** Names by which a web page may reach its WebSocket, besides `host`, `localhost` and any address. */
+  readonly wsHosts?: readonly string[] | undefined
   readonly username?: string | undefined
   readonly password?: string | undefined
   /** The largest packet accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
@@ -117,6 +119,7 @@ class RunningBroker implements EmbeddedBroker {
         mayBrowse(headers.origin, headers.host, {
           hasPassword: this.#options.password !== undefined,
           origins: this.#options.wsOrigins ?? [],
+          hosts: [this.#options.host, ...(this.#options.wsHosts ?? [])],
         }),
     })
     // `ws` passes on the errors of `http`, which has a listener of its own.

@@ -172,7 +172,7 @@ const KINDS: Readonly<Record<string, Make>> = {
     return invalid(app(`${command}/${name}`), '')
   },
   'unknown command': (random) => {
-    const place = random.pick(['home', 'bridge', `home/app/${APP}`, `home/app/${random.word()}`, 'nowhere'])
+    const place = random.pick(['home', 'bridge', `home/app/${APP}`, `home/app/${random.word()}`])
     const name = random.pick([
       'Restart',
       'RESTART',

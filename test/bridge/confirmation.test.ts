@@ -201,6 +201,33 @@ describe.each(['older', 'newer'] as const)('a change of the channel on a hub of 
   })
 })
 
+describe('a command of several parts', () => {
+  const times = ['expires_at', ...(mosquittoPath === undefined ? [] : ['messageExpiryInterval'])]
+  test.each(times)('ends with the part in which its time passes: %s', async (how) => {
+    const world = await begin()
+    const { hub, clock } = world
+    hub.behave('slow-headers', { operation: 'updateApp', ms: 300 })
+    const parts = { autoupdate: false, channel: 'beta' }
+    const isMessage = how === 'messageExpiryInterval'
+    const payload = JSON.stringify({ ...parts, ...(!isMessage && { expires_at: clock.now() + 4_000 }) })
+    const answer = world.ask(cmd('update'), payload, isMessage ? { properties: { [how]: 4 } } : {})
+    await until('the first part', () => asked(world, 'updateApp').length === 1)
+    clock.jump(5_000)
+    expect(await answer).toMatchObject({ error: { code: 'expired' }, data: { done: ['autoupdate'] } })
+    expect(hub.apps.get(APP)?.autoupdate).toBe(false)
+    expect(asked(world, 'installFromAppStore')).toEqual([])
+  })
+
+  test('goes on where its asker named no time, however long the first part took', async () => {
+    const world = await begin()
+    world.hub.behave('slow-headers', { operation: 'updateApp', ms: 300 })
+    const answer = world.ask(cmd('update'), '{"autoupdate":false,"channel":"beta"}')
+    await until('the first part', () => asked(world, 'updateApp').length === 1)
+    world.clock.jump(8_000)
+    expect(await answer).toMatchObject({ ok: true })
+  })
+})
+
 describe('an install that takes longer than a call may', () => {
   const inProgress = ({ observer }: World) =>
     JSON.parse(observer.last(`hub2mqtt/home/app/${APP}/update`) ?? '{}').in_progress

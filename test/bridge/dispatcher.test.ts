@@ -87,7 +87,7 @@ describe('a message that is refused before the hub is asked', () => {
     ['home/app/the.app/cmd/dance', '', 'unknown_command'],
     ['home/app/the.app/cmd/restart/x', '', 'unknown_command'],
     ['elsewhere/cmd/speak', 'x', 'unknown_hub'],
-    ['elsewhere/cmd/dance', 'x', 'unknown_command'],
+    ['elsewhere/cmd/dance', 'x', 'unknown_hub'],
     ['home/app/gone/cmd/restart', '', 'unknown_app'],
     ['home/app/the.app/cmd/set-setting/a/b', '1', 'invalid_payload'],
     ['home/app/the.app/cmd/set-setting/%', '1', 'invalid_payload'],

@@ -64,8 +64,13 @@ describe('the Home Assistant app', () => {
 
   it('has no key that is obsolete or only repeats a default', () => {
     for (const [key, value] of Object.entries(DEFAULTS)) expect(manifest[key], key).not.toBe(value)
-    for (const key of ['watchdog', 'ingress', 'advanced', 'codenotary']) expect(manifest).not.toHaveProperty(key)
+    for (const key of ['watchdog', 'ingress_port', 'advanced', 'codenotary']) expect(manifest).not.toHaveProperty(key)
     expect(globSync(`${app}/build.*`)).toEqual([])
+  })
+
+  it('has the page in Home Assistant, whose Supervisor alone is believed', () => {
+    expect(manifest.ingress).toBe(true)
+    expect(text('Dockerfile')).toContain('ENV HUB2MQTT_HTTP_INGRESS=true HUB2MQTT_HTTP_TRUSTED_PROXIES=172.30.32.2\n')
   })
 
   it('offers no option that it does not pass on, and explains each', () => {

@@ -164,11 +164,16 @@ describe('its guards', () => {
     // A name that was made to point here.
     ['http://rebound.example:9001', 'rebound.example:9001', false, false],
     ['http://hub.example', 'hub.example:9001', true, true],
+    ['http://rebound.example', 'rebound.example:9001', true, false],
+    ['http://192.168.1.5:3000', '192.168.1.5:9001', true, true],
+    ['http://page.example', 'rebound.example:9001', true, true],
     ['http://evil.example', 'hub.example:9001', true, false],
     ['null', 'localhost', true, false],
     ['http://localhost', undefined, true, false],
   ])('a page of %s asking %s (password: %s): %s', (origin, host, hasPassword, allowed) => {
-    expect(mayBrowse(origin, host, { hasPassword, origins: ['http://page.example'] })).toBe(allowed)
+    expect(mayBrowse(origin, host, { hasPassword, origins: ['http://page.example'], hosts: ['hub.example'] })).toBe(
+      allowed,
+    )
   })
 
   test('find the first packet over the limit however the bytes are cut', () => {

@@ -1,0 +1,43 @@
+/** What a route is asked, and what it answers. */
+import type { Access, ApiError } from './protocol.ts'
+
+/** Who asks. */
+export interface Caller {
+  /** `null`: nobody who is known. */
+  readonly access: Access | null
+  /** For the log. */
+  readonly by: string
+}
+
+export interface ApiRequest {
+  readonly caller: Caller
+  /** The `{parameters}` of the path, decoded. */
+  readonly parameters: Readonly<Record<string, string>>
+  /** The segments that stand for a `{parameter…}` at the path's end, as they were sent. */
+  readonly rest: readonly string[]
+  readonly body: Buffer
+  /** Whether the body says that it is JSON. */
+  readonly isJson: boolean
+  /** Of the browser that asks. */
+  readonly door: {
+    login(password: string): Promise<ApiReply>
+    logout(): ApiReply
+    /** The headers that keep a session for longer. */
+    renew(): Readonly<Record<string, string>>
+  }
+}
+
+export interface ApiReply {
+  readonly status: number
+  /** Default: JSON. */
+  readonly type?: string
+  readonly body: string | Buffer
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export const json = (status: number, value: unknown): ApiReply => ({ status, body: `${JSON.stringify(value)}\n` })
+
+export function refuse(status: number, code: string, message: string, headers?: Record<string, string>): ApiReply {
+  const error: ApiError = { error: { code, message } }
+  return { ...json(status, error), ...(headers && { headers }) }
+}

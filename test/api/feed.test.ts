@@ -1,0 +1,196 @@
+import * as v from 'valibot'
+import { describe, expect, it } from 'vitest'
+import { Feed } from '../../src/api/feed.ts'
+import { LIVE_FRAME, type LiveFrame, type Refusals } from '../../src/api/protocol.ts'
+import { TappedLink } from '../../src/api/tap.ts'
+import { createTopics } from '../../src/contract/topics.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+const topics = createTopics('b')
+const app = (id: string) => topics.of('app', { hub: 'home', app: id })
+const state = (cpu: number | null, memory: number | null = 1000) =>
+  JSON.stringify({ name: 'A', cpu_percent: cpu, memory_bytes: memory })
+
+function openFeed() {
+  const clock = new FakeClock()
+  const world: { refusals: Refusals } = { refusals: { home: { uninstall: 'It is off.' } } }
+  const feed = new Feed({ topics, discoveryPrefix: 'b/discovery', refusals: () => world.refusals, clock })
+  const read = (text: string) => v.parse(LIVE_FRAME, JSON.parse(text))
+  const snapshot = () => {
+    const frame = read(feed.snapshot())
+    if (frame.type !== 'snapshot') throw new Error('no snapshot')
+    return frame
+  }
+  const follow = () => {
+    const frames: LiveFrame[] = []
+    const end = feed.subscribe((text) => frames.push(read(text)))
+    return { frames, end }
+  }
+  return { clock, feed, world, snapshot, follow }
+}
+
+describe('the feed', () => {
+  it('begins with every retained topic of the bridge, and none of discovery or of others', () => {
+    const { feed, snapshot } = openFeed()
+    feed.held('b/bridge/state', 'online')
+    feed.held(app('x'), state(1))
+    feed.held('b/discovery/device/x/config', '{}')
+    feed.held('homeassistant/device/x/config', '{}')
+    feed.held('b/home/app/y', null)
+    expect(snapshot().state).toEqual([
+      ['b/bridge/state', 'online'],
+      [app('x'), state(1)],
+    ])
+    expect(snapshot().refusals).toEqual({ home: { uninstall: 'It is off.' } })
+  })
+
+  it('tells what changed, the newest once, and what was cleared', async () => {
+    const { feed, follow, clock } = openFeed()
+    feed.held(app('x'), state(1))
+    feed.held(app('y'), state(1))
+    const { frames } = follow()
+    feed.held(app('x'), state(2))
+    feed.held(app('x'), state(3))
+    feed.held(app('y'), null)
+    feed.held('b/home/state', 'online')
+    feed.held('b/home/state', 'online')
+    await clock.advance(100)
+    expect(frames).toMatchObject([
+      {
+        type: 'changes',
+        state: [
+          [app('x'), state(3)],
+          [app('y'), null],
+          ['b/home/state', 'online'],
+        ],
+        happenings: [],
+      },
+    ])
+  })
+
+  it('tells at most ten times a second, and nothing where nothing is new', async () => {
+    const { feed, follow, clock } = openFeed()
+    const { frames } = follow()
+    for (let n = 0; n < 100; n += 1) {
+      feed.held(app('x'), state(n))
+      await clock.advance(10)
+    }
+    expect(frames.length).toBeGreaterThan(8)
+    expect(frames.length).toBeLessThanOrEqual(10)
+    feed.held(app('x'), state(99))
+    await clock.advance(1000)
+    expect(frames.length).toBeLessThanOrEqual(11)
+  })
+
+  it('says every five seconds that it is alive, and only while somebody listens', async () => {
+    const { feed, follow, clock } = openFeed()
+    const { frames, end } = follow()
+    await clock.advance(15_000)
+    expect(frames.map(({ type }) => type)).toEqual(['alive', 'alive', 'alive'])
+    feed.held(app('x'), state(1))
+    end()
+    const waits = clock.waits.length
+    await clock.advance(60_000)
+    expect(frames).toHaveLength(3)
+    expect(clock.waits).toHaveLength(waits)
+  })
+
+  it('tells other refusals within five seconds', async () => {
+    const { follow, world, clock } = openFeed()
+    const { frames } = follow()
+    world.refusals = { home: {} }
+    await clock.advance(5_000)
+    expect(frames).toMatchObject([{ type: 'changes', refusals: { home: {} } }])
+    await clock.advance(5_000)
+    expect(frames[1]).toMatchObject({ type: 'alive' })
+  })
+
+  it('tells each happening once to who came before it, and to who came after it', async () => {
+    const { feed, follow, snapshot, clock } = openFeed()
+    const { frames } = follow()
+    feed.sent('b/home/event', '{"event_type":"crashed"}')
+    const late = follow()
+    expect(snapshot().recent).toMatchObject([{ topic: 'b/home/event', payload: '{"event_type":"crashed"}' }])
+    await clock.advance(1_000)
+    expect(frames.flatMap((frame) => (frame.type === 'changes' ? frame.happenings : []))).toHaveLength(1)
+    expect(late.frames.flatMap((frame) => (frame.type === 'changes' ? frame.happenings : []))).toHaveLength(0)
+  })
+
+  it('leaves out what bridges say among each other', () => {
+    const { feed, snapshot } = openFeed()
+    feed.sent('b/bridge/presence', '{}')
+    feed.sent('b/bridge/probe', 'x')
+    feed.sent('elsewhere/x', 'x')
+    expect(snapshot().recent).toEqual([])
+  })
+
+  it('remembers the latest 500 happenings, and fewer large ones', () => {
+    const { feed, snapshot } = openFeed()
+    for (let n = 0; n < 600; n += 1) feed.happened('b/home/event', String(n))
+    expect(snapshot().recent).toHaveLength(500)
+    expect(snapshot().recent[0]?.payload).toBe('100')
+    for (let n = 0; n < 100; n += 1) feed.happened('b/home/event', 'x'.repeat(60_000))
+    const { recent } = snapshot()
+    expect(recent.length).toBeLessThan(10)
+    expect(recent.at(-1)?.payload).toHaveLength(60_000)
+  })
+
+  it('hands everything on to the link that it looks on at', () => {
+    const { feed, snapshot } = openFeed()
+    const seen: unknown[][] = []
+    const link = new TappedLink(
+      {
+        hold: (...all) => seen.push(all),
+        send: (...all) => seen.push(all),
+        isCurrent: () => true,
+        status: () => ({ protocol: '5' as const }),
+        sweep: () => 7,
+        refresh: () => seen.push(['refresh']),
+        setWriting: (writing) => seen.push([writing]),
+        startOver: () => seen.push(['startOver']),
+        readTransient: () => seen.push(['readTransient']),
+      },
+      feed,
+    )
+    link.hold(app('x'), state(1))
+    link.send('b/home/event', 'e')
+    link.send('b/home/result/refresh', 'answer', { isAnswer: true })
+    link.setWriting(true)
+    link.refresh([])
+    link.startOver()
+    link.readTransient()
+    expect(link.sweep(() => true)).toBe(7)
+    expect(seen).toEqual([
+      [app('x'), state(1)],
+      ['b/home/event', 'e', undefined],
+      ['b/home/result/refresh', 'answer', { isAnswer: true }],
+      [true],
+      ['refresh'],
+      ['startOver'],
+      ['readTransient'],
+    ])
+    // The answer is told under its own topic by who gives it.
+    expect(snapshot().recent).toMatchObject([{ topic: 'b/home/event' }])
+  })
+
+  it('keeps the usage of an app for 15 minutes, and forgets it with the app', async () => {
+    const { feed, snapshot, clock } = openFeed()
+    const start = clock.now()
+    feed.held(app('x'), state(1.25, 4_000_000_000))
+    await clock.advance(60_000)
+    feed.held(app('x'), state(null, null))
+    expect(snapshot().usage).toEqual({
+      [app('x')]: [
+        [start, 1.25, 4_000_000_000],
+        [start + 60_000, null, null],
+      ],
+    })
+    await clock.advance(15 * 60_000)
+    expect(snapshot().usage[app('x')]).toEqual([[start + 60_000, null, null]])
+    await clock.advance(1)
+    expect(snapshot().usage).toEqual({})
+    feed.held(app('x'), state(5))
+    feed.held(app('x'), null)
+    expect(snapshot().usage).toEqual({})
+  })
+})

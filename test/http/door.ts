@@ -1,0 +1,172 @@
+/** The listener with the page and its API, before a bridge that only writes down what it is told: no hub, no broker. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type IncomingHttpHeaders, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { WebSocket } from 'ws'
+import { Feed } from '../../src/api/feed.ts'
+import { Services } from '../../src/api/services.ts'
+import type { Clock } from '../../src/base/clock.ts'
+import type { Asker } from '../../src/bridge/dispatcher.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/options.ts'
+import type { Role } from '../../src/contract/schemas.ts'
+import { createTopics } from '../../src/contract/topics.ts'
+import { AccessControl } from '../../src/http/access.ts'
+import { Gate } from '../../src/http/gate.ts'
+import { LiveChannel } from '../../src/http/live.ts'
+import { Page } from '../../src/http/page.ts'
+import { json, listen } from '../../src/http/server.ts'
+import type { Message } from '../../src/mqtt/types.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+export interface DoorOptions {
+  /** Configuration as environment variables, without `HUB2MQTT_`. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly clock?: Clock
+  readonly role?: Role
+  /** Files of the built page by their names; default: it is not built. */
+  readonly page?: Readonly<Record<string, string>>
+}
+
+export interface Told {
+  readonly topic: string
+  readonly payload: string
+  readonly by: string
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** Of a refusal. */
+  readonly code: unknown
+}
+
+export interface Asking {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+const loaded = (env: Readonly<Record<string, string>>): Config => {
+  const all = { HUB_URL: 'http://127.0.0.1:1', HUB_API_KEY: 'key-of-the-hub', ...env }
+  return loadConfig({
+    env: Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value])),
+  }).config
+}
+
+const codeOf = (body: string): unknown => {
+  try {
+    return JSON.parse(body)?.error?.code
+  } catch {
+    return undefined
+  }
+}
+
+export async function openDoor({ env = {}, clock = new FakeClock(), role = 'active', page = {} }: DoorOptions = {}) {
+  const live = { value: loaded(env) }
+  const topics = createTopics('b')
+  const feed = new Feed({ topics, discoveryPrefix: 'homeassistant', refusals: () => ({ home: {} }), clock })
+  const told: Told[] = []
+  const bridge = {
+    role,
+    command({ topic, payload }: Message, { by, reply }: Asker) {
+      if (role !== 'active') return false
+      told.push({ topic, payload: payload.toString(), by })
+      reply({ outcome: { ok: true, json: 'null' }, payload: '{"ok":true}', code: 'ok' })
+      return true
+    },
+  }
+  const config = () => live.value.http
+  const access = new AccessControl({ config, clock })
+  const services = new Services({
+    topics,
+    feed,
+    bridge,
+    live,
+    hubs: new Map(),
+    path: null,
+    clean: (text) => text,
+    hasPassword: () => access.hasPassword,
+    version: '1.2.3',
+    clock,
+  })
+  const folder = folderWith(page)
+  const channel = new LiveChannel({ feed, clock })
+  const gate = new Gate({ config, access, services, page: new Page(() => Promise.resolve(folder)), live: channel })
+  const listener = await listen({
+    host: config().host,
+    port: 0,
+    allowedHosts: config().allowed_hosts,
+    routes: { '/livez': () => json(200, 'alive') },
+    further: gate,
+    log: { warn() {} },
+  })
+  onTestFinished(() => listener[Symbol.asyncDispose]())
+  const port = Number(new URL(listener.url).port)
+  const here = `127.0.0.1:${port}`
+  const ask = (path: string, { method = 'GET', headers = {}, body }: Asking = {}) =>
+    new Promise<Answered>((resolve, reject) => {
+      const asked = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
+        let text = ''
+        response.on('data', (chunk) => {
+          text += chunk
+        })
+        response.on('end', () => {
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text, code: codeOf(text) })
+        })
+        response.on('error', reject)
+      })
+      asked.on('error', reject)
+      asked.end(body)
+    })
+  return {
+    port,
+    feed,
+    told,
+    channel,
+    ask,
+    /** Of the page that the listener serves. */
+    origin: `http://${here}`,
+    /** Takes over other options, as a reload does. */
+    reconfigure(changed: Readonly<Record<string, string>>) {
+      live.value = loaded(changed)
+    },
+    /** Logs in; resolves to the cookie as a browser sends it. */
+    async login(password: string): Promise<string> {
+      const { headers } = await ask('/api/login', {
+        method: 'POST',
+        headers: { origin: `http://${here}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ password }),
+      })
+      return headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+    },
+    webSocket(headers: Readonly<Record<string, string>> = {}) {
+      const socket = new WebSocket(`ws://${here}/api/live`, { headers })
+      onTestFinished(() => socket.terminate())
+      return socket
+    },
+  }
+}
+
+/** What became of an attempt to connect: `open`, or the status of the refusal. */
+export function fateOf(socket: WebSocket): Promise<'open' | number> {
+  return new Promise((resolve, reject) => {
+    socket.once('open', () => resolve('open'))
+    socket.once('unexpected-response', (_, { statusCode }) => resolve(statusCode ?? 0))
+    socket.once('error', reject)
+  })
+}
+
+function folderWith(files: Readonly<Record<string, string>>): string | undefined {
+  if (Object.keys(files).length === 0) return undefined
+  const root = mkdtempSync(join(tmpdir(), 'hub2mqtt-page-'))
+  onTestFinished(() => rmSync(root, { recursive: true }))
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, name)), { recursive: true })
+    writeFileSync(join(root, name), text)
+  }
+  return root
+}
