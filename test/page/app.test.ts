@@ -81,6 +81,23 @@ describe.runIf(canBrowse)('the page of an app', () => {
     expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(`hub2mqtt/home/app/${HUE}`)
   })
 
+  test('shows what the guardian does and has seen, and turns it off', async () => {
+    const config = { guard: { watch: ['*'], backoff: '1s' } }
+    const { house, page } = await start({ config })
+    const guardian = page.getByRole('region', { name: 'Guardian' })
+    await guardian.getByText('watching', { exact: true }).waitFor()
+    house.hub().crash(HUE, 'Error: the lamp is dark')
+    const seen = page.getByRole('region', { name: 'Crashes and restarts' })
+    await seen.getByText('Crash', { exact: true }).waitFor()
+    await seen.getByText('Restart', { exact: true }).waitFor()
+    await seen
+      .getByText(/by the guardian/)
+      .first()
+      .waitFor()
+    await guardian.getByRole('switch', { name: 'Watches this app' }).click()
+    await guardian.getByText('off', { exact: true }).waitFor()
+  })
+
   test('switches automatic updates', async () => {
     const { house, page } = await start()
     await page.getByRole('switch', { name: 'Automatic updates', checked: true }).click()
