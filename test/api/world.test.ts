@@ -5,9 +5,8 @@ import { STATE } from '../../src/api/answers.ts'
 import { DOCTOR_REPORT, type Happening } from '../../src/api/protocol.ts'
 import { until } from '../support/until.ts'
 import type { World } from '../support/world.ts'
-import { World as Worlds } from '../support/world.ts'
+import { KEY, World as Worlds } from '../support/world.ts'
 
-/** A key that turns up in what a hub says. */
 const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
 let world: World
@@ -56,6 +55,12 @@ describe('over HTTP', () => {
     expect(observer.texts(`hub2mqtt/home/app/${app}/result/restart`)).toEqual([])
     const audits = world.bridge.lines.map((line) => JSON.parse(line)).filter(({ command }) => command === 'restart')
     expect(audits).toMatchObject([{ part: 'audit', outcome: 'ok', by: 'http' }])
+  })
+
+  it('an answer that holds an API key comes without it', async () => {
+    const { app } = world
+    await send(`home/app/${app}/set-setting/remembered`, JSON.stringify(`is ${KEY}`))
+    expect((await send(`home/app/${app}/get-setting/remembered`)).answer).toMatchObject({ ok: true, data: 'is ***' })
   })
 
   it.each([
