@@ -5,7 +5,7 @@ import { STATE } from '../../src/api/answers.ts'
 import { DOCTOR_REPORT, type Happening } from '../../src/api/protocol.ts'
 import { until } from '../support/until.ts'
 import type { World } from '../support/world.ts'
-import { KEY, World as Worlds } from '../support/world.ts'
+import { KEY, startWorld, World as Worlds } from '../support/world.ts'
 
 const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
@@ -151,6 +151,18 @@ describe('over HTTP', () => {
     expect(reports[0]?.text).toContain('hub home')
     expect(reports[0]?.text).toContain('For a bug report:')
     expect(reports[0]).toEqual(reports[1])
+  })
+})
+
+describe('with http.page: false', () => {
+  it('there are health and metrics, and a word of why there is no page', async () => {
+    const other = await startWorld({ env: { ...http, HTTP_PAGE: 'false' } })
+    const at = await addressOf(other)
+    expect((await fetch(`${at}/readyz`)).status).toBe(200)
+    expect(await (await fetch(at)).text()).toContain('http.page')
+    for (const path of ['api/session', 'api/live', 'api/state']) {
+      expect((await fetch(`${at}/${path}`)).status, path).toBe(404)
+    }
   })
 })
 
