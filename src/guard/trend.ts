@@ -1,14 +1,14 @@
 /**
- * Whether the memory of an app grows and does not come back. Reads of six hours are kept as the least of every ten
+ * Whether the memory of an app grows and does not come back. Reads of six hours are kept as the least of every twenty
  * minutes: what an app frees now and then does not count, what it never frees does.
  */
 
-const BUCKET_MS = 10 * 60_000
+const BUCKET_MS = 20 * 60_000
 /** Six hours. */
-const MAX_BUCKETS = 36
+const MAX_BUCKETS = 18
 /** Enough for a trend to be shown. */
-const MIN_BUCKETS = 6
-const HOUR_BUCKETS = 6
+const MIN_BUCKETS = 3
+const HOUR_BUCKETS = 3
 /** As of what the app uses, or absolutely: less is noise. */
 const MIN_RISE = 0.1
 const MIN_RISE_BYTES = 4 * 1_048_576
@@ -17,7 +17,7 @@ const LARGE_RISE = 0.25
 const HORIZON_HOURS = 12
 /** An app that has not run for six hours yet is told of only right before its limit. */
 const EARLY_HOURS = 0.5
-const EARLY_BUCKETS = 9
+const EARLY_BUCKETS = 6
 
 interface Bucket {
   readonly at: number
@@ -65,29 +65,28 @@ const full = ({ buckets }: Memory) => buckets.slice(0, -1)
 export function trendOf(memory: Memory): number | null {
   const points = full(memory)
   if (points.length < MIN_BUCKETS) return null
-  const slopes: number[] = []
-  for (const [i, one] of points.entries()) {
-    for (const other of points.slice(i + 1)) slopes.push((other.least - one.least) / (other.at - one.at))
-  }
+  const slopes = points.flatMap((one, i) =>
+    points.slice(i + 1).map((other) => (other.least - one.least) / (other.at - one.at)),
+  )
   return median(slopes) * 3_600_000
 }
 
 /**
  * Whether it grows towards the limit, or by much where there is none. Each hour's least must be above that of the hour
  * before, and what is reached must be more than the app has used before and freed again.
+ * @param trend as `trendOf` says
  * @param limit bytes; `undefined`: not known
  */
-export function isRising(memory: Memory, limit: number | undefined): boolean {
-  const points = full(memory).map(({ least }) => least)
-  const trend = trendOf(memory)
+export function isRising(memory: Memory, trend: number | null, limit: number | undefined): boolean {
   if (trend === null || trend <= 0) return false
+  const points = full(memory).map(({ least }) => least)
   const level = median(points.slice(-3))
   const start = median(points.slice(0, 3))
   const rise = level - start
   if (rise < Math.max(MIN_RISE_BYTES, MIN_RISE * start) || level <= memory.peak) return false
   if (points.length < MAX_BUCKETS) {
     const soon = limit !== undefined && level + trend * EARLY_HOURS >= limit
-    return soon && points.length >= EARLY_BUCKETS && climbs(points, 3, rise)
+    return soon && points.length >= EARLY_BUCKETS && climbs(points, 2, rise)
   }
   const far = limit === undefined ? rise >= LARGE_RISE * start : level + trend * HORIZON_HOURS >= limit
   return far && climbs(points, HOUR_BUCKETS, rise)
