@@ -12,6 +12,7 @@ import { LiveChannel } from './live.ts'
 import { Page } from './page.ts'
 import { routes } from './routes.ts'
 import { type Further, type HttpListener, listen, text } from './server.ts'
+import type { Sessions } from './sessions.ts'
 
 export interface ListenerOptions {
   readonly live: Live
@@ -20,6 +21,8 @@ export interface ListenerOptions {
   readonly metrics: Metrics
   readonly feed: Feed
   readonly services: Omit<ServicesOptions, 'hasPassword' | 'feed' | 'clock' | 'live'>
+  /** Who has logged in already; default: nobody. */
+  readonly sessions?: Sessions | undefined
   readonly clock: Clock
 }
 
@@ -49,9 +52,9 @@ export async function openListener(options: ListenerOptions): Promise<HttpListen
   }
 }
 
-function openGate({ live, feed, services, clock }: ListenerOptions): Further {
+function openGate({ live, feed, services, sessions, clock }: ListenerOptions): Further {
   const config = () => live.value.http
-  const access = new AccessControl({ config, clock })
+  const access = new AccessControl({ config, sessions, clock })
   return new Gate({
     config,
     access,

@@ -21,6 +21,7 @@ it('an API key leaves in no payload, nor in what takes the place of one that was
     refresh: () => undefined,
     setWriting: () => undefined,
     startOver: () => undefined,
+    readTransient: () => undefined,
   }
   const clean = new CleanLink(link, { value: loadConfig({ env }).config })
   const payload = JSON.stringify({ said: `no ${KEY}` })
