@@ -12,7 +12,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY src ./src
-RUN npm run build
+RUN npm run build && npm run build:page
 
 # Production dependencies only. The optional ones are a Node of their own, which the base has already.
 FROM ${BASE} AS dependencies
@@ -54,6 +54,7 @@ ENV NODE_ENV=production HUB2MQTT_HTTP_HOST=0.0.0.0 NODE_OPTIONS=--max-semi-space
 WORKDIR /app
 COPY --from=dependencies /hub2mqtt/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/src/page/dist ./src/page/dist
 COPY --from=dependencies /hub2mqtt/sbom.cdx.json ./
 COPY package.json LICENSE ./
 COPY config/openapi.json ./config/openapi.json

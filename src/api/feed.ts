@@ -26,6 +26,8 @@ export type Subscriber = (frame: string) => void
 export class Feed {
   readonly #options: FeedOptions
   readonly #state = new Map<string, string>()
+  /** State topic → since when it is as it is. */
+  readonly #since = new Map<string, string>()
   readonly #usage: Usage
   #recent: Happening[] = []
   #recentLength = 0
@@ -55,6 +57,7 @@ export class Feed {
     if (!this.#isOurs(topic) || (this.#state.get(topic) ?? null) === payload) return
     if (payload === null) this.#state.delete(topic)
     else this.#state.set(topic, payload)
+    if (topic.endsWith('/state')) this.#since.set(topic, this.#now())
     this.#sample(topic, payload)
     if (this.#subscribers.size === 0) return
     this.#changed.add(topic)
@@ -110,6 +113,7 @@ export class Feed {
       at: this.#now(),
       state: [...this.#state] satisfies LiveMessage[],
       recent: this.#recent,
+      since: Object.fromEntries([...this.#since].filter(([topic]) => this.#state.has(topic))),
       usage: this.#usage.all(clock.now()),
       refusals: refusals(),
     })

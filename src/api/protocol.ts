@@ -53,6 +53,7 @@ export const LIVE_FRAME = v.variant('type', [
     at: time,
     state: about(v.array(message), 'Every retained message of the bridge, Home Assistant’s discovery left out.'),
     recent: about(v.array(happening), 'The last happenings, oldest first.'),
+    since: about(v.record(text, time), 'State topic of the bridge or a hub → since when it is as it is.'),
     usage: about(v.record(text, v.array(sample)), 'Topic of an app → its usage of the last 15 minutes, oldest first.'),
     refusals,
   }),

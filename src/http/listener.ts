@@ -11,7 +11,7 @@ import { Gate } from './gate.ts'
 import { LiveChannel } from './live.ts'
 import { Page } from './page.ts'
 import { routes } from './routes.ts'
-import { type Further, type HttpListener, listen } from './server.ts'
+import { type Further, type HttpListener, listen, text } from './server.ts'
 import type { Sessions } from './sessions.ts'
 
 export interface ListenerOptions {
@@ -26,6 +26,8 @@ export interface ListenerOptions {
   readonly clock: Clock
 }
 
+const OFF = 'The page and its API are off: http.page is false in the configuration.'
+
 /** `undefined`, and a line in the log, if it cannot be opened. */
 export async function openListener(options: ListenerOptions): Promise<HttpListener | undefined> {
   const { live, health, metrics } = options
@@ -36,7 +38,7 @@ export async function openListener(options: ListenerOptions): Promise<HttpListen
       host,
       port,
       allowedHosts,
-      routes: routes({ health, metrics: () => metrics.print() }),
+      routes: { ...routes({ health, metrics: () => metrics.print() }), ...(!page && { '/': () => text(404, OFF) }) },
       ...(page && { further: openGate(options) }),
       log,
     })

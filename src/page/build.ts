@@ -1,7 +1,7 @@
 /** Makes the page of its sources. A checkout does so when it is first asked for; package and image bring it along. */
-import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { brotliCompressSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const SOURCE = `${ROOT}src/page/app`
@@ -68,11 +68,16 @@ export async function buildPage(): Promise<void> {
       },
     },
   })
+  for (const path of globSync('assets/*.{js,css}', { cwd: OUTPUT })) {
+    const bytes = readFileSync(`${OUTPUT}/${path}`)
+    writeFileSync(`${OUTPUT}/${path}.br`, brotliCompressSync(bytes))
+    writeFileSync(`${OUTPUT}/${path}.gz`, gzipSync(bytes, { level: 9 }))
+  }
 }
 
 /** All that a browser loads, with its size once compressed, in bytes. */
 export function weighPage(): { readonly path: string; readonly bytes: number }[] {
   return globSync('**/*', { cwd: OUTPUT })
-    .filter((path) => statSync(`${OUTPUT}/${path}`).isFile())
+    .filter((path) => !/\.(br|gz)$/.test(path) && statSync(`${OUTPUT}/${path}`).isFile())
     .map((path) => ({ path, bytes: brotliCompressSync(readFileSync(`${OUTPUT}/${path}`)).length }))
 }

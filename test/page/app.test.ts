@@ -64,11 +64,11 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await page.getByRole('heading', { name: 'Translations' }).waitFor()
     await page.getByRole('button', { name: 'Send report to developer' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
-    expect(asked(house, '/std')).toHaveLength(0)
+    expect(asked(house, '/crashlog')).toHaveLength(0)
     await page.getByRole('button', { name: 'Send report to developer' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Send report to developer' }).click()
     await page.getByRole('heading', { name: 'Send report to developer' }).waitFor()
-    expect(asked(house, '/std')).toHaveLength(1)
+    expect(asked(house, '/crashlog')).toHaveLength(1)
   })
 
   test('names its topics, to copy', async () => {
@@ -79,6 +79,23 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.getByRole('button', { name: `Copy hub2mqtt/home/app/${HUE}`, exact: true }).click()
     expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(`hub2mqtt/home/app/${HUE}`)
+  })
+
+  test('shows what the guardian does and has seen, and turns it off', async () => {
+    const config = { guard: { watch: ['*'], backoff: '1s' } }
+    const { house, page } = await start({ config })
+    const guardian = page.getByRole('region', { name: 'Guardian' })
+    await guardian.getByText('watching', { exact: true }).waitFor()
+    house.hub().crash(HUE, 'Error: the lamp is dark')
+    const seen = page.getByRole('region', { name: 'Crashes and restarts' })
+    await seen.getByText('Crash', { exact: true }).waitFor()
+    await seen.getByText('Restart', { exact: true }).waitFor()
+    await seen
+      .getByText(/by the guardian/)
+      .first()
+      .waitFor()
+    await guardian.getByRole('switch', { name: 'Watches this app' }).click()
+    await guardian.getByText('off', { exact: true }).waitFor()
   })
 
   test('switches automatic updates', async () => {

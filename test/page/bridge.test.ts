@@ -23,6 +23,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     const broker = page.getByRole('region', { name: 'MQTT broker' })
     await broker.getByText('MQTT 5').waitFor()
     await broker.getByText('connected').waitFor()
+    await broker.getByText('this minute').waitFor()
     const hub = page.getByRole('region', { name: 'Hub home' })
     await hub.getByText('8.1.6').waitFor()
     house.hub().revokeKey('key-of-the-house')

@@ -24,7 +24,7 @@ beforeAll(async () => {
   mkdirSync(PICTURES, { recursive: true })
   const cabin = DEFAULT_APPS.slice(2, 6).map((app) => ({ ...app, id: `${app.id}.cabin` }))
   const hubs = { home: { usageMs: 400 }, cabin: { usageMs: 400, apps: cabin } }
-  const config = { commands: { deny: ['get-std'] } }
+  const config = { commands: { deny: ['get-std'] }, guard: { watch: ['*'], backoff: '10m', backoff_max: '10m' } }
   open = await House.start({ hubs, config })
   closed = await House.start({ config: { http: { password: 'a password for tests' } } })
 })

@@ -66,8 +66,7 @@ export async function profile({ theme = 'light', width = 1280, height = 900 }: V
 }
 
 /** What a daemon that is away, a wrong password or an app without a picture makes Chromium write. */
-const EXPECTED =
-  /^Failed to load resource: .*(ERR_CONNECTION_REFUSED|status of (401|403|404|429|5\d\d))|^WebSocket connection to/
+const EXPECTED = /^Failed to load resource: (net::ERR_|.*status of (401|403|404|429|5\d\d))|^WebSocket connection to/
 
 function watch(page: Page, url: string): string[] {
   const faults: string[] = []

@@ -1,7 +1,7 @@
 /** The live channel: connects, reads frames, hands them on once a frame of the screen, and connects again. */
 import { signal } from '@preact/signals'
 import * as v from 'valibot'
-import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame } from '../../../api/protocol.ts'
+import { LIVE_FRAME, LIVE_INTERVAL_MS, type LiveFrame, LOGIN_DUE } from '../../../api/protocol.ts'
 import { Backoff } from '../../../base/backoff.ts'
 import { parseJson } from './payload.ts'
 import type { Store } from './store.ts'
@@ -72,7 +72,10 @@ export class Channel {
     socket.onmessage = ({ data }) => {
       if (typeof data === 'string') this.#take(data)
     }
-    socket.onclose = () => this.#lost(socket)
+    socket.onclose = ({ code }) => {
+      this.#lost(socket)
+      if (code === LOGIN_DUE) this.retryNow()
+    }
     this.#listen()
   }
 

@@ -4,6 +4,7 @@ import type { Sample } from '../../../api/protocol.ts'
 import type { Json } from '../../../base/json.ts'
 import type { Payload, PublicationName } from '../../../contract/publications.ts'
 import type { App } from '../../../model/app.ts'
+import { readPayload } from './payload.ts'
 
 /** A command that was sent and has no answer yet. */
 export interface Running {
@@ -17,11 +18,11 @@ export interface Outcome {
   readonly text: string
 }
 
-/** What a topic holds that the page shows as it is. */
+/** What a further topic of an app holds. */
 export interface Further {
   /** Of the topic's row. */
   readonly name: PublicationName
-  readonly value: unknown
+  readonly payload: string
 }
 
 export interface AppEntry {
@@ -43,7 +44,7 @@ export interface AppEntry {
 export interface HubEntry {
   readonly name: string
   readonly state: Signal<Payload<'hubState'> | undefined>
-  /** Epoch milliseconds of the last change that was seen; `undefined`: none since the page was opened. */
+  /** Since when its state is as it is, in epoch milliseconds. */
   readonly since: Signal<number | undefined>
   readonly info: Signal<Payload<'hubInfo'> | undefined>
   /** Replaced as a whole when an app comes or goes. */
@@ -83,4 +84,10 @@ export function addSample(samples: Sample[], sample: Sample): void {
   let outdated = 0
   while ((samples[outdated]?.[0] ?? oldest) < oldest) outdated += 1
   if (outdated > 0) samples.splice(0, outdated)
+}
+
+/** What another topic of the app holds; `undefined` if there is none, or it is not what the interface says. */
+export function furtherOf<N extends 'guard' | 'history'>({ further }: AppEntry, name: N): Payload<N> | undefined {
+  const found = [...further.value.values()].find((one) => one.name === name)
+  return found && readPayload(name, found.payload)
 }

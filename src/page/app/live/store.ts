@@ -5,7 +5,7 @@ import type { Payload } from '../../../contract/publications.ts'
 import { createTopics, type OwnTopic, type Topics } from '../../../contract/topics.ts'
 import { type AppEntry, addSample, type HubEntry, newApp, newHub } from './entries.ts'
 import { type Entry, Happenings } from './happenings.ts'
-import { parseJson, readPayload } from './payload.ts'
+import { readPayload } from './payload.ts'
 
 type Snapshot = Extract<LiveFrame, { type: 'snapshot' }>
 type Changes = Extract<LiveFrame, { type: 'changes' }>
@@ -14,6 +14,8 @@ export class Store {
   readonly topics: Topics
   readonly hubs = signal<readonly HubEntry[]>([])
   readonly bridgeState = signal<Payload<'bridgeState'> | undefined>(undefined)
+  /** Since when its state is as it is, in epoch milliseconds. */
+  readonly bridgeSince = signal<number | undefined>(undefined)
   readonly bridgeInfo = signal<Payload<'bridgeInfo'> | undefined>(undefined)
   readonly health = signal<Payload<'bridgeHealth'> | undefined>(undefined)
   readonly logLevel = signal<Payload<'bridgeLogLevel'> | undefined>(undefined)
@@ -41,15 +43,17 @@ export class Store {
     return this.hub(hub)?.apps.value.get(id)
   }
 
-  snapshot({ at, state, recent, usage, refusals }: Snapshot): void {
+  snapshot({ at, state, recent, since, usage, refusals }: Snapshot): void {
     batch(() => {
       const told = new Set(state.map(([topic]) => topic))
       this.#dropUntold(told)
       for (const [topic, payload] of state) this.#hold(topic, payload, at, false)
       this.#settle()
       for (const hub of this.hubs.value) {
+        hub.since.value = msOf(since[this.topics.of('hubState', { hub: hub.name })])
         for (const entry of hub.apps.value.values()) this.#setSamples(entry, usage[entry.topic] ?? [])
       }
+      this.bridgeSince.value = msOf(since[this.topics.of('bridgeState', {})])
       this.recent.value = this.#happenings.add([], recent)
       this.refusals.value = refusals
       this.complete.value = true
@@ -59,7 +63,9 @@ export class Store {
   changes(frames: readonly Changes[]): void {
     batch(() => {
       for (const { at, state, happenings, refusals } of frames) {
+        const before = this.bridgeState.value
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
+        if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
         this.recent.value = this.#happenings.add(this.recent.value, happenings)
         if (refusals !== undefined) this.refusals.value = refusals
       }
@@ -104,8 +110,7 @@ export class Store {
       const setting = payload === null ? undefined : readPayload('setting', payload)
       entry.settings.value = changed(entry.settings.value, owner.name, setting)
     } else {
-      const value = payload === null ? undefined : parseJson(payload)
-      const further = value === undefined ? undefined : { name, value }
+      const further = payload === null ? undefined : { name, payload }
       entry.further.value = changed(entry.further.value, topic, further)
     }
   }
@@ -180,4 +185,8 @@ function changed<T>(map: ReadonlyMap<string, T>, key: string, value: T | undefin
   if (value === undefined) after.delete(key)
   else after.set(key, value)
   return after
+}
+
+function msOf(time: string | undefined): number | undefined {
+  return time === undefined ? undefined : Date.parse(time)
 }

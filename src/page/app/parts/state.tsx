@@ -1,4 +1,5 @@
 /** How an app is, as badges. */
+import type { Reason } from '../../../contract/guard.ts'
 import type { App, AppState } from '../../../model/app.ts'
 import { formatCount } from '../format.ts'
 import { S } from '../strings.ts'
@@ -16,12 +17,19 @@ export function StateBadge({ state }: { readonly state: AppState | null }) {
   return state === null ? <Badge tone="quiet">{S.unknown}</Badge> : <Badge tone={TONES[state]}>{S.states[state]}</Badge>
 }
 
-export function CrashBadge({ app: { crash_message, crash_count } }: { readonly app: App }) {
+export interface CrashProps {
+  readonly app: App
+  /** Where the guardian knows it. */
+  readonly reason?: Reason | undefined
+}
+
+export function CrashBadge({ app: { crash_message, crash_count }, reason }: CrashProps) {
   const times = crash_count !== null && crash_count > 1 ? ` ×${formatCount(crash_count)}` : ''
   return (
     <Badge tone="bad" title={crash_message ?? S.apps.noCrashMessage}>
       {S.states.crashed}
       {times}
+      {reason !== undefined && reason !== 'unknown' && `: ${S.guard.reasons[reason]}`}
     </Badge>
   )
 }

@@ -2,7 +2,8 @@
 import { confirmAndDo, offersOf } from '../../app-actions.ts'
 import { actOn, type Door, nameOf, refusal } from '../../commands.ts'
 import { formatBytes, formatCount, formatPercent } from '../../format.ts'
-import type { AppEntry } from '../../live/entries.ts'
+import { type AppEntry, furtherOf } from '../../live/entries.ts'
+import { parseJson } from '../../live/payload.ts'
 import { AppIcon } from '../../parts/app-icon.tsx'
 import { Glyph } from '../../parts/glyph.tsx'
 import { Action, Card, Copy, Facts, Json, Switch } from '../../parts/small.tsx'
@@ -12,6 +13,7 @@ import { hrefOf } from '../../route.ts'
 import { S } from '../../strings.ts'
 import { isCrashed } from '../apps/order.ts'
 import { Diagnostics } from './diagnostics.tsx'
+import { Chronicle, Guardian } from './guardian.tsx'
 import { History } from './history.tsx'
 import { Settings } from './settings.tsx'
 import { TopicList } from './topics.tsx'
@@ -44,9 +46,11 @@ function Found({ entry, door }: PartProps) {
       <div class="cards">
         <div class="column">
           <Details entry={entry} door={door} />
+          <Guardian entry={entry} door={door} />
         </div>
         <div class="column">
           <Usage entry={entry} />
+          <Chronicle entry={entry} />
           <History entry={entry} door={door} />
         </div>
         <Settings entry={entry} door={door} />
@@ -72,7 +76,11 @@ function Head({ entry, door }: PartProps) {
           <code>{entry.id}</code> <Copy text={entry.id} label={S.app.copyId} />
         </p>
         <p class="badges">
-          {isCrashed(app) ? <CrashBadge app={app} /> : <StateBadge state={app.state} />}
+          {isCrashed(app) ? (
+            <CrashBadge app={app} reason={furtherOf(entry, 'guard')?.last_crash?.reason} />
+          ) : (
+            <StateBadge state={app.state} />
+          )}
           <span>{app.version ?? S.unknown}</span>
           <UpdateBadge app={app} />
         </p>
@@ -173,14 +181,17 @@ function Usage({ entry }: { readonly entry: AppEntry }) {
   )
 }
 
+/** Topics with a part of the page of their own, or of which nobody but the bridge knows anything. */
+const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(['appUpdate', 'guard', 'history', 'guardMemory'])
+
 /** What other topics of the app hold, as they are. */
 function Further({ entry }: { readonly entry: AppEntry }) {
-  const further = [...entry.further.value].filter(([, { name }]) => name !== 'appUpdate')
+  const further = [...entry.further.value].filter(([, { name }]) => !SHOWN_ELSEWHERE.has(name))
   return (
     <>
-      {further.map(([topic, { name, value }]) => (
-        <Card key={topic} title={S.app.further[name] ?? name}>
-          <Json value={value} />
+      {further.map(([topic, { name, payload }]) => (
+        <Card key={topic} title={name}>
+          <Json value={parseJson(payload)} />
         </Card>
       ))}
     </>

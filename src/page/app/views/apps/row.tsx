@@ -4,7 +4,7 @@ import type { App } from '../../../../model/app.ts'
 import { confirmAndDo, menuOf } from '../../app-actions.ts'
 import { type Door, nameOf, refusal } from '../../commands.ts'
 import { formatBytes, formatPercent } from '../../format.ts'
-import type { AppEntry } from '../../live/entries.ts'
+import { type AppEntry, furtherOf } from '../../live/entries.ts'
 import { AppIcon } from '../../parts/app-icon.tsx'
 import { Glyph } from '../../parts/glyph.tsx'
 import { openMenu } from '../../parts/menu.tsx'
@@ -50,7 +50,11 @@ export function AppRow({ entry, door, place }: RowProps) {
         <UpdateBadge app={app} />
       </td>
       <td class="c-state">
-        {crashed ? <CrashBadge app={app} /> : <StateBadge state={app.state} />}
+        {crashed ? (
+          <CrashBadge app={app} reason={furtherOf(entry, 'guard')?.last_crash?.reason} />
+        ) : (
+          <StateBadge state={app.state} />
+        )}
         {crashed && app.crash_message !== null && (
           <small class="message" title={app.crash_message}>
             {app.crash_message}

@@ -10,11 +10,11 @@ export interface Range {
 }
 
 /** Up to so many are all drawn: the browser's own search finds them then. */
-const ALL_DRAWN = 150
+const ALL_DRAWN = 100
 /** Lines before and after those in view; also how far one scrolls until others are drawn. */
-const AROUND = 12
+const AROUND = 5
 /** What is drawn before anybody has looked. */
-const FIRST = 4 * AROUND
+const FIRST = 30
 
 /** @param tops where each line begins, in pixels from the top of the list, and where the last one ends */
 export function useWindow(list: RefObject<HTMLElement | null>, tops: readonly number[]): ReadonlySignal<Range> {

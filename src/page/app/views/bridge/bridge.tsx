@@ -127,6 +127,10 @@ function BrokerCard({ door: { store } }: { readonly door: Door }) {
           [S.broker.protocol, protocol === null ? undefined : `MQTT ${protocol}`],
           [S.broker.reason, reason],
           [S.broker.probe, S.broker.probes[probe]],
+          [
+            S.broker.since,
+            store.bridgeSince.value === undefined ? undefined : <Time at={store.bridgeSince.value} ago />,
+          ],
           [S.broker.announced, store.bridgeState.value === undefined ? undefined : S[store.bridgeState.value]],
         ]}
       />

@@ -1,0 +1,175 @@
+/** What a hub, an app or another page may try: nothing of it runs, and nothing of it is shown as anything but text. */
+import { connect } from 'node:net'
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { canBrowse, profile, quit, visit } from './support/browser.ts'
+import { House, type HouseOptions } from './support/house.ts'
+
+const SCRIPT = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
+const PASSWORD = 'a password for tests'
+
+afterAll(quit)
+
+let house: House | undefined
+afterEach(async () => {
+  await house?.[Symbol.asyncDispose]()
+  house = undefined
+})
+
+async function start(options?: HouseOptions): Promise<House> {
+  house = await House.start(options)
+  return house
+}
+
+/** Nothing ran, and nothing became an element. */
+async function expectOnlyText(page: Page): Promise<void> {
+  expect(await page.evaluate<unknown>('window.hacked')).toBeUndefined()
+  expect(
+    await page.locator('img[src=x], #page script, #page iframe, [onerror], a[href^="javascript:" i]').count(),
+  ).toBe(0)
+}
+
+describe.runIf(canBrowse)('text from outside stays text', () => {
+  const id = 'org.hostile"><img src=x onerror=hacked=1>'
+  const app = {
+    id,
+    name: `${SCRIPT} Name`,
+    version: `1.0.0${SCRIPT}`,
+    author: `javascript:alert(1)${SCRIPT}`,
+    crashed: `Error: ${SCRIPT}`,
+    settings: { [`name ${SCRIPT}`]: `value ${SCRIPT}` },
+    record: { origin: SCRIPT, channel: SCRIPT, compatibility: SCRIPT, icon: 'javascript:alert(1)' },
+  }
+
+  test('in the list, on the page of an app, in its settings and its record', async () => {
+    const { url } = await start({ hubs: { home: { apps: [app] } } })
+    const page = await visit(url)
+    await page.getByText(`${SCRIPT} Name`).first().waitFor()
+    await page.getByText(`Error: ${SCRIPT}`).first().waitFor()
+    await expectOnlyText(page)
+    await page.getByRole('link', { name: /Name/ }).click()
+    await page.getByRole('heading', { name: /Name/ }).waitFor()
+    await page.getByRole('button', { name: 'Read settings' }).click()
+    await page.getByRole('button', { name: 'Show values' }).click()
+    await page.getByText(`value ${SCRIPT}`).waitFor()
+    await page.getByRole('button', { name: 'The hub’s record' }).click()
+    await page.getByText(/"raw": \{/).waitFor()
+    await expectOnlyText(page)
+  })
+
+  test('in crash messages, events and errors of the hub', async () => {
+    const house = await start()
+    const page = await visit(house.url, { hash: '#/activity' })
+    await page.getByRole('heading', { name: 'Activity' }).waitFor()
+    house.hub().crash('com.athom.hue', `Error: ${SCRIPT}`)
+    await page.getByText(`Error: ${SCRIPT}`).waitFor()
+    house.hub().change('com.athom.hue', { version: `2${SCRIPT}` })
+    await page
+      .getByText(/→ 2<img/)
+      .first()
+      .waitFor()
+    house.hub().behave('answer-status', { operation: 'restartApp', status: 400, error: SCRIPT, description: SCRIPT })
+    await page.goto(`${house.url}#/`)
+    await page.getByRole('button', { name: 'Restart Heat Pump' }).click()
+    await page
+      .getByRole('alert')
+      .getByText(/Heat Pump – Restart: .*<img/)
+      .waitFor()
+    await expectOnlyText(page)
+  })
+
+  test('in the address', async () => {
+    const { url } = await start()
+    const page = await visit(url, { hash: `#/app/home/${encodeURIComponent(SCRIPT)}` })
+    await page.getByText(/There is no app <img/).waitFor()
+    await expectOnlyText(page)
+  })
+})
+
+describe.runIf(canBrowse)('who is not to see the page', () => {
+  test('is asked for the password, is told when it is wrong, and must wait after some tries', async () => {
+    const { url } = await start({ config: { http: { password: PASSWORD } } })
+    const context = await profile()
+    const page = await visit(url, {}, context)
+    const tryIt = async (password: string) => {
+      await page.getByLabel('Password').fill(password)
+      await page.getByRole('button', { name: 'Log in' }).click()
+    }
+    await tryIt('wrong')
+    await page.getByRole('alert').getByText('Another password is expected.').waitFor()
+    expect(await page.locator('tr.app').count()).toBe(0)
+    await tryIt(PASSWORD)
+    await page.getByText('Lumen Lights').first().waitFor()
+    const [cookie] = await context.cookies()
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
+    // Whoever has logged in stays so, until they log out.
+    await page.reload()
+    await page.getByText('Lumen Lights').first().waitFor()
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.getByLabel('Password').waitFor()
+    const limited = async () => {
+      await tryIt('wrong')
+      return await page.getByText(/Too many tries; wait \d+ s/).isVisible()
+    }
+    await until('the limit', limited, 20_000, 100)
+    await context.close()
+  })
+
+  test('gets nothing of the API from a page of another origin', async () => {
+    const house = await start()
+    const other = await House.start({
+      hubs: {},
+      config: { hubs: { away: { url: house.hub().url, api_key: 'key-of-the-house' } } },
+    })
+    await using _stopped = other
+    const context = await profile()
+    const page = await context.newPage()
+    await page.goto(`${other.url}livez`)
+    const from = (path: string) =>
+      page.evaluate<string>(
+        `fetch(${JSON.stringify(house.url + path)}, { method: 'POST', mode: 'no-cors' }).then((response) => response.type)`,
+      )
+    await from('api/commands/home/app/com.athom.hue/restart').catch(() => 'refused')
+    const socket = await page.evaluate<string>(
+      `new Promise((resolve) => {
+        const socket = new WebSocket(${JSON.stringify(`ws://127.0.0.1:${house.port}/api/live`)})
+        socket.onmessage = () => resolve('told')
+        socket.onerror = () => resolve('refused')
+      })`,
+    )
+    expect(socket).toBe('refused')
+    expect(house.hub().requests.filter(({ path }) => path.includes('/restart'))).toHaveLength(0)
+    await context.close()
+  })
+
+  test('gets nothing under a name that leads to this machine', async () => {
+    const { port } = await start()
+    for (const path of ['/', '/api/session', '/api/live']) {
+      expect(await statusOf(port, path, { host: `rebound.example:${port}` })).toBe(421)
+    }
+    const origin = { host: `127.0.0.1:${port}`, origin: 'http://rebound.example' }
+    const upgrade = {
+      connection: 'upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    }
+    expect(await statusOf(port, '/api/live', { ...origin, ...upgrade })).toBe(403)
+  })
+})
+
+/** The status of a request with headers that no browser would let a page choose. */
+function statusOf(port: number, path: string, headers: Readonly<Record<string, string>>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+      socket.write(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`)
+    })
+    socket.once('data', (data) => {
+      socket.destroy()
+      resolve(Number(String(data).split(' ')[1]))
+    })
+    socket.once('error', reject)
+  })
+}
