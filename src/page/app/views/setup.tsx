@@ -106,7 +106,8 @@ function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly foun
       <p class="small">
         <a href={S.setup.keyAddress} target="_blank" rel="noreferrer noopener">
           {S.setup.keyLink}
-        </a>
+        </a>{' '}
+        {S.setup.keyElsewhere}
       </p>
       <Field label={S.setup.name} value={name} hint={S.setup.nameHint} onChange={(value) => set({ name: value })} />
       <Test label={S.setup.testHub} ready={url !== '' && api_key !== ''} test={() => api.testHub(hub.value)} />
