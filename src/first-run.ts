@@ -17,6 +17,12 @@ import { openEmbeddedBroker } from './run.ts'
 import { findHubs } from './setup/search.ts'
 import { Setup } from './setup/setup.ts'
 
+/** Whether there is a way to use the page. */
+function mayAnybody({ host, password, tokens, ingress, trusted_proxies }: Config['http']): boolean {
+  const hasToken = tokens.values().some(({ access }) => access === 'full')
+  return isLoopback(host) || password !== null || hasToken || (ingress && trusted_proxies.length > 0)
+}
+
 export interface FirstRunOptions {
   /** All is well with it, but it names no hub. */
   readonly config: Config
@@ -46,10 +52,9 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
   const loaded = loadWithoutHub(request)
   if (loaded === undefined) throw error
   const { config, path } = loaded
-  const { enabled, page, host, password, tokens, ingress } = config.http
+  const { enabled, page } = config.http
   if (!enabled || !page || (path !== null && !existsSync(dirname(path)))) throw error
-  const mayAnybody = isLoopback(host) || password !== null || tokens.size > 0 || ingress
-  if (!mayAnybody) throw new ConfigError([...error.mistakes, NOBODY_MAY])
+  if (!mayAnybody(config.http)) throw new ConfigError([...error.mistakes, NOBODY_MAY])
   return loaded
 }
 
