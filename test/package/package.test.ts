@@ -72,7 +72,8 @@ describe('the package', () => {
     ]) {
       expect(files).toContain(present)
     }
-    for (const path of files) expect(path).not.toMatch(/^(src\/(docs|page\/app)|test|dist|config\/(demo|home-assistant-app))(\/|$)/)
+    for (const path of files)
+      expect(path).not.toMatch(/^(src\/(docs|page\/app)|test|dist|config\/(demo|home-assistant-app))(\/|$)/)
   })
 
   it('has nothing in it that leads back to where it was made', () => {
