@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { Feed } from './api/feed.ts'
-import { TappedLink } from './api/tap.ts'
 import { camelKeys } from './base/camel-keys.ts'
 import { type Clock, sleep } from './base/clock.ts'
 import { claimInstance } from './base/instance.ts'
@@ -83,7 +82,7 @@ export async function run(options: RunOptions): Promise<void> {
     refusals: () => refusals(hubs, live),
     clock,
   })
-  const clean = new CleanLink(new TappedLink(link, feed), live)
+  const clean = new CleanLink(link, live, feed)
   const bridge = new Bridge(
     {
       topics,

@@ -4,17 +4,28 @@ import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
 import { ApiKeys } from './api-keys.ts'
 import type { BridgeLink } from './bridge.ts'
 
+/** Looks on at what leaves. */
+export interface Onlooker {
+  held(topic: string, payload: string | null): void
+  /** Not called for answers. */
+  sent(topic: string, payload: string): void
+}
+
 export class CleanLink implements BridgeLink {
   readonly #link: BridgeLink
   readonly #keys: ApiKeys
+  readonly #onlooker: Onlooker
 
-  constructor(link: BridgeLink, live: Live) {
+  constructor(link: BridgeLink, live: Live, onlooker: Onlooker) {
     this.#link = link
     this.#keys = new ApiKeys(live)
+    this.#onlooker = onlooker
   }
 
   hold(topic: string, payload: string | null): void {
-    this.#link.hold(topic, payload === null ? null : this.clean(payload))
+    const clean = payload === null ? null : this.clean(payload)
+    this.#link.hold(topic, clean)
+    this.#onlooker.held(topic, clean)
   }
 
   send(topic: string, payload: string, options?: SendOptions): void {
@@ -23,7 +34,9 @@ export class CleanLink implements BridgeLink {
       const other = ifRefused?.(why)
       return other && { ...other, payload: this.clean(other.payload) }
     }
-    this.#link.send(topic, this.clean(payload), ifRefused ? { ...options, ifRefused: again } : options)
+    const clean = this.clean(payload)
+    this.#link.send(topic, clean, ifRefused ? { ...options, ifRefused: again } : options)
+    if (!options?.isAnswer) this.#onlooker.sent(topic, clean)
   }
 
   isCurrent(message: Message): boolean {

@@ -2,7 +2,6 @@ import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { Feed } from '../../src/api/feed.ts'
 import { LIVE_FRAME, type LiveFrame, type Refusals } from '../../src/api/protocol.ts'
-import { TappedLink } from '../../src/api/tap.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
@@ -133,44 +132,6 @@ describe('the feed', () => {
     const { recent } = snapshot()
     expect(recent.length).toBeLessThan(10)
     expect(recent.at(-1)?.payload).toHaveLength(60_000)
-  })
-
-  it('hands everything on to the link that it looks on at', () => {
-    const { feed, snapshot } = openFeed()
-    const seen: unknown[][] = []
-    const link = new TappedLink(
-      {
-        hold: (...all) => seen.push(all),
-        send: (...all) => seen.push(all),
-        isCurrent: () => true,
-        status: () => ({ protocol: '5' as const }),
-        sweep: () => 7,
-        refresh: () => seen.push(['refresh']),
-        setWriting: (writing) => seen.push([writing]),
-        startOver: () => seen.push(['startOver']),
-        readTransient: () => seen.push(['readTransient']),
-      },
-      feed,
-    )
-    link.hold(app('x'), state(1))
-    link.send('b/home/event', 'e')
-    link.send('b/home/result/refresh', 'answer', { isAnswer: true })
-    link.setWriting(true)
-    link.refresh([])
-    link.startOver()
-    link.readTransient()
-    expect(link.sweep(() => true)).toBe(7)
-    expect(seen).toEqual([
-      [app('x'), state(1)],
-      ['b/home/event', 'e', undefined],
-      ['b/home/result/refresh', 'answer', { isAnswer: true }],
-      [true],
-      ['refresh'],
-      ['startOver'],
-      ['readTransient'],
-    ])
-    // The answer is told under its own topic by who gives it.
-    expect(snapshot().recent).toMatchObject([{ topic: 'b/home/event' }])
   })
 
   it('keeps the usage of an app for 15 minutes, and forgets it with the app', async () => {

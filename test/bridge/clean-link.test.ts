@@ -6,7 +6,7 @@ import type { SendOptions } from '../../src/mqtt/types.ts'
 
 const KEY = 'key-of-the-hub'
 
-it('an API key leaves in no payload, nor in what takes the place of one that was refused', () => {
+it('an API key is in no payload that leaves or is shown, nor in what takes the place of one that was refused', () => {
   const env = { HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: KEY }
   const left: (string | null | undefined)[] = []
   const note = (payload: string | null, options?: SendOptions) => {
@@ -23,10 +23,18 @@ it('an API key leaves in no payload, nor in what takes the place of one that was
     startOver: () => undefined,
     readTransient: () => undefined,
   }
-  const clean = new CleanLink(link, { value: loadConfig({ env }).config })
+  const shown: (string | null)[] = []
+  const onlooker = {
+    held: (_: string, payload: string | null) => shown.push(payload),
+    sent: (_: string, payload: string) => shown.push(payload),
+  }
+  const clean = new CleanLink(link, { value: loadConfig({ env }).config }, onlooker)
   const payload = JSON.stringify({ said: `no ${KEY}` })
   clean.hold('a', payload)
   clean.send('a', payload, { ifRefused: () => ({ topic: 'b', payload }) })
   const masked = '{"said":"no ***"}'
   expect(left).toEqual([masked, undefined, masked, masked])
+  // Whoever gives an answer shows it under its own topic.
+  clean.send('a', payload, { isAnswer: true })
+  expect(shown).toEqual([masked, masked])
 })
