@@ -9,6 +9,7 @@ import { type Clock, sleep } from './base/clock.ts'
 import { claimInstance } from './base/instance.ts'
 import { Bridge } from './bridge/bridge.ts'
 import { CleanLink } from './bridge/clean-link.ts'
+import { policyOf } from './bridge/guarding.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { tellStory } from './bridge/story.ts'
 import { brokerAccess } from './config/broker-access.ts'
@@ -205,8 +206,8 @@ function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): 
   }
 }
 
-function refusals(hubs: Hubs, { value }: LiveConfig): Record<string, Record<string, string>> {
-  return Object.fromEntries([...hubs.all].map(([name, { hub }]) => [name, refusalsOf(hub, value.commands)]))
+function refusals(hubs: Hubs, live: LiveConfig): Record<string, Record<string, string>> {
+  return Object.fromEntries([...hubs.all].map(([name, { hub }]) => [name, refusalsOf(hub, policyOf(live))]))
 }
 
 /**
