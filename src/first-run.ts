@@ -1,10 +1,10 @@
 /** A daemon that has no hub yet: serves the set-up page until one is configured. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Feed } from './api/feed.ts'
 import type { Clock } from './base/clock.ts'
 import { isLoopback, reachable } from './base/hosts.ts'
-import { type Loaded, type LoadOptions, loadWithoutHub } from './config/load.ts'
+import { type Loaded, type LoadOptions, loadConfig, loadWithoutHub } from './config/load.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Config } from './config/options.ts'
 import type { HealthReport } from './contract/schemas.ts'
@@ -24,14 +24,11 @@ function mayAnybody({ host, password, tokens, ingress, trusted_proxies }: Config
 }
 
 export interface FirstRunOptions {
-  /** All is well with it, but it names no hub. */
-  readonly config: Config
-  /** The configuration file that was named, there or not. */
-  readonly path: string | null
-  /** The configuration as it would be with this text in the file. @throws ConfigError */
-  readonly check: (text: string) => Loaded
-  /** The configuration of now. @throws ConfigError as long as it cannot be run with */
-  readonly load: () => Loaded
+  readonly request: LoadOptions
+  /** What `request` leads to, but for a hub. */
+  readonly loaded: Loaded
+  /** What was wrong with it. */
+  readonly problem: ConfigError
   /** Hands out a function to call whenever the configuration shall be read again. */
   readonly onReload: (reload: () => void) => void
   readonly version: string
@@ -60,10 +57,12 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 
 /**
  * Resolves with the sessions of the page when there is a configuration to run with; with `undefined` when the signal
- * aborts, or when nobody can be listened to, which the log tells.
+ * aborts.
+ * @throws `problem` if nobody can be listened to, which the log tells
  */
 export async function firstRun(options: FirstRunOptions): Promise<Sessions | undefined> {
-  const { config, path, check, load, onReload, version, clock, log, signal } = options
+  const { request, loaded, problem, onReload, version, clock, log, signal } = options
+  const { config, path } = loaded
   const end = Promise.withResolvers<'configured' | 'stopped'>()
   signal.addEventListener('abort', () => end.resolve('stopped'))
   if (signal.aborted) return undefined
@@ -72,7 +71,7 @@ export async function firstRun(options: FirstRunOptions): Promise<Sessions | und
   const setup = new Setup({
     config,
     path,
-    check,
+    check: (text) => loadConfig({ ...request, requireHub: false, readFile: readingAs(path, text) }),
     search: () => findHubs({ clock }),
     tryEmbedded: (wanted) => tryEmbedded(wanted, log),
     log,
@@ -98,13 +97,12 @@ export async function firstRun(options: FirstRunOptions): Promise<Sessions | und
     sessions,
     clock,
   })
-  if (listener === undefined) return undefined
-  const at = new URL(listener.url)
-  at.hostname = reachable(at.hostname.replace(/^\[|\]$/g, ''))
-  log.info({ url: at.href }, `no hub is configured yet: set it up at ${at.href}`)
+  if (listener === undefined) throw problem
+  const url = fromHere(listener.url)
+  log.info({ url }, `no hub is configured yet: set it up at ${url}`)
   onReload(() => {
     try {
-      load()
+      loadConfig(request)
       end.resolve('configured')
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
@@ -112,6 +110,19 @@ export async function firstRun(options: FirstRunOptions): Promise<Sessions | und
     }
   })
   return (await end.promise) === 'configured' ? sessions : undefined
+}
+
+/** An address for all interfaces is none to open. */
+function fromHere(listening: string): string {
+  const url = new URL(listening)
+  const name = reachable(url.hostname.replace(/^\[|\]$/g, ''))
+  url.hostname = name.includes(':') ? `[${name}]` : name
+  return url.href
+}
+
+/** Files as they are, but for one. */
+function readingAs(path: string | null, text: string): (name: string) => string {
+  return (name) => (name === path ? text : readFileSync(name, 'utf8'))
 }
 
 function health(version: string, startedAt: string): HealthReport {

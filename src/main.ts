@@ -1,5 +1,5 @@
 /** The program: reads the command line and the environment, and says with its exit code how it ended. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { systemClock } from './base/clock.ts'
 import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
 import { progress, waiting } from './cli/progress.ts'
@@ -169,7 +169,7 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?
   diesLoudly(log)
   const { signal, onReload } = daemonSignals()
   const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload }
-  const sessions = begun.problem && (await setUp(begun.problem, request, begun.loaded, world))
+  const sessions = begun.problem && (await setUp({ ...begun, problem: begun.problem, request, ...world }))
   if (signal.aborted) return ok.code
   const { config, path, secrets, warnings, fileIsEmpty } = sessions === undefined ? begun.loaded : loadConfig(request)
   for (const secret of secrets) log.addSecret(secret)
@@ -180,10 +180,8 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?
   return ok.code
 }
 
-type Request = Pick<LoadOptions, 'file' | 'env'>
-
 /** The configuration; with what is wrong with it, if all that it needs is a set-up. */
-async function begin(request: Request): Promise<{ readonly loaded: Loaded; readonly problem?: ConfigError }> {
+async function begin(request: LoadOptions): Promise<{ readonly loaded: Loaded; readonly problem?: ConfigError }> {
   const { loadConfig } = await import('./config/load.ts')
   try {
     return { loaded: loadConfig(request) }
@@ -194,20 +192,10 @@ async function begin(request: Request): Promise<{ readonly loaded: Loaded; reado
   }
 }
 
-type FirstWorld = Pick<FirstRunOptions, 'version' | 'clock' | 'log' | 'signal' | 'onReload'>
-
 /** Resolves when a hub is configured, or the signal aborts. */
-async function setUp(problem: ConfigError, request: Request, { config, path }: Loaded, world: FirstWorld) {
-  const { loadConfig } = await import('./config/load.ts')
+async function setUp(options: FirstRunOptions) {
   const { firstRun } = await import('./first-run.ts')
-  const check = (text: string) => {
-    const readFile = (name: string) => (name === path ? text : readFileSync(name, 'utf8'))
-    return loadConfig({ ...request, readFile, requireHub: false })
-  }
-  const sessions = await firstRun({ config, path, check, load: () => loadConfig(request), ...world })
-  // The log has said why nobody can be asked: what is left is what was wrong.
-  if (sessions === undefined && !world.signal.aborted) throw problem
-  return sessions
+  return await firstRun(options)
 }
 
 /** The daemon beside a hub that is not there; only here is the emulator used in its place. */

@@ -1,4 +1,5 @@
 /** What a route is asked, and what it answers. */
+import * as v from 'valibot'
 import type { Access, ApiError } from './protocol.ts'
 
 /** Who asks. */
@@ -42,4 +43,14 @@ export const json = (status: number, value: unknown): ApiReply => ({ status, bod
 export function refuse(status: number, code: string, message: string, headers?: Record<string, string>): ApiReply {
   const error: ApiError = { error: { code, message } }
   return { ...json(status, error), ...(headers && { headers }) }
+}
+
+/** `undefined` for what is no JSON, or other JSON. */
+export function readJson<S extends v.GenericSchema>(schema: S, body: Buffer): v.InferOutput<S> | undefined {
+  try {
+    const result = v.safeParse(schema, JSON.parse(body.toString('utf8')))
+    return result.success ? result.output : undefined
+  } catch {
+    return undefined
+  }
 }
