@@ -352,7 +352,7 @@ export class Ward {
     const crash = { at: iso(now), reason, message: headOf(app.crash_message), version: app.version }
     this.#watch = watch.crashed(this.#watch, crash)
     this.#memory = noMemory(this.id)
-    this.#note('crash', reason, null, crash.message)
+    this.#note('crash', reason, null, crash.message, now)
     if (this.#updated === null) return
     this.#updated = { ...this.#updated, crashes: this.#updated.crashes + 1 }
     const { at, crashes, from, to } = this.#updated
@@ -399,8 +399,14 @@ export class Ward {
     }
   }
 
-  #note(what: HistoryEntry['what'], reason: Reason | null, by: string | null, message: string | null): HistoryEntry {
-    const entry = { at: iso(this.#now), what, reason, version: this.#app.version, by, message: headOf(message) }
+  #note(
+    what: HistoryEntry['what'],
+    reason: Reason | null,
+    by: string | null,
+    message: string | null,
+    at = this.#now,
+  ): HistoryEntry {
+    const entry = { at: iso(at), what, reason, version: this.#app.version, by, message: headOf(message) }
     this.#history = withEntry(this.#history, entry, this.#context.config().guard.history)
     return entry
   }
