@@ -138,9 +138,11 @@ export class Guard {
   /** This bridge is the one that acts from now on. `anew`: what the broker holds is newer than what is known here. */
   begin(anew: boolean): void {
     this.#active = true
-    if (!anew) this.#left.clear()
     for (const hub of this.#hubs.values()) {
-      if (anew && this.#on) for (const ward of hub.wards.values()) ward.begin(this.#left.take(hub.name, ward.id))
+      for (const ward of hub.wards.values()) {
+        const left = this.#left.take(hub.name, ward.id)
+        if (anew && this.#on) ward.begin(left)
+      }
       this.#retry(hub)
     }
     this.#schedules.set()
@@ -205,6 +207,7 @@ export class Guard {
     const wards = [...hub.wards.values()]
     const telling = wards.filter(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null).length
     for (const ward of wards) ward.read(telling > 0)
+    this.#left.drop(name)
     this.#considerUpdates()
   }
 

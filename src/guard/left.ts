@@ -34,9 +34,13 @@ export class LeftOver {
     return { state: read(GUARD, state), history: read(HISTORY, history) ?? [], memory: read(GUARD_MEMORY, memory) }
   }
 
-  clear(): void {
-    this.#texts.clear()
-    this.#length = 0
+  /** Forgets what was left of a hub: its apps are known, and have taken what is theirs. */
+  drop(hub: string): void {
+    for (const [key, text] of this.#texts) {
+      if (key.split(' ')[1] !== hub) continue
+      this.#texts.delete(key)
+      this.#length -= text.length
+    }
   }
 
   #take(name: LeftName, hub: string, app: string): string | undefined {
@@ -50,10 +54,18 @@ export class LeftOver {
 
 const keyOf = (name: LeftName, hub: string, app: string) => `${name} ${hub} ${app}`
 
+const TIMES: ReadonlySet<string> = new Set(['at', 'since', 'next_restart_at', 'snoozed_until'])
+
+/** Some of what is ISO 8601 is not what Date reads. @throws Error */
+function onlyTimes(key: string, value: unknown): unknown {
+  if (TIMES.has(key) && typeof value === 'string' && Number.isNaN(Date.parse(value))) throw new Error('no time')
+  return value
+}
+
 function read<S extends v.GenericSchema>(schema: S, text: string | undefined): v.InferOutput<S> | undefined {
   if (text === undefined) return undefined
   try {
-    const result = v.safeParse(schema, JSON.parse(text))
+    const result = v.safeParse(schema, JSON.parse(text, onlyTimes))
     return result.success ? result.output : undefined
   } catch {
     return undefined

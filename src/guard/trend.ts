@@ -17,7 +17,7 @@ const MIN_FALL = 0.1
 const SAME_LEVEL = 1.05
 /** Of an even climb, what each step must have at least, and the later half as of the earlier: less levels off. */
 const MIN_STEP = 0.25
-const STEADY = 0.7
+const STEADY = 0.8
 /** A rise without a limit that is known is worth telling from here on. */
 const LARGE_RISE = 0.25
 const HORIZON_HOURS = 12
@@ -33,6 +33,8 @@ interface Bucket {
 
 /** What an app has used since its start. */
 export interface Memory {
+  /** By how much its buckets begin later, in milliseconds. */
+  readonly phase: number
   readonly buckets: Bucket[]
   /** The highest level from which it came down again by itself; 0: none so far. */
   peak: number
@@ -40,12 +42,17 @@ export interface Memory {
   top: number
 }
 
-export const noMemory = (): Memory => ({ buckets: [], peak: 0, top: 0 })
+/** @param id of the app: the buckets of different apps begin at different times, so that no read completes all of them */
+export function noMemory(id: string): Memory {
+  let hash = 0x811c9dc5
+  for (const char of id) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193)
+  return { phase: (hash >>> 0) % BUCKET_MS, buckets: [], peak: 0, top: 0 }
+}
 
 /** Takes in a read. Returns whether a bucket is full, so that there is something new to compute. */
 export function remember(memory: Memory, at: number, bytes: number): boolean {
-  const { buckets } = memory
-  const start = Math.floor(at / BUCKET_MS) * BUCKET_MS
+  const { buckets, phase } = memory
+  const start = Math.floor((at - phase) / BUCKET_MS) * BUCKET_MS
   const last = buckets.at(-1)
   if (last?.at === start) {
     last.least = Math.min(last.least, bytes)

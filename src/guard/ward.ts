@@ -9,7 +9,7 @@ import { BAD_WITHIN_MS, type Decisions, type Situation } from './decisions.ts'
 import { type History, lasting, withEntry, without } from './history.ts'
 import { foundBy, type Limits, probe, UNPROBED } from './probes.ts'
 import type { GuardConfig, Patterns } from './settings.ts'
-import { noMemory, remember, trendOf } from './trend.ts'
+import { type Memory, noMemory, remember, trendOf } from './trend.ts'
 import * as watch from './watch.ts'
 
 /** After a person's command, the app is left to that person for so long. */
@@ -49,7 +49,7 @@ export class Ward {
   #text = ''
   /** What the facts follow from, as it was when they were made. */
   #basis: readonly unknown[] = []
-  #memory = noMemory()
+  #memory: Memory
   #probed = UNPROBED
   #changedAt: number
   #trend: number | null = null
@@ -74,6 +74,7 @@ export class Ward {
     this.#app = app
     this.#context = context
     this.#changedAt = this.#now
+    this.#memory = noMemory(app.id)
   }
 
   get app(): App {
@@ -160,7 +161,7 @@ export class Ward {
     // A timer may be late.
     if (watch.isCalm(this.#watch, now)) this.#watch = watch.afresh(this.#watch)
     if (before.version !== after.version) this.#versionChanged(before.version, after.version)
-    if (before.state === 'running' && after.state !== 'running') this.#memory = noMemory()
+    if (before.state === 'running' && after.state !== 'running') this.#memory = noMemory(this.id)
     if (this.#context.decisions.hasCrashed(before, after)) this.#crashed(after)
     else if (after.enabled === false) this.#watch = watch.stopped(this.#watch)
     else if (isUp(after)) {
@@ -291,7 +292,7 @@ export class Ward {
   /** The hub has taken it. */
   restarted(why: Reason): void {
     this.#answered = true
-    this.#memory = noMemory()
+    this.#memory = noMemory(this.id)
     this.#rising = false
     this.#context.tell(this, 'restarted', why, {})
     this.settle()
@@ -350,8 +351,8 @@ export class Ward {
     const reason = reasonOf(app.crash_message)
     const crash = { at: iso(now), reason, message: headOf(app.crash_message), version: app.version }
     this.#watch = watch.crashed(this.#watch, crash)
-    this.#memory = noMemory()
-    this.#note('crash', reason, null, crash.message)
+    this.#memory = noMemory(this.id)
+    this.#note('crash', reason, null, crash.message, now)
     if (this.#updated === null) return
     this.#updated = { ...this.#updated, crashes: this.#updated.crashes + 1 }
     const { at, crashes, from, to } = this.#updated
@@ -369,7 +370,7 @@ export class Ward {
     this.#bad = null
     this.#offered = null
     this.#rising = false
-    this.#memory = noMemory()
+    this.#memory = noMemory(this.id)
     this.#watch = watch.afresh(this.#watch)
     this.#note('update', null, this.#installedBy, `from ${from}`)
     if (this.#installs === 0) this.#installedBy = null
@@ -398,8 +399,14 @@ export class Ward {
     }
   }
 
-  #note(what: HistoryEntry['what'], reason: Reason | null, by: string | null, message: string | null): HistoryEntry {
-    const entry = { at: iso(this.#now), what, reason, version: this.#app.version, by, message: headOf(message) }
+  #note(
+    what: HistoryEntry['what'],
+    reason: Reason | null,
+    by: string | null,
+    message: string | null,
+    at = this.#now,
+  ): HistoryEntry {
+    const entry = { at: iso(at), what, reason, version: this.#app.version, by, message: headOf(message) }
     this.#history = withEntry(this.#history, entry, this.#context.config().guard.history)
     return entry
   }

@@ -46,6 +46,9 @@ export const UNTOUCHED: Watch = {
   lastCrash: null,
 }
 
+/** The longest wait that another run can have planned. */
+const MAX_WAIT_MS = 24 * 3_600_000
+
 /** How the watchdog waits and when it gives up; durations in milliseconds. */
 export interface Pace {
   readonly backoff: number
@@ -164,7 +167,7 @@ export function restored({ state, history, memory }: Left, now: number): Watch {
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const recent = lost > 0 ? [...times, ...Array<number>(lost).fill(times.at(-1) ?? now)] : times
   const snoozedUntil = state.snoozed_until === null ? null : Date.parse(state.snoozed_until)
-  const dueAt = state.next_restart_at === null ? now : Date.parse(state.next_restart_at)
+  const dueAt = state.next_restart_at === null ? now : Math.min(Date.parse(state.next_restart_at), now + MAX_WAIT_MS)
   const phase =
     state.state === 'waiting' || state.state === 'restarting' || state.state === 'given_up' ? state.state : 'idle'
   return {

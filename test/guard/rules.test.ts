@@ -387,6 +387,8 @@ describe('what is found on the broker', () => {
     '5',
     `"${'x'.repeat(100_000)}"`,
     '{"state":"given_up","restarts":-1,"restarts_in_window":1e300,"next_restart_at":"never","attention":["__proto__"]}',
+    '{"state":"snoozed","restarts":1,"restarts_in_window":1,"next_restart_at":null,"snoozed_until":"2026-01-01T00:00:00+02","last_crash":null,"memory_trend_bytes_per_hour":null,"attention":[]}',
+    '{"enabled":null,"offered":null,"updated":{"at":"2026-01-01T00:00:00+02","from":null,"to":null,"crashes":0}}',
     JSON.stringify({ enabled: 'yes', offered: { since: 'now' }, updated: [] }),
     JSON.stringify(Array.from({ length: MAX_HISTORY + 1 }, () => ({ at: '2026-01-01T00:00:00.000Z' }))),
   ])('is not believed where it is nonsense: %.40s', async (text) => {
@@ -422,6 +424,17 @@ describe('what is found on the broker', () => {
     const wait = Date.parse(after.state('a').next_restart_at ?? '') - after.clock.now()
     expect(wait).toBe(10 * SECOND * 2 ** after.state('a').restarts_in_window)
   })
+})
+
+test('what was left of an app is kept until its hub has been read, however often the broker is lost meanwhile', () => {
+  const stand = new Stand()
+  const memory = JSON.stringify({ enabled: false, offered: null, updated: null })
+  stand.guard.learn('guardMemory', 'home', 'a', memory)
+  stand.guard.begin(true)
+  stand.guard.learn('guardMemory', 'home', 'a', memory)
+  stand.guard.begin(false)
+  stand.say('a', {})
+  expect(stand.state('a').state).toBe('off')
 })
 
 test('a reload changes what is watched at once', async () => {

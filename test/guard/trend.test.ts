@@ -67,7 +67,7 @@ const HOURS = 72
 /** Hours until it is told, and until the limit is met. */
 function watch(series: Series, limit: number | undefined, everyMinutes: number, seed: number) {
   const random = new Random(seed)
-  const memory = noMemory()
+  const memory = noMemory(`app.${seed}`)
   for (let minute = 0; minute < HOURS * 60; minute += everyMinutes) {
     const bytes = Math.max(1, series(minute / 60, random)) * MIB
     if (bytes >= LIMIT) return { told: undefined, met: minute / 60 }
@@ -115,7 +115,7 @@ describe.each([
 test('a tooth that is longer than the window may be told of once, and never again once it has come down', () => {
   for (const period of [8, 12, 24]) {
     const random = new Random(3)
-    const memory = noMemory()
+    const memory = noMemory('x')
     const told = new Set<number>()
     for (let minute = 0; minute < 10 * 24 * 60; minute += 5) {
       const bytes = saw(30, 90, period)(minute / 60, random) * MIB
@@ -129,7 +129,7 @@ test('a tooth that is longer than the window may be told of once, and never agai
 })
 
 test('the trend is the median of the slopes: a few wild reads change nothing', () => {
-  const memory = noMemory()
+  const memory = noMemory('x')
   for (let minute = 0; minute <= 360; minute += 5) {
     remember(memory, minute * MINUTE, (minute % 95 === 0 ? 500 : 40 + minute / 60) * MIB)
   }
@@ -137,7 +137,7 @@ test('the trend is the median of the slopes: a few wild reads change nothing', (
 })
 
 test('no trend is shown before an hour is known', () => {
-  const memory = noMemory()
+  const memory = noMemory('x')
   for (let minute = 0; minute < 60; minute += 5) remember(memory, minute * MINUTE, minute * MIB)
   expect(trendOf(memory)).toBeNull()
 })
