@@ -1,10 +1,12 @@
 /** The program: reads the command line and the environment, and says with its exit code how it ended. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { systemClock } from './base/clock.ts'
 import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
 import { progress, waiting } from './cli/progress.ts'
+import type { Loaded, LoadOptions } from './config/load.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Config } from './config/options.ts'
+import type { FirstRunOptions } from './first-run.ts'
 import { shownJson, shownText } from './log/controls.ts'
 import type { Log } from './log/log.ts'
 import { daemonSignals, stopSignal } from './signals.ts'
@@ -161,16 +163,51 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?
   const { loadConfig } = await import('./config/load.ts')
   const { createLog } = await import('./log/log.ts')
   const { run } = await import('./run.ts')
-  const { config, path, secrets, warnings, fileIsEmpty } = loadConfig({ file, env })
-  // A file that an editor has only begun to write must not take everything away.
-  const load = () => loadConfig({ file, env, requireContent: !fileIsEmpty })
-  const log = createLog({ ...config.log, secrets })
+  const request = { file, env }
+  const begun = await begin(request)
+  const log = createLog({ ...begun.loaded.config.log, secrets: begun.loaded.secrets })
   diesLoudly(log)
-  for (const warning of warnings) log.warn(warning)
   const { signal, onReload } = daemonSignals()
-  const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal }
-  await run({ config, path, load, onReload, ...(onReady && { onReady }), ...world })
+  const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload }
+  const sessions = begun.problem && (await setUp(begun.problem, request, begun.loaded, world))
+  if (signal.aborted) return ok.code
+  const { config, path, secrets, warnings, fileIsEmpty } = sessions === undefined ? begun.loaded : loadConfig(request)
+  for (const secret of secrets) log.addSecret(secret)
+  for (const warning of warnings) log.warn(warning)
+  // A file that an editor has only begun to write must not take everything away.
+  const load = () => loadConfig({ ...request, requireContent: !fileIsEmpty })
+  await run({ config, path, load, ...(sessions && { sessions }), ...(onReady && { onReady }), ...world })
   return ok.code
+}
+
+type Request = Pick<LoadOptions, 'file' | 'env'>
+
+/** The configuration; with what is wrong with it, if all that it needs is a set-up. */
+async function begin(request: Request): Promise<{ readonly loaded: Loaded; readonly problem?: ConfigError }> {
+  const { loadConfig } = await import('./config/load.ts')
+  try {
+    return { loaded: loadConfig(request) }
+  } catch (problem) {
+    if (!(problem instanceof ConfigError)) throw problem
+    const { loadUnfinished } = await import('./first-run.ts')
+    return { loaded: loadUnfinished(problem, request), problem }
+  }
+}
+
+type FirstWorld = Pick<FirstRunOptions, 'version' | 'clock' | 'log' | 'signal' | 'onReload'>
+
+/** Resolves when a hub is configured, or the signal aborts. */
+async function setUp(problem: ConfigError, request: Request, { config, path }: Loaded, world: FirstWorld) {
+  const { loadConfig } = await import('./config/load.ts')
+  const { firstRun } = await import('./first-run.ts')
+  const check = (text: string) => {
+    const readFile = (name: string) => (name === path ? text : readFileSync(name, 'utf8'))
+    return loadConfig({ ...request, readFile, requireHub: false })
+  }
+  const sessions = await firstRun({ config, path, check, load: () => loadConfig(request), ...world })
+  // The log has said why nobody can be asked: what is left is what was wrong.
+  if (sessions === undefined && !world.signal.aborted) throw problem
+  return sessions
 }
 
 /** The daemon beside a hub that is not there; only here is the emulator used in its place. */

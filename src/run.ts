@@ -1,6 +1,7 @@
 /** The daemon from its configuration to its end: the one place where the parts are put together. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
+import type { Logger } from 'pino'
 import { Feed } from './api/feed.ts'
 import { TappedLink } from './api/tap.ts'
 import { camelKeys } from './base/camel-keys.ts'
@@ -18,6 +19,7 @@ import { createTopics, type Topics } from './contract/topics.ts'
 import { Recent } from './health/recent.ts'
 import { healthReport, hubHealth } from './health/report.ts'
 import { openListener } from './http/listener.ts'
+import type { Sessions } from './http/sessions.ts'
 import { Hubs } from './hubs.ts'
 import type { Log } from './log/log.ts'
 import { createMetrics } from './metrics/metrics.ts'
@@ -42,6 +44,8 @@ export interface RunOptions {
   readonly log: Log
   /** Called once, when the bridge does its work for the first time. */
   readonly onReady?: () => void
+  /** Of the page, from before there was a hub. */
+  readonly sessions?: Sessions
   /** Aborted to stop. */
   readonly signal: AbortSignal
 }
@@ -59,7 +63,8 @@ export async function run(options: RunOptions): Promise<void> {
   const tally = new Tally()
   const startedAt = new Date(clock.now()).toISOString()
 
-  await using broker = config.mqtt.url === null ? await embeddedBroker(config, log) : undefined
+  await using broker =
+    config.mqtt.url === null ? await openEmbeddedBroker(config, log.child({ part: 'broker' })) : undefined
   const brokerUrl = broker?.url ?? config.mqtt.url ?? ''
   await using instance = await claimInstance(`${brokerUrl}\n${topics.base}`)
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
@@ -146,7 +151,8 @@ export async function run(options: RunOptions): Promise<void> {
     hubs: hubs.all,
     path: options.path ?? null,
   }
-  const listening = { live, log, health, metrics, feed, services, clock }
+  const { sessions } = options
+  const listening = { live, log, health, metrics, feed, services, sessions, clock }
   await using _listener = config.http.enabled ? await openListener(listening) : undefined
   const reload = () => {
     const reloaded = live.reload()
@@ -174,14 +180,15 @@ export async function run(options: RunOptions): Promise<void> {
   log.info('stopping')
 }
 
-async function embeddedBroker({ mqtt, http }: Config, log: Log): Promise<EmbeddedBroker> {
+/** @throws EmbeddedBrokerError */
+export async function openEmbeddedBroker({ mqtt, http }: Config, log: Logger): Promise<EmbeddedBroker> {
   // Most have a broker of their own and need not load this one.
   const { startEmbeddedBroker } = await import('./mqtt/embedded.ts')
   const { username, password } = camelKeys(mqtt)
   const { wsPort, ...options } = camelKeys(mqtt.embedded)
   return startEmbeddedBroker(
     { ...options, wsPort: wsPort === 0 ? null : wsPort, wsHosts: http.allowed_hosts, username, password },
-    log.child({ part: 'broker' }),
+    log,
   )
 }
 

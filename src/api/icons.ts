@@ -94,7 +94,7 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<I
   return undefined
 }
 
-const SVG = /^\uFEFF?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--[\s\S]*?-->\s*)*(?:<!DOCTYPE[^>]*>\s*)?<svg[\s>]/i
+const SVG = /^\uFEFF?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--[\s\S]*?-->\s*)*(?:<!DOCTYPE\s+svg[^>]*>\s*)?<svg[\s/>]/i
 
 /** By its content: what the hub calls it does not matter. `undefined` for what is no picture. */
 export function typeOf(body: Buffer): string | undefined {

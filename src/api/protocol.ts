@@ -116,10 +116,13 @@ export const SETUP_APPLY = v.strictObject({ hub: SETUP_HUB, broker: SETUP_BROKER
 export type SetupApply = v.InferOutput<typeof SETUP_APPLY>
 
 export const SETUP_DONE = v.strictObject({
-  written: about(v.nullable(text), 'The file that was written.'),
+  written: about(
+    v.nullable(text),
+    'The file that was written; `null`: the lines are to be put where they belong, and hub2mqtt to be restarted.',
+  ),
   lines: about(
     text,
-    'What to put into a file of your own; the API key and the password are left out where it was written.',
+    'The same as lines of a file, or of an environment where there is no file, with words in the place of secrets.',
   ),
 })
 export type SetupDone = v.InferOutput<typeof SETUP_DONE>

@@ -33,6 +33,8 @@ export interface ApiReply {
   readonly type?: string
   readonly body: string | Buffer
   readonly headers?: Readonly<Record<string, string>>
+  /** Called when it has been sent, or cannot be. */
+  readonly sent?: () => void
 }
 
 export const json = (status: number, value: unknown): ApiReply => ({ status, body: `${JSON.stringify(value)}\n` })

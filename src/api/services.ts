@@ -8,6 +8,7 @@ import type { Feed } from './feed.ts'
 import { type Icon, Icons, type IconsOptions } from './icons.ts'
 import type { ConfigReport, DoctorReport, Session } from './protocol.ts'
 import type { ApiReply, ApiRequest, Caller } from './reply.ts'
+import type { SetupDoor } from './setup.ts'
 
 export interface ServicesOptions extends CommandDoor, IconsOptions {
   readonly feed: Feed
@@ -17,6 +18,8 @@ export interface ServicesOptions extends CommandDoor, IconsOptions {
   /** Whether a login is possible. */
   readonly hasPassword: () => boolean
   readonly version: string
+  /** While no hub is configured. */
+  readonly setup?: SetupDoor
 }
 
 /** Beside the program, in a checkout and in the package. */
@@ -32,14 +35,18 @@ export class Services {
     this.#icons = new Icons(options)
   }
 
+  get setup(): SetupDoor | undefined {
+    return this.#options.setup
+  }
+
   session({ access }: Caller): Session {
-    const { topics, version, hasPassword, hubs } = this.#options
+    const { topics, version, hasPassword } = this.#options
     return {
       access,
       login: hasPassword() ? 'password' : 'none',
       version,
       base_topic: topics.base,
-      setup: hubs.size === 0,
+      setup: this.setup !== undefined,
     }
   }
 

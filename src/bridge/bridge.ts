@@ -9,6 +9,7 @@ import type { Facts } from '../contract/publications.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { Guard } from '../guard/guard.ts'
+import { isGuarded } from '../guard/settings.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
@@ -172,7 +173,8 @@ export class Bridge {
       clock,
       log,
     })
-    this.#homeAssistant = new HomeAssistant({ topics, hubs, live, allows, version, clock, random, log }, link)
+    const guarded = () => isGuarded(live.value)
+    this.#homeAssistant = new HomeAssistant({ topics, hubs, live, guarded, allows, version, clock, random, log }, link)
     this.#repairs = new Repairs({
       repair: (touched) => {
         link.refresh(touched)

@@ -89,12 +89,21 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
     .find((fault) => fault !== undefined)
 }
 
-/** Reads the file; what is wrong with it goes to `mistakes`, and `undefined` is returned. */
-export function readConfigFile(path: string, readFile: ReadFile, mistakes: Mistakes): ConfigFile | undefined {
+/**
+ * Reads the file; what is wrong with it goes to `mistakes`, and `undefined` is returned.
+ * @param required - Whether it must be there; else one that is not there counts as empty.
+ */
+export function readConfigFile(
+  path: string,
+  readFile: ReadFile,
+  mistakes: Mistakes,
+  required = true,
+): ConfigFile | undefined {
   let text: string
   try {
     text = readFile(path)
   } catch (error) {
+    if (!required && readFailure(error) === REASONS['ENOENT']) return emptyFile(path)
     mistakes.add(path, `the configuration file cannot be read: ${readFailure(error)}`)
     return undefined
   }
@@ -114,13 +123,15 @@ export function readConfigFile(path: string, readFile: ReadFile, mistakes: Mista
     mistakes.add(path, fault)
     return undefined
   }
-  if (root === null || root === undefined) return { path, isEmpty: true, root: new Map(), where: () => path }
+  if (root === null || root === undefined) return emptyFile(path)
   if (!(root instanceof Map)) {
     mistakes.add(path, 'expected options with their values, such as hubs: { home: { url: … } }')
     return undefined
   }
   return { path, isEmpty: false, root, where: (keys) => `${path}${lineOf(doc, lines, keys)}` }
 }
+
+const emptyFile = (path: string): ConfigFile => ({ path, isEmpty: true, root: new Map(), where: () => path })
 
 function lineOf(doc: Document, lines: LineCounter, keys: Keys): string {
   for (const length of keys.keys()) {

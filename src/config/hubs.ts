@@ -18,7 +18,7 @@ interface HubsRequest {
   readonly required: boolean
 }
 
-const EXPECTED_NAME =
+export const EXPECTED_NAME =
   'expected a hub name such as home: 1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet and rollout'
 
 /** Hubs of the file by name; what stands there otherwise is a mistake. */

@@ -22,6 +22,8 @@ export interface LoadOptions {
   readonly isExposed?: (path: string) => boolean
   /** Whether a configuration without a hub is a mistake; default true. */
   readonly requireHub?: boolean
+  /** Whether a file that is not there is a mistake, and not an empty one; default true. */
+  readonly requireFile?: boolean
   /** Whether a file with nothing in it is a mistake, as it is where there was something before; default false. */
   readonly requireContent?: boolean
 }
@@ -57,7 +59,7 @@ interface Opened {
 }
 
 /** File and environment, nothing of them looked at yet. */
-function open({ file: named, env: given, readFile, isExposed: exposed }: LoadOptions): Opened {
+function open({ file: named, env: given, readFile, isExposed: exposed, requireFile }: LoadOptions): Opened {
   const mistakes = new Mistakes()
   const reading: Reading = {
     mistakes,
@@ -68,7 +70,7 @@ function open({ file: named, env: given, readFile, isExposed: exposed }: LoadOpt
   }
   const env = ownEnvironment(given)
   const path = named ?? env.get(CONFIG_VARIABLE)
-  const read = path === undefined ? noFile : readConfigFile(path, reading.readFile, mistakes)
+  const read = path === undefined ? noFile : readConfigFile(path, reading.readFile, mistakes, requireFile)
   const folder = path === undefined ? '.' : dirname(path)
   return {
     file: read ?? noFile,
@@ -110,6 +112,17 @@ export function loadConfig(request: LoadOptions): Loaded {
   const warnings = [...checkRules(config, mistakes), ...reading.warnings]
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
   return { config, path: file.path ?? null, secrets: [...reading.secrets], warnings, fileIsEmpty: file.isEmpty }
+}
+
+/** What a first run begins with: all is well with it but that it names no hub, or that its file is yet to be written. */
+export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
+  try {
+    const loaded = loadConfig({ ...request, requireHub: false, requireFile: false })
+    return Object.keys(loaded.config.hubs).length === 0 ? loaded : undefined
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined
+    throw error
+  }
 }
 
 /**

@@ -1,23 +1,29 @@
 /**
- * Whether the memory of an app grows and does not come back. Reads of six hours are kept as the least of every ten
+ * Whether the memory of an app grows and does not come back. Reads of six hours are kept as the least of every twenty
  * minutes: what an app frees now and then does not count, what it never frees does.
  */
 
-const BUCKET_MS = 10 * 60_000
+const BUCKET_MS = 20 * 60_000
 /** Six hours. */
-const MAX_BUCKETS = 36
+const MAX_BUCKETS = 18
 /** Enough for a trend to be shown. */
-const MIN_BUCKETS = 6
-const HOUR_BUCKETS = 6
-/** As of what the app uses, or absolutely: less is noise. */
-const MIN_RISE = 0.1
+const MIN_BUCKETS = 3
+const HOUR_BUCKETS = 3
+/** Less is noise. */
 const MIN_RISE_BYTES = 4 * 1_048_576
+/** What comes down by this part of the level has been freed. */
+const MIN_FALL = 0.1
+/** What was reached before and freed again is reached again with some noise. */
+const SAME_LEVEL = 1.05
+/** Of an even climb, what each step must have at least, and the later half as of the earlier: less levels off. */
+const MIN_STEP = 0.25
+const STEADY = 0.7
 /** A rise without a limit that is known is worth telling from here on. */
 const LARGE_RISE = 0.25
 const HORIZON_HOURS = 12
 /** An app that has not run for six hours yet is told of only right before its limit. */
-const EARLY_HOURS = 0.5
-const EARLY_BUCKETS = 9
+const EARLY_HOURS = 1
+const EARLY_BUCKETS = 6
 
 interface Bucket {
   readonly at: number
@@ -54,7 +60,7 @@ export function remember(memory: Memory, at: number, bytes: number): boolean {
 
 function follow(memory: Memory, level: number): void {
   memory.top = Math.max(memory.top, level)
-  if (memory.top - level < Math.max(MIN_RISE * memory.top, MIN_RISE_BYTES)) return
+  if (memory.top - level < Math.max(MIN_FALL * memory.top, MIN_RISE_BYTES)) return
   memory.peak = Math.max(memory.peak, memory.top)
   memory.top = level
 }
@@ -65,42 +71,43 @@ const full = ({ buckets }: Memory) => buckets.slice(0, -1)
 export function trendOf(memory: Memory): number | null {
   const points = full(memory)
   if (points.length < MIN_BUCKETS) return null
-  const slopes: number[] = []
-  for (const [i, one] of points.entries()) {
-    for (const other of points.slice(i + 1)) slopes.push((other.least - one.least) / (other.at - one.at))
-  }
+  const slopes = points.flatMap((one, i) =>
+    points.slice(i + 1).map((other) => (other.least - one.least) / (other.at - one.at)),
+  )
   return median(slopes) * 3_600_000
 }
 
 /**
  * Whether it grows towards the limit, or by much where there is none. Each hour's least must be above that of the hour
  * before, and what is reached must be more than the app has used before and freed again.
+ * @param trend as `trendOf` says
  * @param limit bytes; `undefined`: not known
  */
-export function isRising(memory: Memory, limit: number | undefined): boolean {
-  const points = full(memory).map(({ least }) => least)
-  const trend = trendOf(memory)
+export function isRising(memory: Memory, trend: number | null, limit: number | undefined): boolean {
   if (trend === null || trend <= 0) return false
+  const points = full(memory).map(({ least }) => least)
   const level = median(points.slice(-3))
   const start = median(points.slice(0, 3))
   const rise = level - start
-  if (rise < Math.max(MIN_RISE_BYTES, MIN_RISE * start) || level <= memory.peak) return false
+  if (rise < MIN_RISE_BYTES || level <= SAME_LEVEL * memory.peak) return false
   if (points.length < MAX_BUCKETS) {
-    const soon = limit !== undefined && level + trend * EARLY_HOURS >= limit
-    return soon && points.length >= EARLY_BUCKETS && climbs(points, 3, rise)
+    const soon = limit !== undefined && (points.at(-1) ?? 0) + trend * EARLY_HOURS >= limit
+    return soon && points.length >= EARLY_BUCKETS && climbs(points, 2, rise)
   }
   const far = limit === undefined ? rise >= LARGE_RISE * start : level + trend * HORIZON_HOURS >= limit
   return far && climbs(points, HOUR_BUCKETS, rise)
 }
 
-/** Whether the least of each group is above that of the one before, to the end: what levels off is no leak. */
+/** Whether the least of each group is above that of the one before, and the later half climbs like the earlier one. */
 function climbs(points: readonly number[], size: number, rise: number): boolean {
   const least: number[] = []
   for (let at = points.length % size; at < points.length; at += size) {
     least.push(Math.min(...points.slice(at, at + size)))
   }
-  const step = (0.25 * rise) / (least.length - 1)
-  return least.every((value, i) => value - (least[i - 1] ?? Number.NEGATIVE_INFINITY) >= step)
+  const step = (MIN_STEP * rise) / (least.length - 1)
+  if (least.some((value, i) => value - (least[i - 1] ?? Number.NEGATIVE_INFINITY) < step)) return false
+  const middle = median(least)
+  return (least.at(-1) ?? 0) - middle >= STEADY * (middle - (least[0] ?? 0))
 }
 
 function median(values: readonly number[]): number {

@@ -2,7 +2,7 @@
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardConfig } from './settings.ts'
-import { isDue, isUpdated, VERIFY_MS, windowAt } from './updates.ts'
+import { isDue, isUpdated, VERIFY_MS, type Window, windowAt } from './updates.ts'
 import type { Ward } from './ward.ts'
 import { versions } from './ward.ts'
 
@@ -33,22 +33,34 @@ export interface UpdaterOptions {
 export class Updater {
   readonly #options: UpdaterOptions
   #busy = false
+  #seen: { readonly updates: GuardConfig['updates']; readonly at: number; readonly window: Window } | undefined
   readonly #failed = new WeakMap<Ward, number>()
 
   constructor(options: UpdaterOptions) {
     this.#options = options
   }
 
-  /** When there may be something to do without anything happening, in epoch milliseconds. */
+  /** When the window opens or closes next, in epoch milliseconds. */
   get wakeAt(): number {
-    return windowAt(this.#options.config(), this.#options.clock.now()).next
+    return this.#window.until
+  }
+
+  /** Asked with each read of each hub, and computed when it may have changed. */
+  get #window(): Window {
+    const { clock, config } = this.#options
+    const now = clock.now()
+    const { updates } = config()
+    if (this.#seen?.updates !== updates || now >= this.#seen.window.until || now < this.#seen.at) {
+      this.#seen = { updates, at: now, window: windowAt(config(), now) }
+    }
+    return this.#seen.window
   }
 
   /** Begins the next update, if one is due. */
   consider(): void {
     const { clock, config, candidates, isLeftOut, take, mayAct } = this.#options
     const now = clock.now()
-    if (this.#busy || !mayAct() || !windowAt(config(), now).open) return
+    if (this.#busy || !mayAct() || !this.#window.open) return
     const { hold_days } = config().updates
     for (const ward of candidates()) {
       const { app, offered } = ward

@@ -7,14 +7,17 @@ const DAY_MS = 24 * 3_600_000
 /** How long a hub may take to report the new version after it has taken the install. */
 export const VERIFY_MS = 10 * 60_000
 
-/** When the window opens next after `now`, and whether it is open, in epoch milliseconds. */
-export function windowAt({ updates }: GuardConfig, now: number): { readonly open: boolean; readonly next: number } {
+/** The window of updates, seen from a moment: whether it is open, and until when that stays so, in epoch milliseconds. */
+export interface Window {
+  readonly open: boolean
+  readonly until: number
+}
+
+export function windowAt({ updates }: GuardConfig, now: number): Window {
   const { policy, window, time_zone } = updates
-  if (policy === 'manual' || window.start === null) return { open: false, next: Number.POSITIVE_INFINITY }
-  const zone = time_zone ?? undefined
-  const opened = nextAfter(window.start, zone, now - window.length)
-  const next = nextAfter(window.start, zone, now) ?? Number.POSITIVE_INFINITY
-  return { open: opened !== undefined && opened <= now, next }
+  if (policy === 'manual' || window.start === null) return { open: false, until: Number.POSITIVE_INFINITY }
+  const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length) ?? Number.POSITIVE_INFINITY
+  return opened <= now ? { open: true, until: opened + window.length } : { open: false, until: opened }
 }
 
 /** What is known of an app that may be updated. */

@@ -47,6 +47,8 @@ export class Ward {
   #offered: GuardMemory['offered'] = null
   #facts: GuardFacts | undefined
   #text = ''
+  /** What the facts follow from, as it was when they were made. */
+  #basis: readonly unknown[] = []
   #memory = noMemory()
   #probed = UNPROBED
   #changedAt: number
@@ -155,6 +157,8 @@ export class Ward {
     const now = this.#now
     this.#app = after
     this.#changedAt = now
+    // A timer may be late.
+    if (watch.isCalm(this.#watch, now)) this.#watch = watch.afresh(this.#watch)
     if (before.version !== after.version) this.#versionChanged(before.version, after.version)
     if (before.state === 'running' && after.state !== 'running') this.#memory = noMemory()
     if (this.#context.decisions.hasCrashed(before, after)) this.#crashed(after)
@@ -375,7 +379,7 @@ export class Ward {
     const trend = trendOf(this.#memory)
     this.#trend = shownTrend(this.#trend, trend)
     const now = this.#now
-    const rising = this.#context.decisions.isRising(this.#memory, limits.memory)
+    const rising = this.#context.decisions.isRising(this.#memory, trend, limits.memory)
     if (rising && !this.#rising && now - this.#risingSaidAt >= RISING_AGAIN_MS) {
       this.#risingSaidAt = now
       const message = `${mebibytes(this.#app.memory_bytes ?? 0)} MiB, and ${mebibytes(trend ?? 0)} MiB more each hour`
@@ -404,6 +408,10 @@ export class Ward {
     const { on } = this
     const { switched } = this.#watch
     const attention = this.#attention()
+    const count = watch.countRecent(this.#watch.recent, now, this.#pace)
+    const basis = [this.#watch, on, this.#trend, attention.join(), count, this.#history, this.#offered, this.#updated]
+    if (basis.every((value, i) => value === this.#basis[i])) return
+    this.#basis = basis
     const state = watch.payloadOf(this.#watch, now, this.#pace, { on, trend: this.#trend, attention })
     const isNothing = switched === null && this.#offered === null && this.#updated === null
     const memory = isNothing ? null : { enabled: switched, offered: this.#offered, updated: this.#updated }

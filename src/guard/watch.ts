@@ -80,9 +80,11 @@ export function crashed(watch: Watch, crash: Crash): Watch {
   return { ...watch, phase, forced: false, down: true, upSince: null, lastCrash: crash, why: crash.reason }
 }
 
-/** The app runs or is on its way to. */
+/** The app runs or is on its way to. A restart is under way until it runs. */
 export function up(watch: Watch, running: boolean, now: number): Watch {
-  const calm = watch.forced || watch.phase === 'given_up' ? watch : idle(watch)
+  if (watch.phase === 'restarting' && !running) return watch.upSince === null ? watch : { ...watch, upSince: null }
+  const waits = watch.forced && watch.phase === 'waiting'
+  const calm = waits || watch.phase === 'given_up' ? watch : idle(watch)
   const upSince = running ? (watch.upSince ?? now) : null
   return calm === watch && upSince === watch.upSince && !watch.down ? watch : { ...calm, down: false, upSince }
 }

@@ -13,6 +13,8 @@ import { Tries } from './tries.ts'
 export interface AccessOptions {
   /** The options that hold now. */
   readonly config: () => Config['http']
+  /** Who has logged in already; default: nobody. */
+  readonly sessions?: Sessions | undefined
   readonly clock: Clock
 }
 
@@ -34,7 +36,7 @@ export class AccessControl {
 
   constructor(options: AccessOptions) {
     this.#options = options
-    this.#sessions = new Sessions(options.clock)
+    this.#sessions = options.sessions ?? new Sessions(options.clock)
     this.#tries = new Tries(options.clock)
     this.#cookie = `hub2mqtt_${options.config().port}`
   }

@@ -152,12 +152,7 @@ export class Gate implements Further {
   }
 }
 
-const whole = ({ status, type = 'application/json', body, headers = {} }: ApiReply): Reply => ({
-  status,
-  type,
-  body,
-  headers,
-})
+const whole = ({ type = 'application/json', ...reply }: ApiReply): Reply => ({ ...reply, type })
 
 function isEnough({ access }: Caller, route: Route): boolean {
   return route.access === 'open' || access === 'full' || access === route.access

@@ -11,7 +11,8 @@ import { Gate } from './gate.ts'
 import { LiveChannel } from './live.ts'
 import { Page } from './page.ts'
 import { routes } from './routes.ts'
-import { type Further, type HttpListener, listen } from './server.ts'
+import { type Further, type HttpListener, listen, text } from './server.ts'
+import type { Sessions } from './sessions.ts'
 
 export interface ListenerOptions {
   readonly live: Live
@@ -20,8 +21,12 @@ export interface ListenerOptions {
   readonly metrics: Metrics
   readonly feed: Feed
   readonly services: Omit<ServicesOptions, 'hasPassword' | 'feed' | 'clock' | 'live'>
+  /** Who has logged in already; default: nobody. */
+  readonly sessions?: Sessions | undefined
   readonly clock: Clock
 }
+
+const OFF = 'The page and its API are off: http.page is false in the configuration.'
 
 /** `undefined`, and a line in the log, if it cannot be opened. */
 export async function openListener(options: ListenerOptions): Promise<HttpListener | undefined> {
@@ -33,7 +38,7 @@ export async function openListener(options: ListenerOptions): Promise<HttpListen
       host,
       port,
       allowedHosts,
-      routes: routes({ health, metrics: () => metrics.print() }),
+      routes: { ...routes({ health, metrics: () => metrics.print() }), ...(!page && { '/': () => text(404, OFF) }) },
       ...(page && { further: openGate(options) }),
       log,
     })
@@ -47,9 +52,9 @@ export async function openListener(options: ListenerOptions): Promise<HttpListen
   }
 }
 
-function openGate({ live, feed, services, clock }: ListenerOptions): Further {
+function openGate({ live, feed, services, sessions, clock }: ListenerOptions): Further {
   const config = () => live.value.http
-  const access = new AccessControl({ config, clock })
+  const access = new AccessControl({ config, sessions, clock })
   return new Gate({
     config,
     access,

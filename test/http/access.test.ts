@@ -17,7 +17,7 @@ const RESTART = '/api/commands/home/app/x/restart'
 describe('on this machine, without a password', () => {
   it('everything is open', async () => {
     const { ask, told } = await openDoor()
-    expect(JSON.parse((await ask('/api/session')).body)).toMatchObject({ access: 'full', login: 'none', setup: true })
+    expect(JSON.parse((await ask('/api/session')).body)).toMatchObject({ access: 'full', login: 'none', setup: false })
     expect((await ask(RESTART, restart)).status).toBe(200)
     expect(told).toEqual([{ topic: 'b/home/app/x/cmd/restart', payload: '', by: 'http' }])
   })

@@ -59,6 +59,11 @@ describe('the API', () => {
     expect(told).toHaveLength(1)
   })
 
+  it('waits for a command for longer than for anything else', async () => {
+    const { ask } = await openDoor({ commandMs: 12_000 })
+    expect((await ask('/api/commands/home/refresh', { method: 'POST' })).status).toBe(200)
+  })
+
   it.each(['standby', 'undecided'] as const)(
     'answers 503 to commands while this bridge is in the role %s',
     async (role) => {

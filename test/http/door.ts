@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { Feed } from '../../src/api/feed.ts'
 import { Services } from '../../src/api/services.ts'
-import type { Clock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import type { Asker } from '../../src/bridge/dispatcher.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/options.ts'
@@ -26,6 +26,8 @@ export interface DoorOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly clock?: Clock
   readonly role?: Role
+  /** How long a command takes, in real milliseconds. */
+  readonly commandMs?: number
   /** Files of the built page by their names; default: it is not built. */
   readonly page?: Readonly<Record<string, string>>
 }
@@ -65,7 +67,13 @@ const codeOf = (body: string): unknown => {
   }
 }
 
-export async function openDoor({ env = {}, clock = new FakeClock(), role = 'active', page = {} }: DoorOptions = {}) {
+export async function openDoor({
+  env = {},
+  clock = new FakeClock(),
+  role = 'active',
+  commandMs = 0,
+  page = {},
+}: DoorOptions = {}) {
   const live = { value: loaded(env) }
   const topics = createTopics('b')
   const feed = new Feed({ topics, discoveryPrefix: 'homeassistant', refusals: () => ({ home: {} }), clock })
@@ -75,7 +83,9 @@ export async function openDoor({ env = {}, clock = new FakeClock(), role = 'acti
     command({ topic, payload }: Message, { by, reply }: Asker) {
       if (role !== 'active') return false
       told.push({ topic, payload: payload.toString(), by })
-      reply({ outcome: { ok: true, json: 'null' }, payload: '{"ok":true}', code: 'ok' })
+      const answer = () => reply({ outcome: { ok: true, json: 'null' }, payload: '{"ok":true}', code: 'ok' })
+      if (commandMs === 0) answer()
+      else systemClock.after(commandMs, answer)
       return true
     },
   }

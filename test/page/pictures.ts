@@ -6,7 +6,7 @@ import { exitOnSignals } from '../support/process.ts'
 import { profile, quit } from './support/browser.ts'
 import { House } from './support/house.ts'
 
-const SIZE = { width: 1180, height: 760 }
+const WIDTH = 1180
 /** Until the lines of the usage fill their width. */
 const WAIT_MS = 150_000
 const METER = 'org.tidewater.meter'
@@ -19,11 +19,11 @@ await using house = await House.start({ hubs: { home: { usageMs: 3_000, apps: DE
 await pause(WAIT_MS / 3)
 house.hub().crash(METER, 'Error: read ETIMEDOUT 192.0.2.31:502')
 await pause((WAIT_MS * 2) / 3)
-for (const [name, hash, theme] of [
-  ['page-apps', '', 'light'],
-  ['page-app', `#/app/home/${METER}`, 'dark'],
+for (const [name, hash, theme, height] of [
+  ['page-apps', '', 'light', 610],
+  ['page-app', `#/app/home/${METER}`, 'dark', 760],
 ] as const) {
-  const context = await profile({ theme, ...SIZE })
+  const context = await profile({ theme, width: WIDTH, height })
   const page = await context.newPage()
   await page.goto(house.url + hash)
   await page.getByText('Tidewater Energy Meter').first().waitFor()

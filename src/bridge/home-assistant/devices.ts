@@ -9,7 +9,7 @@ import { appDevice, bridgeDevice, type Device, type HubFacts, hubDevice, type Su
 import { objectIdOf } from './discovery-topics.ts'
 import { ENTITIES } from './entities.ts'
 import type { DeviceKind, Entity } from './entity.ts'
-import { isOffered } from './offers.ts'
+import { guardedForm, isOffered } from './offers.ts'
 import { settingEntities } from './setting-entities.ts'
 
 export interface DevicesOptions {
@@ -18,6 +18,8 @@ export interface DevicesOptions {
   readonly allows: (command: Command) => boolean
   /** The configuration that holds now. */
   readonly live: { readonly value: Pick<Config, 'discovery' | 'settings'> }
+  /** Whether the guardian is on; default: never. */
+  readonly guarded?: () => boolean
   readonly version: string
   readonly log: Logger
 }
@@ -119,7 +121,7 @@ export class Devices {
     const { id, name: shown, version, author } = app
     this.#sink.want(objectIdOf({ kind: 'app', hubId: known.facts.id, app: id }), () => {
       const own = settingEntities(live.value.settings.publish.get(id)).filter((entity) =>
-        isOffered(entity, hub, allows),
+        isOffered(entity, hub, allows, this.#guarded),
       )
       const entities = [...known.entities.app, ...own]
       return appDevice(entities, known.facts, { id, name: shown, version, author }, this.#surroundings)
@@ -160,7 +162,14 @@ export class Devices {
   }
 
   #offered(device: DeviceKind, hub: Hub | undefined): Entity[] {
-    return ENTITIES.filter((entity) => entity.device === device && isOffered(entity, hub, this.#options.allows))
+    const { allows } = this.#options
+    const guarded = this.#guarded
+    const offered = ENTITIES.filter((one) => one.device === device && isOffered(one, hub, allows, guarded))
+    return guarded ? offered.map(guardedForm) : offered
+  }
+
+  get #guarded(): boolean {
+    return this.#options.guarded?.() ?? false
   }
 
   /** By configuration, as hubs that have not answered yet would otherwise rename the apps of others. */

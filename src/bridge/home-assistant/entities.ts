@@ -1,10 +1,23 @@
 /** Every entity that is offered to Home Assistant, one row each. Discovery and the documentation follow from it. */
 
-import { EVENT_TYPES } from '../../contract/events.ts'
+import { EVENT_TYPES, GUARD_EVENT_TYPES } from '../../contract/events.ts'
+import { REASONS } from '../../contract/guard.ts'
 import { LOG_LEVELS } from '../../log/levels.ts'
 import { APP_STATES } from '../../model/app.ts'
 import type { Entity } from './entity.ts'
-import { attributesOf, equals, fieldOf, flagOf, mebibytesOf, sentUnder, textOf, wordOf } from './templates.ts'
+import {
+  anyIn,
+  attributesOf,
+  differs,
+  equals,
+  fieldOf,
+  flagOf,
+  mebibytesOf,
+  sentUnder,
+  textOf,
+  within,
+  wordOf,
+} from './templates.ts'
 
 const WORDS = { on: 'ON', off: 'OFF' } as const
 const ONLINE = { on: 'online', off: 'offline' } as const
@@ -76,6 +89,7 @@ export const ENTITIES: readonly Entity[] = [
     icon: 'mdi:bell-outline',
     reads: 'appEvent',
     types: EVENT_TYPES,
+    guardTypes: GUARD_EVENT_TYPES,
     doc: 'What happens to the app: the events of the MQTT topic, their keys as attributes.',
   },
   {
@@ -175,6 +189,60 @@ export const ENTITIES: readonly Entity[] = [
     doc: 'Where the app came from.',
   },
   {
+    device: 'app',
+    key: 'guard',
+    platform: 'switch',
+    name: 'Guard',
+    category: 'config',
+    icon: 'mdi:shield-half-full',
+    when: 'guard',
+    reads: 'guard',
+    template: differs('state', 'off'),
+    sends: 'guard',
+    ...WORDS,
+    doc: 'Whether the guardian keeps the app alive; where it is on.',
+  },
+  {
+    device: 'app',
+    key: 'last_crash_reason',
+    platform: 'sensor',
+    name: 'Last crash reason',
+    category: 'diagnostic',
+    icon: 'mdi:heart-broken-outline',
+    when: 'guard',
+    reads: 'guard',
+    template: within('last_crash', 'reason'),
+    shows: { options: REASONS },
+    doc: 'Why the app crashed the last time; where the guardian is on.',
+  },
+  {
+    device: 'app',
+    key: 'guard_restarts',
+    platform: 'sensor',
+    name: 'Restarts by the guardian',
+    category: 'diagnostic',
+    icon: 'mdi:shield-refresh-outline',
+    when: 'guard',
+    reads: 'guard',
+    template: fieldOf('restarts'),
+    shows: { stateClass: 'total_increasing' },
+    doc: 'How often the guardian has restarted the app; where it is on.',
+  },
+  {
+    device: 'app',
+    key: 'memory_trend',
+    platform: 'sensor',
+    name: 'Memory trend',
+    category: 'diagnostic',
+    enabled: false,
+    icon: 'mdi:trending-up',
+    when: 'guard',
+    reads: 'guard',
+    template: mebibytesOf('memory_trend_bytes_per_hour'),
+    shows: { stateClass: 'measurement', unit: 'MiB/h', decimals: 1 },
+    doc: 'By how much the memory of the app grows; where the guardian is on.',
+  },
+  {
     device: 'hub',
     key: 'connected',
     platform: 'binary_sensor',
@@ -230,6 +298,19 @@ export const ENTITIES: readonly Entity[] = [
     template: fieldOf('updates_available'),
     shows: { stateClass: 'measurement' },
     doc: 'For how many of them an update waits.',
+  },
+  {
+    device: 'hub',
+    key: 'attention',
+    platform: 'binary_sensor',
+    name: 'Apps that need attention',
+    deviceClass: 'problem',
+    when: 'guard',
+    reads: 'hubSummary',
+    template: anyIn('needs_attention'),
+    ...WORDS,
+    attributes: attributesOf({ apps: 'needs_attention' }),
+    doc: 'Whether the guardian has given up on an app, or has found something that a person should see; their ids as `apps`.',
   },
   {
     device: 'hub',

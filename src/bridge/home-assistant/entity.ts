@@ -36,6 +36,8 @@ interface Common<D extends DeviceKind> {
   readonly icon?: `mdi:${string}`
   /** What must be online for it to be of use; default: bridge and hub, for the bridge's own the bridge. */
   readonly needs?: 'bridge' | 'nothing'
+  /** Only where the guardian is on. */
+  readonly when?: 'guard'
   /** The setting that it is about. */
   readonly setting?: string
 }
@@ -95,7 +97,12 @@ type ByPlatform<D extends DeviceKind> =
   | ({ readonly platform: 'switch' } & Reads<D> & Sends<D> & OnOff)
   | ({ readonly platform: 'button' } & Sends<D>)
   | ({ readonly platform: 'update' } & Reads<D> & Sends<D>)
-  | ({ readonly platform: 'event'; readonly types: readonly EventType[] } & Reads<D>)
+  | ({
+      readonly platform: 'event'
+      readonly types: readonly EventType[]
+      /** Further ones where the guardian is on. */
+      readonly guardTypes: readonly EventType[]
+    } & Reads<D>)
   | ({ readonly platform: 'notify' } & Sends<D> & Renders)
   | ({ readonly platform: 'text'; readonly mode?: 'password' } & Partial<Reads<D>> & Sends<D> & Renders)
   | ({ readonly platform: 'select'; readonly options: readonly string[] } & Reads<D> & Sends<D> & Renders)

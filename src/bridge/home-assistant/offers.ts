@@ -12,15 +12,22 @@ export function commandOf(entity: Entity): Command | undefined {
   return command
 }
 
-/** Whether an entity may be offered; `hub` is left out for what is the bridge's own. */
+/** Whether an entity may be offered; `hub` is left out for what is the bridge's own, `guarded`: the guardian is on. */
 export function isOffered(
   entity: Entity,
   hub: Pick<Hub, 'permits'> | undefined,
   allows: (command: Command) => boolean,
+  guarded: boolean,
 ): boolean {
+  if (entity.when === 'guard' && !guarded) return false
   if (entity.setting !== undefined && hub?.permits('getAppSettings') !== 'yes') return false
   const command = commandOf(entity)
   if (command === undefined) return true
   if (!allows(command)) return false
   return command.target === 'bridge' || hub?.permits(command.operation) === 'yes'
+}
+
+/** The entity as it is where the guardian is on: with the events that are told only then. */
+export function guardedForm(entity: Entity): Entity {
+  return entity.platform === 'event' ? { ...entity, types: [...entity.types, ...entity.guardTypes] } : entity
 }

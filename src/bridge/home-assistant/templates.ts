@@ -42,6 +42,24 @@ export const equals = <F extends string>(key: F, word: string): Template<F> => (
   jinja: `{% set x = ${field(key)} %}{{ ${onOff(`x == '${word}'`)} }}`,
 })
 
+/** Whether a text is another one than `word`, as `ON`, `OFF` or unknown. */
+export const differs = <F extends string>(key: F, word: string): Template<F> => ({
+  fields: [key],
+  jinja: `{% set x = ${field(key)} %}{{ ${onOff(`x != '${word}'`)} }}`,
+})
+
+/** Whether a list has anything in it, as `ON`, `OFF` or unknown. */
+export const anyIn = <F extends string>(key: F): Template<F> => ({
+  fields: [key],
+  jinja: `{% set x = ${field(key)} %}{{ ${onOff('x|length > 0')} }}`,
+})
+
+/** A value of the object under a key; unknown where there is none. */
+export const within = <F extends string>(key: F, inner: string): Template<F> => ({
+  fields: [key],
+  jinja: `{{ (${field(key)} or {}).${inner}|default(none) }}`,
+})
+
 /** One of a few words; `otherwise` where there is none. */
 export const wordOf = <F extends string>(key: F, otherwise: string): Template<F> => ({
   fields: [key],

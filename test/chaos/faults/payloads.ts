@@ -2,11 +2,11 @@
 import { isRecord } from '../../../src/base/json.ts'
 import type { Reply } from '../../support/http-gateway.ts'
 import { parse } from '../answers.ts'
-import { appTopic } from '../commands.ts'
+import { appTopic, WRITES } from '../commands.ts'
 import { after } from '../load.ts'
 import { PUBLISHED_SETTING, publishedApps } from '../model.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
-import { during, isList, json } from './gateway.ts'
+import { altered, during, isList, json } from './gateway.ts'
 
 const LEVELS = 5000
 const HUGE = 20 * 1024 * 1024
@@ -91,6 +91,25 @@ function emitting(payload: (scene: Scene, id: string) => unknown, gapMs = 60): F
   }
 }
 
+/** The API key in texts that are a little too long to be kept whole: in what is refused, and in what apps say. */
+async function repeatKey({ world, load, random }: Scene): Promise<void> {
+  const long = (length: number) => 'x'.repeat(length - world.apiKey.length + random.int(1, 2)) + world.apiKey
+  const changed = { author: long(1024), crashedMessage: long(1024), version: long(1024) }
+  world.gateway.rule((asking) => {
+    if (asking.method === 'POST' || asking.method === 'PUT') return json({ error: long(200) }, 400)
+    if (!isList(asking)) return undefined
+    return altered((list) =>
+      Object.fromEntries(Object.entries(list).map(([id, one]) => [id, isRecord(one) ? { ...one, ...changed } : one])),
+    )
+  })
+  for (let left = 12; left > 0; left -= 1) {
+    const subject = load.subject()
+    if (subject !== undefined) void load.issue(WRITES.set(subject))
+    await after(random.int(150, 250))
+  }
+  world.gateway.heal()
+}
+
 const unknown = (id: string) => [
   { id: `${id}\u0000` },
   { id: '__proto__', name: 'x' },
@@ -115,6 +134,7 @@ const nonsense = (id: string): readonly unknown[] => [
 ]
 
 export const PAYLOAD_FAULTS: Faults = {
+  'the key in long texts': hub(repeatKey),
   'deep JSON in settings': hub(settingsAre(deepText)),
   'deep JSON in records': hub(recordsHave(deepText)),
   'deep JSON as every answer': hub(

@@ -48,6 +48,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'both-active': { fault: 'two bridges with different client ids', caughtBy: ['executed twice', 'answered twice'] },
   'foreign-swept': { fault: 'foreign topics beside ours', caughtBy: ['foreign touched'] },
   'key-for-anybody': { fault: 'a stranger at the address', caughtBy: ['key shown'], slow: true },
+  'key-cut': { fault: 'the key in long texts', caughtBy: ['secret shown'] },
   'long-memory': { fault: 'hours pass', caughtBy: ['remembered too long'] },
   'asleep-unseen': { fault: 'bridge asleep for long', caughtBy: ['executed late'], slow: true },
   'leaves-late': { fault: 'hub slow to show who it is', caughtBy: ['executed late'] },

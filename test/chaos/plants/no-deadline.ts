@@ -1,4 +1,5 @@
-/** A bug on purpose: a command waits for its turn however long that takes. */
+/** A bug on purpose: a command waits for its turn however long that takes, and whatever time its asker named. */
+import { Execution } from '../../../src/bridge/execution.ts'
 import { CommandQueue } from '../../../src/bridge/queue.ts'
 
 const { run } = CommandQueue.prototype
@@ -9,4 +10,9 @@ CommandQueue.prototype.run = function <T>(
   task: (isLate: () => boolean) => Promise<T>,
 ): Promise<T> {
   return Reflect.apply(run, this, [lane, FOR_EVER, task])
+}
+
+const { run: carryOut } = Execution.prototype
+Execution.prototype.run = function (order) {
+  return carryOut.call(this, { ...order, expiresAt: Number.POSITIVE_INFINITY })
 }

@@ -4,7 +4,7 @@ import { appDevice, bridgeDevice, type HubFacts, hubDevice } from '../../../src/
 import { createDiscoveryTopics, type Form } from '../../../src/bridge/home-assistant/discovery-topics.ts'
 import { ENTITIES } from '../../../src/bridge/home-assistant/entities.ts'
 import { messagesOf } from '../../../src/bridge/home-assistant/messages.ts'
-import { isOffered } from '../../../src/bridge/home-assistant/offers.ts'
+import { guardedForm, isOffered } from '../../../src/bridge/home-assistant/offers.ts'
 import { settingEntities } from '../../../src/bridge/home-assistant/setting-entities.ts'
 import type { PublishedSetting } from '../../../src/config/settings.ts'
 import type { Command } from '../../../src/contract/commands.ts'
@@ -28,18 +28,22 @@ export interface Wish {
   readonly facts?: HubFacts
   readonly severalHubs?: boolean
   readonly base?: string
+  /** Whether the guardian is on; default true. */
+  readonly guarded?: boolean
 }
 
 /** Every message for one bridge, one hub and one app. */
 export function messages(form: Form, wish: Wish = {}): Map<string, string> {
   const { settings = new Map(), missing = [], allows = () => true, facts = FACTS, base = 'hub2mqtt' } = wish
-  const { severalHubs = false } = wish
+  const { severalHubs = false, guarded = true } = wish
   const { id = 'com.athom.hue', ...patch } = wish.app ?? {}
   const app = patchApp(undefined, id, { name: 'Philips Hue', version: '6.1.2', author: 'Athom', ...patch })
   const hub = { permits: (name: OperationName) => (missing.includes(name) ? 'unsupported' : 'yes') } as const
-  const offered = ENTITIES.filter((entity) => isOffered(entity, hub, allows))
+  const offered = ENTITIES.filter((entity) => isOffered(entity, hub, allows, guarded)).map((entity) =>
+    guarded ? guardedForm(entity) : entity,
+  )
   const of = (device: string) => offered.filter((entity) => entity.device === device)
-  const own = settingEntities(settings).filter((entity) => isOffered(entity, hub, allows))
+  const own = settingEntities(settings).filter((entity) => isOffered(entity, hub, allows, guarded))
   const surroundings = { topics: createTopics(base), version: '1.2.3', bridgeId: facts.id, severalHubs }
   const topics = createDiscoveryTopics('homeassistant')
   return new Map([

@@ -29,12 +29,15 @@ export function SetupPage() {
       </h1>
       <p class="quiet">{S.setup.intro}</p>
       {setup.value?.ok === false && <p class="notice bad">{setup.value.message}</p>}
-      <HubForm hub={hub} found={setup.value?.ok ? setup.value.value.found : []} />
+      <HubForm
+        hub={hub}
+        found={setup.value === undefined ? undefined : setup.value.ok ? setup.value.value.found : []}
+      />
       <BrokerForm broker={broker} />
       <Finish
         hub={hub.value}
         broker={broker.value}
-        path={setup.value?.ok ? setup.value.value.path : null}
+        path={setup.value?.ok ? setup.value.value.path : undefined}
         done={done}
       />
     </main>
@@ -68,14 +71,15 @@ function Field({ label, value, onChange, hint, type = 'text', placeholder }: Fie
   )
 }
 
-function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly found: Setup['found'] }) {
+function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly found: Setup['found'] | undefined }) {
   const { name, url, api_key } = hub.value
   const set = (change: Partial<SetupHub>) => {
     hub.value = { ...hub.value, ...change }
   }
   return (
     <Card title={S.setup.hub} wide>
-      {found.length > 0 && (
+      {found === undefined && <p class="small quiet">{S.setup.searching}</p>}
+      {found !== undefined && found.length > 0 && (
         <fieldset class="found">
           <legend class="quiet">{S.setup.found}</legend>
           {found.map((one) => (
@@ -102,7 +106,8 @@ function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly foun
       <p class="small">
         <a href={S.setup.keyAddress} target="_blank" rel="noreferrer noopener">
           {S.setup.keyLink}
-        </a>
+        </a>{' '}
+        {S.setup.keyElsewhere}
       </p>
       <Field label={S.setup.name} value={name} hint={S.setup.nameHint} onChange={(value) => set({ name: value })} />
       <Test label={S.setup.testHub} ready={url !== '' && api_key !== ''} test={() => api.testHub(hub.value)} />
@@ -178,7 +183,8 @@ function Test({ label, ready, test }: TestProps) {
 interface FinishProps {
   readonly hub: SetupHub
   readonly broker: SetupBroker
-  readonly path: string | null
+  /** `undefined`: not known yet. */
+  readonly path: string | null | undefined
   readonly done: Signal<Result<SetupDone> | undefined>
 }
 
@@ -192,7 +198,7 @@ function Finish({ hub, broker, path, done }: FinishProps) {
   const isComplete = hub.name !== '' && hub.url !== '' && hub.api_key !== ''
   return (
     <Card title={S.setup.finish} wide>
-      <p>{path === null ? S.setup.noPath : S.setup.path(path)}</p>
+      {path !== undefined && <p>{path === null ? S.setup.noPath : S.setup.path(path)}</p>}
       <p class="bad-text" role="alert">
         {done.value?.ok === false ? done.value.message : ''}
       </p>
@@ -210,14 +216,18 @@ function Finish({ hub, broker, path, done }: FinishProps) {
 function Done({ done: { written, lines } }: { readonly done: SetupDone }) {
   return (
     <main class="setup">
-      <h1>{S.setup.done}</h1>
+      <h1>{written === null ? S.setup.almost : S.setup.done}</h1>
       <Card
         title={written === null ? S.setup.copyLines : S.setup.written(written)}
         wide
         aside={<Copy text={lines} label={S.setup.copy} />}
       >
         <Json value={lines} />
-        <Action label={S.setup.open} tone="primary" act={() => void open()} />
+        {written === null ? (
+          <p>{S.setup.restart}</p>
+        ) : (
+          <Action label={S.setup.open} tone="primary" act={() => void open()} />
+        )}
       </Card>
     </main>
   )

@@ -1,0 +1,137 @@
+/** A daemon that has no hub yet: serves the set-up page until one is configured. */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { Feed } from './api/feed.ts'
+import type { Clock } from './base/clock.ts'
+import { isLoopback, reachable } from './base/hosts.ts'
+import { type Loaded, type LoadOptions, loadWithoutHub } from './config/load.ts'
+import { ConfigError } from './config/mistakes.ts'
+import type { Config } from './config/options.ts'
+import type { HealthReport } from './contract/schemas.ts'
+import { createTopics } from './contract/topics.ts'
+import { openListener } from './http/listener.ts'
+import { Sessions } from './http/sessions.ts'
+import type { Log } from './log/log.ts'
+import { EmbeddedBrokerError } from './mqtt/embedded.ts'
+import { openEmbeddedBroker } from './run.ts'
+import { findHubs } from './setup/search.ts'
+import { Setup } from './setup/setup.ts'
+
+/** Whether there is a way to use the page. */
+function mayAnybody({ host, password, tokens, ingress, trusted_proxies }: Config['http']): boolean {
+  const hasToken = tokens.values().some(({ access }) => access === 'full')
+  return isLoopback(host) || password !== null || hasToken || (ingress && trusted_proxies.length > 0)
+}
+
+export interface FirstRunOptions {
+  /** All is well with it, but it names no hub. */
+  readonly config: Config
+  /** The configuration file that was named, there or not. */
+  readonly path: string | null
+  /** The configuration as it would be with this text in the file. @throws ConfigError */
+  readonly check: (text: string) => Loaded
+  /** The configuration of now. @throws ConfigError as long as it cannot be run with */
+  readonly load: () => Loaded
+  /** Hands out a function to call whenever the configuration shall be read again. */
+  readonly onReload: (reload: () => void) => void
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Log
+  /** Aborted to stop. */
+  readonly signal: AbortSignal
+}
+
+const NOBODY_MAY =
+  'http.password: missing; with it (HUB2MQTT_HTTP_PASSWORD), hub2mqtt can be set up in a browser, from beyond this machine too'
+
+/**
+ * What is there of a configuration that only lacks a hub, or the file that would name one.
+ * @throws what was wrong with it, where a set-up would not help
+ */
+export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded {
+  const loaded = loadWithoutHub(request)
+  if (loaded === undefined) throw error
+  const { config, path } = loaded
+  const { enabled, page } = config.http
+  if (!enabled || !page || (path !== null && !existsSync(dirname(path)))) throw error
+  if (!mayAnybody(config.http)) throw new ConfigError([...error.mistakes, NOBODY_MAY])
+  return loaded
+}
+
+/**
+ * Resolves with the sessions of the page when there is a configuration to run with; with `undefined` when the signal
+ * aborts, or when nobody can be listened to, which the log tells.
+ */
+export async function firstRun(options: FirstRunOptions): Promise<Sessions | undefined> {
+  const { config, path, check, load, onReload, version, clock, log, signal } = options
+  const end = Promise.withResolvers<'configured' | 'stopped'>()
+  signal.addEventListener('abort', () => end.resolve('stopped'))
+  if (signal.aborted) return undefined
+  const sessions = new Sessions(clock)
+  const topics = createTopics(config.mqtt.base_topic)
+  const setup = new Setup({
+    config,
+    path,
+    check,
+    search: () => findHubs({ clock }),
+    tryEmbedded: (wanted) => tryEmbedded(wanted, log),
+    log,
+    clock,
+    onWritten: () => end.resolve('configured'),
+  })
+  const startedAt = new Date(clock.now()).toISOString()
+  await using listener = await openListener({
+    live: { value: config },
+    log,
+    health: () => health(version, startedAt),
+    metrics: { print: async () => ({ contentType: 'text/plain; charset=utf-8', text: '' }) },
+    feed: new Feed({ topics, discoveryPrefix: config.discovery.prefix, refusals: () => ({}), clock }),
+    services: {
+      topics,
+      bridge: { role: 'undecided', command: () => false },
+      version,
+      clean: (payload) => payload,
+      hubs: new Map(),
+      path,
+      setup,
+    },
+    sessions,
+    clock,
+  })
+  if (listener === undefined) return undefined
+  const at = new URL(listener.url)
+  at.hostname = reachable(at.hostname.replace(/^\[|\]$/g, ''))
+  log.info({ url: at.href }, `no hub is configured yet: set it up at ${at.href}`)
+  onReload(() => {
+    try {
+      load()
+      end.resolve('configured')
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      for (const mistake of error.mistakes) log.error(`configuration: ${mistake}`)
+    }
+  })
+  return (await end.promise) === 'configured' ? sessions : undefined
+}
+
+function health(version: string, startedAt: string): HealthReport {
+  return {
+    live: true,
+    ready: false,
+    problems: ['no hub is configured yet: the set-up page waits for it'],
+    version,
+    started_at: startedAt,
+    mqtt: { state: 'waiting', protocol: null, reason: null, probe: 'unknown' },
+    hubs: {},
+  }
+}
+
+async function tryEmbedded(config: Config, log: Log): Promise<{ readonly url: string } | { readonly why: string }> {
+  try {
+    await using broker = await openEmbeddedBroker(config, log.child({ part: 'broker' }, { level: 'silent' }))
+    return { url: broker.url }
+  } catch (error) {
+    if (error instanceof EmbeddedBrokerError) return { why: error.message }
+    throw error
+  }
+}

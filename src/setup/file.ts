@@ -1,0 +1,42 @@
+/** The configuration file of a set-up: whether it is ours to write, and writing it as a whole or not at all. */
+import { randomBytes } from 'node:crypto'
+import { constants } from 'node:fs'
+import { access, lstat, open, readFile, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+
+/** Whether there is no such file, or one of our own user; and its folder takes new files. */
+export async function isOurs(path: string): Promise<boolean> {
+  try {
+    await access(dirname(path), constants.W_OK | constants.X_OK)
+    const found = await lstat(path).catch(orMissing)
+    if (found === undefined) return true
+    // A link leads to what somebody else manages.
+    return found.isFile() && (process.getuid === undefined || found.uid === process.getuid())
+  } catch {
+    return false
+  }
+}
+
+/** What stands in the file; nothing if there is none. */
+export async function textOf(path: string): Promise<string> {
+  return (await readFile(path, 'utf8').catch(orMissing)) ?? ''
+}
+
+/** Readable for its owner only. @throws what the file system says; the file of before is still there then */
+export async function writeWhole(path: string, text: string): Promise<void> {
+  const draft = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)
+  try {
+    await using file = await open(draft, 'wx', 0o600)
+    await file.writeFile(text)
+    await file.sync()
+    await rename(draft, path)
+  } catch (error) {
+    await rm(draft, { force: true })
+    throw error
+  }
+}
+
+function orMissing(error: unknown): undefined {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+  throw error
+}

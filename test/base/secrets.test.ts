@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { hashPassword, isGoodHash, isPassword, sameSecret } from '../../src/base/secrets.ts'
+
+describe('a password', () => {
+  it('is known by its hash, which is another one each time and tells nothing', async () => {
+    const hash = await hashPassword('correct horse')
+    expect(hash).toMatch(/^scrypt\$32768\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
+    expect(isGoodHash(hash)).toBe(true)
+    expect(await hashPassword('correct horse')).not.toBe(hash)
+    expect(await isPassword('correct horse', hash)).toBe(true)
+    expect(await isPassword('correct hors', hash)).toBe(false)
+    expect(await isPassword(hash, hash)).toBe(false)
+  })
+
+  it('is known as plain text', async () => {
+    expect(await isPassword('correct horse', 'correct horse')).toBe(true)
+    expect(await isPassword('Correct horse', 'correct horse')).toBe(false)
+    expect(await isPassword('', 'correct horse')).toBe(false)
+  })
+
+  it('is compared without stopping everything else', async () => {
+    const hash = await hashPassword('x')
+    let turns = 0
+    const turning = setInterval(() => {
+      turns += 1
+    }, 1)
+    await isPassword('y', hash)
+    clearInterval(turning)
+    expect(turns).toBeGreaterThan(3)
+  })
+
+  const salt = 'A'.repeat(22)
+  const key = 'B'.repeat(43)
+  it.each([
+    'scrypt$',
+    `scrypt$1000$8$1$${salt}$${key}`,
+    `scrypt$1$8$1$${salt}$${key}`,
+    `scrypt$1048576$8$1$${salt}$${key}`,
+    `scrypt$1024$8$99$${salt}$${key}`,
+    `scrypt$1024$0$1$${salt}$${key}`,
+    `scrypt$1024$8$1$${salt}$short`,
+    `scrypt$1024$8$1$${salt}$${key}$more`,
+  ])('is not known by a hash that costs too much or is none: %s', async (hash) => {
+    expect(isGoodHash(hash)).toBe(false)
+    expect(await isPassword(hash, hash)).toBe(false)
+  })
+})
+
+it('secrets are the same only as a whole', () => {
+  expect(sameSecret('abc', 'abc')).toBe(true)
+  for (const given of ['', 'ab', 'abcd', 'ABC']) expect(sameSecret(given, 'abc')).toBe(false)
+})

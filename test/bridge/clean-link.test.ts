@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest'
+import type { BridgeLink } from '../../src/bridge/bridge.ts'
+import { CleanLink } from '../../src/bridge/clean-link.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { SendOptions } from '../../src/mqtt/types.ts'
+
+const KEY = 'key-of-the-hub'
+
+it('an API key leaves in no payload, nor in what takes the place of one that was refused', () => {
+  const env = { HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: KEY }
+  const left: (string | null | undefined)[] = []
+  const note = (payload: string | null, options?: SendOptions) => {
+    left.push(payload, options?.ifRefused?.('denied')?.payload)
+  }
+  const link: BridgeLink = {
+    hold: (_, payload) => note(payload),
+    send: (_, payload, options) => note(payload, options),
+    isCurrent: () => true,
+    status: () => ({ protocol: '5' }),
+    sweep: () => 0,
+    refresh: () => undefined,
+    setWriting: () => undefined,
+    startOver: () => undefined,
+    readTransient: () => undefined,
+  }
+  const clean = new CleanLink(link, { value: loadConfig({ env }).config })
+  const payload = JSON.stringify({ said: `no ${KEY}` })
+  clean.hold('a', payload)
+  clean.send('a', payload, { ifRefused: () => ({ topic: 'b', payload }) })
+  const masked = '{"said":"no ***"}'
+  expect(left).toEqual([masked, undefined, masked, masked])
+})

@@ -1,0 +1,13 @@
+import { Readable } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { readPassword } from '../../src/cli/read-password.ts'
+
+describe('the password to hash', () => {
+  it.each(['correct horse\n', 'correct horse', 'correct horse\r\nmore\n'])('is the first line of %j', async (input) => {
+    expect(await readPassword(Readable.from([input]))).toBe('correct horse')
+  })
+
+  it.each(['', '\n', 'seven77\n'])('is refused where the option would refuse it: %j', async (input) => {
+    await expect(readPassword(Readable.from([input]))).rejects.toThrow('at least 8 characters')
+  })
+})

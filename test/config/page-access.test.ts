@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+import { describeConfig, secretsOf } from '../../src/config/describe.ts'
+import { HUB, HUB_ENV, load, mistakesOf } from './support.ts'
+
+const token = 'a-token-of-some-length'
+const withTokens = (text: string) => `${HUB}http:\n  tokens: ${text}\n`
+
+describe('the tokens', () => {
+  it('come from the file, a file of their own or the environment, and are secret', () => {
+    const one = [['grafana', { token, access: 'read' }]]
+    const json = JSON.stringify({ grafana: { token, access: 'read' } })
+    for (const loaded of [
+      load({ yaml: withTokens(`{grafana: {token: ${token}, access: read}}`) }),
+      load({ yaml: `${HUB}http:\n  tokens_file: secret.json\n`, files: { 'secret.json': json } }),
+      load({ env: { ...HUB_ENV, HUB2MQTT_HTTP_TOKENS: json } }),
+    ]) {
+      expect([...loaded.config.http.tokens]).toEqual(one)
+      expect(loaded.secrets).toContain(token)
+      // A common word is no secret: the log would be full of masks.
+      expect(loaded.secrets).not.toContain('read')
+      expect(describeConfig(loaded.config)).not.toContain(token)
+      expect(secretsOf(loaded.config)).toEqual(expect.arrayContaining([token, 'key-of-the-hub']))
+    }
+  })
+
+  it.each([
+    '{x: short}',
+    '{x: {token: short, access: read}}',
+    `{x: {token: ${token}}}`,
+    `{x: {token: ${token}, access: all}}`,
+    '[]',
+  ])('are refused as %s, without a word of them', (text) => {
+    const mistakes = mistakesOf({ yaml: withTokens(text) })
+    expect(mistakes).toHaveLength(1)
+    expect(mistakes[0]).toMatch(/^http\.tokens/)
+    expect(mistakes[0]).not.toContain(token)
+  })
+
+  it('let another option be called by a word that says what they may', () => {
+    const yaml = `${withTokens(`{x: {token: ${token}, access: read}}`)}commands:\n  read_only: true\n`
+    expect(mistakesOf({ yaml })).toEqual([])
+  })
+
+  it('are shown as nothing where there are none', () => {
+    expect(describeConfig(load({ yaml: HUB }).config)).toContain('tokens: {}')
+  })
+})
+
+describe('the password of the page', () => {
+  it.each(['seven77', 'scrypt$1$2$3', ''])('is refused as %j', (password) => {
+    const yaml = `${HUB}http:\n  password: ${JSON.stringify(password)}\n`
+    expect(mistakesOf({ yaml })[0]).toMatch(/^http\.password .*at least 8 characters/)
+  })
+})

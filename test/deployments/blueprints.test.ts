@@ -1,0 +1,25 @@
+/** The blueprints as far as a reader of YAML can tell; a real Home Assistant loads them in its own tests. */
+import { globSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+
+const FILES = globSync('config/home-assistant/blueprints/**/*.yaml')
+
+test('there are three blueprints', () => {
+  expect(FILES).toHaveLength(3)
+})
+
+test.each(FILES)('%s asks for what it uses, and uses what it asks for', (file) => {
+  const used = new Set<string>()
+  const input = {
+    tag: '!input',
+    resolve: (name: string) => {
+      used.add(name)
+      return name
+    },
+  }
+  const { blueprint, triggers, actions } = parse(readFileSync(file, 'utf8'), { customTags: [input] })
+  expect(Object.keys(blueprint.input).sort()).toEqual([...used].sort())
+  expect(blueprint).toMatchObject({ domain: 'automation', homeassistant: { min_version: '2025.4.0' } })
+  expect([triggers, actions].map(Array.isArray)).toEqual([true, true])
+})

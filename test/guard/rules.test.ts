@@ -1,0 +1,436 @@
+import { describe, expect, test } from 'vitest'
+import { CommandError } from '../../src/contract/errors.ts'
+import { MAX_HISTORY } from '../../src/contract/guard.ts'
+import { configOf, Stand } from './stand.ts'
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const UPDATES =
+  'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "0 13 * * *", length: 2h }, time_zone: UTC'
+
+describe('what is watched', () => {
+  test('is what the patterns name, unless they say to ignore it, or a command says otherwise', async () => {
+    const stand = new Stand('guard: { watch: ["com.*"], ignore: ["com.ignored"] }')
+    stand.start('com.app', 'com.ignored', 'net.app', 'net.wanted', 'com.unwanted')
+    stand.guard.wish('home', 'net.wanted', { enabled: true })
+    stand.guard.wish('home', 'com.unwanted', { enabled: false })
+    for (const id of stand.apps.keys()) stand.crash(id)
+    await stand.clock.advance(10 * MINUTE)
+    expect([...new Set(stand.restarted)].sort()).toEqual(['com.app', 'net.wanted'])
+    expect(stand.state('com.ignored').state).toBe('off')
+    expect(stand.state('com.unwanted')).toMatchObject({ state: 'off', last_crash: { reason: 'exception' } })
+  })
+})
+
+describe('an app that is not restarted', () => {
+  test.each<[string, (stand: Stand) => void]>([
+    ['was disabled', (stand) => stand.say('a', { enabled: false, state: 'stopped' })],
+    ['was stopped without a sign of a crash', (stand) => stand.say('a', { state: 'stopped' })],
+    [
+      'crashed and was disabled then',
+      (stand) => {
+        stand.crash('a')
+        stand.say('a', { enabled: false })
+      },
+    ],
+    [
+      'crashed and came back by itself',
+      (stand) => {
+        stand.crash('a')
+        stand.run('a')
+      },
+    ],
+    [
+      'crashed and is being updated',
+      (stand) => {
+        stand.command('a', 'install', 'installFromAppStore', ['begun'])
+        stand.crash('a')
+      },
+    ],
+    [
+      'crashed while the broker is away',
+      (stand) => {
+        stand.connected = false
+        stand.crash('a')
+      },
+    ],
+    [
+      'crashed while another bridge is active',
+      (stand) => {
+        stand.guard.standBy()
+        stand.crash('a')
+      },
+    ],
+    [
+      'crashed while its hub is away',
+      (stand) => {
+        stand.guard.hubChanged('home', false)
+        stand.crash('a')
+      },
+    ],
+    [
+      'crashed while the guardian rests',
+      (stand) => {
+        stand.guard.wish('home', 'a', { snooze: HOUR })
+        stand.crash('a')
+      },
+    ],
+  ])('%s', async (_, happens) => {
+    const stand = new Stand().start('a')
+    happens(stand)
+    await stand.clock.advance(5 * MINUTE)
+    expect(stand.restarted).toEqual([])
+  })
+
+  test('is one that a command disables while its restart waits for its turn', async () => {
+    const stand = new Stand().start('a')
+    let release = () => {}
+    stand.answer = async ({ isCurrent }) => {
+      await new Promise<void>((resolve) => {
+        release = resolve
+      })
+      return isCurrent() ? { ok: true, json: 'null' } : { ok: false, error: new CommandError('expired') }
+    }
+    stand.crash('a')
+    await stand.clock.advance(10 * SECOND)
+    stand.command('a', 'disable', 'disableApp')
+    release()
+    await stand.clock.advance(1)
+    expect(stand.told).toEqual([])
+    expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
+    expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
+  })
+})
+
+describe('an app that is restarted', () => {
+  test('is one that the hub stopped, with a sign of that', async () => {
+    const stand = new Stand().start('a')
+    stand.say('a', { state: 'stopped', crash_message: 'unloaded by Homey core' })
+    await stand.clock.advance(10 * SECOND)
+    expect(stand.restarted).toEqual(['a'])
+    expect(stand.state('a').last_crash?.reason).toBe('unloaded')
+  })
+
+  test('waits twice as long each time, is given up at the limit, and that is told once', async () => {
+    const stand = new Stand('guard: { watch: ["*"], backoff_max: 60s }').start('a')
+    const waits: number[] = []
+    for (let i = 0; i < 8; i += 1) {
+      stand.crash('a')
+      const before = stand.restarted.length
+      const at = stand.clock.now()
+      const due = Date.parse(stand.state('a').next_restart_at ?? '')
+      await stand.clock.advance(MINUTE)
+      if (stand.restarted.length === before) break
+      waits.push((due - at) / SECOND)
+      stand.run('a')
+    }
+    expect(waits).toEqual([10, 20, 40, 60, 60])
+    expect(stand.state('a')).toMatchObject({
+      state: 'given_up',
+      restarts: 5,
+      restarts_in_window: 5,
+      attention: ['exception'],
+    })
+    stand.crash('a')
+    await stand.clock.advance(HOUR)
+    expect(stand.told.filter((type) => type === 'gave_up')).toHaveLength(1)
+    expect(stand.restarted).toHaveLength(5)
+  })
+
+  const tired = async () => {
+    const stand = new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a')
+    stand.crash('a')
+    await stand.clock.advance(10 * SECOND)
+    stand.run('a')
+    stand.crash('a')
+    expect(stand.state('a').state).toBe('given_up')
+    return stand
+  }
+
+  test.each<[string, (stand: Stand) => Promise<void> | void]>([
+    [
+      'has run for an hour',
+      (stand) => {
+        stand.run('a')
+        return stand.clock.advance(HOUR)
+      },
+    ],
+    ['has a new version', (stand) => stand.say('a', { version: '1.0.1', state: 'running', crashed: false })],
+    ['was restarted by command', (stand) => stand.command('a', 'restart', 'restartApp')],
+    ['is switched on again', (stand) => stand.guard.wish('home', 'a', { enabled: true })],
+    ['is forgotten', (stand) => stand.guard.wish('home', 'a', { forget: true })],
+  ])('starts afresh once it %s', async (_, happens) => {
+    const stand = await tired()
+    await happens(stand)
+    stand.run('a')
+    stand.crash('a')
+    await stand.clock.advance(MINUTE + 10 * SECOND)
+    expect(stand.restarted).toHaveLength(2)
+  })
+
+  test('waits for two minutes after its hub came back, but not after the first connect', async () => {
+    const stand = new Stand().start('a')
+    stand.guard.hubChanged('home', false)
+    stand.crash('a')
+    await stand.clock.advance(MINUTE)
+    stand.guard.hubChanged('home', true)
+    await stand.clock.advance(2 * MINUTE - SECOND)
+    expect(stand.restarted).toEqual([])
+    await stand.clock.advance(SECOND)
+    expect(stand.restarted).toEqual(['a'])
+  })
+
+  test('waits for the end of the quiet hours, across midnight', async () => {
+    const stand = new Stand('guard: { watch: ["*"], quiet_hours: "12:00-07:00", time_zone: UTC }').start('a')
+    stand.crash('a')
+    await stand.clock.advance(19 * HOUR - SECOND)
+    expect(stand.restarted).toEqual([])
+    expect(stand.state('a')).toMatchObject({ state: 'waiting', next_restart_at: '2026-01-06T07:00:00.000Z' })
+    await stand.clock.advance(SECOND)
+    expect(stand.restarted).toEqual(['a'])
+  })
+
+  test('waits until another one of its hub runs again', async () => {
+    const stand = new Stand().start('a', 'b')
+    stand.crash('a')
+    stand.crash('b')
+    await stand.clock.advance(20 * SECOND)
+    expect(stand.restarted).toEqual(['a'])
+    stand.run('a')
+    await stand.clock.advance(1)
+    expect(stand.restarted).toEqual(['a', 'b'])
+  })
+
+  test('is helped when the guardian has rested', async () => {
+    const stand = new Stand().start('a')
+    stand.guard.wish('home', 'a', { snooze: HOUR })
+    stand.crash('a')
+    expect(stand.state('a')).toMatchObject({ state: 'snoozed', snoozed_until: '2026-01-05T13:00:00.000Z' })
+    await stand.clock.advance(HOUR + 10 * SECOND)
+    expect(stand.restarted).toEqual(['a'])
+  })
+})
+
+describe('an app that says it runs', () => {
+  test.each<[string, string, (stand: Stand) => void]>([
+    ['memory_limit', 'memory_limit: { a: 100MiB }', (stand) => stand.say('a', { memory_bytes: 101 * 1_048_576 })],
+    ['cpu_limit', 'cpu_limit: { "*": 80 }', (stand) => stand.say('a', { cpu_percent: 80.1 })],
+    ['silent', '', (stand) => stand.say('a', { cpu_percent: null, memory_bytes: null })],
+  ])('is restarted for %s after three reads in a row', async (reason, option, happens) => {
+    const stand = new Stand(`guard: { watch: ["*"]${option === '' ? '' : `, ${option}`} }`).start('a', 'b')
+    for (const id of ['a', 'b']) stand.say(id, { cpu_percent: 1, memory_bytes: 1_048_576 })
+    stand.read()
+    happens(stand)
+    stand.read(2)
+    stand.say('a', { cpu_percent: 1, memory_bytes: 1_048_576 })
+    stand.read()
+    happens(stand)
+    stand.read(2)
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toEqual([])
+    stand.read()
+    await stand.clock.advance(10 * SECOND)
+    expect(stand.restarted).toEqual(['a'])
+    expect(stand.events).toMatchObject([{ event_type: 'restarted', reason }])
+    expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason }])
+  })
+
+  test('is restarted when nothing of it has changed for too long', async () => {
+    const stand = new Stand('guard: { watch: ["*"], change_limit: { a: 1h } }').start('a', 'b')
+    await stand.clock.advance(HOUR + SECOND)
+    stand.read()
+    await stand.clock.advance(10 * SECOND)
+    expect(stand.events).toMatchObject([{ event_type: 'restarted', app: 'a', reason: 'probe' }])
+  })
+
+  test('is left alone where no hub tells what apps use', async () => {
+    const stand = new Stand().start('a', 'b')
+    stand.read(10)
+    for (const id of ['a', 'b']) stand.say(id, { cpu_percent: 1 })
+    stand.read()
+    for (const id of ['a', 'b']) stand.say(id, { cpu_percent: null })
+    stand.read(10)
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toEqual([])
+  })
+})
+
+describe('restarts by schedule', () => {
+  test('come one after the other, and not for what is disabled, rests or does not run', async () => {
+    const stand = new Stand('guard: { watch: ["*"], schedule: { "*": "0 14 * * *" }, time_zone: UTC }')
+    stand.start('a', 'b', 'disabled', 'crashed', 'rests')
+    stand.say('disabled', { enabled: false, state: 'stopped' })
+    stand.guard.wish('home', 'rests', { snooze: 24 * HOUR })
+    await stand.clock.advance(2 * HOUR - SECOND)
+    expect(stand.restarted).toEqual([])
+    await stand.clock.advance(2 * SECOND)
+    expect(stand.restarted).toEqual(['a'])
+    stand.say('a', { state: 'starting' })
+    stand.run('a')
+    await stand.clock.advance(SECOND)
+    expect(stand.restarted.slice(0, 2)).toEqual(['a', 'b'])
+    expect(stand.events[0]).toMatchObject({ event_type: 'restarted', reason: 'schedule' })
+  })
+
+  test('are left out in quiet hours', async () => {
+    const stand = new Stand(
+      'guard: { watch: ["*"], schedule: { a: "0 14 * * *" }, quiet_hours: "13:00-15:00", time_zone: UTC }',
+    )
+    stand.start('a')
+    await stand.clock.advance(5 * HOUR)
+    expect(stand.restarted).toEqual([])
+  })
+
+  test('keep to the hour of the time zone when the clocks change', async () => {
+    const stand = new Stand('guard: { watch: ["*"], schedule: { a: "0 4 * * *" }, time_zone: Europe/Berlin }')
+    await stand.clock.advance(Date.parse('2026-03-27T12:00:00Z') - stand.clock.now())
+    stand.start('a')
+    const times: string[] = []
+    stand.answer = () => {
+      times.push(new Date(stand.clock.now()).toISOString())
+      stand.say('a', { state: 'starting' })
+      stand.run('a')
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    await stand.clock.advance(3 * 24 * HOUR)
+    expect(times.map((time) => time.slice(5, 16))).toEqual(['03-28T03:00', '03-29T02:00', '03-30T02:00'])
+  })
+})
+
+describe('updates in a window', () => {
+  const offered = { update_available: true, latest_version: '2.0.0' } as const
+  const commands = (stand: Stand) => stand.orders.map(({ app, command }) => `${app} ${command}`)
+
+  test('come one at a time, each confirmed by the version that the hub reports', async () => {
+    const stand = new Stand(`${UPDATES} }`).start('a', 'b', 'disabled', 'off')
+    for (const id of stand.apps.keys()) stand.say(id, offered)
+    stand.say('disabled', { enabled: false })
+    stand.guard.wish('home', 'off', { enabled: false })
+    stand.read()
+    await stand.clock.advance(HOUR - SECOND)
+    expect(commands(stand)).toEqual([])
+    await stand.clock.advance(MINUTE)
+    expect(commands(stand)).toEqual(['a install'])
+    stand.say('a', { version: '2.0.0', update_available: false, latest_version: null })
+    await stand.clock.advance(MINUTE)
+    expect(commands(stand)).toEqual(['a install', 'b install'])
+    expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', app: 'a', from: '1.0.0', to: '2.0.0' }])
+    await stand.clock.advance(24 * HOUR)
+    expect(stand.events[1]).toMatchObject({ event_type: 'update_failed', app: 'b', from: '1.0.0', to: '2.0.0' })
+  })
+
+  test('wait for the days that a version has to be on offer, also across a restart of the bridge', async () => {
+    const stand = new Stand(`${UPDATES}, hold_days: 2 }`).start('a')
+    stand.say('a', offered)
+    stand.read()
+    await stand.clock.advance(26 * HOUR)
+    expect(commands(stand)).toEqual([])
+    const { memory } = stand.facts('a')
+    const next = new Stand(`${UPDATES}, hold_days: 2 }`)
+    await next.clock.advance(26 * HOUR)
+    next.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
+    next.guard.begin(true)
+    next.say('a', offered)
+    next.guard.hubChanged('home', true)
+    next.read()
+    await next.clock.advance(23 * HOUR + MINUTE)
+    expect(commands(next)).toEqual(['a install'])
+  })
+
+  test('do not begin without the backup that configuration wants, and say why', async () => {
+    const stand = new Stand(`${UPDATES}, backup: true }`).start('a')
+    stand.backup = () => Promise.reject(new Error('This hub has no such operation.'))
+    stand.say('a', offered)
+    stand.read()
+    await stand.clock.advance(2 * HOUR)
+    expect(commands(stand)).toEqual([])
+    expect(stand.events).toMatchObject([
+      { event_type: 'update_failed', message: 'No backup, so no update: This hub has no such operation.' },
+    ])
+  })
+
+  test('do not begin in quiet hours', async () => {
+    const stand = new Stand(`${UPDATES} }`.replace('["*"]', '["*"], quiet_hours: "12:30-16:00", time_zone: UTC')).start(
+      'a',
+    )
+    stand.say('a', offered)
+    stand.read()
+    await stand.clock.advance(2 * HOUR)
+    stand.read()
+    expect(commands(stand)).toEqual([])
+  })
+
+  test('that make an app crash three times in half an hour are bad ones', async () => {
+    const stand = new Stand(`${UPDATES}, off_when_bad: true }`).start('a')
+    stand.say('a', { autoupdate: true })
+    stand.say('a', { version: '1.1.0' })
+    for (let i = 0; i < 4; i += 1) {
+      stand.crash('a')
+      await stand.clock.advance(MINUTE)
+      stand.run('a')
+    }
+    expect(stand.events.filter(({ event_type }) => event_type === 'bad_update')).toMatchObject([
+      { from: '1.0.0', to: '1.1.0' },
+    ])
+    expect(stand.orders.find(({ command }) => command === 'update')).toMatchObject({ payload: { autoupdate: false } })
+    expect(stand.state('a').attention).toEqual(['exception'])
+  })
+})
+
+describe('what is found on the broker', () => {
+  test.each([
+    'x',
+    '{}',
+    '[]',
+    'null',
+    '5',
+    `"${'x'.repeat(100_000)}"`,
+    '{"state":"given_up","restarts":-1,"restarts_in_window":1e300,"next_restart_at":"never","attention":["__proto__"]}',
+    JSON.stringify({ enabled: 'yes', offered: { since: 'now' }, updated: [] }),
+    JSON.stringify(Array.from({ length: MAX_HISTORY + 1 }, () => ({ at: '2026-01-01T00:00:00.000Z' }))),
+  ])('is not believed where it is nonsense: %.40s', async (text) => {
+    const stand = new Stand()
+    for (const name of ['guard', 'history', 'guardMemory', 'constructor']) stand.guard.learn(name, 'home', 'a', text)
+    stand.start('a')
+    expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 0, last_crash: null })
+    expect(stand.facts('a').history).toEqual([])
+    stand.crash('a')
+    await stand.clock.advance(10 * SECOND)
+    expect(stand.restarted).toEqual(['a'])
+  })
+
+  test('is taken up: a wait goes on, and what counts still counts', async () => {
+    const before = new Stand().start('a')
+    for (let i = 0; i < 3; i += 1) {
+      before.crash('a')
+      await before.clock.advance(MINUTE)
+      if (i < 2) before.run('a')
+    }
+    const { state, history } = before.facts('a')
+    const after = new Stand()
+    await after.clock.advance(3 * MINUTE)
+    after.guard.learn('guard', 'home', 'a', JSON.stringify({ ...state, state: 'waiting' }))
+    after.guard.learn('history', 'home', 'a', JSON.stringify(history))
+    after.guard.begin(true)
+    after.say('a', { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: 3 })
+    expect(after.facts('a').history).toEqual(history)
+    after.guard.hubChanged('home', true)
+    await after.clock.advance(SECOND)
+    after.run('a')
+    after.crash('a')
+    const wait = Date.parse(after.state('a').next_restart_at ?? '') - after.clock.now()
+    expect(wait).toBe(10 * SECOND * 2 ** after.state('a').restarts_in_window)
+  })
+})
+
+test('a reload changes what is watched at once', async () => {
+  const stand = new Stand('guard: { watch: ["b"] }').start('a')
+  stand.crash('a')
+  await stand.clock.advance(MINUTE)
+  expect(stand.restarted).toEqual([])
+  stand.live.value = configOf('guard: { watch: ["a"] }')
+  stand.guard.reconfigured()
+  await stand.clock.advance(10 * SECOND)
+  expect(stand.restarted).toEqual(['a'])
+})

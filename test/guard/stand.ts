@@ -1,0 +1,103 @@
+/** A guardian with one hub that a test moves by hand: what it orders, tells and publishes is written down. */
+import { loadConfig } from '../../src/config/load.ts'
+import type { Outcome } from '../../src/contract/answer.ts'
+import type { GuardEventPayload } from '../../src/contract/events.ts'
+import type { GuardFacts } from '../../src/contract/publications.ts'
+import { Guard, type GuardOrder, type GuardRun } from '../../src/guard/guard.ts'
+import type { GuardConfig } from '../../src/guard/settings.ts'
+import { type App, type AppPatch, patchApp } from '../../src/model/app.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { silentLog } from '../support/silent-log.ts'
+
+export const configOf = (yaml: string): GuardConfig =>
+  loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
+
+const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
+
+export class Stand {
+  readonly clock = new FakeClock(Date.parse('2026-01-05T12:00:00Z'))
+  readonly orders: GuardOrder[] = []
+  readonly events: GuardEventPayload[] = []
+  readonly apps = new Map<string, App>()
+  readonly live: { value: GuardConfig }
+  readonly guard: Guard
+  connected = true
+  /** What becomes of an order; default: the hub takes it. */
+  answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
+  backup: () => Promise<void> = () => Promise.resolve()
+
+  constructor(yaml = 'guard: { watch: ["*"] }') {
+    this.live = { value: configOf(yaml) }
+    this.guard = new Guard({
+      clock: this.clock,
+      log: silentLog,
+      live: this.live,
+      order: (order) => {
+        this.orders.push(order)
+        return this.answer(order)
+      },
+      backup: () => this.backup(),
+      onEvent: (_, event) => this.events.push(event),
+      onFacts: () => {},
+      onAttention: () => {},
+      isConnected: () => this.connected,
+    })
+  }
+
+  /** The hub's first list, with this bridge the active one. */
+  start(...ids: readonly string[]): this {
+    this.guard.begin(true)
+    for (const id of ids) this.say(id, {})
+    this.guard.hubChanged('home', true)
+    return this
+  }
+
+  say(id: string, patch: AppPatch): void {
+    const before = this.apps.get(id)
+    const after = patchApp(before, id, before === undefined ? { ...WELL, ...patch } : patch)
+    this.apps.set(id, after)
+    if (after !== before) this.guard.appsChanged('home', [{ id, before, after }], false)
+  }
+
+  crash(id: string, message = 'Error: boom'): void {
+    const count = (this.apps.get(id)?.crash_count ?? 0) + 1
+    this.say(id, { state: 'crashed', crashed: true, crash_message: message, crash_count: count })
+  }
+
+  run(id: string): void {
+    this.say(id, { state: 'running', crashed: false, crash_message: null })
+  }
+
+  /** Reads of the list with nothing new in it. */
+  read(times = 1): void {
+    for (let i = 0; i < times; i += 1) this.guard.appsChanged('home', [], true)
+  }
+
+  command(
+    id: string,
+    name: string,
+    operation: GuardRun['command']['operation'],
+    phases: readonly GuardRun['phase'][] = ['begun', 'ended'],
+  ): void {
+    for (const phase of phases)
+      this.guard.ran({ hub: 'home', about: id, command: { name, operation }, phase, by: null })
+  }
+
+  facts(id: string): GuardFacts {
+    const facts = this.guard.factsOf('home', id)
+    if (facts === null || facts === undefined) throw new Error(`nothing is known of ${id}`)
+    return facts
+  }
+
+  state(id: string): GuardFacts['state'] {
+    return this.facts(id).state
+  }
+
+  get restarted(): string[] {
+    return this.orders.filter(({ command }) => command === 'restart').map(({ app }) => app)
+  }
+
+  get told(): string[] {
+    return this.events.map(({ event_type }) => event_type)
+  }
+}
