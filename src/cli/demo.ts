@@ -45,6 +45,7 @@ export function invitation({ mqtt, http }: Config, app: string): string {
     `  mosquitto_sub${to} -v -t '${mqtt.base_topic}/#'`,
     `  mosquitto_pub${to} -t '${mqtt.base_topic}/home/app/${app}/cmd/restart' -n`,
     '',
+    ...(http.enabled && http.page ? [`The page:           http://${http.host}:${http.port}/`] : []),
     ...(http.enabled ? [`Health and metrics: http://${http.host}:${http.port}/healthz`] : []),
     'Ctrl-C ends it.',
     '',

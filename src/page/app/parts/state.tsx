@@ -17,6 +17,9 @@ export function StateBadge({ state }: { readonly state: AppState | null }) {
   return state === null ? <Badge tone="quiet">{S.unknown}</Badge> : <Badge tone={TONES[state]}>{S.states[state]}</Badge>
 }
 
+/** What the message of a crash says better. */
+const PLAIN: ReadonlySet<Reason> = new Set(['unknown', 'exception'])
+
 export interface CrashProps {
   readonly app: App
   /** Where the guardian knows it. */
@@ -29,7 +32,7 @@ export function CrashBadge({ app: { crash_message, crash_count }, reason }: Cras
     <Badge tone="bad" title={crash_message ?? S.apps.noCrashMessage}>
       {S.states.crashed}
       {times}
-      {reason !== undefined && reason !== 'unknown' && `: ${S.guard.reasons[reason]}`}
+      {reason !== undefined && !PLAIN.has(reason) && `: ${S.guard.reasons[reason]}`}
     </Badge>
   )
 }
