@@ -5,7 +5,7 @@ import type { Live } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { CommandPolicy } from '../contract/permissions.ts'
 import type { Topics } from '../contract/topics.ts'
-import { Guard, type GuardOptions, type GuardOrder } from '../guard/guard.ts'
+import { BY, Guard, type GuardOptions, type GuardOrder } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -37,7 +37,7 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
         receivedAt: options.clock.elapsed(),
         connection: NO_CONNECTION,
       } as const
-      dispatcher().receive(message, { by: 'guard', isCurrent, reply: ({ outcome }) => resolve(outcome) })
+      dispatcher().receive(message, { by: BY, isCurrent, reply: ({ outcome }) => resolve(outcome) })
     })
   const backup = async (name: string) => {
     try {

@@ -20,6 +20,9 @@ import { type GuardConfig, isGuarded, type Patterns, patternsOf } from './settin
 import { Updater } from './updater.ts'
 import { Ward } from './ward.ts'
 
+/** Who sends the guardian's commands, for the log and for itself. */
+export const BY = 'guard'
+
 /** A command of the guardian's own. */
 export interface GuardOrder {
   readonly hub: string
@@ -68,6 +71,8 @@ interface GuardedHub {
   backAt: number | null
   /** What the guardian is busy with here. */
   busy: Ward | null
+  /** Whether that is an update, which ends in its own way. */
+  updating: boolean
   attention: readonly string[]
 }
 
@@ -112,7 +117,7 @@ export class Guard {
       isLeftOut: (ward) => this.#isLeftOut(ward),
       backup: options.backup,
       take: (ward) => this.#take(ward),
-      release: (hub) => this.#release(hub),
+      release: (hub) => this.#release(this.#hub(hub)),
       tell: (ward, type, details) => this.#tell(ward, { event_type: type, reason: 'schedule', ...details }),
       mayAct: () => this.#mayAct,
       signal: this.#ending.signal,
@@ -215,8 +220,9 @@ export class Guard {
   ran({ hub, about, command, phase, by }: GuardRun): void {
     const ward = about === null ? undefined : this.#hubs.get(hub)?.wards.get(about)
     if (ward === undefined || !this.#active || !this.#on) return
-    if (command.operation === 'installFromAppStore') ward.installing(phase, by ?? 'command')
-    else if (by !== null) return
+    const isOwn = by === BY
+    if (command.operation === 'installFromAppStore') ward.installing(phase, isOwn ? BY : 'command')
+    else if (isOwn) return
     else if (command.name === 'enabled' || STOPS.has(command.operation)) ward.commanded('stop')
     else if (STARTS.has(command.operation) && command.name !== 'guard') ward.commanded('start')
     this.#retry(this.#hub(hub))
@@ -250,6 +256,7 @@ export class Guard {
       wasOnline: false,
       backAt: null,
       busy: null,
+      updating: false,
       attention: [],
     }
     this.#hubs.set(name, hub)
@@ -280,7 +287,7 @@ export class Guard {
     hub.timers.get(ward)?.()
     hub.timers.delete(ward)
     hub.wards.delete(ward.id)
-    if (hub.busy === ward) hub.busy = null
+    if (hub.busy === ward && !hub.updating) hub.busy = null
     this.#countAttention(hub)
     this.#retry(hub)
   }
@@ -290,7 +297,7 @@ export class Guard {
     this.#options.onFacts(hub.name, ward.id)
     this.#countAttention(hub, ward)
     this.#arm(hub, ward)
-    if (hub.busy === ward && !ward.isRestarting) this.#release(hub.name, ward)
+    if (hub.busy === ward && !hub.updating && !ward.isRestarting) this.#release(hub)
   }
 
   #countAttention(hub: GuardedHub, ward?: Ward): void {
@@ -358,7 +365,7 @@ export class Guard {
     const outcome = await this.#order(ward, 'restart', {}, isCurrent)
     if (outcome.ok) ward.restarted(why)
     else ward.restartFailed(entry, outcome.error.code, outlookOf(outcome.error.code))
-    if (hub.busy === ward && !ward.isRestarting) this.#release(hub.name, ward)
+    if (hub.busy === ward && !ward.isRestarting) this.#release(hub)
   }
 
   #order(ward: Ward, command: string, payload: object, isCurrent: () => boolean): Promise<Outcome> {
@@ -372,13 +379,13 @@ export class Guard {
     if (!hubOnline || installing || aloneUntil > now || quietUntil !== undefined) return false
     if (ward.watch.phase !== 'idle' && ward.watch.phase !== 'given_up') return false
     hub.busy = ward
+    hub.updating = true
     return true
   }
 
-  #release(name: string, ward?: Ward): void {
-    const hub = this.#hubs.get(name)
-    if (hub === undefined || (ward !== undefined && hub.busy !== ward)) return
+  #release(hub: GuardedHub): void {
     hub.busy = null
+    hub.updating = false
     this.#retry(hub)
     this.#updater.consider()
   }

@@ -240,7 +240,8 @@ export class Ward {
   }
 
   installing(phase: 'begun' | 'ended', by: string): void {
-    this.#installs += phase === 'begun' ? 1 : -1
+    // Of an app that came by its install only the end is heard.
+    this.#installs = Math.max(0, this.#installs + (phase === 'begun' ? 1 : -1))
     this.#installedBy = by
     if (phase === 'ended') this.#aloneUntil = this.#now + ALONE_MS
     this.settle()

@@ -83,6 +83,17 @@ describe('an app that is not restarted', () => {
     expect(stand.restarted).toEqual([])
   })
 
+  test.each([null, 'http'])('is one that somebody has just commanded, by MQTT or another way (%s)', async (by) => {
+    const stand = new Stand().start('a')
+    stand.crash('a')
+    stand.command('a', 'disable', 'disableApp', ['begun'], by)
+    await stand.clock.advance(50 * SECOND)
+    expect(stand.restarted).toEqual([])
+    // It came to nothing.
+    await stand.clock.advance(10 * SECOND)
+    expect(stand.restarted).toEqual(['a'])
+  })
+
   test('is one that a command disables while its restart waits for its turn', async () => {
     const stand = new Stand().start('a')
     let release = () => {}
@@ -318,6 +329,21 @@ describe('updates in a window', () => {
     expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', app: 'a', from: '1.0.0', to: '2.0.0' }])
     await stand.clock.advance(24 * HOUR)
     expect(stand.events[1]).toMatchObject({ event_type: 'update_failed', app: 'b', from: '1.0.0', to: '2.0.0' })
+  })
+
+  test('leave no room for a restart of another app on the same hub', async () => {
+    const stand = new Stand(`${UPDATES} }`).start('a', 'b')
+    stand.say('a', offered)
+    stand.read()
+    await stand.clock.advance(HOUR)
+    expect(commands(stand)).toEqual(['a install'])
+    stand.say('a', { state: 'starting' })
+    stand.crash('b')
+    await stand.clock.advance(MINUTE)
+    expect(commands(stand)).toEqual(['a install'])
+    stand.say('a', { version: '2.0.0', update_available: false, state: 'running' })
+    await stand.clock.advance(MINUTE)
+    expect(commands(stand)).toEqual(['a install', 'b restart'])
   })
 
   test('wait for the days that a version has to be on offer, also across a restart of the bridge', async () => {

@@ -78,9 +78,9 @@ export class Stand {
     name: string,
     operation: GuardRun['command']['operation'],
     phases: readonly GuardRun['phase'][] = ['begun', 'ended'],
+    by: string | null = null,
   ): void {
-    for (const phase of phases)
-      this.guard.ran({ hub: 'home', about: id, command: { name, operation }, phase, by: null })
+    for (const phase of phases) this.guard.ran({ hub: 'home', about: id, command: { name, operation }, phase, by })
   }
 
   facts(id: string): GuardFacts {
