@@ -53,7 +53,9 @@ export async function buildPage(): Promise<void> {
     base: './',
     publicDir: false,
     envFile: false,
-    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    // Whatever the environment says: a development build tells where its sources lie.
+    define: { 'process.env.NODE_ENV': '"production"' },
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {
       outDir: OUTPUT,
       emptyOutDir: true,

@@ -41,16 +41,6 @@ interface View {
   readonly at?: () => House
 }
 
-const SETUP = {
-  path: '/etc/hub2mqtt/hub2mqtt.yaml',
-  broker: 'embedded',
-  found: [{ url: 'http://192.168.1.20', name: 'homey-pro' }],
-}
-
-async function answer(page: Page, path: string, json: object): Promise<void> {
-  await page.route(`**/api/${path}`, (route) => route.fulfill({ json }))
-}
-
 const heading = (name: string) => (page: Page) => page.getByRole('heading', { name }).waitFor()
 const app = (page: Page) => page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
 
@@ -109,21 +99,6 @@ const VIEWS: Readonly<Record<string, View>> = {
     },
   },
   login: { hash: '', ready: heading('hub2mqtt'), at: () => closed },
-  setup: {
-    hash: '',
-    async ready(page) {
-      // What a daemon without a hub says, and what its tests find.
-      await answer(page, 'session', { access: 'full', login: 'none', version: '1', base_topic: 'x', setup: true })
-      await answer(page, 'setup', SETUP)
-      await answer(page, 'setup/test-hub', { ok: false, message: '192.168.1.20:80 refuses the connection' })
-      await page.reload()
-      await page.getByRole('button', { name: /homey-pro/ }).click()
-      await page.getByLabel('API key').fill('a key')
-      await page.getByRole('button', { name: 'Test the hub' }).click()
-      await page.getByText('192.168.1.20:80 refuses the connection').waitFor()
-      await page.getByRole('radio', { name: /Use a broker/ }).check()
-    },
-  },
 }
 
 describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {

@@ -95,7 +95,7 @@ export class House implements AsyncDisposable {
   }
 
   async #ready(): Promise<void> {
-    await this.daemon.untilPort(this.port)
+    await this.daemon.untilPort(this.port, 30_000)
     await until('the daemon to be ready', async () => (await fetch(`${this.url}readyz`)).ok, 20_000, 20)
   }
 
