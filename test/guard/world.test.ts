@@ -98,7 +98,8 @@ test.each([
   world.hub.crash(APP)
   await until('the end of patience', () => types(world).includes('gave_up'))
   expect(world.events(APP).find((event) => event['event_type'] === 'gave_up')).toMatchObject({ message: code })
-  expect(guardOf(world)).toMatchObject({ state: 'given_up', restarts: 0 })
+  await until('the state', () => guardOf(world)?.['state'] === 'given_up')
+  expect(guardOf(world)).toMatchObject({ restarts: 0 })
   expect(restarts(world)).toBe(0)
 })
 

@@ -1,15 +1,24 @@
 /** Ports of this machine. */
 import { connect, createServer } from 'node:net'
 
+/** Below those that systems give out by chance, so that nobody gets one of them before it is used. */
+const RANGE = { from: 10_000, size: 20_000 }
+let next = Math.floor(Math.random() * RANGE.size)
+
 /** One that nobody listens on now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+export async function freePort(): Promise<number> {
+  for (;;) {
+    next = (next + 1) % RANGE.size
+    const port = RANGE.from + next
+    if (await canListen(port)) return port
+  }
+}
+
+function canListen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 }
 
