@@ -54,7 +54,6 @@ export async function buildPage(): Promise<void> {
     publicDir: false,
     envFile: false,
     // Whatever the environment says: a development build tells where its sources lie.
-    define: { 'process.env.NODE_ENV': '"production"' },
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {
       outDir: OUTPUT,

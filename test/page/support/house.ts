@@ -73,8 +73,13 @@ export class House implements AsyncDisposable {
       config: file,
       open: open.move(),
     })
-    await house.#ready()
-    return house
+    try {
+      await house.#ready()
+      return house
+    } catch (error) {
+      await house[Symbol.asyncDispose]()
+      throw error
+    }
   }
 
   hub(name = 'home'): EmulatedHub {
