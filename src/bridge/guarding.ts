@@ -7,7 +7,7 @@ import type { CommandPolicy } from '../contract/permissions.ts'
 import type { Topics } from '../contract/topics.ts'
 import { BY, Guard, type GuardOptions, type GuardOrder } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
-import { HubError } from '../hub/errors.ts'
+import { asHubError, HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -47,7 +47,15 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
       throw new Error('the bridge made a mistake.', { cause: error })
     }
   }
-  return new Guard({ ...options, order, backup, isConnected: () => link.status().protocol !== null })
+  const ask = async (name: string, app: string, path: string) => {
+    try {
+      return await hubs.get(name)?.hub.askApp(app, path)
+    } catch (error) {
+      // Without an answer in time the app hangs; anything else is about the hub.
+      return asHubError(error).code === 'no_answer' ? null : undefined
+    }
+  }
+  return new Guard({ ...options, order, backup, ask, isConnected: () => link.status().protocol !== null })
 }
 
 /** What configuration allows, the guardian's command included where it is on. */

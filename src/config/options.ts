@@ -41,6 +41,12 @@ const quietHours = text({
 /** Values by pattern of app ids: the first pattern that fits counts. */
 const byPattern = <S extends v.GenericSchema>(value: S, such: string) => map(value, `values by app such as ${such}`)
 
+const webProbe = text({
+  name: 'probe',
+  expected: 'a path such as /status, with the expected status behind it where that is none from 200 to 299',
+  pattern: /^\/[!-~]{0,200}(?: [1-5]\d\d)?$/,
+})
+
 const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}')
 
 /** The options of one hub: `hubs.<name>.<key>` in the file, `HUB2MQTT_HUB_<KEY>` for a single one. */
@@ -377,8 +383,15 @@ export const options = defineOptions({
     example: { 'com.athom.hue': '2h' },
     live: true,
   },
+  'guard.probe': {
+    doc: "A path of the app's own web API that is asked with GET at each read of the list, by app, and the expected status where it is none from 200 to 299.",
+    schema: byPattern(webProbe, '{com.athom.hue: /status}'),
+    default: new Map(),
+    example: { 'com.athom.hue': '/status', 'com.example.bridge': '/login 401' },
+    live: true,
+  },
   'guard.for_reads': {
-    doc: 'How many reads of the list in a row must agree before an app counts as above a limit, or as silent.',
+    doc: 'How many reads of the list in a row must agree before an app counts as above a limit, as silent, or as failing its probe.',
     schema: integer(1, 1000),
     default: 3,
     live: true,

@@ -40,6 +40,11 @@ export interface GuardOptions {
   readonly live: { readonly value: GuardConfig }
   /** Carries a command out like one that came by MQTT. */
   readonly order: (order: GuardOrder) => Promise<Outcome>
+  /**
+   * Asks an app's own web API with GET. Returns the HTTP status; `null` if the app does not answer, and `undefined` if
+   * that says nothing of the app.
+   */
+  readonly ask: (hub: string, app: string, path: string) => Promise<number | null | undefined>
   /** Makes a backup of a hub. @throws Error that says why there is none */
   readonly backup: (hub: string) => Promise<void>
   readonly onEvent: (hub: string, event: GuardEventPayload) => void
@@ -92,6 +97,8 @@ export class Guard {
   readonly #schedules: Schedules
   readonly #updater: Updater
   readonly #ending = new AbortController()
+  /** Apps whose web API is being asked. */
+  readonly #asking = new WeakSet<Ward>()
   #cancelUpdates: () => void = () => {}
   #patterns: Patterns
   /** Whether configuration asks for it. */
@@ -211,9 +218,25 @@ export class Guard {
     if (!read || !this.#active || !this.#on) return
     const wards = [...hub.wards.values()]
     const telling = wards.filter(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null).length
-    for (const ward of wards) ward.read(telling > 0)
+    for (const ward of wards) {
+      ward.read(telling > 0)
+      void this.#question(ward)
+    }
     this.#left.drop(name)
     this.#considerUpdates()
+  }
+
+  /** At most one question to an app at a time. */
+  async #question(ward: Ward): Promise<void> {
+    const { question } = ward
+    if (question === undefined || this.#asking.has(ward)) return
+    this.#asking.add(ward)
+    try {
+      const status = await this.#options.ask(ward.hub, ward.id, question.path)
+      if (status !== undefined) ward.answered(status !== null && question.expects(status))
+    } finally {
+      this.#asking.delete(ward)
+    }
   }
 
   /** Somebody's command to an app begins or ends. */

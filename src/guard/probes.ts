@@ -18,11 +18,13 @@ export interface Probed {
   readonly memory: number
   readonly cpu: number
   readonly silent: number
+  /** Questions to its web API that it did not answer as expected. */
+  readonly web: number
   /** Whether the hub has told what the app uses since it runs: where it never does, that says nothing. */
   readonly hadUsage: boolean
 }
 
-export const UNPROBED: Probed = { memory: 0, cpu: 0, silent: 0, hadUsage: false }
+export const UNPROBED: Probed = { memory: 0, cpu: 0, silent: 0, web: 0, hadUsage: false }
 
 /**
  * Takes in a read of the list.
@@ -37,19 +39,26 @@ export function probe(before: Probed, app: App, limits: Limits, tellsUsage: bool
   return {
     memory: above(memory, limits.memory) ? before.memory + 1 : 0,
     cpu: above(cpu, limits.cpu) ? before.cpu + 1 : 0,
+    web: before.web,
     silent: isMissing && before.hadUsage && tellsUsage ? before.silent + 1 : 0,
     hadUsage: before.hadUsage || !isMissing,
   }
 }
 
+/** Takes in whether the app's web API answered as expected. */
+export function answered(before: Probed, isGood: boolean): Probed {
+  return { ...before, web: isGood ? 0 : before.web + 1 }
+}
+
 /** Why the app should be restarted, if it should. `quietMs`: since when nothing of it has changed. */
 export function foundBy(
-  { memory, cpu, silent }: Probed,
+  { memory, cpu, silent, web }: Probed,
   { reads, change }: Limits,
   quietMs: number,
 ): Reason | undefined {
   if (memory >= reads) return 'memory_limit'
   if (cpu >= reads) return 'cpu_limit'
   if (silent >= reads) return 'silent'
+  if (web >= reads) return 'probe'
   return change !== undefined && quietMs > change ? 'probe' : undefined
 }

@@ -19,6 +19,7 @@ export interface Patterns {
   readonly cpuLimit: (id: string) => number | undefined
   /** Milliseconds. */
   readonly changeLimit: (id: string) => number | undefined
+  readonly webProbe: (id: string) => WebProbe | undefined
 }
 
 export function patternsOf({ guard }: GuardConfig): Patterns {
@@ -28,7 +29,25 @@ export function patternsOf({ guard }: GuardConfig): Patterns {
     memoryLimit: firstFit(guard.memory_limit),
     cpuLimit: firstFit(guard.cpu_limit),
     changeLimit: firstFit(guard.change_limit),
+    webProbe: webProbes(guard.probe),
   }
+}
+
+/** A question to an app's own web API. */
+export interface WebProbe {
+  /** With a slash in front. */
+  readonly path: string
+  /** Whether an HTTP status is one of an app that is well. */
+  readonly expects: (status: number) => boolean
+}
+
+function webProbes(values: ReadonlyMap<string, string>): Patterns['webProbe'] {
+  const parse = (value: string): WebProbe => {
+    const [path = '/', expected] = value.split(' ')
+    const isGood = (status: number) => status >= 200 && status <= 299
+    return { path, expects: expected === undefined ? isGood : (status) => status === Number(expected) }
+  }
+  return firstFit(new Map([...values].map(([pattern, value]) => [pattern, parse(value)])))
 }
 
 /** The value of the first pattern that fits an app. */

@@ -7,8 +7,8 @@ import type { App } from '../model/app.ts'
 import { headOf, isCrashed, reasonOf } from './classify.ts'
 import { BAD_WITHIN_MS, type Decisions, type Situation } from './decisions.ts'
 import { type History, lasting, withEntry, without } from './history.ts'
-import { foundBy, type Limits, probe, UNPROBED } from './probes.ts'
-import type { GuardConfig, Patterns } from './settings.ts'
+import { answered, foundBy, type Limits, probe, UNPROBED } from './probes.ts'
+import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
 import { type Memory, noMemory, remember, trendOf } from './trend.ts'
 import * as watch from './watch.ts'
 
@@ -193,6 +193,16 @@ export class Ward {
       if (this.#watch.phase === 'waiting') this.#watch = watch.up({ ...this.#watch, forced: false }, true, now)
     }
     this.settle()
+  }
+
+  /** What to ask the app's web API now, if anything. */
+  get question(): WebProbe | undefined {
+    return this.on && this.#app.state === 'running' ? this.#context.patterns().webProbe(this.id) : undefined
+  }
+
+  /** Whether that was answered as expected; it counts with the next read. */
+  answered(isGood: boolean): void {
+    if (this.#app.state === 'running') this.#probed = answered(this.#probed, isGood)
   }
 
   /** A restart at a time that configuration names. Returns why there is none. */

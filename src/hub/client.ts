@@ -178,6 +178,19 @@ export class HubClient {
     return answer.status === 200 ? answer.body : undefined
   }
 
+  /**
+   * Asks an app's own web API with GET.
+   * @param path below the app's, with a slash in front
+   * @returns the HTTP status
+   * @throws HubError
+   */
+  async askApp(id: string, path: string): Promise<number> {
+    // Source: the official client's paths of app sections.
+    const whole = `/api/app/${encodeSegment(id)}${path}`
+    if (!path.startsWith('/') || !isPath(whole)) throw new HubError('invalid_argument', 'That is no path.')
+    return (await this.#ask('GET', whole, {})).status
+  }
+
   /** Reports how a call ended and how long it took. */
   async #observed<T>(operation: OperationName, call: Promise<T>): Promise<T> {
     const started = this.#clock.elapsed()

@@ -150,6 +150,16 @@ export class Hub {
     return this.#client.file(path, maxBytes)
   }
 
+  /**
+   * Asks an app's own web API with GET.
+   * @param path below the app's, with a slash in front
+   * @returns the HTTP status
+   * @throws HubError
+   */
+  askApp(id: string, path: string): Promise<number> {
+    return this.#client.askApp(id, path)
+  }
+
   /** Shows other apps from now on; the list is read at once for those that come in. */
   setFilter(shows: (appId: string) => boolean): void {
     this.apps.setFilter(shows)

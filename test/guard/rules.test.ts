@@ -255,6 +255,29 @@ describe('an app that says it runs', () => {
     expect(stand.events).toMatchObject([{ event_type: 'restarted', app: 'a', reason: 'probe' }])
   })
 
+  test.each<[string, string, number | null | undefined, boolean]>([
+    ['answers another status', '/status', 500, true],
+    ['does not answer', '/status', null, true],
+    ['answers as it should', '/status', 204, false],
+    ['answers as it should with a status of its own', '/login 401', 401, false],
+    ['could not be asked', '/status', undefined, false],
+  ])('and whose web API %s', async (_, probe, status, isRestarted) => {
+    const stand = new Stand(`guard: { watch: ["*"], probe: { a: "${probe}" } }`).start('a', 'b')
+    const asked: string[] = []
+    stand.ask = (app, path) => {
+      asked.push(`${app} ${path}`)
+      return status
+    }
+    for (let reads = 0; reads < 4; reads += 1) {
+      expect(stand.restarted).toEqual([])
+      stand.read()
+      await stand.clock.advance(10 * SECOND)
+    }
+    expect(asked.slice(0, 3)).toEqual(Array.from({ length: 3 }, () => `a ${probe.split(' ')[0]}`))
+    expect(stand.restarted).toEqual(isRestarted ? ['a'] : [])
+    if (isRestarted) expect(stand.events).toMatchObject([{ event_type: 'restarted', reason: 'probe' }])
+  })
+
   test('is left alone where no hub tells what apps use', async () => {
     const stand = new Stand().start('a', 'b')
     stand.read(10)

@@ -414,6 +414,7 @@ class Simulation {
       log: silentLog,
       live: { value: config },
       order: (order) => this.#order(order),
+      ask: () => Promise.resolve(undefined),
       backup: () => Promise.resolve(),
       onEvent: (hub, event) => this.#event(hub, event),
       onFacts: (hub, app) => this.#keep(guard, hub, app),

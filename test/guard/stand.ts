@@ -25,6 +25,8 @@ export class Stand {
   /** What becomes of an order; default: the hub takes it. */
   answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
   backup: () => Promise<void> = () => Promise.resolve()
+  /** What an app's web API answers; default: nothing that says anything. */
+  ask: (app: string, path: string) => number | null | undefined = () => undefined
 
   constructor(yaml = 'guard: { watch: ["*"] }') {
     this.live = { value: configOf(yaml) }
@@ -37,6 +39,7 @@ export class Stand {
         return this.answer(order)
       },
       backup: () => this.backup(),
+      ask: (_, app, path) => Promise.resolve(this.ask(app, path)),
       onEvent: (_, event) => this.events.push(event),
       onFacts: () => {},
       onAttention: () => {},

@@ -253,6 +253,23 @@ test('a request that must not leave any more when its connection is free is not 
   expect(outcomes).toEqual(['ok', 'ok'])
 })
 
+test("an app's own web API is asked with the key, and only below the app", async () => {
+  const seen: string[] = []
+  const url = await serveHub((request, response) => {
+    seen.push(`${request.url} ${request.headers.authorization}`)
+    response.writeHead(request.url?.endsWith('/gone') ? 404 : 200).end('<p>of the app</p>')
+  })
+  const client = connect(url)
+  await client.identify()
+  expect(await client.askApp('com.example.app', '/status?all')).toBe(200)
+  expect(await client.askApp('a/b', '/gone')).toBe(404)
+  expect(seen).toEqual([`/api/app/com.example.app/status?all Bearer key`, `/api/app/a%2Fb/gone Bearer key`])
+  for (const path of ['/../../manager', '/%2e%2e/x', 'status', '/a#b']) {
+    await expect(client.askApp('com.example.app', path)).rejects.toMatchObject({ code: 'invalid_argument' })
+  }
+  await expect(client.askApp('..', '/x')).rejects.toMatchObject({ code: 'invalid_argument' })
+})
+
 test('a read whose kept connection the hub had just closed is sent once more, a write is not', async () => {
   const seen: string[] = []
   const url = await serveHub((request, response) => {
