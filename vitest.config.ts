@@ -26,8 +26,8 @@ export default defineConfig({
       customProviderModule: 'test/support/coverage.ts',
       autoAttachSubprocess: true,
       include: ['src/**/*.ts'],
-      // Not in the program.
-      exclude: ['src/docs/**'],
+      // Not in the program; and what runs in browsers, which test/page tries there.
+      exclude: ['src/docs/**', 'src/page/app/**'],
       reporter: [['text', { skipFull: true }], 'json', 'json-summary'],
       reportOnFailure: true,
       thresholds: {
