@@ -10,9 +10,11 @@ const PACKET_OVERHEAD_BYTES = 16
 const RELEARN_MS = 5 * 60_000
 /**
  * Mosquitto 2.0.11 with `max_queued_messages 0` refuses what is over its `message_size_limit`, and ends the connection
- * right after that. Such a refusal is remembered for a shorter time, as others are forgotten with the connection.
+ * right after that.
  */
-const REFUSAL = { beforeMs: 50, relearnMs: 5_000 }
+const REFUSAL_MS = 50
+/** The same for a refusal, as others are forgotten with the connection, and for a size that the broker took before. */
+const RELEARN_SOON_MS = 5_000
 /** No broker has a lower limit. */
 const LEAST_LIMIT = 2048
 
@@ -29,8 +31,10 @@ export class SizeLimit {
   #relearnAt = 0
   /** Connections that it has cost to find out anew. */
   #retries = 0
-  /** The largest payload that was acknowledged. */
+  /** The largest payload that was acknowledged since one of its size was refused. */
   #taken = LEAST_LIMIT
+  /** The largest ever. */
+  #everTaken = LEAST_LIMIT
 
   /** `known`: what the broker is known to take, whatever it says. */
   constructor(known: number, clock: Clock) {
@@ -64,6 +68,7 @@ export class SizeLimit {
   /** A payload was acknowledged. */
   acknowledged(payload: number): void {
     this.#taken = Math.max(this.#taken, payload)
+    this.#everTaken = Math.max(this.#everTaken, payload)
     if (payload < this.#fatal) return
     this.#fatal = Number.POSITIVE_INFINITY
     this.#retries = 0
@@ -79,13 +84,17 @@ export class SizeLimit {
 
   /** The connection is lost. Returns whether that is due to a refusal right before. */
   lost(): boolean {
-    if (this.#clock.elapsed() - this.#refusedAt > REFUSAL.beforeMs) return false
-    this.endedConnection(this.#refused, REFUSAL.relearnMs)
+    if (this.#clock.elapsed() - this.#refusedAt > REFUSAL_MS) return false
+    this.#ended(this.#refused, RELEARN_SOON_MS)
     return true
   }
 
   /** A connection ended, most likely because of a payload of this size. */
-  endedConnection(payload: number, relearnMs = RELEARN_MS): void {
+  endedConnection(payload: number): void {
+    this.#ended(payload, payload <= this.#everTaken ? RELEARN_SOON_MS : RELEARN_MS)
+  }
+
+  #ended(payload: number, relearnMs: number): void {
     if (payload >= this.#fatal) this.#retries += 1
     // Messages of a kind differ by a few bytes. It would cost connections to find out the limit exactly.
     const likely = Math.max(this.#taken + 1, Math.floor((payload * 7) / 8))

@@ -535,6 +535,22 @@ describe('a publish at which connections end', () => {
     expect(rig.wire.sent).toEqual([`a=${large}`])
   })
 
+  test('is tried again soon where the broker took such a size before it refused one', async () => {
+    const rig = new Rig().attach()
+    rig.say('a', 'x'.repeat(5000))
+    rig.ackAll()
+    rig.hold('b', 'x'.repeat(4000))
+    rig.ack(TOO_LARGE)
+    rig.lose()
+    rig.attach()
+    await rig.clock.advance(5_000)
+    loseTimes(rig, 2)
+    rig.attach().ackAll()
+    expect(rig.wire.sent).toEqual(['state=online'])
+    await rig.clock.advance(20_000)
+    expect(rig.wire.sent.map((text) => text.slice(0, 10))).toEqual(['state=onli', 'b=xxxxxxxx'])
+  })
+
   test('is not blamed on a size that was taken before', () => {
     const rig = new Rig()
     rig.hold('a', 'x'.repeat(4000))
