@@ -13,8 +13,9 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     // They have configurations of their own: npm run test:container, test:package, test:node-red and test:page.
     exclude: ['test/container/**', 'test/package/**', 'test/node-red/**', 'test/page/**'],
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    // Only for what hangs: on a busy machine with coverage the longest tests take half of it.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     pool: 'forks',
     // The tests wait for brokers and timers far more than they compute.
     maxWorkers: 4,
