@@ -187,6 +187,7 @@ export class Sender {
     const { relearnInMs } = this.#sizes
     if (relearnInMs === undefined) return
     this.#cancelRelearn = this.#options.clock.after(relearnInMs, () => {
+      this.#sizes.relearn()
       this.#options.retained.retryTooLarge()
       this.pump()
     })

@@ -53,6 +53,11 @@ export class SizeLimit {
     return this.#fatal === Number.POSITIVE_INFINITY ? undefined : Math.max(0, this.#relearnAt - this.#clock.elapsed())
   }
 
+  /** The time of `relearnInMs` is over. A timer may be early by a fraction of a millisecond, so it is not asked again. */
+  relearn(): void {
+    this.#relearnAt = 0
+  }
+
   /** `besides`: the bytes of topic and properties. */
   allows(payload: number, besides: () => number): boolean {
     if (payload >= this.#refused || (payload >= this.#fatal && this.#clock.elapsed() < this.#relearnAt)) return false

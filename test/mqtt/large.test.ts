@@ -159,7 +159,7 @@ test.skipIf(withoutMosquitto)('a limit that the broker no longer has is forgotte
   await broker.run()
   await settled(bridge, 2)
   const large = async () => (await retainedOn(broker.port)).get('b/app/large')
-  await until('what was refused', async () => (await large()) === 'x'.repeat(20_000))
+  await until('what was refused', async () => (await large()) === 'x'.repeat(20_000), 20_000)
 })
 
 test.skipIf(withoutMosquitto)(
