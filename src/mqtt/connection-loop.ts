@@ -28,7 +28,8 @@ export interface ConnectionLoopOptions {
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
   readonly postponesAck: () => boolean
   /** An accepted connection has ended. */
-  readonly onLost: (failure: Failure) => void
+  /** Returns whether it is known what ended the connection. */
+  readonly onLost: (failure: Failure) => boolean
 }
 
 export class ConnectionLoop {
@@ -67,11 +68,11 @@ export class ConnectionLoop {
     const { clock, journal } = this.#options
     const { signal } = this.#stop
     while (!signal.aborted) {
-      const { failure, livedMs } = await this.#connectOnce()
+      const { failure, livedMs, explained = false } = await this.#connectOnce()
       if (signal.aborted) return
       if (this.#takeStartingOver() || (await this.#login.retry(failure))) continue
       journal.failed(failure, livedMs)
-      const wait = this.#pacing.after(failure, livedMs)
+      const wait = this.#pacing.after(failure, livedMs, explained)
       if (this.#pacing.suspicious) {
         journal.warnOnce(
           'unsteady',
@@ -115,7 +116,7 @@ export class ConnectionLoop {
   }
 
   /** One connection from its opening to its end. `livedMs`: how long it was accepted; undefined: never. */
-  async #connectOnce(): Promise<{ readonly failure: Failure; readonly livedMs?: number }> {
+  async #connectOnce(): Promise<{ failure: Failure; livedMs?: number; explained?: boolean }> {
     const { link, clock, onAccepted, onLost } = this.#options
     this.#setState('connecting', this.#reason)
     try {
@@ -134,8 +135,8 @@ export class ConnectionLoop {
       const acceptedAt = clock.elapsed()
       await Promise.race([onAccepted(connection), connection.down])
       const failure = await connection.down
-      onLost(failure)
-      return { failure, livedMs: clock.elapsed() - acceptedAt }
+      const explained = onLost(failure)
+      return { failure, livedMs: clock.elapsed() - acceptedAt, explained }
     } catch (error) {
       return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
     } finally {

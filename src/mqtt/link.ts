@@ -293,16 +293,18 @@ export class MqttLink implements AsyncDisposable {
     for (const outbox of [this.#events, this.#answers]) outbox.connected = connected
   }
 
-  #forget(failure: Failure): void {
+  /** Returns whether it is known what ended the connection. */
+  #forget(failure: Failure): boolean {
     this.#setTaking(false)
     this.#lost += 1
     this.#greeting = undefined
-    this.#sender.detach(failure)
+    const explained = this.#sender.detach(failure)
     this.#retained.forget()
     this.#inbox.disconnected()
     this.#standstill.stop()
     this.#reread.stop()
     this.#watch.disconnected()
+    return explained
   }
 
   #received(packet: IPublishPacket, connection: number): void {

@@ -31,11 +31,14 @@ export class Pacing {
     return this.#unsteady === UNSTEADY_LIMIT
   }
 
-  /** Milliseconds to wait. `livedMs`: how long the connection was accepted; undefined: never. */
-  after(failure: Failure, livedMs: number | undefined): number {
+  /**
+   * Milliseconds to wait. `livedMs`: how long the connection was accepted; undefined: never. `explained`: it is known
+   * what ended it, and that will not be sent again soon.
+   */
+  after(failure: Failure, livedMs: number | undefined, explained: boolean): number {
     if (livedMs !== undefined) {
       const steady = failure.code === 'closed' ? STEADY_MS.closed : STEADY_MS.otherwise
-      this.#unsteady = livedMs < steady ? this.#unsteady + 1 : 0
+      this.#unsteady = livedMs < steady && !explained ? this.#unsteady + 1 : 0
       if (this.#unsteady < UNSTEADY_LIMIT) this.#backoff.reset()
       if (livedMs >= TAKEOVERS_OVER_MS) this.#takeovers = 0
     }

@@ -142,12 +142,13 @@ export class Sender {
     if (writing) this.pump()
   }
 
-  /** The connection is lost: unacknowledged items wait again. */
-  detach(failure: Failure): void {
+  /** The connection is lost: unacknowledged items wait again. Returns whether it has shown a size that ended it. */
+  detach(failure: Failure): boolean {
     this.#ackTimer.stop()
     this.#cancelRetry?.()
     this.#cancelRelearn?.()
-    const suspects = this.#sizes.lost() ? [] : this.#unacknowledged
+    const refusedSize = this.#sizes.lost()
+    const suspects = refusedSize ? [] : this.#unacknowledged
     const givenUp = this.#losses.connectionLost(failure, suspects)
     const messages: Outgoing[] = []
     for (const item of this.#unacknowledged) {
@@ -156,19 +157,21 @@ export class Sender {
     }
     this.#options.events.restore(messages.filter(({ isAnswer }) => !isAnswer))
     this.#options.answers.restore(messages.filter(({ isAnswer }) => isAnswer))
-    if (givenUp !== undefined) this.#giveUp(givenUp)
+    const tooLarge = givenUp !== undefined && this.#giveUp(givenUp) === 'too_large'
     this.#unacknowledged.clear()
     this.#connection = undefined
+    return refusedSize || tooLarge
   }
 
-  #giveUp(item: Item): void {
+  #giveUp(item: Item): 'too_large' | 'quarantined' {
     if (this.#sizes.isUntried(item.sentBytes)) {
       this.#sizes.endedConnection(item.sentBytes)
       this.#refuse(item, 'too_large', `the broker ends the connection when it gets it, with ${item.sentBytes} bytes`)
-    } else {
-      const detail = `${item.losses} connections in a row were lost as it was being published`
-      this.#refuse(item, 'quarantined', detail)
+      return 'too_large'
     }
+    const detail = `${item.losses} connections in a row were lost as it was being published`
+    this.#refuse(item, 'quarantined', detail)
+    return 'quarantined'
   }
 
   /** Tries the quarantined topics that are due again in `ms`, when the connection will be `ageMs` old, and then later. */

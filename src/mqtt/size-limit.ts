@@ -46,6 +46,7 @@ export class SizeLimit {
   connected(told: number): void {
     this.#told = told
     this.#refused = Number.POSITIVE_INFINITY
+    this.#refusedAt = Number.NEGATIVE_INFINITY
   }
 
   /** In how many milliseconds a size that ended connections may be tried again; undefined: there is none. */

@@ -337,20 +337,28 @@ describe('the waits between connections', () => {
   test('grow while there is no broker, and start small after a connection', () => {
     const pacing = new Pacing(() => 1)
     const down = { code: 'unreachable', detail: '' } as const
-    expect([1, 2, 3, 4, 5, 6, 7].map(() => pacing.after(down, undefined))).toEqual([
+    expect([1, 2, 3, 4, 5, 6, 7].map(() => pacing.after(down, undefined, false))).toEqual([
       1000, 2000, 4000, 8000, 16_000, 30_000, 30_000,
     ])
-    expect(pacing.after(reset, 10_000)).toBe(1000)
+    expect(pacing.after(reset, 10_000, false)).toBe(1000)
   })
 
   test('grow when every connection ends soon, and stay so while it is an orderly end', () => {
     const pacing = new Pacing(() => 1)
-    expect([1, 2, 3, 4].map(() => pacing.after(closed, 500))).toEqual([1000, 1000, 1000, 1000])
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, 500, false))).toEqual([1000, 1000, 1000, 1000])
     expect(pacing.suspicious).toBe(false)
-    expect(pacing.after(closed, 500)).toBe(2000)
+    expect(pacing.after(closed, 500, false)).toBe(2000)
     expect(pacing.suspicious).toBe(true)
-    expect([1, 2, 3, 4].map(() => pacing.after(closed, 30_000))).toEqual([4000, 8000, 16_000, 30_000])
-    expect(pacing.after(reset, 30_000)).toBe(1000)
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, 30_000, false))).toEqual([4000, 8000, 16_000, 30_000])
+    expect(pacing.after(reset, 30_000, false)).toBe(1000)
+  })
+  test('stay small after connections whose end is explained', () => {
+    const pacing = new Pacing(() => 1)
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, 500, false))).toEqual([1000, 1000, 1000, 1000])
+    expect(pacing.after(closed, 500, true)).toBe(1000)
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, 500, false))).toEqual([1000, 1000, 1000, 1000])
+    expect(pacing.after(closed, 500, false)).toBe(2000)
+    expect(pacing.after(closed, 500, true)).toBe(1000)
   })
 })
 

@@ -88,9 +88,11 @@ class Rig {
     return this
   }
 
-  lose(failure = CLOSED): void {
-    this.sender.detach(failure)
+  /** Returns whether that has shown a size that ends connections. */
+  lose(failure = CLOSED): boolean {
+    const explained = this.sender.detach(failure)
     this.retained.forget()
+    return explained
   }
 
   hold(topic: string, payload: string | null): void {
@@ -434,6 +436,16 @@ describe('a message that is too large', () => {
     }
   })
 
+  test('explains the end of the connection on which it was refused, not that of the next', () => {
+    const rig = new Rig().attach()
+    rig.ackAll()
+    rig.say('a', 'x'.repeat(4000))
+    rig.ack(TOO_LARGE)
+    expect(rig.lose()).toBe(true)
+    rig.attach().ackAll()
+    expect(rig.lose()).toBe(false)
+  })
+
   test('that was taken before is too large for a broker that refuses it now', () => {
     const rig = new Rig().attach()
     rig.say('a', 'x'.repeat(5000))
@@ -520,7 +532,8 @@ describe('a publish at which connections end', () => {
     const large = 'x'.repeat(4000)
     const rig = new Rig()
     rig.hold('a', large)
-    loseTimes(rig, 2)
+    loseTimes(rig, 1)
+    expect(rig.attach().lose()).toBe(true)
     expect(rig.refused).toEqual(['a too_large'])
     expect(rig.log.lines.at(-1)).toMatchObject({
       detail: 'the broker ends the connection when it gets it, with 4000 bytes',
