@@ -9,6 +9,8 @@ import { HubError } from './errors.ts'
 const SECOND_LOOK_MS = 2000
 /** After so many looks such a list is believed, although each one differs from the one before. */
 const MAX_LOOKS = 5
+/** How long an event may be under way behind others: on a slow channel, lists overtake it. */
+const OVERTAKEN_MS = 60_000
 
 type AppList = ReadonlyMap<string, AppPatch | undefined>
 
@@ -45,6 +47,8 @@ export class AppManager {
   #live = false
   /** Events that arrive during a read; they are laid over its list. */
   #meanwhile: AppEvent[] | undefined
+  /** Apps that a list no longer had, and when that was: what is still said of their arrival may be older. */
+  readonly #unlisted = new Map<string, number>()
   #reading: Promise<void> | undefined
   /** The read that begins when the present one has ended. */
   #nextRead: Promise<void> | undefined
@@ -125,6 +129,8 @@ export class AppManager {
   /** Takes in one realtime event. */
   receive(event: AppEvent): void {
     if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return
+    if (event.type === 'delete') this.#unlisted.delete(event.id)
+    if (event.type === 'create' && this.#unlisted.has(event.id)) return void this.#onStranger()
     this.#meanwhile?.push(event)
     // Before the first list an event tells of one app only; it is laid over the list when that comes.
     if (!this.#complete || (this.#newlyShown(event.id) && !this.#apps.has(event.id))) return
@@ -182,6 +188,7 @@ export class AppManager {
 
   #forget(): void {
     this.#apps.clear()
+    this.#unlisted.clear()
     this.#complete = false
     this.#live = false
   }
@@ -209,11 +216,20 @@ export class AppManager {
     const silent = !this.#complete
     const meanwhile = this.#meanwhile.filter(({ id }) => this.#shows(id))
     const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile })
+    this.#rememberUnlisted(records)
     this.#complete = true
     const shownAnew = changes.filter(({ id, before }) => before === undefined && this.#newlyShown(id))
     if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
     if (shows === this.#shows) this.#formerlyShown = undefined
     this.#apply({ changes: changes.filter((change) => !shownAnew.includes(change)), silent, read: true })
+  }
+
+  #rememberUnlisted(records: AppList): void {
+    const now = this.#clock.elapsed()
+    for (const [id, at] of this.#unlisted) {
+      if (records.has(id) || now - at >= OVERTAKEN_MS) this.#unlisted.delete(id)
+    }
+    for (const id of this.#apps.keys()) if (!records.has(id)) this.#unlisted.set(id, now)
   }
 
   /**

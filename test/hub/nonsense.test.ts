@@ -234,6 +234,39 @@ describe('an app that is gone stays gone', () => {
     expect(watched.news).toEqual([`${id} gone`])
   })
 
+  test('though a list overtook the news of its arrival, and the list is asked', async () => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url)
+    await connected(watched)
+    const id = anApp(emulated)
+    const record = emulated.apps.get(id)
+    emulated.uninstall(id, { silent: true })
+    await watched.hub.apps.refresh()
+    emulated.forgetRequests()
+    emulated.emit('app.create', record)
+    await until('the list', () => asked(emulated, 'getApps') > 0)
+    expect(watched.news).toEqual([`${id} gone`])
+    expect(known(watched, id)).toBeUndefined()
+  })
+
+  test.each(['is found by the list', 'is told after its removal'])(
+    'until it is installed again, which %s',
+    async (how) => {
+      const emulated = await emulate()
+      const watched = hold(emulated.url)
+      await connected(watched)
+      const id = anApp(emulated)
+      emulated.uninstall(id, { silent: true })
+      await watched.hub.apps.refresh()
+      if (how === 'is told after its removal') {
+        emulated.emit('app.delete', { id })
+        emulated.behave('never-answer', { operation: 'getApps' })
+      }
+      emulated.install({ id, version: '1.0.1' })
+      await until('the app', () => known(watched, id)?.version === '1.0.1')
+    },
+  )
+
   test('and one whose installation was not heard of is found by its first update', async () => {
     const emulated = await emulate()
     const watched = hold(emulated.url)
