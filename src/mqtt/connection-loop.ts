@@ -7,7 +7,7 @@ import { CLOSED_BY_US, Connection } from './connection.ts'
 import { errorFailure, type Failure, lackFailure } from './failure.ts'
 import type { Journal } from './journal.ts'
 import { Login } from './login.ts'
-import { Pacing } from './pacing.ts'
+import { type Ended, Pacing } from './pacing.ts'
 import { streamOpener } from './stream.ts'
 import type { FailureCode, LinkOptions, LinkStatus } from './types.ts'
 
@@ -68,11 +68,11 @@ export class ConnectionLoop {
     const { clock, journal } = this.#options
     const { signal } = this.#stop
     while (!signal.aborted) {
-      const { failure, livedMs, explained = false } = await this.#connectOnce()
+      const { failure, ended } = await this.#connectOnce()
       if (signal.aborted) return
       if (this.#takeStartingOver() || (await this.#login.retry(failure))) continue
-      journal.failed(failure, livedMs)
-      const wait = this.#pacing.after(failure, livedMs, explained)
+      journal.failed(failure, ended?.livedMs)
+      const wait = this.#pacing.after(failure, ended)
       if (this.#pacing.suspicious) {
         journal.warnOnce(
           'unsteady',
@@ -115,8 +115,8 @@ export class ConnectionLoop {
     return startingOver
   }
 
-  /** One connection from its opening to its end. `livedMs`: how long it was accepted; undefined: never. */
-  async #connectOnce(): Promise<{ failure: Failure; livedMs?: number; explained?: boolean }> {
+  /** One connection from its opening to its end. `ended` is undefined where it was never accepted. */
+  async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
     const { link, clock, onAccepted, onLost } = this.#options
     this.#setState('connecting', this.#reason)
     try {
@@ -136,7 +136,7 @@ export class ConnectionLoop {
       await Promise.race([onAccepted(connection), connection.down])
       const failure = await connection.down
       const explained = onLost(failure)
-      return { failure, livedMs: clock.elapsed() - acceptedAt, explained }
+      return { failure, ended: { livedMs: clock.elapsed() - acceptedAt, protocol: connection.protocol, explained } }
     } catch (error) {
       return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
     } finally {

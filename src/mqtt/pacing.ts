@@ -1,29 +1,44 @@
 /** Decides how long to wait before the next connection, from how the last one ended. */
 import { Backoff } from '../base/backoff.ts'
 import type { Failure } from './failure.ts'
+import type { Protocol } from './types.ts'
 
 /** Nobody corrects a password or a broker within seconds, and some ban clients that ask too often. */
 const HOPELESS_WAIT_MS = 60_000
+/** While there is no broker. */
+const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
+/** A broker that accepts connections is there, so each wait is shorter than while there is none. */
+const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**
- * A connection that ends sooner was unsteady. When another client takes over, Mosquitto closes the connection without a
- * reason: so the limit for an orderly end is longer than for a broken connection.
+ * A connection that ends sooner was unsteady. Under MQTT 3.1.1 a broker closes it without a word when another client
+ * takes over: so the limit for an orderly end is longer there. Under MQTT 5 it says so.
  */
-const STEADY_MS = { closed: 60_000, otherwise: 5_000 }
+const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
 /** So many unsteady connections in a row are no accident. */
 const UNSTEADY_LIMIT = 5
 /** After a connection of this length, waits for a takeover start small again. */
 const TAKEOVERS_OVER_MS = 5 * 60_000
 
+/** What is known of a connection that was accepted and has ended. */
+export interface Ended {
+  readonly livedMs: number
+  readonly protocol: Protocol
+  /** Whether it is known what ended it, and that will not be sent again soon. */
+  readonly explained: boolean
+}
+
 export class Pacing {
-  readonly #backoff: Backoff
+  readonly #absent: Backoff
+  readonly #flapping: Backoff
   readonly #random: () => number
   #unsteady = 0
   #takeovers = 0
 
   constructor(random: () => number) {
     this.#random = random
-    this.#backoff = new Backoff({ min: 1_000, max: 30_000, random })
+    this.#absent = new Backoff({ ...ABSENT_WAIT_MS, random })
+    this.#flapping = new Backoff({ ...UNSTEADY_WAIT_MS, random })
   }
 
   /** Whether the latest connection was the one that reached the limit of unsteady ones. */
@@ -31,15 +46,15 @@ export class Pacing {
     return this.#unsteady === UNSTEADY_LIMIT
   }
 
-  /**
-   * Milliseconds to wait. `livedMs`: how long the connection was accepted; undefined: never. `explained`: it is known
-   * what ended it, and that will not be sent again soon.
-   */
-  after(failure: Failure, livedMs: number | undefined, explained: boolean): number {
-    if (livedMs !== undefined) {
-      const steady = failure.code === 'closed' ? STEADY_MS.closed : STEADY_MS.otherwise
-      this.#unsteady = livedMs < steady && !explained ? this.#unsteady + 1 : 0
-      if (this.#unsteady < UNSTEADY_LIMIT) this.#backoff.reset()
+  /** Milliseconds to wait. `ended` is undefined where no connection was accepted. */
+  after(failure: Failure, ended: Ended | undefined): number {
+    if (ended !== undefined) {
+      const { livedMs, protocol, explained } = ended
+      const isWordless = failure.code === 'closed' && protocol !== '5'
+      const isSteady = explained || livedMs >= (isWordless ? STEADY_MS.wordless : STEADY_MS.otherwise)
+      this.#unsteady = isSteady ? 0 : this.#unsteady + 1
+      this.#absent.reset()
+      if (this.#unsteady < UNSTEADY_LIMIT) this.#flapping.reset()
       if (livedMs >= TAKEOVERS_OVER_MS) this.#takeovers = 0
     }
     if (failure.code === 'unauthorized' || failure.code === 'unsuitable') return HOPELESS_WAIT_MS
@@ -49,6 +64,6 @@ export class Pacing {
       this.#takeovers += 1
       return Math.round(ceiling * (0.5 + 0.5 * this.#random()))
     }
-    return this.#backoff.next()
+    return (ended !== undefined && this.#unsteady >= UNSTEADY_LIMIT ? this.#flapping : this.#absent).next()
   }
 }

@@ -5,7 +5,7 @@ import { topicFault, topicMatcher } from '../../src/mqtt/names.ts'
 import { Outbox } from '../../src/mqtt/outbox.ts'
 import { Pacing } from '../../src/mqtt/pacing.ts'
 import { type Entry, Retained } from '../../src/mqtt/retained.ts'
-import type { Message } from '../../src/mqtt/types.ts'
+import type { Message, Protocol } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
 
 /** A broker and a wire with a window, as simple as they can be told. */
@@ -333,32 +333,41 @@ describe('the intake of commands', () => {
 describe('the waits between connections', () => {
   const closed = { code: 'closed', detail: '' } as const
   const reset = { code: 'reset', detail: '' } as const
+  const lived = (livedMs: number, explained = false, protocol: Protocol = '3.1.1') => ({ livedMs, explained, protocol })
 
   test('grow while there is no broker, and start small after a connection', () => {
     const pacing = new Pacing(() => 1)
     const down = { code: 'unreachable', detail: '' } as const
-    expect([1, 2, 3, 4, 5, 6, 7].map(() => pacing.after(down, undefined, false))).toEqual([
+    expect([1, 2, 3, 4, 5, 6, 7].map(() => pacing.after(down, undefined))).toEqual([
       1000, 2000, 4000, 8000, 16_000, 30_000, 30_000,
     ])
-    expect(pacing.after(reset, 10_000, false)).toBe(1000)
+    expect(pacing.after(reset, lived(10_000))).toBe(1000)
   })
 
   test('grow when every connection ends soon, and stay so while it is an orderly end', () => {
     const pacing = new Pacing(() => 1)
-    expect([1, 2, 3, 4].map(() => pacing.after(closed, 500, false))).toEqual([1000, 1000, 1000, 1000])
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, lived(500)))).toEqual([1000, 1000, 1000, 1000])
     expect(pacing.suspicious).toBe(false)
-    expect(pacing.after(closed, 500, false)).toBe(2000)
+    expect(pacing.after(closed, lived(500))).toBe(2000)
     expect(pacing.suspicious).toBe(true)
-    expect([1, 2, 3, 4].map(() => pacing.after(closed, 30_000, false))).toEqual([4000, 8000, 16_000, 30_000])
-    expect(pacing.after(reset, 30_000, false)).toBe(1000)
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, lived(30_000)))).toEqual([4000, 8000, 10_000, 10_000])
+    expect(pacing.after(reset, lived(30_000))).toBe(1000)
   })
+  test('count an orderly end after five seconds as steady where a broker says who took over', () => {
+    const pacing = new Pacing(() => 1)
+    const ends = Array.from({ length: 10 }, () => pacing.after(closed, lived(5000, false, '5')))
+    expect(ends).toEqual(ends.map(() => 1000))
+    for (let i = 0; i < 4; i += 1) pacing.after(closed, lived(4999, false, '5'))
+    expect(pacing.after(closed, lived(4999, false, '5'))).toBe(2000)
+  })
+
   test('stay small after connections whose end is explained', () => {
     const pacing = new Pacing(() => 1)
-    expect([1, 2, 3, 4].map(() => pacing.after(closed, 500, false))).toEqual([1000, 1000, 1000, 1000])
-    expect(pacing.after(closed, 500, true)).toBe(1000)
-    expect([1, 2, 3, 4].map(() => pacing.after(closed, 500, false))).toEqual([1000, 1000, 1000, 1000])
-    expect(pacing.after(closed, 500, false)).toBe(2000)
-    expect(pacing.after(closed, 500, true)).toBe(1000)
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, lived(500)))).toEqual([1000, 1000, 1000, 1000])
+    expect(pacing.after(closed, lived(500, true))).toBe(1000)
+    expect([1, 2, 3, 4].map(() => pacing.after(closed, lived(500)))).toEqual([1000, 1000, 1000, 1000])
+    expect(pacing.after(closed, lived(500))).toBe(2000)
+    expect(pacing.after(closed, lived(500, true))).toBe(1000)
   })
 })
 

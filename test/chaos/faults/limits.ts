@@ -9,7 +9,7 @@ import { BASE, PUBLISHED_SETTING, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
 import type { Fault, Faults } from './fault.ts'
 
-/** A bridge whose connections have ended soon, again and again, waits up to half a minute before the next one. */
+/** A bridge whose connections have ended soon, again and again, waits up to ten seconds before the next one. */
 const ONLINE_MS = 45_000
 
 const limit = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
