@@ -1,0 +1,46 @@
+/** What the hub's core needs of its apps, whether they only pretend to run or are processes. */
+import type { AppRecord, Patch } from '../records.ts'
+
+/** What an app's own web API is asked. */
+export interface AppRequest {
+  readonly method: string
+  /** Below `/api/app/<id>`, with its slash. */
+  readonly path: string
+  readonly query: ReadonlyMap<string, string>
+  readonly body: unknown
+}
+
+export interface InstallRequest {
+  readonly id: string
+  readonly channel?: string | undefined
+  readonly version?: string | undefined
+}
+
+/**
+ * Each method but the reading ones resolves when what it promises is on disk and the app has begun to change; what
+ * becomes of it then is told as events. They throw a `HubError` for what the hub refuses. The caller has made sure that
+ * the app is there.
+ */
+export interface HubApps {
+  /** The records as the next answer shows them. */
+  readonly records: ReadonlyMap<string, AppRecord>
+  /** A copy of an app's settings. */
+  settings(id: string): ReadonlyMap<string, unknown>
+  setSetting(id: string, name: string, value: unknown): void | Promise<void>
+  unsetSetting(id: string, name: string): void | Promise<void>
+  /** Changes what a client may change of a record. */
+  change(id: string, patch: Patch): void | Promise<void>
+  /** Installs from the store, or updates. @throws HubError 404 where the store has no such app or version */
+  install(request: InstallRequest): void | Promise<void>
+  uninstall(id: string, options: { purgeSettings: boolean }): void | Promise<void>
+  enable(id: string): void | Promise<void>
+  disable(id: string): void | Promise<void>
+  restart(id: string): void | Promise<void>
+  collectGarbage(id: string): void | Promise<void>
+  /** What the app has written to its standard output and error, the latest. */
+  output(id: string): string
+  /** By language: the texts of the app. */
+  locales(id: string): Readonly<Record<string, unknown>>
+  /** Asks an app's own web API. @throws HubError 404 where the app has no such endpoint, 503 where it does not run */
+  request(id: string, request: AppRequest): Promise<unknown>
+}
