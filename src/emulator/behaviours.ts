@@ -102,6 +102,7 @@ const MAKERS: { [N in BehaviourName]: Maker<N> } = {
   'gateway-page': asFault(FAULTS['gateway-page']),
   'portal-json': asFault(FAULTS['portal-json']),
   redirect: asFault(FAULTS.redirect),
+  'subscription-inactive': asFault(FAULTS['subscription-inactive']),
   'missing-api-method': asFault(FAULTS['missing-api-method']),
   'rate-limit': asFault(FAULTS['rate-limit']),
   'half-list': asFault(FAULTS['half-list']),

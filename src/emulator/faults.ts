@@ -8,6 +8,8 @@ import type { Timers } from './timers.ts'
 export interface FaultOptions {
   /** A refusal: 401, 403, 404, 429, 500, 503 … with `Retry-After` in seconds and the hub's words where given. */
   'answer-status': { status?: number; retryAfter?: number; error?: string; description?: string }
+  /** A Self-Hosted Server without a licence: 403 to everything, a ping included. */
+  'subscription-inactive': object
   /** The hub lacks the method, as older ones say it: HTTP 500. */
   'missing-api-method': object
   /** More than `requests` within `windowMs` are refused with 429 and not carried out. */
@@ -82,6 +84,7 @@ export const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
 
 export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } = {
   'answer-status': refuse,
+  'subscription-inactive': () => worded(subscriptionInactive(), { statusCode: 403, error: 'Subscription Inactive' }),
   'missing-api-method': () => refuse({ status: 500, error: 'missing_api_method' }),
   'rate-limit': ({ requests = 4, windowMs = 500, retryAfter }) => {
     const limit = new RateLimit(requests, windowMs)
@@ -182,9 +185,15 @@ export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } =
 function refuse({ status = 500, retryAfter, error, description }: FaultOptions['answer-status']): Fault {
   const refusal = new HubError(status, error ?? REASONS[status] ?? 'error', description ?? `The hub answers ${status}`)
   const headers = retryAfter === undefined ? JSON_TYPE : { ...JSON_TYPE, 'retry-after': String(retryAfter) }
-  const text = JSON.stringify(refusal.body())
-  return { executes: false, refusal, answer: (exchange) => exchange.send({ status, headers, text }) }
+  return worded(refusal, refusal.body(), headers)
 }
+
+function worded(refusal: HubError, body: object, headers: Outcome['headers'] = JSON_TYPE): Fault {
+  const answer = { status: refusal.status, headers, text: JSON.stringify(body) }
+  return { executes: false, refusal, answer: (exchange) => exchange.send(answer) }
+}
+
+export const subscriptionInactive = () => new HubError(403, 'Subscription Inactive', 'Subscription Inactive')
 
 /** Not the hub answers, but something in between. */
 function foreign(outcome: Outcome): Fault {

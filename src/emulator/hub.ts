@@ -9,6 +9,7 @@ import { type InApp, inAppInterface } from './core/in-app.ts'
 import { APPS_URI } from './core/watchable.ts'
 import { Door } from './door.ts'
 import { EventGate } from './event-gate.ts'
+import { FAULTS } from './faults.ts'
 import { liveOn } from './life.ts'
 import type { OpenRecord, RequestRecord } from './memory.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
@@ -25,6 +26,9 @@ export type { AppEvent } from './core/hub-apps.ts'
 export type { RequestRecord } from './memory.ts'
 export type { EmulatedHubOptions } from './options.ts'
 export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
+
+/** What newer hubs bear. */
+const RATE = { requests: 4, windowMs: 400 }
 
 export class EmulatedHub implements AsyncDisposable {
   readonly #options: Settled
@@ -270,7 +274,7 @@ export class EmulatedHub implements AsyncDisposable {
       timers: this.#timers,
       prefix: this.#options.prefix,
       nothing: this.#options.nothing,
-      now: () => this.#options.clock.now(),
+      limit: this.#options.rateLimit ? FAULTS['rate-limit'](RATE) : undefined,
       elapsed: () => this.#options.clock.elapsed(),
       uptime: () => this.#options.clock.elapsed() - this.#born,
       tell: (...event) => this.#tell(...event),

@@ -1,7 +1,7 @@
 /** From a request line, or a call over the realtime channel, to the endpoint it means and its parameters. */
 
 import { isRecord } from '../base/json.ts'
-import { inPath } from './core/endpoint.ts'
+import { inPath, METHODS } from './core/endpoint.ts'
 import { APP_SECTION, type Entry, entriesFor, find, noSuchMethod } from './core/table.ts'
 import { HubError } from './hub-error.ts'
 import { FLAVOURS, type Flavour } from './records.ts'
@@ -54,7 +54,7 @@ export function matchRequest(method: string, path: string, prefix: Prefix, flavo
 /** What an app's own web API is asked: its path stays as it came. */
 function matchApp(method: string, path: string): Match {
   const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
-  if (id === undefined) throw notFound()
+  if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
   const params = { id: decode(id), method, path: rest }
   return { ...APP_SECTION, args: (search, body) => ({ ...params, query: Object.fromEntries(search), body }) }
 }

@@ -35,6 +35,18 @@ describe('a command line', () => {
         crashes: true,
       },
     ],
+    [
+      'emulate --flavour self-hosted --no-rate-limit',
+      {
+        command: 'emulate',
+        host: '127.0.0.1',
+        port: 4859,
+        flavour: 'self-hosted',
+        apiKeys: [],
+        crashes: false,
+        rateLimit: false,
+      },
+    ],
   ])('%j is understood', (line, wanted) => expect(parse(line)).toEqual(wanted))
 
   it.each([

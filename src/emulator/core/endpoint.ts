@@ -13,11 +13,9 @@ export interface Core {
   readonly flavour: Flavour
   readonly apps: HubApps
   readonly store: HubStore
-  /** Milliseconds since 1970. */
-  now(): number
   /** Milliseconds since the hub has started. */
   uptime(): number
-  speak(text: string): void
+  speak(text: string): void | Promise<void>
   /** An event of a section's item, such as `homey:manager:apps`. */
   tell(uri: string, event: string, payload: unknown): void
 }
@@ -29,7 +27,8 @@ export interface Caller {
   readonly app?: string
 }
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
+export type Method = (typeof METHODS)[number]
 type Input = v.ObjectSchema<v.ObjectEntries, undefined>
 
 interface Declared {
