@@ -12,7 +12,7 @@ import { Realtime } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
 import { type HubCore, restListener } from './rest.ts'
 import { Ring } from './ring.ts'
-import { Keys } from './scopes.ts'
+import { GivenKeys } from './scopes.ts'
 import { Timers } from './timers.ts'
 
 export type { AppEvent, How } from './apps.ts'
@@ -28,7 +28,7 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #requests: Ring<RequestRecord>
   readonly #spoken = new Ring<string>(1000)
   readonly #behaviours = new Behaviours()
-  readonly #keys: Keys
+  readonly #keys: GivenKeys
   readonly #apps: Apps
   readonly #gate: EventGate
   readonly #door: Door
@@ -54,7 +54,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#version = options.version
     this.#timers = new Timers(options.clock)
     this.#requests = new Ring(options.memory)
-    this.#keys = new Keys(options.keys)
+    this.#keys = new GivenKeys(options.keys)
     this.#gate = new EventGate(this.#behaviours, (event, payload) => this.#realtime.send(event, payload))
     const tell = (event: AppEvent, payload: unknown) => this.#gate.pass(event, payload)
     this.#apps = new Apps(options.apps, { flavour, timers: this.#timers, random, settleMs, store, tell })
