@@ -95,6 +95,10 @@ export const commands = {
       file: { value: 'FILE', doc: 'hub, keys and apps from a file' },
       apps: { value: 'N', doc: 'how many apps to have' },
       crashes: { doc: 'let an app crash now and then' },
+      'control-port': {
+        value: 'N',
+        doc: 'port on loopback to make it misbehave by, 0 takes any free one; default: none',
+      },
       'no-rate-limit': { doc: 'take any number of requests, as newer hubs do not' },
     },
     read: (flags) => ({
@@ -110,6 +114,7 @@ export const commands = {
       ...given('flavour', flags.choice('flavour', ['older', 'newer', 'self-hosted', 'reference'])),
       ...given('file', flags.text('file')),
       ...given('apps', flags.integer('apps', 0, MAX_APPS)),
+      ...given('controlPort', flags.integer('control-port', 0, 65_535)),
     }),
   }),
   health: command({

@@ -4,6 +4,7 @@ import { isRecord } from '../base/json.ts'
 import { inPath, METHODS } from './core/endpoint.ts'
 import { APP_SECTION, type Entry, entriesFor, find, noSuchMethod } from './core/table.ts'
 import { HubError } from './hub-error.ts'
+import { decode, fill, split } from './paths.ts'
 import { FLAVOURS, type Flavour } from './records.ts'
 
 /** Which of the two spellings of the base path the hub answers; the other one is a 404. */
@@ -20,8 +21,6 @@ interface Route {
   readonly entry: Entry
   readonly segments: readonly string[]
 }
-
-const split = (path: string): string[] => path.replace(/\/+$/, '').split('/').slice(1)
 
 function routesOf(flavour: Flavour): readonly Route[] {
   return entriesFor(flavour).flatMap((entry) => {
@@ -83,22 +82,3 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
 const noObject = () => new HubError(400, 'invalid_body', 'The body has to be a JSON object')
-
-function fill(template: readonly string[], segments: readonly string[]): Args | undefined {
-  if (template.length !== segments.length) return undefined
-  const params: Record<string, string> = {}
-  for (const [index, part] of template.entries()) {
-    const segment = segments[index] ?? ''
-    if (part.startsWith(':')) params[part.slice(1)] = decode(segment)
-    else if (part !== segment) return undefined
-  }
-  return params
-}
-
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    throw new HubError(400, 'invalid_path', 'Malformed percent encoding')
-  }
-}

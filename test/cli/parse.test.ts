@@ -36,7 +36,7 @@ describe('a command line', () => {
       },
     ],
     [
-      'emulate --flavour self-hosted --no-rate-limit',
+      'emulate --flavour self-hosted --no-rate-limit --control-port 0',
       {
         command: 'emulate',
         host: '127.0.0.1',
@@ -45,6 +45,7 @@ describe('a command line', () => {
         apiKeys: [],
         crashes: false,
         rateLimit: false,
+        controlPort: 0,
       },
     ],
   ])('%j is understood', (line, wanted) => expect(parse(line)).toEqual(wanted))

@@ -29,7 +29,7 @@ export interface Caller {
 
 export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
-type Input = v.ObjectSchema<v.ObjectEntries, undefined>
+export type Input = v.ObjectSchema<v.ObjectEntries, undefined>
 
 interface Declared {
   readonly doc: string
@@ -83,7 +83,8 @@ export const optional = <const S extends v.GenericSchema>(schema: S, text: strin
 export const missing = (name: string) => new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
 
-function checked<I extends Input>(schema: I, args: Readonly<Record<string, unknown>>): v.InferOutput<I> {
+/** The parameters as the schema has them. @throws HubError 400 that names the first one which does not fit */
+export function checked<I extends Input>(schema: I, args: Readonly<Record<string, unknown>>): v.InferOutput<I> {
   const parsed = v.safeParse(schema, args, { abortEarly: true })
   if (parsed.success) return parsed.output
   const name = String(parsed.issues[0].path?.[0]?.key ?? '')

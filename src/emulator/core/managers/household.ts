@@ -32,7 +32,7 @@ export const SPEECH_OUTPUT = {
 
 export const NOTIFICATIONS_URI = 'homey:manager:notifications'
 
-const NOTIFICATION = v.object({
+export const NOTIFICATION = v.object({
   id: v.string(),
   ownerUri: described(v.string(), 'Whose it is: `homey:app:<id>`, or the URI of this manager.'),
   excerpt: described(v.string(), 'The text.'),
