@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { openDatabase } from './database.ts'
 import { StoredKeys } from './keys.ts'
 import { FolderPackages, type Packages } from './packages.ts'
-import { type HubState, SqliteState } from './state.ts'
+import { type HubState, keptByHub, SqliteState } from './state.ts'
 
 export interface HubDataOptions {
   /** The data folder, made where there is none; default: a temporary one, removed at the end. */
@@ -22,6 +22,8 @@ export interface HubData extends AsyncDisposable {
   /** Absolute path. */
   readonly folder: string
   readonly state: HubState
+  /** What the hub's own managers keep in it. */
+  readonly kept: ReturnType<typeof keptByHub>
   readonly packages: Packages
   readonly keys: StoredKeys
 }
@@ -39,6 +41,7 @@ export async function openHubData(options: HubDataOptions = {}): Promise<HubData
   return {
     folder: database.folder,
     state,
+    kept: keptByHub(state),
     packages,
     keys: new StoredKeys(database),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
