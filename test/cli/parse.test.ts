@@ -62,7 +62,6 @@ describe('a command line', () => {
     ['emulate --port 65536', /^--port: expected/],
     ['emulate --port 1e3', /^--port: expected/],
     ['emulate --apps 100001', /^--apps: expected/],
-    ['emulate --flavour new', /^--flavour: expected one of older, newer, reference$/],
     ['emulate keys', /^emulate keys: one of create, list, revoke has to follow$/],
     ['emulate keys make --data d', /^emulate keys: one of create, list, revoke has to follow$/],
     ['emulate kyes', /^unexpected argument "kyes"/],
@@ -70,6 +69,7 @@ describe('a command line', () => {
     ['emulate keys list', /^--data is missing$/],
     ['emulate keys create --data d', /^--scope is missing$/],
     ['emulate keys revoke --data d', /^id missing; see hub2mqtt emulate keys revoke --help$/],
+    ['emulate --flavour new', /^--flavour: expected one of older, newer, self-hosted, reference$/],
     ['--version run', /^--version stands alone$/],
     ['run --version', /^unknown option "--version"/],
   ])('%j is refused with a hint', (line, message) => {
@@ -93,7 +93,7 @@ describe('a command line', () => {
 
   it('gives each command its own type', () => {
     expectTypeOf<Extract<CommandLine, { command: 'emulate' }>['flavour']>().toEqualTypeOf<
-      'older' | 'newer' | 'reference' | undefined
+      'older' | 'newer' | 'self-hosted' | 'reference' | undefined
     >()
     expectTypeOf<Extract<CommandLine, { command: 'run' }>['config']>().toEqualTypeOf<string | undefined>()
   })

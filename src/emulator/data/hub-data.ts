@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { HubStore } from '../core/hub-store.ts'
 import { openDatabase } from './database.ts'
 import { StoredKeys } from './keys.ts'
 import { FolderPackages, type Packages } from './packages.ts'
@@ -23,7 +24,7 @@ export interface HubData extends AsyncDisposable {
   readonly folder: string
   readonly state: HubState
   /** What the hub's own managers keep in it. */
-  readonly kept: ReturnType<typeof keptByHub>
+  readonly kept: HubStore
   readonly packages: Packages
   readonly keys: StoredKeys
 }

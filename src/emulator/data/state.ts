@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
+import type { HubStore, Notification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import type { Database } from './database.ts'
 
@@ -22,15 +23,6 @@ export interface StoredApp {
   readonly exitSignal: string | null
 }
 
-/** A line of the hub's timeline, as clients get it. */
-export interface StoredNotification {
-  readonly id: string
-  readonly ownerUri: string
-  readonly excerpt: string
-  /** ISO 8601. */
-  readonly dateCreated: string
-}
-
 /** `owner` is the id of an app, or `hub`. */
 export interface HubState {
   readonly hubId: string
@@ -49,9 +41,9 @@ export interface HubState {
   setSetting(owner: string, name: string, value: unknown): void
   unsetSetting(owner: string, name: string): void
   /** By id, oldest first: the newest thousand. */
-  notifications(): Map<string, StoredNotification>
+  notifications(): Map<string, Notification>
   /** @throws HubError 413 for a text that is too long */
-  addNotification(notification: StoredNotification): void
+  addNotification(notification: Notification): void
   removeNotification(id: string): void
   /** Several writes as one: all of them are kept or none. */
   transaction<T>(task: () => T): T
@@ -177,12 +169,12 @@ export class SqliteState implements HubState {
     this.#run('DELETE FROM setting WHERE owner = ? AND name = ?', owner, name)
   }
 
-  notifications(): Map<string, StoredNotification> {
+  notifications(): Map<string, Notification> {
     const rows = this.#all(NotificationRow, 'SELECT * FROM notification ORDER BY rowid')
     return new Map(rows.map((row) => [row.id, row]))
   }
 
-  addNotification({ id, ownerUri, excerpt, dateCreated }: StoredNotification): void {
+  addNotification({ id, ownerUri, excerpt, dateCreated }: Notification): void {
     if (excerpt.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
     this.transaction(() => {
       const values = [id, ownerUri, excerpt, dateCreated]
@@ -249,14 +241,14 @@ function settingText(name: string, value: unknown): string {
 }
 
 /** What the hub itself keeps beside its apps: its own settings and the notifications. */
-export function keptByHub(state: HubState) {
+export function keptByHub(state: HubState): HubStore {
   return {
     settings: () => state.settings(HUB),
-    setSetting: (name: string, value: unknown) => state.setSetting(HUB, name, value),
-    unsetSetting: (name: string) => state.unsetSetting(HUB, name),
+    setSetting: (name, value) => state.setSetting(HUB, name, value),
+    unsetSetting: (name) => state.unsetSetting(HUB, name),
     notifications: () => state.notifications(),
-    addNotification: (notification: StoredNotification) => state.addNotification(notification),
-    removeNotification: (id: string) => state.removeNotification(id),
+    addNotification: (notification) => state.addNotification(notification),
+    removeNotification: (id) => state.removeNotification(id),
   }
 }
 

@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
 import { keysOf } from '../../../src/emulator/data/keys-command.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { until } from '../../support/until.ts'
+import { ask, events, HUE, hubOf, sessionOf, subscribed } from '../support.ts'
 import { folder, opened } from './support.ts'
 
 const refusal = (status: number) => expect.objectContaining({ name: 'HubError', status })
@@ -66,5 +69,39 @@ describe('the keys of a data folder', () => {
     expect(() => keys.create(['hub'], 'x'.repeat(101))).toThrow('--name: at most 100 characters')
     expect(() => keys.revoke('00000000')).toThrow('there is no key with this id')
     expect(keys.list()).toEqual([])
+  })
+})
+
+describe('a hub with the keys of a data folder', () => {
+  it('takes them beside those it was given, and answers 401 and 403 as hubs do', async () => {
+    const { keys, folder: path } = await opened({ folder: join(folder(), 'data') })
+    const hub = await hubOf({ storedKeys: keys })
+    using elsewhere = keysOf(path)
+    const { id, key } = elsewhere.create(['hub.app.readonly'], '')
+    const statuses = async () => [
+      (await ask(hub, 'GET /apps/app', { key })).status,
+      (await ask(hub, `POST /apps/app/${HUE}/restart`, { key })).status,
+      (await ask(hub, 'GET /apps/app')).status,
+      (await ask(hub, 'GET /apps/app', { key: null })).status,
+      (await ask(hub, 'GET /system/ping', { key: null })).status,
+    ]
+    expect(await statuses()).toEqual([200, 403, 200, 401, 200])
+    elsewhere.revoke(id)
+    expect(await statuses()).toEqual([401, 401, 200, 401, 200])
+  })
+
+  it('ends the sessions of a key within a second of its end, and no others', async () => {
+    const { keys, folder: path } = await opened({ folder: join(folder(), 'data') })
+    const clock = new FakeClock()
+    const hub = await hubOf({ storedKeys: keys, clock })
+    using elsewhere = keysOf(path)
+    const { id, key } = elsewhere.create(['hub.app.readonly'], '')
+    const [session, other] = [await subscribed(hub, key), await subscribed(hub)]
+    elsewhere.revoke(id)
+    await clock.advance(1000)
+    await until('the session to end', () => session.gone.length > 0)
+    expect(await events(hub, other)).toEqual([])
+    expect(other.gone).toEqual([])
+    await expect(sessionOf(hub, key)).rejects.toMatchObject({ statusCode: 401 })
   })
 })
