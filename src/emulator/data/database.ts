@@ -1,8 +1,8 @@
 /** The data folder of an emulated hub, and the SQLite database in it: who may open it, and what is refused. */
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { syncFolder } from './sync.ts'
+import { syncFolderNow } from './sync.ts'
 
 /** The data folder cannot be used; the message is for the person who named it. */
 export class HubDataError extends Error {
@@ -105,11 +105,20 @@ function makeFolder(folder: string): void {
     const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
     // Its apps folder is swept and its mode changed: nothing that may happen to a folder of something else.
     if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and holds no hub`)
-    chmodSync(folder, 0o700)
-    syncFolder(dirname(folder))
+    makePrivate(folder)
+    syncFolderNow(dirname(folder))
   } catch (cause) {
     if (cause instanceof HubDataError) throw cause
     throw new HubDataError(`${folder}: cannot be used as data folder (${codeOf(cause)})`, { cause })
+  }
+}
+
+function makePrivate(folder: string): void {
+  if ((statSync(folder).mode & 0o077) === 0 || process.platform === 'win32') return
+  try {
+    chmodSync(folder, 0o700)
+  } catch (cause) {
+    throw new HubDataError(`${folder}: is open to others and cannot be closed; name a folder inside it`, { cause })
   }
 }
 
@@ -139,7 +148,7 @@ function openFile(folder: string): DatabaseSync {
     createPrivate(path)
     sql = new DatabaseSync(path, { timeout: BUSY_MS })
     prepare(sql, path)
-    syncFolder(folder)
+    syncFolderNow(folder)
     return sql
   } catch (cause) {
     sql?.close()

@@ -66,7 +66,7 @@ export class FolderPackages implements Packages {
     mkdirSync(ofApp, { recursive: true, mode: 0o700 })
     try {
       await copyApp(source, folder)
-      for (const parent of [ofApp, this.#apps, dirname(this.#apps)]) syncFolder(parent)
+      for (const parent of [ofApp, this.#apps, dirname(this.#apps)]) await syncFolder(parent)
       // Read again: the store may have changed meanwhile, and what will run is the copy.
       return { folder, manifest: readManifest(folder) }
     } catch (error) {

@@ -5,6 +5,7 @@ import * as v from 'valibot'
 import type { HubStore, Notification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import type { Database } from './database.ts'
+import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
 
 /** An app as it outlives the hub; the record that clients see is made of it and of its manifest. */
 export interface StoredApp {
@@ -50,9 +51,6 @@ export interface HubState {
   close(): void
 }
 
-const MAX_NAME = 200
-const MAX_VALUE_BYTES = 256 * 1024
-const MAX_SETTINGS = 1000
 const MAX_NOTIFICATION = 4000
 const MAX_NOTIFICATIONS = 1000
 
@@ -230,12 +228,13 @@ export class SqliteState implements HubState {
 
 /** A setting as it is kept. @throws HubError */
 function settingText(name: string, value: unknown): string {
-  const usable = name !== '' && name.length <= MAX_NAME && name.isWellFormed() && !name.includes('\0')
-  if (!usable) throw new HubError(400, 'invalid_name', `A setting's name is text of 1 to ${MAX_NAME} characters`)
+  const usable = name !== '' && name.length <= MAX_SETTING_NAME && name.isWellFormed() && !name.includes('\0')
+  if (!usable)
+    throw new HubError(400, 'invalid_name', `A setting's name is text of 1 to ${MAX_SETTING_NAME} characters`)
   const text: string | undefined = JSON.stringify(value)
   if (text === undefined) throw new HubError(400, 'invalid_value', "A setting's value has to be a JSON value")
-  if (Buffer.byteLength(text) > MAX_VALUE_BYTES) {
-    throw new HubError(413, 'too_large', `A setting's value has at most ${MAX_VALUE_BYTES} bytes as JSON`)
+  if (Buffer.byteLength(text) > MAX_SETTING_BYTES) {
+    throw new HubError(413, 'too_large', `A setting's value has at most ${MAX_SETTING_BYTES} bytes as JSON`)
   }
   return text
 }

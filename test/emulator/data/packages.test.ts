@@ -81,12 +81,12 @@ describe('the store', () => {
     expect([found('1.1.0', '1.0.0'), found('1.1.0', '1.1.0')]).toEqual([undefined, '1.1.0'])
   })
 
-  it('leaves out a version that cannot be used, says why, and offers the others', async () => {
+  it('leaves out a version that cannot be used, says why once, and offers the others', async () => {
     const { packages, store, problems } = await withStore()
     offer(store, '1.0.0')
     writeApp(join(store, LIGHTS, '2.0.0'), manifestOf({ version: '3.0.0' }))
     writeApp(join(store, LIGHTS, '4.0.0'), { id: LIGHTS })
-    expect(packages.latest(LIGHTS, 'stable')?.version).toBe('1.0.0')
+    for (let twice = 0; twice < 2; twice++) expect(packages.latest(LIGHTS, 'stable')?.version).toBe('1.0.0')
     expect(problems.map((text) => text.replaceAll(store, 'STORE')).sort()).toEqual([
       `STORE/${LIGHTS}/2.0.0: holds ${LIGHTS} 3.0.0, not what its folders say`,
       expect.stringContaining(`STORE/${LIGHTS}/4.0.0/app.json: name: is missing`),
