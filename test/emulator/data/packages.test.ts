@@ -154,6 +154,22 @@ describe('the code of an app', () => {
     expect(() => packages.adopt(join(path, 'nowhere'))).toThrow(ManifestError)
   })
 
+  test.skipIf(process.platform === 'win32')(
+    'may run where it is with links to its own, and with none out of it',
+    async () => {
+      const { packages } = await opened({})
+      const path = writeApp(folder(), manifestOf(), { 'lib/a.js': '' })
+      for (const [name, target] of Object.entries({ own: 'lib/a.js', lib2: 'lib', all: '.', none: 'nothing' })) {
+        symlinkSync(target, join(path, name))
+      }
+      expect(packages.adopt(path).folder).toBe(path)
+      symlinkSync('../..', join(path, 'lib', 'out'))
+      expect(() => packages.adopt(path)).toThrow(
+        `${join(path, 'lib', 'out')}: a link that leads out of the app's folder`,
+      )
+    },
+  )
+
   test.skipIf(process.platform === 'win32')('has files where it had links to its own files', async () => {
     const [source, target] = [writeApp(folder(), manifestOf(), { 'bin/tool.js': 'tool' }), join(folder(), 'copy')]
     symlinkSync('bin/tool.js', join(source, 'tool'))
