@@ -2,7 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { HubStore } from '../core/hub-store.ts'
 import { openDatabase } from './database.ts'
+import { keptByHub } from './kept.ts'
 import { StoredKeys } from './keys.ts'
 import { FolderPackages, type Packages } from './packages.ts'
 import { type HubState, SqliteState } from './state.ts'
@@ -22,6 +24,8 @@ export interface HubData extends AsyncDisposable {
   /** Absolute path. */
   readonly folder: string
   readonly state: HubState
+  /** What the hub's own managers keep in it. */
+  readonly kept: HubStore
   readonly packages: Packages
   readonly keys: StoredKeys
 }
@@ -39,6 +43,7 @@ export async function openHubData(options: HubDataOptions = {}): Promise<HubData
   return {
     folder: database.folder,
     state,
+    kept: keptByHub(state),
     packages,
     keys: new StoredKeys(database),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
