@@ -79,7 +79,7 @@ export function settle(options: EmulatedHubOptions): Settled {
     storedKeys: options.storedKeys,
     apps: options.apps ?? DEFAULT_APPS,
     backend: options.backend,
-    kept: options.kept ?? hubStoreInMemory(() => clock.now()),
+    kept: options.kept ?? hubStoreInMemory(),
     rateLimit: options.rateLimit ?? false,
     store: options.store ?? DEFAULT_STORE,
     id: options.id ?? '5f0c8a1b2d3e4f5061728394',
