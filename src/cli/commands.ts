@@ -82,7 +82,11 @@ export const commands = {
     flags: {
       host: { value: 'HOST', default: EMULATOR.host, doc: 'where to listen' },
       port: { value: 'N', default: String(EMULATOR.port), doc: 'port to listen on; 0 takes any free one' },
-      flavour: { value: 'older|newer|reference', default: EMULATOR.flavour, doc: 'which kind of hub to be' },
+      flavour: {
+        value: 'older|newer|self-hosted|reference',
+        default: EMULATOR.flavour,
+        doc: 'which kind of hub to be',
+      },
       'api-key': { value: 'KEY=SCOPE,SCOPE', multiple: true, doc: 'a key that it takes, with its scopes' },
       file: { value: 'FILE', doc: 'hub, keys and apps from a file' },
       apps: { value: 'N', doc: 'how many apps to have' },
@@ -95,7 +99,7 @@ export const commands = {
       apiKeys: flags.all('api-key'),
       crashes: flags.has('crashes'),
       // Left out unless given: a file may name another.
-      ...given('flavour', flags.choice('flavour', ['older', 'newer', 'reference'])),
+      ...given('flavour', flags.choice('flavour', ['older', 'newer', 'self-hosted', 'reference'])),
       ...given('file', flags.text('file')),
       ...given('apps', flags.integer('apps', 0, MAX_APPS)),
     }),

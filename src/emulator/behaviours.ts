@@ -1,6 +1,6 @@
 /** How the hub misbehaves at present. Each behaviour has a name; what it does to an answer stands in `faults.ts`. */
+import type { OperationName } from './core/table.ts'
 import { FAULTS, type Fault, type FaultName, type FaultOptions } from './faults.ts'
-import type { OperationName } from './operations.ts'
 
 /** Without limits a behaviour lasts until it is cleared and concerns everything. */
 export interface RestLimits {

@@ -58,7 +58,7 @@ export const HubFields = {
   id: optional(HeaderText, 'The id of the hub.'),
   version: optional(HeaderText, 'Its firmware; default: one that fits the flavour.'),
   flavour: optional(
-    v.picklist(FLAVOURS, 'has to be "older", "newer" or "reference"'),
+    v.picklist(FLAVOURS, `has to be one of ${FLAVOURS.join(', ')}`),
     'Which kind of hub to be; default newer.',
   ),
   keys: optional(

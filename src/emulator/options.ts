@@ -1,5 +1,7 @@
 /** What a hub can be told at its start, and what it assumes when it is not. */
 import { type Clock, systemClock } from '../base/clock.ts'
+import type { AppsHost, HubApps } from './core/hub-apps.ts'
+import { type HubStore, hubStoreInMemory } from './core/hub-store.ts'
 import { DEFAULT_APPS, DEFAULT_STORE } from './population.ts'
 import type { AppSeed, Flavour } from './records.ts'
 import type { Nothing } from './rest.ts'
@@ -14,7 +16,12 @@ export interface EmulatedHubOptions {
   flavour?: Flavour | undefined
   /** API keys and their scopes, `hub.app` or `homey.app`. Default none: every call is a 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
+  /** Apps that pretend to run. */
   apps?: readonly AppSeed[] | undefined
+  /** Makes other apps in their place, such as processes. Then the calls that change apps by hand are not to be had. */
+  backend?: ((host: AppsHost) => HubApps) | undefined
+  /** What the hub itself keeps. Default: in memory. */
+  kept?: HubStore | undefined
   store?: readonly AppSeed[] | undefined
   id?: string | undefined
   version?: string | undefined
@@ -42,12 +49,16 @@ export interface EmulatedHubOptions {
 }
 
 /** The options with every gap filled. */
-export type Settled = { [K in keyof EmulatedHubOptions]-?: NonNullable<EmulatedHubOptions[K]> }
+export type Settled = { [K in keyof Omit<EmulatedHubOptions, 'backend'>]-?: NonNullable<EmulatedHubOptions[K]> } & Pick<
+  EmulatedHubOptions,
+  'backend'
+>
 
 /** What a hub of each flavour has unless told otherwise. */
 const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
   older: { version: '8.1.6', prefix: 'both' },
   newer: { version: '12.4.0', prefix: 'both' },
+  'self-hosted': { version: '12.4.0', prefix: 'both' },
   reference: { version: '8.1.6', prefix: 'managers' },
 }
 
@@ -59,6 +70,8 @@ export function settle(options: EmulatedHubOptions): Settled {
     flavour,
     keys: options.keys ?? {},
     apps: options.apps ?? DEFAULT_APPS,
+    backend: options.backend,
+    kept: options.kept ?? hubStoreInMemory(),
     store: options.store ?? DEFAULT_STORE,
     id: options.id ?? '5f0c8a1b2d3e4f5061728394',
     version: options.version ?? USUAL[flavour].version,

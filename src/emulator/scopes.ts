@@ -9,6 +9,8 @@ export type Scope =
   | 'homey.speech'
   | 'homey.system'
   | 'homey.system.readonly'
+  | 'homey.notifications'
+  | 'homey.notifications.readonly'
 
 const KNOWN: readonly (Scope | 'homey')[] = [
   'homey',
@@ -18,6 +20,8 @@ const KNOWN: readonly (Scope | 'homey')[] = [
   'homey.speech',
   'homey.system',
   'homey.system.readonly',
+  'homey.notifications',
+  'homey.notifications.readonly',
 ]
 
 export function normaliseScope(scope: string): string {
@@ -35,6 +39,12 @@ export function grants(scopes: readonly string[], wanted: Scope): boolean {
 
 /** What a route asks of the caller: nothing at all, any key the hub knows, or a key with this scope. */
 export type Needs = 'nothing' | 'key' | Scope
+
+/** @throws HubError 403 where the scopes are not enough */
+export function permits(scopes: readonly string[], needs: Needs): void {
+  if (needs === 'nothing' || needs === 'key' || grants(scopes, needs)) return
+  throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
+}
 
 /** The keys the user of the hub has made. */
 export class Keys {
@@ -61,7 +71,7 @@ export class Keys {
     if (needs === 'nothing') return []
     const scopes = key === undefined ? undefined : this.#scopes.get(key)
     if (scopes === undefined) throw new HubError(401, 'unauthorized', 'Missing or unknown API key')
-    if (needs !== 'key' && !grants(scopes, needs)) throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
+    permits(scopes, needs)
     return scopes
   }
 }
