@@ -9,6 +9,7 @@ import { configSchema } from './config-schema.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
 import { hubFileSchema, hubFileSection } from './hub-file.ts'
+import { manifestSchema, manifestSection } from './manifest.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
 import { openapi, routesSection } from './openapi.ts'
 import { optionsSection } from './options.ts'
@@ -25,7 +26,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   'docs/home-assistant.md': { entities: entitiesSection },
   'docs/operations.md': { cli: cliSection },
   'docs/http.md': { routes: routesSection },
-  'docs/emulator.md': { 'hub-file': hubFileSection },
+  'docs/emulator.md': { 'hub-file': hubFileSection, manifest: manifestSection },
 }
 
 /** Whole files by their path. */
@@ -33,6 +34,7 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,
   'config/emulated-hub.schema.json': hubFileSchema,
+  'config/app.schema.json': manifestSchema,
   'config/asyncapi.yaml': asyncapi,
   'config/openapi.json': openapi,
   'docs/images/latencies.svg': () => latencyChart(readBenchmarks()),

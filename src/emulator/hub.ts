@@ -16,7 +16,7 @@ import { Realtime } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
 import { type HubCore, restListener } from './rest.ts'
 import { Ring } from './ring.ts'
-import { Keys } from './scopes.ts'
+import { GivenKeys } from './scopes.ts'
 import { Timers } from './timers.ts'
 
 export type { How } from './apps.ts'
@@ -33,7 +33,7 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #requests: Ring<RequestRecord>
   readonly #spoken = new Ring<string>(1000)
   readonly #behaviours = new Behaviours()
-  readonly #keys: Keys
+  readonly #keys: GivenKeys
   readonly #apps: HubApps
   /** The same, where they only pretend to run. */
   readonly #simulated: Apps | undefined
@@ -66,7 +66,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#born = options.clock.elapsed()
     this.#timers = new Timers(options.clock)
     this.#requests = new Ring(options.memory)
-    this.#keys = new Keys(options.keys)
+    this.#keys = new GivenKeys(options.keys)
     this.#gate = new EventGate(this.#behaviours, (...event) => this.#realtime.send(...event))
     const tell = (event: AppEvent, payload: unknown) => this.#tell(APPS_URI, event, payload)
     const inside = this.#inside()

@@ -47,7 +47,22 @@ export function permits(scopes: readonly string[], needs: Needs): void {
 }
 
 /** The keys the user of the hub has made. */
-export class Keys {
+export interface Keys {
+  knows(key: string): boolean
+  /** The caller's scopes. @throws HubError 401 for a key the hub does not know, 403 for one that may not do this */
+  admit(key: string | undefined, needs: Needs): readonly string[]
+}
+
+/** Decides by the scopes of a key, undefined for one that the hub does not know. @throws HubError 401, 403 */
+export function admitted(scopes: readonly string[] | undefined, needs: Needs): readonly string[] {
+  if (needs === 'nothing') return []
+  if (scopes === undefined) throw new HubError(401, 'unauthorized', 'Missing or unknown API key')
+  permits(scopes, needs)
+  return scopes
+}
+
+/** Keys that were given at the start. */
+export class GivenKeys implements Keys {
   #scopes = new Map<string, readonly string[]>()
 
   constructor(keys: Readonly<Record<string, readonly string[]>>) {
@@ -66,13 +81,8 @@ export class Keys {
     return this.#scopes.has(key)
   }
 
-  /** The caller's scopes, or 401 for a key the hub does not know and 403 for one that may not do this. */
   admit(key: string | undefined, needs: Needs): readonly string[] {
-    if (needs === 'nothing') return []
-    const scopes = key === undefined ? undefined : this.#scopes.get(key)
-    if (scopes === undefined) throw new HubError(401, 'unauthorized', 'Missing or unknown API key')
-    permits(scopes, needs)
-    return scopes
+    return admitted(key === undefined ? undefined : this.#scopes.get(key), needs)
   }
 }
 

@@ -1,11 +1,13 @@
 /** An installed app: what is stored of it, its record, and the process that it is while it runs. */
+import type { Unpacked } from '../data/packages.ts'
+import type { StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, type Usage } from '../records.ts'
 import { AppProcess, type End } from './app-process.ts'
 import { Inquiries } from './inquiries.ts'
 import { Output } from './output.ts'
 import { crashOf, recordFor } from './record.ts'
-import type { Code, StoredApp, World } from './world.ts'
+import type { World } from './world.ts'
 
 /** How often clients are told what a running app uses; whoever asks is told the latest. */
 const TELL_USAGE_MS = 10_000
@@ -23,7 +25,7 @@ interface Run {
 export class InstalledApp {
   readonly output = new Output()
   readonly #world: World
-  #code: Code
+  #code: Unpacked
   #stored: StoredApp
   #record: AppRecord
   #run: Run | undefined
@@ -40,7 +42,7 @@ export class InstalledApp {
   /** A new version is tried: how its start ends is not yet told. */
   #onTrial = false
 
-  constructor(code: Code, stored: StoredApp, world: World) {
+  constructor(code: Unpacked, stored: StoredApp, world: World) {
     this.#world = world
     this.#code = code
     this.#stored = stored
@@ -111,7 +113,7 @@ export class InstalledApp {
    * Puts another version in the place of this one. Where that does not start, this one comes back.
    * @throws HubError 500 with what went wrong
    */
-  async replace(code: Code, stored: Partial<StoredApp>): Promise<void> {
+  async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
     const former = { code: this.#code, stored: this.#stored, wasUp: this.#wanted > this.#over }
     const taken = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
     if (!taken.enabled) return this.#take(code, taken)
@@ -147,7 +149,7 @@ export class InstalledApp {
     return asked ? undefined : message
   }
 
-  #take(code: Code, stored: StoredApp): void {
+  #take(code: Unpacked, stored: StoredApp): void {
     const { usage, state } = this.#record
     this.#use(code, stored)
     this.#store({})
@@ -155,7 +157,7 @@ export class InstalledApp {
     this.#show({ ...recovered, ...stands(state === 'crashed' ? 'stopped' : state), usage })
   }
 
-  #use(code: Code, stored: StoredApp): void {
+  #use(code: Unpacked, stored: StoredApp): void {
     this.#code = code
     this.#stored = stored
     this.#record = this.#recordAtRest()

@@ -1,30 +1,32 @@
 /** The apps of a hub, each a process of its own. */
 import { type Clock, systemClock } from '../../base/clock.ts'
-import type { AppRequest, HubApps, InstallRequest } from '../core/hub-apps.ts'
+import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
+import type { Packages, Unpacked } from '../data/packages.ts'
+import type { StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
 import { InstalledApp } from './installed-app.ts'
 import { localesIn } from './locales.ts'
 import { LIMITS, type Limits, Watch } from './watch.ts'
-import type { AppsHost, Code, Packages, State, StoredApp, World } from './world.ts'
+import type { State, World } from './world.ts'
 
-export interface ProcessAppsOptions<Offer extends { readonly version: string }> {
+export interface ProcessAppsOptions {
   readonly state: State
-  readonly packages: Packages<Offer>
+  readonly packages: Packages
   readonly limits?: Partial<Limits> | undefined
   readonly clock?: Clock | undefined
 }
 
-export class ProcessApps<Offer extends { readonly version: string }> implements HubApps {
+export class ProcessApps implements HubApps {
   readonly records = new Map<string, AppRecord>()
   readonly #apps = new Map<string, InstalledApp>()
-  readonly #packages: Packages<Offer>
+  readonly #packages: Packages
   readonly #world: World
   readonly #installing = new Set<string>()
   /** Processes of apps that are no longer installed. */
   readonly #leaving = new Map<string, Promise<void>>()
 
-  constructor(options: ProcessAppsOptions<Offer>, host: AppsHost) {
+  constructor(options: ProcessAppsOptions, host: AppsHost) {
     const { state, packages, clock = systemClock } = options
     const limits = { ...LIMITS, ...options.limits }
     this.#packages = packages
@@ -157,7 +159,7 @@ export class ProcessApps<Offer extends { readonly version: string }> implements 
     return app
   }
 
-  #add(code: Code, stored: StoredApp): InstalledApp {
+  #add(code: Unpacked, stored: StoredApp): InstalledApp {
     const app = new InstalledApp(code, stored, this.#world)
     this.#apps.set(stored.id, app)
     this.records.set(stored.id, app.record)
@@ -165,28 +167,29 @@ export class ProcessApps<Offer extends { readonly version: string }> implements 
   }
 
   /** Code that is no longer there is found out at the start, as a crash. */
-  #codeOf({ id, version, folder }: StoredApp): Code {
+  #codeOf({ id, version, folder }: StoredApp): Unpacked {
     try {
       return this.#packages.adopt(folder)
     } catch {
-      return { folder, manifest: { id, name: id, version, main: 'app.js', permissions: [] } }
+      return { folder, manifest: { id, name: id, version, main: 'app.js', permissions: [], channel: 'stable' } }
     }
   }
 
-  async #installNew({ folder, manifest }: Code, channel: string | undefined): Promise<void> {
+  async #installNew({ folder, manifest }: Unpacked, channel: string | undefined): Promise<void> {
     const { state, host } = this.#world
-    const { id, version, settings = {} } = manifest
+    const { id, version, settings } = manifest
     const [usual = ''] = GENERATIONS[host.flavour].channels
     const stored = newApp({ id, folder, version, channel: channel ?? usual, origin: 'appstore' })
-    const kept = state.settings(id)
-    for (const [name, value] of Object.entries(settings)) if (!kept.has(name)) state.setSetting(id, name, value)
-    state.put(stored)
+    state.transaction(() => {
+      state.put(stored)
+      addSettings(state, id, settings)
+    })
     const app = this.#add({ folder, manifest }, stored)
     host.tell('app.create', app.record)
     await app.start()
   }
 
-  async #update(app: InstalledApp, code: Code, channel: string | undefined): Promise<void> {
+  async #update(app: InstalledApp, code: Unpacked, channel: string | undefined): Promise<void> {
     const former = app.folder
     try {
       await app.replace(code, channel === undefined ? {} : { channel })
@@ -214,7 +217,13 @@ export function newApp(given: Given): StoredApp {
   }
 }
 
-async function unpacked(unpacking: Promise<Code>): Promise<Code> {
+/** The first values of an app's settings, where it has none from an earlier time. */
+export function addSettings(state: State, id: string, settings: Readonly<Record<string, unknown>> = {}): void {
+  const kept = state.settings(id)
+  for (const [name, value] of Object.entries(settings)) if (!kept.has(name)) state.setSetting(id, name, value)
+}
+
+async function unpacked(unpacking: Promise<Unpacked>): Promise<Unpacked> {
   try {
     return await unpacking
   } catch (error) {

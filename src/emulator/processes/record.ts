@@ -1,6 +1,8 @@
 /** The wire record of an app that is a process: what is stored of it, what its manifest says, how it stands. */
+
+import type { Manifest } from '../data/manifest.ts'
+import type { StoredApp } from '../data/state.ts'
 import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf } from '../records.ts'
-import type { Manifest, StoredApp } from './world.ts'
 
 /** Of an app that does not run. */
 export function recordFor(app: StoredApp, manifest: Manifest, flavour: Flavour, update: string | undefined): AppRecord {

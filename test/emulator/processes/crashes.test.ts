@@ -99,7 +99,7 @@ describe('a crash of an app', () => {
 
   test('is one for an app that uses too much of the processor for too long', async () => {
     const folder = await written('export default () => { setTimeout(() => { for (;;) {} }, 10) }')
-    const hub = await running(folder, { limits: { cpu: 0.3, cpuSeconds: 2 } })
+    const hub = await running(folder, { limits: { cpu: 0.05, cpuSeconds: 2 } })
     await hub.untilCrashed()
     expect(hub.record.crashedMessage).toBe('CPU Warning Limit Reached')
   })

@@ -1,13 +1,15 @@
 /** Apps of a test: written into a temporary folder, run as real processes, told and asked as a hub would. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { cp, mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import type { InApp } from '../../../src/emulator/core/in-app.ts'
+import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { type Manifest, readManifest } from '../../../src/emulator/data/manifest.ts'
 import { HubError } from '../../../src/emulator/hub-error.ts'
-import { newApp, ProcessApps } from '../../../src/emulator/processes/process-apps.ts'
+import { addSettings, newApp, ProcessApps } from '../../../src/emulator/processes/process-apps.ts'
 import type { Limits } from '../../../src/emulator/processes/watch.ts'
-import type { Code, InApp, Manifest, Packages, State, StoredApp } from '../../../src/emulator/processes/world.ts'
 import type { Flavour } from '../../../src/emulator/records.ts'
 import { until } from '../../support/until.ts'
 
@@ -28,6 +30,17 @@ export async function written(code: string | Files, manifest: Partial<Manifest> 
   return folder.path
 }
 
+/** A store with these apps in it. */
+async function storeOf(folders: readonly string[]): Promise<string> {
+  const store = await mkdtempDisposable(join(tmpdir(), 'store-'))
+  onTestFinished(store.remove)
+  for (const folder of folders) {
+    const { id, version } = readManifest(folder)
+    await cp(folder, join(store.path, id, version), { recursive: true })
+  }
+  return store.path
+}
+
 interface Options {
   readonly flavour?: Flavour
   readonly limits?: Partial<Limits>
@@ -41,12 +54,11 @@ interface Options {
 
 /** A hub's apps, of which the app in `folder` is one, running. */
 export async function running(folder: string, options: Options = {}) {
-  const state = new MemoryState()
-  const packages = new MemoryPackages(options.store ?? [])
-  const { manifest } = packages.adopt(folder)
-  const { id, version } = manifest
-  state.put(newApp({ id, folder, version, channel: 'stable', origin: 'devkit_run' }))
-  for (const [name, value] of Object.entries(options.settings ?? {})) state.setSetting(id, name, value)
+  const data = await openHubData({ store: await storeOf(options.store ?? []) })
+  const { state, packages } = data
+  const { id, version, channel } = packages.adopt(folder).manifest
+  state.put(newApp({ id, folder, version, channel, origin: 'devkit_run' }))
+  addSettings(state, id, options.settings)
   const events: [event: string, payload: unknown][] = []
   const told: [event: string, payload: unknown][] = []
   const refuse = () => {
@@ -63,7 +75,10 @@ export async function running(folder: string, options: Options = {}) {
     { state, packages, limits: options.limits },
     { flavour: options.flavour ?? 'older', tell, inApp },
   )
-  onTestFinished(() => apps.stop())
+  onTestFinished(async () => {
+    await apps.stop()
+    await data[Symbol.asyncDispose]()
+  })
   const hub = {
     apps,
     state,
@@ -93,79 +108,6 @@ export async function running(folder: string, options: Options = {}) {
   await apps.start()
   await until('the start', () => hub.record.state === 'running' || hub.record.crashed)
   return hub
-}
-
-export class MemoryState implements State {
-  readonly #apps = new Map<string, StoredApp>()
-  readonly #settings = new Map<string, Map<string, unknown>>()
-
-  apps() {
-    return [...this.#apps.values()]
-  }
-
-  put(app: StoredApp) {
-    this.#apps.set(app.id, app)
-  }
-
-  remove(id: string, { purgeSettings }: { readonly purgeSettings: boolean }) {
-    this.#apps.delete(id)
-    if (purgeSettings) this.#settings.delete(id)
-  }
-
-  settings(owner: string) {
-    return new Map(this.#settings.get(owner))
-  }
-
-  setSetting(owner: string, name: string, value: unknown) {
-    this.#settings.set(owner, this.settings(owner).set(name, value))
-  }
-
-  unsetSetting(owner: string, name: string) {
-    this.#settings.get(owner)?.delete(name)
-  }
-}
-
-interface Offer extends Code {
-  readonly version: string
-}
-
-class MemoryPackages implements Packages<Offer> {
-  readonly discarded: string[] = []
-  readonly #store: readonly string[]
-
-  constructor(store: readonly string[]) {
-    this.#store = store
-  }
-
-  find({ id, version, present }: { id: string; version?: string | undefined; present?: string }) {
-    return this.#store
-      .map((folder) => this.adopt(folder))
-      .map((code) => ({ ...code, version: code.manifest.version }))
-      .find(
-        (offer) =>
-          offer.manifest.id === id && (version ?? offer.version) === offer.version && offer.version >= (present ?? ''),
-      )
-  }
-
-  latest(id: string) {
-    return this.find({ id })
-  }
-
-  async unpack({ folder, manifest }: Offer): Promise<Code> {
-    const copy = await mkdtempDisposable(join(tmpdir(), 'app-'))
-    onTestFinished(copy.remove)
-    await cp(folder, copy.path, { recursive: true })
-    return { folder: copy.path, manifest }
-  }
-
-  adopt(folder: string): Code {
-    return { folder, manifest: JSON.parse(readFileSync(join(folder, 'app.json'), 'utf8')) }
-  }
-
-  discard(folder: string) {
-    this.discarded.push(folder)
-    return Promise.resolve()
-  }
 }
 
 /** Whether there is such a process. */
