@@ -41,6 +41,12 @@ function main(): number | Promise<number> {
       return demo(line)
     case 'emulate':
       return emulateHub(line)
+    case 'emulate keys create':
+      return createKey(line)
+    case 'emulate keys list':
+      return listKeys(line.data)
+    case 'emulate keys revoke':
+      return revokeKey(line)
   }
 }
 
@@ -241,6 +247,30 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
   return ok.code
 }
 
+async function createKey({ data, scopes, name }: Line<'emulate keys create'>): Promise<number> {
+  const { keysOf } = await import('./emulator/data/keys-command.ts')
+  using keys = keysOf(data, { make: true })
+  const { id, key } = keys.create(scopes, name)
+  console.log(key)
+  // Apart from the key, so that a script can read that.
+  console.error(`id ${id}; the key is not shown again`)
+  return ok.code
+}
+
+async function listKeys(data: string): Promise<number> {
+  const { keysOf } = await import('./emulator/data/keys-command.ts')
+  using keys = keysOf(data)
+  for (const line of keys.list()) console.log(shownText(line))
+  return ok.code
+}
+
+async function revokeKey({ data, id }: Line<'emulate keys revoke'>): Promise<number> {
+  const { keysOf } = await import('./emulator/data/keys-command.ts')
+  using keys = keysOf(data)
+  keys.revoke(id)
+  return ok.code
+}
+
 /** A mistake of ours that nobody caught: said with all its context, then the end, and the will tells the subscribers. */
 function diesLoudly(log: Log): void {
   const die = (error: unknown, origin: string) => {
@@ -251,7 +281,14 @@ function diesLoudly(log: Log): void {
 }
 
 /** What can happen to anybody, with a message that says all there is to say. */
-const EXPECTED = new Set(['CallError', 'CleanupError', 'SessionError', 'EmbeddedBrokerError', 'EmulatorOptionError'])
+const EXPECTED = new Set([
+  'CallError',
+  'CleanupError',
+  'SessionError',
+  'EmbeddedBrokerError',
+  'EmulatorOptionError',
+  'HubDataError',
+])
 
 /** Mistakes of the user are told as lines; everything else, with its stack, is ours. */
 function explain(error: unknown): number {

@@ -46,6 +46,8 @@ const config: Flag = {
   doc: 'configuration file, YAML or JSON; wins over HUB2MQTT_CONFIG',
 }
 
+const data: Flag = { value: 'DIR', doc: 'the data folder of the hub; it may be running' }
+
 const MAX_APPS = 100_000
 const CALL_TIMEOUT = duration('100ms', '10m')
 const DEFAULT_CALL_TIMEOUT = '15s'
@@ -102,6 +104,35 @@ export const commands = {
       ...given('flavour', flags.choice('flavour', ['older', 'newer', 'self-hosted', 'reference'])),
       ...given('file', flags.text('file')),
       ...given('apps', flags.integer('apps', 0, MAX_APPS)),
+    }),
+  }),
+  'emulate keys create': command({
+    summary: 'make an API key of an emulated hub and print it, this once',
+    flags: {
+      data,
+      scope: { value: 'SCOPE', multiple: true, doc: 'what it may do, such as hub.app' },
+      name: { value: 'TEXT', doc: 'what it is for, as the list shows it' },
+    },
+    read: (flags) => ({
+      command: 'emulate keys create' as const,
+      data: flags.required('data'),
+      scopes: flags.requiredAll('scope'),
+      name: flags.text('name') ?? '',
+    }),
+  }),
+  'emulate keys list': command({
+    summary: 'list the API keys of an emulated hub: id, when it was made, scopes, name',
+    flags: { data },
+    read: (flags) => ({ command: 'emulate keys list' as const, data: flags.required('data') }),
+  }),
+  'emulate keys revoke': command({
+    summary: 'take back an API key of an emulated hub; its sessions end within a second',
+    positionals: [{ name: 'id', doc: 'of the key, as the list shows it' }],
+    flags: { data },
+    read: (flags) => ({
+      command: 'emulate keys revoke' as const,
+      data: flags.required('data'),
+      id: flags.positionals[0] ?? '',
     }),
   }),
   health: command({

@@ -35,6 +35,12 @@ describe('a command line', () => {
         crashes: true,
       },
     ],
+    [
+      'emulate keys create --scope hub.app --scope hub.speech --data d --name tablet',
+      { command: 'emulate keys create', data: 'd', scopes: ['hub.app', 'hub.speech'], name: 'tablet' },
+    ],
+    ['emulate keys list --data d', { command: 'emulate keys list', data: 'd' }],
+    ['emulate keys revoke 1a2b --data d', { command: 'emulate keys revoke', data: 'd', id: '1a2b' }],
   ])('%j is understood', (line, wanted) => expect(parse(line)).toEqual(wanted))
 
   it.each([
@@ -56,6 +62,13 @@ describe('a command line', () => {
     ['emulate --port 65536', /^--port: expected/],
     ['emulate --port 1e3', /^--port: expected/],
     ['emulate --apps 100001', /^--apps: expected/],
+    ['emulate keys', /^emulate keys: one of create, list, revoke has to follow$/],
+    ['emulate keys make --data d', /^emulate keys: one of create, list, revoke has to follow$/],
+    ['emulate kyes', /^unexpected argument "kyes"/],
+    ['keys list', /^unknown command "keys"/],
+    ['emulate keys list', /^--data is missing$/],
+    ['emulate keys create --data d', /^--scope is missing$/],
+    ['emulate keys revoke --data d', /^id missing; see hub2mqtt emulate keys revoke --help$/],
     ['emulate --flavour new', /^--flavour: expected one of older, newer, self-hosted, reference$/],
     ['--version run', /^--version stands alone$/],
     ['run --version', /^unknown option "--version"/],

@@ -85,6 +85,33 @@ describe('the program', () => {
   })
 })
 
+describe('the keys of an emulated hub', () => {
+  test('are printed once, listed and revoked', async () => {
+    await using dir = await temporary()
+    const data = join(dir.path, 'data')
+    const made = await program(['emulate', 'keys', 'create', '--data', data, '--scope', 'hub.app', '--name', 'tablet'])
+    expect(made).toEqual({
+      status: 0,
+      stdout: expect.stringMatching(/^[\w-]{43}\n$/),
+      stderr: expect.stringMatching(/^id [0-9a-f]{8}; the key is not shown again\n$/),
+    })
+    const id = made.stderr.slice(3, 11)
+    const listed = await program(['emulate', 'keys', 'list', '--data', data])
+    expect(listed).toEqual({ status: 0, stdout: expect.stringContaining(`${id}  20`), stderr: '' })
+    expect(listed.stdout).not.toContain(made.stdout.trim())
+    expect(await program(['emulate', 'keys', 'revoke', id, '--data', data])).toMatchObject({ status: 0 })
+    expect(await program(['emulate', 'keys', 'list', '--data', data])).toEqual({ status: 0, stdout: '', stderr: '' })
+  })
+
+  test('are refused in a line', async () => {
+    await using dir = await temporary()
+    const listed = await program(['emulate', 'keys', 'list', '--data', dir.path])
+    expect(listed).toEqual({ status: 1, stdout: '', stderr: `hub2mqtt: ${dir.path}: holds no hub\n` })
+    const made = await program(['emulate', 'keys', 'create', '--data', dir.path, '--scope', 'hub.all'])
+    expect(made).toEqual({ status: 2, stdout: '', stderr: expect.stringMatching(/^hub2mqtt: --scope: unknown scope/) })
+  })
+})
+
 describe('the emulated hub as a program', () => {
   test('makes a key and prints it where none is given', async () => {
     await using hub = lasting(['emulate', '--port', '0'])

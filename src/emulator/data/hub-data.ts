@@ -2,10 +2,11 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { HubStore } from '../core/hub-store.ts'
 import { openDatabase } from './database.ts'
 import { StoredKeys } from './keys.ts'
 import { FolderPackages, type Packages } from './packages.ts'
-import { type HubState, SqliteState } from './state.ts'
+import { type HubState, keptByHub, SqliteState } from './state.ts'
 
 export interface HubDataOptions {
   /** The data folder, made where there is none; default: a temporary one, removed at the end. */
@@ -22,6 +23,8 @@ export interface HubData extends AsyncDisposable {
   /** Absolute path. */
   readonly folder: string
   readonly state: HubState
+  /** What the hub's own managers keep in it. */
+  readonly kept: HubStore
   readonly packages: Packages
   readonly keys: StoredKeys
 }
@@ -39,6 +42,7 @@ export async function openHubData(options: HubDataOptions = {}): Promise<HubData
   return {
     folder: database.folder,
     state,
+    kept: keptByHub(state),
     packages,
     keys: new StoredKeys(database),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),

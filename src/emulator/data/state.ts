@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
+import type { HubStore, Notification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import type { Database } from './database.ts'
 
@@ -22,15 +23,6 @@ export interface StoredApp {
   readonly exitSignal: string | null
 }
 
-export interface StoredNotification {
-  readonly id: number
-  /** The app that sent it, or `hub`. */
-  readonly owner: string
-  readonly text: string
-  /** Epoch milliseconds. */
-  readonly at: number
-}
-
 /** `owner` is the id of an app, or `hub`. */
 export interface HubState {
   readonly hubId: string
@@ -48,12 +40,11 @@ export interface HubState {
   /** @throws HubError 400 for what is no JSON value or no name, 413 for what is too large or too many */
   setSetting(owner: string, name: string, value: unknown): void
   unsetSetting(owner: string, name: string): void
-  /** Oldest first, the newest thousand. */
-  notifications(): StoredNotification[]
+  /** By id, oldest first: the newest thousand. */
+  notifications(): Map<string, Notification>
   /** @throws HubError 413 for a text that is too long */
-  notify(owner: string, text: string): StoredNotification
-  /** Whether there was such a notification. */
-  forget(id: number): boolean
+  addNotification(notification: Notification): void
+  removeNotification(id: string): void
   /** Several writes as one: all of them are kept or none. */
   transaction<T>(task: () => T): T
   close(): void
@@ -84,7 +75,12 @@ const AppRow = v.object({
   exitSignal: v.nullable(v.string()),
 })
 const SettingRow = v.object({ name: v.string(), value: v.string() })
-const NotificationRow = v.object({ id: v.number(), owner: v.string(), text: v.string(), at: v.number() })
+const NotificationRow = v.object({
+  id: v.string(),
+  ownerUri: v.string(),
+  excerpt: v.string(),
+  dateCreated: v.string(),
+})
 const ValueRow = v.object({ value: v.string() })
 const CountRow = v.object({ count: v.number() })
 
@@ -95,18 +91,14 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 export interface StateOptions {
   /** Of the hub; default: the one it had, or a new one. */
   readonly hubId?: string | undefined
-  /** Epoch milliseconds; default: the system's clock. */
-  readonly now?: (() => number) | undefined
 }
 
 export class SqliteState implements HubState {
   readonly hubId: string
   readonly #database: Database
-  readonly #now: () => number
 
-  constructor(database: Database, { hubId, now = Date.now }: StateOptions = {}) {
+  constructor(database: Database, { hubId }: StateOptions = {}) {
     this.#database = database
-    this.#now = now
     this.hubId = hubId ?? this.#note('id') ?? randomBytes(12).toString('hex')
     if (this.hubId !== this.#note('id')) this.#setNote('id', this.hubId)
   }
@@ -177,24 +169,26 @@ export class SqliteState implements HubState {
     this.#run('DELETE FROM setting WHERE owner = ? AND name = ?', owner, name)
   }
 
-  notifications(): StoredNotification[] {
-    return this.#all(NotificationRow, 'SELECT * FROM notification ORDER BY id')
+  notifications(): Map<string, Notification> {
+    const rows = this.#all(NotificationRow, 'SELECT * FROM notification ORDER BY rowid')
+    return new Map(rows.map((row) => [row.id, row]))
   }
 
-  notify(owner: string, text: string): StoredNotification {
-    if (text.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
-    const at = this.#now()
-    return this.transaction(() => {
-      const added = this.#run('INSERT INTO notification (owner, text, at) VALUES (?, ?, ?)', owner, text, at)
-      const id = Number(added.lastInsertRowid)
-      const tooOld = 'SELECT id FROM notification ORDER BY id DESC LIMIT 1 OFFSET ?'
-      this.#run(`DELETE FROM notification WHERE id <= (${tooOld})`, MAX_NOTIFICATIONS)
-      return { id, owner, text, at }
+  addNotification({ id, ownerUri, excerpt, dateCreated }: Notification): void {
+    if (excerpt.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
+    this.transaction(() => {
+      const values = [id, ownerUri, excerpt, dateCreated]
+      this.#run(
+        'INSERT OR REPLACE INTO notification (id, ownerUri, excerpt, dateCreated) VALUES (?, ?, ?, ?)',
+        ...values,
+      )
+      const tooOld = 'SELECT rowid FROM notification ORDER BY rowid DESC LIMIT 1 OFFSET ?'
+      this.#run(`DELETE FROM notification WHERE rowid <= (${tooOld})`, MAX_NOTIFICATIONS)
     })
   }
 
-  forget(id: number): boolean {
-    return Number(this.#run('DELETE FROM notification WHERE id = ?', id).changes) > 0
+  removeNotification(id: string): void {
+    this.#run('DELETE FROM notification WHERE id = ?', id)
   }
 
   transaction<T>(task: () => T): T {
@@ -245,3 +239,18 @@ function settingText(name: string, value: unknown): string {
   }
   return text
 }
+
+/** What the hub itself keeps beside its apps: its own settings and the notifications. */
+export function keptByHub(state: HubState): HubStore {
+  return {
+    settings: () => state.settings(HUB),
+    setSetting: (name, value) => state.setSetting(HUB, name, value),
+    unsetSetting: (name) => state.unsetSetting(HUB, name),
+    notifications: () => state.notifications(),
+    addNotification: (notification) => state.addNotification(notification),
+    removeNotification: (id) => state.removeNotification(id),
+  }
+}
+
+/** The owner of the hub's own settings; no app can have this id. */
+const HUB = 'hub'

@@ -4,7 +4,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it, test } from 'vitest'
 import { manifestSchema } from '../../../src/docs/manifest.ts'
 import { ManifestError, parseManifest, readManifest } from '../../../src/emulator/data/manifest.ts'
-import { folder, manifestOf, writeApp } from './support.ts'
+import { manifestOf, writeApp } from './apps.ts'
+import { folder } from './support.ts'
 
 const editorTakes = new Ajv2020({ strict: true }).compile(JSON.parse(manifestSchema()))
 

@@ -6,7 +6,8 @@ import { copyApp } from '../../../src/emulator/data/copy.ts'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
 import { ManifestError } from '../../../src/emulator/data/manifest.ts'
 import { compareVersions } from '../../../src/emulator/data/versions.ts'
-import { folder, LIGHTS, manifestOf, offer, opened, storedApp, writeApp } from './support.ts'
+import { LIGHTS, manifestOf, offer, storedApp, writeApp } from './apps.ts'
+import { folder, opened } from './support.ts'
 
 /** A hub with a store, and what it says of that. */
 async function withStore() {

@@ -5,7 +5,8 @@ import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
 import { HubDataError } from '../../../src/emulator/data/database.ts'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
-import { folder, LIGHTS, opened, storedApp } from './support.ts'
+import { LIGHTS, storedApp } from './apps.ts'
+import { folder, opened } from './support.ts'
 
 /** The data of a hub that has been used and closed. */
 async function usedFolder(use: (data: Awaited<ReturnType<typeof opened>>) => void = () => {}): Promise<string> {
@@ -20,6 +21,13 @@ const refusal = (path: string) =>
     () => 'opened',
     (error: unknown) => (error instanceof HubDataError ? error.message.replace(path, 'DATA') : error),
   )
+
+const notification = (index: number) => ({
+  id: `n${index}`,
+  ownerUri: `homey:app:${LIGHTS}`,
+  excerpt: 'the light is on',
+  dateCreated: '2026-11-22T10:00:00.000Z',
+})
 
 describe('a data folder', () => {
   it('brings back the hub with its id, apps, settings and notifications', async () => {
@@ -37,7 +45,7 @@ describe('a data folder', () => {
       state.put(second)
       state.setSetting(LIGHTS, 'night', { on: true, steps: [1, 2, null] })
       state.setSetting('hub', 'name', 'Home')
-      state.notify(LIGHTS, 'the light is on')
+      state.addNotification(notification(1))
     })
     const { state } = await opened({ folder: path })
     expect(state.hubId).toBe(id)
@@ -46,9 +54,7 @@ describe('a data folder', () => {
     expect(state.app('com.example.other')).toBeUndefined()
     expect([...state.settings(LIGHTS)]).toEqual([['night', { on: true, steps: [1, 2, null] }]])
     expect([...state.settings('hub')]).toEqual([['name', 'Home']])
-    expect(state.notifications()).toEqual([
-      { id: 1, owner: LIGHTS, text: 'the light is on', at: expect.closeTo(Date.now(), -5) },
-    ])
+    expect([...state.notifications()]).toEqual([['n1', notification(1)]])
   })
 
   it('keeps an app in its place when it changes', async () => {
@@ -197,6 +203,15 @@ describe('a data folder that cannot be used', () => {
 })
 
 describe('settings', () => {
+  it('of the hub are those of no app', async () => {
+    const { state, kept } = await opened({})
+    kept.setSetting('name', 'Home')
+    state.setSetting(LIGHTS, 'name', 'Lights')
+    expect([...kept.settings()]).toEqual([['name', 'Home']])
+    kept.unsetSetting('name')
+    expect([kept.settings().size, state.settings(LIGHTS).size]).toEqual([0, 1])
+  })
+
   it('come back as the JSON value that they were set to, in the order of their names’ first setting', async () => {
     const { state } = await opened({})
     const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }).filter((name) => !name.includes('\0'))
@@ -242,15 +257,17 @@ describe('settings', () => {
 
 describe('notifications', () => {
   it('are kept until they are forgotten, the newest thousand', async () => {
-    const { state } = await opened({})
-    const first = state.notify('hub', 'first')
-    expect(state.forget(first.id)).toBe(true)
-    expect(state.forget(first.id)).toBe(false)
+    const { state, kept } = await opened({})
+    kept.addNotification(notification(-1))
+    kept.removeNotification('n-1')
+    kept.removeNotification('n-1')
+    expect([...kept.notifications()]).toEqual([])
     state.transaction(() => {
-      for (let index = 0; index < 1001; index++) state.notify(LIGHTS, `text ${index}`)
+      for (let index = 0; index < 1001; index++) state.addNotification(notification(index))
     })
-    const kept = state.notifications()
-    expect([kept.length, kept[0]?.text, kept.at(-1)?.text]).toEqual([1000, 'text 1', 'text 1000'])
-    expect(() => state.notify('hub', 'x'.repeat(4001))).toThrow(expect.objectContaining({ status: 413 }))
+    const ids = [...state.notifications().keys()]
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([1000, 'n1', 'n1000'])
+    const long = { ...notification(2000), excerpt: 'x'.repeat(4001) }
+    expect(() => state.addNotification(long)).toThrow(expect.objectContaining({ status: 413 }))
   })
 })
