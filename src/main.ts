@@ -41,6 +41,8 @@ function main(): number | Promise<number> {
       return demo(line)
     case 'emulate':
       return emulateHub(line)
+    case 'emulate new-app':
+      return newApp(line)
     case 'emulate keys create':
       return createKey(line)
     case 'emulate keys list':
@@ -210,7 +212,8 @@ async function demo({ config: file, broker }: Line<'demo'>): Promise<number> {
   const { emulate } = await import('./emulator/command.ts')
   const { freePorts, invitation, onBroker } = await import('./cli/demo.ts')
   const apiKey = await demoKey()
-  await using hub = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey], crashes: true })
+  await using emulation = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey] })
+  const { hub } = emulation
   const { HUB2MQTT_HUB_API_KEY_FILE: _, ...given } = process.env
   const own = { HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: apiKey.key, ...(broker && onBroker(broker)) }
   const { config: wanted } = loadConfig({ file, env: { ...given, ...own } })
@@ -240,13 +243,27 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
   const given = line.apiKeys.map(parseApiKey)
   // Without a key nobody could use it. A file may have its own.
   const made = given.length === 0 && line.file === undefined ? [await demoKey()] : []
-  await using hub = await emulate({ ...line, apiKeys: [...given, ...made] })
-  console.log(`emulated hub listening on ${hub.url}`)
-  await using control = line.controlPort === undefined ? undefined : await openControl(hub, line.controlPort)
+  await using emulation = await emulate({
+    ...line,
+    apiKeys: [...given, ...made],
+    onSpeak: (text) => console.log(`says: ${shownText(text)}`),
+    tell: (problem) => console.error(`hub2mqtt: ${shownText(problem)}`),
+  })
+  console.log(`emulated hub listening on ${emulation.hub.url}`)
+  await using control = line.controlPort === undefined ? undefined : await openControl(emulation.hub, line.controlPort)
   if (control !== undefined) console.log(`its control port: ${control.url}`)
   for (const { key, scopes } of made) console.log(`its API key, made for this run: ${key} (${scopes.join(', ')})`)
   const signal = stopSignal()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))
+  return ok.code
+}
+
+async function newApp({ id, folder }: Line<'emulate new-app'>): Promise<number> {
+  const { newAppFolder } = await import('./emulator/processes/new-app.ts')
+  const made = await newAppFolder(id, folder)
+  console.log(
+    `made ${shownText(made)}; try it: node --test ${shownText(made)}, hub2mqtt emulate --app ${shownText(made)}`,
+  )
   return ok.code
 }
 

@@ -1,7 +1,7 @@
 /** The commands: one table, from which reading, help and the documentation follow. */
 import * as v from 'valibot'
 import { topicPrefix } from '../config/addresses.ts'
-import { duration } from '../config/schemas.ts'
+import { duration, size } from '../config/schemas.ts'
 import type { Given } from './given.ts'
 
 /** What a process of ours exits with. */
@@ -47,6 +47,8 @@ const config: Flag = {
 }
 
 const data: Flag = { value: 'DIR', doc: 'the data folder of the hub; it may be running' }
+
+const percent = (value: number | undefined) => (value === undefined ? undefined : value / 100)
 
 const MAX_APPS = 100_000
 const CALL_TIMEOUT = duration('100ms', '10m')
@@ -95,8 +97,15 @@ export const commands = {
       },
       'api-key': { value: 'KEY=SCOPE,SCOPE', multiple: true, doc: 'a key that it takes, with its scopes' },
       file: { value: 'FILE', doc: 'hub, keys and apps from a file' },
-      apps: { value: 'N', doc: 'how many apps to have' },
-      crashes: { doc: 'let an app crash now and then' },
+      app: { value: 'DIR', multiple: true, doc: 'an app to run where it is, in place of the sample apps' },
+      data: { value: 'DIR', doc: 'keep the state of the hub there; without it, it ends with the run' },
+      store: { value: 'DIR', doc: 'what can be installed: DIR/<id>/<version>/app.json' },
+      'memory-limit': { value: 'SIZE', default: '256MiB', doc: 'what an app may use before it is ended' },
+      'cpu-limit': { value: 'PERCENT', default: '90', doc: 'of a core, before an app is ended that uses it for 30 s' },
+      'speech-command': { value: 'CMD', doc: 'say aloud by this command, with the text as its last argument' },
+      simulated: { doc: 'apps that only pretend to run, in place of processes' },
+      apps: { value: 'N', doc: 'how many apps to have, simulated' },
+      crashes: { doc: 'let an app crash now and then, simulated' },
       'control-port': {
         value: 'N',
         doc: 'port on loopback to make it misbehave by, 0 takes any free one; default: none',
@@ -111,12 +120,34 @@ export const commands = {
         (flags.text('flavour') === 'self-hosted' ? EMULATOR.selfHostedPort : EMULATOR.port),
       ...(flags.has('no-rate-limit') && { rateLimit: false }),
       apiKeys: flags.all('api-key'),
+      appFolders: flags.all('app'),
+      limits: {
+        ...given('memory', flags.parsed('memory-limit', size('64MiB', '4096MiB'))),
+        ...given('cpu', percent(flags.integer('cpu-limit', 1, 100))),
+      },
+      simulated: flags.has('simulated'),
       crashes: flags.has('crashes'),
+      ...given('data', flags.text('data')),
+      ...given('store', flags.text('store')),
+      ...given('speechCommand', flags.text('speech-command')),
       // Left out unless given: a file may name another.
       ...given('flavour', flags.choice('flavour', ['older', 'newer', 'self-hosted', 'reference'])),
       ...given('file', flags.text('file')),
       ...given('apps', flags.integer('apps', 0, MAX_APPS)),
       ...given('controlPort', flags.integer('control-port', 0, 65_535)),
+    }),
+  }),
+  'emulate new-app': command({
+    summary: 'make a folder with an app that works, and its test',
+    positionals: [
+      { name: 'id', doc: 'of the app, such as com.example.lights' },
+      { name: 'folder', doc: 'where; default: a new one with the id as its name', optional: true },
+    ],
+    flags: {},
+    read: (flags) => ({
+      command: 'emulate new-app' as const,
+      id: flags.positionals[0] ?? '',
+      ...given('folder', flags.positionals[1]),
     }),
   }),
   'emulate keys create': command({

@@ -309,7 +309,10 @@ export class EmulatedHub implements AsyncDisposable {
       elapsed: () => this.#options.clock.elapsed(),
       uptime: () => this.#options.clock.elapsed() - this.#born,
       tell: (...event) => this.#tell(...event),
-      speak: (text) => this.#spoken.push(text),
+      speak: (text) => {
+        this.#spoken.push(text)
+        this.#options.onSpeak?.(text)
+      },
       remember: (asked) => {
         const entry: OpenRecord = { at: this.#options.clock.now(), ...asked }
         this.#requests.push(entry)

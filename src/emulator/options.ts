@@ -26,6 +26,8 @@ export interface EmulatedHubOptions {
   /** What the hub itself keeps. Default: in memory. */
   kept?: HubStore | undefined
   store?: readonly AppSeed[] | undefined
+  /** What the hub says aloud. */
+  onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
   version?: string | undefined
   /** Which spelling of the base path is served. Default `both`, or `managers` for the reference. */
@@ -59,7 +61,7 @@ export type Settled = {
 } & Pick<EmulatedHubOptions, Replaceable>
 
 /** What a hub can do without. */
-type Replaceable = 'backend' | 'storedKeys'
+type Replaceable = 'backend' | 'storedKeys' | 'onSpeak'
 
 /** What a hub of each flavour has unless told otherwise. */
 const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
@@ -82,6 +84,7 @@ export function settle(options: EmulatedHubOptions): Settled {
     kept: options.kept ?? hubStoreInMemory(),
     rateLimit: options.rateLimit ?? false,
     store: options.store ?? DEFAULT_STORE,
+    onSpeak: options.onSpeak,
     id: options.id ?? '5f0c8a1b2d3e4f5061728394',
     version: options.version ?? USUAL[flavour].version,
     prefix: options.prefix ?? USUAL[flavour].prefix,
