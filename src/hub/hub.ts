@@ -3,8 +3,10 @@
 import type { Logger } from 'pino'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
+import type { Json } from '../base/json.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
+import type { Endpoint } from './endpoints.ts'
 import { asHubError, type HubError, type HubErrorCode, retryDelay } from './errors.ts'
 import { explain } from './explain.ts'
 import { type Greeting, greet } from './greeting.ts'
@@ -137,6 +139,24 @@ export class Hub {
       const failure = asHubError(error)
       if (isEvidence(name, failure)) await this.#doubt(name, parameters, failure)
       this.#heed(failure.code)
+      throw error
+    }
+  }
+
+  /**
+   * Calls anything that the hub offers, and learns from how it ends.
+   * @param mayLeave as with `call`
+   * @throws HubError
+   */
+  async callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
+    try {
+      const answer = await this.#client.callEndpoint(endpoint, mayLeave)
+      if (endpoint.method !== 'GET' && this.status.realtime === 'polling') this.wake()
+      return answer
+    } catch (error) {
+      const { code } = asHubError(error)
+      // What an app or an operation of which nothing is known refuses says nothing of the hub and of the key as a whole.
+      if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#heed(code)
       throw error
     }
   }
