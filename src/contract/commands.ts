@@ -325,10 +325,7 @@ const ROWS = [
     acts: ['list-apps'],
     does: (): Act[] => ['list-apps', 'read-app'],
     doc: 'Answers with the apps by id; a filter reads the hub afresh and keeps those that equal it in every key given.',
-    async run({ hub, again }, { filter }) {
-      const apps = await again(() => hub.apps.getApps(filter))
-      return Object.fromEntries(apps.map((app) => [app.id, app]))
-    },
+    run: ({ hub, again }, { filter }) => again(() => hub.apps.getApps(filter)),
   }),
   row('hub', 'install', {
     payload: object({

@@ -254,10 +254,10 @@ export class HubClient {
     input: I,
     mayLeave: Sending['mayLeave'],
   ): Promise<Answer> {
-    const { manager, method, query, body } = operation
+    const { manager, method, query, body, maxBytes } = operation
     const search = query === undefined ? '' : new URLSearchParams(query(input)).toString()
     const path = `/api/${this.#prefix}/${manager}${fill(template, input)}${search === '' ? '' : `?${search}`}`
-    const sending = { body: body === undefined ? undefined : JSON.stringify(body(input)), mayLeave }
+    const sending = { body: body === undefined ? undefined : JSON.stringify(body(input)), maxBytes, mayLeave }
     const request = () => this.#ask(method, path, sending)
     return method === 'GET' ? this.#repeatIfCutOff(request) : request()
   }

@@ -89,7 +89,7 @@ const AMBIGUOUS = /[/\\;?#\u0000-\u001f\u007f-\u009f]|%[0-9a-f]{2}|^\.{0,2}$|^\s
 
 /** A name that no server takes for another one, nor for several. */
 function named(name: string): string {
-  if (!name.isWellFormed() || AMBIGUOUS.test(name) || AMBIGUOUS.test(name.normalize('NFKC'))) {
+  if (!name.isWellFormed() || AMBIGUOUS.test(name.normalize('NFKC'))) {
     throw invalid('item: that names nothing.')
   }
   return name

@@ -91,6 +91,7 @@ export class Hub {
       shows: options.shows,
       onStranger: () => this.#onStranger(),
     })
+    this.apps.ended.addEventListener('abort', () => this.#cancelStranger?.())
   }
 
   get status(): HubStatus {
@@ -109,7 +110,6 @@ export class Hub {
   /** Ends the subscription, clears the caches and removes all listeners; safe to call twice. */
   async destroy(): Promise<void> {
     this.#stop.abort()
-    this.#cancelStranger?.()
     this.#status.end()
     this.apps.destroy()
     await this.#client.close()
@@ -307,7 +307,7 @@ export class Hub {
   async #stayConnected(): Promise<void> {
     const ending = new AbortController()
     const realtime = this.#options.realtime
-      ? this.#keepRealtime(AbortSignal.any([this.#stop.signal, ending.signal]))
+      ? this.#keepRealtime(AbortSignal.any([this.#stop.signal, ending.signal, this.apps.ended]))
       : undefined
     try {
       while (!this.#stop.signal.aborted) {

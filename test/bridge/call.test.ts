@@ -144,6 +144,12 @@ describe('a call that changes something', () => {
     expect(desk.failed).toMatchObject([{ hub: 'home', app: null, command: 'call', code: 'unsupported' }])
   })
 
+  test('is told each time that the hub was asked, however many fail', async () => {
+    const desk = await openDesk()
+    for (let i = 0; i < 61; i++) await call(desk, { item: 'flow', method: 'POST', path: '/x' })
+    expect(desk.audit).toHaveLength(61)
+  })
+
   test('is not sent twice, and is called unknown where the answer is lost', async () => {
     const desk = await openDesk()
     desk.emulated.behave('execute-then-reset', { operation: 'restartApp' })
