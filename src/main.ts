@@ -239,6 +239,7 @@ async function demoKey() {
 
 async function emulateHub(line: Line<'emulate'>): Promise<number> {
   const { emulate, parseApiKey } = await import('./emulator/command.ts')
+  const { openControl } = await import('./emulator/control/server.ts')
   const given = line.apiKeys.map(parseApiKey)
   // Without a key nobody could use it. A file may have its own.
   const made = given.length === 0 && line.file === undefined ? [await demoKey()] : []
@@ -248,7 +249,10 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
     onSpeak: (text) => console.log(`says: ${shownText(text)}`),
     tell: (problem) => console.error(`hub2mqtt: ${shownText(problem)}`),
   })
-  console.log(`emulated hub listening on ${emulation.hub.url}`)
+  const { hub } = emulation
+  console.log(`emulated hub listening on ${hub.url}`)
+  await using control = line.controlPort === undefined ? undefined : await openControl(hub, line.controlPort)
+  if (control !== undefined) console.log(`its control port: ${control.url}`)
   for (const { key, scopes } of made) console.log(`its API key, made for this run: ${key} (${scopes.join(', ')})`)
   const signal = stopSignal()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))

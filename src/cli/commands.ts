@@ -53,7 +53,7 @@ const percent = (value: number | undefined) => (value === undefined ? undefined 
 const MAX_APPS = 100_000
 const CALL_TIMEOUT = duration('100ms', '10m')
 const DEFAULT_CALL_TIMEOUT = '15s'
-const EMULATOR = { host: '127.0.0.1', port: 8080, flavour: 'newer' } as const
+const EMULATOR = { host: '127.0.0.1', port: 8080, selfHostedPort: 4859, flavour: 'newer' } as const
 
 function command<T extends { readonly command: string }>(row: Command<T>): Command<T> {
   return row
@@ -85,7 +85,11 @@ export const commands = {
     summary: 'run the emulated hub alone; prints one line with its address when it is ready',
     flags: {
       host: { value: 'HOST', default: EMULATOR.host, doc: 'where to listen' },
-      port: { value: 'N', default: String(EMULATOR.port), doc: 'port to listen on; 0 takes any free one' },
+      port: {
+        value: 'N',
+        default: `${EMULATOR.port}, ${EMULATOR.selfHostedPort} with --flavour self-hosted`,
+        doc: 'port to listen on; 0 takes any free one',
+      },
       flavour: {
         value: 'older|newer|self-hosted|reference',
         default: EMULATOR.flavour,
@@ -102,11 +106,19 @@ export const commands = {
       simulated: { doc: 'apps that only pretend to run, in place of processes' },
       apps: { value: 'N', doc: 'how many apps to have, simulated' },
       crashes: { doc: 'let an app crash now and then, simulated' },
+      'control-port': {
+        value: 'N',
+        doc: 'port on loopback to make it misbehave by, 0 takes any free one; default: none',
+      },
+      'no-rate-limit': { doc: 'take any number of requests, as newer hubs do not' },
     },
     read: (flags) => ({
       command: 'emulate' as const,
       host: flags.text('host') ?? EMULATOR.host,
-      port: flags.integer('port', 0, 65_535) ?? EMULATOR.port,
+      port:
+        flags.integer('port', 0, 65_535) ??
+        (flags.text('flavour') === 'self-hosted' ? EMULATOR.selfHostedPort : EMULATOR.port),
+      ...(flags.has('no-rate-limit') && { rateLimit: false }),
       apiKeys: flags.all('api-key'),
       appFolders: flags.all('app'),
       limits: {
@@ -122,6 +134,7 @@ export const commands = {
       ...given('flavour', flags.choice('flavour', ['older', 'newer', 'self-hosted', 'reference'])),
       ...given('file', flags.text('file')),
       ...given('apps', flags.integer('apps', 0, MAX_APPS)),
+      ...given('controlPort', flags.integer('control-port', 0, 65_535)),
     }),
   }),
   'emulate new-app': command({

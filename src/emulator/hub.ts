@@ -2,15 +2,18 @@
 import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
 import { Apps, type How } from './apps.ts'
-import { type BehaviourName, type BehaviourOptions, Behaviours } from './behaviours.ts'
+import { Behaviours } from './behaviours.ts'
 import { Events } from './core/events.ts'
 import type { AppEvent, HubApps } from './core/hub-apps.ts'
 import { type InApp, inAppInterface } from './core/in-app.ts'
 import { APPS_URI } from './core/watchable.ts'
 import { Door } from './door.ts'
 import { EventGate } from './event-gate.ts'
+import { FAULTS } from './faults.ts'
+import { HubError } from './hub-error.ts'
 import { liveOn } from './life.ts'
 import type { OpenRecord, RequestRecord } from './memory.ts'
+import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
 import { Realtime } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
@@ -20,11 +23,21 @@ import { anyOf, GivenKeys, type Keys } from './scopes.ts'
 import { Timers } from './timers.ts'
 
 export type { How } from './apps.ts'
-export type { BehaviourName, BehaviourOptions } from './behaviours.ts'
 export type { AppEvent } from './core/hub-apps.ts'
 export type { RequestRecord } from './memory.ts'
+export type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 export type { EmulatedHubOptions } from './options.ts'
 export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
+
+interface Reboot {
+  /** How long it is away. Default 0. */
+  downMs?: number | undefined
+  version?: string | undefined
+  id?: string | undefined
+}
+
+/** What newer hubs bear. */
+const RATE = { requests: 4, windowMs: 400 }
 
 /** How often it looks for sessions whose key was revoked in another process. */
 const REVOKED_MS = 1000
@@ -148,6 +161,11 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
+  /** The behaviours that are set; `left`: how often each is still to happen, `null` for no end. */
+  get behaviours() {
+    return this.#behaviours.list()
+  }
+
   /** Clears every behaviour. */
   behaveWell(): void {
     this.#behaviours.clear()
@@ -174,6 +192,13 @@ export class EmulatedHub implements AsyncDisposable {
 
   crash(id: string, message?: string, how?: How): void {
     this.#pretended.crash(id, message, how)
+  }
+
+  /** Makes an app of any kind crash; the message is for those that only pretend. @throws HubError 501 */
+  provokeCrash(id: string, message?: string): void | Promise<void> {
+    if (this.#simulated !== undefined) return this.#simulated.crash(id, message)
+    if (this.#apps.crash !== undefined) return this.#apps.crash(id)
+    throw new HubError(501, 'not_implemented', 'These apps cannot be made to crash')
   }
 
   /** Starts a crashed app again, as the hub does by itself or when asked to restart it. */
@@ -214,7 +239,7 @@ export class EmulatedHub implements AsyncDisposable {
   }
 
   /** Goes down, dropping every connection, and comes back on the same port, perhaps as another hub or version. */
-  async reboot({ downMs = 0, version, id }: { downMs?: number; version?: string; id?: string } = {}): Promise<void> {
+  async reboot({ downMs = 0, version, id }: Reboot = {}): Promise<void> {
     await this.#door.shut()
     await this.#apps.stop?.()
     this.#version = version ?? this.#version
@@ -279,7 +304,7 @@ export class EmulatedHub implements AsyncDisposable {
       timers: this.#timers,
       prefix: this.#options.prefix,
       nothing: this.#options.nothing,
-      now: () => this.#options.clock.now(),
+      limit: this.#options.rateLimit ? FAULTS['rate-limit'](RATE) : undefined,
       elapsed: () => this.#options.clock.elapsed(),
       uptime: () => this.#options.clock.elapsed() - this.#born,
       tell: (...event) => this.#tell(...event),

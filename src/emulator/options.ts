@@ -32,6 +32,8 @@ export interface EmulatedHubOptions {
   version?: string | undefined
   /** Which spelling of the base path is served. Default `both`, or `managers` for the reference. */
   prefix?: Prefix | undefined
+  /** Whether more than four requests in 400 ms are refused with 429. Default: no. */
+  rateLimit?: boolean | undefined
   /** How an operation that returns nothing is answered. Default `null`. */
   nothing?: Nothing | undefined
   /** How long an app stands in each state between two others; 0 takes all the steps at once. Default 200. */
@@ -70,7 +72,7 @@ const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
 }
 
 export function settle(options: EmulatedHubOptions): Settled {
-  const flavour = options.flavour ?? 'newer'
+  const { flavour = 'newer', clock = systemClock } = options
   return {
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
@@ -79,7 +81,8 @@ export function settle(options: EmulatedHubOptions): Settled {
     storedKeys: options.storedKeys,
     apps: options.apps ?? DEFAULT_APPS,
     backend: options.backend,
-    kept: options.kept ?? hubStoreInMemory(),
+    kept: options.kept ?? hubStoreInMemory(() => clock.now()),
+    rateLimit: options.rateLimit ?? false,
     store: options.store ?? DEFAULT_STORE,
     onSpeak: options.onSpeak,
     id: options.id ?? '5f0c8a1b2d3e4f5061728394',
@@ -93,7 +96,7 @@ export function settle(options: EmulatedHubOptions): Settled {
     pingIntervalMs: options.pingIntervalMs ?? 25_000,
     pingTimeoutMs: options.pingTimeoutMs ?? 20_000,
     memory: options.memory ?? 10_000,
-    clock: options.clock ?? systemClock,
+    clock,
     random: options.random ?? Math.random,
   }
 }

@@ -1,14 +1,16 @@
 /** The hub's realtime side: handshake, namespace, subscriptions, calls. What is sent to whom, and who may ask. */
+import { randomUUID } from 'node:crypto'
 import type { Server as HttpServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'
 import { isRecord } from '../base/json.ts'
 import { APPS_URI, watchable } from './core/watchable.ts'
+import { subscriptionInactive } from './faults.ts'
 import { asHubError, HubError } from './hub-error.ts'
-import type { HubCore } from './rest.ts'
+import { GENERATIONS } from './records.ts'
+import { claimFault, type HubCore } from './rest.ts'
 import { matchMessage } from './routes.ts'
 
 const NAMESPACE = '/api'
-const TOKEN = 'token-of-this-session'
 
 export interface RealtimeOptions {
   pingIntervalMs: number
@@ -22,6 +24,8 @@ export class Realtime {
   readonly #io: Server
   /** The key each connection has shown. It belongs to the connection: the namespace opened on another one has none. */
   readonly #keys = new WeakMap<Socket['client'], string>()
+  /** What the handshake of each connection has handed out, for its namespace. */
+  readonly #tokens = new WeakMap<Socket['client'], string>()
 
   constructor(server: HttpServer, hub: HubCore, options: RealtimeOptions) {
     this.#hub = hub
@@ -79,10 +83,14 @@ export class Realtime {
     const [data] = args
     const key = isRecord(data) && typeof data['token'] === 'string' ? data['token'] : undefined
     this.#answer('handshakeClient', key, undefined, args, () => {
+      if (this.#hub.behaviours.has('subscription-inactive')) throw subscriptionInactive()
       this.#refuseIf('refuse-handshake')
       this.#hub.keys.admit(key, 'key')
       if (key !== undefined) this.#keys.set(socket.client, key)
-      return { namespace: NAMESPACE, ...(this.#hub.behaviours.has('namespace-token') && { token: TOKEN }) }
+      if (!this.#givesTokens) return { namespace: NAMESPACE }
+      const token = randomUUID()
+      this.#tokens.set(socket.client, token)
+      return { namespace: NAMESPACE, token }
     })
   }
 
@@ -90,13 +98,22 @@ export class Realtime {
     try {
       this.#refuseIf('refuse-namespace')
       this.#hub.keys.admit(this.#keys.get(socket.client), 'key')
-      if (this.#hub.behaviours.has('namespace-token') && socket.handshake.auth['token'] !== TOKEN) {
+      if (this.#wantsToken(socket) && socket.handshake.auth['token'] !== this.#tokens.get(socket.client)) {
         throw new HubError(401, 'invalid_token', 'Missing or unknown token')
       }
       return undefined
     } catch (thrown) {
       return asHubError(thrown)
     }
+  }
+
+  get #givesTokens(): boolean {
+    return GENERATIONS[this.#hub.flavour].namespaceToken || this.#hub.behaviours.has('namespace-token')
+  }
+
+  /** The protocol of the hub's official client (3) has no place for a token in its request to open a namespace. */
+  #wantsToken(socket: Socket): boolean {
+    return this.#hub.behaviours.has('namespace-token') || (this.#givesTokens && socket.conn.protocol !== 3)
   }
 
   #welcome(socket: Socket): void {
@@ -123,7 +140,7 @@ export class Realtime {
     const { uri, operation, args: given } = isRecord(message) ? message : {}
     const name = typeof operation === 'string' ? operation : undefined
     this.#answer(`${worded(uri)} ${worded(operation)}`, key, { operation: name, body: given }, args, () => {
-      const fault = this.#hub.behaviours.claimFault(name, 'socket', this.#hub.elapsed())
+      const fault = claimFault(this.#hub, name, 'socket')
       if (fault?.refusal !== undefined) throw fault.refusal
       const call = matchMessage(message, this.#hub.flavour)
       const scopes = this.#hub.keys.admit(key, call.endpoint.needs)

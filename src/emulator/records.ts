@@ -61,6 +61,8 @@ interface Generation {
   purges: boolean
   /** Whether getAppStd wants a message. */
   wantsMessage: boolean
+  /** Whether the realtime namespace wants the token of the handshake. */
+  namespaceToken: boolean
   /** Whether the store takes a version to install. */
   installsVersions: boolean
   offer(version: string | undefined): unknown
@@ -74,6 +76,7 @@ const OLDER: Generation = {
   channels: ['stable', 'beta', 'alpha'],
   purges: false,
   wantsMessage: false,
+  namespaceToken: false,
   installsVersions: false,
   offer: (version) => (version === undefined ? null : { version, permissions: [] }),
   crash: (record, message) => ({
@@ -107,6 +110,7 @@ const NEWER: Generation = {
   channels: ['live', 'test'],
   purges: true,
   wantsMessage: true,
+  namespaceToken: true,
   installsVersions: true,
   offer: (version) => version !== undefined,
   crash: (record, message) => ({

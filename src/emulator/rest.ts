@@ -2,7 +2,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Behaviours } from './behaviours.ts'
 import type { Core } from './core/endpoint.ts'
-import { type Exchange, JSON_TYPE, type Outcome } from './faults.ts'
+import { type Exchange, type Fault, JSON_TYPE, type Outcome } from './faults.ts'
 import { asHubError, HubError } from './hub-error.ts'
 import { iconAt } from './icons.ts'
 import type { OpenRecord } from './memory.ts'
@@ -19,6 +19,8 @@ export interface HubCore extends Core {
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
+  /** Refuses what comes too fast, where the hub does. */
+  readonly limit: Fault | undefined
   /** Milliseconds that never jump. */
   elapsed(): number
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
@@ -54,7 +56,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
     body: body instanceof HubError ? upload : body,
   })
   const exchange = open(hub, request, response, entry)
-  const fault = hub.behaviours.claimFault(entry.operation, 'rest', hub.elapsed())
+  const fault = claimFault(hub, entry.operation, 'rest')
   entry.executed = false
   const icon = method === 'GET' ? iconAt(path, hub.apps.records) : undefined
   const execute = async () => {
@@ -67,6 +69,12 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   }
   if (fault === undefined) return exchange.send(await execute())
   fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
+}
+
+/** What is to go wrong with a request, if anything. */
+export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
+  if (hub.limit?.meets?.(hub.elapsed())) return hub.limit
+  return hub.behaviours.claimFault(operation, via, hub.elapsed())
 }
 
 const NOT_DONE: Outcome = { status: 200, headers: JSON_TYPE, text: 'null' }

@@ -1,9 +1,10 @@
 /** From a request line, or a call over the realtime channel, to the endpoint it means and its parameters. */
 
 import { isRecord } from '../base/json.ts'
-import { inPath } from './core/endpoint.ts'
+import { inPath, METHODS } from './core/endpoint.ts'
 import { APP_SECTION, type Entry, entriesFor, find, noSuchMethod } from './core/table.ts'
 import { HubError } from './hub-error.ts'
+import { decode, fill, split } from './paths.ts'
 import { FLAVOURS, type Flavour } from './records.ts'
 
 /** Which of the two spellings of the base path the hub answers; the other one is a 404. */
@@ -20,8 +21,6 @@ interface Route {
   readonly entry: Entry
   readonly segments: readonly string[]
 }
-
-const split = (path: string): string[] => path.replace(/\/+$/, '').split('/').slice(1)
 
 function routesOf(flavour: Flavour): readonly Route[] {
   return entriesFor(flavour).flatMap((entry) => {
@@ -54,7 +53,7 @@ export function matchRequest(method: string, path: string, prefix: Prefix, flavo
 /** What an app's own web API is asked: its path stays as it came. */
 function matchApp(method: string, path: string): Match {
   const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
-  if (id === undefined) throw notFound()
+  if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
   const params = { id: decode(id), method, path: rest }
   return { ...APP_SECTION, args: (search, body) => ({ ...params, query: Object.fromEntries(search), body }) }
 }
@@ -83,22 +82,3 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
 const noObject = () => new HubError(400, 'invalid_body', 'The body has to be a JSON object')
-
-function fill(template: readonly string[], segments: readonly string[]): Args | undefined {
-  if (template.length !== segments.length) return undefined
-  const params: Record<string, string> = {}
-  for (const [index, part] of template.entries()) {
-    const segment = segments[index] ?? ''
-    if (part.startsWith(':')) params[part.slice(1)] = decode(segment)
-    else if (part !== segment) return undefined
-  }
-  return params
-}
-
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    throw new HubError(400, 'invalid_path', 'Malformed percent encoding')
-  }
-}

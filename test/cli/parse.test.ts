@@ -56,6 +56,18 @@ describe('a command line', () => {
       },
     ],
     [
+      'emulate --flavour self-hosted --no-rate-limit --control-port 0',
+      {
+        command: 'emulate',
+        host: '127.0.0.1',
+        port: 4859,
+        flavour: 'self-hosted',
+        ...PLAIN,
+        rateLimit: false,
+        controlPort: 0,
+      },
+    ],
+    [
       'emulate keys create --scope hub.app --scope hub.speech --data d --name tablet',
       { command: 'emulate keys create', data: 'd', scopes: ['hub.app', 'hub.speech'], name: 'tablet' },
     ],

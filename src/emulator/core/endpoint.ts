@@ -13,11 +13,9 @@ export interface Core {
   readonly flavour: Flavour
   readonly apps: HubApps
   readonly store: HubStore
-  /** Milliseconds since 1970. */
-  now(): number
   /** Milliseconds since the hub has started. */
   uptime(): number
-  speak(text: string): void
+  speak(text: string): void | Promise<void>
   /** An event of a section's item, such as `homey:manager:apps`. */
   tell(uri: string, event: string, payload: unknown): void
 }
@@ -29,8 +27,9 @@ export interface Caller {
   readonly app?: string
 }
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
-type Input = v.ObjectSchema<v.ObjectEntries, undefined>
+export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
+export type Method = (typeof METHODS)[number]
+export type Input = v.ObjectSchema<v.ObjectEntries, undefined>
 
 interface Declared {
   readonly doc: string
@@ -84,7 +83,8 @@ export const optional = <const S extends v.GenericSchema>(schema: S, text: strin
 export const missing = (name: string) => new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
 
-function checked<I extends Input>(schema: I, args: Readonly<Record<string, unknown>>): v.InferOutput<I> {
+/** The parameters as the schema has them. @throws HubError 400 that names the first one which does not fit */
+export function checked<I extends Input>(schema: I, args: Readonly<Record<string, unknown>>): v.InferOutput<I> {
   const parsed = v.safeParse(schema, args, { abortEarly: true })
   if (parsed.success) return parsed.output
   const name = String(parsed.issues[0].path?.[0]?.key ?? '')

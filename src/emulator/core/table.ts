@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { HubError } from '../hub-error.ts'
 import type { Flavour } from '../records.ts'
-import { type Core, described, type Endpoint, endpoint, type Item, optional } from './endpoint.ts'
+import { type Core, described, type Endpoint, endpoint, type Item, METHODS, optional } from './endpoint.ts'
 import { APPS } from './managers/apps.ts'
 import { NOTIFICATIONS, SETTINGS, SPEECH_OUTPUT } from './managers/household.ts'
 import { BACKUP, SESSIONS, SYSTEM } from './managers/system.ts'
@@ -17,8 +17,6 @@ export const MANAGERS = {
   settings: SETTINGS,
   backup: BACKUP,
 } as const satisfies Record<string, Item>
-
-const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
 
 /** The section `app`: what an app's own web API is asked, `/api/app/<id>…`. Its item is the app, its path the app's own. */
 const requestApp = endpoint({

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HubStore } from '../core/hub-store.ts'
 import { openDatabase } from './database.ts'
+import { keptByHub } from './kept.ts'
 import { StoredKeys } from './keys.ts'
 import { FolderPackages, type Packages } from './packages.ts'
-import { type HubState, keptByHub, SqliteState } from './state.ts'
+import { type HubState, SqliteState } from './state.ts'
 
 export interface HubDataOptions {
   /** The data folder, made where there is none; default: a temporary one, removed at the end. */

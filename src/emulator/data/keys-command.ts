@@ -1,6 +1,7 @@
 /** `hub2mqtt emulate keys`: the keys of a data folder, beside the hub that may be using it. Says nothing itself. */
 import { EmulatorOptionError, isKnownScope, scopeNames } from '../scopes.ts'
-import { HubDataError, holdsHub, openDatabase } from './database.ts'
+import { HubDataError, holdsHub } from './data-folder.ts'
+import { openDatabase } from './database.ts'
 import { StoredKeys } from './keys.ts'
 
 const MAX_NAME = 100

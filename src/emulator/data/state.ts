@@ -1,58 +1,15 @@
-/** What an emulated hub remembers: its apps, their settings and its notifications. Every write is durable when it returns. */
+/** What an emulated hub remembers, in SQLite: its apps, their settings and its notifications. */
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import type { HubStore, Notification } from '../core/hub-store.ts'
+import type { Notification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import type { Database } from './database.ts'
+import type { HubState, StoredApp } from './hub-state.ts'
+import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
 
-/** An app as it outlives the hub; the record that clients see is made of it and of its manifest. */
-export interface StoredApp {
-  readonly id: string
-  /** Absolute path of its present code. */
-  readonly folder: string
-  readonly version: string
-  readonly enabled: boolean
-  readonly autoupdate: boolean
-  readonly channel: string
-  readonly origin: string
-  readonly crashed: boolean
-  readonly crashedMessage: string | null
-  readonly crashedCount: number
-  readonly exitCode: number | null
-  readonly exitSignal: string | null
-}
+export type { HubState, StoredApp } from './hub-state.ts'
 
-/** `owner` is the id of an app, or `hub`. */
-export interface HubState {
-  readonly hubId: string
-  /** Until `populate`: this hub has never had its first apps. */
-  readonly isNew: boolean
-  /** The apps of the first start, and that it has been, in one write. */
-  populate(apps: readonly StoredApp[]): void
-  /** In the order in which they were first put. */
-  apps(): StoredApp[]
-  app(id: string): StoredApp | undefined
-  /** Adds an app, or replaces it in its place. */
-  put(app: StoredApp): void
-  remove(id: string, options: { readonly purgeSettings: boolean }): void
-  settings(owner: string): Map<string, unknown>
-  /** @throws HubError 400 for what is no JSON value or no name, 413 for what is too large or too many */
-  setSetting(owner: string, name: string, value: unknown): void
-  unsetSetting(owner: string, name: string): void
-  /** By id, oldest first: the newest thousand. */
-  notifications(): Map<string, Notification>
-  /** @throws HubError 413 for a text that is too long */
-  addNotification(notification: Notification): void
-  removeNotification(id: string): void
-  /** Several writes as one: all of them are kept or none. */
-  transaction<T>(task: () => T): T
-  close(): void
-}
-
-const MAX_NAME = 200
-const MAX_VALUE_BYTES = 256 * 1024
-const MAX_SETTINGS = 1000
 const MAX_NOTIFICATION = 4000
 const MAX_NOTIFICATIONS = 1000
 
@@ -230,27 +187,13 @@ export class SqliteState implements HubState {
 
 /** A setting as it is kept. @throws HubError */
 function settingText(name: string, value: unknown): string {
-  const usable = name !== '' && name.length <= MAX_NAME && name.isWellFormed() && !name.includes('\0')
-  if (!usable) throw new HubError(400, 'invalid_name', `A setting's name is text of 1 to ${MAX_NAME} characters`)
+  const usable = name !== '' && name.length <= MAX_SETTING_NAME && name.isWellFormed() && !name.includes('\0')
+  if (!usable)
+    throw new HubError(400, 'invalid_name', `A setting's name is text of 1 to ${MAX_SETTING_NAME} characters`)
   const text: string | undefined = JSON.stringify(value)
   if (text === undefined) throw new HubError(400, 'invalid_value', "A setting's value has to be a JSON value")
-  if (Buffer.byteLength(text) > MAX_VALUE_BYTES) {
-    throw new HubError(413, 'too_large', `A setting's value has at most ${MAX_VALUE_BYTES} bytes as JSON`)
+  if (Buffer.byteLength(text) > MAX_SETTING_BYTES) {
+    throw new HubError(413, 'too_large', `A setting's value has at most ${MAX_SETTING_BYTES} bytes as JSON`)
   }
   return text
 }
-
-/** What the hub itself keeps beside its apps: its own settings and the notifications. */
-export function keptByHub(state: HubState): HubStore {
-  return {
-    settings: () => state.settings(HUB),
-    setSetting: (name, value) => state.setSetting(HUB, name, value),
-    unsetSetting: (name) => state.unsetSetting(HUB, name),
-    notifications: () => state.notifications(),
-    addNotification: (notification) => state.addNotification(notification),
-    removeNotification: (id) => state.removeNotification(id),
-  }
-}
-
-/** The owner of the hub's own settings; no app can have this id. */
-const HUB = 'hub'

@@ -13,7 +13,7 @@ import * as v from 'valibot'
 import { type HubData, openHubData } from '../../../src/emulator/data/hub-data.ts'
 import { LIGHTS, manifestOf, writeApp } from './apps.ts'
 
-const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
+export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
 /** How long the hub writes before it is killed, at most. */
 const MAX_LIFE_MS = 250
 /** Each fourth hub is killed within this time of its start, so that some have not opened their data yet. */

@@ -6,13 +6,13 @@ import { type Core, described, endpoint, type Item, invalid, missing, NONE, opti
 
 const APP = { id: described(v.string(), 'The id of the app.') }
 const SETTING = { ...APP, name: described(v.string(), 'The name of the setting.') }
-const USAGE = v.looseObject({
+export const USAGE = v.looseObject({
   cpu: described(v.number(), 'Of one core.'),
   mem: described(v.number(), 'Bytes.'),
 })
 
 /** Firmware adds and omits fields; these are always there. */
-const RECORD = v.looseObject({
+export const RECORD = v.looseObject({
   id: v.string(),
   name: v.string(),
   version: v.string(),
