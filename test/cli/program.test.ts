@@ -133,6 +133,19 @@ describe('the emulated hub as a program', () => {
     expect(hub.end).toBe('code 0')
   })
 
+  test('can be made to misbehave over a port of its own, if it is given one', async () => {
+    await using hub = lasting(['emulate', '--port', '0', '--control-port', '0'])
+    const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
+    const control = (await hub.untilLine('its control port')).split(' ').at(-1)
+    const ping = async () => (await fetch(`${url}/api/manager/system/ping`)).status
+    expect(await ping()).toBe(200)
+    await fetch(`${control}/behaviours/answer-status`, { method: 'PUT', body: '{"status":503}' })
+    expect(await ping()).toBe(503)
+    const { status, stderr } = await program(['emulate', '--port', '0', '--control-port', new URL(`${control}`).port])
+    expect(status).toBe(2)
+    expect(stderr).toMatch(/^hub2mqtt: cannot open the control port \d+; is it taken\?\n$/)
+  })
+
   test.each([
     [['--api-key', 'k=canary.scope'], 'scope'],
     [['--file', '/no/such/file'], '/no/such/file'],
