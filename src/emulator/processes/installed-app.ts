@@ -36,7 +36,7 @@ export class InstalledApp {
   #over = 0
   #busy = false
   #settled: Promise<void> = Promise.resolve()
-  #usageToldAt = 0
+  #usageToldAt = Number.NEGATIVE_INFINITY
   /** Uninstalled: nothing of it is stored or told any more. */
   #isGone = false
   /** A new version is tried: how its start ends is not yet told. */
@@ -203,6 +203,8 @@ export class InstalledApp {
       const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
       const process = await AppProcess.start(launch, { clock, output: this.output, inquiries })
       this.#run = { number, process }
+      // What a new process uses is told as soon as it is known.
+      this.#usageToldAt = Number.NEGATIVE_INFINITY
       watch.add(process, (usage) => this.#see(usage))
       void process.ended.then((end) => {
         inquiries.end()

@@ -32,7 +32,7 @@ interface Watched {
   readonly process: AppProcess
   readonly see: (usage: Usage) => void
   cpu: number
-  last: (Reading & { readonly at: number }) | undefined
+  last: { readonly cpuMs: number; readonly at: number }
   memoryWarnings: number
   cpuWarnings: number
 }
@@ -50,7 +50,8 @@ export class Watch {
 
   /** Until the process ends. */
   add(process: AppProcess, see: (usage: Usage) => void): void {
-    const watched: Watched = { process, see, cpu: 0, last: undefined, memoryWarnings: 0, cpuWarnings: 0 }
+    const last = { cpuMs: 0, at: this.#clock.elapsed() }
+    const watched: Watched = { process, see, cpu: 0, last, memoryWarnings: 0, cpuWarnings: 0 }
     this.#watched.add(watched)
     void process.ended.then(() => this.#watched.delete(watched))
     this.#cancel ??= this.#later()
@@ -87,8 +88,8 @@ export class Watch {
     if (when === 'now') return void watched.see({ cpu: watched.cpu, mem: reading.mem })
     const at = this.#clock.elapsed()
     const { last } = watched
-    watched.last = { ...reading, at }
-    if (last === undefined || at <= last.at) return
+    watched.last = { cpuMs: reading.cpuMs, at }
+    if (at <= last.at) return
     const cpu = Math.max(0, (reading.cpuMs - last.cpuMs) / (at - last.at))
     watched.cpu = Number(cpu.toFixed(4))
     watched.see({ cpu: watched.cpu, mem: reading.mem })

@@ -40,10 +40,10 @@ export function connect() {
   function receive(message) {
     const server = servers.get(message.type)
     if (server === undefined) return listeners.get(message.type)?.(message)
-    Promise.try(server, message).then(
-      (value) => send({ type: 'answer', id: message.id, value: value ?? null }),
-      (error) => send({ type: 'answer', id: message.id, error: refusal(error) }),
-    )
+    // What cannot be written as JSON is a refusal too.
+    Promise.try(server, message)
+      .then((value) => send({ type: 'answer', id: message.id, value: value ?? null }))
+      .catch((error) => send({ type: 'answer', id: message.id, error: refusal(error) }))
   }
 
   function settle({ id, value, error }) {

@@ -29,6 +29,7 @@ describe('the web API of an app', () => {
       export default ({ app }) => {
         app.api.get('/teapot', () => { throw Object.assign(new Error('short and stout'), { status: 418, code: 'teapot' }) })
         app.api.get('/bug', async () => { undefined.x })
+        app.api.get('/endless', () => { const value = {}; value.value = value; return value })
         app.api.get('/strange', () => { throw Object.assign(new Error('x'), { status: 200 }) })
       }
     `),
@@ -39,6 +40,7 @@ describe('the web API of an app', () => {
       message: 'short and stout',
     })
     await expect(hub.ask('GET /bug')).rejects.toMatchObject({ status: 500, error: 'internal_error' })
+    await expect(hub.ask('GET /endless')).rejects.toMatchObject({ status: 500 })
     await expect(hub.ask('GET /strange')).rejects.toMatchObject({ status: 500 })
     expect(hub.record).toMatchObject({ state: 'running', crashed: false })
   })

@@ -17,17 +17,18 @@ export const APP = 'com.example.app'
 
 type Files = Readonly<Record<string, string>>
 
-/** Writes an app: its main file, or several. */
+/** Writes an app: its main file, or several. Its folder is the only one in a temporary one. */
 export async function written(code: string | Files, manifest: Partial<Manifest> = {}): Promise<string> {
-  const folder = await mkdtempDisposable(join(tmpdir(), 'app-'))
-  onTestFinished(folder.remove)
+  const parent = await mkdtempDisposable(join(tmpdir(), 'app-'))
+  onTestFinished(parent.remove)
+  const folder = join(parent.path, 'app')
   const files = typeof code === 'string' ? { 'app.js': code } : code
   const whole = { id: APP, name: 'App', version: '1.0.0', main: 'app.js', permissions: [], ...manifest }
   for (const [name, text] of Object.entries({ ...files, 'app.json': JSON.stringify(whole) })) {
-    mkdirSync(dirname(join(folder.path, name)), { recursive: true })
-    writeFileSync(join(folder.path, name), text)
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    writeFileSync(join(folder, name), text)
   }
-  return folder.path
+  return folder
 }
 
 /** A store with these apps in it. */
