@@ -129,6 +129,7 @@ export class Hub {
    * @throws HubError
    */
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
+    if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
     try {
       const result = await this.#client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)

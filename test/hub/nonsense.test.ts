@@ -249,6 +249,21 @@ describe('an app that is gone stays gone', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
+  test('until it is installed again by command: each step of that is told', async () => {
+    const emulated = await emulate({ settleMs: 50 })
+    const watched = hold(emulated.url)
+    await connected(watched)
+    const id = 'com.harborlight.irrigation'
+    emulated.install(id, { silent: true })
+    await watched.hub.apps.refresh()
+    emulated.uninstall(id, { silent: true })
+    await watched.hub.apps.refresh()
+    watched.news.length = 0
+    await watched.hub.call('installFromAppStore', { appId: id })
+    await until('the app', () => known(watched, id)?.state === 'running')
+    expect(watched.news).toEqual([`${id} stopped`, `${id} starting`, `${id} running`])
+  })
+
   test.each(['is found by the list', 'is told after its removal'])(
     'until it is installed again, which %s',
     async (how) => {
