@@ -128,9 +128,8 @@ async function conformance(line: Line<'conformance'>): Promise<number> {
   }
   const report = await examine({ ...request, version: VERSION, clock: systemClock, onStep }).finally(() => stop())
   const scrubber = new Scrubber([request.key])
-  console.log(
-    line.json ? scrubber.payload(JSON.stringify(report, null, 2)) : shownText(scrubber.text(reportText(report))),
-  )
+  const text = () => scrubber.text(reportText(report)).split('\n').map(shownText).join('\n').trimEnd()
+  console.log(line.json ? shownJson(scrubber.payload(JSON.stringify(report))) : text())
   return report.usable ? ok.code : failed.code
 }
 
@@ -252,11 +251,14 @@ async function demoKey() {
 
 async function emulateHub(line: Line<'emulate'>): Promise<number> {
   const { emulate, parseApiKey } = await import('./emulator/command.ts')
+  const { openControl } = await import('./emulator/control/server.ts')
   const given = line.apiKeys.map(parseApiKey)
   // Without a key nobody could use it. A file may have its own.
   const made = given.length === 0 && line.file === undefined ? [await demoKey()] : []
   await using hub = await emulate({ ...line, apiKeys: [...given, ...made] })
   console.log(`emulated hub listening on ${hub.url}`)
+  await using control = line.controlPort === undefined ? undefined : await openControl(hub, line.controlPort)
+  if (control !== undefined) console.log(`its control port: ${control.url}`)
   for (const { key, scopes } of made) console.log(`its API key, made for this run: ${key} (${scopes.join(', ')})`)
   const signal = stopSignal()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))

@@ -12,6 +12,7 @@ import { policyOf } from './bridge/guarding.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { tellStory } from './bridge/story.ts'
 import { brokerAccess } from './config/broker-access.ts'
+import { hubFilesIn } from './config/hubs-dir.ts'
 import type { Config, HubConfig } from './config/options.ts'
 import { refusalsOf } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
@@ -28,6 +29,7 @@ import { MqttLink } from './mqtt/link.ts'
 import type { LinkOptions } from './mqtt/types.ts'
 import { applyChanges } from './reload/apply.ts'
 import { LiveConfig, type Load } from './reload/live-config.ts'
+import { watchFolder } from './reload/watch-folder.ts'
 
 export interface RunOptions {
   readonly config: Config
@@ -160,13 +162,17 @@ export async function run(options: RunOptions): Promise<void> {
     applyChanges(reloaded, { hubs, bridge, openHub, log })
     tellHealth()
   }
-  options.onReload?.(() => {
+  const reloadSafely = () => {
     try {
       reload()
     } catch (err) {
       log.error({ err }, 'a changed configuration was taken over in part only, by a mistake of the program')
     }
-  })
+  }
+  options.onReload?.(reloadSafely)
+  if (config.hubs_dir !== null) {
+    void watchFolder({ folder: config.hubs_dir, pick: hubFilesIn, onChange: reloadSafely, clock, signal })
+  }
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
 
   // Not everything in it is told of when it changes.

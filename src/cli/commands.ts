@@ -49,7 +49,7 @@ const config: Flag = {
 const MAX_APPS = 100_000
 const CALL_TIMEOUT = duration('100ms', '10m')
 const DEFAULT_CALL_TIMEOUT = '15s'
-const EMULATOR = { host: '127.0.0.1', port: 8080, flavour: 'newer' } as const
+const EMULATOR = { host: '127.0.0.1', port: 8080, selfHostedPort: 4859, flavour: 'newer' } as const
 
 function command<T extends { readonly command: string }>(row: Command<T>): Command<T> {
   return row
@@ -81,23 +81,40 @@ export const commands = {
     summary: 'run the emulated hub alone; prints one line with its address when it is ready',
     flags: {
       host: { value: 'HOST', default: EMULATOR.host, doc: 'where to listen' },
-      port: { value: 'N', default: String(EMULATOR.port), doc: 'port to listen on; 0 takes any free one' },
-      flavour: { value: 'older|newer|reference', default: EMULATOR.flavour, doc: 'which kind of hub to be' },
+      port: {
+        value: 'N',
+        default: `${EMULATOR.port}, ${EMULATOR.selfHostedPort} with --flavour self-hosted`,
+        doc: 'port to listen on; 0 takes any free one',
+      },
+      flavour: {
+        value: 'older|newer|self-hosted|reference',
+        default: EMULATOR.flavour,
+        doc: 'which kind of hub to be',
+      },
       'api-key': { value: 'KEY=SCOPE,SCOPE', multiple: true, doc: 'a key that it takes, with its scopes' },
       file: { value: 'FILE', doc: 'hub, keys and apps from a file' },
       apps: { value: 'N', doc: 'how many apps to have' },
       crashes: { doc: 'let an app crash now and then' },
+      'control-port': {
+        value: 'N',
+        doc: 'port on loopback to make it misbehave by, 0 takes any free one; default: none',
+      },
+      'no-rate-limit': { doc: 'take any number of requests, as newer hubs do not' },
     },
     read: (flags) => ({
       command: 'emulate' as const,
       host: flags.text('host') ?? EMULATOR.host,
-      port: flags.integer('port', 0, 65_535) ?? EMULATOR.port,
+      port:
+        flags.integer('port', 0, 65_535) ??
+        (flags.text('flavour') === 'self-hosted' ? EMULATOR.selfHostedPort : EMULATOR.port),
+      ...(flags.has('no-rate-limit') && { rateLimit: false }),
       apiKeys: flags.all('api-key'),
       crashes: flags.has('crashes'),
       // Left out unless given: a file may name another.
-      ...given('flavour', flags.choice('flavour', ['older', 'newer', 'reference'])),
+      ...given('flavour', flags.choice('flavour', ['older', 'newer', 'self-hosted', 'reference'])),
       ...given('file', flags.text('file')),
       ...given('apps', flags.integer('apps', 0, MAX_APPS)),
+      ...given('controlPort', flags.integer('control-port', 0, 65_535)),
     }),
   }),
   health: command({

@@ -1,8 +1,10 @@
 /** The hubs: any number by name in the file, and one by the environment alone. */
+import { dirname, resolve } from 'node:path'
 import * as v from 'valibot'
 import type { ConfigFile, FileMap } from './file.ts'
+import type { HubFile } from './hubs-dir.ts'
 import type { Mistakes } from './mistakes.ts'
-import { DEFAULT_HUB_NAME, HUB_NAME_VARIABLE, type HubConfig, hubName, hubOptions } from './options.ts'
+import { DEFAULT_HUB_NAME, EXPECTED_NAME, HUB_NAME_VARIABLE, type HubConfig, hubName, hubOptions } from './options.ts'
 import { type Reading, readTable } from './read.ts'
 import { type Environment, environmentSource, fileSource, fileSubject, type Source } from './sources.ts'
 import { environmentName, fileKey, fileKeys, type Option } from './table.ts'
@@ -14,12 +16,11 @@ interface HubsRequest {
   readonly inFile: (path: string) => string
   readonly inEnv: (path: string) => string
   readonly reading: Reading
+  /** Hubs with a file of their own; `undefined` where no folder is named. */
+  readonly files: readonly HubFile[] | undefined
   /** Whether it is a mistake to have none. */
   readonly required: boolean
 }
-
-export const EXPECTED_NAME =
-  'expected a hub name such as home: 1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet and rollout'
 
 /** Hubs of the file by name; what stands there otherwise is a mistake. */
 function hubsOfFile(file: ConfigFile, mistakes: Mistakes): Map<string, FileMap> {
@@ -59,6 +60,13 @@ function hubOfEnvironment(env: Environment, inFile: readonly string[], mistakes:
   return given ?? (inFile.length === 1 ? inFile[0] : undefined) ?? DEFAULT_HUB_NAME
 }
 
+/** Where a hub's options stand in a file. */
+interface Declared {
+  readonly file: ConfigFile
+  readonly options: FileMap
+  readonly resolvePath: (path: string) => string
+}
+
 /** How to mend a required option that is nowhere. */
 function missing(byEnvironment: boolean) {
   return (path: string, option: Option): string => {
@@ -76,14 +84,25 @@ export function readHubs({
   inFile,
   inEnv,
   reading,
+  files,
   required,
 }: HubsRequest): Readonly<Record<string, HubConfig>> {
   const { mistakes } = reading
-  const hubs = hubsOfFile(file, mistakes)
+  const hubs = new Map<string, Declared>()
+  for (const [name, keys] of hubsOfFile(file, mistakes)) hubs.set(name, { file, options: keys, resolvePath: inFile })
+  for (const { name, file: hubFile, options } of files ?? []) {
+    const twice = hubs.get(name)
+    if (twice !== undefined) {
+      const [one, other] = [twice.file, hubFile].map((each) => each.where(['hubs', name]))
+      mistakes.add(`hubs.${name}`, `stands in ${one} and in ${other}; keep one of them`, 'hubs')
+    }
+    const resolvePath = (path: string) => resolve(dirname(hubFile.path ?? ''), path)
+    hubs.set(name, { file: hubFile, options, resolvePath })
+  }
   const own = hubOfEnvironment(env, [...hubs.keys()], mistakes)
   const names = new Set([...hubs.keys(), ...(own === undefined ? [] : [own])])
   const none = file.root.get('hubs')
-  const isMeant = none instanceof Map && none.size === 0
+  const isMeant = (none instanceof Map && none.size === 0) || files !== undefined
   if (names.size === 0 && required && !isMeant && !mistakes.concerns('hubs')) {
     const url = environmentName('hub.url')
     const key = environmentName('hub.api_key')
@@ -94,8 +113,12 @@ export function readHubs({
   }
   const read = (name: string): [string, HubConfig][] => {
     const at = ['hubs', name]
-    checkKeys(hubs.get(name) ?? new Map(), { file, table: hubOptions, at, mistakes })
-    const sources: Source[] = [fileSource(file, { at, resolvePath: inFile })]
+    const declared = hubs.get(name)
+    const sources: Source[] = []
+    if (declared !== undefined) {
+      checkKeys(declared.options, { file: declared.file, table: hubOptions, at, mistakes })
+      sources.push(fileSource(declared.file, { at, resolvePath: declared.resolvePath }))
+    }
     if (name === own) sources.push(environmentSource(env, { prefix: 'hub.', at, resolvePath: inEnv }))
     const byEnvironment = name === own || names.size === 1
     const prefix = `hubs.${name}.`

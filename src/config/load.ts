@@ -1,9 +1,10 @@
 /** From file and environment to one checked value, or to all that is wrong with them. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { isExposed } from './exposure.ts'
 import { type ConfigFile, noFile, type ReadFile, readConfigFile } from './file.ts'
 import { readHubs } from './hubs.ts'
+import { type ReadFolder, readHubsDir } from './hubs-dir.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
 import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
 import { type Reading, readTable } from './read.ts'
@@ -18,6 +19,8 @@ export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Reads a text file; default: from disk. */
   readonly readFile?: ReadFile
+  /** Names what is in a folder; default: on disk. */
+  readonly readFolder?: ReadFolder
   /** Whether every user of the machine may read a file; default: as its mode says. */
   readonly isExposed?: (path: string) => boolean
   /** Whether a configuration without a hub is a mistake; default true. */
@@ -93,6 +96,14 @@ function readTop<T extends Table>(table: T, { file, env, inFile, inEnv, reading 
   return values
 }
 
+/** `undefined` where no folder is named. */
+function readHubFiles({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
+  // What is wrong with the option itself is told with all others.
+  const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
+  const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
+  return hubs_dir === null ? undefined : readHubsDir(hubs_dir, { readFolder, ...opened.reading })
+}
+
 /**
  * Defaults, under the file, under the environment.
  * @throws {ConfigError} with all mistakes at once.
@@ -104,10 +115,13 @@ export function loadConfig(request: LoadOptions): Loaded {
   // A file that could not be read would have named the hubs: that none is there is then no second mistake.
   const required = readable && request.requireHub !== false
   if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is empty by now')
-  protectSecrets(file.root, env, [hubOptions, options], mistakes)
+  const files = readHubFiles(request, opened)
+  for (const root of [file.root, ...(files ?? []).map((hub) => hub.file.root)]) {
+    protectSecrets(root, env, [hubOptions, options], mistakes)
+  }
   checkVariables(env, variables, mistakes)
   checkKeys(file.root, { file, table: options, at: [], also: ['hubs'], mistakes })
-  const hubs = readHubs({ ...opened, required })
+  const hubs = readHubs({ ...opened, files, required })
   const config = { ...readTop(options, opened), hubs }
   const warnings = [...checkRules(config, mistakes), ...reading.warnings]
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)

@@ -483,6 +483,13 @@ export const options = defineOptions({
   },
   ...httpOptions,
   ...pageOptions,
+  hubs_dir: {
+    doc: 'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, with its options at the top. It is looked at every ten seconds: hubs come and go with their files.',
+    schema: path,
+    opens: 'folder',
+    default: null,
+    example: '/etc/hub2mqtt/hubs',
+  },
   'log.level': {
     doc: 'The least important kind of line to write.',
     schema: choice(LOG_LEVELS),
@@ -516,3 +523,5 @@ export const DEFAULT_HUB_NAME = 'home'
 
 /** A hub's name is a topic level of its own beside `bridge`. */
 export const hubName = v.pipe(v.string(), v.regex(/^(?!(?:bridge|fleet|rollout|__proto__)$)[a-z0-9_-]{1,32}$/u))
+export const EXPECTED_NAME =
+  'expected a hub name such as home: 1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet and rollout'

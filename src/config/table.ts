@@ -10,8 +10,11 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly live?: true | { readonly ifSame: string }
   /** A secret: masked wherever configuration is shown, scrubbed from the log, and readable from a file (`…_file`). */
   readonly sensitive?: true
-  /** The path of a file that must be readable when the configuration is loaded; with `secret`, by its owner only. */
-  readonly opens?: true | 'secret'
+  /**
+   * The path of a file that must be readable when the configuration is loaded; with `secret`, by its owner only. A
+   * folder is read by whom it is for.
+   */
+  readonly opens?: true | 'secret' | 'folder'
   /** A value as one would write it in the file; default: the default. */
   readonly example?: unknown
 }

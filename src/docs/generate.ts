@@ -8,7 +8,10 @@ import { cliSection } from './commands.ts'
 import { configSchema } from './config-schema.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
+import { behavioursSection, controlSection } from './hub-control.ts'
 import { hubFileSchema, hubFileSection } from './hub-file.ts'
+import { hubOpenapi } from './hub-openapi.ts'
+import { manifestSchema, manifestSection } from './manifest.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
 import { openapi, routesSection } from './openapi.ts'
 import { optionsSection } from './options.ts'
@@ -25,7 +28,12 @@ export const pages: Readonly<Record<string, Sections>> = {
   'docs/home-assistant.md': { entities: entitiesSection },
   'docs/operations.md': { cli: cliSection },
   'docs/http.md': { routes: routesSection },
-  'docs/emulator.md': { 'hub-file': hubFileSection },
+  'docs/emulator.md': {
+    'hub-file': hubFileSection,
+    control: controlSection,
+    behaviours: behavioursSection,
+    manifest: manifestSection,
+  },
 }
 
 /** Whole files by their path. */
@@ -33,6 +41,8 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.schema.json': configSchema,
   'config/hub2mqtt.example.yaml': exampleConfig,
   'config/emulated-hub.schema.json': hubFileSchema,
+  'config/app.schema.json': manifestSchema,
+  'config/emulated-hub.openapi.json': hubOpenapi,
   'config/asyncapi.yaml': asyncapi,
   'config/openapi.json': openapi,
   'docs/images/latencies.svg': () => latencyChart(readBenchmarks()),

@@ -10,8 +10,12 @@ const convert = (schema: v.GenericSchema): JsonSchema =>
 
 /** Text of `config/emulated-hub.schema.json`. */
 export function hubFileSchema(): string {
-  const { $schema, ...rest } = convert(HubFileSchema)
-  return `${JSON.stringify({ $schema, title: 'emulated hub of hub2mqtt', ...rest }, null, 2)}\n`
+  return schemaFile(HubFileSchema, 'emulated hub of hub2mqtt')
+}
+
+export function schemaFile(schema: v.GenericSchema, title: string): string {
+  const { $schema, ...rest } = convert(schema)
+  return `${JSON.stringify({ $schema, title, ...rest }, null, 2)}\n`
 }
 
 const TYPES: Readonly<Record<string, string>> = { array: 'list', object: 'map', string: 'text' }
@@ -22,7 +26,7 @@ function typeOf({ type, enum: words }: JsonSchema): string {
   return TYPES[String(type)] ?? String(type)
 }
 
-function fieldsTable(fields: Readonly<Record<string, v.GenericSchema>>): string {
+export function fieldsTable(fields: Readonly<Record<string, v.GenericSchema>>): string {
   const rows = Object.entries(fields).map(([name, schema]) => {
     const { description = '', ...rest } = convert(schema)
     return [code(name), typeOf(rest), description]

@@ -1,5 +1,7 @@
 /** The apps that live on the hub: their records, settings and life cycle. Every step of a life is told as an event. */
 
+import type { AppEvent, HubApps, InstallRequest } from './core/hub-apps.ts'
+import { HubError } from './hub-error.ts'
 import type { Patch, Usage } from './records.ts'
 import {
   type AppRecord,
@@ -11,8 +13,6 @@ import {
   recordOf,
 } from './records.ts'
 import type { Timers } from './timers.ts'
-
-export type AppEvent = 'app.create' | 'app.update' | 'app.delete'
 
 /** `silent`: it happens, but the event about it is lost. */
 export interface How {
@@ -29,7 +29,8 @@ export interface AppsOptions {
   tell(event: AppEvent, payload: unknown): void
 }
 
-export class Apps {
+/** Apps that only pretend to run. */
+export class Apps implements HubApps {
   readonly #options: AppsOptions
   readonly #records = new Map<string, AppRecord>()
   readonly #settings = new Map<string, Map<string, unknown>>()
@@ -48,9 +49,28 @@ export class Apps {
     return this.#records
   }
 
-  /** The settings of an installed app, to read and to write. */
-  settings(id: string): Map<string, unknown> | undefined {
-    return this.#records.has(id) ? this.#settings.get(id) : undefined
+  /** A copy of an app's settings. */
+  settings(id: string): ReadonlyMap<string, unknown> {
+    return new Map(this.#records.has(id) ? this.#settings.get(id) : [])
+  }
+
+  setSetting(id: string, name: string, value: unknown): void {
+    this.#settings.get(id)?.set(name, value)
+  }
+
+  unsetSetting(id: string, name: string): void {
+    this.#settings.get(id)?.delete(name)
+  }
+
+  output(): undefined {}
+
+  locales(id: string): Readonly<Record<string, unknown>> {
+    return { en: { title: this.#must(id).name } }
+  }
+
+  /** There is no process that could answer. */
+  request(): Promise<never> {
+    return Promise.reject(new HubError(404, 'not_found', 'Not Found'))
   }
 
   /** Puts an app on the hub as declared. Settings that outlived an earlier uninstall are kept. */
@@ -64,8 +84,8 @@ export class Apps {
     if (!how.silent) this.#options.tell(event, record)
   }
 
-  /** Installs from the store, or brings an installed app up to date; false when the store has no such app. */
-  install(id: string, channel?: string, how: How = {}): boolean {
+  /** Installs from the store, or brings an installed app up to date. The store has one version of each app. */
+  install({ id, channel }: InstallRequest, how: How = {}): void {
     const offer = this.#store.get(id)
     const present = this.#records.get(id)
     if (present !== undefined) this.#update(present, offer?.version ?? this.#offered.get(id), channel, how)
@@ -73,8 +93,7 @@ export class Apps {
       const record = { ...GENERATIONS[this.#options.flavour].stands('stopped'), usage: NO_USAGE, ...offer.record }
       this.add({ ...offer, channel: channel ?? offer.channel, record }, how)
       this.#walk(id, ['starting', 'running'], {}, how)
-    } else return false
-    return true
+    } else throw new HubError(404, 'not_found', `no app "${id}" in the store of this hub`)
   }
 
   uninstall(id: string, { purgeSettings = true, silent = false }: How & { purgeSettings?: boolean } = {}): void {
@@ -100,7 +119,7 @@ export class Apps {
     if (enabled === true) this.#walk(id, isUp(state) ? RESTART : ['starting', 'running'], {}, how)
   }
 
-  crash(id: string, message: string, how: How = {}): void {
+  crash(id: string, message = 'Error: it fell over', how: How = {}): void {
     this.#stopSettling(id)
     this.change(id, { ...GENERATIONS[this.#options.flavour].crash(this.#must(id), message), usage: NO_USAGE }, how)
   }

@@ -1,68 +1,8 @@
-/** How the hub misbehaves at present. Each behaviour has a name; what it does to an answer stands in `faults.ts`. */
-import { FAULTS, type Fault, type FaultName, type FaultOptions } from './faults.ts'
-import type { OperationName } from './operations.ts'
+/** How the hub misbehaves at present. What there is stands in `misbehaviour.ts`; what it does to an answer, in `faults.ts`. */
+import { FAULTS, type Fault } from './faults.ts'
+import type { BehaviourName, BehaviourOptions, REALTIME } from './misbehaviour.ts'
 
-/** Without limits a behaviour lasts until it is cleared and concerns everything. */
-export interface RestLimits {
-  times?: number
-  operation?: OperationName | readonly OperationName[]
-  event?: never
-}
-
-export interface EventLimits {
-  times?: number
-  /** Only events of this name, such as `app.delete`. */
-  event?: string
-  operation?: never
-}
-
-/** For what happens to a session as a whole. */
-export interface SessionLimits {
-  times?: number
-  event?: never
-  operation?: never
-}
-
-/** For what is either so or not. */
-export interface NoLimits {
-  times?: never
-  event?: never
-  operation?: never
-}
-
-interface IdentityOptions {
-  /** Answers come without the headers that tell who the hub is. */
-  'no-identity': RestLimits
-  /** Answers come with the identity of another hub. */
-  'other-identity': RestLimits & { id?: string; version?: string }
-}
-
-interface RealtimeOptions {
-  /** `handshakeClient` is answered with an error. */
-  'refuse-handshake': SessionLimits & { status?: number }
-  /** The namespace is not opened. */
-  'refuse-namespace': SessionLimits & { status?: number }
-  /** `subscribe` is answered with an error. */
-  'refuse-subscription': SessionLimits & { status?: number }
-  /** The handshake brings a token, and the namespace wants to see it. */
-  'namespace-token': NoLimits
-  /** The namespace is opened and closed again at once. */
-  'drop-realtime': SessionLimits
-  /** Events are not sent and never will be. */
-  'lose-events': EventLimits
-  /** Each event is sent twice. */
-  'duplicate-events': EventLimits
-  /** An event changes places with the one after it. */
-  'reorder-events': EventLimits
-  /** The connection is up, acknowledges and answers pings, but no event comes. */
-  'realtime-silent': NoLimits
-  /** Nothing at all leaves or enters realtime connections, old and new; what was held up flows when it ends. */
-  'realtime-hung': NoLimits
-}
-
-export type BehaviourOptions = { [N in FaultName]: FaultOptions[N] & RestLimits } & IdentityOptions & RealtimeOptions
-export type BehaviourName = keyof BehaviourOptions
-export type RealtimeBehaviour = keyof RealtimeOptions
+type RealtimeBehaviour = keyof typeof REALTIME
 
 interface Made {
   fault?: Fault
@@ -71,8 +11,15 @@ interface Made {
   status?: number | undefined
 }
 
+interface Limits {
+  times?: number | undefined
+  operation?: string | readonly string[] | undefined
+  event?: string | undefined
+}
+
 interface Active {
   name: BehaviourName
+  options: object
   left: number
   subjects: readonly string[] | undefined
   made: Made
@@ -84,7 +31,7 @@ const asFault =
   <O>(make: (options: O) => Fault) =>
   (options: O): Made => ({ fault: make(options) })
 const plain = (): Made => ({})
-const refusal = ({ status }: { status?: number }): Made => ({ status })
+const refusal = ({ status }: { status?: number | undefined }): Made => ({ status })
 
 const MAKERS: { [N in BehaviourName]: Maker<N> } = {
   'answer-status': asFault(FAULTS['answer-status']),
@@ -102,6 +49,7 @@ const MAKERS: { [N in BehaviourName]: Maker<N> } = {
   'gateway-page': asFault(FAULTS['gateway-page']),
   'portal-json': asFault(FAULTS['portal-json']),
   redirect: asFault(FAULTS.redirect),
+  'subscription-inactive': asFault(FAULTS['subscription-inactive']),
   'missing-api-method': asFault(FAULTS['missing-api-method']),
   'rate-limit': asFault(FAULTS['rate-limit']),
   'half-list': asFault(FAULTS['half-list']),
@@ -134,15 +82,20 @@ export class Behaviours {
 
   /** Sets a behaviour, beside others of the same name that concern other operations or events. */
   set<N extends BehaviourName>(name: N, options: BehaviourOptions[N]): void {
-    const { times, operation, event } = options
+    const { times, operation, event }: Limits = options
     const subjects = listed(operation ?? event) ?? DEFAULT_SUBJECTS[name]
     const same = (active: Active) => active.name === name && String(active.subjects) === String(subjects)
     this.#active = this.#active.filter((active) => !same(active))
-    this.#active.push({ name, left: times ?? Number.POSITIVE_INFINITY, subjects, made: MAKERS[name](options) })
+    this.#active.push({ name, options, left: times ?? Number.POSITIVE_INFINITY, subjects, made: MAKERS[name](options) })
   }
 
   clear(name?: BehaviourName): void {
     this.#active = name === undefined ? [] : this.#active.filter((active) => active.name !== name)
+  }
+
+  /** Those that are set, in the order in which they were; `left`: how often still, `null` for no end. */
+  list(): { name: BehaviourName; options: object; left: number | null }[] {
+    return this.#active.map(({ name, options, left }) => ({ name, options, left: Number.isFinite(left) ? left : null }))
   }
 
   has(name: BehaviourName): boolean {

@@ -21,6 +21,8 @@ export interface EmulateOptions {
   apps?: number | undefined
   /** Lets an app crash every now and then. */
   crashes?: boolean | undefined
+  /** Whether to refuse what comes too fast. Default: as hubs of the flavour do. */
+  rateLimit?: boolean | undefined
   clock?: Clock | undefined
   random?: (() => number) | undefined
 }
@@ -32,13 +34,15 @@ const CRASH_MS = 60_000
 export async function emulate(options: EmulateOptions): Promise<EmulatedHub> {
   const file = options.file === undefined ? {} : await readHubFile(options.file)
   const { host, port, clock, random } = options
+  const flavour = options.flavour ?? file.flavour ?? 'newer'
   return EmulatedHub.start({
     ...file,
     host,
     port,
     clock,
     random,
-    flavour: options.flavour ?? file.flavour,
+    flavour,
+    rateLimit: options.rateLimit ?? (flavour === 'newer' || flavour === 'self-hosted'),
     keys: { ...file.keys, ...collect(options.apiKeys ?? []) },
     apps: options.apps === undefined ? file.apps : population(options.apps),
     usageMs: USAGE_MS,

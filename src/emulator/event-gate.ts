@@ -1,6 +1,6 @@
 import type { Behaviours } from './behaviours.ts'
 
-type Send = (event: string, payload: unknown) => void
+type Send = (uri: string, event: string, payload: unknown) => void
 
 /** What becomes of an event between the hub and its listeners: lost, doubled, late or simply sent. */
 export class EventGate {
@@ -13,9 +13,9 @@ export class EventGate {
     this.#send = send
   }
 
-  pass(event: string, payload: unknown): void {
+  pass(uri: string, event: string, payload: unknown): void {
     if (this.#behaviours.claim('realtime-silent', event) ?? this.#behaviours.claim('lose-events', event)) return
-    const send = () => this.#send(event, payload)
+    const send = () => this.#send(uri, event, payload)
     if (this.#held === undefined && this.#behaviours.claim('reorder-events', event)) {
       this.#held = send
       return

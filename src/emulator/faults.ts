@@ -3,52 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { isRecord } from '../base/json.ts'
 import { HubError } from './hub-error.ts'
+import type { ANSWERS, BehaviourOptions } from './misbehaviour.ts'
 import type { Timers } from './timers.ts'
 
-export interface FaultOptions {
-  /** A refusal: 401, 403, 404, 429, 500, 503 … with `Retry-After` in seconds and the hub's words where given. */
-  'answer-status': { status?: number; retryAfter?: number; error?: string; description?: string }
-  /** The hub lacks the method, as older ones say it: HTTP 500. */
-  'missing-api-method': object
-  /** More than `requests` within `windowMs` are refused with 429 and not carried out. */
-  'rate-limit': { requests?: number; windowMs?: number; retryAfter?: number }
-  /** Answers `value` under `status` (200), as if all were well, and does nothing. */
-  pretend: { status?: number; value?: unknown }
-  'not-json': { text?: string }
-  /** The answer without its second half. */
-  'truncated-json': object
-  /** JSON, but not what was asked for. */
-  'wrong-shape': { value?: unknown }
-  /** An empty list of apps. */
-  'empty-list': object
-  /** The list of a hub that has not started all of its apps: this fraction of them, rounded up. */
-  'half-list': { keep?: number }
-  /** Records that call themselves by another id. */
-  'foreign-ids': { suffix?: string }
-  /** Every value of the answer is an array of arrays, `levels` deep. */
-  'deep-json': { levels?: number }
-  /** A read is answered as it was the first time, whatever has happened since: a look at the hub that lies. */
-  'stale-reads': object
-  'big-body': { megabytes?: number }
-  /** Carried out at once, answered `ms` later. */
-  'slow-headers': { ms?: number }
-  /** `bytes` of the answer every `ms`. */
-  'dripping-body': { ms?: number; bytes?: number }
-  /** Takes the request and never says anything. */
-  'never-answer': object
-  /** Carries the request out, then resets the connection: the client cannot know. */
-  'execute-then-reset': object
-  /** Resets the connection; nothing was done. */
-  'reset-before-executing': object
-  /** The HTML page of something else at the address: a gateway (502, 404) or a portal (200). */
-  'gateway-page': { status?: number }
-  /** JSON of something else at the address. */
-  'portal-json': { status?: number; value?: unknown }
-  /** Something else at the address sends the client elsewhere. */
-  redirect: { location?: string; status?: number }
-}
-
-export type FaultName = keyof FaultOptions
+export type FaultName = keyof typeof ANSWERS
+type FaultOptions = Pick<BehaviourOptions, FaultName>
 
 /** A finished answer, before any fault has touched it. */
 export interface Outcome {
@@ -82,6 +41,7 @@ export const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
 
 export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } = {
   'answer-status': refuse,
+  'subscription-inactive': () => worded(subscriptionInactive(), { statusCode: 403, error: 'Subscription Inactive' }),
   'missing-api-method': () => refuse({ status: 500, error: 'missing_api_method' }),
   'rate-limit': ({ requests = 4, windowMs = 500, retryAfter }) => {
     const limit = new RateLimit(requests, windowMs)
@@ -182,9 +142,15 @@ export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } =
 function refuse({ status = 500, retryAfter, error, description }: FaultOptions['answer-status']): Fault {
   const refusal = new HubError(status, error ?? REASONS[status] ?? 'error', description ?? `The hub answers ${status}`)
   const headers = retryAfter === undefined ? JSON_TYPE : { ...JSON_TYPE, 'retry-after': String(retryAfter) }
-  const text = JSON.stringify(refusal.body())
-  return { executes: false, refusal, answer: (exchange) => exchange.send({ status, headers, text }) }
+  return worded(refusal, refusal.body(), headers)
 }
+
+function worded(refusal: HubError, body: object, headers: Outcome['headers'] = JSON_TYPE): Fault {
+  const answer = { status: refusal.status, headers, text: JSON.stringify(body) }
+  return { executes: false, refusal, answer: (exchange) => exchange.send(answer) }
+}
+
+export const subscriptionInactive = () => new HubError(403, 'Subscription Inactive', 'Subscription Inactive')
 
 /** Not the hub answers, but something in between. */
 function foreign(outcome: Outcome): Fault {

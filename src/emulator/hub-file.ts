@@ -58,7 +58,7 @@ export const HubFields = {
   id: optional(HeaderText, 'The id of the hub.'),
   version: optional(HeaderText, 'Its firmware; default: one that fits the flavour.'),
   flavour: optional(
-    v.picklist(FLAVOURS, 'has to be "older", "newer" or "reference"'),
+    v.picklist(FLAVOURS, `has to be one of ${FLAVOURS.join(', ')}`),
     'Which kind of hub to be; default newer.',
   ),
   keys: optional(
@@ -91,7 +91,8 @@ export function loadHubFile(text: string, filename: string): HubFile {
   throw new EmulatorOptionError(parsed.issues.map((issue) => `${filename}: ${explain(issue)}`).join('\n'))
 }
 
-function explain(issue: v.BaseIssue<unknown>): string {
+/** What is wrong with a file, and where in it. The values of keys are never repeated. */
+export function explain(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map(({ key }) => key)
   const where = path[0] === 'keys' && path.length > 1 ? 'keys' : path.map(step).join('').replace(/^\./, '')
   const what = where === '' ? 'the file' : where

@@ -1,25 +1,43 @@
 /** A hub that is not there: state that lives, behaviours that can be set, memory of what it was asked. */
 import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
-import { type AppEvent, Apps, type How } from './apps.ts'
-import { type BehaviourName, type BehaviourOptions, Behaviours } from './behaviours.ts'
+import { Apps, type How } from './apps.ts'
+import { Behaviours } from './behaviours.ts'
+import { Events } from './core/events.ts'
+import type { AppEvent, HubApps } from './core/hub-apps.ts'
+import { type InApp, inAppInterface } from './core/in-app.ts'
+import { APPS_URI } from './core/watchable.ts'
 import { Door } from './door.ts'
 import { EventGate } from './event-gate.ts'
+import { FAULTS } from './faults.ts'
+import { HubError } from './hub-error.ts'
 import { liveOn } from './life.ts'
 import type { OpenRecord, RequestRecord } from './memory.ts'
+import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
 import { Realtime } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
 import { type HubCore, restListener } from './rest.ts'
 import { Ring } from './ring.ts'
-import { Keys } from './scopes.ts'
+import { GivenKeys } from './scopes.ts'
 import { Timers } from './timers.ts'
 
-export type { AppEvent, How } from './apps.ts'
-export type { BehaviourName, BehaviourOptions } from './behaviours.ts'
+export type { How } from './apps.ts'
+export type { AppEvent } from './core/hub-apps.ts'
 export type { RequestRecord } from './memory.ts'
+export type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 export type { EmulatedHubOptions } from './options.ts'
 export type { AppRecord, AppSeed, AppState, Flavour, Usage } from './records.ts'
+
+interface Reboot {
+  /** How long it is away. Default 0. */
+  downMs?: number | undefined
+  version?: string | undefined
+  id?: string | undefined
+}
+
+/** What newer hubs bear. */
+const RATE = { requests: 4, windowMs: 400 }
 
 export class EmulatedHub implements AsyncDisposable {
   readonly #options: Settled
@@ -28,11 +46,16 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #requests: Ring<RequestRecord>
   readonly #spoken = new Ring<string>(1000)
   readonly #behaviours = new Behaviours()
-  readonly #keys: Keys
-  readonly #apps: Apps
+  readonly #keys: GivenKeys
+  readonly #apps: HubApps
+  /** The same, where they only pretend to run. */
+  readonly #simulated: Apps | undefined
+  readonly #events = new Events()
+  readonly #inApp: InApp
   readonly #gate: EventGate
   readonly #door: Door
   readonly #realtime: Realtime
+  readonly #born: number
   #id: string
   #version: string
   #port = 0
@@ -42,7 +65,8 @@ export class EmulatedHub implements AsyncDisposable {
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     hub.#port = await hub.#door.listen(hub.#options.port)
-    liveOn(hub.#apps, hub.#timers, hub.#options)
+    if (hub.#simulated !== undefined) liveOn(hub.#simulated, hub.#timers, hub.#options)
+    await hub.#apps.start?.()
     return hub
   }
 
@@ -52,13 +76,21 @@ export class EmulatedHub implements AsyncDisposable {
     this.#options = options
     this.#id = options.id
     this.#version = options.version
+    this.#born = options.clock.elapsed()
     this.#timers = new Timers(options.clock)
     this.#requests = new Ring(options.memory)
-    this.#keys = new Keys(options.keys)
-    this.#gate = new EventGate(this.#behaviours, (event, payload) => this.#realtime.send(event, payload))
-    const tell = (event: AppEvent, payload: unknown) => this.#gate.pass(event, payload)
-    this.#apps = new Apps(options.apps, { flavour, timers: this.#timers, random, settleMs, store, tell })
+    this.#keys = new GivenKeys(options.keys)
+    this.#gate = new EventGate(this.#behaviours, (...event) => this.#realtime.send(...event))
+    const tell = (event: AppEvent, payload: unknown) => this.#tell(APPS_URI, event, payload)
     const inside = this.#inside()
+    this.#inApp = inAppInterface(inside, this.#events)
+    const { backend, apps: seeds } = options
+    const apps =
+      backend === undefined
+        ? new Apps(seeds, { flavour, timers: this.#timers, random, settleMs, store, tell })
+        : backend({ flavour, tell, inApp: this.#inApp })
+    this.#apps = apps
+    this.#simulated = apps instanceof Apps ? apps : undefined
     const server = createServer({ keepAliveTimeout: options.keepAliveMs }, restListener(inside))
     this.#door = new Door(server, options.host)
     this.#realtime = new Realtime(server, inside, { pingIntervalMs, pingTimeoutMs })
@@ -91,7 +123,7 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** A copy of an app's settings. */
   settings(id: string): Record<string, unknown> {
-    return Object.fromEntries(this.#apps.settings(id) ?? [])
+    return Object.fromEntries(this.#apps.settings(id))
   }
 
   /** What the hub was asked, oldest first. */
@@ -120,6 +152,11 @@ export class EmulatedHub implements AsyncDisposable {
     this.#settleBehaviours()
   }
 
+  /** The behaviours that are set; `left`: how often each is still to happen, `null` for no end. */
+  get behaviours() {
+    return this.#behaviours.list()
+  }
+
   /** Clears every behaviour. */
   behaveWell(): void {
     this.#behaviours.clear()
@@ -128,39 +165,51 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** Installs from the store by id, or puts a declared app on the hub as it is declared. */
   install(what: string | AppSeed, how?: How): void {
-    if (typeof what !== 'string') this.#apps.add(what, how)
-    else if (!this.#apps.install(what, undefined, how)) throw new Error(`no app "${what}" in the store of this hub`)
+    if (typeof what === 'string') this.#pretended.install({ id: what }, how)
+    else this.#pretended.add(what, how)
   }
 
   uninstall(id: string, how?: How): void {
-    this.#apps.uninstall(id, how)
+    this.#pretended.uninstall(id, how)
   }
 
   enable(id: string, how?: How): void {
-    this.#apps.enable(id, how)
+    this.#pretended.enable(id, how)
   }
 
   disable(id: string, how?: How): void {
-    this.#apps.disable(id, how)
+    this.#pretended.disable(id, how)
   }
 
-  crash(id: string, message = 'Error: it fell over', how?: How): void {
-    this.#apps.crash(id, message, how)
+  crash(id: string, message?: string, how?: How): void {
+    this.#pretended.crash(id, message, how)
+  }
+
+  /** Makes an app of any kind crash; the message is for those that only pretend. @throws HubError 501 */
+  provokeCrash(id: string, message?: string): void | Promise<void> {
+    if (this.#simulated !== undefined) return this.#simulated.crash(id, message)
+    if (this.#apps.crash !== undefined) return this.#apps.crash(id)
+    throw new HubError(501, 'not_implemented', 'These apps cannot be made to crash')
   }
 
   /** Starts a crashed app again, as the hub does by itself or when asked to restart it. */
   recover(id: string, how?: How): void {
-    this.#apps.restart(id, how)
+    this.#pretended.restart(id, how)
   }
 
   /** Lays any fields over an app's record; `undefined` leaves a field out. */
   change(id: string, patch: Patch, how?: How): void {
-    this.#apps.change(id, patch, how)
+    this.#pretended.change(id, patch, how)
   }
 
   /** Sends an event as it stands, past state and behaviours. */
   emit(event: string, payload: unknown): void {
-    this.#realtime.send(event, payload)
+    this.#realtime.send(APPS_URI, event, payload)
+  }
+
+  /** What apps may ask from inside. */
+  get inApp(): InApp {
+    return this.#inApp
   }
 
   /** Replaces all keys; sessions of keys that are gone end. */
@@ -181,12 +230,15 @@ export class EmulatedHub implements AsyncDisposable {
   }
 
   /** Goes down, dropping every connection, and comes back on the same port, perhaps as another hub or version. */
-  async reboot({ downMs = 0, version, id }: { downMs?: number; version?: string; id?: string } = {}): Promise<void> {
+  async reboot({ downMs = 0, version, id }: Reboot = {}): Promise<void> {
     await this.#door.shut()
+    await this.#apps.stop?.()
     this.#version = version ?? this.#version
     this.#id = id ?? this.#id
     if (downMs > 0) await sleep(this.#options.clock, downMs, this.#ending.signal)
-    if (!this.#ending.signal.aborted) await this.#door.listen(this.#port)
+    if (this.#ending.signal.aborted) return
+    await this.#door.listen(this.#port)
+    await this.#apps.start?.()
   }
 
   /** Ends the hub and every connection to it; safe to call again. */
@@ -204,6 +256,18 @@ export class EmulatedHub implements AsyncDisposable {
     this.#timers.stop()
     await this.#door.shut()
     await this.#realtime.close()
+    await this.#apps.stop?.()
+  }
+
+  #tell(uri: string, event: string, payload: unknown): void {
+    this.#events.tell(uri, event, payload)
+    this.#gate.pass(uri, event, payload)
+  }
+
+  /** The apps as they can be changed by hand. @throws where they are no pretended ones */
+  get #pretended(): Apps {
+    if (this.#simulated === undefined) throw new Error('the apps of this hub do not only pretend')
+    return this.#simulated
   }
 
   #settleBehaviours(): void {
@@ -222,13 +286,19 @@ export class EmulatedHub implements AsyncDisposable {
         return hub.#version
       },
       flavour: this.flavour,
-      apps: this.#apps,
+      get apps() {
+        return hub.#apps
+      },
+      store: this.#options.kept,
       keys: this.#keys,
       behaviours: this.#behaviours,
       timers: this.#timers,
       prefix: this.#options.prefix,
       nothing: this.#options.nothing,
+      limit: this.#options.rateLimit ? FAULTS['rate-limit'](RATE) : undefined,
       elapsed: () => this.#options.clock.elapsed(),
+      uptime: () => this.#options.clock.elapsed() - this.#born,
+      tell: (...event) => this.#tell(...event),
       speak: (text) => this.#spoken.push(text),
       remember: (asked) => {
         const entry: OpenRecord = { at: this.#options.clock.now(), ...asked }

@@ -1,5 +1,7 @@
 /** What a hub can be told at its start, and what it assumes when it is not. */
 import { type Clock, systemClock } from '../base/clock.ts'
+import type { AppsHost, HubApps } from './core/hub-apps.ts'
+import { type HubStore, hubStoreInMemory } from './core/hub-store.ts'
 import { DEFAULT_APPS, DEFAULT_STORE } from './population.ts'
 import type { AppSeed, Flavour } from './records.ts'
 import type { Nothing } from './rest.ts'
@@ -14,12 +16,19 @@ export interface EmulatedHubOptions {
   flavour?: Flavour | undefined
   /** API keys and their scopes, `hub.app` or `homey.app`. Default none: every call is a 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
+  /** Apps that pretend to run. */
   apps?: readonly AppSeed[] | undefined
+  /** Makes other apps in their place, such as processes. Then the calls that change apps by hand are not to be had. */
+  backend?: ((host: AppsHost) => HubApps) | undefined
+  /** What the hub itself keeps. Default: in memory. */
+  kept?: HubStore | undefined
   store?: readonly AppSeed[] | undefined
   id?: string | undefined
   version?: string | undefined
   /** Which spelling of the base path is served. Default `both`, or `managers` for the reference. */
   prefix?: Prefix | undefined
+  /** Whether more than four requests in 400 ms are refused with 429. Default: no. */
+  rateLimit?: boolean | undefined
   /** How an operation that returns nothing is answered. Default `null`. */
   nothing?: Nothing | undefined
   /** How long an app stands in each state between two others; 0 takes all the steps at once. Default 200. */
@@ -42,23 +51,30 @@ export interface EmulatedHubOptions {
 }
 
 /** The options with every gap filled. */
-export type Settled = { [K in keyof EmulatedHubOptions]-?: NonNullable<EmulatedHubOptions[K]> }
+export type Settled = { [K in keyof Omit<EmulatedHubOptions, 'backend'>]-?: NonNullable<EmulatedHubOptions[K]> } & Pick<
+  EmulatedHubOptions,
+  'backend'
+>
 
 /** What a hub of each flavour has unless told otherwise. */
 const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
   older: { version: '8.1.6', prefix: 'both' },
   newer: { version: '12.4.0', prefix: 'both' },
+  'self-hosted': { version: '12.4.0', prefix: 'both' },
   reference: { version: '8.1.6', prefix: 'managers' },
 }
 
 export function settle(options: EmulatedHubOptions): Settled {
-  const flavour = options.flavour ?? 'newer'
+  const { flavour = 'newer', clock = systemClock } = options
   return {
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
     flavour,
     keys: options.keys ?? {},
     apps: options.apps ?? DEFAULT_APPS,
+    backend: options.backend,
+    kept: options.kept ?? hubStoreInMemory(() => clock.now()),
+    rateLimit: options.rateLimit ?? false,
     store: options.store ?? DEFAULT_STORE,
     id: options.id ?? '5f0c8a1b2d3e4f5061728394',
     version: options.version ?? USUAL[flavour].version,
@@ -71,7 +87,7 @@ export function settle(options: EmulatedHubOptions): Settled {
     pingIntervalMs: options.pingIntervalMs ?? 25_000,
     pingTimeoutMs: options.pingTimeoutMs ?? 20_000,
     memory: options.memory ?? 10_000,
-    clock: options.clock ?? systemClock,
+    clock,
     random: options.random ?? Math.random,
   }
 }

@@ -1,18 +1,16 @@
 /** The hub's realtime side: handshake, namespace, subscriptions, calls. What is sent to whom, and who may ask. */
+import { randomUUID } from 'node:crypto'
 import type { Server as HttpServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'
 import { isRecord } from '../base/json.ts'
+import { APPS_URI, watchable } from './core/watchable.ts'
+import { subscriptionInactive } from './faults.ts'
 import { asHubError, HubError } from './hub-error.ts'
-import type { HubCore } from './rest.ts'
+import { GENERATIONS } from './records.ts'
+import { claimFault, type HubCore } from './rest.ts'
 import { matchMessage } from './routes.ts'
-import type { Scope } from './scopes.ts'
 
 const NAMESPACE = '/api'
-const APPS_URI = 'homey:manager:apps'
-const TOKEN = 'token-of-this-session'
-
-/** What can be listened to, and the scope that takes. */
-const SUBSCRIPTIONS: ReadonlyMap<unknown, Scope> = new Map([[APPS_URI, 'homey.app.readonly']])
 
 export interface RealtimeOptions {
   pingIntervalMs: number
@@ -26,6 +24,8 @@ export class Realtime {
   readonly #io: Server
   /** The key each connection has shown. It belongs to the connection: the namespace opened on another one has none. */
   readonly #keys = new WeakMap<Socket['client'], string>()
+  /** What the handshake of each connection has handed out, for its namespace. */
+  readonly #tokens = new WeakMap<Socket['client'], string>()
 
   constructor(server: HttpServer, hub: HubCore, options: RealtimeOptions) {
     this.#hub = hub
@@ -56,9 +56,10 @@ export class Realtime {
     return { sessions: sockets.size, subscribers: adapter.rooms.get(APPS_URI)?.size ?? 0 }
   }
 
-  /** Sends to every subscriber; encoded once, however many they are, and not at all for none. */
-  send(event: string, payload: unknown): void {
-    if (this.counts.subscribers > 0) this.#io.of(NAMESPACE).to(APPS_URI).emit(APPS_URI, event, payload)
+  /** Sends to every subscriber of the URI; encoded once, however many they are, and not at all for none. */
+  send(uri: string, event: string, payload: unknown): void {
+    const namespace = this.#io.of(NAMESPACE)
+    if ((namespace.adapter.rooms.get(uri)?.size ?? 0) > 0) namespace.to(uri).emit(uri, event, payload)
   }
 
   /** Ends every session the way a server does: with a goodbye that the client library takes as final. */
@@ -82,10 +83,14 @@ export class Realtime {
     const [data] = args
     const key = isRecord(data) && typeof data['token'] === 'string' ? data['token'] : undefined
     this.#answer('handshakeClient', key, undefined, args, () => {
+      if (this.#hub.behaviours.has('subscription-inactive')) throw subscriptionInactive()
       this.#refuseIf('refuse-handshake')
       this.#hub.keys.admit(key, 'key')
       if (key !== undefined) this.#keys.set(socket.client, key)
-      return { namespace: NAMESPACE, ...(this.#hub.behaviours.has('namespace-token') && { token: TOKEN }) }
+      if (!this.#givesTokens) return { namespace: NAMESPACE }
+      const token = randomUUID()
+      this.#tokens.set(socket.client, token)
+      return { namespace: NAMESPACE, token }
     })
   }
 
@@ -93,7 +98,7 @@ export class Realtime {
     try {
       this.#refuseIf('refuse-namespace')
       this.#hub.keys.admit(this.#keys.get(socket.client), 'key')
-      if (this.#hub.behaviours.has('namespace-token') && socket.handshake.auth['token'] !== TOKEN) {
+      if (this.#wantsToken(socket) && socket.handshake.auth['token'] !== this.#tokens.get(socket.client)) {
         throw new HubError(401, 'invalid_token', 'Missing or unknown token')
       }
       return undefined
@@ -102,21 +107,29 @@ export class Realtime {
     }
   }
 
+  get #givesTokens(): boolean {
+    return GENERATIONS[this.#hub.flavour].namespaceToken || this.#hub.behaviours.has('namespace-token')
+  }
+
+  /** The protocol of the hub's official client (3) has no place for a token in its request to open a namespace. */
+  #wantsToken(socket: Socket): boolean {
+    return this.#hub.behaviours.has('namespace-token') || (this.#givesTokens && socket.conn.protocol !== 3)
+  }
+
   #welcome(socket: Socket): void {
     if (this.#hub.behaviours.claim('drop-realtime')) return void socket.disconnect()
     const key = () => this.#keys.get(socket.client)
     socket.on('subscribe', (...args: unknown[]) => {
       this.#answer(`subscribe ${worded(args[0])}`, key(), undefined, args, () => {
         this.#refuseIf('refuse-subscription')
-        const scope = SUBSCRIPTIONS.get(args[0])
-        if (scope === undefined) throw new HubError(404, 'not_found', 'Nothing to subscribe to by this name')
-        this.#hub.keys.admit(key(), scope)
-        void socket.join(APPS_URI)
+        const uri = worded(args[0])
+        this.#hub.keys.admit(key(), watchable(uri, this.#hub.apps).needs)
+        void socket.join(uri)
       })
     })
     socket.on('unsubscribe', (...args: unknown[]) => {
       this.#answer(`unsubscribe ${worded(args[0])}`, key(), undefined, args, () => {
-        if (SUBSCRIPTIONS.has(args[0])) void socket.leave(APPS_URI)
+        void socket.leave(worded(args[0]))
       })
     })
     socket.on('api', (...args: unknown[]) => this.#call(key(), args))
@@ -127,11 +140,11 @@ export class Realtime {
     const { uri, operation, args: given } = isRecord(message) ? message : {}
     const name = typeof operation === 'string' ? operation : undefined
     this.#answer(`${worded(uri)} ${worded(operation)}`, key, { operation: name, body: given }, args, () => {
-      const fault = this.#hub.behaviours.claimFault(name, 'socket', this.#hub.elapsed())
+      const fault = claimFault(this.#hub, name, 'socket')
       if (fault?.refusal !== undefined) throw fault.refusal
       const call = matchMessage(message, this.#hub.flavour)
-      const scopes = this.#hub.keys.admit(key, call.operation.needs)
-      return call.operation.run(this.#hub, { ...call, scopes }) ?? null
+      const scopes = this.#hub.keys.admit(key, call.endpoint.needs)
+      return call.endpoint.perform(this.#hub, call.args, { scopes })
     })
   }
 
@@ -152,14 +165,21 @@ export class Realtime {
       body: call?.body,
     })
     const acknowledge = acknowledgementOf(args)
-    try {
-      const result = task()
+    const settle = (result: unknown) => {
       entry.status = 200
-      acknowledge(null, result)
-    } catch (thrown) {
+      acknowledge(null, result ?? null)
+    }
+    const refuse = (thrown: unknown) => {
       const refusal = asHubError(thrown)
       entry.status = refusal.status
       acknowledge(refusal.acknowledgement())
+    }
+    try {
+      const result = task()
+      if (result instanceof Promise) void result.then(settle).catch(refuse)
+      else settle(result)
+    } catch (thrown) {
+      refuse(thrown)
     }
   }
 
@@ -170,7 +190,7 @@ export class Realtime {
 }
 
 /** What a client sent, as text: an object may bring a `toString` that is no function. */
-const worded = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+const worded = (value: unknown) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
 
 /** Clients that ask for no acknowledgement get none. */
 function acknowledgementOf(args: readonly unknown[]): Acknowledge {

@@ -2,11 +2,11 @@
 
 /**
  * `older`: hubs with speech, gc and exit codes. `newer`: hubs with a `crashed` state and live/test channels.
- * `reference`: what the documentation of the API has and nothing else, so no headers that tell who the hub is, no
- * session, and no list of voices.
+ * `self-hosted`: a newer hub's software on a machine of one's own. `reference`: what the documentation of the API has and
+ * nothing else, so no headers that tell who the hub is, no session, and no list of voices.
  */
-export type Flavour = 'older' | 'newer' | 'reference'
-export const FLAVOURS = ['older', 'newer', 'reference'] as const satisfies readonly Flavour[]
+export const FLAVOURS = ['older', 'newer', 'self-hosted', 'reference'] as const
+export type Flavour = (typeof FLAVOURS)[number]
 export type AppState = 'stopped' | 'stopping' | 'starting' | 'running' | 'crashed'
 
 /** An app as somebody declares it, the same for both flavours; `recordOf` makes the wire record. */
@@ -57,8 +57,14 @@ export type Patch = Readonly<Record<string, unknown>>
 
 interface Generation {
   channels: readonly string[]
-  /** The fields that PUT on an app changes, and what they may be. */
-  honours: Readonly<Record<string, (value: unknown) => boolean>>
+  /** Whether uninstalling always deletes the settings too. */
+  purges: boolean
+  /** Whether getAppStd wants a message. */
+  wantsMessage: boolean
+  /** Whether the realtime namespace wants the token of the handshake. */
+  namespaceToken: boolean
+  /** Whether the store takes a version to install. */
+  installsVersions: boolean
   offer(version: string | undefined): unknown
   crash(record: AppRecord, message: string): Patch
   recovered: Patch
@@ -66,11 +72,12 @@ interface Generation {
   extras(seed: AppSeed): Patch
 }
 
-const isBoolean = (value: unknown) => typeof value === 'boolean'
-
 const OLDER: Generation = {
   channels: ['stable', 'beta', 'alpha'],
-  honours: { autoupdate: isBoolean },
+  purges: false,
+  wantsMessage: false,
+  namespaceToken: false,
+  installsVersions: false,
   offer: (version) => (version === undefined ? null : { version, permissions: [] }),
   crash: (record, message) => ({
     state: 'stopped',
@@ -99,29 +106,35 @@ const OLDER: Generation = {
   }),
 }
 
+const NEWER: Generation = {
+  channels: ['live', 'test'],
+  purges: true,
+  wantsMessage: true,
+  namespaceToken: true,
+  installsVersions: true,
+  offer: (version) => version !== undefined,
+  crash: (record, message) => ({
+    state: 'crashed',
+    crashed: true,
+    crashedMessage: message,
+    crashedCount: count(record['crashedCount']) + 1,
+  }),
+  recovered: { crashed: false, crashedMessage: null },
+  stands: (state) => ({ state }),
+  extras: (seed) => ({
+    crashedCount: 0,
+    color: seed.color ?? '#4A6572',
+    iconObj: {},
+    images: {},
+    author: { name: authorOf(seed) },
+  }),
+}
+
 export const GENERATIONS: Readonly<Record<Flavour, Generation>> = {
   older: OLDER,
   reference: OLDER,
-  newer: {
-    channels: ['live', 'test'],
-    honours: { autoupdate: isBoolean },
-    offer: (version) => version !== undefined,
-    crash: (record, message) => ({
-      state: 'crashed',
-      crashed: true,
-      crashedMessage: message,
-      crashedCount: count(record['crashedCount']) + 1,
-    }),
-    recovered: { crashed: false, crashedMessage: null },
-    stands: (state) => ({ state }),
-    extras: (seed) => ({
-      crashedCount: 0,
-      color: seed.color ?? '#4A6572',
-      iconObj: {},
-      images: {},
-      author: { name: authorOf(seed) },
-    }),
-  },
+  newer: NEWER,
+  'self-hosted': { ...NEWER, offer: (version) => version ?? false },
 }
 
 const authorOf = (seed: AppSeed) => seed.author ?? 'Nobody in Particular'

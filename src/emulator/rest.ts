@@ -1,11 +1,11 @@
-/** The hub's HTTP side: from a request to an operation, and the answer back, through whatever fault is set. */
+/** The hub's HTTP side: from a request to an endpoint, and the answer back, through whatever fault is set. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Behaviours } from './behaviours.ts'
-import { type Exchange, JSON_TYPE, type Outcome } from './faults.ts'
+import type { Core } from './core/endpoint.ts'
+import { type Exchange, type Fault, JSON_TYPE, type Outcome } from './faults.ts'
 import { asHubError, HubError } from './hub-error.ts'
 import { iconAt } from './icons.ts'
 import type { OpenRecord } from './memory.ts'
-import type { Inside } from './operations.ts'
 import { type Match, matchRequest, type Prefix } from './routes.ts'
 import type { Keys } from './scopes.ts'
 import type { Timers } from './timers.ts'
@@ -13,12 +13,14 @@ import type { Timers } from './timers.ts'
 /** How an operation that returns nothing is answered. */
 export type Nothing = 'null' | 'empty' | '204'
 
-export interface HubCore extends Inside {
+export interface HubCore extends Core {
   readonly keys: Keys
   readonly behaviours: Behaviours
   readonly timers: Timers
   readonly prefix: Prefix
   readonly nothing: Nothing
+  /** Refuses what comes too fast, where the hub does. */
+  readonly limit: Fault | undefined
   /** Milliseconds that never jump. */
   elapsed(): number
   remember(entry: Omit<OpenRecord, 'at'>): OpenRecord
@@ -54,19 +56,25 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
     body: body instanceof HubError ? upload : body,
   })
   const exchange = open(hub, request, response, entry)
-  const fault = hub.behaviours.claimFault(entry.operation, 'rest', hub.elapsed())
+  const fault = claimFault(hub, entry.operation, 'rest')
   entry.executed = false
   const icon = method === 'GET' ? iconAt(path, hub.apps.records) : undefined
-  const execute = () => {
+  const execute = async () => {
     const done =
       icon === undefined
-        ? outcome(hub, match, key, new URLSearchParams(search), body)
+        ? await outcome(hub, match, key, new URLSearchParams(search), body)
         : { status: 200, headers: { 'content-type': 'image/svg+xml' }, text: icon }
     entry.executed = done.status < 300
     return done
   }
-  if (fault === undefined) return exchange.send(execute())
-  fault.answer(exchange, fault.executes ? execute() : NOT_DONE)
+  if (fault === undefined) return exchange.send(await execute())
+  fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
+}
+
+/** What is to go wrong with a request, if anything. */
+export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
+  if (hub.limit?.meets?.(hub.elapsed())) return hub.limit
+  return hub.behaviours.claimFault(operation, via, hub.elapsed())
 }
 
 const NOT_DONE: Outcome = { status: 200, headers: JSON_TYPE, text: 'null' }
@@ -93,19 +101,18 @@ function identityHeaders({ behaviours, flavour, id, version }: HubCore, operatio
   return { 'x-homey-id': claimed?.id ?? id, 'x-homey-version': claimed?.version ?? version }
 }
 
-function outcome(
+async function outcome(
   hub: HubCore,
   match: Match | HubError,
   key: string | undefined,
   search: URLSearchParams,
   body: unknown,
-): Outcome {
+): Promise<Outcome> {
   try {
     if (match instanceof HubError) throw match
-    const scopes = hub.keys.admit(key, match.operation.needs)
+    const scopes = hub.keys.admit(key, match.endpoint.needs)
     if (body instanceof HubError) throw body
-    const { params } = match
-    const result = match.operation.run(hub, { params, query: new Map(search), body, scopes })
+    const result = await match.endpoint.perform(hub, match.args(search, body), { scopes })
     return result === undefined ? nothing(hub.nothing) : json(200, result)
   } catch (thrown) {
     const refusal = asHubError(thrown)

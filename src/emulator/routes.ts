@@ -1,100 +1,84 @@
-/** From a request line, or a call over the realtime channel, to the operation it means. */
+/** From a request line, or a call over the realtime channel, to the endpoint it means and its parameters. */
 
 import { isRecord } from '../base/json.ts'
+import { inPath, METHODS } from './core/endpoint.ts'
+import { APP_SECTION, type Entry, entriesFor, find, noSuchMethod } from './core/table.ts'
 import { HubError } from './hub-error.ts'
-import { type Call, OPERATIONS, type Operation, type OperationName } from './operations.ts'
-import type { Flavour } from './records.ts'
+import { decode, fill, split } from './paths.ts'
+import { FLAVOURS, type Flavour } from './records.ts'
 
 /** Which of the two spellings of the base path the hub answers; the other one is a 404. */
 export type Prefix = 'manager' | 'managers' | 'both'
 
-export interface Match {
-  name: OperationName
-  operation: Operation
-  params: Call['params']
+export type Args = Readonly<Record<string, unknown>>
+
+export interface Match extends Entry {
+  /** The parameters by name. @throws HubError 400 for a body that cannot hold them */
+  args(search: URLSearchParams, body: unknown): Args
 }
 
-interface Route extends Omit<Match, 'params'> {
-  method: string
-  segments: readonly string[]
-  /** Whether the reference has this path. */
-  reference: boolean
+interface Route {
+  readonly entry: Entry
+  readonly segments: readonly string[]
 }
 
-const isOperationName = (name: string): name is OperationName => Object.hasOwn(OPERATIONS, name)
-
-const ROUTES: readonly Route[] = Object.keys(OPERATIONS)
-  .filter(isOperationName)
-  .flatMap((name) => {
-    const operation: Operation = OPERATIONS[name]
-    const { method, path, alias } = operation
-    const route = { name, operation, method, segments: split(path), reference: alias === undefined }
-    return alias === undefined ? [route] : [route, { ...route, segments: split(alias), reference: true }]
+function routesOf(flavour: Flavour): readonly Route[] {
+  return entriesFor(flavour).flatMap((entry) => {
+    const { path, alias } = entry.endpoint
+    const own = { entry, segments: split(path) }
+    if (alias === undefined) return [own]
+    const other = { entry, segments: split(alias) }
+    return flavour === 'reference' ? [other] : [own, other]
   })
-
-/** Segments of a path; trailing slashes do not count, since hubs of different age write them differently. */
-function split(path: string): string[] {
-  return path.replace(/\/+$/, '').split('/').slice(1)
 }
 
-/** Finds the route of `/api/manager/<id>/…`, decoding what stands in the path. Throws 400 or 404. */
+const ROUTES: ReadonlyMap<Flavour, readonly Route[]> = new Map(FLAVOURS.map((flavour) => [flavour, routesOf(flavour)]))
+
+/** Finds the route of `/api/manager/<id>/…` or `/api/app/<id>/…`, decoding what stands in the path. @throws HubError */
 export function matchRequest(method: string, path: string, prefix: Prefix, flavour: Flavour): Match {
-  const [api, spelling, manager, ...rest] = split(path)
+  const [api, section, item = '', ...rest] = split(path)
+  if (api !== 'api') throw notFound()
+  if (section === 'app') return matchApp(method, path)
   const served = prefix === 'both' ? ['manager', 'managers'] : [prefix]
-  if (api !== 'api' || spelling === undefined || !served.includes(spelling)) throw noRoute()
-  for (const route of ROUTES) {
-    if (route.method !== method || route.operation.manager !== manager || !serves(route.operation, flavour)) continue
-    if (flavour === 'reference' && !route.reference) continue
-    const params = fill(route.segments, rest)
-    if (params !== undefined) return { name: route.name, operation: route.operation, params }
+  if (section === undefined || !served.includes(section)) throw notFound()
+  for (const { entry, segments } of ROUTES.get(flavour) ?? []) {
+    if (entry.endpoint.method !== method || entry.item !== item) continue
+    const params = fill(segments, rest)
+    if (params !== undefined)
+      return { ...entry, args: (search, body) => ({ ...outside(entry, search, body), ...params }) }
   }
-  throw noRoute()
+  throw noSuchMethod(flavour)
 }
 
-/** Finds the operation of an `api` message `{uri, operation, args}` and turns its arguments into a request. */
-export function matchMessage(message: unknown, flavour: Flavour): Match & Pick<Call, 'query' | 'body'> {
+/** What an app's own web API is asked: its path stays as it came. */
+function matchApp(method: string, path: string): Match {
+  const [, id, rest = '/'] = path.match(/^\/api\/app\/([^/]+)(\/.*)?$/) ?? []
+  if (id === undefined || !METHODS.some((one) => one === method)) throw notFound()
+  const params = { id: decode(id), method, path: rest }
+  return { ...APP_SECTION, args: (search, body) => ({ ...params, query: Object.fromEntries(search), body }) }
+}
+
+/** The parameters that do not stand in the path. */
+function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
+  const { method, path, input, wholeBody } = endpoint
+  if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
+  const named = inPath(path)
+  const wanted = Object.keys(input.entries).some((name) => !named.includes(name))
+  if (!wanted) return {}
+  if (body !== undefined && !isRecord(body)) throw noObject()
+  if (wholeBody === undefined) return body ?? {}
+  if (body === undefined) throw noObject()
+  return { [wholeBody]: body }
+}
+
+/** Finds the endpoint of an `api` message `{uri, operation, args}`. @throws HubError */
+export function matchMessage(message: unknown, flavour: Flavour): Entry & { args: Args } {
   if (!isRecord(message)) throw new HubError(400, 'invalid_message', 'The message has to be an object')
-  const name = typeof message['operation'] === 'string' ? message['operation'] : ''
-  if (!isOperationName(name)) throw noRoute()
-  const operation: Operation = OPERATIONS[name]
-  if (message['uri'] !== `homey:manager:${operation.manager}` || !serves(operation, flavour)) throw noRoute()
-  const args = isRecord(message['args']) ? message['args'] : {}
-  return {
-    name,
-    operation,
-    params: { id: argument(operation, args, 'id'), name: argument(operation, args, 'name') },
-    query: new Map(Object.entries(args).map(([key, value]) => [key, String(value)])),
-    body: operation.bodyArgument === undefined ? args : args[operation.bodyArgument],
-  }
+  const { uri, operation, args } = message
+  const [, section = '', item = ''] = (typeof uri === 'string' ? uri : '').match(/^homey:(manager|app):(.+)$/) ?? []
+  const named = typeof operation === 'string' ? operation : ''
+  return find({ section, item, operation: named, args: isRecord(args) ? args : {} }, flavour)
 }
 
-const serves = (operation: Operation, flavour: Flavour) => operation.only?.includes(flavour) ?? true
-
-const noRoute = () => new HubError(404, 'not_found', 'Not Found')
-
-function argument(operation: Operation, args: Record<string, unknown>, name: string): string {
-  if (!operation.path.split('/').includes(`:${name}`)) return ''
-  const value = args[name]
-  if (typeof value === 'string') return value
-  throw new HubError(400, 'missing_parameter', `Missing Parameter: ${name}`)
-}
-
-function fill(template: readonly string[], segments: readonly string[]): Match['params'] | undefined {
-  if (template.length !== segments.length) return undefined
-  const params = { id: '', name: '' }
-  for (const [index, part] of template.entries()) {
-    const segment = segments[index] ?? ''
-    if (part === ':id') params.id = decode(segment)
-    else if (part === ':name') params.name = decode(segment)
-    else if (part !== segment) return undefined
-  }
-  return params
-}
-
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    throw new HubError(400, 'invalid_path', 'Malformed percent encoding')
-  }
-}
+const notFound = () => new HubError(404, 'not_found', 'Not Found')
+const noObject = () => new HubError(400, 'invalid_body', 'The body has to be a JSON object')

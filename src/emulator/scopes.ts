@@ -9,6 +9,8 @@ export type Scope =
   | 'homey.speech'
   | 'homey.system'
   | 'homey.system.readonly'
+  | 'homey.notifications'
+  | 'homey.notifications.readonly'
 
 const KNOWN: readonly (Scope | 'homey')[] = [
   'homey',
@@ -18,6 +20,8 @@ const KNOWN: readonly (Scope | 'homey')[] = [
   'homey.speech',
   'homey.system',
   'homey.system.readonly',
+  'homey.notifications',
+  'homey.notifications.readonly',
 ]
 
 export function normaliseScope(scope: string): string {
@@ -36,8 +40,29 @@ export function grants(scopes: readonly string[], wanted: Scope): boolean {
 /** What a route asks of the caller: nothing at all, any key the hub knows, or a key with this scope. */
 export type Needs = 'nothing' | 'key' | Scope
 
+/** @throws HubError 403 where the scopes are not enough */
+export function permits(scopes: readonly string[], needs: Needs): void {
+  if (needs === 'nothing' || needs === 'key' || grants(scopes, needs)) return
+  throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
+}
+
 /** The keys the user of the hub has made. */
-export class Keys {
+export interface Keys {
+  knows(key: string): boolean
+  /** The caller's scopes. @throws HubError 401 for a key the hub does not know, 403 for one that may not do this */
+  admit(key: string | undefined, needs: Needs): readonly string[]
+}
+
+/** Decides by the scopes of a key, undefined for one that the hub does not know. @throws HubError 401, 403 */
+export function admitted(scopes: readonly string[] | undefined, needs: Needs): readonly string[] {
+  if (needs === 'nothing') return []
+  if (scopes === undefined) throw new HubError(401, 'unauthorized', 'Missing or unknown API key')
+  permits(scopes, needs)
+  return scopes
+}
+
+/** Keys that were given at the start. */
+export class GivenKeys implements Keys {
   #scopes = new Map<string, readonly string[]>()
 
   constructor(keys: Readonly<Record<string, readonly string[]>>) {
@@ -56,13 +81,8 @@ export class Keys {
     return this.#scopes.has(key)
   }
 
-  /** The caller's scopes, or 401 for a key the hub does not know and 403 for one that may not do this. */
   admit(key: string | undefined, needs: Needs): readonly string[] {
-    if (needs === 'nothing') return []
-    const scopes = key === undefined ? undefined : this.#scopes.get(key)
-    if (scopes === undefined) throw new HubError(401, 'unauthorized', 'Missing or unknown API key')
-    if (needs !== 'key' && !grants(scopes, needs)) throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
-    return scopes
+    return admitted(key === undefined ? undefined : this.#scopes.get(key), needs)
   }
 }
 

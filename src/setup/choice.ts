@@ -1,9 +1,8 @@
 /** What somebody chose at the set-up, checked by the rules of the configuration. */
 import * as v from 'valibot'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
-import { EXPECTED_NAME } from '../config/hubs.ts'
 import { merge } from '../config/merge.ts'
-import { type Config, type HubConfig, hubName, hubOptions, options } from '../config/options.ts'
+import { type Config, EXPECTED_NAME, type HubConfig, hubName, hubOptions, options } from '../config/options.ts'
 import { rules } from '../config/rules.ts'
 
 /** A value, or what is wrong with what was given: one line for each mistake. */

@@ -35,6 +35,19 @@ describe('a command line', () => {
         crashes: true,
       },
     ],
+    [
+      'emulate --flavour self-hosted --no-rate-limit --control-port 0',
+      {
+        command: 'emulate',
+        host: '127.0.0.1',
+        port: 4859,
+        flavour: 'self-hosted',
+        apiKeys: [],
+        crashes: false,
+        rateLimit: false,
+        controlPort: 0,
+      },
+    ],
   ])('%j is understood', (line, wanted) => expect(parse(line)).toEqual(wanted))
 
   it.each([
@@ -56,7 +69,7 @@ describe('a command line', () => {
     ['emulate --port 65536', /^--port: expected/],
     ['emulate --port 1e3', /^--port: expected/],
     ['emulate --apps 100001', /^--apps: expected/],
-    ['emulate --flavour new', /^--flavour: expected one of older, newer, reference$/],
+    ['emulate --flavour new', /^--flavour: expected one of older, newer, self-hosted, reference$/],
     ['--version run', /^--version stands alone$/],
     ['run --version', /^unknown option "--version"/],
   ])('%j is refused with a hint', (line, message) => {
@@ -80,7 +93,7 @@ describe('a command line', () => {
 
   it('gives each command its own type', () => {
     expectTypeOf<Extract<CommandLine, { command: 'emulate' }>['flavour']>().toEqualTypeOf<
-      'older' | 'newer' | 'reference' | undefined
+      'older' | 'newer' | 'self-hosted' | 'reference' | undefined
     >()
     expectTypeOf<Extract<CommandLine, { command: 'run' }>['config']>().toEqualTypeOf<string | undefined>()
   })

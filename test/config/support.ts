@@ -1,3 +1,4 @@
+import { basename, dirname } from 'node:path'
 import { type Loaded, type LoadOptions, loadConfig } from '../../src/config/load.ts'
 import { ConfigError } from '../../src/config/mistakes.ts'
 
@@ -12,14 +13,20 @@ export interface Given {
   /** Further files by the end of their path; an empty end is that of every other. */
   readonly files?: Record<string, string>
   readonly requireHub?: boolean
+  /** Reads folders from disk. */
+  readonly onDisk?: boolean
 }
 
-function request({ yaml, env = {}, files = {}, requireHub = true }: Given): LoadOptions {
+function request({ yaml, env = {}, files = {}, requireHub = true, onDisk = false }: Given): LoadOptions {
   const all = Object.entries({ ...(yaml === undefined ? {} : { [FILE]: yaml }), ...files })
   return {
     file: yaml === undefined ? undefined : FILE,
     env,
     requireHub,
+    ...(!onDisk && {
+      readFolder: (folder) =>
+        Object.keys(files).flatMap((name) => (dirname(name) === basename(folder) ? [basename(name)] : [])),
+    }),
     readFile(path) {
       const found = all.find(([name]) => path.endsWith(name))
       if (found === undefined) throw Object.assign(new Error(`no such file: ${path}`), { code: 'ENOENT' })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { fromHubError } from '../../src/contract/errors.ts'
 import { isUndecided, tried, undecided } from '../../src/contract/writes.ts'
-import type { OperationName } from '../../src/emulator/operations.ts'
+import type { OperationName } from '../../src/emulator/core/table.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { APP, aim, carryOut, failure, operations } from './aim.ts'
 

@@ -72,7 +72,7 @@ describe('a hub file', () => {
     ['apps: [{id: a, usage: 3}]', 'hub.yaml: apps[0].usage: has to be an object'],
     ['apps: [{id: a}, {id: a}]', 'hub.yaml: apps: has the same app id twice'],
     ['flavor: older', 'hub.yaml: flavor: there is no such field'],
-    ['flavour: old', 'hub.yaml: flavour: has to be "older", "newer" or "reference"'],
+    ['flavour: old', 'hub.yaml: flavour: has to be one of older, newer, self-hosted, reference'],
     ['keys: {sEcReT: [hub.flow]}', 'hub.yaml: keys: has to be one of hub, hub.app,'],
     ['keys: {sEcReT: hub}', 'hub.yaml: keys: has to be a list'],
     ['id: "a\\nb"', 'hub.yaml: id: has to be visible ASCII'],

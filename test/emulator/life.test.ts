@@ -76,13 +76,13 @@ describe('an app', () => {
 
   test('that is disabled gets an update without being started', () => {
     const { apps } = appsOf('newer', [{ id: PUMP, enabled: false, update: '2.5.0' }], 0)
-    apps.install(PUMP)
+    apps.install({ id: PUMP })
     expect(apps.records.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: false, state: 'stopped' })
   })
 
   test('may have an update that the store does not list', () => {
     const { apps } = appsOf('older', [{ id: 'own.app', version: '1.0.0', update: '1.1.0' }], 0)
-    expect(apps.install('own.app')).toBe(true)
+    apps.install({ id: 'own.app' })
     expect(apps.records.get('own.app')).toMatchObject({ version: '1.1.0', updateAvailable: null })
   })
 })

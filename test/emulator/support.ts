@@ -31,7 +31,7 @@ interface Asking {
   raw?: string
 }
 
-const METHODS: Record<string, Dispatcher.HttpMethod> = { POST: 'POST', PUT: 'PUT', DELETE: 'DELETE' }
+const METHODS: Record<string, Dispatcher.HttpMethod> = { POST: 'POST', PUT: 'PUT', DELETE: 'DELETE', PATCH: 'PATCH' }
 
 /** One real request on a connection of its own; `line` is `GET /apps/app`, below `/api/manager` unless it starts there. */
 export async function ask(hub: { url: string }, line: string, { key = KEY, body, raw }: Asking = {}): Promise<Answer> {
@@ -94,9 +94,10 @@ export function connected(hub: { url: string }): { manager: Manager; root: Socke
 /** A session as far as the open namespace; throws what the hub refuses with. */
 export async function sessionOf(hub: { url: string }, key = KEY): Promise<Session> {
   const { manager, root } = connected(hub)
-  const [error] = await acknowledged(root, 'handshakeClient', { token: key, homeyId: 'any' })
+  const [error, welcome] = await acknowledged(root, 'handshakeClient', { token: key, homeyId: 'any' })
   if (error !== null) throw error
-  const api = manager.socket('/api')
+  const { token } = Object(welcome)
+  const api = manager.socket('/api', { auth: { token } })
   const session: Session = { manager, root, api, events: [], gone: [] }
   api.on('homey:manager:apps', (event: string, payload: unknown) => session.events.push([event, payload]))
   api.on('disconnect', (reason) => session.gone.push(reason))

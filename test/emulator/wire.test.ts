@@ -24,7 +24,8 @@ describe('the wire', () => {
     await next('0{')
     await next('40')
     send(`420["handshakeClient",{"token":"${KEY}","homeyId":"any"}]`)
-    expect(await next('430')).toBe('430[null,{"namespace":"/api"}]')
+    expect(await next('430')).toMatch(/^430\[null,\{"namespace":"\/api","token":"[^"]+"\}\]$/)
+    // It cannot show the token, since its protocol has no place for one.
     send('40/api')
     await next('40/api')
     send('42/api,1["subscribe","homey:manager:apps"]')

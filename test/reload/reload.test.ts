@@ -1,10 +1,12 @@
-import { chmodSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempDisposableSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { LOOK_MS } from '../../src/reload/watch-folder.ts'
 import { startBridge } from '../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { JumpClock } from '../support/jump-clock.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, KEY, World, type WorldOptions } from '../support/world.ts'
@@ -98,6 +100,24 @@ describe('a configuration that is read again changes while running', () => {
     expect(await world.ask('home/cmd/get-apps')).toMatchObject({ ok: true })
     world.bridge.reload(both)
     await until('the hub again', () => world.observer.last('hub2mqtt/attic/state') === 'online')
+  })
+
+  it('the hubs: each comes and goes with its file in their folder, without a signal', async () => {
+    await start('')
+    await world.bridge.stop()
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+    const hub = (name: string) => join(folder.path, `${name}.yaml`)
+    const text = `url: "${world.hub.url}"\napi_key: "${KEY}"\n`
+    writeFileSync(hub('home'), text)
+    const clock = new JumpClock()
+    await using bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    await until('the first hub', () => bridge.lines.some((line) => line.includes('hub online')))
+    writeFileSync(hub('attic'), text)
+    clock.jump(LOOK_MS)
+    await until('the second hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
+    rmSync(hub('home'))
+    clock.jump(LOOK_MS)
+    await expect.poll(() => topicsOf('home'), { timeout: 5_000 }).toEqual([])
   })
 
   it('the hubs: one with two names is told to Home Assistant under the first, until that is removed', async () => {

@@ -1,10 +1,11 @@
 /** What the hub's core needs of its apps, whether they only pretend to run or are processes. */
-import type { AppRecord, Patch } from '../records.ts'
+import type { AppRecord, Flavour, Patch } from '../records.ts'
+import type { InApp } from './in-app.ts'
 
 /** What an app's own web API is asked. */
 export interface AppRequest {
   readonly method: string
-  /** Below `/api/app/<id>`, with its slash. */
+  /** Below `/api/app/<id>`, with its slash, percent-encoded. */
   readonly path: string
   readonly query: ReadonlyMap<string, string>
   readonly body: unknown
@@ -37,10 +38,27 @@ export interface HubApps {
   disable(id: string): void | Promise<void>
   restart(id: string): void | Promise<void>
   collectGarbage(id: string): void | Promise<void>
-  /** What the app has written to its standard output and error, the latest. */
-  output(id: string): string
+  /** What the app has written to its standard output and error, the latest; `undefined` where it is no process. */
+  output(id: string): string | undefined
   /** By language: the texts of the app. */
   locales(id: string): Readonly<Record<string, unknown>>
   /** Asks an app's own web API. @throws HubError 404 where the app has no such endpoint, 503 where it does not run */
   request(id: string, request: AppRequest): Promise<unknown>
+  /** Makes a running app crash: a fault on demand. */
+  crash?(id: string): void | Promise<void>
+  /** Starts what is enabled: called when the hub listens, and again after a reboot. */
+  start?(): void | Promise<void>
+  /** Stops every app and resolves when none is left: called when the hub ends or reboots. */
+  stop?(): void | Promise<void>
 }
+
+/** What apps are given by the hub that they live on. */
+export interface AppsHost {
+  readonly flavour: Flavour
+  /** An event of the manager of apps. The record of an app has changed before. */
+  tell(event: AppEvent, payload: unknown): void
+  /** What apps may ask; to be used once the hub has started. */
+  readonly inApp: InApp
+}
+
+export type AppEvent = 'app.create' | 'app.update' | 'app.delete'

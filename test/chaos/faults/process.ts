@@ -1,4 +1,6 @@
 /** What happens to the bridge itself, what it is left behind, and who stands beside it. */
+
+import { until } from '../../support/until.ts'
 import { WRITES } from '../commands.ts'
 import { after } from '../load.ts'
 import { BASE, HUB, publishedApps } from '../model.ts'
@@ -101,8 +103,10 @@ export const PROCESS_FAULTS: Faults = {
     async ({ world, random, load }) => {
       if (random.chance(0.5)) {
         await world.bridge.stop('SIGTERM')
+        const since = Date.now()
         world.startBridge({ HUB2MQTT_MQTT_KEEPALIVE: '60s' })
-        await world.calm(30_000)
+        // While everything changes there may be no moment at which the two agree.
+        await until('online', () => world.realtimeIsUp && (world.onlineAt.at(-1) ?? 0) > since, 30_000)
       }
       world.bridge.signal('SIGSTOP')
       for (let left = 60; left > 0; left -= 1) {

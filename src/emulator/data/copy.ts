@@ -1,0 +1,78 @@
+/** Copies the folder of an app, within bounds, so that it survives a power failure. */
+import { type FileHandle, lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isBelow, ManifestError } from './manifest.ts'
+import { syncFolder } from './sync.ts'
+
+export interface CopyLimits {
+  readonly bytes: number
+  readonly entries: number
+  readonly depth: number
+}
+
+export const COPY_LIMITS: CopyLimits = { bytes: 100 * 1024 * 1024, entries: 20_000, depth: 32 }
+
+interface Copy {
+  readonly root: string
+  readonly limits: CopyLimits
+  bytes: number
+  entries: number
+}
+
+/**
+ * Copies `source` to `target`, which must not be there yet. The copy has no links: one to a file of the same folder
+ * becomes that file.
+ * @throws ManifestError for other links, for what is neither file nor folder, and beyond the limits
+ */
+export async function copyApp(source: string, target: string, limits = COPY_LIMITS): Promise<void> {
+  await copyFolder({ root: await realpath(source), limits, bytes: 0, entries: 0 }, source, target, 0)
+}
+
+async function copyFolder(copy: Copy, source: string, target: string, depth: number): Promise<void> {
+  if (depth > copy.limits.depth) throw new ManifestError(`${source}: more than ${copy.limits.depth} folders deep`)
+  await mkdir(target, { mode: 0o700 })
+  for (const name of await readdir(source)) {
+    copy.entries++
+    if (copy.entries > copy.limits.entries) throw new ManifestError(`${source}: more than ${copy.limits.entries} files`)
+    await copyEntry(copy, join(source, name), join(target, name), depth)
+  }
+  syncFolder(target)
+}
+
+async function copyEntry(copy: Copy, source: string, target: string, depth: number): Promise<void> {
+  const found = await lstat(source)
+  if (found.isDirectory()) await copyFolder(copy, source, target, depth + 1)
+  else if (found.isFile()) await copyFile(copy, source, target)
+  else if (found.isSymbolicLink()) await copyFile(copy, await linkedFile(copy, source), target)
+  else throw new ManifestError(`${source}: is neither a file nor a folder`)
+}
+
+async function linkedFile({ root }: Copy, link: string): Promise<string> {
+  const file = await realpath(link).catch(() => undefined)
+  if (file === undefined) throw new ManifestError(`${link}: a link to nothing`)
+  if (!isBelow(root, file)) throw new ManifestError(`${link}: a link that leads out of the app's folder`)
+  if (!(await stat(file)).isFile()) throw new ManifestError(`${link}: a link to what is no file`)
+  return file
+}
+
+const CHUNK = 64 * 1024
+
+/** By hand, as the size of a file that grows meanwhile is known only at its end. */
+async function copyFile(copy: Copy, source: string, target: string): Promise<void> {
+  await using from = await open(source, 'r')
+  const { mode } = await from.stat()
+  await using to = await open(target, 'wx', 0o600 | (mode & 0o100))
+  const buffer = Buffer.allocUnsafe(CHUNK)
+  for (;;) {
+    const { bytesRead } = await from.read(buffer, 0, CHUNK)
+    if (bytesRead === 0) break
+    copy.bytes += bytesRead
+    if (copy.bytes > copy.limits.bytes) throw new ManifestError(`${copy.root}: more than ${copy.limits.bytes} bytes`)
+    await writeAll(to, buffer.subarray(0, bytesRead))
+  }
+  await to.sync()
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten
+}

@@ -1,0 +1,52 @@
+/** Opens all that an emulated hub keeps on disk, in a data folder or in a temporary one. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openDatabase } from './database.ts'
+import { StoredKeys } from './keys.ts'
+import { FolderPackages, type Packages } from './packages.ts'
+import { type HubState, SqliteState } from './state.ts'
+
+export interface HubDataOptions {
+  /** The data folder, made where there is none; default: a temporary one, removed at the end. */
+  readonly folder?: string | undefined
+  /** The folder of the local app store. */
+  readonly store?: string | undefined
+  /** Of the hub; default: the one it had, or a new one. */
+  readonly hubId?: string | undefined
+  /** What is wrong with a version in the store, which is then left out. */
+  readonly tell?: ((problem: string) => void) | undefined
+}
+
+export interface HubData extends AsyncDisposable {
+  /** Absolute path. */
+  readonly folder: string
+  readonly state: HubState
+  readonly packages: Packages
+  readonly keys: StoredKeys
+}
+
+/** @throws HubDataError where the folder cannot be used, or another hub uses it */
+export async function openHubData(options: HubDataOptions = {}): Promise<HubData> {
+  await using opened = new AsyncDisposableStack()
+  const folder = options.folder ?? (await temporaryFolder(opened))
+  const database = openDatabase(folder, { alone: true })
+  opened.defer(() => database.close())
+  const state = new SqliteState(database, { hubId: options.hubId })
+  const packages = new FolderPackages({ data: database.folder, store: options.store, tell: options.tell })
+  await packages.sweep(new Set(state.apps().map((app) => app.folder)))
+  const resources = opened.move()
+  return {
+    folder: database.folder,
+    state,
+    packages,
+    keys: new StoredKeys(database),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  }
+}
+
+async function temporaryFolder(opened: AsyncDisposableStack): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'hub2mqtt-hub-'))
+  opened.defer(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}

@@ -1,0 +1,108 @@
+/** The code of the apps: from the store into the data folder, and out of it when no app needs it any more. */
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, rmdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { copyApp } from './copy.ts'
+import { APPS_FOLDER } from './database.ts'
+import { isBelow, type Manifest, readManifest } from './manifest.ts'
+import { foldersIn, type Offer, Store, type Wanted } from './store.ts'
+import { syncFolder } from './sync.ts'
+
+export type { Offer, Wanted } from './store.ts'
+
+export interface Unpacked {
+  /** Absolute path. */
+  readonly folder: string
+  readonly manifest: Manifest
+}
+
+/**
+ * An app's code is what its row in the state names. So an update is: unpack, put the row, discard the former folder;
+ * and a rollback is to put the former row and discard the new folder. Killed in between, the next start removes the
+ * folder that no row names.
+ */
+export interface Packages {
+  /** The newest version in the store that fits, read anew. */
+  find(wanted: Wanted): Offer | undefined
+  latest(id: string, channel: string): Offer | undefined
+  /** Copies an offer into a new folder of the data folder. @throws ManifestError where it cannot be used */
+  unpack(offer: Offer): Promise<Unpacked>
+  /** An app that runs where it is, such as one under development. @throws ManifestError */
+  adopt(folder: string): Unpacked
+  /** Removes code from the data folder. Other folders stay. */
+  discard(folder: string): Promise<void>
+}
+
+export interface PackagesOptions {
+  /** Absolute path of the data folder. */
+  readonly data: string
+  /** Path of the store; without one it has nothing. */
+  readonly store?: string | undefined
+  /** What is wrong with a version in the store, which is then left out. */
+  readonly tell?: ((problem: string) => void) | undefined
+}
+
+export class FolderPackages implements Packages {
+  readonly #apps: string
+  readonly #store: Store
+
+  constructor({ data, store, tell = () => {} }: PackagesOptions) {
+    this.#apps = join(data, APPS_FOLDER)
+    this.#store = new Store(store, tell)
+  }
+
+  find(wanted: Wanted): Offer | undefined {
+    return this.#store.find(wanted)
+  }
+
+  latest(id: string, channel: string): Offer | undefined {
+    return this.#store.find({ id, channel })
+  }
+
+  async unpack({ id, version, folder: source }: Offer): Promise<Unpacked> {
+    const ofApp = join(this.#apps, id)
+    const folder = join(ofApp, `${version}-${randomBytes(6).toString('hex')}`)
+    mkdirSync(ofApp, { recursive: true, mode: 0o700 })
+    try {
+      await copyApp(source, folder)
+      for (const parent of [ofApp, this.#apps, dirname(this.#apps)]) syncFolder(parent)
+      // Read again: the store may have changed meanwhile, and what will run is the copy.
+      return { folder, manifest: readManifest(folder) }
+    } catch (error) {
+      await this.discard(folder)
+      throw error
+    }
+  }
+
+  adopt(folder: string): Unpacked {
+    return { folder: resolve(folder), manifest: readManifest(folder) }
+  }
+
+  async discard(folder: string): Promise<void> {
+    if (!isBelow(this.#apps, folder)) return
+    await rm(folder, { recursive: true, force: true })
+    removeEmpty(dirname(folder))
+  }
+
+  /** Removes what a killed hub has left: every folder that is not among the used ones. */
+  async sweep(used: ReadonlySet<string>): Promise<void> {
+    for (const id of foldersIn(this.#apps)) {
+      const ofApp = join(this.#apps, id)
+      for (const name of foldersIn(ofApp)) {
+        const folder = join(ofApp, name)
+        if (!used.has(folder)) await rm(folder, { recursive: true, force: true })
+      }
+      removeEmpty(ofApp)
+    }
+  }
+}
+
+/** Another version of the app may be in it. */
+function removeEmpty(folder: string): void {
+  try {
+    rmdirSync(folder)
+  } catch {
+    // Not empty, or gone.
+  }
+}

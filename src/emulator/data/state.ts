@@ -1,0 +1,247 @@
+/** What an emulated hub remembers: its apps, their settings and its notifications. Every write is durable when it returns. */
+import { randomBytes } from 'node:crypto'
+import { isAbsolute, join, relative } from 'node:path'
+import * as v from 'valibot'
+import { HubError } from '../hub-error.ts'
+import type { Database } from './database.ts'
+
+/** An app as it outlives the hub; the record that clients see is made of it and of its manifest. */
+export interface StoredApp {
+  readonly id: string
+  /** Absolute path of its present code. */
+  readonly folder: string
+  readonly version: string
+  readonly enabled: boolean
+  readonly autoupdate: boolean
+  readonly channel: string
+  readonly origin: string
+  readonly crashed: boolean
+  readonly crashedMessage: string | null
+  readonly crashedCount: number
+  readonly exitCode: number | null
+  readonly exitSignal: string | null
+}
+
+export interface StoredNotification {
+  readonly id: number
+  /** The app that sent it, or `hub`. */
+  readonly owner: string
+  readonly text: string
+  /** Epoch milliseconds. */
+  readonly at: number
+}
+
+/** `owner` is the id of an app, or `hub`. */
+export interface HubState {
+  readonly hubId: string
+  /** Until `populate`: this hub has never had its first apps. */
+  readonly isNew: boolean
+  /** The apps of the first start, and that it has been, in one write. */
+  populate(apps: readonly StoredApp[]): void
+  /** In the order in which they were first put. */
+  apps(): StoredApp[]
+  app(id: string): StoredApp | undefined
+  /** Adds an app, or replaces it in its place. */
+  put(app: StoredApp): void
+  remove(id: string, options: { readonly purgeSettings: boolean }): void
+  settings(owner: string): Map<string, unknown>
+  /** @throws HubError 400 for what is no JSON value or no name, 413 for what is too large or too many */
+  setSetting(owner: string, name: string, value: unknown): void
+  unsetSetting(owner: string, name: string): void
+  /** Oldest first, the newest thousand. */
+  notifications(): StoredNotification[]
+  /** @throws HubError 413 for a text that is too long */
+  notify(owner: string, text: string): StoredNotification
+  /** Whether there was such a notification. */
+  forget(id: number): boolean
+  /** Several writes as one: all of them are kept or none. */
+  transaction<T>(task: () => T): T
+  close(): void
+}
+
+const MAX_NAME = 200
+const MAX_VALUE_BYTES = 256 * 1024
+const MAX_SETTINGS = 1000
+const MAX_NOTIFICATION = 4000
+const MAX_NOTIFICATIONS = 1000
+
+const Flag = v.pipe(
+  v.number(),
+  v.transform((value) => value !== 0),
+)
+const AppRow = v.object({
+  id: v.string(),
+  folder: v.string(),
+  version: v.string(),
+  enabled: Flag,
+  autoupdate: Flag,
+  channel: v.string(),
+  origin: v.string(),
+  crashed: Flag,
+  crashedMessage: v.nullable(v.string()),
+  crashedCount: v.number(),
+  exitCode: v.nullable(v.number()),
+  exitSignal: v.nullable(v.string()),
+})
+const SettingRow = v.object({ name: v.string(), value: v.string() })
+const NotificationRow = v.object({ id: v.number(), owner: v.string(), text: v.string(), at: v.number() })
+const ValueRow = v.object({ value: v.string() })
+const CountRow = v.object({ count: v.number() })
+
+const COLUMNS = Object.keys(AppRow.entries)
+const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `$${name}`).join(', ')})
+  ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = $${name}`).join(', ')}`
+
+export interface StateOptions {
+  /** Of the hub; default: the one it had, or a new one. */
+  readonly hubId?: string | undefined
+  /** Epoch milliseconds; default: the system's clock. */
+  readonly now?: (() => number) | undefined
+}
+
+export class SqliteState implements HubState {
+  readonly hubId: string
+  readonly #database: Database
+  readonly #now: () => number
+
+  constructor(database: Database, { hubId, now = Date.now }: StateOptions = {}) {
+    this.#database = database
+    this.#now = now
+    this.hubId = hubId ?? this.#note('id') ?? randomBytes(12).toString('hex')
+    if (this.hubId !== this.#note('id')) this.#setNote('id', this.hubId)
+  }
+
+  get isNew(): boolean {
+    return this.#note('populated') === undefined
+  }
+
+  populate(apps: readonly StoredApp[]): void {
+    this.transaction(() => {
+      for (const app of apps) this.put(app)
+      this.#setNote('populated', 'yes')
+    })
+  }
+
+  apps(): StoredApp[] {
+    return this.#all(AppRow, 'SELECT * FROM app ORDER BY rowid').map((row) => this.#located(row))
+  }
+
+  app(id: string): StoredApp | undefined {
+    const [row] = this.#all(AppRow, 'SELECT * FROM app WHERE id = ?', id)
+    return row && this.#located(row)
+  }
+
+  put(app: StoredApp): void {
+    const { enabled, autoupdate, crashed } = app
+    this.#database.sql.prepare(PUT_APP).run({
+      id: app.id,
+      folder: this.#portable(app.folder),
+      version: app.version,
+      enabled: Number(enabled),
+      autoupdate: Number(autoupdate),
+      channel: app.channel,
+      origin: app.origin,
+      crashed: Number(crashed),
+      crashedMessage: app.crashedMessage,
+      crashedCount: app.crashedCount,
+      exitCode: app.exitCode,
+      exitSignal: app.exitSignal,
+    })
+  }
+
+  remove(id: string, { purgeSettings }: { readonly purgeSettings: boolean }): void {
+    this.transaction(() => {
+      this.#run('DELETE FROM app WHERE id = ?', id)
+      if (purgeSettings) this.#run('DELETE FROM setting WHERE owner = ?', id)
+    })
+  }
+
+  settings(owner: string): Map<string, unknown> {
+    const rows = this.#all(SettingRow, 'SELECT name, value FROM setting WHERE owner = ? ORDER BY rowid', owner)
+    return new Map(rows.map(({ name, value }): [string, unknown] => [name, JSON.parse(value)]))
+  }
+
+  setSetting(owner: string, name: string, value: unknown): void {
+    const text = settingText(name, value)
+    this.transaction(() => {
+      const others = 'SELECT count(*) AS count FROM setting WHERE owner = ? AND name <> ?'
+      const [{ count } = { count: 0 }] = this.#all(CountRow, others, owner, name)
+      if (count >= MAX_SETTINGS) throw new HubError(413, 'too_many', `There are ${MAX_SETTINGS} settings already`)
+      const put = `INSERT INTO setting (owner, name, value) VALUES (?, ?, ?)
+        ON CONFLICT (owner, name) DO UPDATE SET value = excluded.value`
+      this.#run(put, owner, name, text)
+    })
+  }
+
+  unsetSetting(owner: string, name: string): void {
+    this.#run('DELETE FROM setting WHERE owner = ? AND name = ?', owner, name)
+  }
+
+  notifications(): StoredNotification[] {
+    return this.#all(NotificationRow, 'SELECT * FROM notification ORDER BY id')
+  }
+
+  notify(owner: string, text: string): StoredNotification {
+    if (text.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
+    const at = this.#now()
+    return this.transaction(() => {
+      const added = this.#run('INSERT INTO notification (owner, text, at) VALUES (?, ?, ?)', owner, text, at)
+      const id = Number(added.lastInsertRowid)
+      const tooOld = 'SELECT id FROM notification ORDER BY id DESC LIMIT 1 OFFSET ?'
+      this.#run(`DELETE FROM notification WHERE id <= (${tooOld})`, MAX_NOTIFICATIONS)
+      return { id, owner, text, at }
+    })
+  }
+
+  forget(id: number): boolean {
+    return Number(this.#run('DELETE FROM notification WHERE id = ?', id).changes) > 0
+  }
+
+  transaction<T>(task: () => T): T {
+    // SQLite has no transactions within transactions; the outer one decides.
+    return this.#database.sql.isTransaction ? task() : this.#database.transaction(task)
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+
+  /** Code in the data folder moves with it. */
+  #portable(folder: string): string {
+    const below = relative(this.#database.folder, folder)
+    return below.startsWith('..') || isAbsolute(below) ? folder : below
+  }
+
+  #located(app: StoredApp): StoredApp {
+    return isAbsolute(app.folder) ? app : { ...app, folder: join(this.#database.folder, app.folder) }
+  }
+
+  #note(name: string): string | undefined {
+    return this.#all(ValueRow, 'SELECT value FROM hub WHERE name = ?', name)[0]?.value
+  }
+
+  #setNote(name: string, value: string): void {
+    this.#run('INSERT OR REPLACE INTO hub (name, value) VALUES (?, ?)', name, value)
+  }
+
+  #all<S extends v.GenericSchema>(schema: S, query: string, ...values: (string | number)[]): v.InferOutput<S>[] {
+    const rows = this.#database.sql.prepare(query).all(...values)
+    return rows.map((row) => v.parse(schema, row))
+  }
+
+  #run(statement: string, ...values: (string | number)[]) {
+    return this.#database.sql.prepare(statement).run(...values)
+  }
+}
+
+/** A setting as it is kept. @throws HubError */
+function settingText(name: string, value: unknown): string {
+  const usable = name !== '' && name.length <= MAX_NAME && name.isWellFormed() && !name.includes('\0')
+  if (!usable) throw new HubError(400, 'invalid_name', `A setting's name is text of 1 to ${MAX_NAME} characters`)
+  const text: string | undefined = JSON.stringify(value)
+  if (text === undefined) throw new HubError(400, 'invalid_value', "A setting's value has to be a JSON value")
+  if (Buffer.byteLength(text) > MAX_VALUE_BYTES) {
+    throw new HubError(413, 'too_large', `A setting's value has at most ${MAX_VALUE_BYTES} bytes as JSON`)
+  }
+  return text
+}

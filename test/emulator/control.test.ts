@@ -1,0 +1,106 @@
+import { request } from 'node:http'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { openControl } from '../../src/emulator/control/server.ts'
+import { CONTROL } from '../../src/emulator/control/table.ts'
+import type { EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { BEHAVIOURS } from '../../src/emulator/misbehaviour.ts'
+import { until } from '../support/until.ts'
+import { ask, HUE, hubOf, subscribed } from './support.ts'
+
+async function controlled(options: EmulatedHubOptions = {}) {
+  const hub = await hubOf(options)
+  const control = await openControl(hub, 0)
+  onTestFinished(() => control[Symbol.asyncDispose]())
+  const tell = async (line: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const [method = '', path = ''] = line.split(' ')
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const answer = await fetch(`${control.url}${path}`, { method, headers, ...sent })
+    return { status: answer.status, json: await answer.json() }
+  }
+  return { hub, control, tell }
+}
+
+describe('over the control port', () => {
+  test('a behaviour is set with its options, listed while it lasts, and cleared', async () => {
+    const { hub, tell } = await controlled()
+    const options = { status: 503, operation: ['getApps'], times: 2 }
+    expect(await tell('PUT /behaviours/answer-status', options)).toEqual({ status: 200, json: null })
+    expect((await ask(hub, 'GET /apps/app')).status).toBe(503)
+    expect((await tell('GET /behaviours')).json).toEqual([{ name: 'answer-status', options, left: 1 }])
+    await tell('PUT /behaviours/realtime-silent')
+    await tell('DELETE /behaviours/answer-status')
+    expect((await ask(hub, 'GET /apps/app')).status).toBe(200)
+    expect((await tell('GET /behaviours')).json).toEqual([{ name: 'realtime-silent', options: {}, left: null }])
+    await tell('DELETE /behaviours')
+    expect((await tell('GET /behaviours')).json).toEqual([])
+  })
+
+  test('every behaviour can be set without options', async () => {
+    const { hub, tell } = await controlled()
+    const names = Object.keys(BEHAVIOURS)
+    for (const name of names) expect([name, (await tell(`PUT /behaviours/${name}`, {})).status]).toEqual([name, 200])
+    expect(hub.behaviours.map(({ name }) => name)).toEqual(names)
+  })
+
+  test.each([
+    ['PUT /behaviours/answer-politely', {}, 404, 'There is no behaviour answer-politely'],
+    ['PUT /behaviours/answer-status', { status: '503' }, 400, /^status: /],
+    ['PUT /behaviours/answer-status', { operation: 'getNothing' }, 400, /^operation: /],
+    ['PUT /behaviours/lose-events', { operation: 'getApps' }, 400, /^operation: /],
+    ['PUT /behaviours/realtime-hung', { times: 1 }, 400, /^times: /],
+    ['PUT /behaviours/pretend', [], 400, 'The body has to be a JSON object'],
+    ['POST /apps/nobody/crash', {}, 404, 'App Not Found'],
+    ['POST /reboot', { downMs: -1 }, 400, 'Invalid Parameter: downMs'],
+    ['GET /nothing', undefined, 404, 'Not Found'],
+    ['POST /behaviours', undefined, 404, 'Not Found'],
+  ])('%s with %j is refused with a reason', async (line, body, status, reason) => {
+    const { tell } = await controlled()
+    const wanted = typeof reason === 'string' ? reason : expect.stringMatching(reason)
+    expect(await tell(line, body)).toMatchObject({ status, json: { error_description: wanted } })
+  })
+
+  test('what the hub was asked and has said is told, without keys, and forgotten', async () => {
+    const { hub, tell } = await controlled({ flavour: 'older' })
+    await ask(hub, 'POST /speech-output/say', { body: { text: 'Hello' } })
+    expect((await tell('GET /spoken')).json).toEqual(['Hello'])
+    const { json } = await tell('GET /requests')
+    expect(json).toMatchObject([{ via: 'rest', operation: 'say', body: { text: 'Hello' }, status: 200 }])
+    expect(JSON.stringify(json)).not.toContain('secret')
+    await tell('DELETE /requests')
+    expect((await tell('GET /requests')).json).toEqual([])
+  })
+
+  test('an app crashes, sessions end, and the hub reboots as another version', async () => {
+    const { hub, tell } = await controlled()
+    await tell(`POST /apps/${HUE}/crash`, { message: 'Error: told to' })
+    expect(hub.apps.get(HUE)).toMatchObject({ crashed: true, crashedMessage: 'Error: told to' })
+    const session = await subscribed(hub)
+    expect((await tell('GET /connections')).json).toMatchObject({ sessions: 1, subscribers: 1 })
+    await tell('POST /realtime/drop', { how: 'goodbye' })
+    await until('the session to end', () => session.gone.length > 0)
+    expect((await tell('POST /reboot', { version: '9.9.9' })).status).toBe(200)
+    expect((await ask(hub, 'GET /system/ping')).headers['x-homey-version']).toBe('9.9.9')
+  })
+})
+
+describe('the control port', () => {
+  test('is closed to web pages: by another name, and from any origin', async () => {
+    const { hub, control, tell } = await controlled()
+    const { port } = new URL(control.url)
+    const named = new Promise((resolve, reject) => {
+      const headers = { host: `evil.example:${port}` }
+      request({ port, method: 'DELETE', path: '/requests', headers }, ({ statusCode }) => resolve(statusCode))
+        .on('error', reject)
+        .end()
+    })
+    expect(await named).toBe(421)
+    const headers = { origin: 'http://evil.example', 'content-type': 'text/plain' }
+    expect((await tell('PUT /behaviours/never-answer', {}, headers)).status).toBe(403)
+    expect(hub.behaviours).toEqual([])
+  })
+
+  test('lists no two endpoints alike', () => {
+    const lines = CONTROL.map(({ method, path }) => `${method} ${path}`)
+    expect(new Set(lines).size).toBe(lines.length)
+  })
+})

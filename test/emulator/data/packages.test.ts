@@ -1,0 +1,195 @@
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished, test } from 'vitest'
+import { copyApp } from '../../../src/emulator/data/copy.ts'
+import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { ManifestError } from '../../../src/emulator/data/manifest.ts'
+import { compareVersions } from '../../../src/emulator/data/versions.ts'
+import { folder, LIGHTS, manifestOf, offer, opened, storedApp, writeApp } from './support.ts'
+
+/** A hub with a store, and what it says of that. */
+async function withStore() {
+  const store = folder()
+  const problems: string[] = []
+  const data = await opened({ folder: join(folder(), 'data'), store, tell: (problem) => problems.push(problem) })
+  return { ...data, store, problems }
+}
+
+/** Every path in a folder that is there. */
+const tree = (path: string) => (existsSync(path) ? readdirSync(path, { recursive: true }).map(String).sort() : [])
+
+describe('the order of versions', () => {
+  test.each([
+    ['1.0.0', '1.0', 0],
+    ['1.0.0+1', '1.0.0+2', 0],
+    ['1.10.0', '1.9.9', 1],
+    ['2', '10', -1],
+    ['1.0.0.1', '1.0.0', 1],
+    ['1.0.0-beta', '1.0.0', -1],
+    ['1.0.0-alpha', '1.0.0-beta', -1],
+    ['1.0.0-beta.2', '1.0.0-beta.11', -1],
+    ['1.0.0-beta.2', '1.0.0-beta', 1],
+    ['1.0.0-1', '1.0.0-alpha', -1],
+    ['1.0.1-alpha', '1.0.0', 1],
+  ])('of %s and %s', (one, other, order) => {
+    expect(Math.sign(compareVersions(one, other))).toBe(order)
+    expect(Math.sign(compareVersions(other, one))).toBe(order === 0 ? 0 : -order)
+  })
+})
+
+describe('the store', () => {
+  it('offers the newest version of a channel, as older and as newer hubs call it', async () => {
+    const { packages, store } = await withStore()
+    offer(store, '1.9.0')
+    offer(store, '1.10.0')
+    offer(store, '2.0.0-beta.1', { channel: 'beta' })
+    offer(store, '2.0.0-alpha.9', { channel: 'alpha' })
+    const versions = ['stable', 'beta', 'alpha', 'live', 'test', 'nightly'].map((channel) => [
+      channel,
+      packages.latest(LIGHTS, channel)?.version,
+    ])
+    expect(Object.fromEntries(versions)).toEqual({
+      stable: '1.10.0',
+      beta: '2.0.0-beta.1',
+      alpha: '2.0.0-alpha.9',
+      live: '1.10.0',
+      test: '2.0.0-beta.1',
+      nightly: undefined,
+    })
+  })
+
+  it('finds a version in any channel unless one is named, and none that is not there', async () => {
+    const { packages, store } = await withStore()
+    offer(store, '1.0.0')
+    offer(store, '2.0.0', { channel: 'beta' })
+    expect(packages.find({ id: LIGHTS })?.version).toBe('1.0.0')
+    expect(packages.find({ id: LIGHTS, version: '2.0.0' })?.channel).toBe('beta')
+    expect(packages.find({ id: LIGHTS, version: '2.0.0', channel: 'stable' })).toBeUndefined()
+    expect(packages.find({ id: LIGHTS, version: '3.0.0' })).toBeUndefined()
+    expect(packages.find({ id: 'com.example.other' })).toBeUndefined()
+    expect(packages.find({ id: `../store/${LIGHTS}` })).toBeUndefined()
+  })
+
+  it('never offers an older version than the one that is installed', async () => {
+    const { packages, store } = await withStore()
+    offer(store, '1.0.0')
+    offer(store, '1.1.0')
+    const found = (present: string, version?: string) => packages.find({ id: LIGHTS, present, version })?.version
+    expect([found('1.0.0'), found('1.1.0'), found('1.2.0')]).toEqual(['1.1.0', '1.1.0', undefined])
+    expect([found('1.1.0', '1.0.0'), found('1.1.0', '1.1.0')]).toEqual([undefined, '1.1.0'])
+  })
+
+  it('leaves out a version that cannot be used, says why, and offers the others', async () => {
+    const { packages, store, problems } = await withStore()
+    offer(store, '1.0.0')
+    writeApp(join(store, LIGHTS, '2.0.0'), manifestOf({ version: '3.0.0' }))
+    writeApp(join(store, LIGHTS, '4.0.0'), { id: LIGHTS })
+    expect(packages.latest(LIGHTS, 'stable')?.version).toBe('1.0.0')
+    expect(problems.map((text) => text.replaceAll(store, 'STORE')).sort()).toEqual([
+      `STORE/${LIGHTS}/2.0.0: holds ${LIGHTS} 3.0.0, not what its folders say`,
+      expect.stringContaining(`STORE/${LIGHTS}/4.0.0/app.json: name: is missing`),
+    ])
+  })
+
+  it('has what was put into it a moment ago', async () => {
+    const { packages, store } = await withStore()
+    expect(packages.latest(LIGHTS, 'stable')).toBeUndefined()
+    offer(store, '1.0.0')
+    expect(packages.latest(LIGHTS, 'stable')?.version).toBe('1.0.0')
+  })
+
+  it('is empty where there is none', async () => {
+    const { packages } = await opened({})
+    expect(packages.latest(LIGHTS, 'stable')).toBeUndefined()
+  })
+})
+
+describe('the code of an app', () => {
+  it('is a copy of its own, so that neither the store nor another version can change it', async () => {
+    const { packages, store, folder: data } = await withStore()
+    const source = offer(store, '1.0.0')
+    writeApp(source, manifestOf(), { 'lib/a.js': 'one', 'locales/en.json': '{}' })
+    const found = packages.find({ id: LIGHTS })
+    if (found === undefined) throw new Error('nothing found')
+    const [one, other] = [await packages.unpack(found), await packages.unpack(found)]
+    expect(one.folder).not.toBe(other.folder)
+    expect(one.folder.startsWith(join(data, 'apps', LIGHTS, '1.0.0-'))).toBe(true)
+    expect(one.manifest).toEqual(found.manifest)
+    writeFileSync(join(source, 'lib/a.js'), 'two')
+    expect(readFileSync(join(one.folder, 'lib/a.js'), 'utf8')).toBe('one')
+    expect(tree(one.folder)).toEqual(['app.js', 'app.json', 'lib', 'lib/a.js', 'locales', 'locales/en.json'])
+    await packages.discard(one.folder)
+    expect([existsSync(one.folder), existsSync(other.folder)]).toEqual([false, true])
+    await packages.discard(other.folder)
+    expect(tree(join(data, 'apps'))).toEqual([])
+  })
+
+  it('goes at the next start if no app names it, and stays if one does', async () => {
+    const store = folder()
+    const options = { folder: join(folder(), 'data'), store }
+    offer(store, '1.0.0')
+    const kept = await (async () => {
+      await using data = await openHubData(options)
+      const found = data.packages.find({ id: LIGHTS })
+      if (found === undefined) throw new Error('nothing found')
+      const used = await data.packages.unpack(found)
+      await data.packages.unpack(found)
+      data.state.put(storedApp({ folder: used.folder }))
+      mkdirSync(join(data.folder, 'apps', 'com.example.half', '1.0.0-aa'), { recursive: true })
+      return used.folder
+    })()
+    const { folder: data } = await opened(options)
+    expect(readdirSync(join(data, 'apps'))).toEqual([LIGHTS])
+    expect(readdirSync(join(data, 'apps', LIGHTS)).map((name) => join(data, 'apps', LIGHTS, name))).toEqual([kept])
+  })
+
+  it('is left where it is if it came from the command line, and never removed', async () => {
+    const { packages } = await opened({})
+    const path = writeApp(folder())
+    expect(packages.adopt(path)).toEqual({ folder: path, manifest: expect.objectContaining({ id: LIGHTS }) })
+    await packages.discard(path)
+    expect(tree(path)).toEqual(['app.js', 'app.json'])
+    expect(() => packages.adopt(join(path, 'nowhere'))).toThrow(ManifestError)
+  })
+
+  test.skipIf(process.platform === 'win32')('has files where it had links to its own files', async () => {
+    const [source, target] = [writeApp(folder(), manifestOf(), { 'bin/tool.js': 'tool' }), join(folder(), 'copy')]
+    symlinkSync('bin/tool.js', join(source, 'tool'))
+    await copyApp(source, target)
+    expect(lstatSync(join(target, 'tool')).isFile()).toBe(true)
+    expect(readFileSync(join(target, 'tool'), 'utf8')).toBe('tool')
+  })
+
+  const hostile: [string, (source: string) => void][] = [
+    ['a link out of it', (source) => symlinkSync('/etc/passwd', join(source, 'link'))],
+    ['a link to its folder', (source) => symlinkSync('.', join(source, 'link'))],
+    ['a link to nothing', (source) => symlinkSync('nowhere', join(source, 'link'))],
+    ['a link to itself', (source) => symlinkSync('link', join(source, 'link'))],
+  ]
+  test.skipIf(process.platform === 'win32').each(hostile)('is refused with %s, and leaves nothing', async (_, harm) => {
+    const { packages, store, folder: data } = await withStore()
+    harm(offer(store, '1.0.0'))
+    const found = packages.find({ id: LIGHTS })
+    if (found === undefined) throw new Error('nothing found')
+    await expect(packages.unpack(found)).rejects.toThrow(ManifestError)
+    expect(tree(join(data, 'apps'))).toEqual([])
+  })
+
+  test.skipIf(process.platform === 'win32')('is refused with a socket in it', async () => {
+    const source = writeApp(folder())
+    const server = createServer().listen(join(source, 'door'))
+    onTestFinished(() => void server.close())
+    await new Promise((resolve) => server.once('listening', resolve))
+    await expect(copyApp(source, join(folder(), 'copy'))).rejects.toThrow('is neither a file nor a folder')
+  })
+
+  test.each([
+    ['bytes', { bytes: 99, entries: 100, depth: 9 }, 'more than 99 bytes'],
+    ['files', { bytes: 9999, entries: 3, depth: 9 }, 'more than 3 files'],
+    ['folders in folders', { bytes: 9999, entries: 100, depth: 2 }, 'more than 2 folders deep'],
+  ])('is refused with too many %s', async (_, limits, reason) => {
+    const source = writeApp(folder(), manifestOf(), { 'a/b/c/d.js': 'x'.repeat(100) })
+    await expect(copyApp(source, join(folder(), 'copy'), limits)).rejects.toThrow(reason)
+  })
+})

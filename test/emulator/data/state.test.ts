@@ -1,0 +1,256 @@
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import fc from 'fast-check'
+import { describe, expect, it, test } from 'vitest'
+import { HubDataError } from '../../../src/emulator/data/database.ts'
+import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { folder, LIGHTS, opened, storedApp } from './support.ts'
+
+/** The data of a hub that has been used and closed. */
+async function usedFolder(use: (data: Awaited<ReturnType<typeof opened>>) => void = () => {}): Promise<string> {
+  const path = join(folder(), 'data')
+  await using data = await openHubData({ folder: path })
+  use(data)
+  return path
+}
+
+const refusal = (path: string) =>
+  openHubData({ folder: path }).then(
+    () => 'opened',
+    (error: unknown) => (error instanceof HubDataError ? error.message.replace(path, 'DATA') : error),
+  )
+
+describe('a data folder', () => {
+  it('brings back the hub with its id, apps, settings and notifications', async () => {
+    const crashed = {
+      crashed: true,
+      crashedMessage: 'Error: it fell\n    at x',
+      crashedCount: 3,
+      exitSignal: 'SIGKILL',
+    }
+    const second = storedApp({ id: 'com.example.door', enabled: false, autoupdate: true, exitCode: 1, ...crashed })
+    let id = ''
+    const path = await usedFolder(({ state }) => {
+      id = state.hubId
+      state.put(storedApp())
+      state.put(second)
+      state.setSetting(LIGHTS, 'night', { on: true, steps: [1, 2, null] })
+      state.setSetting('hub', 'name', 'Home')
+      state.notify(LIGHTS, 'the light is on')
+    })
+    const { state } = await opened({ folder: path })
+    expect(state.hubId).toBe(id)
+    expect(state.apps()).toEqual([storedApp(), second])
+    expect(state.app(LIGHTS)).toEqual(storedApp())
+    expect(state.app('com.example.other')).toBeUndefined()
+    expect([...state.settings(LIGHTS)]).toEqual([['night', { on: true, steps: [1, 2, null] }]])
+    expect([...state.settings('hub')]).toEqual([['name', 'Home']])
+    expect(state.notifications()).toEqual([
+      { id: 1, owner: LIGHTS, text: 'the light is on', at: expect.closeTo(Date.now(), -5) },
+    ])
+  })
+
+  it('keeps an app in its place when it changes', async () => {
+    const { state } = await opened({})
+    for (const id of ['com.example.b', 'com.example.a']) state.put(storedApp({ id }))
+    state.put(storedApp({ id: 'com.example.b', version: '2.0.0' }))
+    expect(state.apps().map(({ id, version }) => [id, version])).toEqual([
+      ['com.example.b', '2.0.0'],
+      ['com.example.a', '1.0.0'],
+    ])
+  })
+
+  it('forgets the settings of a removed app only if they are purged', async () => {
+    const { state } = await opened({})
+    for (const purgeSettings of [false, true]) {
+      state.put(storedApp())
+      state.setSetting(LIGHTS, 'night', true)
+      state.remove(LIGHTS, { purgeSettings })
+      expect(state.apps()).toEqual([])
+      expect(state.settings(LIGHTS).size).toBe(purgeSettings ? 0 : 1)
+    }
+  })
+
+  it('takes the id that it is given, and keeps it', async () => {
+    const path = join(folder(), 'data')
+    for (const hubId of ['mine', undefined]) {
+      await using data = await openHubData({ folder: path, hubId })
+      expect(data.state.hubId).toBe('mine')
+    }
+  })
+
+  it('is new until it had its first apps, in one write with them', async () => {
+    const path = await usedFolder(({ state }) => {
+      expect(state.isNew).toBe(true)
+      const impossible = storedApp({ id: 'com.example.bad', crashedCount: 0.5 })
+      expect(() => state.populate([storedApp(), impossible])).toThrow()
+      expect(state.apps()).toEqual([])
+      expect(state.isNew).toBe(true)
+      state.populate([storedApp()])
+      state.remove(LIGHTS, { purgeSettings: true })
+    })
+    expect((await opened({ folder: path })).state.isNew).toBe(false)
+  })
+
+  it('finds code below it again after a move, and other code where it is', async () => {
+    const path = await usedFolder(({ state, folder: data }) => {
+      state.put(storedApp({ folder: join(data, 'apps', LIGHTS, '1.0.0-aa') }))
+      state.put(storedApp({ id: 'com.example.own', folder: '/home/me/own' }))
+    })
+    renameSync(path, `${path}-moved`)
+    const { state } = await opened({ folder: `${path}-moved` })
+    expect(state.apps().map((app) => app.folder)).toEqual([
+      join(`${path}-moved`, 'apps', LIGHTS, '1.0.0-aa'),
+      '/home/me/own',
+    ])
+  })
+
+  it('keeps all of several writes or none', async () => {
+    const { state } = await opened({})
+    const broken = () =>
+      state.transaction(() => {
+        state.setSetting('hub', 'one', 1)
+        state.remove(LIGHTS, { purgeSettings: true })
+        throw new Error('no')
+      })
+    state.put(storedApp())
+    expect(broken).toThrow('no')
+    expect([state.settings('hub').size, state.apps().length]).toEqual([0, 1])
+  })
+
+  test.skipIf(process.platform === 'win32')('can be read by its owner alone', async () => {
+    const path = await usedFolder()
+    const { folder: data, state } = await opened({ folder: path })
+    state.setSetting('hub', 'a', 1)
+    const modes = readdirSync(data).map((name) => [name, (statSync(join(data, name)).mode & 0o777).toString(8)])
+    expect((statSync(data).mode & 0o777).toString(8)).toBe('700')
+    expect(Object.fromEntries(modes)).toEqual({
+      'hub.db': '600',
+      'hub.db-shm': '600',
+      'hub.db-wal': '600',
+      'hub.lock': '600',
+    })
+  })
+
+  it('is temporary and gone at the end where none is named', async () => {
+    const data = await openHubData()
+    data.state.setSetting('hub', 'a', 1)
+    expect(existsSync(data.folder)).toBe(true)
+    await data[Symbol.asyncDispose]()
+    expect(existsSync(data.folder)).toBe(false)
+  })
+})
+
+describe('a data folder that cannot be used', () => {
+  it('is refused while another hub uses it, and stays usable for that one', async () => {
+    const path = join(folder(), 'data')
+    const { state } = await opened({ folder: path })
+    for (let attempt = 0; attempt < 2; attempt++) expect(await refusal(path)).toBe('DATA: another hub uses this folder')
+    state.setSetting('hub', 'a', 1)
+    expect(state.settings('hub').get('a')).toBe(1)
+  })
+
+  it('is free again when the hub has closed, or could not open it', async () => {
+    const path = await usedFolder()
+    const database = join(path, 'hub.db')
+    const whole = readFileSync(database)
+    writeFileSync(database, 'x'.repeat(5000))
+    expect(await refusal(path)).not.toBe('opened')
+    writeFileSync(database, whole)
+    expect(await refusal(path)).toBe('opened')
+  })
+
+  it('is refused if it holds something else', async () => {
+    const path = folder()
+    writeFileSync(join(path, 'letter.txt'), 'Dear')
+    expect(await refusal(path)).toBe('DATA: is not empty and holds no hub')
+    expect(readdirSync(path)).toEqual(['letter.txt'])
+  })
+
+  test.each([
+    ['no database', (whole: Buffer) => Buffer.alloc(whole.length, 'x')],
+    ['a header that is damaged', (whole: Buffer) => Buffer.from(whole).fill(0xff, 0, 40)],
+    ['pages that are damaged', (whole: Buffer) => Buffer.from(whole).fill(0xab, 4096, 12_288)],
+    ['half of it', (whole: Buffer) => whole.subarray(0, 4096)],
+  ])('is refused and left as it is: %s', async (_, damage) => {
+    const path = await usedFolder(({ state }) => {
+      for (let index = 0; index < 200; index++) state.setSetting('hub', `name ${index}`, 'x'.repeat(500))
+    })
+    const database = join(path, 'hub.db')
+    const damaged = damage(readFileSync(database))
+    writeFileSync(database, damaged)
+    expect(await refusal(path)).toMatch(/^DATA\/hub\.db: .*it was left as it is$/s)
+    expect(readFileSync(database).equals(damaged)).toBe(true)
+  })
+
+  test.each([
+    ['PRAGMA user_version = 999', 'was written by a newer hub2mqtt (format 999; this one reads up to 1)'],
+    ['PRAGMA application_id = 7', 'is a database of another program'],
+  ])('is refused after %s', async (statement, reason) => {
+    const path = await usedFolder()
+    const sql = new DatabaseSync(join(path, 'hub.db'))
+    sql.exec(statement)
+    sql.close()
+    expect(await refusal(path)).toBe(`DATA/hub.db: ${reason}`)
+  })
+})
+
+describe('settings', () => {
+  it('come back as the JSON value that they were set to, in the order of their names’ first setting', async () => {
+    const { state } = await opened({})
+    const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }).filter((name) => !name.includes('\0'))
+    const entries = fc.uniqueArray(fc.tuple(names, fc.jsonValue()), { selector: ([name]) => name })
+    let owner = 0
+    fc.assert(
+      fc.property(entries, (all) => {
+        owner++
+        for (const [name, value] of all) state.setSetting(`com.example.n${owner}`, name, value)
+        const wanted = all.map(([name, value]) => [name, JSON.parse(JSON.stringify(value))])
+        expect([...state.settings(`com.example.n${owner}`)]).toEqual(wanted)
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  test.each<[string, string, unknown, number]>([
+    ['no name', '', 1, 400],
+    ['a name that is too long', 'x'.repeat(201), 1, 400],
+    ['a name that ends early', 'a\0b', 1, 400],
+    ['half a character', '\ud800', 1, 400],
+    ['no JSON value', 'a', undefined, 400],
+    ['a value that is too large', 'a', 'x'.repeat(256 * 1024), 413],
+  ])('are refused with %s', async (_, name, value, status) => {
+    const { state } = await opened({})
+    expect(() => state.setSetting('hub', name, value)).toThrow(expect.objectContaining({ name: 'HubError', status }))
+    expect(state.settings('hub').size).toBe(0)
+  })
+
+  it('are a thousand at most, of which each can still be changed', async () => {
+    const { state } = await opened({})
+    state.transaction(() => {
+      for (let index = 0; index < 1000; index++) state.setSetting('hub', `name ${index}`, index)
+    })
+    expect(() => state.setSetting('hub', 'one more', 1)).toThrow(expect.objectContaining({ status: 413 }))
+    state.setSetting('hub', 'name 7', 'changed')
+    state.setSetting(LIGHTS, 'one more', 1)
+    state.unsetSetting('hub', 'name 8')
+    state.unsetSetting('hub', 'name 8')
+    expect([state.settings('hub').get('name 7'), state.settings('hub').size]).toEqual(['changed', 999])
+  })
+})
+
+describe('notifications', () => {
+  it('are kept until they are forgotten, the newest thousand', async () => {
+    const { state } = await opened({})
+    const first = state.notify('hub', 'first')
+    expect(state.forget(first.id)).toBe(true)
+    expect(state.forget(first.id)).toBe(false)
+    state.transaction(() => {
+      for (let index = 0; index < 1001; index++) state.notify(LIGHTS, `text ${index}`)
+    })
+    const kept = state.notifications()
+    expect([kept.length, kept[0]?.text, kept.at(-1)?.text]).toEqual([1000, 'text 1', 'text 1000'])
+    expect(() => state.notify('hub', 'x'.repeat(4001))).toThrow(expect.objectContaining({ status: 413 }))
+  })
+})

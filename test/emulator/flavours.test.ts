@@ -1,0 +1,151 @@
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { inPath } from '../../src/emulator/core/endpoint.ts'
+import { ENTRIES, entriesFor, type OperationName } from '../../src/emulator/core/table.ts'
+import type { EmulatedHub } from '../../src/emulator/hub.ts'
+import { FLAVOURS, type Flavour } from '../../src/emulator/records.ts'
+import { acknowledged, ask, connected, HUE, hubOf, KEY, PUMP, subscribed } from './support.ts'
+
+/** What each operation is given here; those without a line take nothing but an app. */
+const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> = {
+  updateApp: { app: { autoupdate: false } },
+  getAppStd: { message: '' },
+  getAppSetting: { name: 'transition' },
+  setAppSetting: { name: 'transition', value: 1 },
+  unsetAppSetting: { name: 'transition' },
+  installFromAppStore: { id: PUMP },
+  say: { text: 'Hello' },
+  createNotification: { excerpt: 'The door is open.' },
+  deleteNotification: { id: '1' },
+  getSetting: { name: 'mine' },
+  setSetting: { name: 'mine', value: [1] },
+  unsetSetting: { name: 'mine' },
+}
+
+/** What some of them need to be there. */
+const PREPARED: Partial<Record<OperationName, string>> = {
+  deleteNotification: 'POST /notifications/notification',
+  getSetting: 'PUT /settings/setting/mine',
+  unsetSetting: 'PUT /settings/setting/mine',
+}
+
+const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')
+
+async function prepared(flavour: Flavour, name: OperationName): Promise<EmulatedHub> {
+  const hub = await hubOf({ flavour })
+  const [method, path] = PREPARED[name]?.split(' ') ?? []
+  if (method !== undefined) {
+    const body = { value: 1, excerpt: 'before' }
+    expect((await ask(hub, `${method} ${prefixOf(flavour)}${path}`, { body })).status).toBe(200)
+  }
+  return hub
+}
+
+describe.each(FLAVOURS)('on a hub of the %s kind', (flavour) => {
+  test.each(entriesFor(flavour).map((entry) => [entry.name, entry] as const))(
+    '%s answers what its schema says, over REST and the realtime channel',
+    async (name, { item, endpoint }) => {
+      const { method, path, alias, wholeBody, output = v.null() } = endpoint
+      const args: Record<string, unknown> = { ...(path.includes(':id') && { id: HUE }), ...GIVEN[name] }
+      const target = inPath(path).reduce((text, one) => text.replace(`:${one}`, String(args[one])), path)
+      const body = wholeBody === undefined ? args : args[wholeBody]
+      const own = flavour === 'reference' ? (alias ?? target) : target
+      const sends = method === 'POST' || method === 'PUT'
+      const hub = await prepared(flavour, name)
+      const answer = await ask(hub, `${method} ${prefixOf(flavour)}/${item}${own}`, sends ? { body } : {})
+      expect(answer.status).toBe(200)
+      expect(v.safeParse(output, answer.json).issues).toBeUndefined()
+
+      const again = await prepared(flavour, name)
+      const { api } = await subscribed(again)
+      const [error, result] = await acknowledged(api, 'api', { uri: `homey:manager:${item}`, operation: name, args })
+      expect(error).toBeNull()
+      expect(v.safeParse(output, result).issues).toBeUndefined()
+    },
+  )
+
+  test('what it lacks is refused in its own words', async () => {
+    const hub = await hubOf({ flavour })
+    const older = { status: 500, json: { error: 'missing_api_method' } }
+    const others = { status: 404, json: { error: 'not_found' } }
+    const wanted = flavour === 'older' ? older : others
+    expect(await ask(hub, `GET ${prefixOf(flavour)}/apps/nowhere`)).toMatchObject(wanted)
+    expect(await ask(hub, `GET ${prefixOf(flavour)}/flow/flow`)).toMatchObject(wanted)
+    expect(await ask(hub, 'GET /api/nothing')).toMatchObject(others)
+    const lacking = ENTRIES.filter((entry) => !entriesFor(flavour).includes(entry))
+    for (const { name, item, endpoint } of lacking) {
+      const path = endpoint.path.replace(':id', HUE)
+      expect([name, await ask(hub, `${endpoint.method} ${prefixOf(flavour)}/${item}${path}`)]).toMatchObject([
+        name,
+        wanted,
+      ])
+    }
+  })
+})
+
+test.each([
+  ['older', ['getAppUsage']],
+  ['newer', ['garbageCollectApp', 'say', 'getVoices']],
+  ['self-hosted', ['garbageCollectApp', 'say', 'getVoices']],
+  ['reference', ['getSessionMe', 'getVoices']],
+] as const)('a hub of the %s kind lacks %j', (flavour, names) => {
+  const lacking = ENTRIES.filter((entry) => !entriesFor(flavour).includes(entry))
+  expect(lacking.map(({ name }) => name)).toEqual(names)
+})
+
+test.each([
+  ['newer', true],
+  ['self-hosted', '2.5.0'],
+  ['older', { version: '2.5.0', permissions: [] }],
+] as const)('a hub of the %s kind tells of an update by %j', async (flavour, told) => {
+  expect((await hubOf({ flavour })).apps.get(PUMP)?.updateAvailable).toEqual(told)
+})
+
+test.each([
+  ['newer', false],
+  ['self-hosted', false],
+  ['older', true],
+  ['reference', true],
+] as const)('the namespace of a hub of the %s kind opens without its token: %s', async (flavour, opens) => {
+  const { manager, root } = connected(await hubOf({ flavour }))
+  await acknowledged(root, 'handshakeClient', { token: KEY, homeyId: 'any' })
+  const api = manager.socket('/api')
+  const opened = await new Promise((resolve) => {
+    api.once('connect', () => resolve(true)).once('connect_error', () => resolve(false))
+  })
+  expect(opened).toBe(opens)
+})
+
+test('a token opens the namespace on the connection alone that it was given to', async () => {
+  const hub = await hubOf()
+  const welcome = async () => {
+    const { manager, root } = connected(hub)
+    const [, { token }] = (await acknowledged(root, 'handshakeClient', { token: KEY })).map(Object)
+    return { manager, token }
+  }
+  const [one, other] = [await welcome(), await welcome()]
+  const api = one.manager.socket('/api', { auth: { token: other.token } })
+  const error = await new Promise((resolve) =>
+    api.once('connect', () => resolve('open')).once('connect_error', resolve),
+  )
+  expect(error).toMatchObject({ data: { statusCode: 401 } })
+})
+
+test('a hub that limits takes four requests within 400 ms and refuses the fifth, unexecuted', async () => {
+  const hub = await hubOf({ rateLimit: true })
+  const lines = [1, 2, 3, 4, 5].map((value) => `PUT /apps/app/${HUE}/setting/s${value}`)
+  const answers = await Promise.all(lines.map((line) => ask(hub, line, { body: { value: 1 } })))
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 429])
+  expect(Object.keys(hub.settings(HUE)).filter((name) => /^s\d$/.test(name))).toHaveLength(4)
+})
+
+test('a Self-Hosted Server without a licence refuses everything, until it has one', async () => {
+  const hub = await hubOf({ flavour: 'self-hosted' })
+  hub.behave('subscription-inactive')
+  const refusal = { status: 403, json: { statusCode: 403, error: 'Subscription Inactive' } }
+  expect(await ask(hub, 'GET /system/ping', { key: null })).toMatchObject(refusal)
+  expect(await ask(hub, 'GET /apps/app')).toMatchObject(refusal)
+  await expect(subscribed(hub)).rejects.toMatchObject({ statusCode: 403, error: 'Subscription Inactive' })
+  hub.behaveWell()
+  await subscribed(hub)
+})

@@ -1,0 +1,29 @@
+/** The hub client with every kind of hub, as each of them limits and names what it has. */
+import { describe, expect, test } from 'vitest'
+import { FLAVOURS } from '../../src/emulator/records.ts'
+import { until } from '../support/until.ts'
+import { agree, anApp, connected, emulate, hold, known, listed } from './support.ts'
+
+describe.each(FLAVOURS)('with a hub of the %s kind', (flavour) => {
+  const limits = flavour === 'newer' || flavour === 'self-hosted'
+
+  test('learns all apps, hears of changes, and what it sends arrives, whatever the hub puts off', async () => {
+    const emulated = await emulate({ flavour, rateLimit: limits })
+    const watched = hold(emulated.url)
+    await listed(watched)
+    await connected(watched)
+    const id = anApp(emulated)
+    await watched.hub.call('disableApp', { id })
+    await until('the app to stop', () => known(watched, id)?.state === 'stopped')
+    expect(emulated.apps.get(id)?.enabled).toBe(false)
+    expect(agree(emulated, watched)).toBe(true)
+  })
+
+  test('learns the version of an update where the hub tells it', async () => {
+    const emulated = await emulate({ flavour, apps: [{ id: 'one.app', version: '1.0.0', update: '1.1.0' }] })
+    const watched = hold(emulated.url)
+    await listed(watched)
+    const version = flavour === 'newer' ? null : '1.1.0'
+    expect(known(watched, 'one.app')).toMatchObject({ update_available: true, latest_version: version })
+  })
+})
