@@ -58,6 +58,8 @@ COPY --from=build /app/src/page/dist ./src/page/dist
 COPY --from=dependencies /hub2mqtt/sbom.cdx.json ./
 COPY package.json LICENSE ./
 COPY config/openapi.json ./config/openapi.json
+COPY config/demo/apps ./config/demo/apps
+COPY config/demo/store ./config/demo/store
 COPY src/bin.js ./src/bin.js
 USER 1000:1000
 EXPOSE 8099

@@ -10,6 +10,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const NEEDED = 24
+/** Set where an older Node has handed over. */
+const HANDED_OVER = 'HUB2MQTT_HANDED_OVER'
 
 // What is made of the sources is kept beside the packages, where only those can write who can change the program as
 // well; a shared folder such as /tmp would let others slip code in. Where nothing can be written, nothing is kept.
@@ -36,7 +38,11 @@ function bundledNode() {
 }
 
 function handOver(node) {
-  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+    // The channel carries no messages: its end tells the child that this process was killed.
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, [HANDED_OVER]: '1' },
+  })
   const forward = (signal) => {
     // A terminal sends Ctrl-C to the child as well; twice would look like impatience.
     if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
@@ -51,6 +57,14 @@ function handOver(node) {
     process.exitCode = 128 + (constants.signals[signal] ?? 0)
     process.kill(process.pid, signal)
   })
+}
+
+/** Whoever ends the process that was started ends this one with it, whatever the signal was. */
+function endWithLauncher() {
+  if (process.env[HANDED_OVER] === undefined) return
+  delete process.env[HANDED_OVER]
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+  process.channel?.unref()
 }
 
 /**
@@ -98,6 +112,7 @@ function fail(reason) {
 }
 
 if (major(process.versions.node) >= NEEDED) {
+  endWithLauncher()
   module.enableCompileCache(CACHE)
   // A checkout and a package run the sources; the image holds them compiled.
   const source = new URL('./main.ts', import.meta.url)

@@ -43,6 +43,14 @@ function main(): number | Promise<number> {
       return demo(line)
     case 'emulate':
       return emulateHub(line)
+    case 'emulate new-app':
+      return newApp(line)
+    case 'emulate keys create':
+      return createKey(line)
+    case 'emulate keys list':
+      return listKeys(line.data)
+    case 'emulate keys revoke':
+      return revokeKey(line)
   }
 }
 
@@ -225,7 +233,8 @@ async function demo({ config: file, broker }: Line<'demo'>): Promise<number> {
   const { emulate } = await import('./emulator/command.ts')
   const { freePorts, invitation, onBroker } = await import('./cli/demo.ts')
   const apiKey = await demoKey()
-  await using hub = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey], crashes: true })
+  await using emulation = await emulate({ port: 0, flavour: 'older', apiKeys: [apiKey] })
+  const { hub } = emulation
   const { HUB2MQTT_HUB_API_KEY_FILE: _, ...given } = process.env
   const own = { HUB2MQTT_HUB_URL: hub.url, HUB2MQTT_HUB_API_KEY: apiKey.key, ...(broker && onBroker(broker)) }
   const { config: wanted } = loadConfig({ file, env: { ...given, ...own } })
@@ -255,13 +264,52 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
   const given = line.apiKeys.map(parseApiKey)
   // Without a key nobody could use it. A file may have its own.
   const made = given.length === 0 && line.file === undefined ? [await demoKey()] : []
-  await using hub = await emulate({ ...line, apiKeys: [...given, ...made] })
+  await using emulation = await emulate({
+    ...line,
+    apiKeys: [...given, ...made],
+    onSpeak: (text) => console.log(`says: ${shownText(text)}`),
+    tell: (problem) => console.error(`hub2mqtt: ${shownText(problem)}`),
+  })
+  const { hub } = emulation
   console.log(`emulated hub listening on ${hub.url}`)
   await using control = line.controlPort === undefined ? undefined : await openControl(hub, line.controlPort)
   if (control !== undefined) console.log(`its control port: ${control.url}`)
   for (const { key, scopes } of made) console.log(`its API key, made for this run: ${key} (${scopes.join(', ')})`)
   const signal = stopSignal()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))
+  return ok.code
+}
+
+async function newApp({ id, folder }: Line<'emulate new-app'>): Promise<number> {
+  const { newAppFolder } = await import('./emulator/processes/new-app.ts')
+  const made = await newAppFolder(id, folder)
+  console.log(
+    `made ${shownText(made)}; try it: node --test ${shownText(made)}, hub2mqtt emulate --app ${shownText(made)}`,
+  )
+  return ok.code
+}
+
+async function createKey({ data, scopes, name }: Line<'emulate keys create'>): Promise<number> {
+  const { keysOf } = await import('./emulator/data/keys-command.ts')
+  using keys = keysOf(data, { make: true })
+  const { id, key } = keys.create(scopes, name)
+  console.log(key)
+  // Apart from the key, so that a script can read that.
+  console.error(`id ${id}; the key is not shown again`)
+  return ok.code
+}
+
+async function listKeys(data: string): Promise<number> {
+  const { keysOf } = await import('./emulator/data/keys-command.ts')
+  using keys = keysOf(data)
+  for (const line of keys.list()) console.log(shownText(line))
+  return ok.code
+}
+
+async function revokeKey({ data, id }: Line<'emulate keys revoke'>): Promise<number> {
+  const { keysOf } = await import('./emulator/data/keys-command.ts')
+  using keys = keysOf(data)
+  keys.revoke(id)
   return ok.code
 }
 
@@ -275,7 +323,14 @@ function diesLoudly(log: Log): void {
 }
 
 /** What can happen to anybody, with a message that says all there is to say. */
-const EXPECTED = new Set(['CallError', 'CleanupError', 'SessionError', 'EmbeddedBrokerError', 'EmulatorOptionError'])
+const EXPECTED = new Set([
+  'CallError',
+  'CleanupError',
+  'SessionError',
+  'EmbeddedBrokerError',
+  'EmulatorOptionError',
+  'HubDataError',
+])
 
 /** Mistakes of the user are told as lines; everything else, with its stack, is ours. */
 function explain(error: unknown): number {

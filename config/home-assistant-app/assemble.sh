@@ -4,11 +4,12 @@
 # /addons of Home Assistant is the share of that name. Then Settings, Apps, App store, Check for updates: it is a local app.
 set -eu
 [ $# -eq 1 ] || { echo "usage: $0 <folder to make>" >&2; exit 2; }
-mkdir -p "$1/config/home-assistant-app"
+mkdir -p "$1/config/home-assistant-app" "$1/config/demo"
 folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
 cp -R .dockerignore .npmrc LICENSE package.json package-lock.json tsconfig.json tsconfig.build.json src "$folder/"
 cp config/openapi.json "$folder/config/"
+cp -R config/demo/apps config/demo/store "$folder/config/demo/"
 cd config/home-assistant-app
 cp run.js "$folder/config/home-assistant-app/"
 cp -RL DOCS.md CHANGELOG.md icon.png logo.png translations "$folder/"

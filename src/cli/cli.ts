@@ -16,6 +16,8 @@ export type CommandLine =
 const DEFAULT: CommandName = 'run'
 
 const names = Object.keys(commands)
+/** Those of one word. */
+const firstNames = names.filter((name) => !name.includes(' '))
 const isCommand = (name: string): name is CommandName => Object.hasOwn(commands, name)
 
 /** What was written, unless it is long or has a value in it, which may be a key. */
@@ -76,12 +78,16 @@ function readFlags(name: CommandName, args: readonly string[]): Given {
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const [first] = argv
   const named = first !== undefined && !first.startsWith('-')
-  const name = named ? commandNamed(first) : DEFAULT
-  const args = named ? argv.slice(1) : argv
   // Help is for those who do not know the rest: it wins over anything wrong beside it.
-  if (args.includes('--help') || args.includes('-h')) {
-    return { command: 'help', text: named ? commandHelp(name) : programHelp(DEFAULT) }
+  const wantsHelp = argv.includes('--help') || argv.includes('-h')
+  const group = groupIn(argv)
+  if (group !== undefined) {
+    if (wantsHelp) return { command: 'help', text: programHelp(DEFAULT) }
+    throw new UsageError(`${group.name}: one of ${group.next.join(', ')} has to follow`)
   }
+  const name = named ? commandNamed(argv) : DEFAULT
+  const args = named ? argv.slice(name.split(' ').length) : argv
+  if (wantsHelp) return { command: 'help', text: named ? commandHelp(name) : programHelp(DEFAULT) }
   if (!named && args.includes('--version')) {
     if (args.length > 1) throw new UsageError('--version stands alone')
     return { command: 'version' }
@@ -89,7 +95,25 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   return commands[name].read(readFlags(name, args))
 }
 
-function commandNamed(name: string): CommandName {
-  if (isCommand(name)) return name
-  throw new UsageError(`unknown command${shown(name)}${didYouMean(name, names) || `; there are ${names.join(', ')}`}`)
+/** The command whose name has the most of the words that stand first. */
+function commandNamed(argv: readonly string[]): CommandName {
+  for (let count = argv.length; count > 0; count--) {
+    const name = argv.slice(0, count).join(' ')
+    if (isCommand(name)) return name
+  }
+  const [first = ''] = argv
+  throw new UsageError(
+    `unknown command${shown(first)}${didYouMean(first, firstNames) || `; there are ${firstNames.join(', ')}`}`,
+  )
+}
+
+/** Words that begin the names of commands without being one, such as `emulate keys`, and the words that may follow. */
+function groupIn(argv: readonly string[]): { readonly name: string; readonly next: readonly string[] } | undefined {
+  for (let count = argv.length; count > 1; count--) {
+    const name = argv.slice(0, count).join(' ')
+    if (isCommand(name)) return undefined
+    const next = names.filter((other) => other.startsWith(`${name} `)).map((other) => other.slice(name.length + 1))
+    if (next.length > 0) return { name, next }
+  }
+  return undefined
 }

@@ -1,7 +1,7 @@
 /** The commands: one table, from which reading, help and the documentation follow. */
 import * as v from 'valibot'
 import { hubUrl, topicPrefix } from '../config/addresses.ts'
-import { duration } from '../config/schemas.ts'
+import { duration, size } from '../config/schemas.ts'
 import type { Given } from './given.ts'
 
 /** What a process of ours exits with. */
@@ -45,6 +45,10 @@ const config: Flag = {
   value: 'FILE',
   doc: 'configuration file, YAML or JSON; wins over HUB2MQTT_CONFIG',
 }
+
+const data: Flag = { value: 'DIR', doc: 'the data folder of the hub; it may be running' }
+
+const percent = (value: number | undefined) => (value === undefined ? undefined : value / 100)
 
 const MAX_APPS = 100_000
 const CALL_TIMEOUT = duration('100ms', '10m')
@@ -93,8 +97,15 @@ export const commands = {
       },
       'api-key': { value: 'KEY=SCOPE,SCOPE', multiple: true, doc: 'a key that it takes, with its scopes' },
       file: { value: 'FILE', doc: 'hub, keys and apps from a file' },
-      apps: { value: 'N', doc: 'how many apps to have' },
-      crashes: { doc: 'let an app crash now and then' },
+      app: { value: 'DIR', multiple: true, doc: 'an app to run where it is, in place of the sample apps' },
+      data: { value: 'DIR', doc: 'keep the state of the hub there; without it, it ends with the run' },
+      store: { value: 'DIR', doc: 'what can be installed: DIR/<id>/<version>/app.json' },
+      'memory-limit': { value: 'SIZE', default: '256MiB', doc: 'what an app may use before it is ended' },
+      'cpu-limit': { value: 'PERCENT', default: '90', doc: 'of a core, before an app is ended that uses it for 30 s' },
+      'speech-command': { value: 'CMD', doc: 'say aloud by this command, with the text as its last argument' },
+      simulated: { doc: 'apps that only pretend to run, in place of processes' },
+      apps: { value: 'N', doc: 'how many apps to have, simulated' },
+      crashes: { doc: 'let an app crash now and then, simulated' },
       'control-port': {
         value: 'N',
         doc: 'port on loopback to make it misbehave by, 0 takes any free one; default: none',
@@ -109,12 +120,63 @@ export const commands = {
         (flags.text('flavour') === 'self-hosted' ? EMULATOR.selfHostedPort : EMULATOR.port),
       ...(flags.has('no-rate-limit') && { rateLimit: false }),
       apiKeys: flags.all('api-key'),
+      appFolders: flags.all('app'),
+      limits: {
+        ...given('memory', flags.parsed('memory-limit', size('64MiB', '4096MiB'))),
+        ...given('cpu', percent(flags.integer('cpu-limit', 1, 100))),
+      },
+      simulated: flags.has('simulated'),
       crashes: flags.has('crashes'),
+      ...given('data', flags.text('data')),
+      ...given('store', flags.text('store')),
+      ...given('speechCommand', flags.text('speech-command')),
       // Left out unless given: a file may name another.
       ...given('flavour', flags.choice('flavour', ['older', 'newer', 'self-hosted', 'reference'])),
       ...given('file', flags.text('file')),
       ...given('apps', flags.integer('apps', 0, MAX_APPS)),
       ...given('controlPort', flags.integer('control-port', 0, 65_535)),
+    }),
+  }),
+  'emulate new-app': command({
+    summary: 'make a folder with an app that works, and its test',
+    positionals: [
+      { name: 'id', doc: 'of the app, such as com.example.lights' },
+      { name: 'folder', doc: 'where; default: a new one with the id as its name', optional: true },
+    ],
+    flags: {},
+    read: (flags) => ({
+      command: 'emulate new-app' as const,
+      id: flags.positionals[0] ?? '',
+      ...given('folder', flags.positionals[1]),
+    }),
+  }),
+  'emulate keys create': command({
+    summary: 'make an API key of an emulated hub and print it, this once',
+    flags: {
+      data,
+      scope: { value: 'SCOPE', multiple: true, doc: 'what it may do, such as hub.app' },
+      name: { value: 'TEXT', doc: 'what it is for, as the list shows it' },
+    },
+    read: (flags) => ({
+      command: 'emulate keys create' as const,
+      data: flags.required('data'),
+      scopes: flags.requiredAll('scope'),
+      name: flags.text('name') ?? '',
+    }),
+  }),
+  'emulate keys list': command({
+    summary: 'list the API keys of an emulated hub: id, when it was made, scopes, name',
+    flags: { data },
+    read: (flags) => ({ command: 'emulate keys list' as const, data: flags.required('data') }),
+  }),
+  'emulate keys revoke': command({
+    summary: 'take back an API key of an emulated hub; its sessions end within a second',
+    positionals: [{ name: 'id', doc: 'of the key, as the list shows it' }],
+    flags: { data },
+    read: (flags) => ({
+      command: 'emulate keys revoke' as const,
+      data: flags.required('data'),
+      id: flags.positionals[0] ?? '',
     }),
   }),
   health: command({

@@ -29,6 +29,18 @@ export class Given {
     return this.#values.get(name)?.[0]
   }
 
+  required(name: string): string {
+    const text = this.text(name)
+    if (text === undefined) throw new UsageError(`--${name} is missing`)
+    return text
+  }
+
+  /** One or more. */
+  requiredAll(name: string): readonly string[] {
+    this.required(name)
+    return this.all(name)
+  }
+
   integer(name: string, minimum: number, maximum: number): number | undefined {
     const text = this.text(name)
     if (text === undefined) return undefined

@@ -124,6 +124,7 @@ class Writer {
     const { answers } = this.#options.reading
     await this.#keep('getAppStd', {})
     const bare = answers.get('getAppStd')
+    if (bare !== undefined && outcomeOf(bare) === 'rejected') await this.#keep('getAppStd', { message: '' })
     await this.#keep('speak', { text: 'hub2mqtt' })
     const spoken = answers.get('speak')
     if (spoken !== undefined && outcomeOf(spoken) === 'absent') await this.#keep('speakReference', { text: 'hub2mqtt' })

@@ -4,12 +4,13 @@ import type { Clock } from '../base/clock.ts'
 import { EmulatedHub } from './hub.ts'
 import { type HubFile, loadHubFile } from './hub-file.ts'
 import { population } from './population.ts'
+import { emulateProcesses, type ProcessesOptions } from './processes/emulate-processes.ts'
 import type { Flavour } from './records.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 export { EmulatorOptionError, parseApiKey, scopeNames } from './scopes.ts'
 
-export interface EmulateOptions {
+export interface EmulateOptions extends Omit<ProcessesOptions, 'clock'> {
   host?: string | undefined
   port?: number | undefined
   flavour?: Flavour | undefined
@@ -17,7 +18,9 @@ export interface EmulateOptions {
   apiKeys?: readonly { readonly key: string; readonly scopes: readonly string[] }[] | undefined
   /** Path of a hub file; what is given here beside it wins over it. */
   file?: string | undefined
-  /** This many generated apps in place of the default ones. */
+  /** Apps that only pretend to run, in place of processes. So are those of a file, and those of the next two. */
+  simulated?: boolean | undefined
+  /** This many generated apps. */
   apps?: number | undefined
   /** Lets an app crash every now and then. */
   crashes?: boolean | undefined
@@ -27,15 +30,19 @@ export interface EmulateOptions {
   random?: (() => number) | undefined
 }
 
+export interface Emulation extends AsyncDisposable {
+  readonly hub: EmulatedHub
+}
+
 const USAGE_MS = 10_000
 const CRASH_MS = 60_000
 
-/** Starts a hub that lives: usage moves, apps take their time to start. Rejects with `EmulatorOptionError` for the user. */
-export async function emulate(options: EmulateOptions): Promise<EmulatedHub> {
+/** Starts a hub that lives. Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
+export async function emulate(options: EmulateOptions): Promise<Emulation> {
   const file = options.file === undefined ? {} : await readHubFile(options.file)
   const { host, port, clock, random } = options
   const flavour = options.flavour ?? file.flavour ?? 'newer'
-  return EmulatedHub.start({
+  const given = {
     ...file,
     host,
     port,
@@ -44,10 +51,37 @@ export async function emulate(options: EmulateOptions): Promise<EmulatedHub> {
     flavour,
     rateLimit: options.rateLimit ?? (flavour === 'newer' || flavour === 'self-hosted'),
     keys: { ...file.keys, ...collect(options.apiKeys ?? []) },
-    apps: options.apps === undefined ? file.apps : population(options.apps),
+  }
+  const { simulated, apps, crashes } = options
+  const pretends = simulated || crashes || apps !== undefined || file.apps !== undefined || file.store !== undefined
+  if (!pretends) return await emulateProcesses(given, options)
+  refuseForSimulated(options)
+  const hub = await EmulatedHub.start({
+    ...given,
+    apps: apps === undefined ? file.apps : population(apps),
     usageMs: USAGE_MS,
-    crashMs: options.crashes ? CRASH_MS : 0,
+    crashMs: crashes ? CRASH_MS : 0,
+    onSpeak: options.onSpeak,
   })
+  return { hub, [Symbol.asyncDispose]: () => hub.close() }
+}
+
+const FOR_PROCESSES = {
+  data: '--data',
+  store: '--store',
+  appFolders: '--app',
+  speechCommand: '--speech-command',
+} as const
+
+/** What would have no effect is a mistake. */
+function refuseForSimulated(options: EmulateOptions): void {
+  for (const name of ['data', 'store', 'appFolders', 'speechCommand'] as const) {
+    const value = options[name]
+    if (value === undefined || value.length === 0) continue
+    throw new EmulatorOptionError(
+      `${FOR_PROCESSES[name]}: is for apps that are processes, and these only pretend to run`,
+    )
+  }
 }
 
 async function readHubFile(path: string): Promise<HubFile> {

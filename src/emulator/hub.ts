@@ -19,7 +19,7 @@ import { Realtime } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
 import { type HubCore, restListener } from './rest.ts'
 import { Ring } from './ring.ts'
-import { GivenKeys } from './scopes.ts'
+import { anyOf, GivenKeys, type Keys } from './scopes.ts'
 import { Timers } from './timers.ts'
 
 export type { How } from './apps.ts'
@@ -39,6 +39,9 @@ interface Reboot {
 /** What newer hubs bear. */
 const RATE = { requests: 4, windowMs: 400 }
 
+/** How often it looks for sessions whose key was revoked in another process. */
+const REVOKED_MS = 1000
+
 export class EmulatedHub implements AsyncDisposable {
   readonly #options: Settled
   readonly #ending = new AbortController()
@@ -46,7 +49,9 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #requests: Ring<RequestRecord>
   readonly #spoken = new Ring<string>(1000)
   readonly #behaviours = new Behaviours()
-  readonly #keys: GivenKeys
+  /** Those that came with the options, which can be changed by hand. */
+  readonly #given: GivenKeys
+  readonly #keys: Keys
   readonly #apps: HubApps
   /** The same, where they only pretend to run. */
   readonly #simulated: Apps | undefined
@@ -65,6 +70,9 @@ export class EmulatedHub implements AsyncDisposable {
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
     hub.#port = await hub.#door.listen(hub.#options.port)
+    if (hub.#options.storedKeys !== undefined) {
+      hub.#timers.every(REVOKED_MS, () => hub.#realtime.disconnectUnknown())
+    }
     if (hub.#simulated !== undefined) liveOn(hub.#simulated, hub.#timers, hub.#options)
     await hub.#apps.start?.()
     return hub
@@ -79,7 +87,8 @@ export class EmulatedHub implements AsyncDisposable {
     this.#born = options.clock.elapsed()
     this.#timers = new Timers(options.clock)
     this.#requests = new Ring(options.memory)
-    this.#keys = new GivenKeys(options.keys)
+    this.#given = new GivenKeys(options.keys)
+    this.#keys = options.storedKeys === undefined ? this.#given : anyOf([this.#given, options.storedKeys])
     this.#gate = new EventGate(this.#behaviours, (...event) => this.#realtime.send(...event))
     const tell = (event: AppEvent, payload: unknown) => this.#tell(APPS_URI, event, payload)
     const inside = this.#inside()
@@ -214,12 +223,12 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** Replaces all keys; sessions of keys that are gone end. */
   setKeys(keys: Readonly<Record<string, readonly string[]>>): void {
-    this.#keys.replace(keys)
+    this.#given.replace(keys)
     this.#realtime.disconnectUnknown()
   }
 
   revokeKey(key: string): void {
-    this.#keys.revoke(key)
+    this.#given.revoke(key)
     this.#realtime.disconnectUnknown()
   }
 
@@ -299,7 +308,10 @@ export class EmulatedHub implements AsyncDisposable {
       elapsed: () => this.#options.clock.elapsed(),
       uptime: () => this.#options.clock.elapsed() - this.#born,
       tell: (...event) => this.#tell(...event),
-      speak: (text) => this.#spoken.push(text),
+      speak: (text) => {
+        this.#spoken.push(text)
+        this.#options.onSpeak?.(text)
+      },
       remember: (asked) => {
         const entry: OpenRecord = { at: this.#options.clock.now(), ...asked }
         this.#requests.push(entry)

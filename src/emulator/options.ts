@@ -6,6 +6,7 @@ import { DEFAULT_APPS, DEFAULT_STORE } from './population.ts'
 import type { AppSeed, Flavour } from './records.ts'
 import type { Nothing } from './rest.ts'
 import type { Prefix } from './routes.ts'
+import type { Keys } from './scopes.ts'
 
 export interface EmulatedHubOptions {
   /** Default `127.0.0.1`. */
@@ -16,6 +17,8 @@ export interface EmulatedHubOptions {
   flavour?: Flavour | undefined
   /** API keys and their scopes, `hub.app` or `homey.app`. Default none: every call is a 401. */
   keys?: Readonly<Record<string, readonly string[]>> | undefined
+  /** More keys, which others may change while the hub runs. */
+  storedKeys?: Keys | undefined
   /** Apps that pretend to run. */
   apps?: readonly AppSeed[] | undefined
   /** Makes other apps in their place, such as processes. Then the calls that change apps by hand are not to be had. */
@@ -23,6 +26,8 @@ export interface EmulatedHubOptions {
   /** What the hub itself keeps. Default: in memory. */
   kept?: HubStore | undefined
   store?: readonly AppSeed[] | undefined
+  /** What the hub says aloud. */
+  onSpeak?: ((text: string) => void) | undefined
   id?: string | undefined
   version?: string | undefined
   /** Which spelling of the base path is served. Default `both`, or `managers` for the reference. */
@@ -51,10 +56,12 @@ export interface EmulatedHubOptions {
 }
 
 /** The options with every gap filled. */
-export type Settled = { [K in keyof Omit<EmulatedHubOptions, 'backend'>]-?: NonNullable<EmulatedHubOptions[K]> } & Pick<
-  EmulatedHubOptions,
-  'backend'
->
+export type Settled = {
+  [K in keyof Omit<EmulatedHubOptions, Replaceable>]-?: NonNullable<EmulatedHubOptions[K]>
+} & Pick<EmulatedHubOptions, Replaceable>
+
+/** What a hub can do without. */
+type Replaceable = 'backend' | 'storedKeys' | 'onSpeak'
 
 /** What a hub of each flavour has unless told otherwise. */
 const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
@@ -71,11 +78,13 @@ export function settle(options: EmulatedHubOptions): Settled {
     port: options.port ?? 0,
     flavour,
     keys: options.keys ?? {},
+    storedKeys: options.storedKeys,
     apps: options.apps ?? DEFAULT_APPS,
     backend: options.backend,
     kept: options.kept ?? hubStoreInMemory(() => clock.now()),
     rateLimit: options.rateLimit ?? false,
     store: options.store ?? DEFAULT_STORE,
+    onSpeak: options.onSpeak,
     id: options.id ?? '5f0c8a1b2d3e4f5061728394',
     version: options.version ?? USUAL[flavour].version,
     prefix: options.prefix ?? USUAL[flavour].prefix,

@@ -61,6 +61,16 @@ export function admitted(scopes: readonly string[] | undefined, needs: Needs): r
   return scopes
 }
 
+/** Keys of several origins as one. */
+export function anyOf(origins: readonly Keys[]): Keys {
+  const knowing = (key: string) => origins.find((keys) => keys.knows(key))
+  return {
+    knows: (key) => knowing(key) !== undefined,
+    admit: (key, needs) =>
+      (key === undefined ? undefined : knowing(key))?.admit(key, needs) ?? admitted(undefined, needs),
+  }
+}
+
 /** Keys that were given at the start. */
 export class GivenKeys implements Keys {
   #scopes = new Map<string, readonly string[]>()

@@ -131,6 +131,15 @@ describe.runIf(available(old !== undefined, 'the launcher under an older Node', 
       expect(child.lines).toContain(`got ${signal}`)
     })
 
+    it('ends the program with it when it is killed', async () => {
+      await using child = new Process(node, [bin, 'wait'])
+      await child.untilLine('from')
+      child.signal('SIGKILL')
+      // Resolves once nobody has the output open any more, the program included.
+      expect(await child.closed).toBe('signal SIGKILL')
+      expect(child.lines).toContain('got SIGTERM')
+    })
+
     it('works through a symbolic link, as npm installs it', () => {
       const link = join(folder, 'hub2mqtt')
       symlinkSync(bin, link)

@@ -4,6 +4,9 @@ import { commands } from '../../src/cli/commands.ts'
 
 const parse = (line: string) => parseCommandLine(line.split(' ').filter((word) => word !== ''))
 
+/** What an emulated hub is told unless something is given. */
+const PLAIN = { apiKeys: [], appFolders: [], limits: {}, simulated: false, crashes: false }
+
 describe('a command line', () => {
   it.each<[string, CommandLine]>([
     ['', { command: 'run' }],
@@ -21,11 +24,28 @@ describe('a command line', () => {
       'call --timeout 2s --config a.yaml home/x/cmd/y -- -5',
       { command: 'call', topic: 'home/x/cmd/y', payload: '-5', timeoutMs: 2000, config: 'a.yaml' },
     ],
-    ['emulate', { command: 'emulate', host: '127.0.0.1', port: 8080, apiKeys: [], crashes: false }],
+    ['emulate', { command: 'emulate', host: '127.0.0.1', port: 8080, ...PLAIN }],
+    [
+      'emulate --data d --store s --app one --app two --memory-limit 64MiB --cpu-limit 50 --speech-command say',
+      {
+        command: 'emulate',
+        host: '127.0.0.1',
+        port: 8080,
+        ...PLAIN,
+        data: 'd',
+        store: 's',
+        appFolders: ['one', 'two'],
+        limits: { memory: 64 * 1024 * 1024, cpu: 0.5 },
+        speechCommand: 'say',
+      },
+    ],
+    ['emulate new-app com.example.x', { command: 'emulate new-app', id: 'com.example.x' }],
+    ['emulate new-app com.example.x dir', { command: 'emulate new-app', id: 'com.example.x', folder: 'dir' }],
     [
       'emulate --host :: --port 0 --flavour older --api-key a=hub.app,hub --api-key b=hub.app.readonly --file f --apps 50 --crashes',
       {
         command: 'emulate',
+        ...PLAIN,
         host: '::',
         port: 0,
         flavour: 'older',
@@ -42,12 +62,17 @@ describe('a command line', () => {
         host: '127.0.0.1',
         port: 4859,
         flavour: 'self-hosted',
-        apiKeys: [],
-        crashes: false,
+        ...PLAIN,
         rateLimit: false,
         controlPort: 0,
       },
     ],
+    [
+      'emulate keys create --scope hub.app --scope hub.speech --data d --name tablet',
+      { command: 'emulate keys create', data: 'd', scopes: ['hub.app', 'hub.speech'], name: 'tablet' },
+    ],
+    ['emulate keys list --data d', { command: 'emulate keys list', data: 'd' }],
+    ['emulate keys revoke 1a2b --data d', { command: 'emulate keys revoke', data: 'd', id: '1a2b' }],
   ])('%j is understood', (line, wanted) => expect(parse(line)).toEqual(wanted))
 
   it.each([
@@ -69,6 +94,13 @@ describe('a command line', () => {
     ['emulate --port 65536', /^--port: expected/],
     ['emulate --port 1e3', /^--port: expected/],
     ['emulate --apps 100001', /^--apps: expected/],
+    ['emulate keys', /^emulate keys: one of create, list, revoke has to follow$/],
+    ['emulate keys make --data d', /^emulate keys: one of create, list, revoke has to follow$/],
+    ['emulate kyes', /^unexpected argument "kyes"/],
+    ['keys list', /^unknown command "keys"/],
+    ['emulate keys list', /^--data is missing$/],
+    ['emulate keys create --data d', /^--scope is missing$/],
+    ['emulate keys revoke --data d', /^id missing; see hub2mqtt emulate keys revoke --help$/],
     ['emulate --flavour new', /^--flavour: expected one of older, newer, self-hosted, reference$/],
     ['--version run', /^--version stands alone$/],
     ['run --version', /^unknown option "--version"/],

@@ -85,6 +85,33 @@ describe('the program', () => {
   })
 })
 
+describe('the keys of an emulated hub', () => {
+  test('are printed once, listed and revoked', async () => {
+    await using dir = await temporary()
+    const data = join(dir.path, 'data')
+    const made = await program(['emulate', 'keys', 'create', '--data', data, '--scope', 'hub.app', '--name', 'tablet'])
+    expect(made).toEqual({
+      status: 0,
+      stdout: expect.stringMatching(/^[\w-]{43}\n$/),
+      stderr: expect.stringMatching(/^id [0-9a-f]{8}; the key is not shown again\n$/),
+    })
+    const id = made.stderr.slice(3, 11)
+    const listed = await program(['emulate', 'keys', 'list', '--data', data])
+    expect(listed).toEqual({ status: 0, stdout: expect.stringContaining(`${id}  20`), stderr: '' })
+    expect(listed.stdout).not.toContain(made.stdout.trim())
+    expect(await program(['emulate', 'keys', 'revoke', id, '--data', data])).toMatchObject({ status: 0 })
+    expect(await program(['emulate', 'keys', 'list', '--data', data])).toEqual({ status: 0, stdout: '', stderr: '' })
+  })
+
+  test('are refused in a line', async () => {
+    await using dir = await temporary()
+    const listed = await program(['emulate', 'keys', 'list', '--data', dir.path])
+    expect(listed).toEqual({ status: 1, stdout: '', stderr: `hub2mqtt: ${dir.path}: holds no hub\n` })
+    const made = await program(['emulate', 'keys', 'create', '--data', dir.path, '--scope', 'hub.all'])
+    expect(made).toEqual({ status: 2, stdout: '', stderr: expect.stringMatching(/^hub2mqtt: --scope: unknown scope/) })
+  })
+})
+
 describe('the emulated hub as a program', () => {
   test('makes a key and prints it where none is given', async () => {
     await using hub = lasting(['emulate', '--port', '0'])
@@ -104,6 +131,19 @@ describe('the emulated hub as a program', () => {
     expect((await fetch(`${url}/api/manager/apps/app`)).status).toBe(401)
     await hub.stop(signal)
     expect(hub.end).toBe('code 0')
+  })
+
+  test('can be made to misbehave over a port of its own, if it is given one', async () => {
+    await using hub = lasting(['emulate', '--port', '0', '--control-port', '0'])
+    const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
+    const control = (await hub.untilLine('its control port')).split(' ').at(-1)
+    const ping = async () => (await fetch(`${url}/api/manager/system/ping`)).status
+    expect(await ping()).toBe(200)
+    await fetch(`${control}/behaviours/answer-status`, { method: 'PUT', body: '{"status":503}' })
+    expect(await ping()).toBe(503)
+    const { status, stderr } = await program(['emulate', '--port', '0', '--control-port', new URL(`${control}`).port])
+    expect(status).toBe(2)
+    expect(stderr).toMatch(/^hub2mqtt: cannot open the control port \d+; is it taken\?\n$/)
   })
 
   test.each([

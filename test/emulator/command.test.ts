@@ -7,9 +7,9 @@ import { loadHubFile } from '../../src/emulator/hub-file.ts'
 import { ask } from './support.ts'
 
 async function emulated(options: EmulateOptions) {
-  const hub = await emulate(options)
-  onTestFinished(() => hub.close())
-  return hub
+  const emulation = await emulate({ simulated: true, ...options })
+  onTestFinished(() => emulation[Symbol.asyncDispose]())
+  return emulation.hub
 }
 
 async function fileOf(text: string): Promise<string> {

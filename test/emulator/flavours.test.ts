@@ -1,8 +1,8 @@
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
+import { isRecord } from '../../src/base/json.ts'
 import { inPath } from '../../src/emulator/core/endpoint.ts'
-import { ENTRIES, entriesFor, type OperationName } from '../../src/emulator/core/table.ts'
-import type { EmulatedHub } from '../../src/emulator/hub.ts'
+import { ENTRIES, type Entry, entriesFor, type OperationName } from '../../src/emulator/core/table.ts'
 import { FLAVOURS, type Flavour } from '../../src/emulator/records.ts'
 import { acknowledged, ask, connected, HUE, hubOf, KEY, PUMP, subscribed } from './support.ts'
 
@@ -16,7 +16,6 @@ const GIVEN: Partial<Record<OperationName, Readonly<Record<string, unknown>>>> =
   installFromAppStore: { id: PUMP },
   say: { text: 'Hello' },
   createNotification: { excerpt: 'The door is open.' },
-  deleteNotification: { id: '1' },
   getSetting: { name: 'mine' },
   setSetting: { name: 'mine', value: [1] },
   unsetSetting: { name: 'mine' },
@@ -31,34 +30,36 @@ const PREPARED: Partial<Record<OperationName, string>> = {
 
 const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')
 
-async function prepared(flavour: Flavour, name: OperationName): Promise<EmulatedHub> {
+/** A hub with what the operation needs, and what the operation is given there. */
+async function prepared(flavour: Flavour, { name, endpoint }: Entry) {
   const hub = await hubOf({ flavour })
-  const [method, path] = PREPARED[name]?.split(' ') ?? []
-  if (method !== undefined) {
-    const body = { value: 1, excerpt: 'before' }
-    expect((await ask(hub, `${method} ${prefixOf(flavour)}${path}`, { body })).status).toBe(200)
-  }
-  return hub
+  const args: Record<string, unknown> = { ...(endpoint.path.includes(':id') && { id: HUE }), ...GIVEN[name] }
+  const line = PREPARED[name]?.replace(' ', ` ${prefixOf(flavour)}`)
+  if (line === undefined) return { hub, args }
+  const made = await ask(hub, line, { body: { value: 1, excerpt: 'before' } })
+  expect(made.status).toBe(200)
+  if (isRecord(made.json)) args['id'] = made.json['id']
+  return { hub, args }
 }
 
 describe.each(FLAVOURS)('on a hub of the %s kind', (flavour) => {
   test.each(entriesFor(flavour).map((entry) => [entry.name, entry] as const))(
     '%s answers what its schema says, over REST and the realtime channel',
-    async (name, { item, endpoint }) => {
-      const { method, path, alias, wholeBody, output = v.null() } = endpoint
-      const args: Record<string, unknown> = { ...(path.includes(':id') && { id: HUE }), ...GIVEN[name] }
+    async (name, entry) => {
+      const { method, path, alias, wholeBody, output = v.null() } = entry.endpoint
+      const { hub, args } = await prepared(flavour, entry)
       const target = inPath(path).reduce((text, one) => text.replace(`:${one}`, String(args[one])), path)
       const body = wholeBody === undefined ? args : args[wholeBody]
       const own = flavour === 'reference' ? (alias ?? target) : target
       const sends = method === 'POST' || method === 'PUT'
-      const hub = await prepared(flavour, name)
-      const answer = await ask(hub, `${method} ${prefixOf(flavour)}/${item}${own}`, sends ? { body } : {})
+      const answer = await ask(hub, `${method} ${prefixOf(flavour)}/${entry.item}${own}`, sends ? { body } : {})
       expect(answer.status).toBe(200)
       expect(v.safeParse(output, answer.json).issues).toBeUndefined()
 
-      const again = await prepared(flavour, name)
-      const { api } = await subscribed(again)
-      const [error, result] = await acknowledged(api, 'api', { uri: `homey:manager:${item}`, operation: name, args })
+      const again = await prepared(flavour, entry)
+      const { api } = await subscribed(again.hub)
+      const message = { uri: `homey:manager:${entry.item}`, operation: name, args: again.args }
+      const [error, result] = await acknowledged(api, 'api', message)
       expect(error).toBeNull()
       expect(v.safeParse(output, result).issues).toBeUndefined()
     },

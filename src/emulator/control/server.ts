@@ -7,6 +7,7 @@ import { JSON_TYPE } from '../faults.ts'
 import type { EmulatedHub } from '../hub.ts'
 import { asHubError, HubError } from '../hub-error.ts'
 import { fill, split } from '../paths.ts'
+import { EmulatorOptionError } from '../scopes.ts'
 import { CONTROL } from './table.ts'
 
 const HOST = '127.0.0.1'
@@ -16,15 +17,18 @@ export interface Control extends AsyncDisposable {
   readonly url: string
 }
 
-/** Opens the control port of a hub; 0 takes any free one. Rejects where it cannot. */
+/** Opens the control port of a hub; 0 takes any free one. @throws EmulatorOptionError where it cannot */
 export async function openControl(hub: EmulatedHub, port: number): Promise<Control> {
   const server = createServer(async (request, response) => {
     response.on('error', () => {})
     const { status, value } = await answer(hub, request)
     response.writeHead(status, JSON_TYPE).end(`${JSON.stringify(value)}\n`)
   })
+  const listening = once(server, 'listening')
   server.listen(port, HOST)
-  await once(server, 'listening')
+  await listening.catch((cause: unknown) => {
+    throw new EmulatorOptionError(`cannot open the control port ${port}; is it taken?`, { cause })
+  })
   const address = server.address()
   const bound = typeof address === 'object' && address !== null ? address.port : port
   return {

@@ -36,7 +36,7 @@ async function copyFolder(copy: Copy, source: string, target: string, depth: num
     if (copy.entries > copy.limits.entries) throw new ManifestError(`${source}: more than ${copy.limits.entries} files`)
     await copyEntry(copy, join(source, name), join(target, name), depth)
   }
-  syncFolder(target)
+  await syncFolder(target)
 }
 
 async function copyEntry(copy: Copy, source: string, target: string, depth: number): Promise<void> {

@@ -1,20 +1,8 @@
-/** The data folder of an emulated hub, and the SQLite database in it: who may open it, and what is refused. */
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+/** The SQLite database in a data folder: its tables, and what is refused as no database of ours. */
+import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { syncFolder } from './sync.ts'
-
-/** The data folder cannot be used; the message is for the person who named it. */
-export class HubDataError extends Error {
-  override readonly name = 'HubDataError'
-}
-
-/** Where the code of installed apps is kept, below the data folder. */
-export const APPS_FOLDER = 'apps'
-const DATABASE = 'hub.db'
-const LOCK = 'hub.lock'
-/** What may lie in a folder that no hub has used: what an interrupted first start leaves, and what a new disk has. */
-const OWN_NAMES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK, 'lost+found']
+import { createPrivate, DATABASE, HubDataError, isBusy, lockFolder, makeFolder, messageOf } from './data-folder.ts'
+import { syncFolderNow } from './sync.ts'
 
 /** `h2mq`: tells our database from those of other programs. */
 const APPLICATION_ID = 0x68326d71
@@ -43,7 +31,10 @@ const TABLES = `
     owner TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (owner, name)
   ) STRICT;
   CREATE TABLE notification (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL, text TEXT NOT NULL, at INTEGER NOT NULL
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    owner TEXT NOT NULL,
+    text TEXT NOT NULL,
+    at INTEGER NOT NULL
   ) STRICT;
   CREATE TABLE apiKey (
     id TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE, name TEXT NOT NULL, scopes TEXT NOT NULL, at INTEGER NOT NULL
@@ -57,11 +48,6 @@ export interface Database {
   /** Several writes as one: all of them are kept or none. */
   transaction<T>(task: () => T): T
   close(): void
-}
-
-/** Whether a hub has its data there. */
-export function holdsHub(folder: string): boolean {
-  return existsSync(join(folder, DATABASE))
 }
 
 /**
@@ -99,39 +85,6 @@ function transaction<T>(sql: DatabaseSync, task: () => T): T {
   }
 }
 
-function makeFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
-    // Its apps folder is swept and its mode changed: nothing that may happen to a folder of something else.
-    if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and holds no hub`)
-    chmodSync(folder, 0o700)
-    syncFolder(dirname(folder))
-  } catch (cause) {
-    if (cause instanceof HubDataError) throw cause
-    throw new HubDataError(`${folder}: cannot be used as data folder (${codeOf(cause)})`, { cause })
-  }
-}
-
-/**
- * The lock is one of the operating system that SQLite holds on a file of its own, as Node has none to offer. It ends
- * with the process, however that ends. It is not on the database, as keys are made and revoked while the hub runs.
- */
-function lockFolder(folder: string): DatabaseSync {
-  const path = join(folder, LOCK)
-  createPrivate(path)
-  const lock = new DatabaseSync(path, { timeout: 0 })
-  try {
-    // Nothing is ever written: a journal on disk would be one more file.
-    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE;')
-    return lock
-  } catch (cause) {
-    lock.close()
-    if (isBusy(cause)) throw new HubDataError(`${folder}: another hub uses this folder`, { cause })
-    throw new HubDataError(`${path}: cannot be locked (${messageOf(cause)})`, { cause })
-  }
-}
-
 function openFile(folder: string): DatabaseSync {
   const path = join(folder, DATABASE)
   let sql: DatabaseSync | undefined
@@ -139,7 +92,7 @@ function openFile(folder: string): DatabaseSync {
     createPrivate(path)
     sql = new DatabaseSync(path, { timeout: BUSY_MS })
     prepare(sql, path)
-    syncFolder(folder)
+    syncFolderNow(folder)
     return sql
   } catch (cause) {
     sql?.close()
@@ -176,27 +129,4 @@ function prepare(sql: DatabaseSync, path: string): void {
 
 function pragma(sql: DatabaseSync, name: string): unknown {
   return Object.values(sql.prepare(`PRAGMA ${name}`).get() ?? {})[0]
-}
-
-/**
- * SQLite gives its other files the mode of the database. What is there already must not be opened: on POSIX systems, to
- * close a file ends every lock that this process has on it, SQLite's included.
- */
-function createPrivate(path: string): void {
-  if (existsSync(path)) chmodSync(path, 0o600)
-  else closeSync(openSync(path, 'a', 0o600))
-}
-
-const SQLITE_BUSY = 5
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

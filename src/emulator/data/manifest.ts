@@ -5,6 +5,7 @@ import * as v from 'valibot'
 import { isRecord } from '../../base/json.ts'
 import { explain } from '../hub-file.ts'
 import { normaliseScope, scopeNames } from '../scopes.ts'
+import { MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
 import { VERSION } from './versions.ts'
 
 export const MANIFEST_FILE = 'app.json'
@@ -35,6 +36,12 @@ const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object
 const described = <const S extends v.GenericSchema>(schema: S, description: string) =>
   v.pipe(schema, v.description(description))
 
+const SettingName = v.pipe(
+  v.string(),
+  v.nonEmpty('the name must not be empty'),
+  v.maxLength(MAX_SETTING_NAME, 'the name is too long'),
+)
+
 export const AppId = v.pipe(
   text,
   v.regex(ID, 'has to be parts of letters, digits, "-" and "_", divided by dots, such as com.example.lights'),
@@ -60,7 +67,10 @@ export const ManifestFields = {
   ),
   permissions: v.optional(described(v.array(scope), 'What it may do on the hub; default: nothing.'), []),
   settings: v.optional(
-    described(v.pipe(mapping, v.record(v.string(), v.unknown())), 'The values that its settings have at first.'),
+    described(
+      v.pipe(mapping, v.record(SettingName, v.unknown()), v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`)),
+      'The values that its settings have at first.',
+    ),
   ),
   color: v.optional(described(v.pipe(v.string(), v.regex(COLOR, 'has to be such as #4A6572')), 'Of its brand.')),
   channel: v.optional(

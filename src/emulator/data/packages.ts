@@ -4,7 +4,8 @@ import { mkdirSync, rmdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { copyApp } from './copy.ts'
-import { APPS_FOLDER } from './database.ts'
+import { APPS_FOLDER } from './data-folder.ts'
+import { refuseLinksOut } from './links.ts'
 import { isBelow, type Manifest, readManifest } from './manifest.ts'
 import { foldersIn, type Offer, Store, type Wanted } from './store.ts'
 import { syncFolder } from './sync.ts'
@@ -28,7 +29,7 @@ export interface Packages {
   latest(id: string, channel: string): Offer | undefined
   /** Copies an offer into a new folder of the data folder. @throws ManifestError where it cannot be used */
   unpack(offer: Offer): Promise<Unpacked>
-  /** An app that runs where it is, such as one under development. @throws ManifestError */
+  /** An app that runs where it is, such as one under development. @throws ManifestError also for a link out of it */
   adopt(folder: string): Unpacked
   /** Removes code from the data folder. Other folders stay. */
   discard(folder: string): Promise<void>
@@ -66,7 +67,7 @@ export class FolderPackages implements Packages {
     mkdirSync(ofApp, { recursive: true, mode: 0o700 })
     try {
       await copyApp(source, folder)
-      for (const parent of [ofApp, this.#apps, dirname(this.#apps)]) syncFolder(parent)
+      for (const parent of [ofApp, this.#apps, dirname(this.#apps)]) await syncFolder(parent)
       // Read again: the store may have changed meanwhile, and what will run is the copy.
       return { folder, manifest: readManifest(folder) }
     } catch (error) {
@@ -76,7 +77,10 @@ export class FolderPackages implements Packages {
   }
 
   adopt(folder: string): Unpacked {
-    return { folder: resolve(folder), manifest: readManifest(folder) }
+    const adopted = { folder: resolve(folder), manifest: readManifest(folder) }
+    // What was copied has no links.
+    if (!isBelow(this.#apps, adopted.folder)) refuseLinksOut(adopted.folder)
+    return adopted
   }
 
   async discard(folder: string): Promise<void> {

@@ -1,67 +1,15 @@
-/** What an emulated hub remembers: its apps, their settings and its notifications. Every write is durable when it returns. */
+/** What an emulated hub remembers, in SQLite: its apps, their settings and its notifications. */
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
+import type { StoredNotification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import type { Database } from './database.ts'
+import type { HubState, StoredApp } from './hub-state.ts'
+import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
 
-/** An app as it outlives the hub; the record that clients see is made of it and of its manifest. */
-export interface StoredApp {
-  readonly id: string
-  /** Absolute path of its present code. */
-  readonly folder: string
-  readonly version: string
-  readonly enabled: boolean
-  readonly autoupdate: boolean
-  readonly channel: string
-  readonly origin: string
-  readonly crashed: boolean
-  readonly crashedMessage: string | null
-  readonly crashedCount: number
-  readonly exitCode: number | null
-  readonly exitSignal: string | null
-}
+export type { HubState, StoredApp } from './hub-state.ts'
 
-export interface StoredNotification {
-  readonly id: number
-  /** The app that sent it, or `hub`. */
-  readonly owner: string
-  readonly text: string
-  /** Epoch milliseconds. */
-  readonly at: number
-}
-
-/** `owner` is the id of an app, or `hub`. */
-export interface HubState {
-  readonly hubId: string
-  /** Until `populate`: this hub has never had its first apps. */
-  readonly isNew: boolean
-  /** The apps of the first start, and that it has been, in one write. */
-  populate(apps: readonly StoredApp[]): void
-  /** In the order in which they were first put. */
-  apps(): StoredApp[]
-  app(id: string): StoredApp | undefined
-  /** Adds an app, or replaces it in its place. */
-  put(app: StoredApp): void
-  remove(id: string, options: { readonly purgeSettings: boolean }): void
-  settings(owner: string): Map<string, unknown>
-  /** @throws HubError 400 for what is no JSON value or no name, 413 for what is too large or too many */
-  setSetting(owner: string, name: string, value: unknown): void
-  unsetSetting(owner: string, name: string): void
-  /** Oldest first, the newest thousand. */
-  notifications(): StoredNotification[]
-  /** @throws HubError 413 for a text that is too long */
-  notify(owner: string, text: string): StoredNotification
-  /** Whether there was such a notification. */
-  forget(id: number): boolean
-  /** Several writes as one: all of them are kept or none. */
-  transaction<T>(task: () => T): T
-  close(): void
-}
-
-const MAX_NAME = 200
-const MAX_VALUE_BYTES = 256 * 1024
-const MAX_SETTINGS = 1000
 const MAX_NOTIFICATION = 4000
 const MAX_NOTIFICATIONS = 1000
 
@@ -84,7 +32,12 @@ const AppRow = v.object({
   exitSignal: v.nullable(v.string()),
 })
 const SettingRow = v.object({ name: v.string(), value: v.string() })
-const NotificationRow = v.object({ id: v.number(), owner: v.string(), text: v.string(), at: v.number() })
+const NotificationRow = v.object({
+  id: v.number(),
+  owner: v.string(),
+  text: v.string(),
+  at: v.number(),
+})
 const ValueRow = v.object({ value: v.string() })
 const CountRow = v.object({ count: v.number() })
 
@@ -95,7 +48,7 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 export interface StateOptions {
   /** Of the hub; default: the one it had, or a new one. */
   readonly hubId?: string | undefined
-  /** Epoch milliseconds; default: the system's clock. */
+  /** Epoch milliseconds; default: the system's. */
   readonly now?: (() => number) | undefined
 }
 
@@ -177,24 +130,23 @@ export class SqliteState implements HubState {
     this.#run('DELETE FROM setting WHERE owner = ? AND name = ?', owner, name)
   }
 
-  notifications(): StoredNotification[] {
+  notifications(): readonly StoredNotification[] {
     return this.#all(NotificationRow, 'SELECT * FROM notification ORDER BY id')
   }
 
   notify(owner: string, text: string): StoredNotification {
     if (text.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
-    const at = this.#now()
     return this.transaction(() => {
-      const added = this.#run('INSERT INTO notification (owner, text, at) VALUES (?, ?, ?)', owner, text, at)
-      const id = Number(added.lastInsertRowid)
-      const tooOld = 'SELECT id FROM notification ORDER BY id DESC LIMIT 1 OFFSET ?'
-      this.#run(`DELETE FROM notification WHERE id <= (${tooOld})`, MAX_NOTIFICATIONS)
-      return { id, owner, text, at }
+      const put = 'INSERT INTO notification (owner, text, at) VALUES (?, ?, ?) RETURNING *'
+      const [made] = this.#all(NotificationRow, put, owner, text, this.#now())
+      if (made === undefined) throw new Error('the database returned no row')
+      this.#run('DELETE FROM notification WHERE id <= ?', made.id - MAX_NOTIFICATIONS)
+      return made
     })
   }
 
   forget(id: number): boolean {
-    return Number(this.#run('DELETE FROM notification WHERE id = ?', id).changes) > 0
+    return this.#run('DELETE FROM notification WHERE id = ?', id).changes > 0
   }
 
   transaction<T>(task: () => T): T {
@@ -236,12 +188,13 @@ export class SqliteState implements HubState {
 
 /** A setting as it is kept. @throws HubError */
 function settingText(name: string, value: unknown): string {
-  const usable = name !== '' && name.length <= MAX_NAME && name.isWellFormed() && !name.includes('\0')
-  if (!usable) throw new HubError(400, 'invalid_name', `A setting's name is text of 1 to ${MAX_NAME} characters`)
+  const usable = name !== '' && name.length <= MAX_SETTING_NAME && name.isWellFormed() && !name.includes('\0')
+  if (!usable)
+    throw new HubError(400, 'invalid_name', `A setting's name is text of 1 to ${MAX_SETTING_NAME} characters`)
   const text: string | undefined = JSON.stringify(value)
   if (text === undefined) throw new HubError(400, 'invalid_value', "A setting's value has to be a JSON value")
-  if (Buffer.byteLength(text) > MAX_VALUE_BYTES) {
-    throw new HubError(413, 'too_large', `A setting's value has at most ${MAX_VALUE_BYTES} bytes as JSON`)
+  if (Buffer.byteLength(text) > MAX_SETTING_BYTES) {
+    throw new HubError(413, 'too_large', `A setting's value has at most ${MAX_SETTING_BYTES} bytes as JSON`)
   }
   return text
 }

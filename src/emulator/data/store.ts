@@ -35,6 +35,8 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
 export class Store {
   readonly #folder: string | undefined
   readonly #tell: (problem: string) => void
+  /** What was told of a folder, so that it is told once. */
+  readonly #told = new Map<string, string>()
 
   /** @param tell - What is wrong with a version, which is then left out. */
   constructor(folder: string | undefined, tell: (problem: string) => void) {
@@ -71,7 +73,8 @@ export class Store {
       return { id, version, channel: manifest.channel, manifest, folder }
     } catch (error) {
       if (!(error instanceof ManifestError)) throw error
-      this.#tell(error.message)
+      if (this.#told.get(folder) !== error.message) this.#tell(error.message)
+      this.#told.set(folder, error.message)
       return undefined
     }
   }

@@ -1,8 +1,15 @@
-/** Makes what was written survive a power failure. */
+/** Makes the names in a folder survive a power failure. Windows opens no folders, and keeps them by itself. */
 import { closeSync, fsyncSync, openSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 
-/** The names in a folder. Windows opens no folders, and keeps them by itself. */
-export function syncFolder(path: string): void {
+export async function syncFolder(path: string): Promise<void> {
+  if (process.platform === 'win32') return
+  await using folder = await open(path, 'r')
+  await folder.sync()
+}
+
+/** For the start, before anybody waits. */
+export function syncFolderNow(path: string): void {
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
   try {

@@ -105,6 +105,7 @@ export class Installation implements AsyncDisposable {
     return new LockedContainer(IMAGE)
       .withCommand([
         'emulate',
+        '--simulated',
         '--host',
         '0.0.0.0',
         '--port',

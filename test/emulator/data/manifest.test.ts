@@ -4,7 +4,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it, test } from 'vitest'
 import { manifestSchema } from '../../../src/docs/manifest.ts'
 import { ManifestError, parseManifest, readManifest } from '../../../src/emulator/data/manifest.ts'
-import { folder, manifestOf, writeApp } from './support.ts'
+import { manifestOf, writeApp } from './apps.ts'
+import { folder } from './support.ts'
 
 const editorTakes = new Ajv2020({ strict: true }).compile(JSON.parse(manifestSchema()))
 
@@ -64,6 +65,9 @@ describe('app.json', () => {
     [{ main: 'C:app.js' }, 'main: has to be the path'],
     [{ permissions: ['hub.everything'] }, 'permissions[0]: has to be one of'],
     [{ settings: [] }, 'settings: has to be an object'],
+    [{ settings: { '': 1 } }, 'settings.: the name must not be empty'],
+    [{ settings: { ['x'.repeat(201)]: 1 } }, 'settings'],
+    [{ settings: Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [i, 1])) }, 'settings: has more than 1000'],
     [{ color: 'red' }, 'color: has to be such as'],
     [{ channel: 'live' }, 'channel: has to be "stable"'],
     [{ sdk: 0 }, 'sdk: '],

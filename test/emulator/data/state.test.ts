@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
-import { HubDataError } from '../../../src/emulator/data/database.ts'
+import { HubDataError } from '../../../src/emulator/data/data-folder.ts'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
-import { folder, LIGHTS, opened, storedApp } from './support.ts'
+import { LIGHTS, storedApp } from './apps.ts'
+import { folder, opened } from './support.ts'
 
 /** The data of a hub that has been used and closed. */
 async function usedFolder(use: (data: Awaited<ReturnType<typeof opened>>) => void = () => {}): Promise<string> {
@@ -46,9 +47,7 @@ describe('a data folder', () => {
     expect(state.app('com.example.other')).toBeUndefined()
     expect([...state.settings(LIGHTS)]).toEqual([['night', { on: true, steps: [1, 2, null] }]])
     expect([...state.settings('hub')]).toEqual([['name', 'Home']])
-    expect(state.notifications()).toEqual([
-      { id: 1, owner: LIGHTS, text: 'the light is on', at: expect.closeTo(Date.now(), -5) },
-    ])
+    expect(state.notifications()).toEqual([{ id: 1, owner: LIGHTS, text: 'the light is on', at: expect.any(Number) }])
   })
 
   it('keeps an app in its place when it changes', async () => {
@@ -197,6 +196,15 @@ describe('a data folder that cannot be used', () => {
 })
 
 describe('settings', () => {
+  it('of the hub are those of no app', async () => {
+    const { state } = await opened({})
+    state.setSetting('hub', 'name', 'Home')
+    state.setSetting(LIGHTS, 'name', 'Lights')
+    expect([...state.settings('hub')]).toEqual([['name', 'Home']])
+    state.unsetSetting('hub', 'name')
+    expect([state.settings('hub').size, state.settings(LIGHTS).size]).toEqual([0, 1])
+  })
+
   it('come back as the JSON value that they were set to, in the order of their names’ first setting', async () => {
     const { state } = await opened({})
     const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }).filter((name) => !name.includes('\0'))
@@ -243,14 +251,14 @@ describe('settings', () => {
 describe('notifications', () => {
   it('are kept until they are forgotten, the newest thousand', async () => {
     const { state } = await opened({})
-    const first = state.notify('hub', 'first')
-    expect(state.forget(first.id)).toBe(true)
-    expect(state.forget(first.id)).toBe(false)
+    const { id } = state.notify(LIGHTS, 'soon forgotten')
+    expect([state.forget(id), state.forget(id)]).toEqual([true, false])
+    expect(state.notifications()).toEqual([])
     state.transaction(() => {
-      for (let index = 0; index < 1001; index++) state.notify(LIGHTS, `text ${index}`)
+      for (let index = 0; index < 1001; index++) state.notify(LIGHTS, `number ${index}`)
     })
-    const kept = state.notifications()
-    expect([kept.length, kept[0]?.text, kept.at(-1)?.text]).toEqual([1000, 'text 1', 'text 1000'])
+    const texts = state.notifications().map(({ text }) => text)
+    expect([texts.length, texts[0], texts.at(-1)]).toEqual([1000, 'number 1', 'number 1000'])
     expect(() => state.notify('hub', 'x'.repeat(4001))).toThrow(expect.objectContaining({ status: 413 }))
   })
 })

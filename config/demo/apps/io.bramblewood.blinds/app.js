@@ -1,0 +1,10 @@
+// Slow to stop: it wants to close every blind first, and that takes longer than the hub waits.
+const CLOSING_MS = 10_000
+
+export default ({ app, log }) => {
+  app.api.get('/position', () => ({ position: 0.5 }))
+  app.on('stop', () => {
+    log('closes every blind first')
+    return new Promise((resolve) => setTimeout(resolve, CLOSING_MS))
+  })
+}

@@ -1,0 +1,88 @@
+/** The data folder of an emulated hub: what may be one, who may use it, and who may read it. */
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { syncFolderNow } from './sync.ts'
+
+/** The data folder cannot be used; the message is for the person who named it. */
+export class HubDataError extends Error {
+  override readonly name = 'HubDataError'
+}
+
+/** Where the code of installed apps is kept, below the data folder. */
+export const APPS_FOLDER = 'apps'
+export const DATABASE = 'hub.db'
+const LOCK = 'hub.lock'
+/** What may lie in a folder that no hub has used: what an interrupted first start leaves, and what a new disk has. */
+const OWN_NAMES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK, 'lost+found']
+
+/** Whether a hub has its data there. */
+export function holdsHub(folder: string): boolean {
+  return existsSync(join(folder, DATABASE))
+}
+
+/** Makes a data folder, or checks that it is one. @throws HubDataError */
+export function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
+    // Its apps folder is swept and its mode changed: nothing that may happen to a folder of something else.
+    if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and holds no hub`)
+    makePrivate(folder)
+    syncFolderNow(dirname(folder))
+  } catch (cause) {
+    if (cause instanceof HubDataError) throw cause
+    throw new HubDataError(`${folder}: cannot be used as data folder (${codeOf(cause)})`, { cause })
+  }
+}
+
+function makePrivate(folder: string): void {
+  if ((statSync(folder).mode & 0o077) === 0 || process.platform === 'win32') return
+  try {
+    chmodSync(folder, 0o700)
+  } catch (cause) {
+    throw new HubDataError(`${folder}: is open to others and cannot be closed; name a folder inside it`, { cause })
+  }
+}
+
+/**
+ * The lock is one of the operating system that SQLite holds on a file of its own, as Node has none to offer. It ends
+ * with the process, however that ends. It is not on the database, as keys are made and revoked while the hub runs.
+ */
+export function lockFolder(folder: string): DatabaseSync {
+  const path = join(folder, LOCK)
+  createPrivate(path)
+  const lock = new DatabaseSync(path, { timeout: 0 })
+  try {
+    // Nothing is ever written: a journal on disk would be one more file.
+    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE;')
+    return lock
+  } catch (cause) {
+    lock.close()
+    if (isBusy(cause)) throw new HubDataError(`${folder}: another hub uses this folder`, { cause })
+    throw new HubDataError(`${path}: cannot be locked (${messageOf(cause)})`, { cause })
+  }
+}
+
+/**
+ * SQLite gives its other files the mode of the database. What is there already must not be opened: on POSIX systems, to
+ * close a file ends every lock that this process has on it, SQLite's included.
+ */
+export function createPrivate(path: string): void {
+  if (existsSync(path)) chmodSync(path, 0o600)
+  else closeSync(openSync(path, 'a', 0o600))
+}
+
+const SQLITE_BUSY = 5
+
+export function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,180 @@
+/** One run of an app: its process, from the start to its end. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Duplex, Readable } from 'node:stream'
+import type { Clock } from '../../base/clock.ts'
+import type { AppRequest } from '../core/hub-apps.ts'
+import { Allowance } from './allowance.ts'
+import { Channel } from './channel.ts'
+import type { Inquiries } from './inquiries.ts'
+import { commandLine, type Launch } from './launch.ts'
+import type { HubMessage } from './messages.ts'
+import type { Output } from './output.ts'
+
+export type { Launch } from './launch.ts'
+
+/** How a process ended. */
+export interface End {
+  /** Whether the hub had asked for it; else it is a crash. */
+  readonly asked: boolean
+  readonly code: number | null
+  readonly signal: string | null
+  /** Why it crashed: the stack, or what is known. */
+  readonly message: string
+}
+
+export interface AppProcessOptions {
+  readonly clock: Clock
+  readonly output: Output
+  readonly inquiries: Pick<Inquiries, 'answer' | 'hear'>
+}
+
+/** From SIGTERM to SIGKILL. */
+const GRACE_MS = 2000
+const ANSWER_MS = 10_000
+const OUTPUT_PER_SECOND = 1024 * 1024
+/** Kept of what a process says last, to find there why it died. */
+const LAST_WORDS = 8192
+
+export class AppProcess {
+  readonly pid: number | undefined
+  /** Whether it came so far that it runs; `false` when it ended before. */
+  readonly ready: Promise<boolean>
+  readonly ended: Promise<End>
+  readonly #child: ChildProcess
+  readonly #options: AppProcessOptions
+  readonly #channel: Channel | undefined
+  readonly #ready = Promise.withResolvers<boolean>()
+  readonly #limits: Allowance[] = []
+  #lastWords = ''
+  #reason: string | undefined
+  #asked = false
+  /** The process has ended; its pipes may still hold something. */
+  #gone = false
+  #cancelKill: (() => void) | undefined
+
+  /** Resolves when the process is there; what becomes of it then is told by `ready` and `ended`. */
+  static async start(launch: Launch, options: AppProcessOptions): Promise<AppProcess> {
+    const { file, args } = await commandLine(launch)
+    const stdio = ['ignore', 'pipe', 'pipe', 'pipe'] as const
+    return new AppProcess(spawn(file, args, { cwd: launch.folder, env: {}, stdio: [...stdio] }), options)
+  }
+
+  private constructor(child: ChildProcess, options: AppProcessOptions) {
+    this.#child = child
+    this.#options = options
+    this.pid = child.pid
+    this.ready = this.#ready.promise
+    this.ended = this.#watchEnd()
+    this.#collect(child.stdout, () => {})
+    this.#collect(child.stderr, (text) => {
+      this.#lastWords = (this.#lastWords + text).slice(-LAST_WORDS)
+    })
+    const pipe = child.stdio[3]
+    if (isDuplex(pipe)) this.#channel = this.#connect(pipe)
+  }
+
+  tell(message: HubMessage): void {
+    this.#channel?.tell(message)
+  }
+
+  /** Asks the app's own web API. @throws HubError */
+  async request({ method, path, query, body }: AppRequest): Promise<unknown> {
+    const question = { type: 'request', method, path, query: Object.fromEntries(query), body: body ?? null } as const
+    return await this.#channel?.ask(question, ANSWER_MS)
+  }
+
+  /** Resolves when the garbage has been collected. @throws HubError 503 where the app hangs */
+  async collectGarbage(): Promise<void> {
+    await this.#channel?.ask({ type: 'gc' }, ANSWER_MS)
+  }
+
+  /** What the process says of its own use, where nobody else can tell. */
+  async ownUsage(): Promise<unknown> {
+    return await this.#channel?.ask({ type: 'usage' }, ANSWER_MS)
+  }
+
+  /** Asks it to end, and ends it when it does not. */
+  stop(): Promise<End> {
+    if (this.#asked) return this.ended
+    this.#asked = true
+    this.#child.kill('SIGTERM')
+    this.#cancelKill = this.#options.clock.after(GRACE_MS, () => {
+      this.#options.output.note(`did not end within ${GRACE_MS / 1000} s of SIGTERM: SIGKILL`)
+      this.#child.kill('SIGKILL')
+    })
+    return this.ended
+  }
+
+  /** Ends it at once, as a crash with this message. */
+  unload(reason: string): void {
+    this.#options.output.note(reason)
+    this.#reason ??= reason
+    this.#child.kill('SIGKILL')
+  }
+
+  #connect(pipe: Duplex): Channel {
+    const { clock, inquiries, output } = this.#options
+    return new Channel(pipe, {
+      clock,
+      answer: (question) => inquiries.answer(question),
+      note: (text) => output.note(text),
+      onAbuse: (reason) => this.unload(reason),
+      hear: (message) => {
+        if (message.type === 'ready') this.#ready.resolve(true)
+        else if (message.type === 'crash') this.#reason ??= message.message
+        else inquiries.hear(message)
+      },
+    })
+  }
+
+  /** An app that writes faster than this has to wait until it is read. */
+  #collect(stream: Readable | null, hear: (text: string) => void): void {
+    if (stream === null) return
+    const allowance = new Allowance(OUTPUT_PER_SECOND, this.#options.clock, () => stream.resume())
+    this.#limits.push(allowance)
+    stream.on('error', () => {})
+    stream.on('data', (chunk: Buffer) => {
+      this.#options.output.add(chunk)
+      hear(chunk.toString('utf8'))
+      if (this.#gone) return
+      allowance.use(chunk.length)
+      if (allowance.exhausted) stream.pause()
+    })
+  }
+
+  #watchEnd(): Promise<End> {
+    const { promise, resolve } = Promise.withResolvers<End>()
+    const child = this.#child
+    child.once('exit', () => {
+      this.#gone = true
+      this.#cancelKill?.()
+      // What is still in the pipes is read without delay: it cannot be much.
+      for (const limit of this.#limits) limit.stop()
+      this.#channel?.drain()
+      child.stdout?.resume()
+      child.stderr?.resume()
+    })
+    child.once('error', (error) => {
+      this.#reason ??= `Error: the process did not start: ${error.message}`
+      if (child.pid === undefined) this.#finish(resolve, null, null)
+    })
+    child.once('close', (code, signal) => this.#finish(resolve, code, signal))
+    return promise
+  }
+
+  #finish(resolve: (end: End) => void, code: number | null, signal: string | null): void {
+    this.#channel?.end()
+    this.#ready.resolve(false)
+    resolve({ asked: this.#asked, code, signal, message: this.#reason ?? this.#guess(code, signal) })
+  }
+
+  /** V8 says on its way out that the heap was full; nobody else gets to say anything then. */
+  #guess(code: number | null, signal: string | null): string {
+    const fatal = /^FATAL ERROR: .*$/m.exec(this.#lastWords)?.[0]
+    if (fatal !== undefined) return fatal
+    return signal === null ? `Error: exited with code ${code}` : `Error: ended by ${signal}`
+  }
+}
+
+const isDuplex = (stream: unknown): stream is Duplex =>
+  typeof stream === 'object' && stream !== null && 'write' in stream && 'read' in stream

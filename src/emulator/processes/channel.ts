@@ -1,0 +1,217 @@
+/**
+ * The hub's end of the pipe to an app. Whatever comes out of it is not to be trusted: lines have a longest length, there
+ * is only so much in a second, and only so many questions are open at a time. What is more waits in the app.
+ */
+import type { Duplex } from 'node:stream'
+import * as v from 'valibot'
+import type { Clock } from '../../base/clock.ts'
+import { asHubError, HubError } from '../hub-error.ts'
+import { Allowance } from './allowance.ts'
+import { type AppMessage, type AppQuestion, FromApp, type HubMessage, type HubQuestion } from './messages.ts'
+
+/** A line: as large as the largest body that the hub takes over HTTP, and what JSON makes of it. */
+const LONGEST_LINE = 2 * 1024 * 1024
+const MESSAGES_PER_SECOND = 200
+const BYTES_PER_SECOND = 4 * 1024 * 1024
+/** Questions of the app that the hub works on at a time. */
+const MOST_OPEN = 16
+/** Questions to the app that have no answer yet. */
+const MOST_ASKED = 64
+/** What an app that does not read lets pile up, before it is told no more. */
+const MOST_UNREAD = 1024 * 1024
+
+export interface ChannelOptions {
+  readonly clock: Clock
+  /** A question of the app's: what it resolves with is the answer, a `HubError` the refusal. */
+  readonly answer: (question: AppQuestion) => unknown
+  readonly hear: (message: Extract<AppMessage, { readonly type: 'ready' | 'crash' | 'emit' | 'unsubscribe' }>) => void
+  /** Something that is worth a line in the app's output. */
+  readonly note: (text: string) => void
+  /** The app breaks the rules; it has to end. */
+  readonly onAbuse: (reason: string) => void
+}
+
+interface Asked {
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+  readonly cancel: () => void
+}
+
+export class Channel {
+  readonly #socket: Duplex
+  readonly #options: ChannelOptions
+  readonly #messages: Allowance
+  readonly #bytes: Allowance
+  readonly #asked = new Map<number, Asked>()
+  #rest: Buffer[] = []
+  #restBytes = 0
+  #lines: string[] = []
+  #last = 0
+  #open = 0
+  #ended = false
+  #draining = false
+  readonly #noted = new Set<string>()
+
+  constructor(socket: Duplex, options: ChannelOptions) {
+    this.#socket = socket
+    this.#options = options
+    const work = () => this.#work()
+    this.#messages = new Allowance(MESSAGES_PER_SECOND, options.clock, work)
+    this.#bytes = new Allowance(BYTES_PER_SECOND, options.clock, work)
+    socket.on('error', () => {})
+    socket.on('drain', work)
+    socket.on('data', (chunk: Buffer) => this.#take(chunk))
+    socket.once('close', () => this.end())
+  }
+
+  /** Tells the app, unless it does not read: then it misses this. */
+  tell(message: HubMessage): void {
+    if (this.#ended) return
+    if (this.#socket.writableLength > MOST_UNREAD) return void this.#noteOnce('the app does not read what it is told')
+    this.#socket.write(`${JSON.stringify(message)}\n`)
+  }
+
+  /** Asks the app. @throws HubError 503 where it ends, hangs or has too much to answer, or what it refuses with */
+  ask(question: HubQuestion, timeoutMs: number): Promise<unknown> {
+    if (this.#ended) return Promise.reject(notRunning())
+    if (this.#asked.size >= MOST_ASKED || this.#socket.writableLength > MOST_UNREAD) {
+      return Promise.reject(new HubError(503, 'busy', 'The app has too much to answer'))
+    }
+    this.#last += 1
+    const id = this.#last
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    const cancel = this.#options.clock.after(timeoutMs, () => {
+      this.#asked.delete(id)
+      reject(new HubError(503, 'timeout', 'The app does not answer'))
+    })
+    this.#asked.set(id, { resolve, reject, cancel })
+    this.#socket.write(`${JSON.stringify({ ...question, id })}\n`)
+    return promise
+  }
+
+  /** Nothing more is heard, and nobody waits any longer. */
+  end(): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#stopLimits()
+    for (const { reject, cancel } of this.#asked.values()) {
+      cancel()
+      reject(notRunning())
+    }
+    this.#asked.clear()
+    this.#lines = []
+    this.#rest = []
+  }
+
+  /** The process has ended: what it said last is read without delay, and no question is answered any more. */
+  drain(): void {
+    this.#draining = true
+    this.#stopLimits()
+    this.#work()
+  }
+
+  #stopLimits(): void {
+    this.#messages.stop()
+    this.#bytes.stop()
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#ended) return
+    if (!this.#draining) this.#bytes.use(chunk.length)
+    let from = 0
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
+      this.#lines.push(Buffer.concat([...this.#rest, chunk.subarray(from, at)]).toString('utf8'))
+      this.#rest = []
+      this.#restBytes = 0
+      from = at + 1
+    }
+    this.#rest.push(chunk.subarray(from))
+    this.#restBytes += chunk.length - from
+    if (this.#restBytes > LONGEST_LINE) {
+      this.end()
+      return void this.#options.onAbuse('Error: a message to the hub was too long')
+    }
+    this.#work()
+  }
+
+  /** The lines that have come, in their order, as long as there is room for what they ask. */
+  #work(): void {
+    while (!this.#ended && !this.#mustWait()) {
+      const line = this.#lines.shift()
+      if (line === undefined) break
+      if (!this.#draining) this.#messages.use(1)
+      this.#receive(line)
+    }
+    if (this.#mustWait()) this.#socket.pause()
+    else this.#socket.resume()
+  }
+
+  #mustWait(): boolean {
+    if (this.#draining || this.#ended) return false
+    const { writableLength } = this.#socket
+    return this.#open >= MOST_OPEN || writableLength > MOST_UNREAD || this.#messages.exhausted || this.#bytes.exhausted
+  }
+
+  #receive(line: string): void {
+    const message = parsed(line)
+    if (message === undefined) return void this.#noteOnce('a message to the hub was not understood')
+    switch (message.type) {
+      case 'answer':
+        return void this.#settle(message)
+      case 'call':
+      case 'setting':
+      case 'subscribe':
+        return void this.#serve(message)
+      default:
+        return void this.#options.hear(message)
+    }
+  }
+
+  #settle({ id, value, error }: Extract<AppMessage, { readonly type: 'answer' }>): void {
+    const asked = this.#asked.get(id)
+    this.#asked.delete(id)
+    asked?.cancel()
+    if (error === undefined) asked?.resolve(value)
+    else asked?.reject(new HubError(error.status, error.code, error.message))
+  }
+
+  #serve(question: AppQuestion): void {
+    if (this.#draining) return
+    this.#open += 1
+    const { id } = question
+    const done = (answer: HubMessage) => {
+      this.#open -= 1
+      this.#answer(answer)
+      this.#work()
+    }
+    Promise.try(() => this.#options.answer(question)).then(
+      (value) => done({ type: 'answer', id, value: value ?? null }),
+      (thrown: unknown) => {
+        const { status, error: code, message } = asHubError(thrown)
+        done({ type: 'answer', id, error: { status, code, message } })
+      },
+    )
+  }
+
+  /** An answer is owed even to an app that reads slowly; it is not asked for more than a few until it has read them. */
+  #answer(message: HubMessage): void {
+    if (!this.#ended) this.#socket.write(`${JSON.stringify(message)}\n`)
+  }
+
+  #noteOnce(text: string): void {
+    if (this.#noted.has(text)) return
+    this.#noted.add(text)
+    this.#options.note(text)
+  }
+}
+
+function parsed(line: string): AppMessage | undefined {
+  try {
+    const result = v.safeParse(FromApp, JSON.parse(line))
+    return result.success ? result.output : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const notRunning = () => new HubError(503, 'not_running', 'The app does not run')

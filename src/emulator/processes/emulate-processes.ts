@@ -1,0 +1,131 @@
+/** An emulated hub whose apps are processes: its memory opened, its first apps installed, everything started. */
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Clock } from '../../base/clock.ts'
+import { type HubData, openHubData } from '../data/hub-data.ts'
+import { ManifestError } from '../data/manifest.ts'
+import type { Packages, Unpacked } from '../data/packages.ts'
+import { EmulatedHub, type EmulatedHubOptions } from '../hub.ts'
+import { type Flavour, GENERATIONS } from '../records.ts'
+import { EmulatorOptionError } from '../scopes.ts'
+import { addSettings, newApp, ProcessApps } from './process-apps.ts'
+import { speaker } from './speech.ts'
+import type { Limits } from './watch.ts'
+
+export interface ProcessesOptions {
+  /** Where the hub keeps its state; default: a temporary folder, removed at the end. */
+  readonly data?: string | undefined
+  /** The folder of the app store; default: that of the sample apps. */
+  readonly store?: string | undefined
+  /** Folders of apps to run where they are. With one of them there are no sample apps. */
+  readonly appFolders?: readonly string[] | undefined
+  readonly limits?: Partial<Limits> | undefined
+  /** A command that is given what the hub says as its last argument. */
+  readonly speechCommand?: string | undefined
+  /** What the hub says. */
+  readonly onSpeak?: ((text: string) => void) | undefined
+  /** What is wrong with an app in the store, or with the command for speech. */
+  readonly tell?: ((problem: string) => void) | undefined
+  readonly clock?: Clock | undefined
+}
+
+const SAMPLES = fileURLToPath(new URL('../../../config/demo/', import.meta.url))
+
+/** The sample apps that a new hub has. The first one is well-behaved: that is the one to try things on. */
+const FIRST_APPS = [
+  'com.athom.hue',
+  'net.lindqvist.heatpump',
+  'org.tidewater.meter',
+  'nl.vandermolen.doorbell',
+  'dev.quietbytes.scripts',
+]
+
+export interface RunningHub extends AsyncDisposable {
+  readonly hub: EmulatedHub
+  /** Where its state is. */
+  readonly folder: string
+}
+
+/** Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
+export async function emulateProcesses(hub: EmulatedHubOptions, options: ProcessesOptions): Promise<RunningHub> {
+  const { clock, limits, onSpeak = () => {}, tell = () => {} } = options
+  await using opened = new AsyncDisposableStack()
+  const store = options.store ?? join(SAMPLES, 'store')
+  const data = opened.use(await openHubData({ folder: options.data, store, hubId: hub.id, tell }))
+  await install(data, options.appFolders ?? [], hub.flavour ?? 'newer')
+  const { state, packages, keys } = data
+  const speak = options.speechCommand === undefined ? onSpeak : speaker(options.speechCommand, onSpeak, tell)
+  const running = opened.use(
+    await EmulatedHub.start({
+      ...hub,
+      id: state.hubId,
+      kept: state,
+      storedKeys: keys,
+      onSpeak: speak,
+      backend: (host) => new ProcessApps({ state, packages: withSamples(packages), limits, clock }, host),
+    }),
+  )
+  const resources = opened.move()
+  return { hub: running, folder: data.folder, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+}
+
+/** The first start brings the sample apps; each one the apps that run where they are. */
+async function install(data: HubData, appFolders: readonly string[], flavour: Flavour): Promise<void> {
+  const { state, packages } = data
+  const own = appFolders.map((folder) => adopted(packages, folder))
+  if (state.isNew) {
+    const samples = own.length > 0 ? [] : await Promise.all(FIRST_APPS.map((id) => sample(packages, id)))
+    for (const { manifest } of samples) addSettings(state, manifest.id, manifest.settings)
+    state.populate(samples.map((code) => appOf(code, flavour, 'appstore')))
+  }
+  for (const code of own) {
+    const { id, settings, version } = code.manifest
+    const present = state.app(id)
+    state.put(present ? { ...present, folder: code.folder, version } : appOf(code, flavour, 'devkit_run'))
+    addSettings(state, id, settings)
+  }
+}
+
+function appOf({ folder, manifest: { id, version } }: Unpacked, flavour: Flavour, origin: string) {
+  const [channel = ''] = GENERATIONS[flavour].channels
+  // This hub updates nothing by itself.
+  return newApp({ id, folder, version, channel, origin, autoupdate: false })
+}
+
+function adopted(packages: Packages, folder: string): Unpacked {
+  try {
+    return packages.adopt(folder)
+  } catch (error) {
+    if (error instanceof ManifestError) throw new EmulatorOptionError(error.message, { cause: error })
+    throw error
+  }
+}
+
+function offerOf(packages: Packages, id: string) {
+  const folder = join(SAMPLES, 'apps', id)
+  const { manifest } = packages.adopt(folder)
+  const { version, channel } = manifest
+  return { id, version, channel, manifest, folder }
+}
+
+const sample = (packages: Packages, id: string) => packages.unpack(offerOf(packages, id))
+
+/** What the store does not have and is among the sample apps can be installed as well. */
+function withSamples(packages: Packages): Packages {
+  return {
+    find: (wanted) => packages.find(wanted) ?? sampleFor(packages, wanted),
+    latest: (id, channel) => packages.latest(id, channel),
+    unpack: (offer) => packages.unpack(offer),
+    adopt: (folder) => packages.adopt(folder),
+    discard: (folder) => packages.discard(folder),
+  }
+}
+
+function sampleFor(packages: Packages, { id, version, present }: Parameters<Packages['find']>[0]) {
+  if (!SAMPLE_IDS.has(id)) return undefined
+  const offer = offerOf(packages, id)
+  const isWanted = offer.version === (version ?? offer.version) && offer.version === (present ?? offer.version)
+  return isWanted ? offer : undefined
+}
+
+const SAMPLE_IDS = new Set([...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'])

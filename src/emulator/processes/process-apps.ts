@@ -1,0 +1,232 @@
+/** The apps of a hub, each a process of its own. */
+import { type Clock, systemClock } from '../../base/clock.ts'
+import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
+import type { Packages, Unpacked } from '../data/packages.ts'
+import type { StoredApp } from '../data/state.ts'
+import { HubError } from '../hub-error.ts'
+import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
+import { InstalledApp } from './installed-app.ts'
+import { localesIn } from './locales.ts'
+import { LIMITS, type Limits, Watch } from './watch.ts'
+import type { State, World } from './world.ts'
+
+export interface ProcessAppsOptions {
+  readonly state: State
+  readonly packages: Packages
+  readonly limits?: Partial<Limits> | undefined
+  readonly clock?: Clock | undefined
+}
+
+export class ProcessApps implements HubApps {
+  readonly records = new Map<string, AppRecord>()
+  readonly #apps = new Map<string, InstalledApp>()
+  readonly #packages: Packages
+  readonly #world: World
+  readonly #installing = new Set<string>()
+  /** Processes of apps that are no longer installed. */
+  readonly #leaving = new Map<string, Promise<void>>()
+
+  constructor(options: ProcessAppsOptions, host: AppsHost) {
+    const { state, packages, clock = systemClock } = options
+    const limits = { ...LIMITS, ...options.limits }
+    this.#packages = packages
+    this.#world = {
+      clock,
+      state,
+      host,
+      limits,
+      watch: new Watch(clock, limits),
+      offered: ({ id, channel, version }) => {
+        const offer = packages.find({ id, channel, present: version })
+        return offer === undefined || offer.version === version ? undefined : offer.version
+      },
+      show: (record) => {
+        if (this.#apps.has(record.id)) this.records.set(record.id, record)
+      },
+    }
+    for (const stored of state.apps()) this.#add(this.#codeOf(stored), stored)
+  }
+
+  settings(id: string): ReadonlyMap<string, unknown> {
+    return this.#world.state.settings(id)
+  }
+
+  setSetting(id: string, name: string, value: unknown): void {
+    this.#world.state.setSetting(id, name, value)
+    this.#apps.get(id)?.tellSetting(name, value)
+  }
+
+  unsetSetting(id: string, name: string): void {
+    this.#world.state.unsetSetting(id, name)
+    this.#apps.get(id)?.tellSetting(name)
+  }
+
+  change(id: string, patch: Patch): void {
+    const { autoupdate } = patch
+    this.#must(id).change(typeof autoupdate === 'boolean' ? { autoupdate } : {}, patch)
+  }
+
+  async install({ id, channel, version }: InstallRequest): Promise<void> {
+    const present = this.#apps.get(id)
+    const wanted = { id, channel: channel ?? present?.stored.channel, version }
+    const offer = this.#packages.find(present === undefined ? wanted : { ...wanted, present: present.stored.version })
+    if (offer === undefined) throw new HubError(404, 'not_found', 'The store has no such app')
+    if (this.#installing.has(id)) throw new HubError(409, 'already_installing', 'The app is being installed')
+    this.#installing.add(id)
+    try {
+      await this.#leaving.get(id)
+      const code = await unpacked(this.#packages.unpack(offer))
+      if (present === undefined) await this.#installNew(code, channel)
+      else await this.#update(present, code, channel)
+    } finally {
+      this.#installing.delete(id)
+    }
+  }
+
+  uninstall(id: string, options: { purgeSettings: boolean }): void {
+    const app = this.#must(id)
+    this.#world.state.remove(id, options)
+    this.#apps.delete(id)
+    this.records.delete(id)
+    this.#world.host.tell('app.delete', { id })
+    const gone = app
+      .leave()
+      .then(() => this.#packages.discard(app.folder))
+      .finally(() => this.#leaving.delete(id))
+    this.#leaving.set(id, gone)
+    gone.catch(() => {})
+  }
+
+  enable(id: string): void {
+    const app = this.#must(id)
+    if (app.stored.enabled) return
+    app.change({ enabled: true }, { enabled: true })
+    void app.start()
+  }
+
+  disable(id: string): void {
+    const app = this.#must(id)
+    if (!app.stored.enabled) return
+    app.change({ enabled: false }, { enabled: false })
+    void app.stop()
+  }
+
+  /** A disabled app stays down. */
+  restart(id: string): void {
+    const app = this.#must(id)
+    if (app.stored.enabled) void app.start()
+  }
+
+  collectGarbage(id: string): Promise<void> {
+    return this.#must(id).collectGarbage()
+  }
+
+  output(id: string): string {
+    return this.#must(id).output.toString()
+  }
+
+  locales(id: string): Readonly<Record<string, unknown>> {
+    return localesIn(this.#must(id).folder)
+  }
+
+  request(id: string, request: AppRequest): Promise<unknown> {
+    return Promise.try(() => this.#must(id).process.request(request))
+  }
+
+  crash(id: string): void {
+    this.#must(id).process.tell({ type: 'crash' })
+  }
+
+  /** The process of an app, while it runs. */
+  pid(id: string): number | undefined {
+    return this.#must(id).pid
+  }
+
+  /** Starts what is enabled. */
+  async start(): Promise<void> {
+    await Promise.all([...this.#apps.values()].filter((app) => app.stored.enabled).map((app) => app.start()))
+  }
+
+  /** Ends every process; resolves when none is left. */
+  async stop(): Promise<void> {
+    await Promise.allSettled([...[...this.#apps.values()].map((app) => app.stop()), ...this.#leaving.values()])
+    this.#world.watch.stop()
+  }
+
+  #must(id: string): InstalledApp {
+    const app = this.#apps.get(id)
+    if (app === undefined) throw new HubError(404, 'not_found', 'App Not Found')
+    return app
+  }
+
+  #add(code: Unpacked, stored: StoredApp): InstalledApp {
+    const app = new InstalledApp(code, stored, this.#world)
+    this.#apps.set(stored.id, app)
+    this.records.set(stored.id, app.record)
+    return app
+  }
+
+  /** Code that is no longer there is found out at the start, as a crash. */
+  #codeOf({ id, version, folder }: StoredApp): Unpacked {
+    try {
+      return this.#packages.adopt(folder)
+    } catch {
+      return { folder, manifest: { id, name: id, version, main: 'app.js', permissions: [], channel: 'stable' } }
+    }
+  }
+
+  async #installNew({ folder, manifest }: Unpacked, channel: string | undefined): Promise<void> {
+    const { state, host } = this.#world
+    const { id, version, settings } = manifest
+    const [usual = ''] = GENERATIONS[host.flavour].channels
+    const stored = newApp({ id, folder, version, channel: channel ?? usual, origin: 'appstore' })
+    state.transaction(() => {
+      state.put(stored)
+      addSettings(state, id, settings)
+    })
+    const app = this.#add({ folder, manifest }, stored)
+    host.tell('app.create', app.record)
+    await app.start()
+  }
+
+  async #update(app: InstalledApp, code: Unpacked, channel: string | undefined): Promise<void> {
+    const former = app.folder
+    try {
+      await app.replace(code, channel === undefined ? {} : { channel })
+    } catch (error) {
+      await this.#packages.discard(code.folder)
+      throw error
+    }
+    await this.#packages.discard(former)
+  }
+}
+
+type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
+
+/** An app that has just been installed, and never crashed. */
+export function newApp(given: Given): StoredApp {
+  return {
+    enabled: true,
+    autoupdate: true,
+    crashed: false,
+    crashedMessage: null,
+    crashedCount: 0,
+    exitCode: null,
+    exitSignal: null,
+    ...given,
+  }
+}
+
+/** The first values of an app's settings, where it has none from an earlier time. */
+export function addSettings(state: State, id: string, settings: Readonly<Record<string, unknown>> = {}): void {
+  const kept = state.settings(id)
+  for (const [name, value] of Object.entries(settings)) if (!kept.has(name)) state.setSetting(id, name, value)
+}
+
+async function unpacked(unpacking: Promise<Unpacked>): Promise<Unpacked> {
+  try {
+    return await unpacking
+  } catch (error) {
+    throw new HubError(500, 'install_failed', error instanceof Error ? error.message : String(error))
+  }
+}

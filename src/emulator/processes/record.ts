@@ -1,0 +1,39 @@
+/** The wire record of an app that is a process: what is stored of it, what its manifest says, how it stands. */
+
+import type { Manifest } from '../data/manifest.ts'
+import type { StoredApp } from '../data/state.ts'
+import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf } from '../records.ts'
+
+/** Of an app that does not run. */
+export function recordFor(app: StoredApp, manifest: Manifest, flavour: Flavour, update: string | undefined): AppRecord {
+  const { id, version, enabled, autoupdate, channel, origin } = app
+  const { name, author, settings, permissions, color } = manifest
+  const seed = { id, name, version, author, enabled, autoupdate, channel, origin, update }
+  const { stands } = GENERATIONS[flavour]
+  const record: AppRecord = {
+    ...recordOf({ ...seed, settings, permissions, color, hasDrivers: false }, flavour),
+    ...stands('stopped'),
+    usage: NO_USAGE,
+  }
+  const counted = { ...record, ...known(record, { crashedCount: app.crashedCount, exitCount: app.crashedCount }) }
+  return app.crashed ? { ...counted, ...crashOf(app, counted, flavour) } : counted
+}
+
+/** What changes in a record by a crash that has been stored. */
+export function crashOf(app: StoredApp, record: AppRecord, flavour: Flavour): Patch {
+  return {
+    ...GENERATIONS[flavour].crash(record, app.crashedMessage ?? ''),
+    ...known(record, {
+      crashedCount: app.crashedCount,
+      exitCount: app.crashedCount,
+      exitCode: app.exitCode,
+      exitSignal: app.exitSignal,
+    }),
+    usage: NO_USAGE,
+  }
+}
+
+/** Those of the fields that records of this flavour have. */
+function known(record: AppRecord, fields: Patch): Patch {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => Object.hasOwn(record, name)))
+}

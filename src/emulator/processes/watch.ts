@@ -1,0 +1,122 @@
+/** Looks each second at what the processes of apps use, and says when one has used too much for too long. */
+import { readFileSync } from 'node:fs'
+import * as v from 'valibot'
+import type { Clock } from '../../base/clock.ts'
+import type { Usage } from '../records.ts'
+import type { AppProcess } from './app-process.ts'
+import { OwnUsage } from './messages.ts'
+
+export interface Limits {
+  /** Bytes of resident memory: buffers are not in the heap, so the heap's own limit is not enough. */
+  readonly memory: number
+  /** A fraction of one core. */
+  readonly cpu: number
+  /** For how many seconds in a row an app may use as much as that. */
+  readonly cpuSeconds: number
+}
+
+export const LIMITS: Limits = { memory: 256 * 1024 * 1024, cpu: 0.9, cpuSeconds: 30 }
+
+/** Looks in a row that show too much memory. */
+const MEMORY_WARNINGS = 3
+const LOOK_MS = 1000
+/** Linux counts the time of processes in hundredths of a second, whatever its own clock ticks at. */
+const TICK_MS = 10
+
+interface Reading {
+  readonly cpuMs: number
+  readonly mem: number
+}
+
+interface Watched {
+  readonly process: AppProcess
+  readonly see: (usage: Usage) => void
+  cpu: number
+  last: { readonly cpuMs: number; readonly at: number }
+  memoryWarnings: number
+  cpuWarnings: number
+}
+
+export class Watch {
+  readonly #clock: Clock
+  readonly #limits: Limits
+  readonly #watched = new Set<Watched>()
+  #cancel: (() => void) | undefined
+
+  constructor(clock: Clock, limits: Limits) {
+    this.#clock = clock
+    this.#limits = limits
+  }
+
+  /** Until the process ends. */
+  add(process: AppProcess, see: (usage: Usage) => void): void {
+    const last = { cpuMs: 0, at: this.#clock.elapsed() }
+    const watched: Watched = { process, see, cpu: 0, last, memoryWarnings: 0, cpuWarnings: 0 }
+    this.#watched.add(watched)
+    void process.ended.then(() => this.#watched.delete(watched))
+    this.#cancel ??= this.#later()
+  }
+
+  /** Not waiting for the next second. */
+  lookAt(process: AppProcess): void {
+    for (const watched of this.#watched) if (watched.process === process) this.#look(watched, 'now')
+  }
+
+  stop(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    this.#watched.clear()
+  }
+
+  #later(): () => void {
+    return this.#clock.after(LOOK_MS, () => {
+      this.#cancel = this.#watched.size > 0 ? this.#later() : undefined
+      for (const watched of this.#watched) this.#look(watched)
+    })
+  }
+
+  #look(watched: Watched, when: 'now' | 'each second' = 'each second'): void {
+    if (process.platform === 'linux') return void this.#note(watched, readProc(watched.process.pid), when)
+    watched.process.ownUsage().then(
+      (answer) => this.#note(watched, v.is(OwnUsage, answer) ? answer : undefined, when),
+      () => {},
+    )
+  }
+
+  #note(watched: Watched, reading: Reading | undefined, when: 'now' | 'each second'): void {
+    if (reading === undefined || !this.#watched.has(watched)) return
+    if (when === 'now') return void watched.see({ cpu: watched.cpu, mem: reading.mem })
+    const at = this.#clock.elapsed()
+    const { last } = watched
+    watched.last = { cpuMs: reading.cpuMs, at }
+    if (at <= last.at) return
+    const cpu = Math.max(0, (reading.cpuMs - last.cpuMs) / (at - last.at))
+    watched.cpu = Number(cpu.toFixed(4))
+    watched.see({ cpu: watched.cpu, mem: reading.mem })
+    this.#limit(watched, { cpu, mem: reading.mem })
+  }
+
+  #limit(watched: Watched, { cpu, mem }: Usage): void {
+    watched.memoryWarnings = mem > this.#limits.memory ? watched.memoryWarnings + 1 : 0
+    watched.cpuWarnings = cpu >= this.#limits.cpu ? watched.cpuWarnings + 1 : 0
+    if (watched.memoryWarnings >= MEMORY_WARNINGS) watched.process.unload('Too many memwarns')
+    else if (watched.cpuWarnings >= this.#limits.cpuSeconds) {
+      watched.process.unload('CPU Warning Limit Reached')
+    }
+  }
+}
+
+/** `undefined` for a process that has just ended. */
+function readProc(pid: number | undefined): Reading | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // The name may have spaces and parentheses in it; what follows has none. User and system time are its 12th and 13th.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const ticks = Number(fields[11]) + Number(fields[12])
+    // In kilobytes, while `statm` has pages, whose size differs between machines.
+    const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return { cpuMs: ticks * TICK_MS, mem: Number(kilobytes ?? 0) * 1024 }
+  } catch {
+    return undefined
+  }
+}

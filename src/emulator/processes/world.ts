@@ -1,0 +1,24 @@
+/** What all apps of one hub share. */
+import type { Clock } from '../../base/clock.ts'
+import type { AppsHost } from '../core/hub-apps.ts'
+import type { HubState, StoredApp } from '../data/state.ts'
+import type { AppRecord } from '../records.ts'
+import type { Limits, Watch } from './watch.ts'
+
+/** What apps need of the hub's memory. */
+export type State = Pick<
+  HubState,
+  'apps' | 'put' | 'remove' | 'settings' | 'setSetting' | 'unsetSetting' | 'transaction'
+>
+
+export interface World {
+  readonly clock: Clock
+  readonly state: State
+  readonly host: AppsHost
+  readonly limits: Limits
+  readonly watch: Watch
+  /** The version that the store has for an app, where it is a newer one. */
+  readonly offered: (app: StoredApp) => string | undefined
+  /** The record has changed. */
+  readonly show: (record: AppRecord) => void
+}

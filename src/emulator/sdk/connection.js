@@ -1,0 +1,82 @@
+// The way between an app and its hub: lines of JSON over a pipe, both ways.
+import { Socket } from 'node:net'
+
+/** The descriptor at which the hub opens the pipe. */
+const PIPE = 3
+
+/** What the hub refuses. */
+export class HubError extends Error {
+  name = 'HubError'
+
+  constructor({ status, code, message }) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
+}
+
+export function connect() {
+  const socket = new Socket({ fd: PIPE })
+  const waiting = new Map()
+  const servers = new Map()
+  const listeners = new Map([['answer', settle]])
+  let last = 0
+  let rest = ''
+
+  socket.setEncoding('utf8')
+  socket.on('data', (text) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop()
+    for (const line of lines) receive(JSON.parse(line))
+  })
+  // No app outlives its hub.
+  socket.on('close', () => process.exit(0))
+  socket.on('error', () => process.exit(0))
+
+  function send(message, done) {
+    socket.write(`${JSON.stringify(message)}\n`, done)
+  }
+
+  function receive(message) {
+    const server = servers.get(message.type)
+    if (server === undefined) return listeners.get(message.type)?.(message)
+    // What cannot be written as JSON is a refusal too.
+    Promise.try(server, message)
+      .then((value) => send({ type: 'answer', id: message.id, value: value ?? null }))
+      .catch((error) => send({ type: 'answer', id: message.id, error: refusal(error) }))
+  }
+
+  function settle({ id, value, error }) {
+    const { resolve, reject } = waiting.get(id) ?? {}
+    waiting.delete(id)
+    if (error === undefined) resolve?.(value)
+    else reject?.(new HubError(error))
+  }
+
+  return {
+    send,
+    on: (type, listener) => listeners.set(type, listener),
+    serve: (type, server) => servers.set(type, server),
+    /** Sends a message and resolves with the hub's answer. */
+    ask(message) {
+      last += 1
+      const id = last
+      return new Promise((resolve, reject) => {
+        waiting.set(id, { resolve, reject })
+        send({ ...message, id })
+      })
+    },
+  }
+}
+
+/** An error of the app, as whoever asked it is told: with a status of its own, or as one that the app did not expect. */
+function refusal(error) {
+  const { status, code, message } = error instanceof Error ? error : new Error(String(error))
+  const known = Number.isInteger(status) && status >= 400 && status <= 599
+  if (!known) console.error(error)
+  return {
+    status: known ? status : 500,
+    code: typeof code === 'string' ? code : known ? 'refused' : 'internal_error',
+    message: String(message),
+  }
+}

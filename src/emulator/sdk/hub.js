@@ -1,0 +1,74 @@
+// What a hub is to an app: its managers, its other apps, its voice.
+
+export function createHub(connection) {
+  const listeners = new Map()
+  const settingListeners = new Set()
+
+  const call = (section, item, operation, args = {}) => connection.ask({ type: 'call', section, item, operation, args })
+
+  const events = (uri) => ({
+    async on(event, listener) {
+      const known = listeners.get(uri) ?? []
+      listeners.set(uri, [...known, { event, listener }])
+      if (known.length > 0) return
+      await connection.ask({ type: 'subscribe', uri }).catch((error) => {
+        listeners.delete(uri)
+        throw error
+      })
+    },
+    off(event, listener) {
+      const known = listeners.get(uri) ?? []
+      const left = known.filter((one) => one.event !== event || one.listener !== listener)
+      if (left.length > 0) listeners.set(uri, left)
+      else if (listeners.delete(uri)) connection.send({ type: 'unsubscribe', uri })
+    },
+  })
+
+  const setting = (operation, rest) => connection.ask({ type: 'setting', operation, ...rest })
+  const settings = {
+    get: (name) => setting('get', { name }),
+    set: (name, value) => setting('set', { name, value }),
+    unset: (name) => setting('unset', { name }),
+    all: () => setting('all'),
+    on(event, listener) {
+      if (event !== 'change') throw new TypeError(`settings have no event ${JSON.stringify(event)}`)
+      settingListeners.add(listener)
+    },
+    off: (_event, listener) => void settingListeners.delete(listener),
+  }
+
+  const operations = (section, item, own) =>
+    new Proxy(own, {
+      get(target, name) {
+        if (Object.hasOwn(target, name)) return target[name]
+        // Whoever awaits a manager must not call an operation by this name.
+        if (typeof name !== 'string' || name === 'then') return undefined
+        return (args) => call(section, item, name, args)
+      },
+    })
+
+  return {
+    public: Object.freeze({
+      manager: (name) => operations('manager', name, name === 'settings' ? settings : events(`homey:manager:${name}`)),
+      app(id) {
+        const send = (method) => (path, options) => call('app', id, method, { path, ...options })
+        return {
+          get: send('get'),
+          post: send('post'),
+          put: send('put'),
+          delete: send('delete'),
+          ...events(`homey:app:${id}`),
+        }
+      },
+      speak: (text) => call('manager', 'speech-output', 'say', { text }),
+    }),
+
+    hear(uri, event, payload) {
+      for (const one of listeners.get(uri) ?? []) if (one.event === event) one.listener(payload)
+    },
+
+    hearSetting({ name, value }) {
+      for (const listener of settingListeners) listener(name, value)
+    },
+  }
+}

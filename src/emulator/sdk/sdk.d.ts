@@ -1,0 +1,95 @@
+/**
+ * What an app of the emulated hub is written with. The file that `main` of its `app.json` names exports one function as
+ * its default; the app counts as running once that has returned, or the promise of it is fulfilled:
+ *
+ * ```js
+ * // @type {import('hub2mqtt/sdk').Start}
+ * export default async ({ app, hub, log }) => {
+ *   app.api.get('/status', () => ({ version: app.version }))
+ *   await hub.manager('apps').on('app.update', ({ id }) => log(`${id} has changed`))
+ * }
+ * ```
+ */
+export type Start = (world: World) => unknown
+
+export interface World {
+  readonly app: App
+  readonly hub: Hub
+  /** Writes a line to the app's output, as `console.log` does. The hub keeps the last 64 KiB. */
+  readonly log: (...words: unknown[]) => void
+}
+
+/** The app itself. */
+export interface App {
+  readonly id: string
+  readonly version: string
+  /** The app's own web API, `/api/app/<id>/…`. */
+  readonly api: Record<'get' | 'post' | 'put' | 'delete', AddRoute>
+  /** Tells everybody who listens to this app. */
+  emit(event: string, payload?: unknown): void
+  /** Runs `listener` when the hub ends the app, which has two seconds for it. */
+  on(event: 'stop', listener: () => unknown): void
+}
+
+/** @param path - Such as `/lights/:light`; what stands after a colon is found in `params`. */
+export type AddRoute = (path: string, handler: (request: ApiRequest) => unknown) => void
+
+/**
+ * What a handler returns is the answer, as JSON; nothing is `null`. What it throws is answered as 500, or with the
+ * `status` from 400 to 599 and the `code` that the error has.
+ */
+export interface ApiRequest {
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, string>>
+  /** The JSON that was sent; `null` for none. */
+  readonly body: unknown
+}
+
+/** The hub, as the permissions in the app's `app.json` let it be seen. Whatever is refused rejects with a `HubError`. */
+export interface Hub {
+  /** The settings of this app, which it may always use. */
+  manager(name: 'settings'): Settings
+  /** A manager: each of its operations is a method, `hub.manager('apps').getApp({ id })`. */
+  manager(name: string): Manager
+  /** Another app on this hub. */
+  app(id: string): OtherApp
+  /** Has the hub say something. Needs `hub.speech`. */
+  speak(text: string): Promise<void>
+}
+
+export type Operation = (args?: Readonly<Record<string, unknown>>) => Promise<unknown>
+
+export interface Events {
+  /** Resolves when the hub has begun to tell. */
+  on(event: string, listener: (payload: unknown) => unknown): Promise<void>
+  off(event: string, listener: (payload: unknown) => unknown): void
+}
+
+export type Manager = Events & { readonly [operation: string]: Operation }
+
+export interface Settings {
+  /** `null` for a setting that is not there. */
+  get(name: string): Promise<unknown>
+  /** Resolves when the value, any JSON, is on disk. */
+  set(name: string, value: unknown): Promise<void>
+  unset(name: string): Promise<void>
+  all(): Promise<Record<string, unknown>>
+  /** Somebody else has changed a setting; `undefined` when it is gone. */
+  on(event: 'change', listener: (name: string, value: unknown) => unknown): void
+  off(event: 'change', listener: (name: string, value: unknown) => unknown): void
+}
+
+export interface OtherApp extends Events {
+  /** Asks the app's own web API. */
+  get(path: string, options?: { query?: Readonly<Record<string, string>> }): Promise<unknown>
+  post(path: string, options?: { query?: Readonly<Record<string, string>>; body?: unknown }): Promise<unknown>
+  put(path: string, options?: { query?: Readonly<Record<string, string>>; body?: unknown }): Promise<unknown>
+  delete(path: string, options?: { query?: Readonly<Record<string, string>> }): Promise<unknown>
+}
+
+export interface HubError extends Error {
+  /** As over HTTP, such as 403. */
+  readonly status: number
+  /** Such as `missing_scopes`. */
+  readonly code: string
+}

@@ -1,0 +1,47 @@
+/** Apps and stores of the tests; free of the test runner, as programs use them too. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { StoredApp } from '../../../src/emulator/data/state.ts'
+
+export const LIGHTS = 'com.example.lights'
+
+export function storedApp(fields: Partial<StoredApp> = {}): StoredApp {
+  return {
+    id: LIGHTS,
+    folder: '/apps/lights',
+    version: '1.0.0',
+    enabled: true,
+    autoupdate: false,
+    channel: 'stable',
+    origin: 'appstore',
+    crashed: false,
+    crashedMessage: null,
+    crashedCount: 0,
+    exitCode: null,
+    exitSignal: null,
+    ...fields,
+  }
+}
+
+export const manifestOf = (fields: Readonly<Record<string, unknown>> = {}) => ({
+  id: LIGHTS,
+  name: 'Lights',
+  version: '1.0.0',
+  ...fields,
+})
+
+/** Writes an app into a folder: its manifest, `app.js`, and what else is given by its path. */
+export function writeApp(path: string, manifest: unknown = manifestOf(), files: Readonly<Record<string, string>> = {}) {
+  const all = { 'app.json': JSON.stringify(manifest), 'app.js': 'export default () => {}\n', ...files }
+  for (const [name, text] of Object.entries(all)) {
+    mkdirSync(join(path, name, '..'), { recursive: true })
+    writeFileSync(join(path, name), text)
+  }
+  return path
+}
+
+/** Puts a version into a store. */
+export function offer(store: string, version: string, fields: Readonly<Record<string, unknown>> = {}) {
+  const manifest = manifestOf({ version, ...fields })
+  return writeApp(join(store, manifest.id, version), manifest)
+}

@@ -1,0 +1,107 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { keysOf } from '../../../src/emulator/data/keys-command.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { until } from '../../support/until.ts'
+import { ask, events, HUE, hubOf, sessionOf, subscribed } from '../support.ts'
+import { folder, opened } from './support.ts'
+
+const refusal = (status: number) => expect.objectContaining({ name: 'HubError', status })
+
+describe('the keys of a data folder', () => {
+  it('admit by their scopes, with 401 for unknown ones and 403 where a scope is missing', async () => {
+    const { keys } = await opened({})
+    const { key } = keys.create(['hub.app.readonly'])
+    expect(keys.knows(key)).toBe(true)
+    expect(keys.admit(key, 'homey.app.readonly')).toEqual(['homey.app.readonly'])
+    expect(keys.admit(key, 'key')).toEqual(['homey.app.readonly'])
+    expect(keys.admit(undefined, 'nothing')).toEqual([])
+    expect(() => keys.admit(key, 'homey.app')).toThrow(refusal(403))
+    for (const other of [undefined, '', 'other', key.slice(1)]) {
+      expect(() => keys.admit(other, 'key')).toThrow(refusal(401))
+      expect(keys.knows(other ?? '')).toBe(false)
+    }
+  })
+
+  it('are seen by the running hub at its next question when they are made or revoked elsewhere', async () => {
+    const { keys, state, folder: path } = await opened({ folder: join(folder(), 'data') })
+    const { key: own } = keys.create(['hub.app'])
+    expect(keys.knows(own)).toBe(true)
+    using elsewhere = keysOf(path)
+    const { id, key } = elsewhere.create(['hub.app', 'hub.speech', 'hub.app'], 'the tablet')
+    expect(keys.admit(key, 'homey.speech')).toEqual(['homey.app', 'homey.speech'])
+    state.setSetting('hub', 'a', 1)
+    elsewhere.revoke(id)
+    expect(() => keys.admit(key, 'key')).toThrow(refusal(401))
+    expect(keys.knows(own)).toBe(true)
+  })
+
+  it('are there after a restart, and nowhere in the folder as they are used', async () => {
+    const path = join(folder(), 'data')
+    const key = await (async () => {
+      await using data = await openHubData({ folder: path })
+      return data.keys.create(['hub']).key
+    })()
+    const { keys } = await opened({ folder: path })
+    expect(keys.knows(key)).toBe(true)
+    const files = readdirSync(path).map((name) => readFileSync(join(path, name)))
+    expect(files.filter((bytes) => bytes.includes(key) || bytes.includes(Buffer.from(key, 'base64url')))).toEqual([])
+  })
+
+  it('are listed with id, date, scopes and name, oldest first', () => {
+    using keys = keysOf(join(folder(), 'data'), { make: true })
+    const ids = [keys.create(['homey.app', 'hub.speech'], 'the tablet').id, keys.create(['hub'], '').id]
+    expect(keys.list()).toEqual([
+      expect.stringMatching(
+        new RegExp(`^${ids[0]}  \\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z  hub\\.app,hub\\.speech  the tablet$`),
+      ),
+      expect.stringMatching(new RegExp(`^${ids[1]}  \\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z  hub$`)),
+    ])
+  })
+
+  it('are refused with unknown scopes, long names, unknown ids, and where no hub is', () => {
+    const path = join(folder(), 'data')
+    expect(() => keysOf(path)).toThrow(`${path}: holds no hub`)
+    using keys = keysOf(path, { make: true })
+    expect(() => keys.create(['hub.everything'], '')).toThrow('--scope: unknown scope "hub.everything"')
+    expect(() => keys.create(['hub'], 'x'.repeat(101))).toThrow('--name: at most 100 characters')
+    expect(() => keys.revoke('00000000')).toThrow('there is no key with this id')
+    expect(keys.list()).toEqual([])
+  })
+})
+
+describe('a hub with the keys of a data folder', () => {
+  it('takes them beside those it was given, and answers 401 and 403 as hubs do', async () => {
+    const { keys, folder: path } = await opened({ folder: join(folder(), 'data') })
+    const hub = await hubOf({ storedKeys: keys })
+    using elsewhere = keysOf(path)
+    const { id, key } = elsewhere.create(['hub.app.readonly'], '')
+    const statuses = async () => [
+      (await ask(hub, 'GET /apps/app', { key })).status,
+      (await ask(hub, `POST /apps/app/${HUE}/restart`, { key })).status,
+      (await ask(hub, 'GET /apps/app')).status,
+      (await ask(hub, 'GET /apps/app', { key: null })).status,
+      (await ask(hub, 'GET /system/ping', { key: null })).status,
+    ]
+    expect(await statuses()).toEqual([200, 403, 200, 401, 200])
+    elsewhere.revoke(id)
+    expect(await statuses()).toEqual([401, 401, 200, 401, 200])
+  })
+
+  it('ends the sessions of a key within a second of its end, and no others', async () => {
+    const { keys, folder: path } = await opened({ folder: join(folder(), 'data') })
+    const clock = new FakeClock()
+    const hub = await hubOf({ storedKeys: keys, clock })
+    using elsewhere = keysOf(path)
+    const { id, key } = elsewhere.create(['hub.app.readonly'], '')
+    const [session, other] = [await subscribed(hub, key), await subscribed(hub)]
+    elsewhere.revoke(id)
+    await clock.advance(1000)
+    await until('the session to end', () => session.gone.length > 0)
+    expect(await events(hub, other)).toEqual([])
+    expect(other.gone).toEqual([])
+    await expect(sessionOf(hub, key)).rejects.toMatchObject({ statusCode: 401 })
+  })
+})

@@ -1,0 +1,32 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { Process } from '../../support/process.ts'
+import { offer } from './apps.ts'
+import { killOften, WRITER } from './kill.ts'
+import { folder } from './support.ts'
+
+describe('a data folder that another process uses', () => {
+  it('is refused until that process is gone, even if it was killed', async () => {
+    const [data, store] = [join(folder(), 'data'), folder()]
+    for (const version of ['1.0.0', '2.0.0']) offer(store, version)
+    await using hub = new Process(process.execPath, [WRITER, data, store, '0'])
+    await hub.untilLine('"begin"')
+    await expect(openHubData({ folder: data })).rejects.toThrow(`${data}: another hub uses this folder`)
+    hub.signal('SIGKILL')
+    await hub.closed
+    await using opened = await openHubData({ folder: data })
+    expect(opened.folder).toBe(data)
+  })
+})
+
+describe('a hub that is killed while it writes', () => {
+  it('has everything that it confirmed, nothing by half and nothing left over, twenty times', async () => {
+    const { faults, confirmed, midway, swept } = await killOften(20)
+    expect(faults).toEqual([])
+    // Otherwise nothing was tried.
+    expect(confirmed).toBeGreaterThan(100)
+    expect(midway).toBeGreaterThan(0)
+    expect(swept).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,166 @@
+/**
+ * Kills a hub under writes at random moments, and looks each time at what is left: everything that was confirmed, and
+ * nothing that is half there. `node test/emulator/data/kill.ts --count 200` prints the figures.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import * as v from 'valibot'
+import { type HubData, openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { LIGHTS, manifestOf, writeApp } from './apps.ts'
+
+export const WRITER = fileURLToPath(new URL('writer.ts', import.meta.url))
+/** How long the hub writes before it is killed, at most. */
+const MAX_LIFE_MS = 250
+/** Each fourth hub is killed within this time of its start, so that some have not opened their data yet. */
+const MAX_START_MS = 800
+const FILES = 8
+
+const Line = v.tuple([
+  v.picklist(['begin', 'done']),
+  v.union([
+    v.tuple([v.literal('setting'), v.string(), v.nullable(v.string())]),
+    v.tuple([v.literal('enabled'), v.boolean()]),
+    v.tuple([v.literal('installed'), v.nullable(v.string())]),
+  ]),
+])
+type Write = v.InferOutput<typeof Line>[1]
+
+export interface KillFigures {
+  readonly kills: number
+  /** Writes that were confirmed before a kill. */
+  readonly confirmed: number
+  /** Kills between the beginning of a write and its confirmation. */
+  readonly midway: number
+  /** Of those, how many writes were found done. */
+  readonly doneUnconfirmed: number
+  /** Folders of half or former code that a start found and removed. */
+  readonly swept: number
+  /** What was lost, half there or left over; each a line. */
+  readonly faults: readonly string[]
+}
+
+/** What each thing has to be: by the last confirmed write, or also by the one that was under way. */
+type Wanted = Map<string, unknown>
+
+const keyOf = (write: Write) => (write[0] === 'setting' ? `setting ${write[1]}` : write[0])
+const wantedOf = (write: Write) => (write[0] === 'setting' ? write[2] : write[1])
+
+export async function killOften(count: number, random: () => number = Math.random): Promise<KillFigures> {
+  const root = mkdtempSync(join(tmpdir(), 'hub2mqtt-kill-'))
+  try {
+    return await killRounds(root, count, random)
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
+}
+
+async function killRounds(root: string, count: number, random: () => number): Promise<KillFigures> {
+  const [folder, store] = [join(root, 'data'), join(root, 'store')]
+  for (const version of ['1.0.0', '2.0.0'])
+    writeApp(join(store, LIGHTS, version), manifestOf({ version }), filesOf(version))
+  const wanted: Wanted = new Map()
+  const faults: string[] = []
+  let [confirmed, midway, doneUnconfirmed, swept] = [0, 0, 0, 0]
+  for (let round = 0; round < count; round++) {
+    const atStart = round % 4 === 0
+    const lines = await writeUntilKilled([folder, store, String(round)], { atStart, random })
+    confirmed += lines.filter(([what]) => what === 'done').length
+    for (const [what, write] of lines) if (what === 'done') wanted.set(keyOf(write), wantedOf(write))
+    const last = lines.at(-1)
+    const open = last?.[0] === 'begin' ? last[1] : undefined
+    const before = codeFolders(folder).length
+    await using data = await openHubData({ folder, store })
+    swept += before - codeFolders(folder).length
+    const found = foundIn(data)
+    if (open !== undefined) {
+      midway++
+      const key = keyOf(open)
+      if (same(found.get(key), wantedOf(open)) && !same(wanted.get(key), wantedOf(open))) {
+        doneUnconfirmed++
+        wanted.set(key, wantedOf(open))
+      }
+    }
+    for (const fault of faultsOf(wanted, found, data)) faults.push(`kill ${round + 1}: ${fault}`)
+  }
+  return { kills: count, confirmed, midway, doneUnconfirmed, swept, faults }
+}
+
+const filesOf = (version: string) =>
+  Object.fromEntries(Array.from({ length: FILES }, (_, index) => [`lib/${index}.js`, version.repeat(5000)]))
+
+/** What the hub said until it was killed, in order; a half last line is none. */
+async function writeUntilKilled(
+  args: readonly string[],
+  { atStart, random }: { readonly atStart: boolean; readonly random: () => number },
+) {
+  const child = spawn(process.execPath, [WRITER, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const killWithin = (ms: number) => setTimeout(() => child.kill('SIGKILL'), random() * ms)
+  if (atStart) killWithin(MAX_START_MS)
+  let text = ''
+  child.stdout.setEncoding('utf8')
+  child.stdout.on('data', (chunk: string) => {
+    // Counted from its first write on: a slow machine must not use up its life with the start.
+    if (text === '' && !atStart) killWithin(MAX_LIFE_MS)
+    text += chunk
+  })
+  const [code, signal] = await once(child, 'close')
+  if (signal !== 'SIGKILL') throw new Error(`the hub ended by itself: ${code}`)
+  const whole = text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .slice(0, -1)
+  return whole.map((line) => v.parse(Line, JSON.parse(line)))
+}
+
+/** The folders of code that there are, as `<id>/<name>`. */
+function codeFolders(folder: string): string[] {
+  const apps = join(folder, 'apps')
+  if (!existsSync(apps)) return []
+  return readdirSync(apps).flatMap((id) => readdirSync(join(apps, id)).map((name) => join(apps, id, name)))
+}
+
+const Setting = v.strictObject({ mark: v.string(), text: v.pipe(v.string(), v.length(3000)) })
+
+function foundIn({ state }: HubData): Wanted {
+  const found: Wanted = new Map()
+  for (const [name, value] of state.settings(LIGHTS)) found.set(`setting ${name}`, v.parse(Setting, value).mark)
+  const door = state.app('com.example.door')
+  if (door !== undefined) found.set('enabled', door.enabled)
+  const lights = state.app(LIGHTS)
+  if (lights !== undefined) found.set('installed', lights.version)
+  return found
+}
+
+/** Something that is not there is `null`. */
+const same = (one: unknown, other: unknown) => (one ?? null) === (other ?? null)
+
+function faultsOf(wanted: Wanted, found: Wanted, { state, folder }: HubData): string[] {
+  const keys = new Set([...wanted.keys(), ...found.keys()])
+  const lost = [...keys].filter((key) => !same(wanted.get(key), found.get(key)))
+  const faults = lost.map((key) => `${key} is ${String(found.get(key))}, not ${String(wanted.get(key))}`)
+  const lights = state.app(LIGHTS)
+  if (lights !== undefined) {
+    // Both are of one write, and the code is that of the version.
+    if (lights.crashedMessage !== lights.version) faults.push('half of a row')
+    const files = Object.entries(filesOf(lights.version))
+    const whole = files.every(([name, text]) => readFileSync(join(lights.folder, name), 'utf8') === text)
+    if (!whole) faults.push('half of the code')
+  }
+  const used = state.apps().map((app) => app.folder)
+  const left = codeFolders(folder).filter((path) => !used.includes(path))
+  return [...faults, ...left.map((path) => `left over: ${path}`)]
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values } = parseArgs({ options: { count: { type: 'string', default: '200' } } })
+  const started = performance.now()
+  const { faults, ...figures } = await killOften(Number(values.count))
+  for (const fault of faults) console.error(fault)
+  console.log({ ...figures, faults: faults.length, seconds: Math.round((performance.now() - started) / 1000) })
+  process.exitCode = faults.length === 0 ? 0 : 1
+}

@@ -1,0 +1,51 @@
+/**
+ * A hub that writes until it is killed, for the test that kills it: it prints each write before it begins, and again when
+ * it is confirmed. Arguments: the data folder, the store, and the number of the round, which every value carries.
+ */
+import { writeSync } from 'node:fs'
+import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { LIGHTS, storedApp } from './apps.ts'
+
+const [folder = '', store = '', round = ''] = process.argv.slice(2)
+
+/** At once, so that nothing said is lost with the process. */
+const say = (what: 'begin' | 'done', write: unknown) => writeSync(1, `${JSON.stringify([what, write])}\n`)
+
+await using data = await openHubData({ folder, store })
+const { state, packages } = data
+
+async function confirmed(write: readonly unknown[], task: () => void | Promise<void>): Promise<void> {
+  say('begin', write)
+  await task()
+  say('done', write)
+}
+
+for (let count = 0; ; count++) {
+  const mark = `${round}.${count}`
+  const name = `name ${count % 5}`
+  await confirmed(['setting', name, mark], () => state.setSetting(LIGHTS, name, { mark, text: 'x'.repeat(3000) }))
+  if (count % 7 === 3) await confirmed(['setting', name, null], () => state.unsetSetting(LIGHTS, name))
+  const enabled = count % 2 === 0
+  await confirmed(['enabled', enabled], () => {
+    const app = state.app('com.example.door') ?? storedApp({ id: 'com.example.door' })
+    state.put({ ...app, enabled, crashedCount: count })
+  })
+  // The copy takes longer than all the rest.
+  if (count % 4 !== 1) continue
+  const version = count % 8 === 1 ? '1.0.0' : '2.0.0'
+  await confirmed(['installed', version], async () => {
+    const former = state.app(LIGHTS)
+    const offer = packages.find({ id: LIGHTS, version })
+    if (offer === undefined) throw new Error('the store is empty')
+    const unpacked = await packages.unpack(offer)
+    state.put(storedApp({ folder: unpacked.folder, version, crashedMessage: version }))
+    if (former !== undefined) await packages.discard(former.folder)
+  })
+  if (count % 16 === 13) {
+    await confirmed(['installed', null], async () => {
+      const former = state.app(LIGHTS)
+      state.remove(LIGHTS, { purgeSettings: false })
+      if (former !== undefined) await packages.discard(former.folder)
+    })
+  }
+}

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest'
+import { until } from '../../support/until.ts'
+import { APP, running, written } from './support.ts'
+
+const THROWS = `
+function connect(address) {
+  throw new Error('connect EHOSTUNREACH ' + address)
+}
+export default () => { setTimeout(connect, 20, '192.0.2.77') }
+`
+
+describe('a crash of an app', () => {
+  test('is told with its stack, in the files of the app, and counted', async () => {
+    const hub = await running(await written(THROWS))
+    await hub.untilCrashed()
+    expect(hub.record).toMatchObject({ state: 'stopped', crashed: true, exitCode: 1, exitSignal: null, exitCount: 1 })
+    expect(hub.record.crashedMessage).toMatch(
+      /^Error: connect EHOSTUNREACH 192\.0\.2\.77\n {4}at .*connect.* \(\/app\.js:3:9\)/,
+    )
+    expect(hub.apps.output(APP)).toContain('EHOSTUNREACH')
+    hub.apps.restart(APP)
+    await until('the second crash', () => hub.record['exitCount'] === 2)
+    expect(hub.state.apps()).toMatchObject([{ crashed: true, crashedCount: 2, exitCode: 1 }])
+  })
+
+  test('looks as it does on a newer hub', async () => {
+    const hub = await running(await written(THROWS), { flavour: 'newer' })
+    await hub.untilCrashed()
+    expect(hub.record).toMatchObject({ state: 'crashed', crashed: true, crashedCount: 1 })
+    expect(hub.record).not.toHaveProperty('exitCode')
+  })
+
+  test('is not followed by a start of the hub itself, and is over when the app is started again', async () => {
+    const hub = await running(
+      await written(`
+      export default async ({ app, hub }) => {
+        const settings = hub.manager('settings')
+        if ((await settings.get('tries')) === 1) return
+        await settings.set('tries', 1)
+        throw new Error('not yet')
+      }
+    `),
+    )
+    await hub.untilCrashed()
+    const told = hub.events.length
+    hub.apps.setSetting(APP, 'unrelated', 1)
+    expect(hub.events.length).toBe(told)
+    expect(hub.apps.pid(APP)).toBeUndefined()
+    hub.apps.restart(APP)
+    await hub.untilState('running')
+    expect(hub.record).toMatchObject({ crashed: false, crashedMessage: null, exitCount: 1 })
+  })
+
+  test.each([
+    ['a promise that nobody handles', 'Promise.reject(new TypeError("unhandled"))', /^TypeError: unhandled\n/],
+    ['what is thrown and no error', 'setTimeout(() => { throw { odd: 1 } })', /odd: 1/],
+    ['an end of its own', 'setTimeout(() => process.exit(7), 10)', /^Error: exited with code 7$/],
+    ['a signal', 'process.kill(process.pid, "SIGKILL")', /^Error: ended by SIGKILL$/],
+    ['an abort', 'process.abort()', /^Error: ended by SIGABRT$/],
+    [
+      'a full heap',
+      'const all = []; setTimeout(() => { for (;;) all.push(new Array(100000).fill(1.5)) })',
+      /out of memory/,
+    ],
+    ['an import of what is not there', 'await import("./absent.js")', /^Error.*absent\.js/],
+  ])('is told for %s', async (_name, code, message) => {
+    const hub = await running(await written(`export default async () => { ${code} }`), {
+      limits: { memory: 64 * 1024 * 1024 },
+    })
+    await hub.untilCrashed()
+    expect(hub.record.crashedMessage).toMatch(message)
+  })
+
+  test.each([
+    ['cannot be parsed', 'export default (', /SyntaxError/],
+    ['exports nothing', 'export const a = 1', /app\.js has no default export that is a function/],
+  ])('is told for an app that %s', async (_name, code, message) => {
+    const hub = await running(await written(code))
+    await hub.untilCrashed()
+    expect(hub.record.crashedMessage).toMatch(message)
+  })
+
+  test('is made on demand', async () => {
+    const hub = await running(await written('export default () => {}'))
+    hub.apps.crash(APP)
+    await hub.untilCrashed()
+    expect(hub.record.crashedMessage).toMatch(/^Error: crashed on demand\n/)
+  })
+
+  test('is one for an app that uses too much memory outside its heap', async () => {
+    const folder = await written(
+      'const kept = []; export default () => { setInterval(() => kept.push(Buffer.alloc(8e6, 1)), 50) }',
+    )
+    const hub = await running(folder, { limits: { memory: 128 * 1024 * 1024 } })
+    await hub.untilCrashed()
+    expect(hub.record).toMatchObject({ crashedMessage: 'Too many memwarns', exitSignal: 'SIGKILL' })
+    expect(hub.apps.output(APP)).toContain('Too many memwarns')
+  })
+
+  test('is one for an app that uses too much of the processor for too long', async () => {
+    const folder = await written('export default () => { setTimeout(() => { for (;;) {} }, 10) }')
+    const hub = await running(folder, { limits: { cpu: 0.05, cpuSeconds: 2 } })
+    await hub.untilCrashed()
+    expect(hub.record.crashedMessage).toBe('CPU Warning Limit Reached')
+  })
+})

@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest'
+import { until } from '../../support/until.ts'
+import { APP, isAlive, running, written } from './support.ts'
+
+const IDLE = 'export default () => {}'
+
+describe('an app as a process', () => {
+  test('runs once its main function has returned', async () => {
+    const folder = await written(`
+      export default async ({ app }) => {
+        app.emit('starting', null)
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        app.emit('started', null)
+      }
+    `)
+    const hub = await running(folder)
+    expect(hub.told.map(([event]) => event)).toEqual(['starting', 'started'])
+    expect(hub.states).toEqual(['starting', 'running'])
+    expect(hub.record).toMatchObject({ enabled: true, crashed: false, ready: true })
+    expect(isAlive(hub.apps.pid(APP))).toBe(true)
+  })
+
+  test('is another process after a restart', async () => {
+    const hub = await running(await written(IDLE))
+    const former = hub.apps.pid(APP)
+    hub.events.length = 0
+    hub.apps.restart(APP)
+    await until('the restart', () => hub.states.includes('running'))
+    expect(hub.states).toEqual(['stopping', 'stopped', 'starting', 'running'])
+    expect(isAlive(former)).toBe(false)
+    expect(hub.apps.pid(APP)).not.toBe(former)
+  })
+
+  test('ends when it is disabled, stays down however often it is restarted, and runs when it is enabled', async () => {
+    const hub = await running(await written(IDLE))
+    const former = hub.apps.pid(APP)
+    hub.apps.disable(APP)
+    await hub.untilState('stopped')
+    hub.apps.restart(APP)
+    expect(isAlive(former)).toBe(false)
+    expect(hub.record).toMatchObject({ enabled: false, crashed: false, usage: { cpu: 0, mem: 0 } })
+    hub.apps.enable(APP)
+    await hub.untilState('running')
+    expect(hub.state.apps()).toMatchObject([{ id: APP, enabled: true }])
+  })
+
+  test('ends up as the last of many quick commands says', async () => {
+    const hub = await running(await written(IDLE))
+    for (let i = 0; i < 50; i++) {
+      hub.apps.restart(APP)
+      hub.apps.disable(APP)
+      hub.apps.enable(APP)
+    }
+    hub.apps.disable(APP)
+    await hub.untilState('stopped')
+    expect(hub.apps.pid(APP)).toBeUndefined()
+    expect(hub.states.filter((state) => state === 'starting').length).toBeLessThan(5)
+  })
+
+  test('has time to tidy up, and its output tells so', async () => {
+    const folder = await written(`
+      export default ({ app, log }) => {
+        app.on('stop', async () => {
+          await new Promise((resolve) => setTimeout(resolve, 100))
+          log('tidied up')
+        })
+      }
+    `)
+    const hub = await running(folder)
+    hub.apps.disable(APP)
+    await hub.untilState('stopped')
+    expect(hub.apps.output(APP)).toContain('tidied up')
+  })
+
+  test.each([
+    ['does not finish to stop', "app.on('stop', () => new Promise(() => {})); log('set')"],
+    ['hangs', "setImmediate(() => { log('set'); for (;;) {} })"],
+  ])('is killed after two seconds when it %s, and its output says so', async (_name, code) => {
+    const hub = await running(await written(`export default ({ app, log }) => { ${code} }`))
+    await hub.untilOutput('set')
+    const begun = performance.now()
+    hub.apps.disable(APP)
+    await hub.untilState('stopped')
+    const seconds = (performance.now() - begun) / 1000
+    expect(seconds).toBeGreaterThan(1.9)
+    expect(seconds).toBeLessThan(4)
+    expect(hub.apps.output(APP)).toContain('did not end within 2 s of SIGTERM: SIGKILL')
+    expect(hub.record).toMatchObject({ crashed: false })
+  })
+
+  test('is gone with its settings, or leaves them, as uninstalling says', async () => {
+    for (const purgeSettings of [true, false]) {
+      const hub = await running(await written(IDLE), { settings: { a: 1 } })
+      const pid = hub.apps.pid(APP)
+      hub.apps.uninstall(APP, { purgeSettings })
+      expect(hub.events.at(-1)).toEqual(['app.delete', { id: APP }])
+      expect(hub.apps.records.has(APP)).toBe(false)
+      await until('the end of the process', () => !isAlive(pid))
+      expect(hub.state.settings(APP).size).toBe(purgeSettings ? 0 : 1)
+    }
+  })
+
+  test('shows its real memory and processor time, at most two seconds old', async () => {
+    const folder = await written(`
+      export default () => { setInterval(() => { const end = Date.now() + 50; while (Date.now() < end); }, 100) }
+    `)
+    const hub = await running(folder)
+    await until('its use', () => hub.record.usage.mem > 0)
+    expect(hub.record.usage.mem).toBeGreaterThan(20_000_000)
+    // Half a core, where the machine has it to give.
+    await until('its share of a core', () => hub.record.usage.cpu > 0.05 && hub.record.usage.cpu < 0.9)
+  })
+
+  test('gives memory back when garbage is collected', async () => {
+    const folder = await written(`
+      let kept
+      export default ({ app }) => {
+        kept = Array.from({ length: 60 }, () => new Array(131072).fill(1.5))
+        app.api.post('/forget', () => { kept = undefined })
+      }
+    `)
+    const hub = await running(folder)
+    await until('its use', () => hub.record.usage.mem > 80_000_000)
+    const before = hub.record.usage.mem
+    await hub.ask('POST /forget')
+    await hub.apps.collectGarbage(APP)
+    expect(hub.record.usage.mem).toBeLessThan(before - 30_000_000)
+  })
+})

@@ -1,0 +1,145 @@
+import { mkdtempDisposable, readdir, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { emulate } from '../../../src/emulator/command.ts'
+import { readManifest } from '../../../src/emulator/data/manifest.ts'
+import { emulateProcesses, type ProcessesOptions } from '../../../src/emulator/processes/emulate-processes.ts'
+import { until } from '../../support/until.ts'
+import { acknowledged, ask, HUE, KEY, PUMP, sessionOf, subscribed } from '../support.ts'
+
+const METER = 'org.tidewater.meter'
+const SAMPLES = 'config/demo/apps'
+
+async function hubOf(options: ProcessesOptions = {}) {
+  const running = await emulateProcesses({ keys: { [KEY]: ['hub'] }, flavour: 'older' }, options)
+  onTestFinished(() => running[Symbol.asyncDispose]())
+  const { hub } = running
+  const runs = (id: string) => until(`${id} to run`, () => hub.apps.get(id)?.state === 'running')
+  return { hub, runs, stop: () => running[Symbol.asyncDispose]() }
+}
+
+async function folderOf() {
+  const folder = await mkdtempDisposable(join(tmpdir(), 'hub-data-'))
+  onTestFinished(folder.remove)
+  return folder.path
+}
+
+test('every sample app says what it is, in two languages', async () => {
+  for (const id of await readdir(SAMPLES)) {
+    expect(readManifest(join(SAMPLES, id)).id).toBe(id)
+    const languages = await readdir(join(SAMPLES, id, 'locales'))
+    expect(languages).toHaveLength(2)
+    for (const file of languages) {
+      const texts: unknown = JSON.parse(await readFile(join(SAMPLES, id, 'locales', file), 'utf8'))
+      expect(texts).toHaveProperty('title')
+    }
+  }
+})
+
+test('a new hub runs five sample apps, the well-behaved one first, and offers an update and the others', async () => {
+  const { hub, runs } = await hubOf()
+  for (const id of hub.apps.keys()) await runs(id)
+  expect([...hub.apps.keys()]).toHaveLength(5)
+  const listed = (await ask(hub, 'GET /apps/app')).text
+  expect(listed.indexOf(HUE)).toBeLessThan(5)
+  expect(hub.apps.get(PUMP)?.updateAvailable).toMatchObject({ version: '2.5.0' })
+  expect((await ask(hub, `GET /apps/app/${HUE}/locale`)).json).toMatchObject({ en: { title: 'Lumen Lights' }, de: {} })
+
+  expect((await ask(hub, 'POST /apps/store', { body: { id: PUMP } })).status).toBe(200)
+  expect(hub.apps.get(PUMP)).toMatchObject({ version: '2.5.0', updateAvailable: null })
+  expect((await ask(hub, 'POST /apps/store', { body: { id: 'io.bramblewood.blinds' } })).status).toBe(200)
+  await runs('io.bramblewood.blinds')
+})
+
+test("an app's web API and events are those of the hub, and other apps call it", async () => {
+  const { hub, runs } = await hubOf()
+  await runs(HUE)
+  await runs(PUMP)
+  const session = await sessionOf(hub)
+  const heard: unknown[] = []
+  session.api.on(`homey:app:${HUE}`, (...event: unknown[]) => heard.push(event))
+  session.api.on(`homey:app:${METER}`, (...event: unknown[]) => heard.push(event))
+  expect(await acknowledged(session.api, 'subscribe', `homey:app:${HUE}`)).toEqual([null, null])
+  expect((await ask(hub, `PUT /api/app/${HUE}/lights/hall`, { body: { on: true } })).json).toEqual({
+    on: true,
+    dim: 0.4,
+  })
+  expect((await ask(hub, `GET /api/app/${HUE}/lights/hall`)).json).toEqual({ on: true, dim: 0.4 })
+  expect((await ask(hub, `GET /api/app/${HUE}/lights/attic`)).status).toBe(404)
+  await until('the event', () => heard.length > 0)
+  expect(heard).toEqual([['light', { name: 'hall', on: true, dim: 0.4 }]])
+
+  await acknowledged(session.api, 'subscribe', `homey:app:${METER}`)
+  await until('a reading of the other app', () => heard.length > 1)
+  expect(heard[1]).toMatchObject(['reading', { watts: 790 }])
+})
+
+test('what is asked of the wire happens to the process, and is told', async () => {
+  const { hub, runs } = await hubOf()
+  await runs(METER)
+  const session = await subscribed(hub)
+  const states = () =>
+    session.events.flatMap(([, payload]) =>
+      typeof payload === 'object' && payload !== null && 'id' in payload && payload.id === METER && 'state' in payload
+        ? [payload.state]
+        : [],
+    )
+  await ask(hub, `PUT /apps/app/${METER}/disable`)
+  await until('the end', () => states().at(-1) === 'stopped')
+  await ask(hub, `PUT /apps/app/${METER}/enable`)
+  await until('the start', () => states().at(-1) === 'running')
+  expect(states()).toEqual(expect.arrayContaining(['stopping', 'stopped', 'starting', 'running']))
+  await until('a line', async () =>
+    (await ask(hub, `POST /apps/app/${METER}/crashlog`, { body: {} })).text.includes('W,'),
+  )
+  expect((await ask(hub, `POST /apps/app/${METER}/gc`)).status).toBe(200)
+  expect((await ask(hub, `DELETE /apps/app/${METER}`)).status).toBe(200)
+  expect((await ask(hub, `GET /apps/app/${METER}`)).status).toBe(404)
+})
+
+test('a data folder keeps apps, their settings and what they were told, from one run to the next', async () => {
+  const data = await folderOf()
+  const first = await hubOf({ data })
+  await ask(first.hub, `PUT /apps/app/${HUE}/setting/transition`, { body: { value: 250 } })
+  await ask(first.hub, `PUT /apps/app/${PUMP}/disable`)
+  await ask(first.hub, `DELETE /apps/app/${METER}`)
+  const { id } = first.hub
+  await first.stop()
+  const second = await hubOf({ data })
+  expect(second.hub.id).toBe(id)
+  await second.runs(HUE)
+  expect([...second.hub.apps.keys()][0]).toBe(HUE)
+  expect(second.hub.apps.has(METER)).toBe(false)
+  expect(second.hub.apps.get(PUMP)).toMatchObject({ enabled: false, state: 'stopped' })
+  expect((await ask(second.hub, `GET /apps/app/${HUE}/setting/transition`)).json).toBe(250)
+})
+
+test('an app of one’s own runs where it is, in place of the samples', async () => {
+  const { hub, runs } = await hubOf({ appFolders: [join(SAMPLES, 'nl.vandermolen.doorbell')] })
+  await runs('nl.vandermolen.doorbell')
+  expect([...hub.apps.values()]).toMatchObject([{ id: 'nl.vandermolen.doorbell', origin: 'devkit_run' }])
+  await expect(emulateProcesses({}, { appFolders: ['config'] })).rejects.toMatchObject({ name: 'EmulatorOptionError' })
+})
+
+test('what only processes have is refused for simulated apps', async () => {
+  await expect(emulate({ simulated: true, data: 'x' })).rejects.toThrow('--data: is for apps that are processes')
+})
+
+test('what an app says is shown and spoken by the command, one text after the other, never as an option', async () => {
+  const folder = await folderOf()
+  const script = join(folder, 'say.cjs')
+  const { writeFile } = await import('node:fs/promises')
+  await writeFile(script, "require('node:fs').appendFileSync(process.argv[2], JSON.stringify(process.argv.slice(3)))")
+  const said: string[] = []
+  const { hub } = await hubOf({
+    appFolders: [join(SAMPLES, 'com.athom.hue')],
+    speechCommand: `${process.execPath} ${script} ${join(folder, 'said')}`,
+    onSpeak: (text) => said.push(text),
+  })
+  for (const text of ['hello; $(id)', '--version']) await ask(hub, 'POST /speech-output/say', { body: { text } })
+  expect(said).toEqual(['hello; $(id)', '--version'])
+  const spoken = () => readFile(join(folder, 'said'), 'utf8').catch(() => '')
+  await until('both', async () => (await spoken()).includes('version'))
+  expect(await spoken()).toBe('["hello; $(id)"][" --version"]')
+})

@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest'
+import { HubError } from '../../../src/emulator/hub-error.ts'
+import { until } from '../../support/until.ts'
+import { APP, running, written } from './support.ts'
+
+describe('the web API of an app', () => {
+  test('answers by method and path, with parameters, query and body', async () => {
+    const hub = await running(
+      await written(`
+      export default ({ app }) => {
+        app.api.get('/', () => ({ id: app.id, version: app.version }))
+        app.api.get('/lights/:light', ({ params, query }) => ({ ...params, ...query }))
+        app.api.post('/lights/:light', async ({ body }) => body)
+        app.api.delete('/lights/:light', () => {})
+      }
+    `),
+    )
+    expect(await hub.ask('GET /')).toEqual({ id: APP, version: '1.0.0' })
+    expect(await hub.ask('GET /lights/a%20b?c=d')).toEqual({ light: 'a b', c: 'd' })
+    expect(await hub.ask('POST /lights/x', { on: [true] })).toEqual({ on: [true] })
+    expect(await hub.ask('DELETE /lights/x')).toBeNull()
+    await expect(hub.ask('PUT /lights/x')).rejects.toMatchObject({ status: 404 })
+    await expect(hub.ask('GET /lights')).rejects.toMatchObject({ status: 404 })
+  })
+
+  test('answers errors as the app says, or as 500, and the app goes on', async () => {
+    const hub = await running(
+      await written(`
+      export default ({ app }) => {
+        app.api.get('/teapot', () => { throw Object.assign(new Error('short and stout'), { status: 418, code: 'teapot' }) })
+        app.api.get('/bug', async () => { undefined.x })
+        app.api.get('/endless', () => { const value = {}; value.value = value; return value })
+        app.api.get('/strange', () => { throw Object.assign(new Error('x'), { status: 200 }) })
+      }
+    `),
+    )
+    await expect(hub.ask('GET /teapot')).rejects.toMatchObject({
+      status: 418,
+      error: 'teapot',
+      message: 'short and stout',
+    })
+    await expect(hub.ask('GET /bug')).rejects.toMatchObject({ status: 500, error: 'internal_error' })
+    await expect(hub.ask('GET /endless')).rejects.toMatchObject({ status: 500 })
+    await expect(hub.ask('GET /strange')).rejects.toMatchObject({ status: 500 })
+    expect(hub.record).toMatchObject({ state: 'running', crashed: false })
+  })
+
+  test('is 503 where the app does not run, and for those who wait when it ends', async () => {
+    const hub = await running(
+      await written(`
+      export default ({ app }) => {
+        app.api.get('/never', () => new Promise(() => {}))
+        app.api.get('/die', () => process.exit(1))
+      }
+    `),
+    )
+    const waiting = hub.ask('GET /never').catch((error: unknown) => error)
+    await expect(hub.ask('GET /die')).rejects.toMatchObject({ status: 503 })
+    expect(await waiting).toMatchObject({ status: 503 })
+    await hub.untilCrashed()
+    await expect(hub.ask('GET /die')).rejects.toMatchObject({ status: 503, error: 'not_running' })
+  })
+})
+
+describe('the settings of an app', () => {
+  test('are read and written from inside, and tell of changes from outside', async () => {
+    const folder = await written(`
+      export default async ({ app, hub }) => {
+        const settings = hub.manager('settings')
+        settings.on('change', (name, value) => app.emit('changed', [name, value]))
+        await settings.set('count', (await settings.get('count')) + 1)
+        await settings.unset('old')
+        app.emit('all', [await settings.all(), await settings.get('absent')])
+      }
+    `)
+    const hub = await running(folder, { settings: { count: 1, old: true } })
+    expect(hub.told).toEqual([['all', [{ count: 2 }, null]]])
+    expect(Object.fromEntries(hub.apps.settings(APP))).toEqual({ count: 2 })
+    hub.apps.setSetting(APP, 'count', { deep: null })
+    hub.apps.unsetSetting(APP, 'count')
+    await until('both changes', () => hub.told.length === 3)
+    expect(hub.told.slice(1)).toEqual([
+      ['changed', ['count', { deep: null }]],
+      ['changed', ['count', null]],
+    ])
+  })
+})
+
+describe('the hub as an app sees it', () => {
+  test('has the operations of its managers, other apps and a voice', async () => {
+    const asked: unknown[] = []
+    const folder = await written(`
+      export default async ({ app, hub }) => {
+        app.emit('apps', await hub.manager('apps').getApp({ id: 'x' }))
+        await hub.app('com.example.other').put('/light', { query: { a: 'b' }, body: { on: true } })
+        await hub.speak('hello')
+      }
+    `)
+    const hub = await running(folder, {
+      inApp: {
+        call: (id, request) => {
+          asked.push([id, request])
+          return Promise.resolve({ id: 'x' })
+        },
+      },
+    })
+    expect(hub.told).toEqual([['apps', { id: 'x' }]])
+    expect(asked).toEqual([
+      [APP, { section: 'manager', item: 'apps', operation: 'getApp', args: { id: 'x' } }],
+      [
+        APP,
+        {
+          section: 'app',
+          item: 'com.example.other',
+          operation: 'put',
+          args: { path: '/light', query: { a: 'b' }, body: { on: true } },
+        },
+      ],
+      [APP, { section: 'manager', item: 'speech-output', operation: 'say', args: { text: 'hello' } }],
+    ])
+  })
+
+  test('tells of refusals as errors with status and code', async () => {
+    const folder = await written(`
+      export default async ({ app, hub }) => {
+        for (const task of [() => hub.speak('x'), () => hub.manager('apps').on('app.update', () => {})])
+          await task().catch(({ name, status, code, message }) => app.emit('refused', { name, status, code, message }))
+      }
+    `)
+    const refuse = () => {
+      throw new HubError(403, 'missing_scopes', 'Missing Scopes: homey.speech')
+    }
+    const hub = await running(folder, { inApp: { call: refuse, subscribe: refuse } })
+    const error = { name: 'HubError', status: 403, code: 'missing_scopes', message: 'Missing Scopes: homey.speech' }
+    expect(hub.told).toEqual([
+      ['refused', error],
+      ['refused', error],
+    ])
+  })
+
+  test('tells events until the app has had enough, or has ended', async () => {
+    const folder = await written(`
+      export default async ({ app, hub }) => {
+        const manager = hub.manager('apps')
+        const hear = ({ id }) => {
+          app.emit('heard', id)
+          if (id === 'last') manager.off('app.update', hear)
+        }
+        await manager.on('app.update', hear)
+      }
+    `)
+    const listeners = new Map<string, (event: string, payload: unknown) => void>()
+    const hub = await running(folder, {
+      inApp: {
+        subscribe: (_id, uri, listener) => {
+          listeners.set(uri, listener)
+          return () => void listeners.delete(uri)
+        },
+      },
+    })
+    const tell = listeners.get('homey:manager:apps')
+    tell?.('app.update', { id: 'first' })
+    tell?.('app.create', { id: 'other' })
+    tell?.('app.update', { id: 'last' })
+    await until('the end of the subscription', () => listeners.size === 0)
+    expect(hub.told).toEqual([
+      ['heard', 'first'],
+      ['heard', 'last'],
+    ])
+    hub.apps.restart(APP)
+    await until('a new one', () => listeners.size === 1)
+    hub.apps.disable(APP)
+    await hub.untilState('stopped')
+    expect(listeners.size).toBe(0)
+  })
+})

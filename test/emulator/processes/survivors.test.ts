@@ -1,0 +1,84 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { Process } from '../../support/process.ts'
+import { available } from '../../support/skipped.ts'
+import { until } from '../../support/until.ts'
+import { isAlive, written } from './support.ts'
+
+const BIN = fileURLToPath(new URL('../../../src/bin.js', import.meta.url))
+const hasProc = available(process.platform === 'linux', 'the end of apps with their hub', 'that looks into /proc')
+
+/** Processes that have this text in their command line. */
+function processesWith(text: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text)
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}
+
+/** Hundredths of a second that a process has worked. */
+function worked(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return Number(fields[11]) + Number(fields[12])
+}
+
+/** More than any start takes. */
+const BUSY = 50
+
+/** A Node that has to hand over. */
+const OLD = '/usr/bin/node'
+const oldVersion = spawnSync(OLD, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout ?? ''
+const isOld = /^(1\d|2[0-3])\./.test(oldVersion)
+
+describe.runIf(hasProc)('no app outlives its hub', () => {
+  test.each([
+    ['an idle app', 'SIGKILL', 'export default ({ log }) => log("set")', process.execPath],
+    [
+      'a busy app',
+      'SIGKILL',
+      'export default () => setImmediate(() => { console.log("set"); for (;;) {} })',
+      process.execPath,
+    ],
+    [
+      'a busy app',
+      'SIGTERM',
+      'export default () => setImmediate(() => { console.log("set"); for (;;) {} })',
+      process.execPath,
+    ],
+    ...(isOld
+      ? [
+          [
+            'a busy app below an older Node',
+            'SIGKILL',
+            'export default () => setImmediate(() => { for (;;) {} })',
+            OLD,
+          ] as const,
+        ]
+      : []),
+  ] as const)('%s, after %s', async (name, signal, code, node) => {
+    const id = `com.example.a${Math.random().toString(36).slice(2)}`
+    const folder = await written(code, { id })
+    // What is killed leaves its temporary folder behind.
+    const env = { ...process.env, TMPDIR: dirname(folder) }
+    await using hub = new Process(node, [BIN, 'emulate', '--port', '0', '--app', folder], { env })
+    await hub.untilLine('emulated hub listening on')
+    const [pid = 0] = await until('the process', () => {
+      const found = processesWith(`\0${id}\0`)
+      return found.length > 0 ? found : undefined
+    })
+    if (name.includes('busy')) await until('it to be busy', () => worked(pid) > BUSY)
+    hub.signal(signal)
+    await until('the end of the app', () => !isAlive(pid), 5000)
+    await hub.closed
+    expect(processesWith(`\0${id}\0`)).toEqual([])
+  })
+})

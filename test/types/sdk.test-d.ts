@@ -1,0 +1,25 @@
+/** Checked by the compiler alone: the interface that apps are written with, by the name that they import it by. */
+
+import type { Hub, Settings, Start } from 'hub2mqtt/sdk'
+import { expectTypeOf } from 'vitest'
+
+export const start: Start = async ({ app, hub, log }) => {
+  expectTypeOf(app.id).toBeString()
+  app.api.put('/lights/:light', ({ params, query, body }) => {
+    expectTypeOf(params['light']).toEqualTypeOf<string | undefined>()
+    expectTypeOf(query['a']).toEqualTypeOf<string | undefined>()
+    expectTypeOf(body).toBeUnknown()
+  })
+  expectTypeOf(hub.manager('settings')).toEqualTypeOf<Settings>()
+  const settings = hub.manager('settings')
+  expectTypeOf(await settings.all()).toEqualTypeOf<Record<string, unknown>>()
+  settings.on('change', (name) => log(name))
+  // @ts-expect-error settings tell of nothing else
+  settings.on('changed', () => {})
+  // @ts-expect-error nor has an app any other event
+  app.on('start', () => {})
+  await hub.manager('apps').on('app.update', (payload) => expectTypeOf(payload).toBeUnknown())
+  expectTypeOf(await hub.manager('apps')['getApp']?.({ id: app.id })).toBeUnknown()
+  expectTypeOf<Hub['speak']>().parameters.toEqualTypeOf<[text: string]>()
+  await hub.app('com.example.other').put('/lights/hall', { body: { on: true } })
+}
