@@ -147,8 +147,7 @@ class Writer {
   async #send(name: ProbeName | keyof typeof VARIANTS, body?: unknown): Promise<Seen> {
     const { asker, reading, app } = this.#options
     const probe = PROBES[isVariant(name) ? VARIANTS[name] : name]
-    const path = name === 'speakReference' ? '/' : probe.path
-    return await asker.ask(probe.method, pathTo(reading.prefix, { ...probe, path }, app, SETTING), { body })
+    return await asker.ask(probe.method, pathTo(reading.prefix, probe, app, SETTING), { body })
   }
 
   /** Keeps the answer for the report; whether it is a success. */
@@ -181,7 +180,7 @@ class Writer {
 }
 
 /** Questions that are an operation asked in another way. */
-const VARIANTS = { readBack: 'getAppSetting', unsetAgain: 'unsetAppSetting', speakReference: 'speak' } as const
+const VARIANTS = { readBack: 'getAppSetting', unsetAgain: 'unsetAppSetting' } as const
 
 function isVariant(name: string): name is keyof typeof VARIANTS {
   return Object.hasOwn(VARIANTS, name)
