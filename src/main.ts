@@ -27,6 +27,8 @@ function main(): number | Promise<number> {
       return line.connect ? doctor(line.config) : checkConfig(line.config)
     case 'doctor':
       return doctor(line.config)
+    case 'conformance':
+      return conformance(line)
     case 'hash-password':
       return printHash()
     case 'cleanup':
@@ -118,6 +120,26 @@ async function doctor(file: string | undefined): Promise<number> {
   stop()
   console.log(`\nFor a bug report:\n\n${reportOf(findings, config, VERSION)}`)
   return findings.some(({ outcome }) => outcome === 'problem') ? failed.code : ok.code
+}
+
+/** Exit code 0 says that the hub can be worked with, whatever it does otherwise than expected. */
+async function conformance(line: Line<'conformance'>): Promise<number> {
+  const { conformanceRequest } = await import('./cli/conformance.ts')
+  const { examine } = await import('./conformance/conformance.ts')
+  const { reportText } = await import('./conformance/text.ts')
+  const { Scrubber } = await import('./log/scrub.ts')
+  const request = conformanceRequest(line, process.env['HUB2MQTT_HUB_API_KEY'])
+  let stop = () => {}
+  const onStep = (step: string) => {
+    stop()
+    stop = waiting(step)
+  }
+  const report = await examine({ ...request, version: VERSION, clock: systemClock, onStep }).finally(() => stop())
+  const scrubber = new Scrubber([request.key])
+  console.log(
+    line.json ? scrubber.payload(JSON.stringify(report, null, 2)) : shownText(scrubber.text(reportText(report))),
+  )
+  return report.usable ? ok.code : failed.code
 }
 
 async function printHash(): Promise<number> {
@@ -249,9 +271,8 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
     onSpeak: (text) => console.log(`says: ${shownText(text)}`),
     tell: (problem) => console.error(`hub2mqtt: ${shownText(problem)}`),
   })
-  const { hub } = emulation
-  console.log(`emulated hub listening on ${hub.url}`)
-  await using control = line.controlPort === undefined ? undefined : await openControl(hub, line.controlPort)
+  console.log(`emulated hub listening on ${emulation.hub.url}`)
+  await using control = line.controlPort === undefined ? undefined : await openControl(emulation.hub, line.controlPort)
   if (control !== undefined) console.log(`its control port: ${control.url}`)
   for (const { key, scopes } of made) console.log(`its API key, made for this run: ${key} (${scopes.join(', ')})`)
   const signal = stopSignal()

@@ -17,6 +17,8 @@ export interface AuditLine {
   readonly replayed: boolean
   /** Who sent it another way than over MQTT. */
   readonly by?: string
+  /** What a generic call names, without its query and body. */
+  readonly endpoint?: string
 }
 
 export class Audit {

@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { nearest } from '../base/nearest.ts'
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
-import { type BridgeControl, COMMANDS, type Command, findCommand } from '../contract/commands.ts'
+import { type BridgeControl, COMMANDS, type Command, findCommand, settled } from '../contract/commands.ts'
 import { CommandError, ERROR_CODES, type ErrorCode, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
 import { commandKey } from '../contract/permissions.ts'
@@ -85,8 +85,10 @@ interface Request {
   readonly message: Message
   readonly asker: Asker | undefined
   readonly topic: CommandTopic
-  /** `undefined`: there is no such command. */
-  readonly command: Command | undefined
+  /** `undefined`: there is no such command. As soon as its input is known, what it is with that. */
+  command: Command | undefined
+  /** What a generic call names, without its query and body. */
+  endpoint?: string
   transaction: string | number | null
   /** Whether the answer is from memory. */
   replayed: boolean
@@ -137,6 +139,7 @@ export class Dispatcher {
       const command = this.#permitted(request)
       const reading = command.payload.read(decodeText(message.payload))
       request.transaction = reading.transaction
+      this.#settle(request, command, reading)
       const times = this.#times(message, reading)
       const key = replayKey(message, reading.transaction)
       const known = key.consult ? this.#replay.recall(key.text) : undefined
@@ -159,6 +162,19 @@ export class Dispatcher {
     const refusal = refuses(command)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
     return command
+  }
+
+  /** Before it is known whether the input is right, and also where the answer comes from memory: the audit tells. */
+  #settle(request: Request, command: Command, reading: Reading<unknown>): void {
+    if (command.target === 'bridge' || command.reaches === undefined) return
+    try {
+      const input = reading.input()
+      const { section, item, method, path } = command.reaches(input)
+      request.command = settled(command, input)
+      request.endpoint = `${method} ${section}/${item}${path}`
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error
+    }
   }
 
   #times({ receivedAt, expiresInMs }: Message, reading: Reading<unknown>): Times {
@@ -190,7 +206,8 @@ export class Dispatcher {
       const data = await this.#execution.run({ topic, command, input, by, ...times, isCurrent, onWrite })
       return { ok: true, json: JSON.stringify(data ?? null) }
     } catch (error) {
-      return this.#failed(error, command.target !== 'bridge' && command.write)
+      const { command: actual = command } = request
+      return this.#failed(error, actual.target !== 'bridge' && actual.write)
     }
   }
 
@@ -251,11 +268,21 @@ export class Dispatcher {
 
   /** Tells the log, and subscribers of a write that was not done. */
   #tell(request: Request, code: 'ok' | ErrorCode, duration_ms: number) {
-    const { topic, command: row, asker, transaction, replayed, asked } = request
+    const { topic, command: row, asker, transaction, replayed, asked, endpoint } = request
     const { hubs, log, onFailedWrite } = this.#options
     const { command, hub, app = null } = topic
     const by = asker !== undefined && { by: asker.by }
-    const line = { command, hub, app, transaction, outcome: code, duration_ms, replayed, ...by }
+    const line = {
+      command,
+      hub,
+      app,
+      transaction,
+      outcome: code,
+      duration_ms,
+      replayed,
+      ...by,
+      ...(endpoint !== undefined && { endpoint }),
+    }
     if (!isAudited(row)) return log.debug(line, 'command')
     const told = this.#audit.write(line, asked)
     const isFailedWrite = told && code !== 'ok' && !replayed && row?.target !== 'bridge' && row?.write === true

@@ -1,8 +1,9 @@
 /** Carries out commands on hubs: each in its turn, and only while it is permitted. */
 import type { Clock } from '../base/clock.ts'
-import type { Command, HubCommand } from '../contract/commands.ts'
+import { type Command, type HubCommand, settled } from '../contract/commands.ts'
 import { CommandError } from '../contract/errors.ts'
 import type { GuardWish } from '../contract/guard.ts'
+import { lackOf, permission } from '../contract/permissions.ts'
 import type { Target } from '../contract/target.ts'
 import { decodeLevel } from '../contract/templates.ts'
 import type { CommandTopic } from '../contract/topics.ts'
@@ -81,10 +82,11 @@ export class Execution {
     const { hub } = bridged
     const argument = decodeArgument(topic)
     this.#check(hub, order)
-    return await this.#queueOf(bridged).run(topic.app ?? '', deadline, async (isLate) => {
+    return await this.#queueOf(bridged).run(laneOf(hub, order), deadline, async (isLate) => {
       this.#check(hub, order)
-      const app = topic.app ?? null
-      const run = { hub: name, app, about: app ?? command.about?.(input) ?? null, by: order.by, command }
+      const about = topic.app ?? command.about?.(input) ?? null
+      const app = command.reaches === undefined ? (topic.app ?? null) : about
+      const run = { hub: name, app, about, by: order.by, command: settled(command, input) }
       onRun({ ...run, phase: 'begun' })
       try {
         return await command.run(this.#target(hub, order, argument, isLate), input)
@@ -118,9 +120,11 @@ export class Execution {
     // Asked when the request leaves: until then it may wait for a connection, and for the hub to show who it is.
     const call: Target['call'] = (name, parameters) =>
       again(() => hub.call(name, parameters, OPERATIONS[name].method === 'GET' ? undefined : beginWrite))
+    const callEndpoint: Target['callEndpoint'] = (endpoint) =>
+      again(() => hub.callEndpoint(endpoint, endpoint.method === 'GET' ? undefined : beginWrite))
     const app = topic.app ?? ''
     const guard: Target['guard'] = (wish) => this.#options.guard(topic.hub ?? '', app, wish)
-    return { hub, app, argument, call, again, guard, clock, signal }
+    return { hub, app, argument, call, callEndpoint, again, guard, clock, signal }
   }
 
   /** What must hold when a command comes in, when its turn comes, and before each of its writes. */
@@ -131,17 +135,30 @@ export class Execution {
     if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
     const known = typeof topic.app === 'string' && mayExist(hub, topic.app)
     if (command.target === 'app' && !known) throw new CommandError('unknown_app')
-    const permitted = hub.permits(command.operation)
+    if (isHidden(hub, command, input)) throw new CommandError('unknown_app')
+    const actual = settled(command, input)
+    const permitted = permission(hub, actual)
     if (permitted === 'unsupported') throw new CommandError('unsupported')
-    if (permitted === 'forbidden') {
-      throw new CommandError('forbidden', `The API key lacks ${OPERATIONS[command.operation].scope}.`)
-    }
+    if (permitted === 'forbidden') throw new CommandError('forbidden', lackOf(actual))
   }
 }
 
 /** While the list could not be read, the hub itself must say which apps it has. */
 function mayExist({ apps }: Hub, id: string): boolean {
   return apps.all.has(id) || (!apps.complete && apps.shows(id))
+}
+
+/** Whether a call is for an app that there is not; one that is to be installed need only be shown. */
+function isHidden(hub: Hub, command: HubCommand, input: unknown): boolean {
+  const endpoint = command.reaches?.(input)
+  if (endpoint === undefined || endpoint.app === null) return false
+  return endpoint.operation === 'installFromAppStore' ? !hub.apps.shows(endpoint.app) : !mayExist(hub, endpoint.app)
+}
+
+/** A call to an app waits with the commands of the app. */
+function laneOf(hub: Hub, { topic, command, input }: Order): string {
+  const app = topic.app ?? command.reaches?.(input).app ?? ''
+  return topic.app !== undefined || mayExist(hub, app) ? app : ''
 }
 
 function decodeArgument({ argument }: CommandTopic): string {

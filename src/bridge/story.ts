@@ -67,7 +67,7 @@ export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy):
   const lacking = new Map<string, string[]>()
   for (const command of COMMANDS) {
     if (command.target === 'bridge' || !mayUse(policy, command)) continue
-    if (hub.permits(command.operation) !== 'forbidden') continue
+    if (command.operation === null || hub.permits(command.operation) !== 'forbidden') continue
     const { scope = '' } = OPERATIONS[command.operation]
     lacking.set(scope, [...(lacking.get(scope) ?? []), command.name])
   }

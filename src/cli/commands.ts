@@ -1,13 +1,13 @@
 /** The commands: one table, from which reading, help and the documentation follow. */
 import * as v from 'valibot'
-import { topicPrefix } from '../config/addresses.ts'
+import { hubUrl, topicPrefix } from '../config/addresses.ts'
 import { duration, size } from '../config/schemas.ts'
 import type { Given } from './given.ts'
 
 /** What a process of ours exits with. */
 export const exitCodes = {
   ok: { code: 0, doc: 'done, or stopped as asked' },
-  failed: { code: 1, doc: 'failed at run time, or doctor found a problem' },
+  failed: { code: 1, doc: 'failed at run time, or doctor or conformance found a problem' },
   usage: { code: 2, doc: 'the command line or the configuration has a mistake' },
 } as const
 
@@ -223,6 +223,32 @@ export const commands = {
     summary: 'try the configuration, the hubs, the broker and their permissions; say what is wrong and what mends it',
     flags: { config },
     read: (flags) => ({ command: 'doctor' as const, ...given('config', flags.text('config')) }),
+  }),
+  conformance: command({
+    summary: 'tell what kind of hub answers at an address, and how it differs from what is expected of hubs',
+    flags: {
+      url: { value: 'URL', doc: 'address of the hub' },
+      key: { value: 'KEY', doc: 'its API key; others on this machine may see it there, so rather the next one' },
+      'key-file': { value: 'FILE', doc: 'a file that holds the key; without either, HUB2MQTT_HUB_API_KEY' },
+      writes: { doc: 'also what changes something, on the app that --app names; at the end it is as before' },
+      app: { value: 'ID', doc: 'the app to ask about; by default one that runs' },
+      downgrade: { value: 'VERSION', doc: 'with --writes: the lower version to install, by default 1.0.0' },
+      limits: { doc: 'also send six requests at once, to see how the hub limits them' },
+      json: { doc: 'print the report as JSON' },
+      timeout: { value: 'DURATION', default: DEFAULT_CALL_TIMEOUT, doc: 'how long to wait for each answer' },
+    },
+    read: (flags) => ({
+      command: 'conformance' as const,
+      url: flags.parsed('url', hubUrl),
+      writes: flags.has('writes'),
+      limits: flags.has('limits'),
+      json: flags.has('json'),
+      timeoutMs: flags.parsed('timeout', CALL_TIMEOUT) ?? v.parse(CALL_TIMEOUT, DEFAULT_CALL_TIMEOUT),
+      ...given('key', flags.text('key')),
+      ...given('keyFile', flags.text('key-file')),
+      ...given('app', flags.text('app')),
+      ...given('downgrade', flags.text('downgrade')),
+    }),
   }),
   'hash-password': command({
     summary: 'read a password from standard input, print its hash for http.password',

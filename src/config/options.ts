@@ -5,6 +5,7 @@ import { MAX_HISTORY } from '../contract/guard.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
 import { apiKey, brokerUrl, host, hubUrl, origin, password, path, topicPrefix } from './addresses.ts'
+import { callRule } from './call-rules.ts'
 import { address, ancestor, pagePassword, token } from './page-access.ts'
 import { boolean, choice, duration, integer, label, list, map, size, text } from './schemas.ts'
 import { publishedSetting } from './settings.ts'
@@ -280,6 +281,13 @@ export const options = defineOptions({
     doc: 'Whether to refuse every command that changes something on a hub.',
     schema: boolean,
     default: false,
+    live: true,
+  },
+  'commands.call': {
+    doc: 'What `hub/call` may reach: managers and apps by their ids (`*` stands for any characters, `?` for one), and methods; with `section: manager` or `section: app` only one of the two. In the environment a JSON list. It never reaches what the command for it may not.',
+    schema: list(callRule),
+    default: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
+    example: [{ item: 'notifications', methods: ['GET'] }],
     live: true,
   },
   'commands.response_topics': {

@@ -37,6 +37,8 @@ export function fromText(schema: v.GenericSchema, text: string): unknown {
     case 'number':
       return /^\d{1,15}$/.test(text) ? Number(text) : text
     case 'array':
+      // Items that are no texts.
+      if (text.trimStart().startsWith('[')) return jsonAsMaps(text)
       return text
         .split(',')
         .map((part) => part.trim())

@@ -3,9 +3,11 @@
  * does. Dispatch, checks, the hub's list of commands and the documentation follow from this table.
  */
 import * as v from 'valibot'
+import type { Endpoint } from '../hub/endpoints.ts'
 import type { OperationName } from '../hub/operations.ts'
 import { LOG_LEVELS, type LogLevel } from '../log/levels.ts'
 import { APP_KEYS, APP_STATES } from '../model/app.ts'
+import { callEndpoint, called } from './calls.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { changeChannel, install, installUpdate } from './installs.ts'
 import {
@@ -54,7 +56,8 @@ interface Common<T> {
 
 export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
-  readonly operation: OperationName
+  /** `null`: its input says which, or there is none that we know. */
+  readonly operation: OperationName | null
   /** Changes something on the hub: never repeated, audited, refused where only reading is allowed. */
   readonly write: boolean
   /** Whether it may be used unless configuration says otherwise (default true). */
@@ -66,7 +69,9 @@ export interface HubCommand<T = unknown> extends Common<T> {
   /** A part of the bridge without which it is refused. */
   readonly needs?: 'guard'
   /** The app that it is about, of a command that is for the whole hub. */
-  readonly about?: (input: T) => string
+  readonly about?: (input: T) => string | null
+  /** What an input names by its path: that decides about operation, write, app and rights. */
+  readonly reaches?: (input: T) => Endpoint
   readonly run: (target: Target, input: T) => Promise<unknown>
 }
 
@@ -320,10 +325,7 @@ const ROWS = [
     acts: ['list-apps'],
     does: (): Act[] => ['list-apps', 'read-app'],
     doc: 'Answers with the apps by id; a filter reads the hub afresh and keeps those that equal it in every key given.',
-    async run({ hub, again }, { filter }) {
-      const apps = await again(() => hub.apps.getApps(filter))
-      return Object.fromEntries(apps.map((app) => [app.id, app]))
-    },
+    run: ({ hub, again }, { filter }) => again(() => hub.apps.getApps(filter)),
   }),
   row('hub', 'install', {
     payload: object({
@@ -349,6 +351,16 @@ const ROWS = [
       await call('speak', { text })
     },
   }),
+  row('hub', 'call', {
+    payload: called,
+    operation: null,
+    write: true,
+    allowed: false,
+    about: ({ app }) => app,
+    reaches: (endpoint) => endpoint,
+    doc: 'Calls anything that the hub or an app offers, and answers what it answers; a write unless GET.',
+    run: callEndpoint,
+  }),
   row('hub', 'refresh', {
     payload: nothing,
     operation: 'getApps',
@@ -373,6 +385,13 @@ export const COMMANDS: readonly Command[] = ROWS
 
 /** Names of the commands for one kind of target. */
 export type CommandName<D extends Command['target']> = Extract<(typeof ROWS)[number], { readonly target: D }>['name']
+
+/** The row as it is for one input: of most commands, itself. */
+export function settled(command: HubCommand, input: unknown): HubCommand {
+  const endpoint = input === undefined ? undefined : command.reaches?.(input)
+  if (endpoint === undefined) return command
+  return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
+}
 
 const INDEX = new Map(
   COMMANDS.map((command) => [key(command.target, command.name, command.argument !== undefined), command]),

@@ -1,7 +1,10 @@
 /** What configuration allows: which commands, and which apps. */
+
+import type { Endpoint, Section } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
-import { OPERATIONS } from '../hub/operations.ts'
-import { type Act, COMMANDS, type Command } from './commands.ts'
+import { type Method, OPERATIONS } from '../hub/operations.ts'
+import { actsOf } from './calls.ts'
+import { type Act, COMMANDS, type Command, type HubCommand, settled } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 
 /** How configuration names a command: an app's by its name alone, others with what they are for (`hub/install`). */
@@ -14,10 +17,21 @@ export const COMMAND_SELECTORS: readonly string[] = [
   ...new Set(COMMANDS.flatMap((command) => [commandKey(command), command.name])),
 ]
 
+/** What `hub/call` may reach. */
+export interface CallRule {
+  /** Default: any. */
+  readonly section?: Section | undefined
+  /** A pattern, in which `*` stands for any characters and `?` for one. */
+  readonly item: string
+  readonly methods: readonly Method[]
+}
+
 export interface CommandPolicy {
   readonly allow: readonly string[]
   readonly deny: readonly string[]
   readonly read_only: boolean
+  /** What `hub/call` may reach; default nothing. */
+  readonly call?: readonly CallRule[]
   /** Whether the guardian is on. Default false. */
   readonly guarded?: boolean
 }
@@ -36,14 +50,48 @@ export function refusedBy(policy: CommandPolicy, command: Command, input?: unkno
   const key = commandKey(command)
   if (names(deny, command)) return `commands.deny names ${key}.`
   if (command.target === 'bridge') return undefined
-  if (read_only && command.write) return 'commands.read_only is set.'
+  const endpoint = input === undefined ? undefined : command.reaches?.(input)
+  // Of no input it is not known yet whether it only reads.
+  const mayRead = command.reaches !== undefined && input === undefined
+  if (read_only && settled(command, input).write && !mayRead) return 'commands.read_only is set.'
   if (command.allowed === false && !names(allow, command)) return `It is off until commands.allow names ${key}.`
   if (command.needs === 'guard' && !guarded) return 'The guardian is off until guard.watch names an app.'
+  if (endpoint !== undefined) return unreachable(policy, endpoint)
   const { acts = [], does = () => acts } = command
   const denied = deniedActs(deny)
   const isFree = (act: Act) => !denied.has(act)
   if (does(input).every(isFree) && (acts.length === 0 || acts.some(isFree))) return undefined
   return 'commands.deny names a command that does the same.'
+}
+
+/** Why a call must not reach what it names: it gets no further than the commands that do the same. */
+function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoint): string | undefined {
+  const { section, item, method, operation } = endpoint
+  const isNamed = (rule: CallRule) =>
+    (rule.section ?? section) === section && rule.methods.includes(method) && pattern(rule.item).test(item)
+  if (!call.some(isNamed)) return `commands.call names no ${method} of this item.`
+  if (operation === null) return undefined
+  for (const own of COMMANDS) {
+    if (own.target === 'bridge' || own.operation !== operation || own.needs !== undefined) continue
+    if (names(deny, own)) return `commands.deny names ${commandKey(own)}, which is the same.`
+    if (own.allowed === false && !names(allow, own)) {
+      return `It is off until commands.allow names ${commandKey(own)}, which is the same.`
+    }
+  }
+  const denied = deniedActs(deny)
+  return actsOf(endpoint).some((act) => denied.has(act))
+    ? 'commands.deny names a command that does the same.'
+    : undefined
+}
+
+/** Whether key and hub permit a command; of no input, whether any. */
+export function permission(hub: Pick<Hub, 'permits'>, { operation }: HubCommand): ReturnType<Hub['permits']> {
+  return operation === null ? 'yes' : hub.permits(operation)
+}
+
+/** What the key lacks for it, for people. */
+export function lackOf({ operation }: HubCommand): string {
+  return `The API key lacks ${operation === null ? 'a permission' : OPERATIONS[operation].scope}.`
 }
 
 function names(selectors: readonly string[], command: Command): boolean {
@@ -61,7 +109,7 @@ const NO_ACTS: ReadonlySet<Act> = new Set()
 /** Names of the commands that configuration, key and hub permit. */
 export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
   const names = COMMANDS.filter(
-    (command) => command.target !== 'bridge' && mayUse(policy, command) && hub.permits(command.operation) === 'yes',
+    (command) => command.target !== 'bridge' && mayUse(policy, command) && permission(hub, command) === 'yes',
   ).map(({ name }) => name)
   return [...new Set(names)]
 }
@@ -71,11 +119,11 @@ export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Re
   const refusals: Record<string, string> = {}
   for (const command of COMMANDS) {
     if (command.target === 'bridge') continue
-    const permitted = hub.permits(command.operation)
+    const permitted = permission(hub, command)
     const refusal =
       refusedBy(policy, command) ??
       (permitted === 'unsupported' ? ERROR_CODES.unsupported : undefined) ??
-      (permitted === 'forbidden' ? `The API key lacks ${OPERATIONS[command.operation].scope}.` : undefined)
+      (permitted === 'forbidden' ? lackOf(command) : undefined)
     if (refusal !== undefined) refusals[commandKey(command)] = refusal
   }
   return refusals

@@ -147,7 +147,7 @@ export const PUBLICATIONS = {
             started_at: startedAt,
             hubs,
             mqtt: { protocol },
-            extensions: ['guardian'],
+            extensions: ['guardian', 'call'],
           },
   }),
   bridgeHealth: bridge({

@@ -1,5 +1,7 @@
 /** What a command on a hub is carried out on, and with. */
 import type { Clock } from '../base/clock.ts'
+import type { Json } from '../base/json.ts'
+import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { GuardWish } from './guard.ts'
 
@@ -14,6 +16,8 @@ export interface Target {
    * each write it is asked again whether the command is permitted.
    */
   readonly call: Hub['call']
+  /** The same for what is named by its path. */
+  readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
   /** The same for a read that is more than one operation. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
   /** Tells the guardian what is wanted of it for the app. */

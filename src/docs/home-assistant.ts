@@ -23,7 +23,7 @@ function shown({ category, enabled }: Entity): string {
 /** What the key must permit for it to be offered, besides reading the apps. */
 function needs(entity: Entity): string {
   const command = commandOf(entity)
-  if (command === undefined || command.target === 'bridge') return '—'
+  if (command === undefined || command.target === 'bridge' || command.operation === null) return '—'
   const row: { readonly scope?: string } = OPERATIONS[command.operation]
   return row.scope === undefined || row.scope === 'hub.app.readonly' ? '—' : code(row.scope)
 }

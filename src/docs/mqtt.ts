@@ -43,7 +43,8 @@ export function topicsSection(): string {
 
 /** The permission that a command needs, as the hub's settings page calls it; none for a command of the bridge itself. */
 export function permissionOf(command: Command): string | undefined {
-  const row: { readonly scope?: string } = command.target === 'bridge' ? {} : OPERATIONS[command.operation]
+  const row: { readonly scope?: string } =
+    command.target === 'bridge' || command.operation === null ? {} : OPERATIONS[command.operation]
   return row.scope
 }
 
@@ -65,7 +66,7 @@ export function commandsSection(): string {
     return [
       shown(commandTopics(command).topic),
       payloadText(command),
-      command.target === 'bridge' ? '—' : code(command.operation),
+      command.target === 'bridge' ? '—' : command.operation === null ? 'any' : code(command.operation),
       permission === undefined ? '—' : code(permission),
       offByDefault(command) ? `no: ${code(`commands.allow: [${commandKey(command)}]`)}` : 'yes',
       command.doc,

@@ -2,6 +2,7 @@
 import { request } from 'undici'
 import { camelKeys } from '../base/camel-keys.ts'
 import type { Clock } from '../base/clock.ts'
+import { untilTaken } from '../bridge/patience.ts'
 import { lackingRights } from '../bridge/story.ts'
 import type { Config, HubConfig } from '../config/options.ts'
 import { HubClient } from '../hub/client.ts'
@@ -37,11 +38,16 @@ export async function* examineHub({ name, hub, config, clock }: HubExamination):
     const { cause, remedy } = explain(error, url)
     return problem(what + cause, remedy)
   }
+  /** Asks again for what the hub puts off. */
+  const patiently = <T>(ask: () => Promise<T>) => {
+    const deadline = clock.elapsed() + timeoutMs
+    return untilTaken(ask, { clock, deadline, signal: new AbortController().signal, check: () => {} })
+  }
   try {
-    const identity = await client.identify()
+    const identity = await patiently(() => client.identify())
     yield ok(`a hub answers at ${url}, firmware ${identity.firmware ?? 'not told'}`)
     yield* examineClock(name, url, clock)
-    const greeting = await greet(client, undefined)
+    const greeting = await patiently(() => greet(client, undefined))
     const { scopes } = greeting
     if (scopes === undefined) yield note('the API key is accepted; the hub does not tell what it permits')
     else yield ok(`the API key is accepted, with ${scopes.join(', ') || 'no permissions'}`)
@@ -55,7 +61,7 @@ export async function* examineHub({ name, hub, config, clock }: HubExamination):
         'add the permission to the key',
       )
     }
-    const apps = await client.call('getApps', {})
+    const apps = await patiently(() => client.call('getApps', {}))
     yield ok(`${apps.size} apps`)
     if (!hub.realtime) return yield note(`no realtime channel, as configured: the list is read every so often`)
     try {

@@ -305,7 +305,6 @@ export class EmulatedHub implements AsyncDisposable {
       prefix: this.#options.prefix,
       nothing: this.#options.nothing,
       limit: this.#options.rateLimit ? FAULTS['rate-limit'](RATE) : undefined,
-      now: () => this.#options.clock.now(),
       elapsed: () => this.#options.clock.elapsed(),
       uptime: () => this.#options.clock.elapsed() - this.#born,
       tell: (...event) => this.#tell(...event),

@@ -81,7 +81,7 @@ export function settle(options: EmulatedHubOptions): Settled {
     storedKeys: options.storedKeys,
     apps: options.apps ?? DEFAULT_APPS,
     backend: options.backend,
-    kept: options.kept ?? hubStoreInMemory(),
+    kept: options.kept ?? hubStoreInMemory(() => clock.now()),
     rateLimit: options.rateLimit ?? false,
     store: options.store ?? DEFAULT_STORE,
     onSpeak: options.onSpeak,

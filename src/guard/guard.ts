@@ -246,8 +246,8 @@ export class Guard {
     const isOwn = by === BY
     if (command.operation === 'installFromAppStore') ward.installing(phase, isOwn ? BY : 'command')
     else if (isOwn) return
-    else if (command.name === 'enabled' || STOPS.has(command.operation)) ward.commanded('stop')
-    else if (STARTS.has(command.operation) && command.name !== 'guard') ward.commanded('start')
+    else if (command.name === 'enabled' || STOPS.has(command.operation ?? '')) ward.commanded('stop')
+    else if (STARTS.has(command.operation ?? '') && command.name !== 'guard') ward.commanded('start')
     this.#retry(this.#hub(hub))
   }
 

@@ -12,6 +12,9 @@ const MAX_LOOKS = 5
 /** How long an event may be under way behind others: on a slow channel, lists overtake it. */
 const OVERTAKEN_MS = 60_000
 
+/** What `getApps` answers: id → app. */
+export type AppsById = Readonly<Record<string, App>>
+
 type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export interface AppsNews {
@@ -106,17 +109,21 @@ export class AppManager {
     this.#live = live
   }
 
-  /** All apps: from memory while live, else read anew. A `filter` (the keys that must be equal) always reads anew. */
-  async getApps(filter?: Readonly<Record<string, unknown>>): Promise<App[]> {
-    if (filter !== undefined || !this.#live) await this.refresh()
-    const apps = [...this.#apps.values()]
-    if (filter === undefined) return apps
+  /**
+   * All apps by id: from memory while live, else read anew. A `filter` (the keys that must be equal) always reads anew.
+   * @throws HubError `unreachable` after `destroy`
+   */
+  async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<AppsById> {
+    this.#refuseIfDestroyed()
     const wanted = Object.entries(filter)
-    return apps.filter((app) => wanted.every(([key, value]) => Reflect.get(app, key) === value))
+    if (wanted.length > 0 || !this.#live) await this.refresh()
+    const isWanted = (app: App) => wanted.every(([key, value]) => Reflect.get(app, key) === value)
+    return Object.fromEntries([...this.#apps].filter(([, app]) => isWanted(app)))
   }
 
-  /** One app: from memory while live, else read anew. @throws HubError `unknown_app` */
+  /** One app: from memory while live, else read anew. @throws HubError `unknown_app`, `unreachable` after `destroy` */
   async getApp(id: string): Promise<App> {
+    this.#refuseIfDestroyed()
     const known = this.#apps.get(id)
     if (this.#live && known !== undefined) return known
     if (!this.#shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
@@ -144,16 +151,32 @@ export class AppManager {
    * caller knows of, such as the effect of a command or all events before a session. @throws HubError
    */
   refresh(): Promise<void> {
+    if (this.ended.aborted) return Promise.resolve()
     if (this.#reading === undefined) return this.#startRead()
     this.#nextRead ??= this.#reading.catch(() => {}).then(() => this.#startRead())
     return this.#nextRead
   }
 
-  /** Clears the cache and removes every listener; safe to call twice. */
+  /** Aborted by `destroy`: whoever does something for the apps ends that. */
+  get ended(): AbortSignal {
+    return this.#destroyed.signal
+  }
+
+  /**
+   * Ends the subscription to the hub's events, clears every cache, and removes every listener, of the manager and of the
+   * apps, which have none but these. Nobody is told of it, nothing is read any more; safe to call twice.
+   */
   destroy(): void {
     this.#destroyed.abort()
     this.#listeners.clear()
+    this.#meanwhile = undefined
+    this.#onReplaced = undefined
+    this.#formerlyShown = undefined
     this.#forget()
+  }
+
+  #refuseIfDestroyed(): void {
+    if (this.ended.aborted) throw new HubError('unreachable', 'The apps of the hub are not followed any more.')
   }
 
   /**

@@ -1,5 +1,8 @@
 /** The typed client: `call(operation, parameters)` over REST, each outcome decoded or one HubError. */
 import type { Clock } from '../base/clock.ts'
+import type { Json } from '../base/json.ts'
+import { decodeJson } from './decode.ts'
+import { type Endpoint, pathOf } from './endpoints.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import {
   type Method,
@@ -9,10 +12,11 @@ import {
   type Parameters,
   type Result,
 } from './operations.ts'
-import { isSuccess, refusal } from './refusal.ts'
+import { isSuccess, type RefusedCall, refusal } from './refusal.ts'
 import { type Answer, header, isPage, Rest, type RestOptions, type Sending } from './rest.ts'
 import { Spacing } from './spacing.ts'
 import { asItIs, type Clean } from './text.ts'
+import { decodeWritten } from './written.ts'
 
 export const API_PREFIXES = ['manager', 'managers'] as const
 /** The two ways in which hubs spell their API's root: `/api/manager/…` and `/api/managers/…`. */
@@ -37,7 +41,8 @@ export interface HubClientOptions extends RestOptions {
 
 /** A call that has ended, for those who count. */
 export interface HubCall {
-  readonly operation: OperationName
+  /** `callEndpoint` for what was named by its path. */
+  readonly operation: OperationName | 'callEndpoint'
   readonly outcome: 'ok' | HubErrorCode
   readonly ms: number
 }
@@ -167,6 +172,36 @@ export class HubClient {
   }
 
   /**
+   * Calls anything that the hub offers.
+   * @param mayLeave as with `call`
+   * @returns the hub's answer; of an app that answers with something else than JSON, its text
+   * @throws HubError
+   */
+  callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
+    return this.#observed('callEndpoint', this.#callEndpoint(endpoint, mayLeave))
+  }
+
+  async #callEndpoint(endpoint: Endpoint, mayLeave: Sending['mayLeave']): Promise<Json> {
+    const { section, method, body } = endpoint
+    const isRead = method === 'GET'
+    const sending = {
+      body: body === undefined ? undefined : JSON.stringify(body),
+      maxBytes: MAX_ENDPOINT_BYTES,
+      mayLeave,
+    }
+    const request = () => this.#ask(method, pathOf(endpoint, this.#prefix), sending)
+    const answer = await (isRead ? this.#repeatIfCutOff(request) : request().catch(withoutOutcome))
+    if (!isSuccess(method, answer.status)) throw this.#refuse(refusedEndpoint(endpoint), answer)
+    try {
+      const value = section === 'app' ? jsonOrText(answer) : json(answer)
+      return isRead || section === 'app' ? decodeJson(value) : decodeWritten(value)
+    } catch (error) {
+      if (section === 'manager') this.#proven = false
+      throw error
+    }
+  }
+
+  /**
    * Reads a file of the hub, such as an icon, as it gives it to everybody: the key is not shown.
    * @param path as a record of the hub has it
    * @returns `undefined` if the path is none on the hub, or nothing is there
@@ -192,7 +227,7 @@ export class HubClient {
   }
 
   /** Reports how a call ended and how long it took. */
-  async #observed<T>(operation: OperationName, call: Promise<T>): Promise<T> {
+  async #observed<T>(operation: HubCall['operation'], call: Promise<T>): Promise<T> {
     const started = this.#clock.elapsed()
     const ended = (outcome: HubCall['outcome']) =>
       this.#options.onCall?.({ operation, outcome, ms: this.#clock.elapsed() - started })
@@ -219,10 +254,10 @@ export class HubClient {
     input: I,
     mayLeave: Sending['mayLeave'],
   ): Promise<Answer> {
-    const { manager, method, query, body } = operation
+    const { manager, method, query, body, maxBytes } = operation
     const search = query === undefined ? '' : new URLSearchParams(query(input)).toString()
     const path = `/api/${this.#prefix}/${manager}${fill(template, input)}${search === '' ? '' : `?${search}`}`
-    const sending = { body: body === undefined ? undefined : JSON.stringify(body(input)), mayLeave }
+    const sending = { body: body === undefined ? undefined : JSON.stringify(body(input)), maxBytes, mayLeave }
     const request = () => this.#ask(method, path, sending)
     return method === 'GET' ? this.#repeatIfCutOff(request) : request()
   }
@@ -308,7 +343,10 @@ export class HubClient {
   }
 
   #refusal(name: OperationName, parameters: object, answer: Answer): HubError {
-    const call = { name, operation: OPERATIONS[name], parameters }
+    return this.#refuse({ name, operation: OPERATIONS[name], parameters }, answer)
+  }
+
+  #refuse(call: RefusedCall, answer: Answer): HubError {
     return refusal(call, answer, { knows: this.#options.knows, now: this.#clock.now(), clean: this.#options.clean })
   }
 }
@@ -317,6 +355,33 @@ export class HubClient {
 function isGreeting(answer: Answer): boolean {
   if (answer.status !== 200 || isPage(answer)) return false
   return header(answer, 'x-homey-id') !== null || (answer.body.length > 0 && parse(answer) !== undefined)
+}
+
+/** Of the answer to a call by its path. */
+const MAX_ENDPOINT_BYTES = 1024 * 1024
+
+/** An operation of the table keeps its name, so that a refusal tells as much as of its own call. */
+function refusedEndpoint({ operation, parameters, section, item, method, path }: Endpoint): RefusedCall {
+  if (operation !== null) return { name: operation, operation: OPERATIONS[operation], parameters }
+  const ofApp = section === 'app' ? { id: item } : {}
+  return {
+    name: `such endpoint of ${item} (${method})`,
+    operation: { method, path, optional: true },
+    parameters: ofApp,
+  }
+}
+
+/** A write whose answer is too large to be read may have happened. */
+function withoutOutcome(error: unknown): never {
+  if (!(error instanceof HubError) || error.code !== 'nonsense') throw error
+  throw new HubError('no_answer', error.message, { cause: error })
+}
+
+/** What an app answers is its own affair, but a page is nobody's. */
+function jsonOrText(answer: Answer): unknown {
+  if (answer.body.length === 0) return null
+  if (isPage(answer)) throw new HubError('nonsense', 'A page was answered.', { status: answer.status, page: true })
+  return parse(answer) ?? answer.body.toString('utf8')
 }
 
 const MAX_PATH = 512

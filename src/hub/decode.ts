@@ -110,10 +110,12 @@ export function decodeApp(value: unknown, { id }: { readonly id: string }, clean
   return decodePatch(value, clean)
 }
 
-/** An app's record as it came. */
-export function decodeRecord(value: unknown): { [key: string]: Json } {
+/** The record of the app with this id as it came. */
+export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
-  if (!isRecord(record)) throw new HubError('nonsense', 'The hub answered with something that is no app.')
+  if (!isRecord(record) || idOf(record) !== id) {
+    throw new HubError('nonsense', 'The hub answered with something that is not the app.')
+  }
   return record
 }
 

@@ -3,8 +3,10 @@
 import type { Logger } from 'pino'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
+import type { Json } from '../base/json.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
+import type { Endpoint } from './endpoints.ts'
 import { asHubError, type HubError, type HubErrorCode, retryDelay } from './errors.ts'
 import { explain } from './explain.ts'
 import { type Greeting, greet } from './greeting.ts'
@@ -89,6 +91,7 @@ export class Hub {
       shows: options.shows,
       onStranger: () => this.#onStranger(),
     })
+    this.apps.ended.addEventListener('abort', () => this.#cancelStranger?.())
   }
 
   get status(): HubStatus {
@@ -107,7 +110,6 @@ export class Hub {
   /** Ends the subscription, clears the caches and removes all listeners; safe to call twice. */
   async destroy(): Promise<void> {
     this.#stop.abort()
-    this.#cancelStranger?.()
     this.#status.end()
     this.apps.destroy()
     await this.#client.close()
@@ -137,6 +139,24 @@ export class Hub {
       const failure = asHubError(error)
       if (isEvidence(name, failure)) await this.#doubt(name, parameters, failure)
       this.#heed(failure.code)
+      throw error
+    }
+  }
+
+  /**
+   * Calls anything that the hub offers, and learns from how it ends.
+   * @param mayLeave as with `call`
+   * @throws HubError
+   */
+  async callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
+    try {
+      const answer = await this.#client.callEndpoint(endpoint, mayLeave)
+      if (endpoint.method !== 'GET' && this.status.realtime === 'polling') this.wake()
+      return answer
+    } catch (error) {
+      const { code } = asHubError(error)
+      // What an app or an operation of which nothing is known refuses says nothing of the hub and of the key as a whole.
+      if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#heed(code)
       throw error
     }
   }
@@ -287,7 +307,7 @@ export class Hub {
   async #stayConnected(): Promise<void> {
     const ending = new AbortController()
     const realtime = this.#options.realtime
-      ? this.#keepRealtime(AbortSignal.any([this.#stop.signal, ending.signal]))
+      ? this.#keepRealtime(AbortSignal.any([this.#stop.signal, ending.signal, this.apps.ended]))
       : undefined
     try {
       while (!this.#stop.signal.aborted) {

@@ -31,6 +31,8 @@ export interface Operation<I extends object, R> {
   readonly scope?: string
   /** Not every hub has it: 404 for an app that exists means `unsupported`. */
   readonly optional?: true
+  /** Largest answer in bytes; default: far above the list of a hub with thousands of apps. */
+  readonly maxBytes?: number
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
   readonly decode: (value: unknown, input: I, clean: Clean) => R
@@ -76,6 +78,7 @@ const ROWS = {
     method: 'GET',
     path: '/app/:id',
     scope: 'hub.app.readonly',
+    maxBytes: 1024 * 1024,
     decode: decodeRecord,
   }),
   updateApp: row({

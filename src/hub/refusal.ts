@@ -1,7 +1,7 @@
 /** What the hub means by an answer that is no success: one HubError for each. */
 import { isRecord } from '../base/json.ts'
 import { HubError } from './errors.ts'
-import type { Method, Operation, OperationName } from './operations.ts'
+import type { Method, Operation } from './operations.ts'
 import { type Answer, header, isPage } from './rest.ts'
 import { asItIs, type Clean, shortText } from './text.ts'
 
@@ -10,7 +10,8 @@ const MAX_RETRY_AFTER_MS = 5 * 60_000
 
 /** The call that was refused. */
 export interface RefusedCall {
-  readonly name: OperationName
+  /** An operation, or what stands for one. */
+  readonly name: string
   readonly operation: Pick<Operation<never, unknown>, 'method' | 'path' | 'scope' | 'optional'>
   readonly parameters: object
 }

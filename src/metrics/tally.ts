@@ -5,7 +5,6 @@
 import type { ErrorCode } from '../contract/errors.ts'
 import type { AppEventPayload, AppEventType } from '../contract/events.ts'
 import type { HubCall } from '../hub/client.ts'
-import type { OperationName } from '../hub/operations.ts'
 import { Timed } from './timed.ts'
 
 /** Apps of a hub that have a crash counter of their own; all others share one. */
@@ -29,7 +28,7 @@ export interface HubTally {
   readonly events: Record<AppEventType, number>
   /** Only apps that have crashed. */
   readonly crashes: Map<string, number>
-  readonly calls: Map<OperationName, Timed>
+  readonly calls: Map<HubCall['operation'], Timed>
 }
 
 export class Tally {

@@ -70,6 +70,7 @@ describe('over HTTP', () => {
     ['bridge/log-level', '"loud"', 400, 'invalid_payload'],
     ['home/install', '{"id":"a.b"}', 403, 'not_allowed'],
     ['home/refresh', '{"expires_at":1}', 408, 'expired'],
+    ['home/call', '{"item":"system","path":"/ping"}', 403, 'not_allowed'],
   ])('%s is refused with the code of the contract, and its status', async (path, body, status, code) => {
     expect(await send(path, body)).toMatchObject({ status, answer: { ok: false, error: { code } } })
   })
@@ -83,6 +84,29 @@ describe('over HTTP', () => {
     const [snapshot] = await read(1)
     expect(snapshot.refusals['home']).toMatchObject({ 'garbage-collect': 'commands.deny names garbage-collect.' })
     expect(snapshot.refusals['home']).not.toHaveProperty('restart')
+  })
+
+  it('a generic call reaches no further than over MQTT', async () => {
+    const allowed = await Worlds.start({ env: { ...http, COMMANDS_ALLOW: 'hub/call', COMMANDS_DENY: 'restart' } })
+    const api = await addressOf(allowed)
+    const ask = async (payload: object) => {
+      const headers = { 'content-type': 'application/json' }
+      const body = JSON.stringify(payload)
+      return await (await fetch(`${api}/api/commands/home/call`, { method: 'POST', headers, body })).json()
+    }
+    try {
+      expect(await ask({ item: 'system', path: '/ping' })).toMatchObject({ ok: true, data: true })
+      for (const [method, path] of [
+        ['POST', `/app/${allowed.app}/restart`],
+        ['DELETE', `/app/${allowed.app}`],
+      ]) {
+        expect(await ask({ item: 'apps', method, path })).toMatchObject({ error: { code: 'not_allowed' } })
+      }
+      expect(await ask({ item: 'apps', path: '/app/../../x' })).toMatchObject({ error: { code: 'invalid_payload' } })
+      expect(allowed.hub.requests.filter(({ method }) => method !== 'GET' && method !== 'EMIT')).toEqual([])
+    } finally {
+      await allowed[Symbol.asyncDispose]()
+    }
   })
 
   it('a transaction is executed once, whichever way it comes', async () => {

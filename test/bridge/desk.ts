@@ -63,7 +63,13 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
   emulated.forgetRequests()
   const clock = new FakeClock()
   const world: Desk['world'] = {
-    policy: { allow: ['*'], deny: [], read_only: false, guarded: true },
+    policy: {
+      allow: ['*'],
+      deny: [],
+      read_only: false,
+      guarded: true,
+      call: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
+    },
     protocol: '5',
     connection: 1,
   }

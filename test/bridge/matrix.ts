@@ -81,6 +81,11 @@ export const ROWS: readonly Row[] = [
     topic: () => 'home/cmd/speak',
   },
   {
+    ...app('call', () => '{"item":"apps","path":"/app","query":{"a":1}}', { lacking: ['hub.speech'] }),
+    name: 'hub/cmd/call',
+    topic: () => 'home/cmd/call',
+  },
+  {
     ...app('refresh', () => '', { lacking: ['hub.speech'] }),
     name: 'hub/cmd/refresh',
     topic: () => 'home/cmd/refresh',

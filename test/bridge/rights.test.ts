@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { BROKERS, mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
-import { startWorld, type World } from '../support/world.ts'
+import { KEY, startWorld, type World } from '../support/world.ts'
 
 const start = startWorld
 const asked = ({ hub }: World, operation: string) => hub.requests.filter((one) => one.operation === operation).length
@@ -114,6 +114,16 @@ test('the own record of the hub comes with an app that is asked for raw, and els
   expect(data).toMatchObject({ id: 'the.app', crash_count: 0, raw: { id: 'the.app', exitCount: 0 } })
   expect(data).toMatchObject({ raw: { permissions: ['homey:manager:api'], state: 'running' } })
   expect((await world.ask(topic)).data).not.toHaveProperty('raw')
+})
+
+test('the own record of the hub comes without an API key, and none that is above a MiB', async () => {
+  const world = await start({
+    hub: { apps: [{ id: 'the.app', record: { icon: `/x?key=${KEY}`, exitSignal: 'SIGKILL' } }] },
+  })
+  const ask = () => world.ask('home/app/the.app/cmd/get', '{"raw":true}')
+  expect((await ask()).data).toMatchObject({ raw: { icon: '/x?key=***', exitSignal: 'SIGKILL' } })
+  world.hub.change('the.app', { novelty: 'x'.repeat(1024 * 1024) }, { silent: true })
+  expect(await ask()).toMatchObject({ ok: false, error: { code: 'hub_failed' } })
 })
 
 test.each(BROKERS)(

@@ -36,6 +36,7 @@ export async function aim(options: EmulatedHubOptions = {}): Promise<Aim> {
     app: APP,
     argument: '',
     call: (name, parameters) => hub.call(name, parameters),
+    callEndpoint: (endpoint) => hub.callEndpoint(endpoint),
     again: (read) => read(),
     guard: () => {},
     clock,

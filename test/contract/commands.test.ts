@@ -1,7 +1,7 @@
 /** Every row of the table of commands, against what a hub is asked for by it. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { COMMANDS, type Command, findCommand } from '../../src/contract/commands.ts'
+import { COMMANDS, type Command, findCommand, settled } from '../../src/contract/commands.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
 import { LOG_LEVELS, type LogLevel } from '../../src/log/levels.ts'
 import { APP, aim, carryOut, failure, NEW_APP, named, operations } from './aim.ts'
@@ -44,6 +44,11 @@ const CASES: Readonly<Record<string, Case>> = {
     data: null,
   },
   'hub speak': { payload: 'Hello', asks: ['say', { text: 'Hello' }] },
+  'hub call': {
+    payload: '{"item":"apps","path":"/app/the.app/locale"}',
+    asks: ['getAppLocales'],
+    data: { en: { title: 'The app' } },
+  },
   'hub refresh': { asks: ['getApps'] },
 }
 
@@ -54,8 +59,10 @@ const ofHubs = COMMANDS.filter((one) => one.target !== 'bridge' && one.needs ===
 describe('a command', () => {
   test.each(ofHubs)('asks the hub for what its row says: %s', async (words) => {
     const { payload, asks: [operation, body] = [], data } = CASES[words] ?? {}
-    const { command } = named(words)
-    if (command.target === 'bridge') throw new Error('no hub is asked')
+    const { command: row } = named(words)
+    if (row.target === 'bridge') throw new Error('no hub is asked')
+    const command = settled(row, row.payload.read(payload ?? '').input())
+    if (command.operation === null) throw new Error('nothing that is known is asked')
     const aimed = await aim()
     const found = await carryOut(aimed, words, payload)
     if (data !== null && typeof data === 'object') expect(found).toMatchObject(data)

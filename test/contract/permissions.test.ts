@@ -34,7 +34,7 @@ describe('configuration', () => {
 
   test('permits everything unless told otherwise, but for what has to be allowed by name', () => {
     const off = COMMANDS.filter((one) => !mayUse(OPEN, one)).map(commandKey)
-    expect(off).toEqual(['uninstall', 'hub/install'])
+    expect(off).toEqual(['uninstall', 'hub/install', 'hub/call'])
     for (const selector of ['uninstall', '*'])
       expect(mayUse({ ...OPEN, allow: [selector] }, command('uninstall')), selector).toBe(true)
     expect(mayUse({ ...OPEN, allow: ['restart'] }, command('uninstall'))).toBe(false)
@@ -123,7 +123,10 @@ describe('configuration', () => {
 
   test('to read only leaves what changes nothing, and the bridge', () => {
     const policy = { ...OPEN, allow: ['*'], read_only: true }
-    for (const one of COMMANDS) expect(mayUse(policy, one), commandKey(one)).toBe(one.target === 'bridge' || !one.write)
+    for (const one of COMMANDS) {
+      const mayRead = one.target === 'bridge' || !one.write || one.reaches !== undefined
+      expect(mayUse(policy, one), commandKey(one)).toBe(mayRead)
+    }
   })
 })
 

@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { examine, lineOf, reportOf } from '../../src/doctor/doctor.ts'
 import type { Finding } from '../../src/doctor/finding.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { FLAVOURS } from '../../src/emulator/records.ts'
 import { Mosquitto, mosquittoPath, startBroker } from '../support/brokers.ts'
 import { freePort } from '../support/ports.ts'
 
@@ -49,6 +50,13 @@ describe('doctor', () => {
     ])
     // It only looks: nothing was asked of the hub that changes it.
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
+  })
+
+  test.each(FLAVOURS)('finds nothing wrong with a hub of the %s kind that asks for fewer requests', async (flavour) => {
+    const hub = await emulate({ flavour, rateLimit: true })
+    const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([])
+    expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('the realtime channel is up'))
   })
 
   test('tells what the key does not permit, of what the configuration allows', async () => {

@@ -137,10 +137,11 @@ describe('an answer', () => {
 
   test('of a record, or of settings, is an object and passed on as it came', () => {
     const value = { id: 'a', novelty: [1, { x: null }] }
-    expect(decodeRecord(value)).toBe(value)
+    expect(decodeRecord(value, { id: 'a' })).toBe(value)
     expect(decodeSettings(value)).toBe(value)
+    expect(nonsense(() => decodeRecord(value, { id: 'b' }))).toContain('not the app')
     for (const none of [null, 7, 'text', [value]]) {
-      expect(nonsense(() => decodeRecord(none))).toContain('no app')
+      expect(nonsense(() => decodeRecord(none, { id: 'a' }))).toContain('not the app')
       expect(nonsense(() => decodeSettings(none))).toContain('no settings')
     }
   })

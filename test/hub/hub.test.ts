@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { AppSeed, EmulatedHub } from '../../src/emulator/hub.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { agree, anApp, connected, emulate, hold, KEYS, known } from './support.ts'
+import { agree, anApp, asked, connected, emulate, hold, KEYS, known } from './support.ts'
 
 describe.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) => {
   test('everything is known at once, and what happens is known as it happens', async () => {
@@ -216,12 +216,14 @@ describe('the cache', () => {
     await connected(watched)
     emulated.forgetRequests()
     const id = anApp(emulated)
-    expect(await watched.hub.apps.getApps()).toHaveLength(emulated.apps.size)
+    expect(Object.keys(await watched.hub.apps.getApps()).sort()).toEqual([...emulated.apps.keys()].sort())
     expect(await watched.hub.apps.getApp(id)).toMatchObject({ id, state: 'running' })
     expect(reads(emulated)).toBe(0)
     emulated.change(id, { state: 'stopped' }, { silent: true })
     const running = await watched.hub.apps.getApps({ state: 'running' })
-    expect(running.map((app) => app.id)).not.toContain(id)
+    expect(Object.keys(running)).not.toContain(id)
+    expect(Object.keys(running)).not.toEqual([])
+    for (const [key, app] of Object.entries(running)) expect(app).toMatchObject({ id: key, state: 'running' })
     expect(reads(emulated)).toBe(1)
   })
 
@@ -232,7 +234,7 @@ describe('the cache', () => {
     const id = anApp(emulated)
     emulated.change(id, { version: '77.0.0' }, { silent: true })
     expect(await watched.hub.apps.getApp(id)).toMatchObject({ version: '77.0.0' })
-    expect(await watched.hub.apps.getApps()).toContainEqual(expect.objectContaining({ id, version: '77.0.0' }))
+    expect(await watched.hub.apps.getApps()).toMatchObject({ [id]: { id, version: '77.0.0' } })
   })
 })
 
@@ -250,6 +252,30 @@ test('destroy unsubscribes, forgets everything, calls nobody any more, and can b
   expect(watched.news).toEqual([])
   expect(watched.history).toHaveLength(told)
   await expect(watched.hub.call('getApps', {})).rejects.toMatchObject({ code: 'unreachable' })
+})
+
+test('destroying the apps alone ends their subscription, their listeners and every read, and can be repeated', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url, { pollInterval: 50, pollIntervalFallback: 50 })
+  await connected(watched)
+  const { hub } = watched
+  const id = anApp(emulated)
+  hub.apps.destroy()
+  hub.apps.destroy()
+  await until('the end of the session', () => emulated.connections.sessions === 0)
+  await until('what was under way', () => hub.status.realtime === 'polling')
+  emulated.forgetRequests()
+  emulated.crash(id)
+  hub.apps.receive({ type: 'update', id, patch: { state: 'stopped' } })
+  await hub.apps.refresh()
+  await hub.refresh()
+  expect(hub.apps.all.size).toBe(0)
+  expect(hub.apps.complete).toBe(false)
+  expect(watched.news).toEqual([])
+  expect(asked(emulated, 'getApps')).toBe(0)
+  await expect(hub.apps.getApps()).rejects.toMatchObject({ code: 'unreachable' })
+  await expect(hub.apps.getApp(id)).rejects.toMatchObject({ code: 'unreachable' })
+  expect(emulated.connections).toMatchObject({ sessions: 0, subscribers: 0 })
 })
 
 test('one list is enough: a poll asks the hub one thing', async () => {

@@ -1,6 +1,7 @@
 /** Which entities are offered: those that work with this hub, this key and this configuration. */
 
 import { type Command, findCommand } from '../../contract/commands.ts'
+import { permission } from '../../contract/permissions.ts'
 import type { Hub } from '../../hub/hub.ts'
 import type { Entity } from './entity.ts'
 
@@ -24,7 +25,7 @@ export function isOffered(
   const command = commandOf(entity)
   if (command === undefined) return true
   if (!allows(command)) return false
-  return command.target === 'bridge' || hub?.permits(command.operation) === 'yes'
+  return command.target === 'bridge' || (hub !== undefined && permission(hub, command) === 'yes')
 }
 
 /** The entity as it is where the guardian is on: with the events that are told only then. */

@@ -13,8 +13,6 @@ export interface Core {
   readonly flavour: Flavour
   readonly apps: HubApps
   readonly store: HubStore
-  /** Milliseconds since 1970. */
-  now(): number
   /** Milliseconds since the hub has started. */
   uptime(): number
   speak(text: string): void | Promise<void>

@@ -1,42 +1,52 @@
 /** What the hub itself keeps beside its apps: its own settings and the notifications. */
 
-/** A line of the hub's timeline, as clients get it. */
-export interface Notification {
-  readonly id: string
-  /** Who it is of: `homey:app:<id>`, or `homey:manager:notifications` where a client made it. */
-  readonly ownerUri: string
-  readonly excerpt: string
-  /** ISO 8601. */
-  readonly dateCreated: string
+export interface StoredNotification {
+  readonly id: number
+  /** The app that sent it, or `hub`. */
+  readonly owner: string
+  readonly text: string
+  /** Epoch milliseconds. */
+  readonly at: number
 }
 
-/** Each change is kept for good when the method returns, where anything is. */
+/** The owner of what belongs to no app. */
+export const HUB = 'hub'
+
+/** Each change is kept for good when the method returns, where anything is. `owner` is the id of an app, or `hub`. */
 export interface HubStore {
-  settings(): ReadonlyMap<string, unknown>
-  setSetting(name: string, value: unknown): void
-  unsetSetting(name: string): void
-  /** By id, oldest first. */
-  notifications(): ReadonlyMap<string, Notification>
-  addNotification(notification: Notification): void
-  removeNotification(id: string): void
+  settings(owner: string): ReadonlyMap<string, unknown>
+  setSetting(owner: string, name: string, value: unknown): void
+  unsetSetting(owner: string, name: string): void
+  /** Oldest first. */
+  notifications(): readonly StoredNotification[]
+  notify(owner: string, text: string): StoredNotification
+  /** Whether there was such a notification. */
+  forget(id: number): boolean
 }
 
 const MAX_NOTIFICATIONS = 1000
 
-/** Forgets everything with the process. */
-export function hubStoreInMemory(): HubStore {
-  const settings = new Map<string, unknown>()
-  const notifications = new Map<string, Notification>()
+/** Forgets everything with the process. `now` in epoch milliseconds. */
+export function hubStoreInMemory(now: () => number): HubStore {
+  const settings = new Map<string, Map<string, unknown>>()
+  let notifications: StoredNotification[] = []
+  let last = 0
   return {
-    settings: () => settings,
-    setSetting: (name, value) => void settings.set(name, value),
-    unsetSetting: (name) => void settings.delete(name),
+    settings: (owner) => new Map(settings.get(owner)),
+    setSetting: (owner, name, value) =>
+      void settings.set(owner, new Map([...(settings.get(owner) ?? []), [name, value]])),
+    unsetSetting: (owner, name) => void settings.get(owner)?.delete(name),
     notifications: () => notifications,
-    addNotification(notification) {
-      notifications.set(notification.id, notification)
-      const [oldest] = notifications.keys()
-      if (notifications.size > MAX_NOTIFICATIONS && oldest !== undefined) notifications.delete(oldest)
+    notify(owner, text) {
+      last += 1
+      const made = { id: last, owner, text, at: now() }
+      notifications = [...notifications, made].slice(-MAX_NOTIFICATIONS)
+      return made
     },
-    removeNotification: (id) => void notifications.delete(id),
+    forget(id) {
+      const before = notifications.length
+      notifications = notifications.filter((one) => one.id !== id)
+      return notifications.length < before
+    },
   }
 }

@@ -2,9 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { HubStore } from '../core/hub-store.ts'
 import { openDatabase } from './database.ts'
-import { keptByHub } from './kept.ts'
 import { StoredKeys } from './keys.ts'
 import { FolderPackages, type Packages } from './packages.ts'
 import { type HubState, SqliteState } from './state.ts'
@@ -24,8 +22,6 @@ export interface HubData extends AsyncDisposable {
   /** Absolute path. */
   readonly folder: string
   readonly state: HubState
-  /** What the hub's own managers keep in it. */
-  readonly kept: HubStore
   readonly packages: Packages
   readonly keys: StoredKeys
 }
@@ -43,7 +39,6 @@ export async function openHubData(options: HubDataOptions = {}): Promise<HubData
   return {
     folder: database.folder,
     state,
-    kept: keptByHub(state),
     packages,
     keys: new StoredKeys(database),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),

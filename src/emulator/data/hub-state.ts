@@ -1,5 +1,5 @@
 /** What an emulated hub remembers, as the rest of it sees that. Every write is durable when it returns. */
-import type { Notification } from '../core/hub-store.ts'
+import type { HubStore } from '../core/hub-store.ts'
 
 /** An app as it outlives the hub; the record that clients see is made of it and of its manifest. */
 export interface StoredApp {
@@ -18,8 +18,8 @@ export interface StoredApp {
   readonly exitSignal: string | null
 }
 
-/** `owner` is the id of an app, or `hub`. */
-export interface HubState {
+/** @see HubStore for settings and notifications; @throws HubError 400, 413 for what is no JSON, too large or too many */
+export interface HubState extends HubStore {
   readonly hubId: string
   /** Until `populate`: this hub has never had its first apps. */
   readonly isNew: boolean
@@ -31,15 +31,6 @@ export interface HubState {
   /** Adds an app, or replaces it in its place. */
   put(app: StoredApp): void
   remove(id: string, options: { readonly purgeSettings: boolean }): void
-  settings(owner: string): Map<string, unknown>
-  /** @throws HubError 400 for what is no JSON value or no name, 413 for what is too large or too many */
-  setSetting(owner: string, name: string, value: unknown): void
-  unsetSetting(owner: string, name: string): void
-  /** By id, oldest first: the newest thousand. */
-  notifications(): Map<string, Notification>
-  /** @throws HubError 413 for a text that is too long */
-  addNotification(notification: Notification): void
-  removeNotification(id: string): void
   /** Several writes as one: all of them are kept or none. */
   transaction<T>(task: () => T): T
   close(): void

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import type { Notification } from '../core/hub-store.ts'
+import type { StoredNotification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import type { Database } from './database.ts'
 import type { HubState, StoredApp } from './hub-state.ts'
@@ -33,10 +33,10 @@ const AppRow = v.object({
 })
 const SettingRow = v.object({ name: v.string(), value: v.string() })
 const NotificationRow = v.object({
-  id: v.string(),
-  ownerUri: v.string(),
-  excerpt: v.string(),
-  dateCreated: v.string(),
+  id: v.number(),
+  owner: v.string(),
+  text: v.string(),
+  at: v.number(),
 })
 const ValueRow = v.object({ value: v.string() })
 const CountRow = v.object({ count: v.number() })
@@ -48,14 +48,18 @@ const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((
 export interface StateOptions {
   /** Of the hub; default: the one it had, or a new one. */
   readonly hubId?: string | undefined
+  /** Epoch milliseconds; default: the system's. */
+  readonly now?: (() => number) | undefined
 }
 
 export class SqliteState implements HubState {
   readonly hubId: string
   readonly #database: Database
+  readonly #now: () => number
 
-  constructor(database: Database, { hubId }: StateOptions = {}) {
+  constructor(database: Database, { hubId, now = Date.now }: StateOptions = {}) {
     this.#database = database
+    this.#now = now
     this.hubId = hubId ?? this.#note('id') ?? randomBytes(12).toString('hex')
     if (this.hubId !== this.#note('id')) this.#setNote('id', this.hubId)
   }
@@ -126,26 +130,23 @@ export class SqliteState implements HubState {
     this.#run('DELETE FROM setting WHERE owner = ? AND name = ?', owner, name)
   }
 
-  notifications(): Map<string, Notification> {
-    const rows = this.#all(NotificationRow, 'SELECT * FROM notification ORDER BY rowid')
-    return new Map(rows.map((row) => [row.id, row]))
+  notifications(): readonly StoredNotification[] {
+    return this.#all(NotificationRow, 'SELECT * FROM notification ORDER BY id')
   }
 
-  addNotification({ id, ownerUri, excerpt, dateCreated }: Notification): void {
-    if (excerpt.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
-    this.transaction(() => {
-      const values = [id, ownerUri, excerpt, dateCreated]
-      this.#run(
-        'INSERT OR REPLACE INTO notification (id, ownerUri, excerpt, dateCreated) VALUES (?, ?, ?, ?)',
-        ...values,
-      )
-      const tooOld = 'SELECT rowid FROM notification ORDER BY rowid DESC LIMIT 1 OFFSET ?'
-      this.#run(`DELETE FROM notification WHERE rowid <= (${tooOld})`, MAX_NOTIFICATIONS)
+  notify(owner: string, text: string): StoredNotification {
+    if (text.length > MAX_NOTIFICATION) throw new HubError(413, 'too_large', 'The notification is too long')
+    return this.transaction(() => {
+      const put = 'INSERT INTO notification (owner, text, at) VALUES (?, ?, ?) RETURNING *'
+      const [made] = this.#all(NotificationRow, put, owner, text, this.#now())
+      if (made === undefined) throw new Error('the database returned no row')
+      this.#run('DELETE FROM notification WHERE id <= ?', made.id - MAX_NOTIFICATIONS)
+      return made
     })
   }
 
-  removeNotification(id: string): void {
-    this.#run('DELETE FROM notification WHERE id = ?', id)
+  forget(id: number): boolean {
+    return this.#run('DELETE FROM notification WHERE id = ?', id).changes > 0
   }
 
   transaction<T>(task: () => T): T {

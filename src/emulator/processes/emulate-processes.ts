@@ -53,13 +53,13 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Process
   const store = options.store ?? join(SAMPLES, 'store')
   const data = opened.use(await openHubData({ folder: options.data, store, hubId: hub.id, tell }))
   await install(data, options.appFolders ?? [], hub.flavour ?? 'newer')
-  const { state, packages, kept, keys } = data
+  const { state, packages, keys } = data
   const speak = options.speechCommand === undefined ? onSpeak : speaker(options.speechCommand, onSpeak, tell)
   const running = opened.use(
     await EmulatedHub.start({
       ...hub,
       id: state.hubId,
-      kept,
+      kept: state,
       storedKeys: keys,
       onSpeak: speak,
       backend: (host) => new ProcessApps({ state, packages: withSamples(packages), limits, clock }, host),

@@ -22,13 +22,6 @@ const refusal = (path: string) =>
     (error: unknown) => (error instanceof HubDataError ? error.message.replace(path, 'DATA') : error),
   )
 
-const notification = (index: number) => ({
-  id: `n${index}`,
-  ownerUri: `homey:app:${LIGHTS}`,
-  excerpt: 'the light is on',
-  dateCreated: '2026-11-22T10:00:00.000Z',
-})
-
 describe('a data folder', () => {
   it('brings back the hub with its id, apps, settings and notifications', async () => {
     const crashed = {
@@ -45,7 +38,7 @@ describe('a data folder', () => {
       state.put(second)
       state.setSetting(LIGHTS, 'night', { on: true, steps: [1, 2, null] })
       state.setSetting('hub', 'name', 'Home')
-      state.addNotification(notification(1))
+      state.notify(LIGHTS, 'the light is on')
     })
     const { state } = await opened({ folder: path })
     expect(state.hubId).toBe(id)
@@ -54,7 +47,7 @@ describe('a data folder', () => {
     expect(state.app('com.example.other')).toBeUndefined()
     expect([...state.settings(LIGHTS)]).toEqual([['night', { on: true, steps: [1, 2, null] }]])
     expect([...state.settings('hub')]).toEqual([['name', 'Home']])
-    expect([...state.notifications()]).toEqual([['n1', notification(1)]])
+    expect(state.notifications()).toEqual([{ id: 1, owner: LIGHTS, text: 'the light is on', at: expect.any(Number) }])
   })
 
   it('keeps an app in its place when it changes', async () => {
@@ -204,12 +197,12 @@ describe('a data folder that cannot be used', () => {
 
 describe('settings', () => {
   it('of the hub are those of no app', async () => {
-    const { state, kept } = await opened({})
-    kept.setSetting('name', 'Home')
+    const { state } = await opened({})
+    state.setSetting('hub', 'name', 'Home')
     state.setSetting(LIGHTS, 'name', 'Lights')
-    expect([...kept.settings()]).toEqual([['name', 'Home']])
-    kept.unsetSetting('name')
-    expect([kept.settings().size, state.settings(LIGHTS).size]).toEqual([0, 1])
+    expect([...state.settings('hub')]).toEqual([['name', 'Home']])
+    state.unsetSetting('hub', 'name')
+    expect([state.settings('hub').size, state.settings(LIGHTS).size]).toEqual([0, 1])
   })
 
   it('come back as the JSON value that they were set to, in the order of their names’ first setting', async () => {
@@ -257,17 +250,15 @@ describe('settings', () => {
 
 describe('notifications', () => {
   it('are kept until they are forgotten, the newest thousand', async () => {
-    const { state, kept } = await opened({})
-    kept.addNotification(notification(-1))
-    kept.removeNotification('n-1')
-    kept.removeNotification('n-1')
-    expect([...kept.notifications()]).toEqual([])
+    const { state } = await opened({})
+    const { id } = state.notify(LIGHTS, 'soon forgotten')
+    expect([state.forget(id), state.forget(id)]).toEqual([true, false])
+    expect(state.notifications()).toEqual([])
     state.transaction(() => {
-      for (let index = 0; index < 1001; index++) state.addNotification(notification(index))
+      for (let index = 0; index < 1001; index++) state.notify(LIGHTS, `number ${index}`)
     })
-    const ids = [...state.notifications().keys()]
-    expect([ids.length, ids[0], ids.at(-1)]).toEqual([1000, 'n1', 'n1000'])
-    const long = { ...notification(2000), excerpt: 'x'.repeat(4001) }
-    expect(() => state.addNotification(long)).toThrow(expect.objectContaining({ status: 413 }))
+    const texts = state.notifications().map(({ text }) => text)
+    expect([texts.length, texts[0], texts.at(-1)]).toEqual([1000, 'number 1', 'number 1000'])
+    expect(() => state.notify('hub', 'x'.repeat(4001))).toThrow(expect.objectContaining({ status: 413 }))
   })
 })

@@ -1,8 +1,8 @@
 /** The managers that people in the house notice: speech, notifications and settings. */
-import { randomUUID } from 'node:crypto'
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import { type Caller, type Core, described, endpoint, type Item, NONE } from '../endpoint.ts'
+import { HUB, type StoredNotification } from '../hub-store.ts'
 
 export const SPEECH_OUTPUT = {
   doc: 'What the hub says aloud. Newer hubs have no such manager.',
@@ -39,6 +39,13 @@ export const NOTIFICATION = v.object({
   dateCreated: described(v.string(), 'ISO 8601.'),
 })
 
+const shown = ({ id, owner, text, at }: StoredNotification) => ({
+  id: String(id),
+  ownerUri: owner === HUB ? NOTIFICATIONS_URI : `homey:app:${owner}`,
+  excerpt: text,
+  dateCreated: new Date(at).toISOString(),
+})
+
 export const NOTIFICATIONS = {
   doc: "The hub's timeline. Its events are notification.create and notification.delete.",
   endpoints: {
@@ -49,7 +56,7 @@ export const NOTIFICATIONS = {
       needs: 'homey.notifications.readonly',
       input: NONE,
       output: v.record(v.string(), NOTIFICATION),
-      run: ({ store }) => Object.fromEntries(store.notifications()),
+      run: ({ store }) => Object.fromEntries(store.notifications().map((one) => [String(one.id), shown(one)])),
     }),
     createNotification: endpoint({
       doc: 'Adds a notification.',
@@ -58,10 +65,8 @@ export const NOTIFICATIONS = {
       needs: 'homey.notifications',
       input: v.object({ excerpt: described(v.pipe(v.string(), v.maxLength(4000)), 'The text.') }),
       output: NOTIFICATION,
-      run({ store, now, tell }, { excerpt }, { app }) {
-        const ownerUri = app === undefined ? NOTIFICATIONS_URI : `homey:app:${app}`
-        const made = { id: randomUUID(), ownerUri, excerpt, dateCreated: new Date(now()).toISOString() }
-        store.addNotification(made)
+      run({ store, tell }, { excerpt }, { app = HUB }) {
+        const made = shown(store.notify(app, excerpt))
         tell(NOTIFICATIONS_URI, 'notification.create', made)
         return made
       },
@@ -73,8 +78,7 @@ export const NOTIFICATIONS = {
       needs: 'homey.notifications',
       input: v.object({ id: described(v.string(), 'The id of the notification.') }),
       run({ store, tell }, { id }) {
-        if (!store.notifications().has(id)) throw new HubError(404, 'not_found', 'Notification Not Found')
-        store.removeNotification(id)
+        if (!store.forget(Number(id))) throw new HubError(404, 'not_found', 'Notification Not Found')
         tell(NOTIFICATIONS_URI, 'notification.delete', { id })
       },
     }),
@@ -114,7 +118,7 @@ export const SETTINGS = {
       own: true,
       input: v.object({ ...NAME, value: described(v.unknown(), 'Any JSON value.') }),
       run: ({ apps, store }, { name, value }, { app }) =>
-        app === undefined ? store.setSetting(name, value) : apps.setSetting(app, name, value),
+        app === undefined ? store.setSetting(HUB, name, value) : apps.setSetting(app, name, value),
     }),
     unsetSetting: endpoint({
       doc: 'Removes one.',
@@ -125,14 +129,14 @@ export const SETTINGS = {
       input: v.object(NAME),
       run(core, { name }, caller) {
         knownSetting(core, caller, name)
-        return caller.app === undefined ? core.store.unsetSetting(name) : core.apps.unsetSetting(caller.app, name)
+        return caller.app === undefined ? core.store.unsetSetting(HUB, name) : core.apps.unsetSetting(caller.app, name)
       },
     }),
   },
 } as const satisfies Item
 
 function ownSettings({ apps, store }: Core, { app }: Caller): ReadonlyMap<string, unknown> {
-  return app === undefined ? store.settings() : apps.settings(app)
+  return app === undefined ? store.settings(HUB) : apps.settings(app)
 }
 
 function knownSetting(core: Core, caller: Caller, name: string): ReadonlyMap<string, unknown> {

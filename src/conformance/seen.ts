@@ -1,0 +1,136 @@
+/** Asks a hub and keeps what it answered as it came: nothing is decoded that could hide what is unusual about it. */
+import { type Clock, sleep } from '../base/clock.ts'
+import { isRecord } from '../base/json.ts'
+import { HubError, type HubErrorCode } from '../hub/errors.ts'
+import type { Method } from '../hub/operations.ts'
+import { type Answer, header, isPage, Rest } from '../hub/rest.ts'
+
+/** Between two requests: hubs have been seen to mind less. */
+const PAUSE_MS = 200
+const LIMITED_MS = 1500
+const MAX_LIMITED_MS = 30_000
+
+/** One answer, or that there was none. */
+export interface Seen {
+  /** `null`: no answer. */
+  readonly status: number | null
+  /** Why there was none. */
+  readonly failure: HubErrorCode | null
+  readonly ms: number
+  /** The hub that it says it is of; for no report. */
+  readonly id: string | null
+  readonly firmware: string | null
+  readonly retryAfter: string | null
+  readonly content: 'json' | 'nothing' | 'text' | 'page'
+  /** Of a JSON body. */
+  readonly value: unknown
+}
+
+export interface AskerOptions {
+  readonly url: string
+  readonly key: string
+  readonly timeoutMs: number
+  readonly clock: Clock
+  /** Told before each request. */
+  readonly onAsk?: () => void
+}
+
+export type Shown = 'key' | 'unknown key' | 'no key'
+
+const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
+
+export class Asker implements AsyncDisposable {
+  readonly #options: AskerOptions
+  readonly #known: Rest
+  readonly #unknown: Rest
+  #isFirst = true
+
+  constructor(options: AskerOptions) {
+    this.#options = options
+    const rest = (apiKey: string) => {
+      const { url, timeoutMs, clock } = options
+      return new Rest({ url, timeoutMs, apiKey: () => apiKey, maxRequests: 2 }, clock)
+    }
+    this.#known = rest(options.key)
+    this.#unknown = rest(UNKNOWN_KEY)
+  }
+
+  /** One request after a pause; where the hub puts it off, once more after the time that it wants. */
+  async ask(method: Method, path: string, { show = 'key' as Shown, body = undefined as unknown } = {}): Promise<Seen> {
+    const { clock } = this.#options
+    if (!this.#isFirst) await sleep(clock, PAUSE_MS)
+    this.#isFirst = false
+    const seen = await this.askNow(method, path, { show, body })
+    if (seen.status !== 429) return seen
+    const seconds = Number(seen.retryAfter)
+    await sleep(clock, seconds > 0 ? Math.min(seconds * 1000, MAX_LIMITED_MS) : LIMITED_MS)
+    return await this.askNow(method, path, { show, body })
+  }
+
+  /** At once. */
+  async askNow(
+    method: Method,
+    path: string,
+    { show = 'key' as Shown, body = undefined as unknown } = {},
+  ): Promise<Seen> {
+    const { clock, onAsk } = this.#options
+    onAsk?.()
+    const rest = show === 'unknown key' ? this.#unknown : this.#known
+    const started = clock.elapsed()
+    const ms = () => Math.round(clock.elapsed() - started)
+    try {
+      const text = body === undefined ? undefined : JSON.stringify(body)
+      return seenOf(await rest.request(method, path, { key: show !== 'no key', body: text }), ms())
+    } catch (error) {
+      if (!(error instanceof HubError)) throw error
+      const none = { id: null, firmware: null, retryAfter: null, content: 'nothing', value: undefined } as const
+      return { status: null, failure: error.code, ms: ms(), ...none }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#known.close(), this.#unknown.close()])
+  }
+}
+
+function seenOf(answer: Answer, ms: number): Seen {
+  const value = parse(answer.body)
+  const content = isPage(answer) ? 'page' : answer.body.length === 0 ? 'nothing' : value === undefined ? 'text' : 'json'
+  return {
+    status: answer.status,
+    failure: null,
+    ms,
+    id: header(answer, 'x-homey-id'),
+    firmware: header(answer, 'x-homey-version'),
+    retryAfter: header(answer, 'retry-after'),
+    content,
+    value,
+  }
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+export const OUTCOMES = ['ok', 'absent', 'refused', 'limited', 'rejected', 'failed', 'no_answer'] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
+/** What an answer amounts to. */
+export function outcomeOf({ status, value }: Seen): Outcome {
+  if (status === null) return 'no_answer'
+  if (status >= 200 && status < 300) return 'ok'
+  if (status === 404 || (status === 500 && errorOf(value) === 'missing_api_method')) return 'absent'
+  if (status === 401 || status === 403) return 'refused'
+  if (status === 429) return 'limited'
+  return status < 500 ? 'rejected' : 'failed'
+}
+
+/** The hub's own word for an error; prose is in the household's language and may hold names. */
+export function errorOf(value: unknown): string | null {
+  const error = isRecord(value) ? value['error'] : undefined
+  return typeof error === 'string' ? (/^[a-z][a-z0-9_]{0,40}$/.test(error) ? error : 'prose') : null
+}

@@ -1,0 +1,67 @@
+/** A report for people. */
+import type { OperationReport, Report } from './report.ts'
+
+export function reportText(report: Report): string {
+  const { usable, problems, hub, operations, expectations, limit, left, version } = report
+  const verdict = usable
+    ? 'hub2mqtt can work with this hub and key.'
+    : `hub2mqtt cannot work with it: ${problems.join('; ')}.`
+  if (hub === null) return `${verdict}\n`
+  const { kind, because, prefixes, firmware, scopes, apps } = hub
+  const differing = expectations.filter(({ result }) => result === 'differs')
+  const agreeing = expectations.filter(({ result }) => result === 'agrees')
+  const open = expectations.filter(({ result }) => result === 'unknown')
+  const said = (rows: typeof expectations) => rows.map(({ mark, says, found }) => [`  ${mark}`, says, found])
+  return [
+    verdict,
+    '',
+    ...columns([
+      ['Kind of hub', `${kind}${because.length === 0 ? '' : ` (${because.join(', ')})`}`],
+      ['Firmware', firmware ?? 'not told'],
+      ['Paths', prefixes.map((prefix) => `/api/${prefix}/`).join(', ')],
+      ['Key', scopes === null ? 'the hub does not tell what it permits' : scopes.join(', ') || 'no permissions'],
+      ['Apps', apps === null ? 'not listed' : String(apps)],
+      ['Limit', limitText(limit)],
+      ...(left === null ? [] : [['Left changed', left.join(', ') || 'nothing']]),
+    ]),
+    '',
+    'Operations',
+    ...columns(operations.map(operationColumns)),
+    '',
+    `Otherwise than expected (${differing.length})`,
+    ...columns(said(differing)),
+    '',
+    `As expected (${agreeing.length})`,
+    ...columns(said(agreeing)),
+    '',
+    `Not known (${open.length})`,
+    ...columns(said(open)),
+    '',
+    'R: the reference; S: the official client; M: measured on hubs; I: inference.',
+    `hub2mqtt ${version}. Names, addresses, ids and values are left out.`,
+    '',
+  ].join('\n')
+}
+
+function limitText(limit: Report['limit']): string {
+  if (limit === null) return 'not tried'
+  const { sent, limitedAfter, retryAfter } = limit
+  if (limitedAfter === null) return `none within ${sent} quick requests`
+  return `429 after ${limitedAfter} of ${sent} quick requests${retryAfter === null ? '' : ', with Retry-After'}`
+}
+
+function operationColumns({ name, method, path, status, outcome, error, ms, differs }: OperationReport): string[] {
+  const answer = [status ?? '', error ?? ''].filter((part) => part !== '').join(' ')
+  const notes = [differs ?? '', outcome === 'ok' && ms !== null ? `${ms} ms` : ''].filter((part) => part !== '')
+  return [`  ${name}`, method, path, outcome.replace('_', ' '), answer, notes.join(', ')]
+}
+
+function columns(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0))) ?? []
+  return rows.map((row) =>
+    row
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}

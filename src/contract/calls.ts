@@ -1,0 +1,72 @@
+/** The generic call: what its payload may be, what it reaches, and what it does by the names of other commands. */
+import * as v from 'valibot'
+import type { Json } from '../base/json.ts'
+import { type Endpoint, readEndpoint, SECTIONS } from '../hub/endpoints.ts'
+import { HubError } from '../hub/errors.ts'
+import type { OperationName } from '../hub/operations.ts'
+import type { Act } from './commands.ts'
+import { CommandError } from './errors.ts'
+import { object, type PayloadKind } from './payload.ts'
+import type { Target } from './target.ts'
+
+export { SECTIONS }
+export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
+
+const json = v.any()
+const shape = object({
+  section: v.optional(v.picklist(SECTIONS), 'manager'),
+  item: v.pipe(v.string(), v.nonEmpty(), v.maxLength(256)),
+  method: v.optional(v.picklist(METHODS), 'GET'),
+  path: v.optional(v.string()),
+  query: v.optional(v.record(v.string(), v.union([v.string(), v.pipe(v.number(), v.finite()), v.boolean()]))),
+  body: v.optional(json),
+})
+
+export const called: PayloadKind<Endpoint> = {
+  ...shape,
+  read(text) {
+    const reading = shape.read(text)
+    return {
+      ...reading,
+      input() {
+        const { query = {}, ...rest } = reading.input()
+        const texts = Object.entries(query).map(([key, value]) => [key, String(value)])
+        try {
+          return readEndpoint({ ...rest, query: Object.fromEntries(texts) })
+        } catch (error) {
+          if (error instanceof HubError) throw new CommandError('invalid_payload', error.message, { cause: error })
+          throw error
+        }
+      },
+    }
+  },
+}
+
+/** What an operation does that commands of other operations do too; in doubt, more than it does. */
+const ACTS: Partial<Record<OperationName, readonly Act[]>> = {
+  getApps: ['list-apps', 'read-app'],
+  getApp: ['read-app'],
+  getAppRecord: ['read-app'],
+  getAppSettings: ['read-settings'],
+  getAppSetting: ['read-settings'],
+  enableApp: ['enable'],
+  disableApp: ['disable'],
+  installFromAppStore: ['add-app', 'update-app', 'channel'],
+}
+
+/** What hubs are known to take of an app's record is its automatic updates; the rest of it is not to be relied on. */
+const WHOLE_APP: readonly Act[] = ['enable', 'disable', 'autoupdate', 'channel', 'update-app']
+
+export function actsOf({ operation, body }: Endpoint): readonly Act[] {
+  if (operation === null) return []
+  if (operation !== 'updateApp') return ACTS[operation] ?? []
+  const keys = typeof body === 'object' && body !== null ? Object.keys(body) : []
+  return keys.every((key) => key === 'autoupdate') ? ['autoupdate'] : WHOLE_APP
+}
+
+/** Apps that configuration hides are not in the list. */
+export async function callEndpoint({ hub, callEndpoint: send }: Target, endpoint: Endpoint): Promise<Json> {
+  const answer = await send(endpoint)
+  if (endpoint.operation !== 'getApps' || typeof answer !== 'object' || answer === null) return answer
+  return Object.fromEntries(Object.entries(answer).filter(([id]) => hub.apps.shows(id)))
+}

@@ -1,0 +1,226 @@
+/** The generic call: carried out as other commands are, and no way around their rules. */
+import { describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { KEY, startWorld } from '../support/world.ts'
+import { APP, type Desk, openDesk } from './desk.ts'
+
+const TOPIC = 'home/cmd/call'
+const call = (desk: Desk, payload: object) => desk.ask(TOPIC, JSON.stringify(payload))
+const RESTART = { item: 'apps', method: 'POST', path: `/app/${APP}/restart` }
+
+describe('a call', () => {
+  test('answers what the hub answers', async () => {
+    const desk = await openDesk()
+    expect(await call(desk, { item: 'apps', path: `/app/${APP}/setting/x`, transaction: 't' })).toMatchObject({
+      ok: true,
+      command: 'call',
+      hub: 'home',
+      app: null,
+      transaction: 't',
+      data: 1,
+    })
+    expect(
+      await call(desk, { item: 'speech-output', method: 'POST', path: '/say', body: { text: 'Hi' } }),
+    ).toMatchObject({
+      ok: true,
+      data: null,
+    })
+    expect(desk.emulated.spoken).toEqual(['Hi'])
+  })
+
+  test('of what the hub does not have is answered unsupported', async () => {
+    const desk = await openDesk()
+    const answer = await call(desk, { item: 'notifications', path: '/notification' })
+    expect(answer).toMatchObject({ ok: false, error: { code: 'unsupported', status: 404 } })
+  })
+
+  test('is off by default', async () => {
+    const world = await startWorld()
+    const answer = await world.ask(TOPIC, '{"item":"system","path":"/ping"}')
+    expect(answer).toMatchObject({ ok: false, error: { code: 'not_allowed' } })
+    expect(JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '').commands).not.toContain('call')
+    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '').extensions).toContain('call')
+  })
+
+  test('is limited by a list that a reload replaces', async () => {
+    const only = (item: string) => `commands: {allow: [hub/call], call: [{item: ${item}, methods: [GET]}]}\n`
+    const world = await startWorld({ file: only('apps') })
+    const code = async (payload: object) => (await world.ask(TOPIC, JSON.stringify(payload))).error?.code ?? 'ok'
+    const list = { item: 'apps', path: '/app' }
+    expect(await code(list)).toBe('ok')
+    expect(await code({ ...RESTART, path: `/app/${world.app}/restart` })).toBe('not_allowed')
+    world.bridge.reload(only('system'))
+    expect(await code(list)).toBe('not_allowed')
+    expect(await code({ item: 'system', path: '/ping' })).toBe('ok')
+    expect(world.hub.requests.map(({ operation }) => operation)).not.toContain('restartApp')
+  })
+
+  test('reaches what its list in the environment names', async () => {
+    const world = await startWorld({
+      env: { COMMANDS_ALLOW: 'hub/call', COMMANDS_CALL: '[{"item":"system","methods":["GET"]}]' },
+    })
+    expect(await world.ask(TOPIC, '{"item":"system","path":"/ping"}')).toMatchObject({ ok: true, data: true })
+    expect(await world.ask(TOPIC, '{"item":"apps","path":"/app"}')).toMatchObject({ error: { code: 'not_allowed' } })
+  })
+})
+
+describe('a call reaches no further than other commands', () => {
+  test.each([
+    ['what a denied command does', { deny: ['restart'] }, RESTART],
+    [
+      'what a denied command does, spelled otherwise',
+      { deny: ['restart'] },
+      { ...RESTART, path: `/APP/${APP}/rest%61rt` },
+    ],
+    ['what is off by default', { allow: ['hub/call'] }, { item: 'apps', method: 'DELETE', path: `/app/${APP}` }],
+    ['a write where only reading is allowed', { read_only: true }, RESTART],
+    ['what its list leaves out', { call: [{ item: 'apps', methods: ['GET' as const] }] }, RESTART],
+  ])('%s', async (_, policy, payload) => {
+    const desk = await openDesk()
+    desk.world.policy = { ...desk.world.policy, ...policy }
+    expect(await call(desk, payload)).toMatchObject({ ok: false, error: { code: 'not_allowed' } })
+    expect(desk.writes()).toEqual([])
+  })
+
+  test('where the key lacks the permission, which is named and nothing is sent', async () => {
+    const desk = await openDesk({ hub: { keys: { key: ['hub.app.readonly'] } } })
+    const error = { code: 'forbidden', message: 'The API key lacks hub.app.' }
+    expect(await call(desk, RESTART)).toMatchObject({ error })
+    expect(desk.writes()).toEqual([])
+  })
+
+  test('where the right is gone when its turn comes', async () => {
+    const desk = await openDesk()
+    desk.emulated.behave('slow-headers', { ms: 300, times: 1, operation: 'disableApp' })
+    const first = desk.ask(`home/app/${APP}/cmd/disable`)
+    await until('the first', () => desk.operations().includes('disableApp'))
+    desk.hand(TOPIC, JSON.stringify(RESTART))
+    desk.world.policy = { ...desk.world.policy, read_only: true }
+    await first
+    await until('both answers', () => desk.sent.length === 2)
+    expect(desk.sent[1]?.answer).toMatchObject({ command: 'call', error: { code: 'not_allowed' } })
+    expect(desk.writes()).toEqual(['disableApp'])
+  })
+
+  test('apps that configuration hides are neither listed nor reached', async () => {
+    const world = await startWorld({
+      env: { COMMANDS_ALLOW: '*', APPS_EXCLUDE: 'the.hidden' },
+      hub: { apps: [{ id: 'the.app' }, { id: 'the.hidden' }] },
+    })
+    const ask = (payload: object) => world.ask(TOPIC, JSON.stringify(payload))
+    expect(Object.keys((await ask({ item: 'apps', path: '/app' })).data ?? {})).toEqual(['the.app'])
+    expect(Object.keys((await ask({ item: 'apps', path: '/APP' })).data ?? {})).toEqual(['the.app'])
+    for (const payload of [
+      { item: 'apps', path: '/app/the.hidden' },
+      { item: 'apps', path: '/app/the.hidden/no-such' },
+      { item: 'apps', method: 'POST', path: '/app/the.hidden/restart' },
+      { item: 'apps', method: 'POST', path: '/store', body: { id: 'the.hidden' } },
+      { section: 'app', item: 'the.hidden', path: '/' },
+    ]) {
+      expect((await ask(payload)).error?.code, JSON.stringify(payload)).toBe('unknown_app')
+    }
+    const paths = world.hub.requests.map(({ path }) => path)
+    expect(paths.filter((path) => path.includes('the.hidden') || path.includes('store'))).toEqual([])
+  })
+})
+
+describe('a call that changes something', () => {
+  test('is audited with what it names, without query and body, and its failure is an event', async () => {
+    const desk = await openDesk()
+    await call(desk, { ...RESTART, query: { q: 'secret' }, body: { b: 'secret' }, transaction: 7 })
+    await call(desk, { item: 'flow', method: 'POST', path: '/x', body: 'secret' })
+    expect(desk.audit).toMatchObject([
+      {
+        command: 'call',
+        hub: 'home',
+        app: null,
+        transaction: 7,
+        outcome: 'ok',
+        endpoint: `POST manager/apps/app/${APP}/restart`,
+      },
+      { command: 'call', outcome: 'unsupported', endpoint: 'POST manager/flow/x' },
+    ])
+    expect(JSON.stringify(desk.audit)).not.toContain('secret')
+    expect(desk.failed).toMatchObject([{ hub: 'home', app: null, command: 'call', code: 'unsupported' }])
+  })
+
+  test('is told each time that the hub was asked, however many fail', async () => {
+    const desk = await openDesk()
+    for (let i = 0; i < 61; i++) await call(desk, { item: 'flow', method: 'POST', path: '/x' })
+    expect(desk.audit).toHaveLength(61)
+  })
+
+  test('is not sent twice, and is called unknown where the answer is lost', async () => {
+    const desk = await openDesk()
+    desk.emulated.behave('execute-then-reset', { operation: 'restartApp' })
+    expect(await call(desk, RESTART)).toMatchObject({ error: { code: 'outcome_unknown' } })
+    expect(desk.writes()).toEqual(['restartApp'])
+  })
+
+  test('waits with the commands of its app, and others do not wait for it', async () => {
+    const desk = await openDesk()
+    desk.emulated.behave('slow-headers', { ms: 400, times: 1, operation: 'restartApp' })
+    desk.hand(TOPIC, JSON.stringify(RESTART))
+    await until('the first', () => desk.operations().includes('restartApp'))
+    desk.hand(`home/app/${APP}/cmd/disable`)
+    desk.hand('home/app/another.app/cmd/disable')
+    await until('all answers', () => desk.sent.length === 3)
+    const order = desk.sent.map(({ answer }) => `${answer['command']} ${answer['app']}`)
+    expect(order).toEqual(['disable another.app', 'call null', `disable ${APP}`])
+  })
+
+  test('is told as what it does', async () => {
+    const desk = await openDesk()
+    await call(desk, RESTART)
+    await call(desk, { item: 'apps', path: `/app/${APP}` })
+    const told = desk.runs.filter(({ phase }) => phase === 'begun')
+    expect(told).toMatchObject([
+      { app: APP, about: APP, command: { name: 'call', operation: 'restartApp', write: true } },
+      { app: APP, about: APP, command: { name: 'call', operation: 'getApp', write: false } },
+    ])
+  })
+
+  test('is answered from memory when it comes again', async () => {
+    const desk = await openDesk()
+    const payload = { ...RESTART, transaction: 't' }
+    await call(desk, payload)
+    expect(await call(desk, payload)).toMatchObject({ ok: true, replayed: true })
+    expect(desk.writes()).toEqual(['restartApp'])
+  })
+})
+
+test('a call that only reads is no line of the audit, and its failure no event', async () => {
+  const desk = await openDesk()
+  await call(desk, { item: 'apps', path: '/app', transaction: 't' })
+  await call(desk, { item: 'apps', path: '/app', transaction: 't' })
+  await call(desk, { item: 'flow' })
+  expect(desk.audit).toEqual([])
+  expect(desk.failed).toEqual([])
+})
+
+test('a call without an answer is a hub that cannot be reached where it only reads', async () => {
+  const desk = await openDesk()
+  desk.emulated.behave('never-answer', { operation: 'getAppLocales' })
+  expect(await call(desk, { item: 'apps', path: `/app/${APP}/locale` })).toMatchObject({
+    error: { code: 'hub_unreachable' },
+  })
+})
+
+test('a call is put off where the hub asks for that, a write too', async () => {
+  const desk = await openDesk()
+  desk.emulated.behave('answer-status', { status: 429, times: 1, operation: 'restartApp' })
+  desk.hand(TOPIC, JSON.stringify(RESTART))
+  await until('the first', () => desk.writes().length === 1)
+  while (desk.sent.length === 0) await desk.clock.advance(500)
+  expect(desk.sent[0]?.answer).toMatchObject({ ok: true })
+  expect(desk.writes()).toEqual(['restartApp', 'restartApp'])
+})
+
+test('an API key in an answer is not passed on', async () => {
+  const world = await startWorld({
+    env: { COMMANDS_ALLOW: 'hub/call' },
+    hub: { apps: [{ id: 'the.app', settings: { x: `a ${KEY} b` } }] },
+  })
+  const answer = await world.ask(TOPIC, '{"item":"apps","path":"/app/the.app/setting"}')
+  expect(answer.data).toEqual({ x: 'a *** b' })
+})

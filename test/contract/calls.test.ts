@@ -1,0 +1,132 @@
+/** What the generic call may reach: never more than the commands that do the same. */
+import { describe, expect, test } from 'vitest'
+import { COMMANDS, type Command, findCommand } from '../../src/contract/commands.ts'
+import { type CommandPolicy, commandKey, mayUse, refusedBy } from '../../src/contract/permissions.ts'
+
+const ANYTHING = [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }] as const
+const OPEN: CommandPolicy = { allow: ['*'], deny: [], read_only: false, guarded: true, call: ANYTHING }
+
+function callCommand(): Command {
+  const found = findCommand('hub', 'call', false)
+  if (found === undefined) throw new Error('no call')
+  return found
+}
+
+const input = (payload: object) => callCommand().payload.read(JSON.stringify(payload)).input()
+const may = (policy: Partial<CommandPolicy>, payload: object) =>
+  mayUse({ ...OPEN, ...policy }, callCommand(), input(payload))
+
+const A = '/app/com.a'
+const apps = (method: string, path: string, body?: object) => ({ item: 'apps', method, path, ...(body && { body }) })
+
+/** What a call does, by the commands that do it: said once more, apart from the table. */
+const SAME: readonly (readonly [call: object, deny: readonly string[]])[] = [
+  [apps('GET', '/app'), ['get-apps', 'get', 'hub/get-apps']],
+  [apps('GET', A), ['get']],
+  [apps('PUT', `${A}/enable`), ['enable', 'enabled']],
+  [apps('PUT', `${A}/disable`), ['disable', 'enabled']],
+  [apps('POST', `${A}/restart`), ['restart']],
+  [apps('POST', `${A}/gc`), ['garbage-collect']],
+  [apps('POST', `${A}/crashlog`), ['get-std']],
+  [apps('GET', `${A}/locale`), ['get-locales']],
+  [apps('GET', `${A}/setting`), ['get-settings', 'get-setting']],
+  [apps('GET', `${A}/setting/x`), ['get-settings', 'get-setting']],
+  [apps('PUT', `${A}/setting/x`), ['set-setting']],
+  [apps('DELETE', `${A}/setting/x`), ['unset-setting']],
+  [apps('DELETE', A), ['uninstall']],
+  [apps('PUT', A, { autoupdate: true }), ['autoupdate', 'update']],
+  [apps('PUT', A, { channel: 'beta' }), ['update', 'install', 'enable', 'disable', 'autoupdate']],
+  [apps('PUT', A, { enabled: false }), ['disable', 'enabled', 'enable']],
+  [apps('POST', '/store', { id: 'com.b' }), ['install', 'hub/install', 'update']],
+  [{ item: 'speech-output', method: 'POST', path: '/say', body: {} }, ['speak', 'hub/speak']],
+  [{ item: 'speech-output', method: 'POST', path: '/', body: {} }, ['speak']],
+  [{ item: 'speech-output', method: 'POST', body: {} }, ['speak']],
+]
+
+describe('a call does not reach what a command is denied for', () => {
+  test.each(SAME)('%j: deny %j', (call, denied) => {
+    expect(may({}, call)).toBe(true)
+    for (const one of denied) expect(may({ deny: [one] }, call), one).toBe(false)
+  })
+
+  test('nor what is refused when its own command is not there but for another operation', () => {
+    expect(may({ deny: ['disable'] }, apps('PUT', `${A}/enable`))).toBe(true)
+    expect(may({ deny: ['restart'] }, apps('GET', A))).toBe(true)
+    expect(may({ deny: ['autoupdate'] }, apps('PUT', A, {}))).toBe(false)
+  })
+
+  test('of any command that asks the hub for one operation', () => {
+    const covered = new Set(SAME.flatMap(([, denied]) => denied))
+    const others = COMMANDS.filter((one) => one.target !== 'bridge' && one.reaches === undefined)
+      .map(commandKey)
+      .filter((key) => !covered.has(key))
+    // One is the guardian's, one reads what get-apps reads.
+    expect(others).toEqual(['guard', 'hub/refresh'])
+  })
+})
+
+test('a call does not reach what is off by default, unless that is allowed too', () => {
+  const allow = ['hub/call']
+  expect(may({ allow }, apps('DELETE', A))).toBe(false)
+  expect(may({ allow }, apps('POST', '/store', { id: 'com.b' }))).toBe(false)
+  expect(may({ allow: [...allow, 'uninstall'] }, apps('DELETE', A))).toBe(true)
+  expect(may({ allow: [...allow, 'hub/install'] }, apps('POST', '/store', { id: 'com.b' }))).toBe(true)
+  expect(may({ allow }, apps('POST', `${A}/restart`))).toBe(true)
+  expect(refusedBy({ ...OPEN, allow }, callCommand(), input(apps('DELETE', A)))).toMatch(
+    /commands\.allow names uninstall/,
+  )
+})
+
+test('a call is off until it is allowed by name, and may be denied', () => {
+  const call = { item: 'notifications' }
+  expect(may({ allow: [] }, call)).toBe(false)
+  expect(may({ allow: ['uninstall'] }, call)).toBe(false)
+  for (const name of ['hub/call', 'call', '*']) {
+    expect(may({ allow: [name] }, call)).toBe(true)
+    expect(may({ allow: ['*'], deny: [name] }, call)).toBe(false)
+  }
+})
+
+test('where only reading is allowed, a call may be GET', () => {
+  expect(may({ read_only: true }, { item: 'notifications' })).toBe(true)
+  for (const method of ['POST', 'PUT', 'DELETE']) {
+    expect(may({ read_only: true }, { item: 'notifications', method })).toBe(false)
+    expect(may({ read_only: true }, { section: 'app', item: 'com.a', method })).toBe(false)
+  }
+})
+
+describe('the list of calls', () => {
+  const rule = (...call: NonNullable<CommandPolicy['call']>) => ({ call })
+
+  test('limits items and methods, as patterns', () => {
+    const policy = rule({ item: 'notif*', methods: ['GET'] }, { item: 'flow', methods: ['POST'] })
+    expect(may(policy, { item: 'notifications' })).toBe(true)
+    expect(may(policy, { item: 'notifications', method: 'DELETE' })).toBe(false)
+    expect(may(policy, { item: 'flow' })).toBe(false)
+    expect(may(policy, { item: 'flow', method: 'POST' })).toBe(true)
+    expect(may(policy, { item: 'system', path: '/ping' })).toBe(false)
+    expect(may(policy, { item: 'flowtoken', method: 'POST' })).toBe(false)
+  })
+
+  test('limits the section where it names one', () => {
+    const policy = rule({ item: 'com.a', methods: ['GET'] }, { section: 'manager', item: 'x', methods: ['GET'] })
+    expect(may(policy, { section: 'app', item: 'com.a' })).toBe(true)
+    expect(may(policy, { item: 'x' })).toBe(true)
+    expect(may(policy, { section: 'app', item: 'x' })).toBe(false)
+  })
+
+  test('that is empty or missing names nothing', () => {
+    const { call: _, ...without } = OPEN
+    expect(may(rule(), { item: 'notifications' })).toBe(false)
+    expect(mayUse(without, callCommand(), input({ item: 'notifications' }))).toBe(false)
+  })
+
+  test('does not give what a command is denied for', () => {
+    const policy = { ...rule({ item: 'apps', methods: ['POST'] }), deny: ['restart'] }
+    expect(may(policy, apps('POST', `${A}/restart`))).toBe(false)
+  })
+})
+
+test('values of the query may be numbers and truth values', () => {
+  expect(input({ item: 'x', query: { a: 1, b: true, c: 'd' } })).toMatchObject({ query: { a: '1', b: 'true', c: 'd' } })
+})

@@ -1,0 +1,42 @@
+/** A hub that greets and leaves every other answer to the test, and a client that calls it by paths. */
+import type { RequestListener } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { onTestFinished } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import type { Json } from '../../src/base/json.ts'
+import { HubClient } from '../../src/hub/client.ts'
+import { type EndpointCall, readEndpoint } from '../../src/hub/endpoints.ts'
+import { serve } from './support.ts'
+
+export interface Caller {
+  readonly call: (line: string, more?: Partial<EndpointCall>) => Promise<Json>
+  /** Method, path, body and key of what was asked, greetings left out. */
+  readonly seen: string[]
+}
+
+export async function client(answer: RequestListener): Promise<Caller> {
+  const seen: string[] = []
+  const url = await serve((request, response) => {
+    if (request.url?.endsWith('/system/ping')) return void response.setHeader('x-homey-id', 'a').end('true')
+    void text(request).then((body) => {
+      seen.push(`${request.method} ${request.url} ${body} ${request.headers.authorization}`)
+      answer(request, response)
+    })
+  })
+  const options = {
+    url,
+    apiKey: () => 'key',
+    pathPrefix: 'auto',
+    timeoutMs: 2000,
+    maxRequests: 4,
+    knows: () => false,
+  } as const
+  const hub = new HubClient(options, systemClock)
+  onTestFinished(() => hub.close())
+  const call: Caller['call'] = (line, more = {}) => {
+    const [method = '', item = '', path] = line.split(' ')
+    if (method !== 'GET' && method !== 'POST' && method !== 'PUT' && method !== 'DELETE') throw new Error(method)
+    return hub.callEndpoint(readEndpoint({ section: 'manager', item, method, path, ...more }))
+  }
+  return { call, seen }
+}
