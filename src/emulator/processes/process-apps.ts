@@ -1,10 +1,11 @@
 /** The apps of a hub, each a process of its own. */
 import { type Clock, systemClock } from '../../base/clock.ts'
 import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
+import type { StoredApp } from '../data/hub-state.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
-import type { StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
+import { addSettings, newApp } from './first-state.ts'
 import { InstalledApp } from './installed-app.ts'
 import { localesIn } from './locales.ts'
 import { LIMITS, type Limits, Watch } from './watch.ts'
@@ -199,28 +200,6 @@ export class ProcessApps implements HubApps {
     }
     await this.#packages.discard(former)
   }
-}
-
-type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
-
-/** An app that has just been installed, and never crashed. */
-export function newApp(given: Given): StoredApp {
-  return {
-    enabled: true,
-    autoupdate: true,
-    crashed: false,
-    crashedMessage: null,
-    crashedCount: 0,
-    exitCode: null,
-    exitSignal: null,
-    ...given,
-  }
-}
-
-/** The first values of an app's settings, where it has none from an earlier time. */
-export function addSettings(state: State, id: string, settings: Readonly<Record<string, unknown>> = {}): void {
-  const kept = state.settings(id)
-  for (const [name, value] of Object.entries(settings)) if (!kept.has(name)) state.setSetting(id, name, value)
 }
 
 async function unpacked(unpacking: Promise<Unpacked>): Promise<Unpacked> {

@@ -1,7 +1,7 @@
 /** What all apps of one hub share. */
 import type { Clock } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
-import type { HubState, StoredApp } from '../data/state.ts'
+import type { HubState, StoredApp } from '../data/hub-state.ts'
 import type { AppRecord } from '../records.ts'
 import type { Limits, Watch } from './watch.ts'
 

@@ -1,0 +1,25 @@
+/** What an app begins with. */
+import type { StoredApp } from '../data/hub-state.ts'
+import type { State } from './world.ts'
+
+type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
+
+/** An app that has just been installed, and never crashed. */
+export function newApp(given: Given): StoredApp {
+  return {
+    enabled: true,
+    autoupdate: true,
+    crashed: false,
+    crashedMessage: null,
+    crashedCount: 0,
+    exitCode: null,
+    exitSignal: null,
+    ...given,
+  }
+}
+
+/** The first values of an app's settings, where it has none from an earlier time. */
+export function addSettings(state: State, id: string, settings: Readonly<Record<string, unknown>> = {}): void {
+  const kept = state.settings(id)
+  for (const [name, value] of Object.entries(settings)) if (!kept.has(name)) state.setSetting(id, name, value)
+}
