@@ -26,6 +26,7 @@ export class InstalledApp {
   #stored: StoredApp
   #record: AppRecord
   readonly #supervisor: Supervisor
+  #offer: string | undefined
   #usageToldAt = Number.NEGATIVE_INFINITY
   /** Uninstalled: nothing of it is stored or told any more. */
   #isGone = false
@@ -69,6 +70,7 @@ export class InstalledApp {
 
   /** Resolves when the process has been started, after the end of a former one. */
   start(): Promise<void> {
+    if (this.#world.isDown()) return Promise.resolve()
     return this.#supervisor.start()
   }
 
@@ -87,6 +89,14 @@ export class InstalledApp {
   change(stored: Partial<StoredApp>, patch: Patch): void {
     this.#store(stored)
     this.#show(patch)
+  }
+
+  /** Says so where the store has another offer than before. */
+  lookForOffer(): void {
+    const offer = this.#world.offered(this.#stored)
+    if (offer === this.#offer || this.#onTrial) return
+    this.#offer = offer
+    this.#show({ updateAvailable: GENERATIONS[this.#world.host.flavour].offer(offer) })
   }
 
   /** A setting was changed by somebody else. */
@@ -159,7 +169,8 @@ export class InstalledApp {
 
   #recordAtRest(): AppRecord {
     const { host, offered } = this.#world
-    return recordFor(this.#stored, this.#code.manifest, host.flavour, offered(this.#stored))
+    this.#offer = offered(this.#stored)
+    return recordFor(this.#stored, this.#code.manifest, host.flavour, this.#offer)
   }
 
   async #launch(): Promise<AppProcess> {

@@ -18,12 +18,16 @@ export interface ProcessAppsOptions {
   readonly clock?: Clock | undefined
 }
 
+const OFFERS_MS = 5000
+
 export class ProcessApps implements HubApps {
   readonly records = new Map<string, AppRecord>()
   readonly #apps = new Map<string, InstalledApp>()
   readonly #packages: Packages
   readonly #world: World
   readonly #installing = new Set<string>()
+  #isDown = false
+  #cancelOffers = () => {}
   /** Processes of apps that are no longer installed. */
   readonly #leaving = new Map<string, Promise<void>>()
 
@@ -41,6 +45,7 @@ export class ProcessApps implements HubApps {
         const offer = packages.find({ id, channel, present: version })
         return offer === undefined || offer.version === version ? undefined : offer.version
       },
+      isDown: () => this.#isDown,
       show: (record) => {
         if (this.#apps.has(record.id)) this.records.set(record.id, record)
       },
@@ -145,13 +150,26 @@ export class ProcessApps implements HubApps {
 
   /** Starts what is enabled. */
   async start(): Promise<void> {
+    this.#isDown = false
+    this.#lookForOffers()
     await Promise.all([...this.#apps.values()].filter((app) => app.stored.enabled).map((app) => app.start()))
   }
 
   /** Ends every process; resolves when none is left. */
   async stop(): Promise<void> {
+    this.#isDown = true
+    this.#cancelOffers()
     await Promise.allSettled([...[...this.#apps.values()].map((app) => app.stop()), ...this.#leaving.values()])
     this.#world.watch.stop()
+  }
+
+  /** The store may be filled at any time. */
+  #lookForOffers(): void {
+    this.#cancelOffers()
+    this.#cancelOffers = this.#world.clock.after(OFFERS_MS, () => {
+      for (const app of this.#apps.values()) app.lookForOffer()
+      this.#lookForOffers()
+    })
   }
 
   #must(id: string): InstalledApp {

@@ -19,6 +19,8 @@ export interface World {
   readonly watch: Watch
   /** The version that the store has for an app, where it is a newer one. */
   readonly offered: (app: StoredApp) => string | undefined
+  /** The hub ends or reboots: nothing is started. */
+  readonly isDown: () => boolean
   /** The record has changed. */
   readonly show: (record: AppRecord) => void
 }

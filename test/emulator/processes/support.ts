@@ -32,15 +32,12 @@ export async function written(code: string | Files, manifest: Partial<Manifest> 
   return folder
 }
 
-/** A store with these apps in it. */
-async function storeOf(folders: readonly string[]): Promise<string> {
-  const store = await mkdtempDisposable(join(tmpdir(), 'store-'))
-  onTestFinished(store.remove)
+/** Puts apps into a store. */
+export async function fill(store: string, folders: readonly string[]): Promise<void> {
   for (const folder of folders) {
     const { id, version } = readManifest(folder)
-    await cp(folder, join(store.path, id, version), { recursive: true })
+    await cp(folder, join(store, id, version), { recursive: true })
   }
-  return store.path
 }
 
 interface Options {
@@ -56,7 +53,10 @@ interface Options {
 
 /** A hub's apps, of which the app in `folder` is one, running. */
 export async function running(folder: string, options: Options = {}) {
-  const data = await openHubData({ store: await storeOf(options.store ?? []) })
+  const store = await mkdtempDisposable(join(tmpdir(), 'store-'))
+  onTestFinished(store.remove)
+  await fill(store.path, options.store ?? [])
+  const data = await openHubData({ store: store.path })
   const { state, packages } = data
   const { id, version, channel } = packages.adopt(folder).manifest
   state.put(newApp({ id, folder, version, channel, origin: 'devkit_run' }))
@@ -84,6 +84,7 @@ export async function running(folder: string, options: Options = {}) {
   const hub = {
     apps,
     state,
+    store: store.path,
     events,
     /** What the app has told everybody. */
     told,
