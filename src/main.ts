@@ -271,8 +271,9 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
     onSpeak: (text) => console.log(`says: ${shownText(text)}`),
     tell: (problem) => console.error(`hub2mqtt: ${shownText(problem)}`),
   })
-  console.log(`emulated hub listening on ${emulation.hub.url}`)
-  await using control = line.controlPort === undefined ? undefined : await openControl(emulation.hub, line.controlPort)
+  const { hub } = emulation
+  console.log(`emulated hub listening on ${hub.url}`)
+  await using control = line.controlPort === undefined ? undefined : await openControl(hub, line.controlPort)
   if (control !== undefined) console.log(`its control port: ${control.url}`)
   for (const { key, scopes } of made) console.log(`its API key, made for this run: ${key} (${scopes.join(', ')})`)
   const signal = stopSignal()
