@@ -18,8 +18,10 @@ export function newApp(given: Given): StoredApp {
   }
 }
 
-/** The first values of an app's settings, where it has none from an earlier time. */
-export function addSettings(state: State, id: string, settings: Readonly<Record<string, unknown>> = {}): void {
+/** The first values of an app's settings, where it has none from an earlier time. Returns the names of those added. */
+export function addSettings(state: State, id: string, settings: Readonly<Record<string, unknown>> = {}): string[] {
   const kept = state.settings(id)
-  for (const [name, value] of Object.entries(settings)) if (!kept.has(name)) state.setSetting(id, name, value)
+  const added = Object.keys(settings).filter((name) => !kept.has(name))
+  for (const name of added) state.setSetting(id, name, settings[name])
+  return added
 }

@@ -210,9 +210,15 @@ export class ProcessApps implements HubApps {
 
   async #update(app: InstalledApp, code: Unpacked, channel: string | undefined): Promise<void> {
     const former = app.folder
+    const { state } = this.#world
+    const { id, settings } = code.manifest
+    const added = state.transaction(() => addSettings(state, id, settings))
     try {
       await app.replace(code, channel === undefined ? {} : { channel })
     } catch (error) {
+      state.transaction(() => {
+        for (const name of added) state.unsetSetting(id, name)
+      })
       await this.#packages.discard(code.folder)
       throw error
     }
