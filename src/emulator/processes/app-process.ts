@@ -95,7 +95,8 @@ export class AppProcess {
 
   /** Asks it to end, and ends it when it does not. */
   stop(): Promise<End> {
-    if (this.#asked) return this.ended
+    // One that has just ended by itself was not asked to.
+    if (this.#asked || this.#gone) return this.ended
     this.#asked = true
     this.#child.kill('SIGTERM')
     this.#cancelKill = this.#options.clock.after(GRACE_MS, () => {

@@ -7,6 +7,7 @@ import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { asHubError, HubError } from '../hub-error.ts'
 import { Allowance } from './allowance.ts'
+import { Lines } from './lines.ts'
 import { type AppMessage, type AppQuestion, FromApp, type HubMessage, type HubQuestion } from './messages.ts'
 
 /** A line: as large as the largest body that the hub takes over HTTP, and what JSON makes of it. */
@@ -43,8 +44,8 @@ export class Channel {
   readonly #messages: Allowance
   readonly #bytes: Allowance
   readonly #asked = new Map<number, Asked>()
-  #rest: Buffer[] = []
-  #restBytes = 0
+  readonly #incoming = new Lines(LONGEST_LINE)
+  /** What has come and is not worked on yet. */
   #lines: string[] = []
   #last = 0
   #open = 0
@@ -100,7 +101,6 @@ export class Channel {
     }
     this.#asked.clear()
     this.#lines = []
-    this.#rest = []
   }
 
   /** The process has ended: what it said last is read without delay, and no question is answered any more. */
@@ -118,19 +118,12 @@ export class Channel {
   #take(chunk: Buffer): void {
     if (this.#ended) return
     if (!this.#draining) this.#bytes.use(chunk.length)
-    let from = 0
-    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
-      this.#lines.push(Buffer.concat([...this.#rest, chunk.subarray(from, at)]).toString('utf8'))
-      this.#rest = []
-      this.#restBytes = 0
-      from = at + 1
-    }
-    this.#rest.push(chunk.subarray(from))
-    this.#restBytes += chunk.length - from
-    if (this.#restBytes > LONGEST_LINE) {
+    const lines = this.#incoming.take(chunk)
+    if (lines === undefined) {
       this.end()
       return void this.#options.onAbuse('Error: a message to the hub was too long')
     }
+    this.#lines.push(...lines)
     this.#work()
   }
 

@@ -8,7 +8,8 @@ import type { Packages, Unpacked } from '../data/packages.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../hub.ts'
 import { type Flavour, GENERATIONS } from '../records.ts'
 import { EmulatorOptionError } from '../scopes.ts'
-import { addSettings, newApp, ProcessApps } from './process-apps.ts'
+import { addSettings, newApp } from './first-state.ts'
+import { ProcessApps } from './process-apps.ts'
 import { speaker } from './speech.ts'
 import type { Limits } from './watch.ts'
 
@@ -48,7 +49,8 @@ export interface RunningHub extends AsyncDisposable {
 
 /** Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
 export async function emulateProcesses(hub: EmulatedHubOptions, options: ProcessesOptions): Promise<RunningHub> {
-  const { clock, limits, onSpeak = () => {}, tell = () => {} } = options
+  const { clock, limits, onSpeak = () => {} } = options
+  const tell = onceEach(options.tell ?? (() => {}))
   await using opened = new AsyncDisposableStack()
   const store = options.store ?? join(SAMPLES, 'store')
   const data = opened.use(await openHubData({ folder: options.data, store, hubId: hub.id, tell }))
@@ -67,6 +69,15 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Process
   )
   const resources = opened.move()
   return { hub: running, folder: data.folder, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+}
+
+/** The store is read often: what is wrong in it is told once. */
+function onceEach(tell: (problem: string) => void) {
+  const told = new Set<string>()
+  return (problem: string) => {
+    if (!told.has(problem)) tell(problem)
+    told.add(problem)
+  }
 }
 
 /** The first start brings the sample apps; each one the apps that run where they are. */

@@ -1,12 +1,14 @@
 /** An installed app: what is stored of it, its record, and the process that it is while it runs. */
+
+import type { StoredApp } from '../data/hub-state.ts'
 import type { Unpacked } from '../data/packages.ts'
-import type { StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, type Usage } from '../records.ts'
 import { AppProcess, type End } from './app-process.ts'
 import { Inquiries } from './inquiries.ts'
 import { Output } from './output.ts'
 import { crashOf, recordFor } from './record.ts'
+import { Supervisor } from './supervisor.ts'
 import type { World } from './world.ts'
 
 /** How often clients are told what a running app uses; whoever asks is told the latest. */
@@ -17,25 +19,14 @@ const TRIAL_MS = 10_000
 /** Of a former crash, nothing but that it is counted. */
 const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
 
-interface Run {
-  readonly number: number
-  readonly process: AppProcess
-}
-
 export class InstalledApp {
   readonly output = new Output()
   readonly #world: World
   #code: Unpacked
   #stored: StoredApp
   #record: AppRecord
-  #run: Run | undefined
-  /** Each start has a number. This one is to run; 0: none. */
-  #wanted = 0
-  #started = 0
-  /** The last one that ended by itself, and is not started again. */
-  #over = 0
-  #busy = false
-  #settled: Promise<void> = Promise.resolve()
+  readonly #supervisor: Supervisor
+  #offer: string | undefined
   #usageToldAt = Number.NEGATIVE_INFINITY
   /** Uninstalled: nothing of it is stored or told any more. */
   #isGone = false
@@ -47,6 +38,11 @@ export class InstalledApp {
     this.#code = code
     this.#stored = stored
     this.#record = this.#recordAtRest()
+    this.#supervisor = new Supervisor({
+      launch: () => this.#launch(),
+      onState: (state) => this.#enter(state),
+      onEnd: (end) => this.#onEnd(end),
+    })
   }
 
   get stored(): StoredApp {
@@ -63,25 +59,24 @@ export class InstalledApp {
 
   /** The process that answers. @throws HubError 503 */
   get process(): AppProcess {
-    if (this.#run === undefined) throw new HubError(503, 'not_running', 'The app does not run')
-    return this.#run.process
+    const { process } = this.#supervisor
+    if (process === undefined) throw new HubError(503, 'not_running', 'The app does not run')
+    return process
   }
 
   get pid(): number | undefined {
-    return this.#run?.process.pid
+    return this.#supervisor.process?.pid
   }
 
   /** Resolves when the process has been started, after the end of a former one. */
   start(): Promise<void> {
-    this.#started += 1
-    this.#wanted = this.#started
-    return this.#settle()
+    if (this.#world.isDown()) return Promise.resolve()
+    return this.#supervisor.start()
   }
 
   /** Resolves when there is no process any more. */
   stop(): Promise<void> {
-    this.#wanted = 0
-    return this.#settle()
+    return this.#supervisor.stop()
   }
 
   /** For good: nothing is told of it any more. */
@@ -96,9 +91,17 @@ export class InstalledApp {
     this.#show(patch)
   }
 
+  /** Says so where the store has another offer than before. */
+  lookForOffer(): void {
+    const offer = this.#world.offered(this.#stored)
+    if (offer === this.#offer || this.#onTrial) return
+    this.#offer = offer
+    this.#show({ updateAvailable: GENERATIONS[this.#world.host.flavour].offer(offer) })
+  }
+
   /** A setting was changed by somebody else. */
   tellSetting(name: string, value?: unknown): void {
-    this.#run?.process.tell({ type: 'setting', name, value })
+    this.#supervisor.process?.tell({ type: 'setting', name, value })
   }
 
   /** The process has less now; says so. */
@@ -114,7 +117,7 @@ export class InstalledApp {
    * @throws HubError 500 with what went wrong
    */
   async replace(code: Unpacked, stored: Partial<StoredApp>): Promise<void> {
-    const former = { code: this.#code, stored: this.#stored, wasUp: this.#wanted > this.#over }
+    const former = { code: this.#code, stored: this.#stored, wasUp: this.#supervisor.isUp }
     const taken = { ...this.#stored, ...stored, folder: code.folder, version: code.manifest.version }
     if (!taken.enabled) return this.#take(code, taken)
     this.#onTrial = true
@@ -125,26 +128,27 @@ export class InstalledApp {
     })
     if (problem === undefined) return this.#take(this.#code, { ...this.#stored, ...CURED })
     await this.stop()
-    this.#use(former.code, former.stored)
+    const { enabled, autoupdate } = this.#stored
+    this.#use(former.code, { ...former.stored, enabled, autoupdate })
     this.#store({})
     this.#show({})
-    if (former.wasUp) await this.start()
+    if (former.wasUp && enabled) await this.start()
     throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
   }
 
   /** Starts what is new; resolves with what is wrong with it. */
   async #try(): Promise<string | undefined> {
     await this.start()
-    const run = this.#run
-    if (run === undefined) return 'Error: the process did not start'
+    const { process } = this.#supervisor
+    if (process === undefined) return this.#stored.enabled ? 'Error: the process did not start' : undefined
     const { clock } = this.#world
     const { promise: late, resolve } = Promise.withResolvers<'late'>()
     const cancel = clock.after(TRIAL_MS, () => resolve('late'))
-    const outcome = await Promise.race([run.process.ready, late])
+    const outcome = await Promise.race([process.ready, late])
     cancel()
     if (outcome === true) return undefined
     if (outcome === 'late') return `it took more than ${TRIAL_MS / 1000} s`
-    const { asked, message } = await run.process.ended
+    const { asked, message } = await process.ended
     // Stopped while it was about to start: nothing is known against it.
     return asked ? undefined : message
   }
@@ -165,71 +169,40 @@ export class InstalledApp {
 
   #recordAtRest(): AppRecord {
     const { host, offered } = this.#world
-    return recordFor(this.#stored, this.#code.manifest, host.flavour, offered(this.#stored))
+    this.#offer = offered(this.#stored)
+    return recordFor(this.#stored, this.#code.manifest, host.flavour, this.#offer)
   }
 
-  /** Brings the process to what is wanted; whatever is wanted meanwhile counts. */
-  #settle(): Promise<void> {
-    if (!this.#busy) {
-      this.#busy = true
-      this.#settled = this.#work()
-    }
-    return this.#settled
-  }
-
-  async #work(): Promise<void> {
-    for (;;) {
-      const run = this.#run
-      if (run !== undefined && run.number !== this.#wanted) {
-        this.#stand('stopping')
-        await run.process.stop()
-      } else if (run === undefined && this.#wanted > this.#over) {
-        await this.#launch(this.#wanted)
-      } else break
-    }
-    this.#busy = false
-  }
-
-  async #launch(number: number): Promise<void> {
+  async #launch(): Promise<AppProcess> {
     const { clock, watch, limits } = this.#world
     const { id, version } = this.#stored
-    if (!this.#onTrial) {
-      this.#store(CURED)
-    }
-    this.#stand('starting', GENERATIONS[this.#world.host.flavour].recovered)
     const { folder, manifest } = this.#code
-    try {
-      const inquiries = new Inquiries(id, this.#world, (message) => this.#run?.process.tell(message))
-      const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
-      const process = await AppProcess.start(launch, { clock, output: this.output, inquiries })
-      this.#run = { number, process }
-      // What a new process uses is told as soon as it is known.
-      this.#usageToldAt = Number.NEGATIVE_INFINITY
-      watch.add(process, (usage) => this.#see(usage))
-      void process.ended.then((end) => {
-        inquiries.end()
-        this.#onEnd(number, end)
-      })
-      void process.ready.then((ready) => {
-        if (ready && this.#run?.number === number && this.#wanted === number) this.#stand('running')
-      })
-    } catch (error) {
-      const message = error instanceof Error ? `Error: ${error.message}` : String(error)
-      this.#onEnd(number, { asked: false, code: null, signal: null, message })
-    }
+    const inquiries = new Inquiries(id, this.#world, (message) => this.#supervisor.process?.tell(message))
+    const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
+    const process = await AppProcess.start(launch, { clock, output: this.output, inquiries })
+    void process.ended.then(() => inquiries.end())
+    // What a new process uses is told as soon as it is known.
+    this.#usageToldAt = Number.NEGATIVE_INFINITY
+    watch.add(process, (usage) => this.#see(usage))
+    return process
   }
 
-  #onEnd(number: number, end: End): void {
-    this.#run = undefined
-    if (end.asked) return void this.#stand('stopped', { usage: NO_USAGE })
-    this.#over = Math.max(this.#over, number)
+  #enter(state: 'starting' | 'running' | 'stopping'): void {
+    const starts = state === 'starting'
+    if (starts && !this.#onTrial) this.#storeIfPossible(CURED)
+    this.#stand(state, starts ? GENERATIONS[this.#world.host.flavour].recovered : {})
+  }
+
+  #onEnd({ asked, code, signal, message }: End): void {
+    if (asked) return void this.#stand('stopped', { usage: NO_USAGE })
     if (this.#onTrial) return
-    this.#store({
+    const crashedCount = this.#stored.crashedCount + 1
+    this.#storeIfPossible({
       crashed: true,
-      crashedMessage: end.message,
-      crashedCount: this.#stored.crashedCount + 1,
-      exitCode: end.code,
-      exitSignal: end.signal,
+      crashedMessage: message,
+      crashedCount,
+      exitCode: code,
+      exitSignal: signal,
     })
     this.#show(crashOf(this.#stored, this.#record, this.#world.host.flavour))
   }
@@ -251,6 +224,15 @@ export class InstalledApp {
   #store(changed: Partial<StoredApp>): void {
     this.#stored = { ...this.#stored, ...changed }
     if (!this.#isGone) this.#world.state.put(this.#stored)
+  }
+
+  /** Nobody waits for it who could be told that it failed. */
+  #storeIfPossible(changed: Partial<StoredApp>): void {
+    try {
+      this.#store(changed)
+    } catch (error) {
+      this.output.note(`not stored: ${error instanceof Error ? error.message : String(error)}`)
+    }
   }
 
   #show(patch: Patch): void {

@@ -4,9 +4,18 @@ import * as v from 'valibot'
 const id = v.pipe(v.number(), v.safeInteger())
 const name = v.pipe(v.string(), v.maxLength(1000))
 
+/** Characters. */
+const MOST_OF_A_STACK = 16_384
+
 export const FromApp = v.variant('type', [
   v.object({ type: v.literal('ready') }),
-  v.object({ type: v.literal('crash'), message: v.string() }),
+  v.object({
+    type: v.literal('crash'),
+    message: v.pipe(
+      v.string(),
+      v.transform((text) => text.slice(0, MOST_OF_A_STACK)),
+    ),
+  }),
   v.object({ type: v.literal('subscribe'), id, uri: name }),
   v.object({ type: v.literal('unsubscribe'), uri: name }),
   v.object({ type: v.literal('emit'), event: name, payload: v.unknown() }),

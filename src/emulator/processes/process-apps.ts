@@ -1,10 +1,11 @@
 /** The apps of a hub, each a process of its own. */
 import { type Clock, systemClock } from '../../base/clock.ts'
 import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
+import type { StoredApp } from '../data/hub-state.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
-import type { StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
+import { addSettings, newApp } from './first-state.ts'
 import { InstalledApp } from './installed-app.ts'
 import { localesIn } from './locales.ts'
 import { LIMITS, type Limits, Watch } from './watch.ts'
@@ -17,12 +18,16 @@ export interface ProcessAppsOptions {
   readonly clock?: Clock | undefined
 }
 
+const OFFERS_MS = 5000
+
 export class ProcessApps implements HubApps {
   readonly records = new Map<string, AppRecord>()
   readonly #apps = new Map<string, InstalledApp>()
   readonly #packages: Packages
   readonly #world: World
   readonly #installing = new Set<string>()
+  #isDown = false
+  #cancelOffers = () => {}
   /** Processes of apps that are no longer installed. */
   readonly #leaving = new Map<string, Promise<void>>()
 
@@ -40,6 +45,7 @@ export class ProcessApps implements HubApps {
         const offer = packages.find({ id, channel, present: version })
         return offer === undefined || offer.version === version ? undefined : offer.version
       },
+      isDown: () => this.#isDown,
       show: (record) => {
         if (this.#apps.has(record.id)) this.records.set(record.id, record)
       },
@@ -144,13 +150,26 @@ export class ProcessApps implements HubApps {
 
   /** Starts what is enabled. */
   async start(): Promise<void> {
+    this.#isDown = false
+    this.#lookForOffers()
     await Promise.all([...this.#apps.values()].filter((app) => app.stored.enabled).map((app) => app.start()))
   }
 
   /** Ends every process; resolves when none is left. */
   async stop(): Promise<void> {
+    this.#isDown = true
+    this.#cancelOffers()
     await Promise.allSettled([...[...this.#apps.values()].map((app) => app.stop()), ...this.#leaving.values()])
     this.#world.watch.stop()
+  }
+
+  /** The store may be filled at any time. */
+  #lookForOffers(): void {
+    this.#cancelOffers()
+    this.#cancelOffers = this.#world.clock.after(OFFERS_MS, () => {
+      for (const app of this.#apps.values()) app.lookForOffer()
+      this.#lookForOffers()
+    })
   }
 
   #must(id: string): InstalledApp {
@@ -191,36 +210,20 @@ export class ProcessApps implements HubApps {
 
   async #update(app: InstalledApp, code: Unpacked, channel: string | undefined): Promise<void> {
     const former = app.folder
+    const { state } = this.#world
+    const { id, settings } = code.manifest
+    const added = state.transaction(() => addSettings(state, id, settings))
     try {
       await app.replace(code, channel === undefined ? {} : { channel })
     } catch (error) {
+      state.transaction(() => {
+        for (const name of added) state.unsetSetting(id, name)
+      })
       await this.#packages.discard(code.folder)
       throw error
     }
     await this.#packages.discard(former)
   }
-}
-
-type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
-
-/** An app that has just been installed, and never crashed. */
-export function newApp(given: Given): StoredApp {
-  return {
-    enabled: true,
-    autoupdate: true,
-    crashed: false,
-    crashedMessage: null,
-    crashedCount: 0,
-    exitCode: null,
-    exitSignal: null,
-    ...given,
-  }
-}
-
-/** The first values of an app's settings, where it has none from an earlier time. */
-export function addSettings(state: State, id: string, settings: Readonly<Record<string, unknown>> = {}): void {
-  const kept = state.settings(id)
-  for (const [name, value] of Object.entries(settings)) if (!kept.has(name)) state.setSetting(id, name, value)
 }
 
 async function unpacked(unpacking: Promise<Unpacked>): Promise<Unpacked> {

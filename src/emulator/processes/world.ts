@@ -1,7 +1,7 @@
 /** What all apps of one hub share. */
 import type { Clock } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
-import type { HubState, StoredApp } from '../data/state.ts'
+import type { HubState, StoredApp } from '../data/hub-state.ts'
 import type { AppRecord } from '../records.ts'
 import type { Limits, Watch } from './watch.ts'
 
@@ -19,6 +19,8 @@ export interface World {
   readonly watch: Watch
   /** The version that the store has for an app, where it is a newer one. */
   readonly offered: (app: StoredApp) => string | undefined
+  /** The hub ends or reboots: nothing is started. */
+  readonly isDown: () => boolean
   /** The record has changed. */
   readonly show: (record: AppRecord) => void
 }

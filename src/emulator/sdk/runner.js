@@ -10,6 +10,8 @@ const [id = '', version = '', main = 'app.js'] = process.argv.slice(2)
 const folder = pathToFileURL(`${process.cwd()}/`).href
 const own = new URL('./', import.meta.url).href
 
+/** Characters; the hub takes no more. */
+const MOST_OF_A_STACK = 16_384
 /** How long the hub is given to take the message of a crash. */
 const LAST_WORDS_MS = 1000
 
@@ -59,6 +61,6 @@ function die(error) {
   const message = worded(error)
   console.error(message)
   const end = () => process.exit(1)
-  connection.send({ type: 'crash', message: message.slice(0, 16_384) }, end)
+  connection.send({ type: 'crash', message: message.slice(0, MOST_OF_A_STACK) }, end)
   setTimeout(end, LAST_WORDS_MS)
 }

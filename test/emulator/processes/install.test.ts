@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { until } from '../../support/until.ts'
-import { APP, isAlive, running, written } from './support.ts'
+import { APP, fill, isAlive, running, written } from './support.ts'
 
-const version = (version: string, code = '') =>
-  written(`export default async ({ app }) => { ${code}; app.api.get('/', () => app.version) }`, { version })
+const version = (version: string, code = '', settings = {}) =>
+  written(`export default async ({ app }) => { ${code}; app.api.get('/', () => app.version) }`, { version, settings })
 
 describe('installing from the store', () => {
   test('puts a new app on the hub with its first settings, and starts it', async () => {
@@ -40,6 +40,39 @@ describe('installing from the store', () => {
     expect(hub.record).toMatchObject({ version: '1.0.0', crashed: false, exitCount: 0 })
     expect(hub.record.updateAvailable).toMatchObject({ version: '2.0.0' })
     expect(hub.state.apps()).toMatchObject([{ version: '1.0.0', crashed: false }])
+  })
+
+  test('brings the former version back disabled where the app was disabled meanwhile', async () => {
+    const slow = 'await new Promise((resolve) => setTimeout(resolve, 300)); throw new Error("late")'
+    const hub = await running(await version('1.0.0'), { store: [await version('2.0.0', slow)] })
+    const installing = hub.apps.install({ id: APP }).catch((error: unknown) => error)
+    await until('the trial', () => hub.record.version === '2.0.0' && hub.record.state === 'starting')
+    hub.apps.disable(APP)
+    await installing
+    await hub.untilState('stopped')
+    expect(hub.record).toMatchObject({ enabled: false, crashed: false })
+    expect(hub.apps.pid(APP)).toBeUndefined()
+    expect(hub.state.apps()).toMatchObject([{ enabled: false }])
+  })
+
+  test('is on offer soon after the store was filled', async () => {
+    const hub = await running(await version('1.0.0'))
+    expect(hub.record.updateAvailable).toBeNull()
+    await fill(hub.store, [await version('1.1.0')])
+    await until('the offer', () => hub.record.updateAvailable !== null)
+    expect(hub.events.at(-1)).toMatchObject(['app.update', { updateAvailable: { version: '1.1.0' } }])
+  })
+
+  test('adds the settings that the new version begins with, and takes them back with it', async () => {
+    for (const [code, expected] of [
+      ['', { old: 'mine', added: 2 }],
+      ['throw new Error("broken")', { old: 'mine' }],
+    ] as const) {
+      const store = [await version('2.0.0', code, { old: 1, added: 2 })]
+      const hub = await running(await version('1.0.0'), { store, settings: { old: 'mine' } })
+      await hub.apps.install({ id: APP }).catch(() => {})
+      expect(Object.fromEntries(hub.apps.settings(APP))).toEqual(expected)
+    }
   })
 
   test('leaves a disabled app disabled', async () => {

@@ -8,7 +8,8 @@ import type { InApp } from '../../../src/emulator/core/in-app.ts'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
 import { type Manifest, readManifest } from '../../../src/emulator/data/manifest.ts'
 import { HubError } from '../../../src/emulator/hub-error.ts'
-import { addSettings, newApp, ProcessApps } from '../../../src/emulator/processes/process-apps.ts'
+import { addSettings, newApp } from '../../../src/emulator/processes/first-state.ts'
+import { ProcessApps } from '../../../src/emulator/processes/process-apps.ts'
 import type { Limits } from '../../../src/emulator/processes/watch.ts'
 import type { Flavour } from '../../../src/emulator/records.ts'
 import { until } from '../../support/until.ts'
@@ -31,15 +32,12 @@ export async function written(code: string | Files, manifest: Partial<Manifest> 
   return folder
 }
 
-/** A store with these apps in it. */
-async function storeOf(folders: readonly string[]): Promise<string> {
-  const store = await mkdtempDisposable(join(tmpdir(), 'store-'))
-  onTestFinished(store.remove)
+/** Puts apps into a store. */
+export async function fill(store: string, folders: readonly string[]): Promise<void> {
   for (const folder of folders) {
     const { id, version } = readManifest(folder)
-    await cp(folder, join(store.path, id, version), { recursive: true })
+    await cp(folder, join(store, id, version), { recursive: true })
   }
-  return store.path
 }
 
 interface Options {
@@ -55,7 +53,10 @@ interface Options {
 
 /** A hub's apps, of which the app in `folder` is one, running. */
 export async function running(folder: string, options: Options = {}) {
-  const data = await openHubData({ store: await storeOf(options.store ?? []) })
+  const store = await mkdtempDisposable(join(tmpdir(), 'store-'))
+  onTestFinished(store.remove)
+  await fill(store.path, options.store ?? [])
+  const data = await openHubData({ store: store.path })
   const { state, packages } = data
   const { id, version, channel } = packages.adopt(folder).manifest
   state.put(newApp({ id, folder, version, channel, origin: 'devkit_run' }))
@@ -83,6 +84,7 @@ export async function running(folder: string, options: Options = {}) {
   const hub = {
     apps,
     state,
+    store: store.path,
     events,
     /** What the app has told everybody. */
     told,

@@ -1,0 +1,93 @@
+/** Brings an app's process to what is wanted of it. Of many wishes in a row, the last one counts. */
+import type { AppProcess, End } from './app-process.ts'
+
+export interface SupervisorOptions {
+  /** Starts a process, or rejects. */
+  readonly launch: () => Promise<AppProcess>
+  /** A process is about to be started or stopped, or has come so far that it runs. */
+  readonly onState: (state: 'starting' | 'running' | 'stopping') => void
+  /** It has ended, whether that was asked for or not. An app that crashed is not started again. */
+  readonly onEnd: (end: End) => void
+}
+
+export class Supervisor {
+  readonly #options: SupervisorOptions
+  #process: AppProcess | undefined
+  /** The number of the start that `#process` comes from. */
+  #running = 0
+  /** Each start has a number. This one is to run; 0: none. */
+  #wanted = 0
+  #started = 0
+  /** The last one that ended by itself. */
+  #over = 0
+  #busy = false
+  #settled: Promise<void> = Promise.resolve()
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options
+  }
+
+  get process(): AppProcess | undefined {
+    return this.#process
+  }
+
+  /** Whether it runs, or is about to. */
+  get isUp(): boolean {
+    return this.#wanted > this.#over
+  }
+
+  /** Resolves when the process has been started, after the end of a former one. */
+  start(): Promise<void> {
+    this.#started += 1
+    this.#wanted = this.#started
+    return this.#settle()
+  }
+
+  /** Resolves when there is no process any more. */
+  stop(): Promise<void> {
+    this.#wanted = 0
+    return this.#settle()
+  }
+
+  #settle(): Promise<void> {
+    if (!this.#busy) {
+      this.#busy = true
+      this.#settled = this.#work()
+    }
+    return this.#settled
+  }
+
+  async #work(): Promise<void> {
+    for (;;) {
+      if (this.#process !== undefined && this.#running !== this.#wanted) {
+        this.#options.onState('stopping')
+        await this.#process.stop()
+      } else if (this.#process === undefined && this.isUp) {
+        await this.#launch(this.#wanted)
+      } else break
+    }
+    this.#busy = false
+  }
+
+  async #launch(number: number): Promise<void> {
+    this.#options.onState('starting')
+    try {
+      const process = await this.#options.launch()
+      this.#process = process
+      this.#running = number
+      void process.ended.then((end) => this.#end(number, end))
+      void process.ready.then((ready) => {
+        if (ready && this.#process === process && this.#wanted === number) this.#options.onState('running')
+      })
+    } catch (error) {
+      const message = error instanceof Error ? `Error: ${error.message}` : String(error)
+      this.#end(number, { asked: false, code: null, signal: null, message })
+    }
+  }
+
+  #end(number: number, end: End): void {
+    this.#process = undefined
+    if (!end.asked) this.#over = Math.max(this.#over, number)
+    this.#options.onEnd(end)
+  }
+}

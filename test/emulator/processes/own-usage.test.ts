@@ -1,0 +1,20 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { AppProcess } from '../../../src/emulator/processes/app-process.ts'
+import { Output } from '../../../src/emulator/processes/output.ts'
+import { written } from './support.ts'
+
+test('a process says itself what it uses, where the system does not tell', async () => {
+  const folder = await written('export default () => {}')
+  const launch = { id: 'com.example.app', version: '1.0.0', folder, main: 'app.js', memoryLimit: 2 ** 28 }
+  const app = await AppProcess.start(launch, {
+    clock: systemClock,
+    output: new Output(),
+    inquiries: { answer: () => null, hear: () => {} },
+  })
+  onTestFinished(async () => void (await app.stop()))
+  expect(await app.ready).toBe(true)
+  expect(await app.ownUsage()).toEqual({ cpuMs: expect.any(Number), mem: expect.any(Number) })
+  expect(await app.stop()).toMatchObject({ asked: true, code: 0 })
+  await expect(app.ownUsage()).rejects.toMatchObject({ status: 503 })
+})
