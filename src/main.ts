@@ -136,9 +136,8 @@ async function conformance(line: Line<'conformance'>): Promise<number> {
   }
   const report = await examine({ ...request, version: VERSION, clock: systemClock, onStep }).finally(() => stop())
   const scrubber = new Scrubber([request.key])
-  console.log(
-    line.json ? scrubber.payload(JSON.stringify(report, null, 2)) : shownText(scrubber.text(reportText(report))),
-  )
+  const text = () => scrubber.text(reportText(report)).split('\n').map(shownText).join('\n').trimEnd()
+  console.log(line.json ? shownJson(scrubber.payload(JSON.stringify(report))) : text())
   return report.usable ? ok.code : failed.code
 }
 

@@ -84,7 +84,8 @@ async function hurry({ clock }: ConformanceOptions, asker: Asker, { prefix }: Re
   const answers = await Promise.all(Array.from({ length: QUICK }, () => asker.askNow('GET', path)))
   await sleep(clock, CALM_MS)
   const limited = answers.filter(({ status }) => status === 429)
-  const retryAfter = limited.find((seen) => seen.retryAfter !== null)?.retryAfter ?? null
+  const header = limited.find((seen) => seen.retryAfter !== null)?.retryAfter ?? null
+  const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return { sent: QUICK, limitedAfter: limited.length === 0 ? null : QUICK - limited.length, retryAfter }
 }
 

@@ -161,7 +161,7 @@ export const EXPECTATIONS: readonly Expectation[] = [
     id: 'usage',
     only: ['newer', 'self-hosted'],
     mark: 'S',
-    says: 'getAppUsage is there (newer hubs).',
+    says: 'getAppUsage is there.',
     judge: answer('getAppUsage', ends('ok')),
   },
   {
@@ -188,7 +188,7 @@ export const EXPECTATIONS: readonly Expectation[] = [
     id: 'voices',
     only: ['older'],
     mark: 'S',
-    says: 'There is speech output (older hubs, the reference).',
+    says: 'There is speech output, with a list of voices.',
     judge: answer('getVoices', ends('ok')),
   },
   {
@@ -207,14 +207,14 @@ export const EXPECTATIONS: readonly Expectation[] = [
     id: 'field-crashed-count',
     only: ['newer', 'self-hosted'],
     mark: 'S',
-    says: 'Crashes are counted as crashedCount (newer).',
+    says: 'Crashes are counted as crashedCount.',
     judge: field('crashedCount', Number.isInteger),
   },
   {
     id: 'field-exit-count',
     only: ['older', 'reference'],
     mark: 'S',
-    says: 'Crashes are counted as exitCount (older).',
+    says: 'Crashes are counted as exitCount.',
     judge: field('exitCount', Number.isInteger),
   },
   {

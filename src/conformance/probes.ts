@@ -40,6 +40,7 @@ export const PROBES = {
   installFromAppStore: of('installFromAppStore', SHAPES.nothing),
   uninstallApp: of('uninstallApp', SHAPES.nothing),
   speak: of('speak', SHAPES.nothing),
+  speakReference: { method: 'POST', manager: 'speech-output', path: '/', shape: SHAPES.nothing },
   getVoices: of('getVoices', SHAPES.collection),
   createBackup: of('createBackup', SHAPES.anything),
 } as const satisfies Record<string, Probe>
@@ -52,7 +53,6 @@ export const QUESTIONS = [
   'unknownKey',
   'unknownApp',
   'absentMethod',
-  'speakReference',
   'unsetAgain',
   'readBack',
 ] as const

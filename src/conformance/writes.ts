@@ -124,6 +124,7 @@ class Writer {
     const { answers } = this.#options.reading
     await this.#keep('getAppStd', {})
     const bare = answers.get('getAppStd')
+    if (bare !== undefined && outcomeOf(bare) === 'rejected') await this.#keep('getAppStd', { message: '' })
     await this.#keep('speak', { text: 'hub2mqtt' })
     const spoken = answers.get('speak')
     if (spoken !== undefined && outcomeOf(spoken) === 'absent') await this.#keep('speakReference', { text: 'hub2mqtt' })
@@ -146,8 +147,7 @@ class Writer {
   async #send(name: ProbeName | keyof typeof VARIANTS, body?: unknown): Promise<Seen> {
     const { asker, reading, app } = this.#options
     const probe = PROBES[isVariant(name) ? VARIANTS[name] : name]
-    const path = name === 'speakReference' ? '/' : probe.path
-    return await asker.ask(probe.method, pathTo(reading.prefix, { ...probe, path }, app, SETTING), { body })
+    return await asker.ask(probe.method, pathTo(reading.prefix, probe, app, SETTING), { body })
   }
 
   /** Keeps the answer for the report; whether it is a success. */
@@ -180,7 +180,7 @@ class Writer {
 }
 
 /** Questions that are an operation asked in another way. */
-const VARIANTS = { readBack: 'getAppSetting', unsetAgain: 'unsetAppSetting', speakReference: 'speak' } as const
+const VARIANTS = { readBack: 'getAppSetting', unsetAgain: 'unsetAppSetting' } as const
 
 function isVariant(name: string): name is keyof typeof VARIANTS {
   return Object.hasOwn(VARIANTS, name)

@@ -1,6 +1,6 @@
 /** The generic call: what its payload may be, what it reaches, and what it does by the names of other commands. */
 import * as v from 'valibot'
-import type { Json } from '../base/json.ts'
+import { isRecord, type Json } from '../base/json.ts'
 import { type Endpoint, readEndpoint, SECTIONS } from '../hub/endpoints.ts'
 import { HubError } from '../hub/errors.ts'
 import type { OperationName } from '../hub/operations.ts'
@@ -57,11 +57,12 @@ const ACTS: Partial<Record<OperationName, readonly Act[]>> = {
 /** What hubs are known to take of an app's record is its automatic updates; the rest of it is not to be relied on. */
 const WHOLE_APP: readonly Act[] = ['enable', 'disable', 'autoupdate', 'channel', 'update-app']
 
-export function actsOf({ operation, body }: Endpoint): readonly Act[] {
+export function actsOf({ operation, query, body }: Endpoint): readonly Act[] {
   if (operation === null) return []
   if (operation !== 'updateApp') return ACTS[operation] ?? []
-  const keys = typeof body === 'object' && body !== null ? Object.keys(body) : []
-  return keys.every((key) => key === 'autoupdate') ? ['autoupdate'] : WHOLE_APP
+  // A hub may take its keys from the query too.
+  const keys = isRecord(body) ? Object.keys({ ...query, ...body }) : ['?']
+  return keys.every((key) => key === 'autoupdate' || key === 'id') ? ['autoupdate'] : WHOLE_APP
 }
 
 /** Apps that configuration hides are not in the list. */

@@ -6,6 +6,7 @@ import { growthChart } from './charts/growth.ts'
 import { latencyChart } from './charts/latencies.ts'
 import { cliSection } from './commands.ts'
 import { configSchema } from './config-schema.ts'
+import { expectationsSection } from './conformance.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
 import { behavioursSection, controlSection } from './hub-control.ts'
@@ -28,6 +29,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   'docs/home-assistant.md': { entities: entitiesSection },
   'docs/operations.md': { cli: cliSection },
   'docs/http.md': { routes: routesSection },
+  'docs/conformance.md': { expectations: expectationsSection },
   'docs/emulator.md': {
     'hub-file': hubFileSection,
     control: controlSection,

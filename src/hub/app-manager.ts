@@ -133,6 +133,11 @@ export class AppManager {
     return this.#apps.get(id) ?? patchApp(undefined, id, patch)
   }
 
+  /** The hub is asked to install the app: what is said of its arrival from now on is news, whatever was before. */
+  expect(id: string): void {
+    this.#unlisted.delete(id)
+  }
+
   /** Takes in one realtime event. */
   receive(event: AppEvent): void {
     if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return

@@ -46,7 +46,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
   if (method === 'GET' && body !== undefined) throw invalid('body: GET has none.')
   const known = section === 'manager' ? operationAt(item, method, segments) : undefined
   const parameters = known?.parameters ?? {}
-  for (const given of [query, body]) agree(section, item, segments, parameters, given)
+  if (section === 'manager' && item === 'apps') agree(segments, parameters, [query, body])
   return {
     section,
     item,
@@ -154,19 +154,18 @@ function appOf(item: string, segments: readonly string[], given: readonly unknow
   return inPath ?? (typeof elsewhere === 'string' ? elsewhere : null)
 }
 
-/** A hub may read a parameter of the path from query or body as well: there it must be the same one. */
+/** A hub may read a parameter from path, query or body: wherever it stands it must be the same one. */
 function agree(
-  section: Section,
-  item: string,
   segments: readonly string[],
   { name }: Readonly<Record<string, string>>,
-  given: unknown,
+  given: readonly unknown[],
 ): void {
-  if (section !== 'manager' || item !== 'apps' || !isRecord(given)) return
-  const { id, name: itsName } = given
-  const inPath = appInPath(item, segments)
-  const isOther = id !== undefined && (typeof id !== 'string' || (inPath !== undefined && id !== inPath))
-  if (isOther || (name !== undefined && itsName !== undefined && itsName !== name)) {
+  const records = given.filter(isRecord)
+  const found = (key: string, inPath: string | undefined) =>
+    new Set([inPath, ...records.map((record) => record[key])].filter((value) => value !== undefined))
+  const ids = found('id', appInPath('apps', segments))
+  const names = name === undefined ? [] : found('name', name)
+  if (ids.size > 1 || [...names].length > 1 || [...ids].some((id) => typeof id !== 'string')) {
     throw invalid('query and body: expected the app and the setting of the path.')
   }
 }

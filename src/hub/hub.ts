@@ -129,6 +129,7 @@ export class Hub {
    * @throws HubError
    */
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
+    if (name === 'installFromAppStore' && 'appId' in parameters) this.apps.expect(String(parameters.appId))
     try {
       const result = await this.#client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
@@ -149,6 +150,8 @@ export class Hub {
    * @throws HubError
    */
   async callEndpoint(endpoint: Endpoint, mayLeave?: () => void): Promise<Json> {
+    const { operation, app } = endpoint
+    if (operation === 'installFromAppStore' && app !== null) this.apps.expect(app)
     try {
       const answer = await this.#client.callEndpoint(endpoint, mayLeave)
       if (endpoint.method !== 'GET' && this.status.realtime === 'polling') this.wake()

@@ -30,8 +30,16 @@ describe('a call', () => {
 
   test('of what the hub does not have is answered unsupported', async () => {
     const desk = await openDesk()
-    const answer = await call(desk, { item: 'notifications', path: '/notification' })
-    expect(answer).toMatchObject({ ok: false, error: { code: 'unsupported', status: 404 } })
+    const answer = await call(desk, { item: 'flow', path: '/flow' })
+    expect(answer).toMatchObject({ ok: false, error: { code: 'unsupported' } })
+  })
+
+  test('reaches a manager that has no commands, and tells where the key may not', async () => {
+    const desk = await openDesk({ hub: { keys: { key: ['homey.app', 'homey.notifications.readonly'] } } })
+    const path = '/notification'
+    expect(await call(desk, { item: 'notifications', path })).toMatchObject({ ok: true, data: {} })
+    const answer = await call(desk, { item: 'notifications', method: 'POST', path, body: { excerpt: 'Hi' } })
+    expect(answer).toMatchObject({ ok: false, error: { code: 'forbidden', status: 403 } })
   })
 
   test('is off by default', async () => {

@@ -136,6 +136,7 @@ test.each<[string, Partial<EndpointCall>]>([
   ['PUT apps /app/com.a/no-such', { query: { id: 'com.b' } }],
   ['PUT apps /app/com.a/setting/a', { body: { name: 'b', value: 1 } }],
   ['POST apps /store', { body: { id: ['com.b'] } }],
+  ['POST apps /store', { query: { id: 'com.a' }, body: { id: 'com.b' } }],
 ])('what contradicts the path, or would change what it means, is refused: %s %j', (line, more) => {
   expect(refusal(line, more)).toBe('invalid_argument')
 })

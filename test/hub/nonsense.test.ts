@@ -1,5 +1,6 @@
 /** Apps keep their last state while the hub talks nonsense, and another hub's apps never appear under its name. */
 import { describe, expect, test } from 'vitest'
+import { readEndpoint } from '../../src/hub/endpoints.ts'
 import { until } from '../support/until.ts'
 import { Gateway } from './gateway.ts'
 import { anApp, asked, connected, emulate, hold, known, listed, type Watched } from './support.ts'
@@ -248,6 +249,30 @@ describe('an app that is gone stays gone', () => {
     expect(watched.news).toEqual([`${id} gone`])
     expect(known(watched, id)).toBeUndefined()
   })
+
+  test.each(['by its name', 'by its path'])(
+    'until it is installed by a call %s, whose news is believed at once',
+    async (how) => {
+      const store = [{ id: 'the.app', version: '2.0.0' }]
+      const emulated = await emulate({ apps: [{ id: 'the.app' }, { id: 'another.app' }, { id: 'third.app' }], store })
+      const watched = hold(emulated.url)
+      await connected(watched)
+      emulated.uninstall('the.app', { silent: true })
+      await watched.hub.apps.refresh()
+      emulated.forgetRequests()
+      const path = {
+        section: 'manager',
+        item: 'apps',
+        method: 'POST',
+        path: '/store',
+        body: { id: 'the.app' },
+      } as const
+      if (how === 'by its name') await watched.hub.call('installFromAppStore', { appId: 'the.app' })
+      else await watched.hub.callEndpoint(readEndpoint(path))
+      await until('the app', () => known(watched, 'the.app')?.version === '2.0.0')
+      expect(asked(emulated, 'getApps')).toBe(0)
+    },
+  )
 
   test.each(['is found by the list', 'is told after its removal'])(
     'until it is installed again, which %s',

@@ -1,0 +1,35 @@
+/** The web API of an app that is a process of its own, asked through the hub. */
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { type EndpointCall, readEndpoint } from '../../src/hub/endpoints.ts'
+import { Process } from '../support/process.ts'
+import { hold, listed } from './support.ts'
+
+const path = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url))
+const HUE = 'com.athom.hue'
+
+test('an app answers what it is asked through the hub, and refuses in its own words', { timeout: 60_000 }, async () => {
+  const args = [
+    'emulate',
+    '--no-rate-limit',
+    '--port',
+    '0',
+    '--api-key',
+    'key=hub.app',
+    '--app',
+    path(`config/demo/apps/${HUE}`),
+  ]
+  await using emulated = new Process(process.execPath, [path('src/main.ts'), ...args])
+  const url = (await emulated.untilLine('listening')).replace(/.* /, '')
+  const held = hold(url)
+  await listed(held)
+  const call = (path: string, more: Partial<EndpointCall> = {}) =>
+    held.hub.callEndpoint(readEndpoint({ section: 'app', item: HUE, method: 'GET', path, ...more }))
+  expect(await call('/lights/kitchen')).toEqual({ on: true, dim: 0.8 })
+  expect(await call('/lights/kitchen', { method: 'PUT', body: { on: false } })).toMatchObject({ on: false })
+  expect(await call('/lights')).toMatchObject({ kitchen: { on: false }, hall: { on: false } })
+  await expect(call('/lights/cellar')).rejects.toMatchObject({ code: 'unsupported', status: 404 })
+  await expect(call('/lights', { item: 'no.such.app' })).rejects.toMatchObject({ code: 'unknown_app' })
+  // What an app refuses says nothing of the hub.
+  expect(held.hub.status.online).toBe(true)
+})
