@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
 import { HubDataError } from '../../../src/emulator/data/data-folder.ts'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { available } from '../../support/skipped.ts'
 import { LIGHTS, storedApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 
@@ -118,7 +119,8 @@ describe('a data folder', () => {
     expect([state.settings('hub').size, state.apps().length]).toEqual([0, 1])
   })
 
-  test.skipIf(process.platform === 'win32')('can be read by its owner alone', async () => {
+  const hasModes = available(process.platform !== 'win32', 'the rights of a data folder', 'that has modes of files')
+  test.runIf(hasModes)('can be read by its owner alone', async () => {
     const path = await usedFolder()
     const { folder: data, state } = await opened({ folder: path })
     state.setSetting('hub', 'a', 1)
