@@ -64,18 +64,25 @@ export class EmulatedHub implements AsyncDisposable {
   #id: string
   #version: string
   #port = 0
+  /** The last reboot; never rejects. */
+  #rebooting: Promise<void> = Promise.resolve()
   #closing: Promise<void> | undefined
 
   /** A hub that listens. */
   static async start(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
     const hub = new EmulatedHub(options)
-    hub.#port = await hub.#door.listen(hub.#options.port)
-    if (hub.#options.storedKeys !== undefined) {
-      hub.#timers.every(REVOKED_MS, () => hub.#realtime.disconnectUnknown())
+    try {
+      hub.#port = await hub.#door.listen(hub.#options.port)
+      if (hub.#options.storedKeys !== undefined) {
+        hub.#timers.every(REVOKED_MS, () => hub.#realtime.disconnectUnknown())
+      }
+      if (hub.#simulated !== undefined) liveOn(hub.#simulated, hub.#timers, hub.#options)
+      await hub.#apps.start?.()
+      return hub
+    } catch (error) {
+      await hub.close()
+      throw error
     }
-    if (hub.#simulated !== undefined) liveOn(hub.#simulated, hub.#timers, hub.#options)
-    await hub.#apps.start?.()
-    return hub
   }
 
   private constructor(given: EmulatedHubOptions) {
@@ -239,15 +246,14 @@ export class EmulatedHub implements AsyncDisposable {
   }
 
   /** Goes down, dropping every connection, and comes back on the same port, perhaps as another hub or version. */
-  async reboot({ downMs = 0, version, id }: Reboot = {}): Promise<void> {
-    await this.#door.shut()
-    await this.#apps.stop?.()
-    this.#version = version ?? this.#version
-    this.#id = id ?? this.#id
-    if (downMs > 0) await sleep(this.#options.clock, downMs, this.#ending.signal)
-    if (this.#ending.signal.aborted) return
-    await this.#door.listen(this.#port)
-    await this.#apps.start?.()
+  reboot(options: Reboot = {}): Promise<void> {
+    const before = this.#rebooting
+    const reboot = (async () => {
+      await before
+      await this.#reboot(options)
+    })()
+    this.#rebooting = reboot.catch(() => {})
+    return reboot
   }
 
   /** Ends the hub and every connection to it; safe to call again. */
@@ -260,9 +266,21 @@ export class EmulatedHub implements AsyncDisposable {
     return this.close()
   }
 
+  async #reboot({ downMs = 0, version, id }: Reboot): Promise<void> {
+    const { signal } = this.#ending
+    await this.#door.shut()
+    await this.#apps.stop?.()
+    this.#version = version ?? this.#version
+    this.#id = id ?? this.#id
+    if (downMs > 0) await sleep(this.#options.clock, downMs, signal)
+    if (!signal.aborted) await this.#door.listen(this.#port)
+    if (!signal.aborted) await this.#apps.start?.()
+  }
+
   async #end(): Promise<void> {
     this.#ending.abort()
     this.#timers.stop()
+    await this.#rebooting
     await this.#door.shut()
     await this.#realtime.close()
     await this.#apps.stop?.()

@@ -133,7 +133,7 @@ export class AppManager {
     return this.#apps.get(id) ?? patchApp(undefined, id, patch)
   }
 
-  /** The hub is asked to install the app: what is said of its arrival from now on is news, whatever was before. */
+  /** An app is being installed: news of its arrival are true from now on. */
   expect(id: string): void {
     this.#unlisted.delete(id)
   }
@@ -142,7 +142,7 @@ export class AppManager {
   receive(event: AppEvent): void {
     if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return
     if (event.type === 'delete') this.#unlisted.delete(event.id)
-    if (event.type === 'create' && this.#unlisted.has(event.id)) return void this.#onStranger()
+    if (event.type === 'create' && this.#mayBeOvertaken(event.id)) return void this.#onStranger()
     this.#meanwhile?.push(event)
     // Before the first list an event tells of one app only; it is laid over the list when that comes.
     if (!this.#complete || (this.#newlyShown(event.id) && !this.#apps.has(event.id))) return
@@ -252,10 +252,15 @@ export class AppManager {
     this.#apply({ changes: changes.filter((change) => !shownAnew.includes(change)), silent, read: true })
   }
 
+  #mayBeOvertaken(id: string): boolean {
+    const at = this.#unlisted.get(id)
+    return at !== undefined && this.#clock.elapsed() - at < OVERTAKEN_MS
+  }
+
   #rememberUnlisted(records: AppList): void {
     const now = this.#clock.elapsed()
-    for (const [id, at] of this.#unlisted) {
-      if (records.has(id) || now - at >= OVERTAKEN_MS) this.#unlisted.delete(id)
+    for (const id of this.#unlisted.keys()) {
+      if (records.has(id) || !this.#mayBeOvertaken(id)) this.#unlisted.delete(id)
     }
     for (const id of this.#apps.keys()) if (!records.has(id)) this.#unlisted.set(id, now)
   }

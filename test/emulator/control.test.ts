@@ -4,8 +4,10 @@ import { openControl } from '../../src/emulator/control/server.ts'
 import { CONTROL } from '../../src/emulator/control/table.ts'
 import type { EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { BEHAVIOURS } from '../../src/emulator/misbehaviour.ts'
+import { emulateProcesses } from '../../src/emulator/processes/emulate-processes.ts'
 import { until } from '../support/until.ts'
-import { ask, HUE, hubOf, subscribed } from './support.ts'
+import { APP, written } from './processes/support.ts'
+import { ask, HUE, hubOf, KEY, subscribed } from './support.ts'
 
 async function controlled(options: EmulatedHubOptions = {}) {
   const hub = await hubOf(options)
@@ -81,6 +83,20 @@ describe('over the control port', () => {
     expect((await tell('POST /reboot', { version: '9.9.9' })).status).toBe(200)
     expect((await ask(hub, 'GET /system/ping')).headers['x-homey-version']).toBe('9.9.9')
   })
+})
+
+test('an app that is a process really crashes, and a reboot starts it again', async () => {
+  const folder = await written('export default () => {}')
+  await using running = await emulateProcesses({ keys: { [KEY]: ['hub'] } }, { appFolders: [folder] })
+  const { hub } = running
+  await using control = await openControl(hub, 0)
+  const state = () => hub.apps.get(APP)?.state
+  await until('the app to run', () => state() === 'running')
+  await fetch(`${control.url}/apps/${APP}/crash`, { method: 'POST' })
+  await until('the crash', () => state() === 'crashed')
+  expect(hub.apps.get(APP)?.crashedMessage).toMatch(/^Error: .*\n {4}at /)
+  await fetch(`${control.url}/reboot`, { method: 'POST' })
+  await until('the app to run again', () => state() === 'running')
 })
 
 describe('the control port', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { AppSeed } from '../../src/emulator/hub.ts'
-import { acknowledged, ask, hubOf, KEY, subscribed } from './support.ts'
+import { acknowledged, ask, backendOf, hubOf, KEY, subscribed } from './support.ts'
 
 const permissions = ['hub.app.readonly', 'homey.speech', 'hub.app.control', 'hub.notifications']
 const APPS: readonly AppSeed[] = [
@@ -99,30 +99,15 @@ describe('clients and apps', () => {
   test('ask the web API of an app by its own paths', async () => {
     const asked: unknown[] = []
     const hub = await hubOf({
-      backend: ({ inApp }) => {
-        const record = { id: 'door', permissions: ['hub.app.control'] }
-        const nothing = () => {}
-        return {
-          records: new Map([['door', Object(record)]]),
-          settings: () => new Map(),
-          setSetting: nothing,
-          unsetSetting: nothing,
-          change: nothing,
-          install: nothing,
-          uninstall: nothing,
-          enable: nothing,
-          disable: nothing,
-          restart: nothing,
-          collectGarbage: nothing,
-          output: () => 'a line\n',
-          locales: () => ({}),
-          request(id, { method, path, query, body }) {
-            asked.push([id, method, path, Object.fromEntries(query), body])
-            const again = { section: 'app', item: id, operation: 'get', args: { path: '/' } }
-            return path === '/self' ? inApp.call(id, again) : Promise.resolve({ open: true })
-          },
-        }
-      },
+      backend: ({ inApp }) => ({
+        ...backendOf([{ id: 'door', permissions: ['hub.app.control'] }]),
+        output: () => 'a line\n',
+        request(id, { method, path, query, body }) {
+          asked.push([id, method, path, Object.fromEntries(query), body])
+          const again = { section: 'app', item: id, operation: 'get', args: { path: '/' } }
+          return path === '/self' ? inApp.call(id, again) : Promise.resolve({ open: true })
+        },
+      }),
     })
     expect((await ask(hub, 'POST /api/app/door/a%20b/c?x=1', { body: [1] })).json).toEqual({ open: true })
     expect((await ask(hub, 'GET /api/app/door')).json).toEqual({ open: true })
@@ -136,6 +121,9 @@ describe('clients and apps', () => {
     ])
     expect((await ask(hub, 'GET /api/app/nobody/status')).status).toBe(404)
     expect((await ask(hub, 'PATCH /api/app/door/')).status).toBe(404)
+    expect((await ask(hub, 'GET /api/app')).status).toBe(404)
+    expect((await ask(hub, 'GET /api/app//')).status).toBe(404)
+    expect((await ask(hub, 'GET /api/app/%E0%A4%A/x')).status).toBe(400)
     expect((await ask(hub, 'GET /api/app/door/', { key: null })).status).toBe(401)
   })
 })

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
-import { ask, HUE, hubOf, KEY, subscribed } from './support.ts'
+import { ask, backendOf, HUE, hubOf, KEY, subscribed } from './support.ts'
 
 const PING = 'GET /system/ping'
 
@@ -41,6 +42,32 @@ describe('a reboot', () => {
     await hub.close()
     await rebooting
     await expect(ask(hub, PING)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  })
+
+  test('waits for the one before it', async () => {
+    const hub = await hubOf()
+    await Promise.all([hub.reboot({ version: '2.0.0' }), hub.reboot({ version: '3.0.0' })])
+    expect(hub.version).toBe('3.0.0')
+    expect((await ask(hub, PING)).status).toBe(200)
+  })
+
+  test('stops apps that really run and starts them again, and none is left when the hub is closed meanwhile', async () => {
+    const steps: string[] = []
+    const lived = { start: () => void steps.push('start'), stop: () => void steps.push('stop') }
+    const hub = await hubOf({ backend: () => ({ ...backendOf([]), ...lived }) })
+    await hub.reboot()
+    expect(steps).toEqual(['start', 'stop', 'start'])
+    const rebooting = hub.reboot()
+    await hub.close()
+    await rebooting
+    expect(steps.at(-1)).toBe('stop')
+  })
+
+  test('lets no port stay open when the apps do not start', async () => {
+    const port = await freePort()
+    const start = () => Promise.reject(new Error('no apps today'))
+    await expect(hubOf({ port, backend: () => ({ ...backendOf([]), start }) })).rejects.toThrow('no apps today')
+    await hubOf({ port })
   })
 })
 

@@ -1,7 +1,9 @@
 import { Manager, type Socket } from 'socket.io-client'
 import { Agent, type Dispatcher } from 'undici'
 import { onTestFinished } from 'vitest'
-import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import type { HubApps } from '../../src/emulator/core/hub-apps.ts'
+import { type AppSeed, EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { recordOf } from '../../src/emulator/records.ts'
 import { until } from '../support/until.ts'
 
 export const KEY = 'secret'
@@ -15,6 +17,27 @@ export async function hubOf(options: EmulatedHubOptions = {}): Promise<EmulatedH
   const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub'] }, settleMs: 0, ...options })
   onTestFinished(() => hub.close())
   return hub
+}
+
+/** Apps that do nothing, in place of those that pretend to run. */
+export function backendOf(seeds: readonly AppSeed[]): HubApps {
+  const nothing = () => {}
+  return {
+    records: new Map(seeds.map((seed) => [seed.id, recordOf(seed, 'newer')])),
+    settings: () => new Map(),
+    setSetting: nothing,
+    unsetSetting: nothing,
+    change: nothing,
+    install: nothing,
+    uninstall: nothing,
+    enable: nothing,
+    disable: nothing,
+    restart: nothing,
+    collectGarbage: nothing,
+    output: () => '',
+    locales: () => ({}),
+    request: () => Promise.resolve(null),
+  }
 }
 
 export interface Answer {
