@@ -129,7 +129,7 @@ export class Hub {
    * @throws HubError
    */
   async call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
-    if (name === 'installFromAppStore' && 'appId' in parameters) this.apps.expect(String(parameters.appId))
+    if ('appId' in parameters && typeof parameters.appId === 'string') this.apps.expect(parameters.appId)
     try {
       const result = await this.#client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)

@@ -3,7 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { type EndpointCall, readEndpoint } from '../../src/hub/endpoints.ts'
 import { Process } from '../support/process.ts'
-import { hold, listed } from './support.ts'
+import { until } from '../support/until.ts'
+import { hold, known } from './support.ts'
 
 const path = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.url))
 const HUE = 'com.athom.hue'
@@ -22,7 +23,7 @@ test('an app answers what it is asked through the hub, and refuses in its own wo
   await using emulated = new Process(process.execPath, [path('src/main.ts'), ...args])
   const url = (await emulated.untilLine('listening')).replace(/.* /, '')
   const held = hold(url)
-  await listed(held)
+  await until('the app', () => known(held, HUE)?.state === 'running')
   const call = (path: string, more: Partial<EndpointCall> = {}) =>
     held.hub.callEndpoint(readEndpoint({ section: 'app', item: HUE, method: 'GET', path, ...more }))
   expect(await call('/lights/kitchen')).toEqual({ on: true, dim: 0.8 })

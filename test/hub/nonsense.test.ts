@@ -250,29 +250,40 @@ describe('an app that is gone stays gone', () => {
     expect(known(watched, id)).toBeUndefined()
   })
 
-  test.each(['by its name', 'by its path'])(
-    'until it is installed by a call %s, whose news is believed at once',
-    async (how) => {
-      const store = [{ id: 'the.app', version: '2.0.0' }]
-      const emulated = await emulate({ apps: [{ id: 'the.app' }, { id: 'another.app' }, { id: 'third.app' }], store })
-      const watched = hold(emulated.url)
-      await connected(watched)
-      emulated.uninstall('the.app', { silent: true })
-      await watched.hub.apps.refresh()
-      emulated.forgetRequests()
-      const path = {
-        section: 'manager',
-        item: 'apps',
-        method: 'POST',
-        path: '/store',
-        body: { id: 'the.app' },
-      } as const
-      if (how === 'by its name') await watched.hub.call('installFromAppStore', { appId: 'the.app' })
-      else await watched.hub.callEndpoint(readEndpoint(path))
-      await until('the app', () => known(watched, 'the.app')?.version === '2.0.0')
-      expect(asked(emulated, 'getApps')).toBe(0)
-    },
-  )
+  test('until it is installed again by a generic call, whose news is believed at once', async () => {
+    const store = [{ id: 'the.app', version: '2.0.0' }]
+    const emulated = await emulate({ apps: [{ id: 'the.app' }, { id: 'another.app' }, { id: 'third.app' }], store })
+    const watched = hold(emulated.url)
+    await connected(watched)
+    emulated.uninstall('the.app', { silent: true })
+    await watched.hub.apps.refresh()
+    emulated.forgetRequests()
+    const install = {
+      section: 'manager',
+      item: 'apps',
+      method: 'POST',
+      path: '/store',
+      body: { id: 'the.app' },
+    } as const
+    await watched.hub.callEndpoint(readEndpoint(install))
+    await until('the app', () => known(watched, 'the.app')?.version === '2.0.0')
+    expect(asked(emulated, 'getApps')).toBe(0)
+  })
+
+  test('until it is installed again by command: each step of that is told', async () => {
+    const emulated = await emulate({ settleMs: 50 })
+    const watched = hold(emulated.url)
+    await connected(watched)
+    const id = 'com.harborlight.irrigation'
+    emulated.install(id, { silent: true })
+    await watched.hub.apps.refresh()
+    emulated.uninstall(id, { silent: true })
+    await watched.hub.apps.refresh()
+    watched.news.length = 0
+    await watched.hub.call('installFromAppStore', { appId: id })
+    await until('the app', () => known(watched, id)?.state === 'running')
+    expect(watched.news).toEqual([`${id} stopped`, `${id} starting`, `${id} running`])
+  })
 
   test.each(['is found by the list', 'is told after its removal'])(
     'until it is installed again, which %s',
