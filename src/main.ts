@@ -262,11 +262,12 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
   const { emulate, parseApiKey } = await import('./emulator/command.ts')
   const { openControl } = await import('./emulator/control/server.ts')
   const given = line.apiKeys.map(parseApiKey)
-  // Without a key nobody could use it. A file may have its own.
-  const made = given.length === 0 && line.file === undefined ? [await demoKey()] : []
+  // Without a key nobody could use it. A file may have its own, and so may a data folder.
+  const spare = given.length === 0 && line.file === undefined ? await demoKey() : undefined
   await using emulation = await emulate({
     ...line,
-    apiKeys: [...given, ...made],
+    apiKeys: given,
+    spareKey: spare,
     onSpeak: (text) => console.log(`says: ${shownText(text)}`),
     tell: (problem) => console.error(`hub2mqtt: ${shownText(problem)}`),
   })
@@ -274,7 +275,9 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
   console.log(`emulated hub listening on ${hub.url}`)
   await using control = line.controlPort === undefined ? undefined : await openControl(hub, line.controlPort)
   if (control !== undefined) console.log(`its control port: ${control.url}`)
-  for (const { key, scopes } of made) console.log(`its API key, made for this run: ${key} (${scopes.join(', ')})`)
+  if (spare !== undefined && !emulation.hasOwnKeys) {
+    console.log(`its API key, made for this run: ${spare.key} (${spare.scopes.join(', ')})`)
+  }
   const signal = stopSignal()
   await new Promise((resolve) => signal.addEventListener('abort', resolve))
   return ok.code

@@ -32,6 +32,8 @@ export interface EmulateOptions extends Omit<ProcessesOptions, 'clock'> {
 
 export interface Emulation extends AsyncDisposable {
   readonly hub: EmulatedHub
+  /** Whether there are keys in its data folder, so that `spareKey` is not one of its keys. */
+  readonly hasOwnKeys: boolean
 }
 
 const USAGE_MS = 10_000
@@ -58,12 +60,13 @@ export async function emulate(options: EmulateOptions): Promise<Emulation> {
   refuseForSimulated(options)
   const hub = await EmulatedHub.start({
     ...given,
+    keys: { ...given.keys, ...(options.spareKey && collect([options.spareKey])) },
     apps: apps === undefined ? file.apps : population(apps),
     usageMs: USAGE_MS,
     crashMs: crashes ? CRASH_MS : 0,
     onSpeak: options.onSpeak,
   })
-  return { hub, [Symbol.asyncDispose]: () => hub.close() }
+  return { hub, hasOwnKeys: false, [Symbol.asyncDispose]: () => hub.close() }
 }
 
 const FOR_PROCESSES = {

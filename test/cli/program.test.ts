@@ -121,6 +121,19 @@ describe('the emulated hub as a program', () => {
     expect((await fetch(`${url}/api/manager/apps/app`, { headers })).status).toBe(200)
   })
 
+  test('makes none where its data folder has one', async () => {
+    await using dir = await temporary()
+    const keys = ['emulate', 'keys', 'create', '--data', dir.path, '--scope', 'hub.app']
+    const { stdout: key } = await program(keys)
+    await using hub = lasting(['emulate', '--port', '0', '--data', dir.path, '--control-port', '0'])
+    const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)
+    const headers = { authorization: `Bearer ${key.trim()}` }
+    expect((await fetch(`${url}/api/manager/apps/app`, { headers })).status).toBe(200)
+    await hub.untilLine('its control port')
+    await hub.stop('SIGTERM')
+    expect(hub.lines.filter((line) => line.includes('its API key'))).toEqual([])
+  })
+
   test.each(['SIGTERM', 'SIGINT'] as const)('serves where it says, and %s ends it well', async (signal) => {
     await using hub = lasting(['emulate', '--port', '0', '--api-key', 'k=hub.app', '--apps', '3'])
     const url = (await hub.untilLine('emulated hub listening on')).split(' ').at(-1)

@@ -25,6 +25,8 @@ export interface ProcessesOptions {
   readonly speechCommand?: string | undefined
   /** What the hub says. */
   readonly onSpeak?: ((text: string) => void) | undefined
+  /** A key for a hub whose data folder has none. */
+  readonly spareKey?: { readonly key: string; readonly scopes: readonly string[] } | undefined
   /** What is wrong with an app in the store, or with the command for speech. */
   readonly tell?: ((problem: string) => void) | undefined
   readonly clock?: Clock | undefined
@@ -45,6 +47,8 @@ export interface RunningHub extends AsyncDisposable {
   readonly hub: EmulatedHub
   /** Where its state is. */
   readonly folder: string
+  /** Whether there are keys in its data folder. */
+  readonly hasOwnKeys: boolean
 }
 
 /** Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
@@ -56,10 +60,14 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Process
   const data = opened.use(await openHubData({ folder: options.data, store, hubId: hub.id, tell }))
   await install(data, options.appFolders ?? [], hub.flavour ?? 'newer')
   const { state, packages, keys } = data
+  const hasOwnKeys = keys.list().length > 0
+  const { spareKey } = options
+  const spare = spareKey === undefined || hasOwnKeys ? {} : { [spareKey.key]: spareKey.scopes }
   const speak = options.speechCommand === undefined ? onSpeak : speaker(options.speechCommand, onSpeak, tell)
   const running = opened.use(
     await EmulatedHub.start({
       ...hub,
+      keys: { ...hub.keys, ...spare },
       id: state.hubId,
       kept: state,
       storedKeys: keys,
@@ -68,7 +76,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Process
     }),
   )
   const resources = opened.move()
-  return { hub: running, folder: data.folder, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+  return { hub: running, folder: data.folder, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
 /** The store is read often: what is wrong in it is told once. */
