@@ -343,8 +343,10 @@ export class Guard {
       hub.timers.delete(ward)
       if (!this.#on || !this.#active) return
       ward.settle()
-      this.#tryRestart(hub, ward)
-      if (!hub.timers.has(ward) && ward.wakeAt > clock.now()) this.#arm(hub, ward)
+      // One look at the clock for both: a timer may be early by less than a millisecond, and time goes on.
+      const now = clock.now()
+      this.#tryRestart(hub, ward, now)
+      if (!hub.timers.has(ward) && ward.wakeAt > now) this.#arm(hub, ward)
     })
     hub.timers.set(ward, cancel)
   }
@@ -353,13 +355,14 @@ export class Guard {
   #retry(hub: GuardedHub): void {
     const due = [...hub.wards.values()].filter(({ watch }) => watch.phase === 'waiting')
     due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
-    for (const ward of due) this.#tryRestart(hub, ward)
+    const now = this.#options.clock.now()
+    for (const ward of due) this.#tryRestart(hub, ward, now)
     for (const ward of hub.wards.values()) if (!hub.timers.has(ward)) this.#arm(hub, ward)
   }
 
-  #tryRestart(hub: GuardedHub, ward: Ward): void {
+  #tryRestart(hub: GuardedHub, ward: Ward, now: number): void {
     const { phase, dueAt } = ward.watch
-    if (phase !== 'waiting' || dueAt === null || dueAt > this.#options.clock.now()) return
+    if (phase !== 'waiting' || dueAt === null || dueAt > now) return
     const found = this.#decisions.obstacle(this.#situation(hub, ward))
     if (found === undefined) void this.#restart(hub, ward)
     else if (found === 'cancel') ward.cancel()

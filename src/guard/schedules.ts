@@ -39,8 +39,10 @@ export class Schedules {
     const at = nextAfter(cron, config().guard.time_zone ?? undefined, from)
     if (at === undefined) return
     this.#cancel[slot] = clock.after(Math.min(at - clock.now(), MAX_TIMER_MS), () => {
-      const isDue = clock.now() >= at
-      this.#await(slot, pattern, cron, isDue ? at : clock.now())
+      // One look at the clock: what is not due by then is awaited again, and not passed over.
+      const now = clock.now()
+      const isDue = now >= at
+      this.#await(slot, pattern, cron, isDue ? at : now)
       if (isDue) onDue(pattern)
     })
   }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CommandError } from '../../src/contract/errors.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
-import { configOf, Stand } from './stand.ts'
+import { configOf, early, Stand } from './stand.ts'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -20,6 +20,24 @@ describe('what is watched', () => {
     expect([...new Set(stand.restarted)].sort()).toEqual(['com.app', 'net.wanted'])
     expect(stand.state('com.ignored').state).toBe('off')
     expect(stand.state('com.unwanted')).toMatchObject({ state: 'off', last_crash: { reason: 'exception' } })
+  })
+})
+
+describe('what is due', () => {
+  const looks = Array.from({ length: 25 }, (_, index) => index)
+
+  test.each(looks)('comes though a timer is early, and time goes on after %i looks at the clock', async (count) => {
+    const stand = new Stand('guard: { watch: ["*"] }', early(count)).start('a')
+    stand.crash('a')
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toEqual(['a'])
+  })
+
+  test.each(looks)('by a schedule comes as well, after %i looks', async (count) => {
+    const schedule = 'guard: { watch: ["*"], time_zone: UTC, schedule: { "*": "0 13 * * *" } }'
+    const stand = new Stand(schedule, early(count)).start('a')
+    await stand.clock.advance(2 * HOUR)
+    expect(stand.restarted).toEqual(['a'])
   })
 })
 

@@ -1,4 +1,5 @@
 /** A guardian with one hub that a test moves by hand: what it orders, tells and publishes is written down. */
+import type { Clock } from '../../src/base/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import type { GuardEventPayload } from '../../src/contract/events.ts'
@@ -14,6 +15,25 @@ export const configOf = (yaml: string): GuardConfig =>
 
 const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 
+/** The first timers are early by a millisecond, which is over when the clock has been looked at so often. */
+export function early(looks: number) {
+  return (clock: Clock): Clock => {
+    let left = Number.POSITIVE_INFINITY
+    return {
+      elapsed: () => clock.elapsed(),
+      now() {
+        left -= 1
+        return clock.now() + (left >= 0 ? 0 : 1)
+      },
+      after: (ms, task) =>
+        clock.after(left === Number.POSITIVE_INFINITY ? ms - 1 : ms, () => {
+          left = Math.min(left, looks)
+          task()
+        }),
+    }
+  }
+}
+
 export class Stand {
   readonly clock = new FakeClock(Date.parse('2026-01-05T12:00:00Z'))
   readonly orders: GuardOrder[] = []
@@ -28,10 +48,10 @@ export class Stand {
   /** What an app's web API answers; default: nothing that says anything. */
   ask: (app: string, path: string) => number | null | undefined = () => undefined
 
-  constructor(yaml = 'guard: { watch: ["*"] }') {
+  constructor(yaml = 'guard: { watch: ["*"] }', seen: (clock: Clock) => Clock = (clock) => clock) {
     this.live = { value: configOf(yaml) }
     this.guard = new Guard({
-      clock: this.clock,
+      clock: seen(this.clock),
       log: silentLog,
       live: this.live,
       order: (order) => {
