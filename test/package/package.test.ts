@@ -119,7 +119,8 @@ describe('the package', () => {
     writeFileSync(join(home, 'demo.yaml'), file)
     const demo = lasting('demo', '--config', 'demo.yaml')
     await using _stopped = demo
-    await demo.untilPort(http)
+    // It opens each port for a moment beforehand, to see whether that is free: so its own word counts.
+    await demo.untilLine('The demo runs')
     await until('ready', async () => (await fetch(`http://127.0.0.1:${http}/readyz`)).ok)
     await using observer = await Observer.on(port)
     await until('an app', () => observer.last(`hub2mqtt/home/app/${APP}`))
