@@ -127,5 +127,10 @@ export function isUsableKey(key: string): boolean {
 
 /** The scopes as the reference writes them: `hub`, `hub.app` … `homey` in place of `hub` means the same. */
 export function scopeNames(): string[] {
-  return KNOWN.map((scope) => scope.replace('homey', 'hub'))
+  return KNOWN.map(writtenScope)
+}
+
+/** The inverse of `normaliseScope`. */
+export function writtenScope(scope: string): string {
+  return scope.replace(/^homey(?=\.|$)/, 'hub')
 }

@@ -24,7 +24,8 @@ export interface HubStore {
   forget(id: number): boolean
 }
 
-const MAX_NOTIFICATIONS = 1000
+/** The oldest of more are forgotten. */
+export const MAX_NOTIFICATIONS = 1000
 
 /** Forgets everything with the process. `now` in epoch milliseconds. */
 export function hubStoreInMemory(now: () => number): HubStore {

@@ -1,5 +1,5 @@
 /** `hub2mqtt emulate keys`: the keys of a data folder, beside the hub that may be using it. Says nothing itself. */
-import { EmulatorOptionError, isKnownScope, scopeNames } from '../scopes.ts'
+import { EmulatorOptionError, isKnownScope, scopeNames, writtenScope } from '../scopes.ts'
 import { HubDataError, holdsHub } from './data-folder.ts'
 import { openDatabase } from './database.ts'
 import { StoredKeys } from './keys.ts'
@@ -35,7 +35,7 @@ export function keysOf(folder: string, { make = false } = {}): KeysCommand {
     list: () =>
       keys.list().map(({ id, at, scopes, name }) => {
         // As the reference writes them, and as they can be given.
-        const written = scopes.map((scope) => scope.replace(/^homey/, 'hub')).join(',')
+        const written = scopes.map(writtenScope).join(',')
         return [id, new Date(at).toISOString(), written, name].join('  ').trimEnd()
       }),
     revoke(id) {

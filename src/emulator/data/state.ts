@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import type { StoredNotification } from '../core/hub-store.ts'
+import { MAX_NOTIFICATIONS, type StoredNotification } from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import type { Database } from './database.ts'
 import type { HubState, StoredApp } from './hub-state.ts'
@@ -11,7 +11,6 @@ import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
 export type { HubState, StoredApp } from './hub-state.ts'
 
 const MAX_NOTIFICATION = 4000
-const MAX_NOTIFICATIONS = 1000
 
 const Flag = v.pipe(
   v.number(),
