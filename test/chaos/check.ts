@@ -57,9 +57,10 @@ export const CHECKERS = {
     }
   },
 
-  *'executed late'({ sent, asked, stallMs }) {
+  *'executed late'({ sent, asked, stallMs, wallClockStepped }) {
     for (const [asks, copies] of byAsks(sent)) {
-      const end = (copy: Sent) => Math.min(copy.at + MAX_WAIT_MS, copy.expiresAt ?? Number.POSITIVE_INFINITY)
+      const expiry = ({ expiresAt }: Sent) => (wallClockStepped ? null : expiresAt) ?? Number.POSITIVE_INFINITY
+      const end = (copy: Sent) => Math.min(copy.at + MAX_WAIT_MS, expiry(copy))
       const deadline = Math.max(...copies.map(end)) + SLACK_MS + stallMs
       for (const { at } of asked.filter((one) => one.asks === asks)) {
         if (at > deadline) yield `${asks} reached the hub ${at - deadline} ms too late`

@@ -83,6 +83,8 @@ export interface History {
   readonly denials: readonly Denial[]
   /** When the bridge's time jumped ahead, and by how many milliseconds. */
   readonly jumps: readonly { readonly at: number; readonly by: number }[]
+  /** Whether the bridge's wall clock was wrong for a while: then it cannot tell when a command expires. */
+  readonly wallClockStepped: boolean
   /** Why events may have been lost by others than the bridge, if so. */
   readonly excuses: ReadonlySet<string>
   /** Error lines that the fault calls for. */
@@ -111,6 +113,7 @@ export const NO_HISTORY: History = {
   planted: new Set(),
   denials: [],
   jumps: [],
+  wallClockStepped: false,
   excuses: new Set(),
   tells: [],
   staysOnline: false,

@@ -48,7 +48,10 @@ export function wasHeard({ links, onlineAt }: History, { at, away }: Sent): bool
     (one) => one.openedAt < at && (one.closedAt ?? Number.POSITIVE_INFINITY) > at + ANSWER_MS + MAX_WAIT_MS,
   )
   if (link === undefined) return false
-  return onlineAt.some((online) => online > link.openedAt && online < at)
+  // Another connection with the same client id ends the former one, which may have said `online` until then.
+  const overlapped = links.filter(({ openedAt, closedAt = 0 }) => openedAt < link.openedAt && closedAt > link.openedAt)
+  const since = Math.max(link.openedAt, ...overlapped.map(({ closedAt = 0 }) => closedAt))
+  return onlineAt.some((online) => online > since && online < at)
 }
 
 export function byAsks(sent: readonly Sent[]): Map<string, Sent[]> {

@@ -56,6 +56,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   readonly others: BridgeProcess[] = []
   denials: Denial[] = []
   jumps: { at: number; by: number }[] = []
+  wallClockStepped = false
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
@@ -271,6 +272,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.names = new Map()
     this.denials = []
     this.jumps = []
+    this.wallClockStepped = false
     this.excuses = new Set()
     this.watch.forget()
     this.bridges.splice(0, this.bridges.length - 1)
@@ -309,6 +311,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       planted: this.watch.planted,
       denials: this.denials,
       jumps: this.jumps,
+      wallClockStepped: this.wallClockStepped,
       excuses,
       tells: tells === undefined ? [] : [tells].flat(),
       staysOnline,
