@@ -1,7 +1,9 @@
 /**
- * How long this process has done nothing else at a time. The hub, the client and the clock of all that is seen are in
- * it: what comes late by that is not the bridge's doing, and on a busy machine the bridge hardly fared better.
+ * How busy the machine is. The hub, the client and the clock of all that is seen are in this process: what comes late
+ * because it did nothing at all is not the bridge's doing. Nor is what the system keeps a process from doing.
  */
+import { readFileSync } from 'node:fs'
+
 const STEP_MS = 20
 const WORTH_TELLING_MS = 50
 /** Of a campaign's length, only the latest matter. */
@@ -23,4 +25,14 @@ setInterval(() => {
 /** The longest since then (epoch milliseconds), in milliseconds. */
 export function longestLag(since: number): number {
   return Math.max(0, ...lags.filter(({ at }) => at >= since).map(({ ms }) => ms))
+}
+
+/** How long the system has let a process wait for a processor so far, in milliseconds; 0 where it does not tell. */
+export function waited(pid: number): number {
+  try {
+    const [, nanoseconds = '0'] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')
+    return Number(nanoseconds) / 1e6
+  } catch {
+    return 0
+  }
 }

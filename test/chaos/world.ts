@@ -12,7 +12,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { askedOf } from './asked.ts'
 import type { Denial, History, Sent } from './history.ts'
-import { longestLag } from './lag.ts'
+import { longestLag, waited } from './lag.ts'
 import { agrees, BASE, type Disagreement, disagreement, HUB } from './model.ts'
 import { underWay } from './sent.ts'
 import {
@@ -60,6 +60,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
+  /** By process, when the episode began. */
+  #waitedBefore: ReadonlyMap<number, number> = new Map()
   readonly #options: WorldOptions
   readonly #secrets: Secrets
   readonly #env: Readonly<Record<string, string>>
@@ -282,6 +284,14 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       ...this.brokerProxy.links.filter((one) => one.closedAt === undefined),
     )
     for (const { lines, errors } of this.bridges) for (const list of [lines, errors]) list.length = 0
+    this.#waitedBefore = this.#waits()
+  }
+
+  /** How long each process on the way of a command has waited for a processor. */
+  #waits(): Map<number, number> {
+    const bridges = this.bridges.filter(({ alive }) => alive).map(({ pid }) => pid)
+    const pids = [process.pid, this.broker.pid, ...bridges].filter((pid) => pid !== undefined)
+    return new Map(pids.map((pid) => [pid, waited(pid)]))
   }
 
   /** How the broker differs, now, from what it has to hold. */
@@ -304,6 +314,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   history({ stallMs = 0, hubWell, tells, staysOnline = false }: Blame): History {
     const excuses = new Set(this.excuses)
     const lagMs = longestLag(this.#forgotAt)
+    const waitedMs = [...this.#waits()].reduce((sum, [pid, ms]) => sum + ms - (this.#waitedBefore.get(pid) ?? 0), 0)
     // What one bridge knew, the next finds as it is.
     if (this.bridges.length > 1) excuses.add('another bridge')
     if (this.watch.identityChanged) excuses.add('another hub')
@@ -326,7 +337,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       onlineAt: this.onlineAt,
       canaries: [this.#secrets.key, this.#secrets.password, this.#secrets.setting],
       names: this.names,
-      stallMs: stallMs + lagMs,
+      stallMs: stallMs + lagMs + waitedMs,
       lagMs,
       hubWasWell: hubWell,
     }

@@ -118,6 +118,11 @@ export class Mosquitto implements AsyncDisposable {
     return this.#hung
   }
 
+  /** Undefined while it is stopped. */
+  get pid(): number | undefined {
+    return this.#process?.alive ? this.#process.pid : undefined
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#open.disposeAsync()
   }
