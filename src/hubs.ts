@@ -8,6 +8,7 @@ import type { HubConfig, Live } from './config/options.ts'
 import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import type { HubCall } from './hub/client.ts'
+import { HubError } from './hub/errors.ts'
 import { Hub } from './hub/hub.ts'
 import type { Log } from './log/log.ts'
 
@@ -24,6 +25,8 @@ export interface HubsConfig extends Live {
 export interface HubsOptions {
   readonly live: HubsConfig
   readonly onCall: (name: string, call: HubCall) => void
+  /** Whether hubs may be asked at this moment; default: always. */
+  readonly mayAct?: (() => boolean) | undefined
   readonly clock: Clock
   readonly log: Log
   readonly random: () => number
@@ -47,12 +50,15 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { live, onCall, clock, log, random } = this.#options
+    const { live, onCall, mayAct = () => true, clock, log, random } = this.#options
     const { include, exclude } = live.value.apps
     const pulse = new Pulse(config, clock)
     const hub = new Hub(
       {
         ...camelKeys(config),
+        mayAsk: () => {
+          if (!mayAct()) throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
+        },
         apiKey: () => live.value.hubs[name]?.api_key ?? '',
         renewKey: () => live.renewKey(name),
         onCall: (call) => {
@@ -69,13 +75,14 @@ export class Hubs implements AsyncDisposable {
     return hub
   }
 
-  /** Takes a hub out. */
-  close(name: string): void {
+  /** Takes a hub out. Resolves when nothing more is asked of it. */
+  close(name: string): Promise<void> {
     const hub = this.#all.get(name)?.hub
-    if (hub === undefined) return
+    if (hub === undefined) return Promise.resolve()
     this.#all.delete(name)
     const closing = hub.destroy().finally(() => this.#closing.delete(closing))
     this.#closing.add(closing)
+    return closing
   }
 
   /** Shows other apps from now on, on all hubs, as configuration says by now. */

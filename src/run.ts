@@ -16,6 +16,8 @@ import { hubFilesIn } from './config/hubs-dir.ts'
 import type { Config, HubConfig } from './config/options.ts'
 import { refusalsOf } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
+import { membershipOf } from './fleet/membership.ts'
+import { FleetRun } from './fleet-run.ts'
 import { Recent } from './health/recent.ts'
 import { healthReport, hubHealth } from './health/report.ts'
 import { openListener } from './http/listener.ts'
@@ -26,6 +28,7 @@ import { createMetrics } from './metrics/metrics.ts'
 import { Tally } from './metrics/tally.ts'
 import type { EmbeddedBroker } from './mqtt/embedded.ts'
 import { MqttLink } from './mqtt/link.ts'
+import { Speaker } from './mqtt/speaker.ts'
 import type { LinkOptions } from './mqtt/types.ts'
 import { applyChanges } from './reload/apply.ts'
 import { LiveConfig, type Load } from './reload/live-config.ts'
@@ -60,7 +63,8 @@ const HEALTH_INTERVAL_MS = 15_000
 export async function run(options: RunOptions): Promise<void> {
   const { config, version, clock, random, log, signal } = options
   const live = new LiveConfig(config, options.load, log)
-  const topics = createTopics(config.mqtt.base_topic)
+  const membership = membershipOf(config)
+  const topics = createTopics(config.mqtt.base_topic, membership?.member)
   const tally = new Tally()
   const startedAt = new Date(clock.now()).toISOString()
 
@@ -68,16 +72,19 @@ export async function run(options: RunOptions): Promise<void> {
     config.mqtt.url === null ? await openEmbeddedBroker(config, log.child({ part: 'broker' })) : undefined
   const brokerUrl = broker?.url ?? config.mqtt.url ?? ''
   await using instance = await claimInstance(`${brokerUrl}\n${topics.base}`)
-  await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
-  await using link = new MqttLink(
-    {
-      ...linkOptions(config, brokerUrl, topics),
-      clientId: config.mqtt.client_id ?? stableClientId(topics.base, instance.number),
-      maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
-      credentials: () => live.renewCredentials(),
-    },
-    { clock, log: log.child({ part: 'mqtt' }), random },
-  )
+  const fleet = membership && new FleetRun({ membership, live, clock, log })
+  const mayAct = fleet && (() => fleet.mayAct())
+  await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
+  const clientId = clientIdOf(config, topics.base, membership?.member, instance.number)
+  const basics: LinkOptions = {
+    ...linkOptions(config, brokerUrl, topics),
+    clientId,
+    maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
+    credentials: () => live.renewCredentials(),
+  }
+  const isOfBridge = (topic: string) => topic.startsWith(`${topics.base}/bridge/`)
+  const mayPublish = mayAct && ((topic: string) => isOfBridge(topic) || mayAct())
+  await using link = new MqttLink({ ...basics, mayPublish }, { clock, log: log.child({ part: 'mqtt' }), random })
   const feed = new Feed({
     topics,
     discoveryPrefix: config.discovery.prefix,
@@ -97,6 +104,7 @@ export async function run(options: RunOptions): Promise<void> {
         feed.happened(end.result, clean.clean(end.summary()))
       },
       onPresence: () => tellHealth(),
+      fleet,
       version,
       startedAt,
       clock,
@@ -141,7 +149,13 @@ export async function run(options: RunOptions): Promise<void> {
     tellStory(hub, () => live.value.commands, log.child({ part: 'apps', hub: name }))
     hub.start()
   }
-  for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
+  await using _member = fleet
+  if (fleet === undefined) for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
+  else {
+    const speaking = { ...basics, clientId: `${clientId}-speaker`, stateTopic: topics.availability }
+    const speaker = new Speaker({ link: speaking, clock, log: log.child({ part: 'speaker' }), random })
+    fleet.start({ hubs, bridge, speaker, openHub, onChange: tellHealth })
+  }
 
   const metrics = createMetrics({ version, tally, link: () => link.status(), bridge, hubs: hubs.all, health })
   const services = {
@@ -159,7 +173,9 @@ export async function run(options: RunOptions): Promise<void> {
     const reloaded = live.reload()
     tally.reload(reloaded === undefined ? 'refused' : 'ok')
     if (reloaded === undefined) return
-    applyChanges(reloaded, { hubs, bridge, openHub, log })
+    // Whose a new hub is, the fleet says.
+    applyChanges(reloaded, { hubs, bridge, openHub: fleet === undefined ? openHub : () => {}, log })
+    fleet?.hubsChanged()
     tellHealth()
   }
   const reloadSafely = () => {
@@ -215,11 +231,19 @@ function refusals(hubs: Hubs, live: LiveConfig): Record<string, Record<string, s
   return Object.fromEntries([...hubs.all].map(([name, { hub }]) => [name, refusalsOf(hub, policyOf(live))]))
 }
 
+/** Of the members of a fleet, none can be two: the broker ends the connection of the first. */
+function clientIdOf({ mqtt }: Config, base: string, member: string | undefined, instance: number): string {
+  if (member === undefined) return mqtt.client_id ?? stableClientId(base, instance)
+  return `${mqtt.client_id ?? `hub2mqtt-${markOf(base)}`}-${member}`
+}
+
 /**
  * The same after a restart, so that the broker ends what a crash left half open; another on another machine, and for
  * another process on this one: two with one id throw each other out for ever.
  */
 function stableClientId(base: string, instance: number): string {
-  const mark = createHash('sha256').update(`${hostname()}\n${base}`).digest('hex').slice(0, 12)
+  const mark = markOf(`${hostname()}\n${base}`)
   return instance === 0 ? `hub2mqtt-${mark}` : `hub2mqtt-${mark}-${instance}`
 }
+
+const markOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12)

@@ -64,6 +64,11 @@ export class Feed {
     this.#batchSoon()
   }
 
+  /** Another bridge tells of these topics from now on. */
+  released(isOthers: (topic: string) => boolean): void {
+    for (const topic of [...this.#state.keys()]) if (isOthers(topic)) this.held(topic, null)
+  }
+
   /** A message that is not retained. What bridges say among each other is nobody else's news. */
   sent(topic: string, payload: string): void {
     const { topics } = this.#options

@@ -6,8 +6,8 @@ import type { Command } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
 import { refusedBy } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
-import type { HealthReport, Role } from '../contract/schemas.ts'
-import type { OwnTopic, Topics } from '../contract/topics.ts'
+import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
+import type { CommandTopic, OwnTopic, Topics } from '../contract/topics.ts'
 import type { Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import { asHubError } from '../hub/errors.ts'
@@ -30,6 +30,8 @@ export interface BridgeLink extends AnswerLink {
   sweep(owned: (topic: string, payload: string) => boolean): number
   /** Sends again what is held on these topics. */
   refresh(topics: Iterable<string>): void
+  /** What is held on the topics that are somebody else's is so no longer; the broker keeps what it has. */
+  release(isOthers: (topic: string) => boolean): void
   /** Reads again what others may have left where nothing may be retained. */
   readTransient(): void
   /** Connects anew, and reads back what the broker holds. */
@@ -45,6 +47,16 @@ export interface BridgedHub {
   readonly concurrency: number
 }
 
+/** What a member of a fleet has to know of it. */
+export interface FleetSide {
+  readonly member: string
+  /** Whether this member speaks for all. */
+  readonly isSpeaker: boolean
+  readonly epoch: number
+  /** For the broker. */
+  readonly payload: FleetPayload
+}
+
 export interface BridgeOptions {
   readonly topics: Topics
   /** Changes as hubs are added and removed; `addHub` and `removeHub` tell. */
@@ -56,6 +68,8 @@ export interface BridgeOptions {
   readonly onAnswer?: (end: CommandEnd) => void
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
   readonly onPresence: () => void
+  /** Where several bridges share the hubs of one configuration; `fleetChanged` tells of news. */
+  readonly fleet?: FleetSide | undefined
   readonly version: string
   /** ISO 8601. */
   readonly startedAt: string
@@ -107,12 +121,13 @@ export class Bridge {
   constructor(options: BridgeOptions, link: BridgeLink) {
     this.#options = options
     this.#link = link
-    const { topics, hubs, live, version, startedAt, clock, random, log, audit, setLogLevel } = options
+    const { topics, hubs, live, fleet, version, startedAt, clock, random, log, audit, setLogLevel } = options
     // Until it is known whether another bridge is there.
     link.setWriting(false)
     const { discovery, log: logging } = live.value
     const logLevel = logging.level
-    this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, health: undefined, prefixes: undefined }
+    const unknown = { health: undefined, prefixes: undefined, fleet: undefined }
+    this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, ...unknown }
     this.#early = new EarlyTasks(clock)
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
@@ -121,7 +136,7 @@ export class Bridge {
     this.#holdings = new Holdings({
       topics,
       hold,
-      applies: (when) => when !== 'discovery' || discovery.format !== 'off',
+      applies: (when) => (when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off'),
       onFailure: (topic, error) => log.error({ topic, err: error }, 'what a topic is to hold could not be rendered'),
     })
     this.#guard = createGuard({
@@ -142,6 +157,7 @@ export class Bridge {
       live,
       policy: () => policyOf(live),
       guard: this.#guard,
+      owner: () => fleet && { member: fleet.member, epoch: fleet.epoch },
       holdings: this.#holdings,
       send,
       whenActive: (task) => this.#whenActive(task),
@@ -174,7 +190,11 @@ export class Bridge {
       log,
     })
     const guarded = () => isGuarded(live.value)
-    this.#homeAssistant = new HomeAssistant({ topics, hubs, live, guarded, allows, version, clock, random, log }, link)
+    const isShared = fleet !== undefined
+    this.#homeAssistant = new HomeAssistant(
+      { topics, hubs, live, guarded, isShared, allows, version, clock, random, log },
+      link,
+    )
     this.#repairs = new Repairs({
       repair: (touched) => {
         link.refresh(touched)
@@ -195,6 +215,7 @@ export class Bridge {
       hubs,
       link,
       control,
+      answers: fleet && ((topic) => this.#answers(topic, fleet)),
       refuses,
       mayAnswerOn: (topic) => {
         const only = live.value.commands.response_topics
@@ -250,6 +271,36 @@ export class Bridge {
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
     this.#sweep()
+  }
+
+  /** Leaves a hub that is no longer in `hubs` to another member of the fleet, with all of its topics. */
+  releaseHub(name: string): void {
+    const { topics } = this.#options
+    this.#unread.delete(name)
+    this.#guard.hubRemoved(name)
+    this.#hubTopics.release(name)
+    this.#homeAssistant.hubReleased(name)
+    this.#know({ hubs: this.#hubAddresses() })
+    this.#link.release((topic) => {
+      const owner = topics.parse(topic)?.owner
+      return owner !== undefined && owner.kind !== 'bridge' && owner.hub === name
+    })
+  }
+
+  /** Members, epoch, or who speaks for them, have changed. */
+  fleetChanged(): void {
+    const { fleet, topics } = this.#options
+    if (fleet === undefined) return
+    this.#know({ fleet: fleet.isSpeaker ? fleet.payload : undefined })
+    if (!fleet.isSpeaker) this.#link.release((topic) => topic === topics.of('fleet', {}))
+    this.#hubTopics.ownerChanged()
+  }
+
+  /** One member answers each command: the one that has the hub, or who speaks for all where there is no such hub. */
+  #answers({ hub }: CommandTopic, { isSpeaker }: FleetSide): boolean {
+    const { hubs, live } = this.#options
+    if (hub !== null && hubs.has(hub)) return true
+    return isSpeaker && (hub === null || !Object.hasOwn(live.value.hubs, hub))
   }
 
   /** Configuration has changed what commands may do, which settings are published, or what the guardian does. */
@@ -359,6 +410,7 @@ export class Bridge {
     const saidOffline = topic === topics.of('bridgeState', {}) && payload === 'offline'
     // Also while another bridge is active: what it leaves behind is this one's to clear.
     if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
+    this.#learnOfOthers(topic, payload)
     if (!this.#active) {
       if (saidOffline) this.#presence.doubt()
       return
@@ -366,6 +418,15 @@ export class Bridge {
     if (saidOffline) this.#takeBack(topic)
     else if (this.#isOurs(topic, payload)) this.#repairs.touched(topic)
     this.#homeAssistant.touched(topic, payload)
+  }
+
+  /** What another member's guardian writes down is this one's to go on from when it takes over. */
+  #learnOfOthers(topic: string, payload: string): void {
+    const { topics, hubs, fleet } = this.#options
+    if (fleet === undefined) return
+    const own = topics.parse(topic)
+    if (own?.owner.kind !== 'app' || hubs.has(own.owner.hub)) return
+    this.#guard.learn(own.name, own.owner.hub, own.owner.app, payload)
   }
 
   /** The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true. */
@@ -388,7 +449,12 @@ export class Bridge {
   }
 
   #owns(owner: OwnTopic['owner']): boolean {
-    return owner.kind === 'bridge' || this.#options.hubs.has(owner.hub) || this.#formerHubs.has(owner.hub)
+    return owner.kind === 'bridge' || this.#options.hubs.has(owner.hub) || this.#isFormer(owner.hub)
+  }
+
+  /** Whether a hub is in nobody's configuration any more. */
+  #isFormer(hub: string): boolean {
+    return this.#formerHubs.has(hub) && !Object.hasOwn(this.#options.live.value.hubs, hub)
   }
 
   /** Whether another bridge uses the same base topic. */
@@ -481,10 +547,10 @@ export class Bridge {
   #isLeftOver({ name, row, owner }: OwnTopic): boolean {
     if ('by' in row) return false
     if (!row.retained) return this.#owns(owner)
-    if (owner.kind === 'bridge') return name !== 'bridgeInfo'
+    if (owner.kind === 'bridge') return name !== 'bridgeInfo' && (name !== 'fleet' || this.#options.fleet === undefined)
     if (owner.kind === 'setting' && this.#hubTopics.publishes(owner)) return false
     const hub = this.#options.hubs.get(owner.hub)?.hub
-    if (hub === undefined) return this.#formerHubs.has(owner.hub)
+    if (hub === undefined) return this.#isFormer(owner.hub)
     if (this.#unread.has(owner.hub)) return false
     // A hub's own rows follow from its status, which is known a moment after its list.
     return hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting')

@@ -7,6 +7,8 @@ import type { BridgeLink } from './bridge.ts'
 /** Looks on at what leaves. */
 export interface Onlooker {
   held(topic: string, payload: string | null): void
+  /** Somebody else tells of these topics from now on. */
+  released(isOthers: (topic: string) => boolean): void
   /** Not called for answers. */
   sent(topic: string, payload: string): void
 }
@@ -49,6 +51,11 @@ export class CleanLink implements BridgeLink {
 
   sweep(owned: (topic: string, payload: string) => boolean): number {
     return this.#link.sweep(owned)
+  }
+
+  release(isOthers: (topic: string) => boolean): void {
+    this.#link.release(isOthers)
+    this.#onlooker.released(isOthers)
   }
 
   refresh(topics: Iterable<string>): void {

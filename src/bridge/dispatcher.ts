@@ -70,6 +70,8 @@ export interface DispatcherOptions extends Omit<ExecutionOptions, 'signal'> {
   readonly topics: Pick<Topics, 'parseCommand'>
   readonly link: AnswerLink
   readonly control: BridgeControl
+  /** Whether commands on a topic are this bridge's to answer; default: all are. */
+  readonly answers?: ((topic: CommandTopic) => boolean) | undefined
   /** Whether an answer may be sent to the topic that its asker wants. */
   readonly mayAnswerOn: (topic: string) => boolean
   /** Not called for each of a flood of refusals. */
@@ -124,6 +126,7 @@ export class Dispatcher {
     const topic = this.#options.topics.parseCommand(message.topic)
     // Nothing retained is how a retained command is cleared, by us or by others.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
+    if (asker === undefined && this.#options.answers?.(topic) === false) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
     void this.#handle({ message, asker, topic, command, transaction: null, replayed: false, asked: false })
   }

@@ -75,6 +75,11 @@ export class Holdings {
     this.#clear(owner, node)
   }
 
+  /** Forgets an owner and all below it: somebody else writes their topics from now on. */
+  forget(owner: Owner): void {
+    this.#find(parentOf(owner))?.children?.delete(keyOf(owner))
+  }
+
   #clear(owner: Owner, node: Node | undefined): void {
     const { topics, hold } = this.#options
     for (const child of node?.children?.values() ?? []) this.#clear(child.owner, child)

@@ -9,7 +9,7 @@ import {
   type GuardEventPayload,
 } from '../contract/events.ts'
 import { availableCommands, type CommandPolicy } from '../contract/permissions.ts'
-import { concernsHub, type GuardFacts, type OwnerOf } from '../contract/publications.ts'
+import { concernsHub, type Facts, type GuardFacts, type OwnerOf } from '../contract/publications.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -35,6 +35,8 @@ export interface HubTopicsOptions {
   /** What configuration allows now. */
   readonly policy: () => CommandPolicy
   readonly guard: GuardView
+  /** The member of a fleet that this bridge is. */
+  readonly owner: () => Facts['hub']['owner']
   readonly holdings: Holdings
   readonly send: (topic: string, payload: string) => void
   /** Does what only the active bridge does, now or when that is known. */
@@ -73,6 +75,18 @@ export class HubTopics {
     this.#settings.get(name)?.retire()
     this.#settings.delete(name)
     this.#options.holdings.drop({ kind: 'hub', hub: name })
+  }
+
+  /** Leaves the topics of a hub that is no longer in `hubs` to somebody else. */
+  release(name: string): void {
+    this.#settings.get(name)?.abandon()
+    this.#settings.delete(name)
+    this.#options.holdings.forget({ kind: 'hub', hub: name })
+  }
+
+  /** The epoch of the fleet has changed. */
+  ownerChanged(): void {
+    for (const [name, { hub }] of this.#options.hubs) this.#setHub(name, hub)
   }
 
   /** Configuration has changed what commands may do, or which settings are published. */
@@ -167,13 +181,13 @@ export class HubTopics {
   }
 
   #setHub(name: string, hub: Hub): void {
-    const { holdings, policy, guard } = this.#options
+    const { holdings, policy, guard, owner } = this.#options
     const { status, apps } = hub
     const commands = availableCommands(hub, policy())
     const needsAttention = guard.attentionOf(name)
     holdings.set(
       { kind: 'hub', hub: name },
-      { status, commands, apps: apps.all, complete: apps.complete, needsAttention },
+      { status, commands, apps: apps.all, complete: apps.complete, needsAttention, owner: owner() },
     )
   }
 

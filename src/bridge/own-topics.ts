@@ -18,7 +18,7 @@ export function ownTopics(
   for (const hub of hubs) known.add(hub)
   known.learn(held.get(topics.of('bridgeInfo', {})) ?? '')
   // Each device says where its bridge tells whether it is online.
-  const mark = JSON.stringify(topics.of('bridgeState', {}))
+  const mark = JSON.stringify(topics.availability)
   const isOwn = (topic: string, payload: string) => {
     const own = topics.parse(topic)
     if (own !== undefined) return own.owner.kind === 'bridge' || known.has(own.owner.hub)

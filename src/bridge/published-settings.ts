@@ -50,6 +50,11 @@ export class PublishedSettings {
     }
   }
 
+  /** Publishes nothing any more, and leaves what is published. */
+  abandon(): void {
+    this.#retired = true
+  }
+
   /** Reads all of them: call after each read of the list, as no event tells of a setting. */
   refresh(): void {
     for (const app of this.#options.settings.keys()) this.refreshApp(app)

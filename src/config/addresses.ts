@@ -53,6 +53,14 @@ export const brokerUrl = url({
   credentials: 'give them as mqtt.username and mqtt.password (or mqtt.password_file)',
 })
 
+/** Address of a NATS server. */
+export const natsUrl = url({
+  schemes: ['nats', 'tls'],
+  withPath: [],
+  example: 'nats://nats-0:4222',
+  credentials: 'give them as fleet.username and fleet.password (or fleet.password_file)',
+})
+
 /** Where a web page comes from, as browsers say it. */
 export const origin = url({
   schemes: ['http', 'https'],

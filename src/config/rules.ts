@@ -63,6 +63,50 @@ export const rules: readonly Rule[] = [
     },
   },
   {
+    paths: ['mqtt.url', 'fleet.shard', 'fleet.index', 'fleet.count', 'fleet.nats'],
+    severity: 'mistake',
+    check: ({ mqtt, fleet }) =>
+      mqtt.url === null && (fleet.shard !== null || fleet.index !== null || fleet.nats.length > 0)
+        ? 'mqtt.url: missing; the bridges of a fleet share a broker'
+        : undefined,
+  },
+  {
+    paths: ['fleet.shard', 'fleet.index', 'fleet.count', 'fleet.nats'],
+    severity: 'mistake',
+    check: ({ fleet: { shard, index, count, nats } }) => {
+      const ways = [shard !== null, index !== null || count !== null, nats.length > 0].filter(Boolean).length
+      return ways > 1
+        ? 'fleet.shard: expected one of fleet.shard, fleet.index with fleet.count, and fleet.nats'
+        : undefined
+    },
+  },
+  {
+    paths: ['fleet.shard'],
+    severity: 'mistake',
+    check: ({ fleet: { shard } }) => {
+      const [number = 0, of = 0] = shard?.split('/').map(Number) ?? []
+      return number > of ? `fleet.shard: expected a number up to ${of}` : undefined
+    },
+  },
+  {
+    paths: ['fleet.index', 'fleet.count'],
+    severity: 'mistake',
+    check: ({ fleet: { index, count } }) => {
+      if ((index === null) !== (count === null)) return 'fleet.index: expected together with fleet.count'
+      return index !== null && count !== null && index >= count
+        ? `fleet.index: expected a number from 0 to ${count - 1}`
+        : undefined
+    },
+  },
+  {
+    paths: ['fleet.username', 'fleet.password'],
+    severity: 'mistake',
+    check: ({ fleet }) =>
+      fleet.password !== null && fleet.username === null
+        ? 'fleet.username: missing; a password is sent only together with a user name'
+        : undefined,
+  },
+  {
     paths: ['updates.policy', 'updates.window.start'],
     severity: 'mistake',
     check: ({ updates }) =>

@@ -40,6 +40,8 @@ export interface Facts {
     readonly health: schemas.HealthReport | undefined
     /** Under which the broker may hold discovery messages of ours; `null`: under none; `undefined`: not known yet. */
     readonly prefixes: readonly string[] | null | undefined
+    /** What this member says of the fleet; `undefined`: another one does. */
+    readonly fleet: schemas.FleetPayload | undefined
   }
   readonly hub: {
     readonly status: HubStatus
@@ -50,6 +52,8 @@ export interface Facts {
     readonly complete: boolean
     /** Apps that a person should look at; `undefined` while the guardian is off. */
     readonly needsAttention?: readonly string[] | undefined
+    /** The member of a fleet that talks to it. */
+    readonly owner?: { readonly member: string; readonly epoch: number } | undefined
   }
   readonly app: {
     readonly app: App
@@ -85,7 +89,7 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
   readonly retained: true
   readonly of: K
   /** Only where configuration asks for it; default always. */
-  readonly when?: 'discovery' | 'settings.publish' | 'guard'
+  readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
   /** `null`: nothing is to be held. `undefined`: not known yet, the broker keeps what it has. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
   /** What the payload follows from, compared by identity; default: all facts. */
@@ -132,7 +136,15 @@ export const PUBLICATIONS = {
     topic: '{base}/bridge/state',
     of: 'bridge',
     by: 'connection',
-    doc: '`online` while the bridge is connected; the will says `offline`.',
+    doc: '`online` while the bridge is connected; the will says `offline`. In a fleet, one of its members says so for all.',
+  }),
+  fleet: bridge({
+    topic: '{base}/fleet',
+    when: 'fleet',
+    schema: schemas.FLEET,
+    doc: 'The members of a fleet, and how many hubs each has.',
+    render: ({ fleet }) => fleet,
+    dependsOn: ({ fleet }) => [fleet],
   }),
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
@@ -147,7 +159,7 @@ export const PUBLICATIONS = {
             started_at: startedAt,
             hubs,
             mqtt: { protocol },
-            extensions: ['guardian', 'call'],
+            extensions: ['guardian', 'call', 'fleet'],
           },
   }),
   bridgeHealth: bridge({
@@ -196,7 +208,7 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/info',
     schema: schemas.HUB_INFO,
     doc: 'What is known of the hub, what the key permits, and why the hub is offline.',
-    render({ status, commands, apps }) {
+    render({ status, commands, apps, owner }) {
       if (isUnknown(status)) return undefined
       const { id, firmware, api, realtime, scopes } = status
       const reason = reasonOf(status)
@@ -208,6 +220,7 @@ export const PUBLICATIONS = {
         permissions: [...(scopes ?? [])],
         commands: [...commands],
         apps: apps.size,
+        ...(owner !== undefined && { owner: owner.member, epoch: owner.epoch }),
         ...(reason !== null && { reason }),
       }
     },

@@ -188,8 +188,24 @@ export const HUB_INFO = v.strictObject({
     'What configuration, API key and hub permit.',
   ),
   apps: about(v.pipe(amount, v.integer()), 'How many apps are shown.'),
+  owner: v.exactOptional(about(text, 'In a fleet: the member that talks to the hub.')),
+  epoch: v.exactOptional(about(v.pipe(amount, v.integer()), 'In a fleet: the epoch in which it does.')),
   reason: v.exactOptional(about(text, 'Why the hub is not wholly usable: `unauthorized`, `unreachable`, …')),
 })
+
+export const FLEET = v.strictObject({
+  mode: about(v.picklist(['static', 'leases']), 'How hubs are shared among the members.'),
+  epoch: about(v.pipe(amount, v.integer()), 'Grows whenever the members change.'),
+  members: v.record(
+    text,
+    v.strictObject({
+      since: about(v.nullable(time), '`null` where members are configured: nobody knows whether they run.'),
+      hubs: about(v.pipe(amount, v.integer()), 'How many hubs are its own.'),
+    }),
+  ),
+  count: about(v.pipe(amount, v.integer()), 'How many members there are.'),
+})
+export type FleetPayload = v.InferOutput<typeof FLEET>
 
 export const HEALTH = v.strictObject({
   live: about(flag, 'Nothing needs a restart.'),

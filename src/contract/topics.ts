@@ -43,15 +43,22 @@ export function rowsOf<K extends OwnerKind>(
 
 export type Topics = ReturnType<typeof createTopics>
 
-/** The topics below one base topic. */
-export function createTopics(base: string) {
+const OF_BRIDGE = '{base}/bridge/'
+
+/** The topics below one base topic. Those of a fleet's `member` as a bridge have its name behind `bridge`. */
+export function createTopics(base: string, member?: string) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
-  const templates = new Map<string, Template>(below.map(([name, { topic }]) => [name, new Template(topic, base)]))
+  const ownForm = (topic: string) => (member === undefined ? topic : topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`))
+  const templates = new Map<string, Template>(
+    below.map(([name, { topic }]) => [name, new Template(ownForm(topic), base)]),
+  )
   const fill = (name: PublicationName, parameters: Parameters) => templates.get(name)?.fill(parameters) ?? ''
   const filtersOf = (retained: boolean) =>
     widest(below.filter(([, row]) => row.retained === retained).map(([name]) => templates.get(name)?.filter ?? ''))
   return {
     base,
+    /** Where it is told whether anybody serves the hubs at all: of a single bridge, its own state. */
+    availability: new Template(PUBLICATIONS.bridgeState.topic, base).fill({}),
     /** The topic of a row. */
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
     /** The same for any row; an owner carries the parameters that its rows take. */

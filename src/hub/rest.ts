@@ -15,6 +15,8 @@ export interface RestOptions {
   readonly timeoutMs: number
   /** Requests under way at once. */
   readonly maxRequests: number
+  /** Called right before each request goes out; what it throws ends the call, and nothing was sent. */
+  readonly mayAsk?: (() => void) | undefined
   /** The last connection has ended: who takes the next one may be somebody else. */
   readonly onDisconnected?: (() => void) | undefined
 }
@@ -89,7 +91,12 @@ export class Rest {
     return new Promise((resolve, reject) => {
       const headers: Record<string, string> = key ? { authorization: `Bearer ${this.#options.apiKey()}` } : {}
       if (body !== undefined) headers['content-type'] = 'application/json'
-      const exchange = new Exchange(resolve, reject, mayLeave, maxBytes ?? MAX_RESPONSE_BYTES)
+      const { mayAsk } = this.#options
+      const allowed = () => {
+        mayAsk?.()
+        mayLeave?.()
+      }
+      const exchange = new Exchange(resolve, reject, allowed, maxBytes ?? MAX_RESPONSE_BYTES)
       exchange.onEnd = this.#clock.after(this.#options.timeoutMs, () => exchange.timeOut(this.#options.timeoutMs))
       this.#pool.dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
     })

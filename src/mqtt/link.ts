@@ -90,6 +90,7 @@ export class MqttLink implements AsyncDisposable {
       window: options.window ?? 32,
       ackTimeoutMs: options.ackTimeoutMs ?? 30_000,
       maximumPacketSize: options.maximumPacketSize,
+      mayPublish: options.mayPublish,
       onClear: (topic) => {
         if (this.#loop.connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
       },
@@ -142,6 +143,15 @@ export class MqttLink implements AsyncDisposable {
       if (topic === this.#options.stateTopic) this.#sender.repeatState()
       else this.#retained.refresh(topic)
     }
+    this.#sender.pump()
+  }
+
+  /**
+   * Holds nothing any more on topics that are somebody else's from now on. The broker keeps what it has, and no state that
+   * waits there is sent.
+   */
+  release(isOthers: (topic: string) => boolean): void {
+    this.#retained.release(isOthers)
     this.#sender.pump()
   }
 

@@ -40,6 +40,8 @@ export interface Entry {
   reported: Block | undefined
   /** The latest connection on which the broker was found to hold something here, as `#connection` counts. */
   foundOn: number
+  /** Whether the topic is somebody else's since. */
+  released: boolean
 }
 
 export class Retained {
@@ -109,6 +111,7 @@ export class Retained {
       blocked: undefined,
       reported: undefined,
       foundOn: 0,
+      released: false,
     }
     if (unclaimed) {
       entry.foundOn = this.#connection
@@ -155,6 +158,20 @@ export class Retained {
     this.#enqueue(entry)
   }
 
+  /** Holds nothing any more where `isOthers` is true; what the broker holds there is found, as by a read-back. */
+  release(isOthers: (topic: string) => boolean): void {
+    for (const entry of this.#entries.values()) {
+      if (!isOthers(entry.topic)) continue
+      this.#unblock(entry)
+      this.#entries.delete(entry.topic)
+      // It may still be in the queue, or on its way: nothing follows from that any more.
+      entry.released = true
+      this.#conclude(entry)
+      const last = entry.sent === undefined ? entry.held : entry.sent
+      if (typeof last === 'string') this.#unclaimed.add(entry.topic, last)
+    }
+  }
+
   /** The next entry to send; it stays in the queue. */
   peek(): Entry | undefined {
     for (;;) {
@@ -176,6 +193,7 @@ export class Retained {
   }
 
   acked(entry: Entry): void {
+    if (entry.released) return
     entry.held = entry.sent
     entry.sent = undefined
     entry.losses = 0
@@ -186,6 +204,7 @@ export class Retained {
 
   /** Stops sending an entry. Returns whether this block has to be reported. */
   refused(entry: Entry, block: Block): boolean {
+    if (entry.released) return false
     const outdated = entry.sent !== undefined && entry.sent !== entry.wanted
     entry.sent = undefined
     if (entry.blocked === undefined) this.#blocked += 1
@@ -206,6 +225,7 @@ export class Retained {
    * place in the order; `settle` queues it again.
    */
   lost(entry: Entry): void {
+    if (entry.released) return
     entry.sent = undefined
     entry.held = undefined
     entry.queued = true
@@ -278,7 +298,7 @@ export class Retained {
 
   /** Whether an entry has to be sent: the broker does not hold what is wanted, and nothing prevents or precedes it. */
   #differs(entry: Entry): boolean {
-    return entry.held !== entry.wanted && entry.sent === undefined && entry.blocked === undefined
+    return entry.held !== entry.wanted && entry.sent === undefined && entry.blocked === undefined && !entry.released
   }
 
   #enqueue(entry: Entry): boolean {
@@ -295,6 +315,7 @@ export class Retained {
       entry.awaited = false
       this.#awaiting -= 1
     }
+    if (entry.released) return
     if (entry.wanted === null && entry.held === null && entry.sent === undefined) this.#entries.delete(entry.topic)
   }
 

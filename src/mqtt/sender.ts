@@ -38,6 +38,8 @@ export interface SenderOptions {
   readonly ackTimeoutMs: number
   /** The largest packet that the broker is known to take, in bytes; default: as it says. */
   readonly maximumPacketSize?: number | undefined
+  /** Whether a topic may be published at this moment; default: all may. */
+  readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Called before each zero-length retained publish. */
   readonly onClear: (topic: string) => void
   /** Called before each event or answer. */
@@ -203,8 +205,18 @@ export class Sender {
     while (!this.#losses.sendingAlone && this.#unacknowledged.size < this.#window) {
       const item = this.#next()
       if (item === undefined || !this.#losses.maySend(item, this.#unacknowledged.size)) return
+      if (!this.#may(item)) {
+        if (item.kind !== 'message') return
+        this.#options.events.take()
+        continue
+      }
       this.#send(connection, item)
     }
+  }
+
+  #may(item: Item): boolean {
+    const isFree = item.kind === 'state' || (item.kind === 'message' && item.isAnswer)
+    return isFree || (this.#options.mayPublish?.(item.topic) ?? true)
   }
 
   #next(): Item | undefined {

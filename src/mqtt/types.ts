@@ -50,6 +50,11 @@ export interface LinkOptions extends BrokerOptions {
    * is retained there is read back, and as far as the protocol shows it goes to `onTouched` and not to `onMessage`.
    */
   readonly transientFilters?: readonly string[] | undefined
+  /**
+   * Asked right before each publish but the state topic's and answers (default: all may be). What may not be is not sent:
+   * an event is lost, a retained topic waits until `release` or the next `hold`.
+   */
+  readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Whether `online` waits until the broker holds what is wanted on a topic (default: for all). */
   readonly gates?: ((topic: string) => boolean) | undefined
   /** The largest packet that the broker is known to take, in bytes (default: as it says, or as its refusals show). */

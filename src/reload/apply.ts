@@ -7,7 +7,7 @@ import type { Reloaded } from './live-config.ts'
 export interface Parts {
   readonly hubs: {
     readonly all: ReadonlyMap<string, { readonly hub: { renewed(): void } }>
-    close(name: string): void
+    close(name: string): unknown
     /** Shows other apps from now on. */
     refilter(): void
   }

@@ -19,6 +19,7 @@ it('an API key is in no payload that leaves or is shown, nor in what takes the p
     status: () => ({ protocol: '5' }),
     sweep: () => 0,
     refresh: () => undefined,
+    release: () => undefined,
     setWriting: () => undefined,
     startOver: () => undefined,
     readTransient: () => undefined,
@@ -27,6 +28,7 @@ it('an API key is in no payload that leaves or is shown, nor in what takes the p
   const onlooker = {
     held: (_: string, payload: string | null) => shown.push(payload),
     sent: (_: string, payload: string) => shown.push(payload),
+    released: () => undefined,
   }
   const clean = new CleanLink(link, { value: loadConfig({ env }).config }, onlooker)
   const payload = JSON.stringify({ said: `no ${KEY}` })

@@ -185,7 +185,7 @@ function makeOf({ api }: HubFacts): Pick<DeviceInfo, 'manufacturer' | 'model'> {
 }
 
 function bridgeState(topics: Topics): Availability {
-  return { topic: topics.of('bridgeState', {}) }
+  return { topic: topics.availability }
 }
 
 function bothStates(topics: Topics, hub: string): Availability[] {

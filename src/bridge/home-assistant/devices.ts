@@ -17,9 +17,11 @@ export interface DevicesOptions {
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
   readonly allows: (command: Command) => boolean
   /** The configuration that holds now. */
-  readonly live: { readonly value: Pick<Config, 'discovery' | 'settings'> }
+  readonly live: { readonly value: Pick<Config, 'discovery' | 'settings'> & Partial<Pick<Config, 'hubs'>> }
   /** Whether the guardian is on; default: never. */
   readonly guarded?: () => boolean
+  /** Whether other bridges have further hubs; default: none has. */
+  readonly isShared?: boolean
   readonly version: string
   readonly log: Logger
 }
@@ -30,6 +32,8 @@ export interface DeviceSink {
   withdraw(objectId: string, delayMs?: number): void
   /** The same for a device and all that belong to it: a hub's apps. */
   withdrawAll(objectId: string, delayMs?: number): void
+  /** Leaves a device and all that belong to it to somebody else. */
+  releaseAll(objectId: string): void
 }
 
 /** A hub that has said who it is. */
@@ -91,6 +95,14 @@ export class Devices {
     for (const other of [...this.#known.keys(), ...this.#twins]) this.hubChanged(other)
   }
 
+  /** The hub is no longer among `hubs`, as somebody else has it. */
+  hubReleased(name: string): void {
+    const known = this.#known.get(name)
+    this.#known.delete(name)
+    this.#twins.delete(name)
+    if (known !== undefined) this.#sink.releaseAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }))
+  }
+
   /** There is one more among `hubs`. */
   hubAdded(): void {
     for (const name of this.#known.keys()) this.hubChanged(name)
@@ -135,6 +147,8 @@ export class Devices {
 
   /** The bridge goes by the id of the first hub: it has none of its own that would outlive a change of topics. */
   bridgeChanged(): void {
+    // The members of a fleet are no device: which of them has a hub changes, and its device should not.
+    if (this.#options.isShared) return
     const [first] = this.#options.hubs.keys()
     const id = (first === undefined ? undefined : this.#known.get(first)?.facts.id) ?? null
     if (id === null) return
@@ -174,7 +188,8 @@ export class Devices {
 
   /** By configuration, as hubs that have not answered yet would otherwise rename the apps of others. */
   get #severalHubs(): boolean {
-    return this.#options.hubs.size > 1
+    const { hubs, live, isShared } = this.#options
+    return (isShared ? Object.keys(live.value.hubs ?? {}).length : hubs.size) > 1
   }
 
   get #surroundings(): Surroundings {

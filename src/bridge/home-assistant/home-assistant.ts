@@ -88,6 +88,11 @@ export class HomeAssistant {
     this.#devices?.hubAdded()
   }
 
+  /** Another member of the fleet has the hub from now on: its devices stay as the broker has them. */
+  hubReleased(name: string): void {
+    this.#devices?.hubReleased(name)
+  }
+
   /** The hub is no longer among the hubs. */
   hubRemoved(name: string): void {
     this.#devices?.hubRemoved(name)
@@ -104,10 +109,10 @@ export class HomeAssistant {
    * before its list was read.
    */
   orphans(): (topic: string, payload: string) => boolean {
-    const { topics, hubs, live } = this.#options
+    const { topics, hubs, live, isShared } = this.#options
     const all = this.#allKnown
     const byId = new Map([...hubs.values()].reverse().map(({ hub }) => [hub.status.id, hub]))
-    const mark = JSON.stringify(topics.of('bridgeState', {}))
+    const mark = JSON.stringify(topics.availability)
     return (topic, payload) => {
       const parsed = parseDiscoveryTopic(topic)
       if (parsed === undefined || !this.#prefixes.includes(parsed.prefix)) return false
@@ -118,7 +123,7 @@ export class HomeAssistant {
       const owner = byId.get(parsed.owner.hubId)
       if (owner !== undefined) return owner.apps.complete
       // Of a hub that is configured no longer, if this bridge made it and none of its hubs can be that one.
-      return all && payload.includes(mark)
+      return all && !isShared && payload.includes(mark)
     }
   }
 
@@ -140,7 +145,7 @@ export class HomeAssistant {
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
       // First, as without it nothing is available; then not once more among the states of its device.
-      const availability = new Set([topics.of('bridgeState', {}), ...states])
+      const availability = new Set([topics.availability, ...states])
       this.#link.refresh(availability)
       publisher.publishAgain(availability)
     })

@@ -40,6 +40,11 @@ export class Pacer {
     this.#wake(due)
   }
 
+  /** Takes a request back. */
+  cancel(key: string): void {
+    this.#due.delete(key)
+  }
+
   /** From now on nothing is done at once. */
   slowDown(): void {
     this.#atOnce = 0

@@ -13,6 +13,8 @@ export interface DiscoveryLink {
   refresh(topics: Iterable<string>): void
   /** Clears what the broker holds, nobody wants, and the predicate claims. Returns how many. */
   sweep(owned: (topic: string, payload: string) => boolean): number
+  /** What is held on the topics that are somebody else's is so no longer; the broker keeps what it has. */
+  release(isOthers: (topic: string) => boolean): void
 }
 
 export interface PublisherOptions {
@@ -78,6 +80,21 @@ export class Publisher {
   /** The same for a device and all that belong to it: a hub's apps. */
   withdrawAll(objectId: string, delayMs = 0): void {
     for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
+  }
+
+  /** Leaves a device and all that belong to it as they are: they are somebody else's from now on. */
+  releaseAll(objectId: string): void {
+    const topics = new Set<string>()
+    for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
+      if (!belongsTo(wanted, objectId)) continue
+      this.#wanted.delete(wanted)
+      for (const topic of this.#published.get(wanted)?.keys() ?? []) topics.add(topic)
+      this.#published.delete(wanted)
+      this.#found.delete(wanted)
+      this.#again.delete(wanted)
+      this.#pacer.cancel(wanted)
+    }
+    this.#options.link.release((topic) => topics.has(topic))
   }
 
   /** Whether anything of a device is wanted, be it under another topic. */

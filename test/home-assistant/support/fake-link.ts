@@ -16,6 +16,10 @@ export class FakeLink implements DiscoveryLink {
     this.told.push(`send ${topic} ${payload}`)
   }
 
+  release(isOthers: (topic: string) => boolean): void {
+    for (const topic of [...this.held.keys()].filter(isOthers)) this.told.push(`release ${topic}`)
+  }
+
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) this.told.push(`again ${topic}`)
   }

@@ -1,0 +1,27 @@
+/** What the rest of the program sees of a fleet. */
+
+/** The resource besides the hubs: whoever has it speaks for the fleet, and answers what is for no hub. */
+export const SPEAKER = '$speaker'
+
+export interface FleetView {
+  readonly mode: 'static' | 'leases'
+  /** Grows whenever the members change. */
+  readonly epoch: number
+  /** By name: since when (ISO 8601; `null` where that is not known). */
+  readonly members: ReadonlyMap<string, { readonly since: string | null }>
+}
+
+export interface Fleet extends AsyncDisposable {
+  /** This member's name. */
+  readonly member: string
+  readonly view: FleetView
+  /**
+   * Begins. `apply` is called with all that this member serves from then on, hubs and `SPEAKER`, whenever that changes,
+   * one call at a time; it resolves when everything else has stopped.
+   */
+  start(apply: (serves: ReadonlySet<string>) => Promise<void>): void
+  /** Which resources are configured has changed. */
+  resourcesChanged(): void
+  /** Whether this member may ask hubs and publish at this moment. Cheap: it is asked before each request and publish. */
+  mayAct(): boolean
+}

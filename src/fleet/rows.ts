@@ -1,0 +1,72 @@
+/** What is known of the records of all members, and since when nothing was heard of them. */
+import type { Clock } from '../base/clock.ts'
+import { type Listed, type MemberRecord, memberOf, ROSTER_KEY, type Roster, readMember, readRoster } from './records.ts'
+import type { Row } from './store.ts'
+
+interface Known<T> {
+  readonly record: T
+  readonly revision: number
+  /** `clock.elapsed()` when this revision was seen first. */
+  readonly seenAt: number
+}
+
+export class Rows {
+  readonly #clock: Clock
+  readonly #members = new Map<string, Known<MemberRecord | undefined>>()
+  #roster: Known<Roster> | undefined
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  get roster(): Known<Roster> | undefined {
+    return this.#roster
+  }
+
+  member(name: string): Known<MemberRecord | undefined> | undefined {
+    return this.#members.get(name)
+  }
+
+  /** Takes in what a key holds. Returns whether that is news. */
+  saw(key: string, { value, revision }: Row): boolean {
+    const seenAt = this.#clock.elapsed()
+    const name = memberOf(key)
+    if (name !== undefined) {
+      if (revision <= (this.#members.get(name)?.revision ?? 0)) return false
+      this.#members.set(name, { record: readMember(value), revision, seenAt })
+      return true
+    }
+    const roster = key === ROSTER_KEY ? readRoster(value) : undefined
+    if (roster === undefined || revision <= (this.#roster?.revision ?? 0)) return false
+    this.#roster = { record: roster, revision, seenAt }
+    return true
+  }
+
+  /** Whether a member of a roster surely does nothing any more: a later row is not its own. */
+  isOver(name: string, { nonce, revision }: Listed): boolean {
+    const known = this.#members.get(name)
+    if (known === undefined || known.revision <= revision) return false
+    return known.record === undefined || !('nonce' in known.record) || known.record.nonce !== nonce
+  }
+
+  /** Whether a member of a roster keeps its hands off what is not its own in an epoch. */
+  hasAdopted(name: string, listed: Listed, epoch: number): boolean {
+    if (this.isOver(name, listed)) return true
+    const record = this.#members.get(name)?.record
+    return record !== undefined && 'nonce' in record && record.nonce === listed.nonce && record.adopted >= epoch
+  }
+
+  /** The highest epoch that anybody speaks of. */
+  get highestEpoch(): number {
+    const adopted = [...this.#members.values()].map(({ record }) =>
+      record !== undefined && 'adopted' in record ? record.adopted : 0,
+    )
+    return Math.max(0, this.#roster?.record.epoch ?? 0, ...adopted)
+  }
+
+  /** How long nothing was heard of a member, in milliseconds. Of one that has no row: since the roster named it. */
+  silentMs(name: string): number {
+    const since = this.#members.get(name)?.seenAt ?? this.#roster?.seenAt
+    return since === undefined ? 0 : this.#clock.elapsed() - since
+  }
+}

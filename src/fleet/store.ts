@@ -1,0 +1,24 @@
+/** What members of a fleet write down for each other: a key-value store whose writes are in one order for everybody. */
+
+export interface Row {
+  readonly value: string
+  /** Grows with every write to any key. */
+  readonly revision: number
+}
+
+/** A write came too late: the key is not as it was expected to be. */
+export class ConflictError extends Error {}
+
+/**
+ * A write that fails with anything but `ConflictError` may have happened, or happen later. Only writes are decisive: what
+ * is read may be old.
+ */
+export interface Store {
+  /** Writes a key that is not there. Returns its revision. @throws ConflictError */
+  create(key: string, value: string): Promise<number>
+  /** Writes a key that has this revision. Returns its new one. @throws ConflictError */
+  update(key: string, value: string, revision: number): Promise<number>
+  get(key: string): Promise<Row | undefined>
+  /** Tells what each key holds, now and whenever it changes; perhaps late, perhaps not every step. */
+  watch(onRow: (key: string, row: Row) => void): void
+}

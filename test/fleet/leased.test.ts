@@ -1,0 +1,125 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { ownerOf } from '../../src/fleet/rendezvous.ts'
+import { Member, Simulation } from './simulation.ts'
+
+const LEASE_MS = 15_000
+const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
+/** As unlike as the clocks of two machines never are. */
+const SPEEDS = [1, 0.93, 1.07, 0.97] as const
+
+const step = fc.record({
+  after: fc.integer({ min: 0, max: 20_000 }),
+  who: fc.nat({ max: 3 }),
+  what: fc.constantFrom('kill', 'pause', 'cut off', 'end', 'start', 'start', 'twin'),
+  ms: fc.integer({ min: 100, max: 40_000 }),
+})
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+
+async function live(seed: number, steps: readonly Step[]) {
+  const simulation = new Simulation(mulberry(seed))
+  const start = (i: number) =>
+    new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, SPEEDS[i % SPEEDS.length] ?? 1)
+  const alive = new Map([0, 1, 2].map((i) => [i, start(i)]))
+  for (const { after, who, what, ms } of steps) {
+    await simulation.run(after)
+    const member = alive.get(who)
+    if (member === undefined || member.killed) {
+      if (what === 'start') alive.set(who, start(who))
+    } else if (what === 'kill') member.killed = true
+    else if (what === 'pause') member.pausedUntil = simulation.now + ms
+    else if (what === 'cut off') member.cutOffUntil = simulation.now + ms
+    else if (what === 'twin') start(who)
+    else if (what === 'end') {
+      const ended = member.fleet[Symbol.asyncDispose]().then(() => {
+        member.killed = true
+      })
+      await simulation.run(3_000)
+      void ended
+      member.killed = true
+    }
+  }
+  return { simulation, alive }
+}
+
+function mulberry(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** What is served, and by how many. */
+function servers(simulation: Simulation): Map<string, number> {
+  const acting = simulation.members.filter(({ isActing }) => isActing)
+  return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))
+}
+
+describe('a fleet by leases', () => {
+  test('never has two members that serve one hub, whatever happens to them and to the store', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer(), fc.array(step, { maxLength: 12 }), async (seed, steps) => {
+        const { simulation } = await live(seed, steps)
+        await simulation.run(60_000)
+        expect(simulation.violations).toEqual([])
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 60) },
+    )
+  })
+
+  test('serves every hub again, once whatever happened is over', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer(), fc.array(step, { maxLength: 8 }), async (seed, steps) => {
+        const { simulation } = await live(seed, [...steps, { after: 0, who: 0, what: 'start', ms: 0 }])
+        await simulation.run(40_000)
+        simulation.isWell = true
+        await simulation.run(4 * LEASE_MS)
+        expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 30) },
+    )
+  })
+
+  test('has the hubs of a killed member served again within its lease and five seconds', async () => {
+    const simulation = new Simulation(() => 0.5)
+    const members = [0, 1, 2].map((i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
+    await simulation.run(3 * LEASE_MS)
+    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    const [first] = members
+    if (first === undefined) throw new Error('no member')
+    first.killed = true
+    await simulation.run(LEASE_MS + 5_000)
+    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+  })
+
+  test('hands over within two seconds when a member ends in good order', async () => {
+    const simulation = new Simulation(() => 0.5)
+    const members = [0, 1, 2].map((i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
+    await simulation.run(3 * LEASE_MS)
+    const [first] = members
+    if (first === undefined) throw new Error('no member')
+    void first.fleet[Symbol.asyncDispose]()
+    await simulation.run(2_000)
+    first.killed = true
+    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+  })
+})
+
+describe('whose a hub is', () => {
+  test('changes only for the share of a member that comes or goes', () => {
+    const names = Array.from({ length: 1_000 }, (_, i) => `hub-${i}`)
+    const before = names.map((name) => ownerOf(name, ['a', 'b', 'c']))
+    const after = names.map((name) => ownerOf(name, ['a', 'b', 'c', 'd']))
+    const moved = names.filter((_, i) => before[i] !== after[i])
+    expect(moved.every((name) => ownerOf(name, ['a', 'b', 'c', 'd']) === 'd')).toBe(true)
+    expect(moved.length).toBeGreaterThan(200)
+    expect(moved.length).toBeLessThan(300)
+  })
+
+  test('does not depend on the order of the members', () => {
+    for (const name of ['x', 'y', 'z']) expect(ownerOf(name, ['b', 'a', 'c'])).toBe(ownerOf(name, ['c', 'b', 'a']))
+  })
+})

@@ -1,0 +1,196 @@
+/**
+ * Members of a fleet in simulated time: each with a clock of its own speed, a store whose answers are late, lost or come
+ * after the write was given up, and a member that stands still as a paused process does.
+ */
+import { pino } from 'pino'
+import type { Clock } from '../../src/base/clock.ts'
+import { LeasedFleet } from '../../src/fleet/leased.ts'
+import { ConflictError, type Row, type Store } from '../../src/fleet/store.ts'
+
+interface Event {
+  readonly at: number
+  readonly order: number
+  /** Whose it is: it waits while that one stands still. */
+  readonly owner: Member | undefined
+  readonly run: () => void
+  cancelled: boolean
+}
+
+const CALL_TIMEOUT_MS = 1_500
+
+export class Simulation {
+  now = 0
+  readonly members: Member[] = []
+  readonly store = new Map<string, Row>()
+  readonly random: () => number
+  readonly violations: string[] = []
+  /** Whether the store answers everybody at once from now on. */
+  isWell = false
+  #events: Event[] = []
+  #order = 0
+  #revision = 0
+  #watchers: { readonly member: Member; readonly onRow: (key: string, row: Row) => void }[] = []
+
+  constructor(random: () => number) {
+    this.random = random
+  }
+
+  at(ms: number, owner: Member | undefined, run: () => void): () => void {
+    const event = { at: this.now + ms, order: this.#order++, owner, run, cancelled: false }
+    this.#events.push(event)
+    return () => {
+      event.cancelled = true
+    }
+  }
+
+  /** Lets so much time pass. */
+  async run(ms: number): Promise<void> {
+    const end = this.now + ms
+    for (;;) {
+      const next = this.#events
+        .map((event) => ({ event, due: Math.max(event.at, event.owner?.pausedUntil ?? 0) }))
+        .reduce<{ event: Event; due: number } | undefined>(
+          (best, one) =>
+            best === undefined || one.due < best.due || (one.due === best.due && one.event.order < best.event.order)
+              ? one
+              : best,
+          undefined,
+        )
+      if (next === undefined || next.due > end) break
+      this.#events = this.#events.filter((event) => event !== next.event)
+      this.now = Math.max(this.now, next.due)
+      this.#look()
+      if (next.event.cancelled || next.event.owner?.killed) continue
+      next.event.run()
+      await new Promise((resolve) => setImmediate(resolve))
+      this.#look()
+    }
+    this.now = end
+  }
+
+  commit(key: string, value: string, expected: number | undefined): number {
+    const before = this.store.get(key)
+    if ((before?.revision ?? undefined) !== expected) throw new ConflictError(key)
+    this.#revision += 1
+    const row = { value, revision: this.#revision }
+    this.store.set(key, row)
+    for (const { member, onRow } of this.#watchers) this.#deliver(member, () => onRow(key, row))
+    return row.revision
+  }
+
+  watch(member: Member, onRow: (key: string, row: Row) => void): void {
+    this.#watchers.push({ member, onRow })
+    for (const [key, row] of this.store) this.#deliver(member, () => onRow(key, row))
+  }
+
+  /** What is told comes late, and when a member is cut off, only afterwards. */
+  #deliver(member: Member, task: () => void): void {
+    const delay = this.random() < 0.1 ? this.random() * 4_000 : this.random() * 50
+    this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
+  }
+
+  /** At any moment at most one member acts on a resource. */
+  #look(): void {
+    const owners = new Map<string, string>()
+    for (const member of this.members) {
+      if (!member.isActing) continue
+      for (const resource of member.serves) {
+        const other = owners.get(resource)
+        if (other !== undefined) this.violations.push(`${resource} at ${this.now}: ${other} and ${member.label}`)
+        owners.set(resource, member.label)
+      }
+    }
+  }
+}
+
+let count = 0
+
+export class Member {
+  readonly label: string
+  readonly name: string
+  readonly fleet: LeasedFleet
+  /** What it does, until it has stopped doing so. */
+  serves: ReadonlySet<string> = new Set()
+  pausedUntil = 0
+  cutOffUntil = 0
+  killed = false
+  readonly #simulation: Simulation
+
+  constructor(simulation: Simulation, name: string, resources: readonly string[], leaseMs: number, speed: number) {
+    count += 1
+    this.name = name
+    this.label = `${name}#${count}`
+    this.#simulation = simulation
+    const clock: Clock = {
+      now: () => 1_700_000_000_000 + simulation.now * speed,
+      elapsed: () => simulation.now * speed,
+      after: (ms, task) => simulation.at(Math.max(0, ms) / speed, this, task),
+    }
+    this.fleet = new LeasedFleet({
+      member: name,
+      leaseMs,
+      store: this.#store(),
+      resources: () => resources,
+      onChange: () => {},
+      clock,
+      log: pino({ level: 'silent' }),
+      mark: () => `${this.label}-${simulation.random()}`,
+    })
+    simulation.members.push(this)
+    this.fleet.start(
+      (serves) =>
+        new Promise((resolve) => {
+          simulation.at(simulation.random() * 300, this, () => {
+            this.serves = serves
+            resolve()
+          })
+        }),
+    )
+  }
+
+  get isActing(): boolean {
+    return !this.killed && this.pausedUntil <= this.#simulation.now && this.fleet.mayAct()
+  }
+
+  #store(): Store {
+    return {
+      create: (key, value) => this.#call(() => this.#simulation.commit(key, value, undefined)),
+      update: (key, value, revision) => this.#call(() => this.#simulation.commit(key, value, revision)),
+      get: (key) => {
+        // It may be what another node still has.
+        const old = this.#simulation.store.get(key)
+        return this.#call(() =>
+          !this.#simulation.isWell && this.#simulation.random() < 0.2 ? old : this.#simulation.store.get(key),
+        )
+      },
+      watch: (onRow) => this.#simulation.watch(this, onRow),
+    }
+  }
+
+  #call<T>(run: () => T): Promise<T> {
+    const simulation = this.#simulation
+    const random = () => (simulation.isWell ? 0.5 : simulation.random())
+    return new Promise((resolve, reject) => {
+      const timeOut = simulation.at(CALL_TIMEOUT_MS, this, () => reject(new Error('timeout')))
+      const cutOff = this.cutOffUntil > simulation.now
+      const chance = random()
+      // Never arrives, arrives when nobody waits for it any more, or is answered too late.
+      if (cutOff && chance < 0.7) return
+      const late = cutOff || chance < 0.05
+      simulation.at(late ? random() * 8_000 : random() * 20, undefined, () => {
+        let settle: () => void
+        try {
+          const result = run()
+          settle = () => resolve(result)
+        } catch (error) {
+          settle = () => reject(error)
+        }
+        if (random() < 0.02) return
+        simulation.at(random() * 20, this, () => {
+          timeOut()
+          settle()
+        })
+      })
+    })
+  }
+}
