@@ -66,12 +66,12 @@ export async function run(options: RunOptions): Promise<void> {
 
   await using broker =
     config.mqtt.url === null ? await openEmbeddedBroker(config, log.child({ part: 'broker' })) : undefined
-  const brokerUrl = broker?.url ?? config.mqtt.url ?? ''
-  await using instance = await claimInstance(`${brokerUrl}\n${topics.base}`)
+  const urls = broker === undefined ? (config.mqtt.url ?? []) : [broker.url]
+  await using instance = await claimInstance(`${urls.toSorted().join('\n')}\n${topics.base}`)
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
   await using link = new MqttLink(
     {
-      ...linkOptions(config, brokerUrl, topics),
+      ...linkOptions(config, urls, topics),
       clientId: config.mqtt.client_id ?? stableClientId(topics.base, instance.number),
       maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
       credentials: () => live.renewCredentials(),
@@ -132,6 +132,8 @@ export async function run(options: RunOptions): Promise<void> {
     onConnected: (status) => bridge.onConnected(status),
     onMessage: (message) => bridge.onMessage(message),
     onStatus: tellHealth,
+    onMove: () => bridge.onMove(),
+    isBusy: () => bridge.isBusy,
     onTouched: (topic, payload) => bridge.onTouched(topic, payload),
   })
   const openHub = (name: string, hubConfig: HubConfig) => {
@@ -197,10 +199,14 @@ export async function openEmbeddedBroker({ mqtt, http }: Config, log: Logger): P
   )
 }
 
-function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): Omit<LinkOptions, 'clientId'> {
+function linkOptions(
+  { mqtt, discovery }: Config,
+  urls: readonly string[],
+  topics: Topics,
+): Omit<LinkOptions, 'clientId'> {
   const held = [...topics.retainedFilters, ...discoveryFilters(discovery.prefix)]
   return {
-    ...brokerAccess(mqtt, url),
+    ...brokerAccess(mqtt, urls),
     stateTopic: topics.of('bridgeState', {}),
     probeTopic: topics.of('bridgeProbe', {}),
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
