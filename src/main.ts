@@ -91,13 +91,13 @@ type Line<C> = Extract<ReturnType<typeof parseCommandLine>, { readonly command: 
 
 async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'call'>): Promise<number> {
   const { loadConfig } = await import('./config/load.ts')
-  const { brokerAccess, brokerUrl } = await import('./config/broker-access.ts')
+  const { brokerAccess, brokerUrls } = await import('./config/broker-access.ts')
   const { call } = await import('./cli/call.ts')
   const { config } = loadConfig({ file, env: process.env, requireHub: false })
   const { mqtt } = config
-  const url = brokerUrl(mqtt)
-  if (url === undefined) throw new UsageError('mqtt.embedded.port: with 0 nobody knows the port; choose one')
-  const broker = brokerAccess(mqtt, url)
+  const urls = brokerUrls(mqtt)
+  if (urls.length === 0) throw new UsageError('mqtt.embedded.port: with 0 nobody knows the port; choose one')
+  const broker = brokerAccess(mqtt, urls)
   const stop = waiting('waiting for the answer')
   const calling = call({ broker, base: mqtt.base_topic, topic, payload, timeoutMs, clock: systemClock })
   const answer = await calling.finally(stop)

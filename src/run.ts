@@ -70,14 +70,14 @@ export async function run(options: RunOptions): Promise<void> {
 
   await using broker =
     config.mqtt.url === null ? await openEmbeddedBroker(config, log.child({ part: 'broker' })) : undefined
-  const brokerUrl = broker?.url ?? config.mqtt.url ?? ''
-  await using instance = await claimInstance(`${brokerUrl}\n${topics.base}`)
+  const urls = broker === undefined ? (config.mqtt.url ?? []) : [broker.url]
+  await using instance = await claimInstance(`${urls.toSorted().join('\n')}\n${topics.base}`)
   const fleet = membership && new FleetRun({ membership, live, clock, log })
   const mayAct = fleet && (() => fleet.mayAct())
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
   const clientId = clientIdOf(config, topics.base, membership?.member, instance.number)
   const basics: LinkOptions = {
-    ...linkOptions(config, brokerUrl, topics),
+    ...linkOptions(config, urls, topics),
     clientId,
     maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
     credentials: () => live.renewCredentials(),
@@ -140,6 +140,8 @@ export async function run(options: RunOptions): Promise<void> {
     onConnected: (status) => bridge.onConnected(status),
     onMessage: (message) => bridge.onMessage(message),
     onStatus: tellHealth,
+    onMove: () => bridge.onMove(),
+    isBusy: () => bridge.isBusy,
     onTouched: (topic, payload) => bridge.onTouched(topic, payload),
   })
   const openHub = (name: string, hubConfig: HubConfig) => {
@@ -213,10 +215,14 @@ export async function openEmbeddedBroker({ mqtt, http }: Config, log: Logger): P
   )
 }
 
-function linkOptions({ mqtt, discovery }: Config, url: string, topics: Topics): Omit<LinkOptions, 'clientId'> {
+function linkOptions(
+  { mqtt, discovery }: Config,
+  urls: readonly string[],
+  topics: Topics,
+): Omit<LinkOptions, 'clientId'> {
   const held = [...topics.retainedFilters, ...discoveryFilters(discovery.prefix)]
   return {
-    ...brokerAccess(mqtt, url),
+    ...brokerAccess(mqtt, urls),
     stateTopic: topics.of('bridgeState', {}),
     probeTopic: topics.of('bridgeProbe', {}),
     subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],

@@ -394,6 +394,16 @@ export class Bridge {
     this.#link.startOver()
   }
 
+  /** The link ends its connection by itself, to go to another address, without saying that this bridge is gone. */
+  onMove(): void {
+    this.#startingOver = true
+  }
+
+  /** Whether commands are under way, which a lost connection would make stale. */
+  get isBusy(): boolean {
+    return this.#dispatcher.isBusy
+  }
+
   /** Filters to read back besides those of the configuration, for what an earlier one may have left. */
   furtherFilters(topic: string, payload: string): string[] {
     const { topics } = this.#options

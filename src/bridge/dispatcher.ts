@@ -107,12 +107,18 @@ export class Dispatcher {
   readonly #audit: Audit
   readonly #execution: Execution
   readonly #ending = new AbortController()
+  #underWay = 0
 
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#replay = new Replay(options.clock)
     this.#audit = new Audit(options.clock, options.audit)
     this.#execution = new Execution({ ...options, signal: this.#ending.signal })
+  }
+
+  /** Whether a command waits for its turn or for its hub. */
+  get isBusy(): boolean {
+    return this.#underWay > 0
   }
 
   /** Ends what only waits. */
@@ -193,6 +199,7 @@ export class Dispatcher {
 
   /** Never rejects: what failed is an outcome too, and one to remember. */
   async #execute(request: Request, command: Command, reading: Reading<unknown>, times: Times): Promise<Outcome> {
+    this.#underWay += 1
     try {
       if (command.payload.emptyIsValue && request.asker === undefined) this.#refuseClearing(request.message)
       const input = reading.input()
@@ -211,6 +218,8 @@ export class Dispatcher {
     } catch (error) {
       const { command: actual = command } = request
       return this.#failed(error, actual.target !== 'bridge' && actual.write)
+    } finally {
+      this.#underWay -= 1
     }
   }
 

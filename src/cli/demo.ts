@@ -34,7 +34,7 @@ export async function freePorts({ mqtt, http }: Config): Promise<Variables> {
 
 /** What to type next, with the real address of the broker. */
 export function invitation({ mqtt, http }: Config, app: string): string {
-  const url = new URL(mqtt.url ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
+  const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
   const port = url.port === '' || url.port === '1883' ? '' : ` -p ${url.port}`
   const to = `${host}${port}`

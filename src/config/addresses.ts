@@ -1,6 +1,6 @@
 /** Things that are reached or opened: hubs, brokers, topics, hosts, files; and secrets. */
 import * as v from 'valibot'
-import { text } from './schemas.ts'
+import { oneOrMore, text } from './schemas.ts'
 
 const AUTHORITY = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::\d*)?`
 const PATH = String.raw`(?:/[^\s?#@]*)?`
@@ -60,6 +60,9 @@ export const natsUrl = url({
   example: 'nats://nats-0:4222',
   credentials: 'give them as fleet.username and fleet.password (or fleet.password_file)',
 })
+
+/** Addresses of a broker, the preferred one first. */
+export const brokerUrls = oneOrMore(brokerUrl, 'expected an address such as mqtt://broker:1883, or a list of them')
 
 /** Where a web page comes from, as browsers say it. */
 export const origin = url({

@@ -8,14 +8,14 @@ import type { Config } from './options.ts'
 type Mqtt = Config['mqtt']
 export type BrokerAccess = Pick<
   LinkOptions,
-  'url' | 'username' | 'password' | 'protocol' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'keepaliveMs'
+  'urls' | 'username' | 'password' | 'protocol' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'keepaliveMs'
 >
 
-export function brokerAccess(mqtt: Mqtt, url: string): BrokerAccess {
+export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerAccess {
   const { username, password, protocol, caFile, certFile, keyFile, rejectUnauthorized, keepalive } = camelKeys(mqtt)
   const pem = (path: string | undefined) => (path === undefined ? undefined : readFileSync(path))
   return {
-    url,
+    urls,
     username,
     password,
     protocol,
@@ -27,16 +27,16 @@ export function brokerAccess(mqtt: Mqtt, url: string): BrokerAccess {
   }
 }
 
-/** Where a running bridge has its broker; `undefined` for an embedded one whose port nobody chose. */
-export function brokerUrl({
+/** Where a running bridge has its broker, the preferred address first; none for an embedded one whose port nobody chose. */
+export function brokerUrls({
   url,
   embedded: { host, port },
 }: {
-  readonly url: string | null
+  readonly url: readonly string[] | null
   readonly embedded: Pick<Mqtt['embedded'], 'host' | 'port'>
-}): string | undefined {
+}): readonly string[] {
   if (url !== null) return url
-  if (port === 0) return undefined
+  if (port === 0) return []
   const name = reachable(host)
-  return `mqtt://${name.includes(':') ? `[${name}]` : name}:${port}`
+  return [`mqtt://${name.includes(':') ? `[${name}]` : name}:${port}`]
 }

@@ -5,7 +5,7 @@ import { MEMBER_NAME } from '../base/member-name.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
-import { apiKey, brokerUrl, host, hubUrl, natsUrl, origin, password, path, topicPrefix } from './addresses.ts'
+import { apiKey, brokerUrls, host, hubUrl, natsUrl, origin, password, path, topicPrefix } from './addresses.ts'
 import { callRule } from './call-rules.ts'
 import { address, ancestor, pagePassword, token } from './page-access.ts'
 import { boolean, choice, duration, integer, label, list, map, size, text } from './schemas.ts'
@@ -190,8 +190,8 @@ const pageOptions = defineOptions({
 
 export const options = defineOptions({
   'mqtt.url': {
-    doc: 'Address of the broker; without one an embedded broker for this machine is started.',
-    schema: brokerUrl,
+    doc: 'Address of the broker, or a list of the addresses of one cluster, the preferred one first (in the environment separated by commas); without any an embedded broker for this machine is started.',
+    schema: brokerUrls,
     default: null,
     example: 'mqtt://broker:1883',
   },

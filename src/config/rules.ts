@@ -10,7 +10,7 @@ interface Rule {
   readonly check: (config: Omit<Config, 'hubs'>) => string | undefined
 }
 
-const usesTls = (url: string | null) => url !== null && /^(mqtts|wss):/.test(url)
+const useTls = (urls: readonly string[] | null) => urls?.some((url) => /^(mqtts|wss):/.test(url)) === true
 
 export const rules: readonly Rule[] = [
   {
@@ -50,7 +50,7 @@ export const rules: readonly Rule[] = [
     paths: ['mqtt.url', 'mqtt.reject_unauthorized'],
     severity: 'warning',
     check: ({ mqtt }) =>
-      usesTls(mqtt.url) && !mqtt.reject_unauthorized
+      useTls(mqtt.url) && !mqtt.reject_unauthorized
         ? "mqtt.reject_unauthorized: the broker's certificate is not checked; name its authority by mqtt.ca_file instead"
         : undefined,
   },
@@ -58,7 +58,7 @@ export const rules: readonly Rule[] = [
     paths: ['mqtt.url', 'mqtt.ca_file', 'mqtt.cert_file'],
     severity: 'warning',
     check: ({ mqtt }) => {
-      if (usesTls(mqtt.url) || (mqtt.ca_file === null && mqtt.cert_file === null)) return undefined
+      if (useTls(mqtt.url) || (mqtt.ca_file === null && mqtt.cert_file === null)) return undefined
       return 'mqtt.url: certificates are given but the address is not encrypted; use mqtts:// or wss://'
     },
   },

@@ -37,17 +37,23 @@ export function fromText(schema: v.GenericSchema, text: string): unknown {
     case 'number':
       return /^\d{1,15}$/.test(text) ? Number(text) : text
     case 'array':
-      // Items that are no texts.
-      if (text.trimStart().startsWith('[')) return jsonAsMaps(text)
-      return text
-        .split(',')
-        .map((part) => part.trim())
-        .filter((part) => part !== '')
+      return listIn(text)
+    case 'union':
+      return text.includes(',') ? listIn(text) : text
     case 'map':
       return jsonAsMaps(text)
     default:
       return text
   }
+}
+
+function listIn(text: string): unknown {
+  // Items that are no texts.
+  if (text.trimStart().startsWith('[')) return jsonAsMaps(text)
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
 }
 
 function jsonAsMaps(text: string): unknown {
@@ -113,6 +119,25 @@ export function list<S extends v.GenericSchema>(item: S) {
     v.array(item, 'expected a list such as [one, another]'),
     v.readonly(),
     v.metadata({ name: `list of ${name}`, ...rest }),
+  )
+}
+
+/** A text, or a list of at least one; the value is a list. In the environment they are separated by commas. */
+export function oneOrMore(item: v.GenericSchema<string, string>, expected: string) {
+  const { name, ...rest } = about(item)
+  // What is wrong with a text says more than that it might be a list.
+  const why = ({ issues }: v.UnionIssue<v.BaseIssue<unknown>>) =>
+    issues?.find(({ kind }) => kind === 'validation')?.message ?? expected
+  return v.pipe(
+    v.union([item, v.pipe(v.array(item, expected), v.minLength(1, expected))], why),
+    v.transform((given: string | string[]): readonly string[] =>
+      typeof given === 'string' ? [given] : [...new Set(given)],
+    ),
+    v.metadata({
+      name: `${name}, or a list of them`,
+      ...rest,
+      show: (list: readonly string[]) => (list.length === 1 ? list[0] : list),
+    }),
   )
 }
 

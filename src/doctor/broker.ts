@@ -2,9 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { discoveryFilters } from '../bridge/home-assistant/discovery-topics.ts'
-import { brokerAccess, brokerUrl } from '../config/broker-access.ts'
+import { brokerAccess, brokerUrls } from '../config/broker-access.ts'
 import type { Config } from '../config/options.ts'
 import { createTopics, type Topics } from '../contract/topics.ts'
+import { shownUrl } from '../mqtt/addresses.ts'
 import type { Connection } from '../mqtt/connection.ts'
 import { adviceOn } from '../mqtt/failure.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
@@ -21,15 +22,22 @@ export interface BrokerExamination {
   readonly clock: Clock
 }
 
+/** Each of its addresses. */
 export async function examineBroker({ config, clock }: BrokerExamination): Promise<Finding[]> {
+  const urls = brokerUrls(config.mqtt)
+  if (urls.length === 0) return [note('embedded, on a port that is chosen when it starts')]
+  const findings: Finding[] = []
+  for (const url of urls) findings.push(...(await examineAddress(url, { config, clock })))
+  return findings
+}
+
+async function examineAddress(url: string, { config, clock }: BrokerExamination): Promise<Finding[]> {
   const { mqtt } = config
-  const url = brokerUrl(mqtt)
-  if (url === undefined) return [note('embedded, on a port that is chosen when it starts')]
   const topics = createTopics(mqtt.base_topic)
   const echoes = new Map<string, () => void>()
   const held = new Map<string, string>()
   const session = {
-    broker: brokerAccess(mqtt, url),
+    broker: brokerAccess(mqtt, [url]),
     // Never the configured client id: the broker would end the bridge's connection.
     clientId: `hub2mqtt-doctor-${randomBytes(8).toString('hex')}`,
     timeoutMs: TIMEOUT_MS,
@@ -38,7 +46,7 @@ export async function examineBroker({ config, clock }: BrokerExamination): Promi
       else echoes.get(topic)?.()
     },
   }
-  const at = shown(url)
+  const at = shownUrl(url)
   try {
     return await withSession(session, clock, async (connection) => {
       const { protocol, lack } = connection
@@ -108,10 +116,4 @@ function testTopics(topics: Topics, { hubs, discovery }: Config): string[] {
     `${topics.base}/${hub}/app/doctor/result/doctor`,
     ...inDiscovery,
   ]
-}
-
-/** Without a login in it. */
-function shown(url: string): string {
-  const { protocol, host, pathname } = new URL(url)
-  return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
 }

@@ -54,7 +54,9 @@ function anonymous({ hubs, mqtt, discovery }: Config): (text: string) => string 
   Object.entries(hubs).forEach(([name, { url }], index) => {
     words.set(name, `<hub ${index + 1}>`).set(new URL(url).hostname, '<address>')
   })
-  if (mqtt.url !== null) words.set(new URL(mqtt.url).hostname, '<broker>')
+  mqtt.url?.forEach((url, index) => {
+    words.set(new URL(url).hostname, index === 0 ? '<broker>' : `<broker ${index + 1}>`)
+  })
   if (mqtt.username !== null) words.set(mqtt.username, '<user>')
   if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
   if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')

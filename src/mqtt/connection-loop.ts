@@ -3,13 +3,14 @@ import type { Duplex } from 'node:stream'
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
+import { Addresses } from './addresses.ts'
 import { CLOSED_BY_US, Connection } from './connection.ts'
 import { errorFailure, type Failure, lackFailure } from './failure.ts'
 import type { Journal } from './journal.ts'
-import { Login } from './login.ts'
-import { type Ended, Pacing } from './pacing.ts'
+import { Lookout } from './lookout.ts'
+import type { Ended } from './pacing.ts'
 import { streamOpener } from './stream.ts'
-import type { FailureCode, LinkOptions, LinkStatus } from './types.ts'
+import type { FailureCode, LinkOptions, LinkStatus, Protocol } from './types.ts'
 
 /** How long a broker may take to close its side after DISCONNECT. */
 const GOODBYE_MS = 1_000
@@ -27,26 +28,29 @@ export interface ConnectionLoopOptions {
   readonly onPublish: (packet: IPublishPacket, connection: number) => void
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
   readonly postponesAck: () => boolean
-  /** An accepted connection has ended. */
-  /** Returns whether it is known what ended the connection. */
+  /** An accepted connection has ended. Returns whether it is known what ended it. */
   readonly onLost: (failure: Failure) => boolean
+  /** Whether something would be repeated or refused if the connection ended now. */
+  readonly isBusy: () => boolean
+  /** The present connection is about to be ended, for one to the preferred address. */
+  readonly onMove: () => void
 }
 
 export class ConnectionLoop {
   readonly #options: ConnectionLoopOptions
-  readonly #login: Login
-  readonly #pacing: Pacing
+  readonly #addresses: Addresses
+  readonly #lookout: Lookout
   readonly #stop = new AbortController()
   #connection: Connection | undefined
   #number = 0
-  #startingOver = false
+  #startingOver: 'here' | 'at the preferred address' | undefined
   /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
 
   constructor(options: ConnectionLoopOptions) {
     this.#options = options
-    this.#login = new Login(options.link, options.log)
-    this.#pacing = new Pacing(options.random)
+    this.#addresses = new Addresses(options.link, options)
+    this.#lookout = new Lookout({ ...options, onOpen: () => this.#move() })
   }
 
   /** The present connection, accepted or not; undefined while there is none. */
@@ -70,38 +74,54 @@ export class ConnectionLoop {
     while (!signal.aborted) {
       const { failure, ended } = await this.#connectOnce()
       if (signal.aborted) return
-      if (this.#takeStartingOver() || (await this.#login.retry(failure))) continue
-      journal.failed(failure, ended?.livedMs)
-      const wait = this.#pacing.after(failure, ended)
-      if (this.#pacing.suspicious) {
+      if (this.#takeStartingOver()) continue
+      const { login, pacing } = this.#addresses.current
+      if (await login.retry(failure)) continue
+      journal.failed(failure, ended?.livedMs, this.#addresses.name)
+      const wait = this.#addresses.next(failure, ended)
+      if (pacing.suspicious) {
         journal.warnOnce(
           'unsteady',
           'the MQTT broker ends every connection soon: does another client use this client id?',
         )
       }
+      this.#reason = failure.code
+      if (wait === 0) continue
       this.#setState('waiting', failure.code)
       await sleep(clock, wait, signal)
-      this.#login.reset()
     }
   }
 
   /** Makes no further connection. The present one is the caller's to end. */
   stop(): void {
     this.#stop.abort()
+    this.#lookout.stop()
   }
 
   /** Ends the present connection in good order and connects at once. */
   startOver(): void {
+    this.#startOver('here')
+  }
+
+  #move(): void {
+    this.#options.onMove()
+    this.#startOver('at the preferred address')
+  }
+
+  #startOver(where: 'here' | 'at the preferred address'): void {
     const connection = this.#connection
     if (!connection?.isAccepted) return
-    this.#startingOver = true
+    this.#startingOver = where
     void connection.end()
     this.#options.clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
   }
 
   /** `onAccepted` has done what a new connection needs. */
-  ready(): void {
+  ready(protocol: Protocol): void {
+    const { preferred, name } = this.#addresses
+    this.#options.journal.connected(protocol, name)
     this.#setState('connected', undefined)
+    if (preferred !== undefined) this.#lookout.start(preferred.url)
   }
 
   #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
@@ -110,9 +130,10 @@ export class ConnectionLoop {
   }
 
   #takeStartingOver(): boolean {
-    const startingOver = this.#startingOver
-    this.#startingOver = false
-    return startingOver
+    const where = this.#startingOver
+    this.#startingOver = undefined
+    if (where === 'at the preferred address') this.#addresses.prefer()
+    return where !== undefined
   }
 
   /** One connection from its opening to its end. `ended` is undefined where it was never accepted. */
@@ -120,7 +141,7 @@ export class ConnectionLoop {
     const { link, clock, onAccepted, onLost } = this.#options
     this.#setState('connecting', this.#reason)
     try {
-      const openStream = await streamOpener(link)
+      const openStream = await streamOpener(this.#addresses.current.url, link)
       if (this.stopped) return { failure: CLOSED_BY_US }
       const connection = this.#open(openStream)
       this.#connection = connection
@@ -140,6 +161,7 @@ export class ConnectionLoop {
     } catch (error) {
       return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
     } finally {
+      this.#lookout.stop()
       this.#connection = undefined
     }
   }
@@ -148,10 +170,11 @@ export class ConnectionLoop {
     this.#number += 1
     const number = this.#number
     const { link, onPublish, postponesAck } = this.#options
+    const { login } = this.#addresses.current
     return new Connection(openStream, {
-      ...this.#login.credentials,
+      ...login.credentials,
       clientId: link.clientId,
-      protocol: this.#login.protocol,
+      protocol: login.protocol,
       keepaliveMs: link.keepaliveMs,
       connectTimeoutMs: link.connectTimeoutMs,
       willTopic: link.stateTopic,

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { adviceOn, type Failure } from './failure.ts'
 import type { Block } from './retained.ts'
-import type { FailureCode, Protocol } from './types.ts'
+import type { Protocol } from './types.ts'
 
 /** Topics named per connection: a broker that denies a whole prefix would otherwise fill the log. */
 const NOT_PUBLISHED_LIMIT = 10
@@ -13,14 +13,15 @@ export class Journal {
   readonly #log: Logger
   readonly #warned = new Set<string>()
   #notPublished = 0
-  #outage: { readonly since: number; readonly codes: Set<FailureCode> } | undefined
+  #outage: { readonly since: number; readonly known: Set<string> } | undefined
 
   constructor(clock: Clock, log: Logger) {
     this.#clock = clock
     this.#log = log
   }
 
-  connected(protocol: Protocol): void {
+  /** `at`: which of several addresses. */
+  connected(protocol: Protocol, at?: string): void {
     for (const kind of DROPPABLE) this.forget(`dropped ${kind}`)
     this.#notPublished = 0
     const outage = this.#outage
@@ -28,29 +29,35 @@ export class Journal {
     const outageSeconds = outage === undefined ? undefined : inSeconds(this.#clock.elapsed() - outage.since)
     const again = outageSeconds === undefined ? '' : ` again after ${outageSeconds} s`
     this.#log.info(
-      { protocol, outage_seconds: outageSeconds },
-      `connected to the MQTT broker${again} (MQTT ${protocol})`,
+      { protocol, outage_seconds: outageSeconds, ...(at && { address: at }) },
+      `connected to the MQTT broker${at ? ` at ${at}` : ''}${again} (MQTT ${protocol})`,
     )
   }
 
-  /** Warns once per outage and failure code. `livedMs`: undefined for a connection that was never accepted. */
-  failed(failure: Failure, livedMs: number | undefined): void {
+  /**
+   * Warns once per outage, address and failure code. `livedMs`: undefined for a connection that was never accepted; `at`:
+   * which of several addresses.
+   */
+  failed(failure: Failure, livedMs: number | undefined, at?: string): void {
     const { code, detail } = failure
-    const known = this.#outage?.codes.has(code) ?? false
-    this.#outage ??= { since: this.#clock.elapsed(), codes: new Set() }
-    this.#outage.codes.add(code)
+    const key = `${code} ${at ?? ''}`
+    const known = this.#outage?.known.has(key) ?? false
+    this.#outage ??= { since: this.#clock.elapsed(), known: new Set() }
+    this.#outage.known.add(key)
     const { cause, remedy } = adviceOn(failure)
     const told = remedy === '' ? {} : { remedy }
     const fields = {
       reason: code,
       detail,
+      ...(at && { address: at }),
       ...told,
       ...(livedMs === undefined ? {} : { connected_seconds: inSeconds(livedMs) }),
     }
     const level = code === 'unsuitable' ? 'error' : 'warn'
-    if (known) this.#log.debug(fields, `still no MQTT broker: ${detail}`)
-    else if (livedMs !== undefined) this.#log[level](fields, `connection to the MQTT broker lost: ${detail}`)
-    else this.#log[level](fields, `no connection to the MQTT broker: ${cause}`)
+    const broker = at === undefined ? 'MQTT broker' : `MQTT broker at ${at}`
+    if (known) this.#log.debug(fields, `still no ${broker}: ${detail}`)
+    else if (livedMs !== undefined) this.#log[level](fields, `connection to the ${broker} lost: ${detail}`)
+    else this.#log[level](fields, `no connection to the ${broker}: ${cause}`)
   }
 
   /** Warns of a topic that is not published to, up to a limit per connection. */

@@ -117,6 +117,8 @@ export class MqttLink implements AsyncDisposable {
       onPublish: (packet, connection) => this.#received(packet, connection),
       postponesAck: () => this.#intake.isFull,
       onLost: (failure) => this.#forget(failure),
+      isBusy: () => this.#isBusy(),
+      onMove: () => this.#guard('onMove', () => this.#handlers.onMove?.()),
     })
   }
 
@@ -280,8 +282,7 @@ export class MqttLink implements AsyncDisposable {
     this.#greeting = undefined
     this.#deniedFilters = deniedFilters
     this.#probe = probe
-    this.#journal.connected(connection.protocol)
-    this.#loop.ready()
+    this.#loop.ready(connection.protocol)
     this.#guard('onConnected', () => this.#handlers.onConnected?.(this.status()))
     this.#retained.settle(topicMatcher(known))
     this.#sender.attach(connection)
@@ -297,6 +298,11 @@ export class MqttLink implements AsyncDisposable {
     const result = await this.#reread.run(connection, filters)
     if (result === 'proven') this.#standstill.isOver()
     if (result === 'failed' && this.#standstill.lasts) connection.drop(UNPROVEN)
+  }
+
+  #isBusy(): boolean {
+    const { queued, unacknowledged } = this.status()
+    return queued > 0 || unacknowledged > 0 || (this.#handlers.isBusy?.() ?? false)
   }
 
   #setTaking(connected: boolean): void {

@@ -3,7 +3,10 @@ import type { Logger } from 'pino'
 import type { Failure } from './failure.ts'
 import type { Credentials, LinkOptions, Protocol } from './types.ts'
 
-export type LoginOptions = Pick<LinkOptions, 'url' | 'username' | 'password' | 'protocol' | 'credentials'>
+export interface LoginOptions extends Pick<LinkOptions, 'username' | 'password' | 'protocol' | 'credentials'> {
+  /** Of the broker; a user name and a password in it are taken where there are no others. */
+  readonly url: string
+}
 
 export class Login {
   readonly #options: LoginOptions

@@ -5,17 +5,22 @@ import { CLOSED_BY_US, Connection } from './connection.ts'
 import type { Failure } from './failure.ts'
 import { Login } from './login.ts'
 import { streamOpener } from './stream.ts'
-import type { BrokerOptions } from './types.ts'
+import type { BrokerOptions, LinkOptions } from './types.ts'
 
 export interface SessionOptions {
-  readonly broker: BrokerOptions
+  /** Its addresses are tried in turn. */
+  readonly broker: BrokerOptions & Pick<LinkOptions, 'credentials'>
   /** Another client with the same id would lose its connection. */
   readonly clientId: string
   /** For everything, the connection included. */
   readonly timeoutMs: number
+  /** Ends it before its time. */
+  readonly signal?: AbortSignal | undefined
   readonly onPublish?: ((packet: IPublishPacket) => void) | undefined
   readonly onNoSubscribers?: (() => void) | undefined
 }
+
+const CONNECT_TIMEOUT_MS = 10_000
 
 export type SessionErrorCode = 'no_connection' | 'timeout'
 
@@ -41,32 +46,54 @@ export async function withSession<T>(
   clock: Clock,
   task: (connection: Connection) => Promise<T>,
 ): Promise<T> {
-  const { timeoutMs } = options
+  const { timeoutMs, signal } = options
   const late = Promise.withResolvers<never>()
   late.promise.catch(() => {})
   const cancel = clock.after(timeoutMs, () =>
     late.reject(new SessionError('timeout', `no answer within ${timeoutMs} ms`)),
   )
+  const stop = () => late.reject(new SessionError('timeout', 'it is not wanted any more'))
+  signal?.addEventListener('abort', stop)
   let connection: Connection | undefined
   try {
-    connection = await connect(options, late.promise)
+    connection = await connectToAny(options, late.promise)
     const lost = connection.down.then((failure) => Promise.reject(noConnection(failure)))
     return await Promise.race([task(connection), lost, late.promise])
   } finally {
     cancel()
+    signal?.removeEventListener('abort', stop)
     connection?.drop(CLOSED_BY_US)
   }
 }
 
+/** Resolves to a connection to the first address that takes one; rejects with what the first said if none does. */
+async function connectToAny(options: SessionOptions, late: Promise<never>): Promise<Connection> {
+  const { urls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options.broker
+  // One that hangs leaves the others some of the time.
+  const patience = urls.length > 1 ? options.timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
+  const failures: unknown[] = []
+  for (const url of urls) {
+    try {
+      return await connect(url, Math.min(connectTimeoutMs, patience), options, late)
+    } catch (error) {
+      if (!(error instanceof SessionError) || error.code === 'timeout') throw error
+      failures.push(error)
+    }
+  }
+  throw failures[0] ?? new TypeError('a session needs the address of a broker')
+}
+
 async function connect(
+  url: string,
+  connectTimeoutMs: number,
   { broker, clientId, onPublish = () => {}, onNoSubscribers }: SessionOptions,
   late: Promise<never>,
 ): Promise<Connection> {
-  const login = new Login(broker)
+  const login = new Login({ ...broker, url })
   for (;;) {
     const { credentials, protocol } = login
-    const { keepaliveMs, connectTimeoutMs } = broker
-    const connection = new Connection(await streamOpener(broker), {
+    const { keepaliveMs } = broker
+    const connection = new Connection(await streamOpener(url, { ...broker, connectTimeoutMs }), {
       ...credentials,
       ...{ clientId, protocol, keepaliveMs, connectTimeoutMs, onPublish, onNoSubscribers },
     })

@@ -4,13 +4,13 @@ import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { BrokerOptions } from './types.ts'
 
-type Target = Pick<BrokerOptions, 'url' | 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
+type Tls = Pick<BrokerOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
 
 const DEFAULT_PORTS: Record<string, number> = { 'mqtt:': 1883, 'mqtts:': 8883 }
 
 /** Resolves to a function that opens the stream. Its caller can add listeners before any event. */
-export async function streamOpener(target: Target): Promise<() => Duplex> {
-  const url = new URL(target.url)
+export async function streamOpener(address: string, tls: Tls): Promise<() => Duplex> {
+  const url = new URL(address)
   // The brackets of an IPv6 address belong to the URL, not to the address.
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const port = Number(url.port) || (DEFAULT_PORTS[url.protocol] ?? 0)
@@ -19,16 +19,16 @@ export async function streamOpener(target: Target): Promise<() => Duplex> {
       return () => oncePerTurn(withoutNagle(connectTcp({ host, port })))
     case 'mqtts:':
       return () =>
-        oncePerTurn(withoutNagle(connectTls({ ...tlsOptions(target), host, port, servername: servername(host) })))
+        oncePerTurn(withoutNagle(connectTls({ ...tlsOptions(tls), host, port, servername: servername(host) })))
     case 'ws:':
     case 'wss:':
-      return await webSocketOpener(url, target)
+      return await webSocketOpener(url, tls)
     default:
       throw new TypeError(`no MQTT over ${url.protocol}`)
   }
 }
 
-function tlsOptions({ ca, cert, key, rejectUnauthorized = true }: Target): ConnectionOptions {
+function tlsOptions({ ca, cert, key, rejectUnauthorized = true }: Tls): ConnectionOptions {
   return {
     rejectUnauthorized,
     ...(ca === undefined ? {} : { ca }),
@@ -67,17 +67,17 @@ function oncePerTurn<S extends Duplex>(stream: S): S {
 }
 
 /** `ws` turns Nagle's algorithm off by itself. It is loaded on demand. */
-async function webSocketOpener(url: URL, target: Target): Promise<() => Duplex> {
+async function webSocketOpener(url: URL, options: Tls): Promise<() => Duplex> {
   const { createWebSocketStream, WebSocket } = await import('ws')
   const address = new URL(url)
   address.username = ''
   address.password = ''
-  const tls = url.protocol === 'wss:' ? tlsOptions(target) : {}
+  const tls = url.protocol === 'wss:' ? tlsOptions(options) : {}
   return () => {
     const socket = new WebSocket(address, ['mqtt'], {
       ...tls,
       perMessageDeflate: false,
-      handshakeTimeout: target.connectTimeoutMs ?? 10_000,
+      handshakeTimeout: options.connectTimeoutMs ?? 10_000,
     })
     const stream = createWebSocketStream(socket)
     // mqtt.js writes a packet in half a dozen pieces; each would be a frame of its own.

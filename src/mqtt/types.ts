@@ -7,10 +7,10 @@ export interface Credentials {
   readonly password?: string | undefined
 }
 
-/** Where a broker is, and how to connect to it. */
+/** Where a broker is, and how to connect to it: the same login and certificates hold for each of its addresses. */
 export interface BrokerOptions {
-  /** `mqtt:`, `mqtts:`, `ws:` or `wss:`; a WebSocket URL's path and query are kept. */
-  readonly url: string
+  /** At least one, the preferred one first: `mqtt:`, `mqtts:`, `ws:` or `wss:`, whose path and query are kept. */
+  readonly urls: readonly string[]
   readonly username?: string | undefined
   readonly password?: string | undefined
   /** `auto` (default): 5, else 3.1.1; the version that worked last is tried first. */
@@ -63,6 +63,8 @@ export interface LinkOptions extends BrokerOptions {
   readonly window?: number | undefined
   /** How long a broker may take for a PUBACK or SUBACK before the connection counts as dead (default 30,000 ms). */
   readonly ackTimeoutMs?: number | undefined
+  /** How long after leaving the preferred address it is looked at again, more or less (default 5 minutes). */
+  readonly preferredAfterMs?: number | undefined
   /** How long the self-test's marker may take to come back (default 10,000 ms). */
   readonly probeTimeoutMs?: number | undefined
 }
@@ -157,6 +159,10 @@ export interface LinkHandlers {
   readonly onStatus?: (status: LinkStatus) => void
   /** A retained message that is read back. Returns further filters to read back, such as former ones. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
+  /** The link is about to end its connection, without `offline`, and to return to the preferred address. */
+  readonly onMove?: () => void
+  /** Whether a command is under way, so that this is no time to move (default: none is). */
+  readonly isBusy?: () => boolean
   /**
    * Somebody else published on one of `watchedFilters`, retained or not, something other than what this link has
    * published there. '' for a cleared topic. `refresh` puts back what is held; `sweep` offers what nobody holds.

@@ -1,4 +1,5 @@
 /** The configuration that holds now: a value, replaced as a whole when its sources are read again. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Loaded } from '../config/load.ts'
 import { ConfigError } from '../config/mistakes.ts'
 import type { Config, Live } from '../config/options.ts'
@@ -62,7 +63,7 @@ export class LiveConfig implements Live {
   renewCredentials(): Credentials {
     const { mqtt } = this.#value
     const next = this.#reread()?.mqtt
-    if (next !== undefined && next.url === mqtt.url) {
+    if (next !== undefined && isDeepStrictEqual(next.url, mqtt.url)) {
       this.#value = { ...this.#value, mqtt: { ...mqtt, username: next.username, password: next.password } }
     }
     const { username, password } = this.#value.mqtt

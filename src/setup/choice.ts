@@ -1,9 +1,14 @@
 /** What somebody chose at the set-up, checked by the rules of the configuration. */
+import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import type { SetupBroker, SetupHub } from '../api/protocol.ts'
 import { merge } from '../config/merge.ts'
 import { type Config, EXPECTED_NAME, type HubConfig, hubName, hubOptions, options } from '../config/options.ts'
 import { rules } from '../config/rules.ts'
+import { fromText } from '../config/schemas.ts'
+
+/** As the configuration has it: `url` lists its addresses. */
+export type ChosenBroker = Pick<Config['mqtt'], keyof SetupBroker>
 
 /** A value, or what is wrong with what was given: one line for each mistake. */
 export type Checked<T> = { readonly value: T; readonly wrong?: never } | { readonly wrong: readonly string[] }
@@ -33,12 +38,13 @@ export function checkHub(given: SetupHub): Checked<{ readonly chosen: SetupHub; 
 export function checkBroker(
   given: SetupBroker,
   config: Config,
-): Checked<{ readonly chosen: SetupBroker | undefined; readonly config: Config }> {
+): Checked<{ readonly chosen: ChosenBroker | undefined; readonly config: Config }> {
   const wrong: string[] = []
-  const read = <S extends v.GenericSchema<unknown, string>>(key: keyof SetupBroker, schema: S): string | null => {
+  const read = <T>(key: keyof SetupBroker, schema: v.GenericSchema<unknown, T>): T | null => {
     const raw = given[key]
     if (raw === null) return null
-    const result = v.safeParse(schema, key === 'url' ? raw.trim() : raw, { abortPipeEarly: true })
+    const value = key === 'url' ? fromText(schema, raw.trim()) : raw
+    const result = v.safeParse(schema, value, { abortPipeEarly: true })
     if (result.success) return result.output
     wrong.push(`${key}: ${result.issues[0].message}`)
     return null
@@ -49,7 +55,7 @@ export function checkBroker(
     password: read('password', options['mqtt.password'].schema),
   }
   if (wrong.length > 0) return { wrong }
-  if (chosen.url === config.mqtt.url && chosen.username === null && chosen.password === null) {
+  if (isDeepStrictEqual(chosen.url, config.mqtt.url) && chosen.username === null && chosen.password === null) {
     return { value: { chosen: undefined, config } }
   }
   const next = { ...config, mqtt: { ...config.mqtt, ...chosen } }

@@ -1,4 +1,5 @@
 /** The first run: finds hubs, tries what was chosen, and writes it into the configuration file. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Setup as Look, SetupApply, SetupBroker, SetupDone, SetupHub, SetupTest } from '../api/protocol.ts'
 import { type SetupDoor, SetupRefusal } from '../api/setup.ts'
 import type { Clock } from '../base/clock.ts'
@@ -46,7 +47,11 @@ export class Setup implements SetupDoor {
   async look(): Promise<Look> {
     const { config, path } = this.#options
     const isWritable = path !== null && (await isOurs(path))
-    return { path: isWritable ? path : null, broker: config.mqtt.url ?? 'embedded', found: [...(await this.#found())] }
+    return {
+      path: isWritable ? path : null,
+      broker: config.mqtt.url?.join(', ') ?? 'embedded',
+      found: [...(await this.#found())],
+    }
   }
 
   /** One search serves all who ask within ten seconds. */
@@ -162,6 +167,6 @@ function valid<T>(checked: Checked<T>): T {
 
 /** The variable that keeps something else than the choice. */
 function strongerVariable({ mqtt }: Config, { broker }: Choice): string | undefined {
-  const differs = Object.entries(broker ?? {}).find(([key, value]) => valueAt(mqtt, key) !== value)
+  const differs = Object.entries(broker ?? {}).find(([key, value]) => !isDeepStrictEqual(valueAt(mqtt, key), value))
   return differs && environmentName(`mqtt.${differs[0]}`)
 }

@@ -1,14 +1,16 @@
 /** What a set-up puts into a configuration: the text of a file, or lines to copy. */
 import { createRequire } from 'node:module'
 import type { Document } from 'yaml'
-import type { SetupBroker, SetupHub } from '../api/protocol.ts'
+import type { SetupHub } from '../api/protocol.ts'
 import { HUB_NAME_VARIABLE, hubOptions, options } from '../config/options.ts'
+import { show } from '../config/schemas.ts'
 import { environmentName } from '../config/table.ts'
+import type { ChosenBroker } from './choice.ts'
 
 /** A hub and, unless the broker of before stays, a broker. */
 export interface Choice {
   readonly hub: SetupHub
-  readonly broker: SetupBroker | undefined
+  readonly broker: ChosenBroker | undefined
 }
 
 const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
@@ -31,10 +33,14 @@ export function withChoice(text: string, { hub, broker }: Choice): string {
     doc.deleteIn(['mqtt', 'password_file'])
     for (const key of ['url', 'username', 'password'] as const) {
       if (broker[key] === null) doc.deleteIn(['mqtt', key])
-      else doc.setIn(['mqtt', key], broker[key])
+      else doc.setIn(['mqtt', key], asInFile(key, broker[key]))
     }
   }
   return isJson(text) ? `${JSON.stringify(doc.toJS(), null, 2)}\n` : doc.toString(FORMAT)
+}
+
+function asInFile(key: keyof ChosenBroker, value: unknown): unknown {
+  return show(options[`mqtt.${key}`].schema, value)
 }
 
 /** YAML is more than JSON, and other programs that read a file of JSON take no more. */
@@ -56,7 +62,8 @@ export function linesOf({ hub, broker }: Choice, as: 'file' | 'environment'): st
 }
 
 function fileLines({ hub, broker }: Choice): string {
-  const given = Object.entries(broker ?? {}).filter(([, value]) => value !== null)
+  const keys = ['url', 'username', 'password'] as const
+  const given = keys.flatMap((key) => (broker?.[key] ? [[key, asInFile(key, broker[key])] as const] : []))
   const mqtt = given.length === 0 ? {} : { mqtt: Object.fromEntries(given) }
   return yaml().stringify({ hubs: hubValues(hub), ...mqtt }, FORMAT)
 }

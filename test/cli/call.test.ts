@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { type CallOptions, call } from '../../src/cli/call.ts'
-import { brokerUrl } from '../../src/config/broker-access.ts'
+import { brokerUrls } from '../../src/config/broker-access.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { runProgram } from '../support/process.ts'
@@ -11,7 +11,7 @@ import { World } from '../support/world.ts'
 
 const to = (world: World, topic: string, payload = '', more: Partial<CallOptions> = {}) =>
   call({
-    broker: { url: world.broker.url, protocol: 'auto' },
+    broker: { urls: [world.broker.url], protocol: 'auto' },
     base: 'hub2mqtt',
     topic,
     payload,
@@ -28,7 +28,7 @@ const PROTOCOLS = [
 describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
   test('brings back the answer to a command, whose topic may have the base topic or not', async () => {
     await using world = await World.start({ broker })
-    const access = { broker: { url: world.broker.url, protocol } }
+    const access = { broker: { urls: [world.broker.url], protocol } }
     const topic = `home/app/${world.app}/cmd/restart`
     for (const one of [topic, `hub2mqtt/${topic}`]) {
       const { ok, text } = await to(world, one, '', access)
@@ -40,7 +40,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
 
   test('brings back a refusal, also of a command that does not exist', async () => {
     await using world = await World.start({ broker })
-    const access = { broker: { url: world.broker.url, protocol } }
+    const access = { broker: { urls: [world.broker.url], protocol } }
     const code = async (topic: string, payload = '') => {
       const { ok, text } = await to(world, topic, payload, access)
       expect(ok).toBe(false)
@@ -54,7 +54,7 @@ describe.each(PROTOCOLS)('a call over %s, protocol %s', (broker, protocol) => {
 
   test('takes no answer for its own that is for another', async () => {
     await using world = await World.start({ broker })
-    const access = { broker: { url: world.broker.url, protocol } }
+    const access = { broker: { urls: [world.broker.url], protocol } }
     world.hub.behave('slow-headers', { ms: 200, operation: 'setAppSetting' })
     const topic = `home/app/${world.app}/cmd/set-setting`
     const names = ['a', 'b', 'c', 'd']
@@ -84,7 +84,7 @@ describe.skipIf(mosquittoPath === undefined)('a call says at once', () => {
   test('that nobody listens', async () => {
     await using broker = await Mosquitto.start()
     const calling = call({
-      broker: { url: broker.url },
+      broker: { urls: [broker.url] },
       base: 'hub2mqtt',
       topic: 'home/cmd/refresh',
       payload: '',
@@ -147,10 +147,11 @@ describe('the program', () => {
 })
 
 test('an embedded broker is found where it listens', () => {
-  const mqtt = (host: string, port: number) => brokerUrl({ url: null, embedded: { host, port } })
-  expect(mqtt('127.0.0.1', 1883)).toBe('mqtt://127.0.0.1:1883')
-  expect(mqtt('0.0.0.0', 1884)).toBe('mqtt://127.0.0.1:1884')
-  expect(mqtt('::1', 1883)).toBe('mqtt://[::1]:1883')
-  expect(mqtt('127.0.0.1', 0)).toBeUndefined()
-  expect(brokerUrl({ url: 'mqtts://there', embedded: { host: '', port: 0 } })).toBe('mqtts://there')
+  const mqtt = (host: string, port: number) => brokerUrls({ url: null, embedded: { host, port } })
+  expect(mqtt('127.0.0.1', 1883)).toEqual(['mqtt://127.0.0.1:1883'])
+  expect(mqtt('0.0.0.0', 1884)).toEqual(['mqtt://127.0.0.1:1884'])
+  expect(mqtt('::1', 1883)).toEqual(['mqtt://[::1]:1883'])
+  expect(mqtt('127.0.0.1', 0)).toEqual([])
+  const urls = ['mqtts://there', 'mqtts://there-too']
+  expect(brokerUrls({ url: urls, embedded: { host: '', port: 0 } })).toEqual(urls)
 })

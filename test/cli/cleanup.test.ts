@@ -18,7 +18,7 @@ const FOREIGN = {
 
 const run = (world: World, more: Partial<CleanupOptions> = {}) =>
   cleanup({
-    broker: { url: world.broker.url },
+    broker: { urls: [world.broker.url] },
     topics: createTopics('hub2mqtt'),
     prefix: 'homeassistant',
     hubs: [],
@@ -82,7 +82,7 @@ describe.skipIf(mosquittoPath === undefined)('with a broker that has rules', () 
   }
 
   const as = (username: keyof typeof users, { broker }: World) => ({
-    broker: { url: broker.url, username, password: users[username] },
+    broker: { urls: [broker.url], username, password: users[username] },
     clear: true,
   })
 

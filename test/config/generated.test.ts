@@ -18,7 +18,7 @@ describe('the example configuration', () => {
   it('loads with every option taken in', () => {
     const yaml = exampleConfig().replaceAll(/^( *)#(?! \S)/gm, '$1')
     expect(load({ yaml, files: pems }).config.mqtt).toMatchObject({
-      url: 'mqtt://broker:1883',
+      url: ['mqtt://broker:1883'],
       client_id: 'hub2mqtt-home',
     })
     const written: unknown = parse(yaml)

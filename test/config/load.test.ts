@@ -106,7 +106,7 @@ describe('values and their sources', () => {
   it('infers the type from the table', () => {
     expectTypeOf<HubConfig['poll_interval']>().toEqualTypeOf<number>()
     expectTypeOf<HubConfig['path_prefix']>().toEqualTypeOf<'auto' | 'manager' | 'managers'>()
-    expectTypeOf<Config['mqtt']['url']>().toEqualTypeOf<string | null>()
+    expectTypeOf<Config['mqtt']['url']>().toEqualTypeOf<readonly string[] | null>()
     expectTypeOf<Config['mqtt']['embedded']['port']>().toEqualTypeOf<number>()
     expectTypeOf<Config['mqtt']['protocol']>().toEqualTypeOf<'auto' | '5' | '3.1.1'>()
     // @ts-expect-error there is no such option

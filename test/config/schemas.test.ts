@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { apiKey, brokerUrl, host, hubUrl, password, path, topicPrefix } from '../../src/config/addresses.ts'
+import { apiKey, brokerUrl, brokerUrls, host, hubUrl, password, path, topicPrefix } from '../../src/config/addresses.ts'
 import { boolean, choice, duration, fromText, integer, label, list, map, show, size } from '../../src/config/schemas.ts'
 
 const fromFile = (schema: v.GenericSchema, raw: unknown) => {
@@ -122,6 +122,27 @@ describe('addresses', () => {
 
   it('advises where credentials belong instead of the address', () => {
     expect(fromFile(brokerUrl, 'mqtt://user:pass@broker')).toContain('mqtt.username and mqtt.password')
+  })
+
+  it('takes one broker, or several each once, as a list', () => {
+    const [one, two] = ['mqtt://one:1883', 'mqtts://two']
+    expect(fromFile(brokerUrls, one)).toEqual([one])
+    expect(fromFile(brokerUrls, [one, two, one])).toEqual([one, two])
+    expect(fromEnv(brokerUrls, one)).toEqual([one])
+    expect(fromEnv(brokerUrls, `${one}, ${two}`)).toEqual([one, two])
+    expect(show(brokerUrls, [one])).toBe(one)
+    expect(show(brokerUrls, [one, two])).toEqual([one, two])
+  })
+
+  it('says of a wrong broker the same alone and in a list, and takes no empty list', () => {
+    for (const wrong of ['http://broker', 'mqtt://user:pass@broker', 'mqtt://broker/path']) {
+      const why = fromFile(brokerUrl, wrong)
+      expect(fromFile(brokerUrls, wrong)).toBe(why)
+      expect(fromEnv(brokerUrls, wrong)).toBe(why)
+    }
+    for (const wrong of [[], 5, [5], '', ',', ['mqtt://one', 'two']])
+      expect(fromFile(brokerUrls, wrong)).toEqual(refused)
+    expect(fromEnv(brokerUrls, 'mqtt://one,two')).toEqual(refused)
   })
 
   it.each(['127.0.0.1', '::1', '0.0.0.0', 'localhost'])('takes the host %s', (text) =>

@@ -35,7 +35,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
   test('asks under MQTT 5 with a response topic, correlation data and an expiry', async () => {
     await using broker = await Mosquitto.start()
     await using service = await Observer.on(broker.port, { protocol: '5', filter: 'service/ask' })
-    const asking = ask({ url: broker.url })
+    const asking = ask({ urls: [broker.url] })
     const { text, retain, packet } = await until('the request', () => service.seen[0])
     expect({ text, retain }).toEqual({ text: 'ask', retain: false })
     expect(packet.properties).toMatchObject({ responseTopic: 'reply/1', correlationData: Buffer.from('1') })
@@ -47,7 +47,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
   test('names a publish that the broker denies', async () => {
     const acl = ['user me', 'topic read #', 'user service', 'topic readwrite #']
     await using broker = await Mosquitto.start({ users: { me: 'a', service: 'b' }, acl })
-    const asking = ask({ url: broker.url, username: 'me', password: 'a' })
+    const asking = ask({ urls: [broker.url], username: 'me', password: 'a' })
     await expect(asking).rejects.toMatchObject({
       code: 'publish_denied',
       message: 'the broker denies the publish to service/ask',
@@ -56,7 +56,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
 
   test('fails at once when nobody subscribes to its topic', async () => {
     await using broker = await Mosquitto.start()
-    await expect(ask({ url: broker.url }, new FakeClock())).rejects.toMatchObject({ code: 'no_subscribers' })
+    await expect(ask({ urls: [broker.url] }, new FakeClock())).rejects.toMatchObject({ code: 'no_subscribers' })
   })
 
   test('fails at its deadline when the broker hangs, and closes its connection', async () => {
@@ -64,7 +64,7 @@ describe.skipIf(withoutMosquitto)('a request through Mosquitto', () => {
     await using proxy = await TcpProxy.to(broker.port)
     proxy.pause()
     const clock = new FakeClock()
-    const asking = expect(ask({ url: `mqtt://127.0.0.1:${proxy.port}` }, clock)).rejects.toMatchObject({
+    const asking = expect(ask({ urls: [`mqtt://127.0.0.1:${proxy.port}`] }, clock)).rejects.toMatchObject({
       code: 'timeout',
       message: 'no answer within 10000 ms',
     })
@@ -80,7 +80,7 @@ describe('a request through the embedded broker', () => {
   test('falls back to MQTT 3.1.1 and takes only its own answer', async () => {
     await using broker = await startAedes()
     await using service = await Observer.on(Number(new URL(broker.url).port), { filter: 'service/ask' })
-    const asking = ask({ url: broker.url })
+    const asking = ask({ urls: [broker.url] })
     await until('the request', () => service.last('service/ask') === 'ask 1')
     await service.publish('reply', "2 somebody else's")
     await service.publish('reply', '1 here')
@@ -89,7 +89,7 @@ describe('a request through the embedded broker', () => {
 
   test('uses no other version than the one asked for', async () => {
     await using broker = await startAedes()
-    await expect(ask({ url: broker.url, protocol: '5' })).rejects.toMatchObject({
+    await expect(ask({ urls: [broker.url], protocol: '5' })).rejects.toMatchObject({
       code: 'no_connection',
       message: expect.stringContaining('(protocol)'),
     })
@@ -99,7 +99,7 @@ describe('a request through the embedded broker', () => {
 describe('a request to a broker that refuses', () => {
   test('names a denied subscription, and sends nothing', async () => {
     await using broker = await RawBroker.start({ suback: () => 135 })
-    await expect(ask({ url: broker.url })).rejects.toMatchObject({
+    await expect(ask({ urls: [broker.url] })).rejects.toMatchObject({
       code: 'subscription_denied',
       message: 'the broker denies the subscription to reply/1',
     })
@@ -108,7 +108,7 @@ describe('a request to a broker that refuses', () => {
 
   test('fails when the connection ends before the answer', async () => {
     await using broker = await RawBroker.start()
-    const asking = expect(ask({ url: broker.url })).rejects.toMatchObject({
+    const asking = expect(ask({ urls: [broker.url] })).rejects.toMatchObject({
       code: 'no_connection',
       message: expect.stringContaining('139'),
     })

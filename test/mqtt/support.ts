@@ -3,7 +3,7 @@ import pino, { type Logger } from 'pino'
 import { systemClock } from '../../src/base/clock.ts'
 import { type EmbeddedBroker, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
 import { MqttLink } from '../../src/mqtt/link.ts'
-import type { LinkOptions, LinkStatus, Message } from '../../src/mqtt/types.ts'
+import type { LinkHandlers, LinkOptions, LinkStatus, Message } from '../../src/mqtt/types.ts'
 import { mosquittoPath } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 
@@ -50,14 +50,24 @@ export interface TestLink extends AsyncDisposable {
 }
 
 export interface TestLinkOptions extends Partial<LinkOptions> {
-  readonly url: string
+  /** Its only address; or `urls`. */
+  readonly url?: string
   readonly clock?: typeof systemClock
   readonly onConnected?: (link: MqttLink) => void
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
+  /** Further ones. */
+  readonly handlers?: LinkHandlers
 }
 
 /** Topics of the tests: `b/state`, `b/app/+` held, `b/+/cmd/+` commands. Started. */
-export function startLink({ clock = systemClock, onConnected, onReadBack, ...options }: TestLinkOptions): TestLink {
+export function startLink({
+  url,
+  clock = systemClock,
+  onConnected,
+  onReadBack,
+  handlers,
+  ...options
+}: TestLinkOptions): TestLink {
   const log = new RecordingLog()
   const messages: Message[] = []
   const statuses: LinkStatus[] = []
@@ -65,6 +75,7 @@ export function startLink({ clock = systemClock, onConnected, onReadBack, ...opt
   let connected = 0
   const link = new MqttLink(
     {
+      urls: url === undefined ? [] : [url],
       clientId: 'bridge',
       stateTopic: 'b/state',
       probeTopic: 'b/probe',
@@ -76,6 +87,7 @@ export function startLink({ clock = systemClock, onConnected, onReadBack, ...opt
     { clock, log: log.logger, random: () => 0 },
   )
   link.start({
+    ...handlers,
     onMessage: (message) => messages.push(message),
     onConnected: () => {
       connected += 1

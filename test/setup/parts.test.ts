@@ -92,9 +92,13 @@ describe('the file', () => {
 
   test('gets another broker in the place of that of before, login and its file included', () => {
     const before = 'mqtt:\n  url: mqtt://old # the old one\n  username: me\n  password_file: /run/x\n  keepalive: 10s\n'
-    const broker = { url: 'mqtt://new', username: null, password: null }
+    const broker = { url: ['mqtt://new'], username: null, password: null }
     expect(withChoice(before, { hub: at('http://h'), broker })).toBe(
       `mqtt:\n  url: mqtt://new # the old one\n  keepalive: 10s\nhubs:\n  home:\n    url: http://h\n    api_key: ${KEY}\n`,
+    )
+    const cluster = { ...broker, url: ['mqtt://one', 'mqtt://two'] }
+    expect(withChoice(before, { hub: at('http://h'), broker: cluster })).toContain(
+      'mqtt:\n  url:\n    - mqtt://one\n    - mqtt://two\n  keepalive: 10s\n',
     )
     expect(withChoice('# nothing\n', { hub: at('http://h'), broker: undefined })).toMatch(/^# nothing\n\nhubs:/)
   })

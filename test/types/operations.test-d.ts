@@ -44,5 +44,5 @@ export const noOperation: HubCommand = { target: 'app', name: 'x', payload: null
 // @ts-expect-error a command for the bridge has no operation
 export const bridgeOperation: Command = { target: 'bridge', name: 'x', operation: 'getApp', doc: '', act: () => {} }
 
-expectTypeOf<Config['mqtt']['url']>().toEqualTypeOf<string | null>()
+expectTypeOf<Config['mqtt']['url']>().toEqualTypeOf<readonly string[] | null>()
 expectTypeOf<Config['hubs'][string]['poll_interval']>().toEqualTypeOf<number>()

@@ -1,0 +1,86 @@
+/** The addresses of the broker: which is tried next, and when. Each has its own back-off and its own login. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { Failure } from './failure.ts'
+import { Login } from './login.ts'
+import { type Ended, Pacing } from './pacing.ts'
+import type { LinkOptions } from './types.ts'
+
+export interface Address {
+  readonly url: string
+  readonly login: Login
+  readonly pacing: Pacing
+  /** When it may be tried again, in `clock.elapsed()` milliseconds. */
+  notBefore: number
+}
+
+export interface AddressesDependencies {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly random: () => number
+}
+
+export class Addresses {
+  readonly #clock: Clock
+  readonly #all: readonly Address[]
+  #current: Address
+
+  /** @throws TypeError if `link` names no address */
+  constructor(link: LinkOptions, { clock, log, random }: AddressesDependencies) {
+    this.#clock = clock
+    this.#all = link.urls.map((url) => ({
+      url,
+      login: new Login({ ...link, url }, log),
+      pacing: new Pacing(random),
+      notBefore: Number.NEGATIVE_INFINITY,
+    }))
+    const [first] = this.#all
+    if (first === undefined) throw new TypeError('a link needs the address of a broker')
+    this.#current = first
+  }
+
+  get current(): Address {
+    return this.#current
+  }
+
+  /** How the log names the present one; undefined where there is no other. */
+  get name(): string | undefined {
+    return this.#all.length > 1 ? shownUrl(this.#current.url) : undefined
+  }
+
+  /** The first of them; undefined while it is the present one. */
+  get preferred(): Address | undefined {
+    const [first] = this.#all
+    return first === this.#current ? undefined : first
+  }
+
+  /** The preferred one is tried next, whatever it waits for. */
+  prefer(): void {
+    const { preferred } = this
+    if (preferred === undefined) return
+    preferred.login.reset()
+    this.#current = preferred
+  }
+
+  /**
+   * Chooses the next after a failure of the present one: the first that waits for nothing, else the one that waits the
+   * shortest. Returns how long, in milliseconds.
+   */
+  next(failure: Failure, ended: Ended | undefined): number {
+    const now = this.#clock.elapsed()
+    this.#current.notBefore = now + this.#current.pacing.after(failure, ended)
+    // Another client with this id would be met at the other nodes of a cluster too.
+    const candidates = failure.code === 'taken_over' ? [this.#current] : this.#all
+    const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
+    const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))
+    this.#current = next
+    next.login.reset()
+    return waitOf(next)
+  }
+}
+
+/** Without a login in it. */
+export function shownUrl(url: string): string {
+  const { protocol, host, pathname } = new URL(url)
+  return `${protocol}//${host}${pathname === '/' ? '' : pathname}`
+}

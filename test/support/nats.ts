@@ -1,0 +1,210 @@
+/** Real NATS servers for tests: one, or a cluster of three, with JetStream and, if wanted, as brokers of MQTT 3.1.1. */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { freePort } from './ports.ts'
+import { Process } from './process.ts'
+import { available } from './skipped.ts'
+import { until } from './until.ts'
+
+/** How long a cluster may take to elect a leader: a few seconds, more on a busy machine. */
+const READY_MS = 60_000
+
+/** Where the program is, or undefined. NATS_SERVER names another; with REQUIRE_NATS=1 its absence is an error. */
+export const natsPath = findNats()
+
+function findNats(): string | undefined {
+  const named = process.env['NATS_SERVER']
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/bin']
+  const paths = named === undefined ? folders.map((folder) => join(folder, 'nats-server')) : [named]
+  const found = paths.find((path) => existsSync(path))
+  if (found !== undefined) return found
+  if (process.env['REQUIRE_NATS'] === '1') throw new Error(`REQUIRE_NATS=1, but there is no ${named ?? 'nats-server'}`)
+  process.stderr.write(
+    'skipped: the tests on NATS, as there is no nats-server (apt-get install nats-server, or NATS_SERVER=<path>)\n',
+  )
+  return undefined
+}
+
+/** Whether it can be the bridge's broker. Before 2.10 it refuses topics with dots, which the ids of apps have. */
+export const natsIsBroker =
+  natsPath !== undefined &&
+  available(
+    isNewEnough(natsPath),
+    'the tests on NATS as a broker',
+    'nats-server is older than 2.10 (NATS_SERVER=<path>)',
+  )
+
+function isNewEnough(path: string): boolean {
+  const { stdout } = spawnSync(path, ['--version'], { encoding: 'utf8' })
+  const [, major = 0, minor = 0] = (/v(\d+)\.(\d+)/.exec(stdout) ?? []).map(Number)
+  return major > 2 || (major === 2 && minor >= 10)
+}
+
+export interface NatsOptions {
+  /** One server, or a cluster of three (default one). */
+  readonly nodes?: 1 | 3
+  /** Whether each speaks MQTT too (default false). */
+  readonly mqtt?: boolean
+  /** Further lines of configuration, the same for each. */
+  readonly config?: readonly string[]
+}
+
+export interface Nats extends AsyncDisposable {
+  /** `nats://127.0.0.1:…`, one for each node. */
+  readonly urls: readonly string[]
+  /** `mqtt://127.0.0.1:…`, one for each node; empty without `mqtt`. */
+  readonly mqttUrls: readonly string[]
+  readonly nodes: readonly NatsNode[]
+  /** From 0. */
+  node(index: number): NatsNode
+  /** Resolves when every node that runs can read and write what JetStream keeps. */
+  untilReady(): Promise<void>
+}
+
+/** Starts them on free ports, with JetStream's data in a temporary folder; resolves when all are ready. */
+export async function startNats(options: NatsOptions = {}): Promise<Nats> {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await start(options)
+    } catch (error) {
+      // Somebody else took a port in between.
+      if (tries === 2) throw error
+    }
+  }
+}
+
+async function start({ nodes: count = 1, mqtt = false, config = [] }: NatsOptions): Promise<Nats> {
+  await using open = new AsyncDisposableStack()
+  const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'nats-')))
+  const ports: Ports[] = []
+  for (let i = 0; i < count; i += 1) {
+    ports.push({ client: await freePort(), monitor: await freePort(), route: await freePort(), mqtt: await freePort() })
+  }
+  const routes = ports.map(({ route }) => `nats://127.0.0.1:${route}`)
+  const nodes = ports.map((own, index) => {
+    const name = `n${index + 1}`
+    const lines = [
+      `server_name: ${name}`,
+      `listen: "127.0.0.1:${own.client}"`,
+      `http: "127.0.0.1:${own.monitor}"`,
+      `jetstream { store_dir: "${join(folder, name)}", max_mem: 64MB, max_file: 1GB }`,
+      ...(mqtt ? [`mqtt { listen: "127.0.0.1:${own.mqtt}" }`] : []),
+      ...(count > 1
+        ? [`cluster { name: test, listen: "127.0.0.1:${own.route}", routes: [${routes.join(', ')}] }`]
+        : []),
+      ...config,
+    ]
+    return new NatsNode(name, own, join(folder, `${name}.conf`), lines)
+  })
+  for (const node of nodes) open.defer(() => node.kill())
+  await Promise.all(nodes.map((node) => node.start()))
+  const untilReady = async () => {
+    await Promise.all(nodes.filter(({ runs }) => runs).map((node) => node.untilReady()))
+  }
+  await untilReady()
+  const closing = open.move()
+  return {
+    urls: nodes.map(({ url }) => url),
+    mqttUrls: mqtt ? nodes.map(({ mqttUrl }) => mqttUrl) : [],
+    nodes,
+    node(index) {
+      const node = nodes[index]
+      if (node === undefined) throw new RangeError(`no node ${index}`)
+      return node
+    },
+    untilReady,
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+interface Ports {
+  readonly client: number
+  readonly monitor: number
+  readonly route: number
+  readonly mqtt: number
+}
+
+/** One server of them. Its data and its ports stay the same over `kill` and `restart`. */
+export class NatsNode {
+  /** `n1`, `n2`, `n3`: as it is named in the cluster. */
+  readonly name: string
+  readonly port: number
+  readonly mqttPort: number
+  readonly url: string
+  readonly mqttUrl: string
+  readonly #monitor: number
+  readonly #path: string
+  readonly #lines: readonly string[]
+  #process: Process | undefined
+  #hung = false
+
+  constructor(name: string, ports: Ports, path: string, lines: readonly string[]) {
+    this.name = name
+    this.port = ports.client
+    this.mqttPort = ports.mqtt
+    this.url = `nats://127.0.0.1:${ports.client}`
+    this.mqttUrl = `mqtt://127.0.0.1:${ports.mqtt}`
+    this.#monitor = ports.monitor
+    this.#path = path
+    this.#lines = lines
+  }
+
+  /** Whether it can answer: it is neither dead nor hung. */
+  get runs(): boolean {
+    return this.#process?.alive === true && !this.#hung
+  }
+
+  /** Resolves when it accepts connections. */
+  async start(): Promise<void> {
+    await writeFile(this.#path, this.#lines.map((line) => `${line}\n`).join(''))
+    this.#hung = false
+    this.#process = new Process(natsPath ?? 'nats-server', ['-c', this.#path])
+    await this.#process.untilPort(this.port, READY_MS)
+  }
+
+  /** Resolves when its JetStream has a leader and has caught up. */
+  async untilReady(): Promise<void> {
+    await until(`JetStream of ${this.name}`, () => this.#isReady(), READY_MS, 50)
+  }
+
+  /** SIGKILL; resolves when it has ended. */
+  async kill(): Promise<void> {
+    await this.#process?.stop('SIGKILL')
+  }
+
+  /** SIGTERM: it hands over what it leads; resolves when it has ended. */
+  async end(): Promise<void> {
+    await this.#process?.stop('SIGTERM')
+  }
+
+  /** SIGSTOP: it hangs until `cont`, its connections stay open. */
+  stop(): void {
+    this.#hung = true
+    this.#process?.signal('SIGSTOP')
+  }
+
+  cont(): void {
+    this.#hung = false
+    this.#process?.signal('SIGCONT')
+  }
+
+  /** Ends it where it runs, starts it with the same data, and waits until it is ready. */
+  async restart(): Promise<void> {
+    await this.kill()
+    await this.start()
+    await this.untilReady()
+  }
+
+  async #isReady(): Promise<boolean> {
+    if (this.#process?.alive !== true) throw new Error(`${this.name} has ended: ${this.#process?.errors.slice(-5)}`)
+    try {
+      const { ok } = await fetch(`http://127.0.0.1:${this.#monitor}/healthz`, { signal: AbortSignal.timeout(2_000) })
+      return ok
+    } catch {
+      return false
+    }
+  }
+}
