@@ -1,6 +1,7 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
+import { Sparing } from '../base/sparing.ts'
 import type { Live } from '../config/options.ts'
 import type { Command } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
@@ -101,6 +102,9 @@ export class Bridge {
   readonly #repairs: Repairs
   readonly #formerHubs = new FormerHubs()
   #facts: Facts['bridge']
+  /** With many hubs there is much to look through, and each hub that comes asks for it. */
+  readonly #sweeping: Sparing
+  readonly #tellingHubs: Sparing
   #tookBackAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
 
@@ -114,6 +118,8 @@ export class Bridge {
     const logLevel = logging.level
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, health: undefined, prefixes: undefined }
     this.#early = new EarlyTasks(clock)
+    this.#sweeping = new Sparing(clock, () => this.#sweep())
+    this.#tellingHubs = new Sparing(clock, () => this.#know({ hubs: this.#hubAddresses() }))
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
     const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
@@ -148,14 +154,14 @@ export class Bridge {
       onEvent: options.onEvent,
       onApps: (name, { changes, silent, read }) => {
         this.#homeAssistant.appsChanged(name, changes)
-        if (silent) this.#sweep()
+        if (silent) this.#sweeping.request()
         if (read && this.#unread.get(name) === 'next') this.#wasRead(name)
       },
       onStatus: (name) => {
         // Who the hub is comes after its apps, and only then it is known which devices are its.
-        if (this.#homeAssistant.hubChanged(name)) this.#sweep()
+        if (this.#homeAssistant.hubChanged(name)) this.#sweeping.request()
         this.#guard.hubChanged(name, hubs.get(name)?.hub.status.online === true)
-        this.#know({ hubs: this.#hubAddresses() })
+        if (this.#facts.hubs[name]?.api !== hubs.get(name)?.hub.status.api) this.#tellingHubs.request()
       },
       clock,
       log,
@@ -237,7 +243,7 @@ export class Bridge {
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): void {
     this.#hubTopics.add(name, hub)
-    this.#know({ hubs: this.#hubAddresses() })
+    this.#tellingHubs.request()
     this.#homeAssistant.hubAdded()
   }
 
@@ -316,7 +322,7 @@ export class Bridge {
   }
 
   #wasRead(name: string): void {
-    if (this.#unread.delete(name)) this.#sweep()
+    if (this.#unread.delete(name)) this.#sweeping.request()
   }
 
   #onPresence(before: Role): void {
@@ -430,6 +436,8 @@ export class Bridge {
 
   stop(): void {
     this.#cancelStartOver()
+    this.#sweeping.stop()
+    this.#tellingHubs.stop()
     this.#guard.stop()
     this.#dispatcher.stop()
     this.#repairs.stop()

@@ -149,6 +149,7 @@ export const PUBLICATIONS = {
             mqtt: { protocol },
             extensions: ['guardian', 'call'],
           },
+    dependsOn: ({ version, startedAt, hubs, protocol }) => [version, startedAt, hubs, protocol],
   }),
   bridgeHealth: bridge({
     topic: '{base}/bridge/health',
@@ -165,6 +166,7 @@ export const PUBLICATIONS = {
     message: 'logLevel',
     doc: 'How much is logged; for Home Assistant.',
     render: ({ logLevel }) => logLevel,
+    dependsOn: ({ logLevel }) => [logLevel],
   }),
   bridgeDiscovery: bridge({
     topic: '{base}/bridge/discovery',
