@@ -27,6 +27,9 @@ import { Repairs } from './repairs.ts'
 
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink {
+  /** As of the link, `recall` gives the payload again. */
+  hold(topic: string, payload: string | null, recall?: () => string | undefined): void
+  status(): Pick<LinkStatus, 'protocol' | 'queued'>
   /** Clears what the broker holds, nobody wants, and the predicate calls ours. Returns how many. */
   sweep(owned: (topic: string, payload: string) => boolean): number
   /** Sends again what is held on these topics. */
