@@ -9,6 +9,7 @@ import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import type { HubCall } from './hub/client.ts'
 import { HubError } from './hub/errors.ts'
+import { Gate } from './hub/gate.ts'
 import { Hub } from './hub/hub.ts'
 import type { Log } from './log/log.ts'
 
@@ -37,10 +38,12 @@ export class Hubs implements AsyncDisposable {
   readonly #all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #keys: ApiKeys
+  readonly #gate: Gate
 
   constructor(options: HubsOptions) {
     this.#options = options
     this.#keys = new ApiKeys(options.live)
+    this.#gate = new Gate(options)
   }
 
   /** Changes with `open` and `close`. */
@@ -69,7 +72,7 @@ export class Hubs implements AsyncDisposable {
         shows: appFilter(include, exclude),
         timeoutMs: config.timeout,
       },
-      { clock, log: log.child({ part: 'hub', hub: name }), random },
+      { clock, log: log.child({ part: 'hub', hub: name }), random, gate: this.#gate },
     )
     this.#all.set(name, { hub, url: config.url, concurrency: config.max_requests, pulse })
     return hub

@@ -6,6 +6,7 @@ import { Feed } from './api/feed.ts'
 import { camelKeys } from './base/camel-keys.ts'
 import { type Clock, sleep } from './base/clock.ts'
 import { claimInstance } from './base/instance.ts'
+import { Sparing } from './base/sparing.ts'
 import { Bridge } from './bridge/bridge.ts'
 import { CleanLink } from './bridge/clean-link.ts'
 import { policyOf } from './bridge/guarding.ts'
@@ -122,7 +123,8 @@ export async function run(options: RunOptions): Promise<void> {
     return healthReport({ version, startedAt, mqtt, losing, contested, role, hubs: hubHealth(hubs.all) })
   }
   let wasReady = false
-  const tellHealth = () => {
+  const tellHealth = () => telling.request()
+  const telling = new Sparing(clock, () => {
     const report = health()
     bridge.healthChanged(report)
     // The link writes it, and its will.
@@ -132,7 +134,7 @@ export async function run(options: RunOptions): Promise<void> {
       wasReady = true
       options.onReady?.()
     }
-  }
+  })
 
   bridge.start()
   link.start({
@@ -199,6 +201,7 @@ export async function run(options: RunOptions): Promise<void> {
     if (signal.aborted) break
     tellHealth()
   }
+  telling.stop()
   bridge.stop()
   log.info('stopping')
 }

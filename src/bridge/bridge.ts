@@ -1,6 +1,7 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
+import { Sparing } from '../base/sparing.ts'
 import type { Live } from '../config/options.ts'
 import type { Command } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
@@ -26,6 +27,9 @@ import { Repairs } from './repairs.ts'
 
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink {
+  /** As of the link, `recall` gives the payload again. */
+  hold(topic: string, payload: string | null, recall?: () => string | undefined): void
+  status(): Pick<LinkStatus, 'protocol' | 'queued'>
   /** Clears what the broker holds, nobody wants, and the predicate calls ours. Returns how many. */
   sweep(owned: (topic: string, payload: string) => boolean): number
   /** Sends again what is held on these topics. */
@@ -115,6 +119,9 @@ export class Bridge {
   readonly #repairs: Repairs
   readonly #formerHubs = new FormerHubs()
   #facts: Facts['bridge']
+  /** With many hubs there is much to look through, and each hub that comes asks for it. */
+  readonly #sweeping: Sparing
+  readonly #tellingHubs: Sparing
   #tookBackAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
 
@@ -129,6 +136,8 @@ export class Bridge {
     const unknown = { health: undefined, prefixes: undefined, fleet: undefined }
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, ...unknown }
     this.#early = new EarlyTasks(clock)
+    this.#sweeping = new Sparing(clock, () => this.#sweep())
+    this.#tellingHubs = new Sparing(clock, () => this.#know({ hubs: this.#hubAddresses() }))
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
     const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
@@ -164,14 +173,14 @@ export class Bridge {
       onEvent: options.onEvent,
       onApps: (name, { changes, silent, read }) => {
         this.#homeAssistant.appsChanged(name, changes)
-        if (silent) this.#sweep()
+        if (silent) this.#sweeping.request()
         if (read && this.#unread.get(name) === 'next') this.#wasRead(name)
       },
       onStatus: (name) => {
         // Who the hub is comes after its apps, and only then it is known which devices are its.
-        if (this.#homeAssistant.hubChanged(name)) this.#sweep()
+        if (this.#homeAssistant.hubChanged(name)) this.#sweeping.request()
         this.#guard.hubChanged(name, hubs.get(name)?.hub.status.online === true)
-        this.#know({ hubs: this.#hubAddresses() })
+        if (this.#facts.hubs[name]?.api !== hubs.get(name)?.hub.status.api) this.#tellingHubs.request()
       },
       clock,
       log,
@@ -258,7 +267,7 @@ export class Bridge {
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): void {
     this.#hubTopics.add(name, hub)
-    this.#know({ hubs: this.#hubAddresses() })
+    this.#tellingHubs.request()
     this.#homeAssistant.hubAdded()
   }
 
@@ -367,7 +376,7 @@ export class Bridge {
   }
 
   #wasRead(name: string): void {
-    if (this.#unread.delete(name)) this.#sweep()
+    if (this.#unread.delete(name)) this.#sweeping.request()
   }
 
   #onPresence(before: Role): void {
@@ -506,6 +515,8 @@ export class Bridge {
 
   stop(): void {
     this.#cancelStartOver()
+    this.#sweeping.stop()
+    this.#tellingHubs.stop()
     this.#guard.stop()
     this.#dispatcher.stop()
     this.#repairs.stop()

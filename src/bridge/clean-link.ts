@@ -24,10 +24,17 @@ export class CleanLink implements BridgeLink {
     this.#onlooker = onlooker
   }
 
-  hold(topic: string, payload: string | null): void {
+  hold(topic: string, payload: string | null, recall?: () => string | undefined): void {
     const clean = payload === null ? null : this.clean(payload)
-    this.#link.hold(topic, clean)
+    this.#link.hold(topic, clean, recall && this.#cleaned(recall))
     this.#onlooker.held(topic, clean)
+  }
+
+  #cleaned(recall: () => string | undefined): () => string | undefined {
+    return () => {
+      const payload = recall()
+      return payload === undefined ? undefined : this.clean(payload)
+    }
   }
 
   send(topic: string, payload: string, options?: SendOptions): void {
@@ -45,7 +52,7 @@ export class CleanLink implements BridgeLink {
     return this.#link.isCurrent(message)
   }
 
-  status(): Pick<LinkStatus, 'protocol'> {
+  status(): Pick<LinkStatus, 'protocol' | 'queued'> {
     return this.#link.status()
   }
 

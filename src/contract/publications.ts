@@ -161,6 +161,7 @@ export const PUBLICATIONS = {
             mqtt: { protocol },
             extensions: ['guardian', 'call', 'fleet'],
           },
+    dependsOn: ({ version, startedAt, hubs, protocol }) => [version, startedAt, hubs, protocol],
   }),
   bridgeHealth: bridge({
     topic: '{base}/bridge/health',
@@ -177,6 +178,7 @@ export const PUBLICATIONS = {
     message: 'logLevel',
     doc: 'How much is logged; for Home Assistant.',
     render: ({ logLevel }) => logLevel,
+    dependsOn: ({ logLevel }) => [logLevel],
   }),
   bridgeDiscovery: bridge({
     topic: '{base}/bridge/discovery',

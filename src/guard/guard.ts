@@ -18,7 +18,7 @@ import { isLeftName, LeftOver } from './left.ts'
 import { Schedules } from './schedules.ts'
 import { type GuardConfig, isGuarded, type Patterns, patternsOf } from './settings.ts'
 import { Updater } from './updater.ts'
-import { Ward } from './ward.ts'
+import { Ward, type WardContext } from './ward.ts'
 
 /** Who sends the guardian's commands, for the log and for itself. */
 export const BY = 'guard'
@@ -79,6 +79,7 @@ interface GuardedHub {
   /** Whether that is an update, which ends in its own way. */
   updating: boolean
   attention: readonly string[]
+  readonly context: WardContext
 }
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
@@ -281,9 +282,23 @@ export class Guard {
       busy: null,
       updating: false,
       attention: [],
+      context: this.#contextOf(name),
     }
     this.#hubs.set(name, hub)
     return hub
+  }
+
+  /** The same for all apps of a hub. */
+  #contextOf(name: string): WardContext {
+    return {
+      clock: this.#options.clock,
+      config: () => this.#options.live.value,
+      patterns: () => this.#patterns,
+      decisions: this.#decisions,
+      onChange: (ward) => this.#onChange(this.#hub(name), ward),
+      tell: (ward, event_type, reason, details) => this.#tell(ward, { event_type, reason, ...details }),
+      onBad: (ward) => this.#onBad(ward),
+    }
   }
 
   #appChanged(hub: GuardedHub, id: string, before: App | undefined, after: App | undefined): void {
@@ -291,15 +306,7 @@ export class Guard {
     if (after === undefined) {
       if (ward !== undefined) this.#forget(hub, ward)
     } else if (ward === undefined || before === undefined) {
-      const fresh = new Ward(hub.name, after, {
-        clock: this.#options.clock,
-        config: () => this.#options.live.value,
-        patterns: () => this.#patterns,
-        decisions: this.#decisions,
-        onChange: (one) => this.#onChange(hub, one),
-        tell: (one, event_type, reason, details) => this.#tell(one, { event_type, reason, ...details }),
-        onBad: (one) => this.#onBad(one),
-      })
+      const fresh = new Ward(hub.name, after, hub.context)
       hub.wards.set(id, fresh)
       if (this.#active && this.#on) fresh.begin(this.#left.take(hub.name, id))
     } else if (this.#active && this.#on) ward.changed(before, after)

@@ -9,6 +9,7 @@ import { HubClient, type HubClientOptions } from './client.ts'
 import type { Endpoint } from './endpoints.ts'
 import { asHubError, type HubError, type HubErrorCode, retryDelay } from './errors.ts'
 import { explain } from './explain.ts'
+import { Gate, type Place } from './gate.ts'
 import { type Greeting, greet } from './greeting.ts'
 import { keepRealtime } from './keep-realtime.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
@@ -41,6 +42,8 @@ export interface HubDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly random: () => number
+  /** Shared with other hubs; default: one of its own. */
+  readonly gate?: Gate
 }
 
 /** Failures that concern the hub or the key, not just the call. */
@@ -56,6 +59,7 @@ export class Hub {
   readonly #options: HubOptions
   readonly #dependencies: HubDependencies
   readonly #client: HubClient
+  readonly #gate: Gate
   readonly #stop = new AbortController()
   readonly #status: StatusTracker
   /** Whether identity and permissions are to be read again before the list. */
@@ -71,6 +75,8 @@ export class Hub {
   #turning = new AbortController()
   /** Aborted when another hub answers: the session with the former one counts no longer. */
   #sessions = new AbortController()
+  /** Of the interval that goes by before the list is due again. */
+  #part = 1
   /** When the list was last asked for, and when for a surprise; in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
   #surprisedAt = { stranger: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
@@ -80,6 +86,7 @@ export class Hub {
   constructor(options: HubOptions, dependencies: HubDependencies) {
     this.#options = options
     this.#dependencies = dependencies
+    this.#gate = dependencies.gate ?? new Gate(dependencies)
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = () => {
       // While no requests are under way, the realtime channel shows that the hub is still there.
@@ -237,7 +244,7 @@ export class Hub {
     const backoff = new Backoff({ ...BACKOFF, random: this.#dependencies.random })
     while (!this.#stop.signal.aborted) {
       try {
-        await this.#read()
+        await this.#gate.pass(this.#stop.signal, (place) => this.#read(place))
         backoff.reset()
         await this.#stayConnected()
       } catch (error) {
@@ -256,8 +263,9 @@ export class Hub {
   }
 
   /** Reads who is there, what the key may do and which apps there are: each explains why the next one fails. */
-  async #read(): Promise<void> {
+  async #read(place?: Place): Promise<void> {
     await this.#makeSure()
+    place?.answered()
     let reason: HubErrorCode | null = null
     this.#readAt = this.#dependencies.clock.elapsed()
     try {
@@ -309,13 +317,16 @@ export class Hub {
   /** Polls until two reads in a row fail; the realtime channel comes and goes meanwhile. */
   async #stayConnected(): Promise<void> {
     const ending = new AbortController()
+    if (!this.#options.realtime) this.#spread()
     const realtime = this.#options.realtime
       ? this.#keepRealtime(AbortSignal.any([this.#stop.signal, ending.signal, this.apps.ended]))
       : undefined
     try {
       while (!this.#stop.signal.aborted) {
-        await this.#untilNextRead()
+        const isWoken = await this.#untilNextRead()
         if (!this.#stop.signal.aborted) await this.#poll()
+        if (isWoken) this.#spread()
+        else this.#part = 1
       }
     } finally {
       ending.abort()
@@ -353,23 +364,26 @@ export class Hub {
     const { url, apiKey, timeoutMs } = this.#options
     const { clock, log, random } = this.#dependencies
     return keepRealtime({
-      open: async () => {
-        await this.#makeSure()
-        return openRealtime({
-          url,
-          apiKey: apiKey(),
-          hubId: this.#greeted?.id ?? null,
-          timeoutMs,
-          settleMs: REALTIME_SETTLE_MS,
-          onEvent: (event) => this.apps.receive(event),
-          clean: this.#options.clean,
-          clock,
-          signal: AbortSignal.any([signal, this.#sessions.signal]),
-        }).catch((error: unknown) => {
-          this.#client.distrust()
-          throw error
-        })
-      },
+      open: () =>
+        this.#gate.pass(signal, async (place) => {
+          await this.#makeSure()
+          return openRealtime({
+            url,
+            apiKey: apiKey(),
+            hubId: this.#greeted?.id ?? null,
+            timeoutMs,
+            settleMs: REALTIME_SETTLE_MS,
+            onSubscribed: () => place.leave(),
+            onEvent: (event) => this.apps.receive(event),
+            clean: this.#options.clean,
+            clock,
+            signal: AbortSignal.any([signal, this.#sessions.signal]),
+          }).catch((error: unknown) => {
+            this.#client.distrust()
+            this.#spread()
+            throw error
+          })
+        }),
       onUp: () => this.#onRealtime(),
       onLost: () => this.#onRealtimeLost(),
       backoff: new Backoff({ ...BACKOFF, random }),
@@ -382,6 +396,7 @@ export class Hub {
   /** Nothing that happened before a session is sent again, so the list is read anew when one comes up. */
   async #onRealtime(): Promise<void> {
     await this.#read()
+    this.#spread()
     this.apps.setLive(true)
     this.#status.update({ realtime: 'connected' })
     this.#turning.abort()
@@ -415,19 +430,29 @@ export class Hub {
     return left
   }
 
-  /** Sleeps until the list is due, or `wake` is called. */
-  async #untilNextRead(): Promise<void> {
+  /**
+   * The next read comes at any time of the interval. What makes one hub be read often makes many, such as a start or a
+   * switch that fails, and they are not to be read together ever after.
+   */
+  #spread(): void {
+    this.#part = 1 - this.#dependencies.random()
+  }
+
+  /** Sleeps until the list is due, or `wake` is called. Returns whether it was. */
+  async #untilNextRead(): Promise<boolean> {
     const { pollInterval, pollIntervalFallback } = this.#options
     const { clock } = this.#dependencies
     for (;;) {
       const connected = this.status.realtime === 'connected'
       const interval = connected ? pollInterval : Math.min(pollInterval, pollIntervalFallback)
-      const left = Math.max(0, this.#readAt + interval - clock.elapsed())
+      const left = Math.max(0, this.#readAt + interval * this.#part - clock.elapsed())
       this.#turning = new AbortController()
       await sleep(clock, left, AbortSignal.any([this.#stop.signal, this.#waking.signal, this.#turning.signal]))
       if (!this.#turning.signal.aborted || this.#waking.signal.aborted || this.#stop.signal.aborted) break
     }
+    const isWoken = this.#waking.signal.aborted
     this.#waking = new AbortController()
+    return isWoken
   }
 
   /** Sleeps for as long as the hub has asked for. What there was reason to read is read then. */

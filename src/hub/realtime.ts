@@ -21,6 +21,8 @@ export interface RealtimeOptions {
   readonly timeoutMs: number
   /** How long a session must have stayed up to count: a hub can accept one and drop it at once. */
   readonly settleMs: number
+  /** Only the time until it has settled is left. */
+  readonly onSubscribed?: () => void
   readonly onEvent: (event: AppEvent) => void
   readonly clean?: Clean | undefined
   readonly clock: Clock
@@ -88,6 +90,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     })
     await connected(api, options, ended)
     await ask(api, options, ended, 'subscribe', APPS_URI)
+    options.onSubscribed?.()
     await settled(options, ended)
     return { ended, close }
   } catch (error) {

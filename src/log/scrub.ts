@@ -3,6 +3,8 @@
  * message, stack traces, arrays and every key that nobody thought of.
  */
 
+import { Needles } from './needles.ts'
+
 export const MASK = '***'
 
 /** Below this length a "secret" is part of so many words and numbers that masking it would only show what it is. */
@@ -22,12 +24,25 @@ function shapesOf(secret: string): string[] {
   return [...new Set([secret, escaped(secret), escaped(escaped(secret)), ...inUrl, ...lowerCase])]
 }
 
+/** What texts are searched for. */
+interface Search {
+  /** Longest first: a secret may be part of another. */
+  readonly shapes: readonly string[]
+  /** They are nearly always absent, and that is quickly known. */
+  readonly inText: Needles
+  /** The same as they look in a line of JSON. */
+  readonly inJson: Needles
+}
+
+function searchFor(secrets: Iterable<string>): Search {
+  const shapes = [...new Set([...secrets].flatMap(shapesOf))].sort((a, b) => b.length - a.length)
+  return { shapes, inText: new Needles(shapes), inJson: new Needles([...new Set(shapes.map(escaped))]) }
+}
+
 export class Scrubber {
   readonly #secrets = new Set<string>()
-  /** What a text is searched for, longest first: a secret may be part of another. */
-  #shapes: readonly string[] = []
-  /** The same as they look in a line of JSON: cheap to look for, and nearly always absent. */
-  #needles: readonly string[] = []
+  /** Made anew when it is needed after an addition: there may be a thousand of them in a row. */
+  #search: Search | undefined
 
   constructor(secrets: Iterable<string>) {
     for (const secret of secrets) this.add(secret)
@@ -37,15 +52,15 @@ export class Scrubber {
   add(secret: string): void {
     if (secret.length < SHORTEST_SCRUBBED || this.#secrets.has(secret)) return
     this.#secrets.add(secret)
-    const byLength = (a: string, b: string) => b.length - a.length
-    this.#shapes = [...new Set([...this.#secrets].flatMap(shapesOf))].sort(byLength)
-    this.#needles = [...new Set(this.#shapes.map(escaped))]
+    this.#search = undefined
   }
 
   /** Any text without the secrets. */
   text(text: string): string {
+    const { shapes, inText } = this.#sought
+    if (!inText.areIn(text)) return text
     let clean = text
-    for (const shape of this.#shapes) {
+    for (const shape of shapes) {
       if (clean.includes(shape)) clean = clean.replaceAll(shape, MASK)
     }
     return clean
@@ -65,7 +80,12 @@ export class Scrubber {
   }
 
   #holdsOne(json: string): boolean {
-    return this.#needles.some((needle) => json.includes(needle))
+    return this.#sought.inJson.areIn(json)
+  }
+
+  get #sought(): Search {
+    this.#search ??= searchFor(this.#secrets)
+    return this.#search
   }
 
   #json(json: string, ownKeys: boolean, end: string): string {

@@ -12,7 +12,7 @@ import { Journal } from './journal.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
 import { Reread } from './reread.ts'
-import { type Order, Retained } from './retained.ts'
+import { type Order, type Recall, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import { Standstill } from './standstill.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
@@ -133,10 +133,11 @@ export class MqttLink implements AsyncDisposable {
   /**
    * Sets what the broker should retain under `topic`; null: nothing. Only the newest payload counts. Nothing is sent
    * that the broker already has.
+   * @param recall gives it again if it has to be sent again: it is not kept then once the broker has it
    */
-  hold(topic: string, payload: string | null): void {
+  hold(topic: string, payload: string | null, recall?: Recall): void {
     // A broker deletes a retained message when it gets an empty payload.
-    if (this.#retained.hold(topic, payload === '' ? null : payload)) this.#sender.pump()
+    if (this.#retained.hold(topic, payload === '' ? null : payload, recall)) this.#sender.pump()
   }
 
   /** Sends again what is held on these topics, for a reader that may have lost it. The state topic may be among them. */

@@ -14,7 +14,7 @@ export interface ReadBackOptions {
   readonly heldFilters: readonly string[]
   readonly probeTopic: string
   readonly clock: Clock
-  /** How long markers may take to come back. */
+  /** How long markers may take to come back, from the latest retained message on: of very many, each takes its time. */
   readonly timeoutMs: number
   /** Returns whether the broker grants the filter. */
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
@@ -53,6 +53,8 @@ export class ReadBack {
   /** Marker to what to call when it is back. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
+  /** In `clock.elapsed()` milliseconds. */
+  #deadline = 0
   #refused = false
   #unacknowledged = 0
   /** Publishes for which the broker has no room yet. */
@@ -72,6 +74,7 @@ export class ReadBack {
       else this.#options.onLive(topic, payload.toString())
     } else if (payload.length > 0) {
       this.#found += 1
+      this.#grantTime()
       const text = payload.toString()
       for (const filter of this.#options.furtherFilters(topic, text)) {
         if (!this.#filters.includes(filter)) this.#filters.push(filter)
@@ -81,23 +84,28 @@ export class ReadBack {
   }
 
   async run(): Promise<ReadBackResult> {
-    const { clock, subscribe, timeoutMs, lastingFilters } = this.#options
-    const deadline = clock.elapsed() + timeoutMs
-    const result = await this.#read(subscribe, deadline)
+    const { subscribe, lastingFilters } = this.#options
+    this.#grantTime()
+    const result = await this.#read(subscribe)
     const done = this.#filters.filter((filter) => !lastingFilters.includes(filter))
     if (done.length > 0) this.#connection.unsubscribe(done)
     return result
   }
 
-  async #read(subscribe: ReadBackOptions['subscribe'], deadline: number): Promise<ReadBackResult> {
+  #grantTime(): void {
+    const { clock, timeoutMs } = this.#options
+    this.#deadline = clock.elapsed() + timeoutMs
+  }
+
+  async #read(subscribe: ReadBackOptions['subscribe']): Promise<ReadBackResult> {
     const { probeTopic } = this.#options
     const known: string[] = []
     if (!(await subscribe(probeTopic, 1))) return { probe: 'denied', known }
-    if ((await this.#mark(deadline)) === 'lost') return { probe: 'denied', known }
+    if ((await this.#mark()) === 'lost') return { probe: 'denied', known }
     const readOne = async (filter: string) => {
       // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but it writes QoS 0 as fast as the client reads.
       if (!(await subscribe(filter, 0))) return
-      if ((await this.#mark(deadline)) === 'prompt') known.push(filter)
+      if ((await this.#mark()) === 'prompt') known.push(filter)
     }
     // In parallel, as far as the broker takes their markers: each takes two round trips.
     for (let done = 0; done < this.#filters.length; ) {
@@ -105,12 +113,12 @@ export class ReadBack {
       done += next.length
       await Promise.all(next.map(readOne))
     }
-    if (this.#filters.length > 0) await this.#quiet(deadline)
+    if (this.#filters.length > 0) await this.#quiet()
     return { probe: 'ok', known: this.#found <= CERTAIN ? known : [] }
   }
 
   /** Sends a marker until one returns. `prompt`: before it was repeated. */
-  async #mark(deadline: number): Promise<'prompt' | 'late' | 'lost'> {
+  async #mark(): Promise<'prompt' | 'late' | 'lost'> {
     const { clock } = this.#options
     const marker = randomUUID()
     let back = false
@@ -121,7 +129,7 @@ export class ReadBack {
     })
     for (let tries = 1; ; tries += 1) {
       this.#publish(marker, resolve)
-      const left = deadline - clock.elapsed()
+      const left = this.#deadline - clock.elapsed()
       await this.#within(Math.min(left, REPEAT_MS), returned)
       if (back) return tries === 1 ? 'prompt' : 'late'
       if (this.#refused || left <= REPEAT_MS || this.#ended.signal.aborted) return 'lost'
@@ -158,7 +166,7 @@ export class ReadBack {
     done.abort()
   }
 
-  async #quiet(deadline: number): Promise<void> {
+  async #quiet(): Promise<void> {
     const { clock } = this.#options
     for (;;) {
       const before = this.#found
@@ -166,7 +174,7 @@ export class ReadBack {
       // When the event loop is busy, the timer fires before the sockets are read.
       await setImmediate()
       await setImmediate()
-      if (this.#found === before || this.#ended.signal.aborted || clock.elapsed() >= deadline) return
+      if (this.#found === before || this.#ended.signal.aborted || clock.elapsed() >= this.#deadline) return
     }
   }
 }

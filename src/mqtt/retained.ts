@@ -3,6 +3,7 @@
  * It sends nothing and reads no clock: its state depends on the order of the calls alone.
  */
 import { Fifo } from './fifo.ts'
+import { markOf } from './mark.ts'
 import { Unclaimed } from './unclaimed.ts'
 
 /** One counter for everything that waits, so that retained topics and messages are sent in the order of their calls. */
@@ -16,9 +17,17 @@ export interface Order {
  */
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
+/** Gives a payload again that was held; `undefined`: there is nothing to hold any more. */
+export type Recall = () => string | undefined
+
 export interface Entry {
   readonly kind: 'retained'
   readonly topic: string
+  /** Whether `wanted`, `held` and `sent` are marks of payloads: from the first one on that can be had again. */
+  marked: boolean
+  recall: Recall | undefined
+  /** What `wanted` is the mark of; given up when the broker has it, if it can be had again. */
+  text: string | undefined
   /** null: the broker should hold nothing. */
   wanted: string | null
   /** null: the broker holds nothing; undefined: unknown. */
@@ -77,11 +86,15 @@ export class Retained {
   }
 
   /** Sets what is wanted. Returns whether that has to be sent. */
-  hold(topic: string, payload: string | null): boolean {
+  hold(topic: string, payload: string | null, recall?: Recall): boolean {
     const entry = this.#entries.get(topic)
-    if (entry === undefined) return this.#create(topic, payload)
-    if (entry.wanted === payload) return false
-    entry.wanted = payload
+    if (entry === undefined) return this.#create(topic, payload, recall)
+    if (recall !== undefined) markAll(entry)
+    entry.recall = recall
+    const wanted = kept(payload, entry)
+    if (entry.wanted === wanted) return false
+    entry.wanted = wanted
+    if (entry.marked) entry.text = payload ?? undefined
     if (entry.blocked !== undefined && entry.blocked !== 'invalid') {
       this.#unblock(entry)
       entry.losses = 0
@@ -92,14 +105,19 @@ export class Retained {
   }
 
   /** Adds an entry; what the broker holds there is known from the read-back. */
-  #create(topic: string, payload: string | null): boolean {
+  #create(topic: string, payload: string | null, recall?: Recall): boolean {
     const known = this.#known(topic)
     const unclaimed = this.#unclaimed.has(topic)
     if (payload === null && known && !unclaimed) return false
+    const marked = recall !== undefined
+    const wanted = kept(payload, { marked })
     const entry: Entry = {
       kind: 'retained',
       topic,
-      wanted: payload,
+      marked,
+      recall,
+      text: marked ? (payload ?? undefined) : undefined,
+      wanted,
       held: known && !unclaimed ? null : undefined,
       sent: undefined,
       seq: 0,
@@ -115,16 +133,18 @@ export class Retained {
     }
     if (unclaimed) {
       entry.foundOn = this.#connection
-      if (this.#unclaimed.take(topic) === payload) entry.held = payload
+      if (this.#unclaimed.take(topic, payload)) entry.held = wanted
     }
     this.#entries.set(topic, entry)
+    spare(entry)
     return this.#enqueue(entry)
   }
 
   /** Clears the unclaimed topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
-    const found = this.#unclaimed.list().filter(({ topic, text }) => owned(topic, text))
-    for (const { topic } of found) this.#create(topic, null)
+    const found: string[] = []
+    for (const { topic, text } of this.#unclaimed.list()) if (owned(topic, text)) found.push(topic)
+    for (const topic of found) this.#create(topic, null)
     return found.length
   }
 
@@ -188,13 +208,25 @@ export class Retained {
   take(entry: Entry): string | null {
     this.#queue.shift()
     entry.queued = false
+    const payload = this.#payloadOf(entry)
     entry.sent = entry.wanted
-    return entry.wanted
+    return payload
+  }
+
+  /** What is wanted now; where that is asked for again, it may have changed. */
+  #payloadOf(entry: Entry): string | null {
+    if (!entry.marked || entry.wanted === null) return entry.wanted
+    if (entry.text === undefined) {
+      entry.text = entry.recall?.()
+      entry.wanted = kept(entry.text ?? null, entry)
+    }
+    return entry.text ?? null
   }
 
   acked(entry: Entry): void {
     if (entry.released) return
     entry.held = entry.sent
+    spare(entry)
     entry.sent = undefined
     entry.losses = 0
     entry.reported = undefined
@@ -248,7 +280,9 @@ export class Retained {
     }
     entry.foundOn = this.#connection
     // The wanted string itself, not an equal one: one copy in memory. Another one is kept until what is wanted is known.
-    entry.held = entry.wanted === text ? entry.wanted : text
+    const found = kept(text, entry)
+    entry.held = entry.wanted === found ? entry.wanted : found
+    spare(entry)
   }
 
   /** Whether `topic` is wanted, on its way to be cleared, or was found on the broker. */
@@ -260,7 +294,7 @@ export class Retained {
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) return text === '' && !this.#unclaimed.has(topic)
-    const payload = text === '' ? null : text
+    const payload = kept(text === '' ? null : text, entry)
     return entry.wanted === payload || entry.sent === payload || entry.held === payload
   }
 
@@ -268,7 +302,7 @@ export class Retained {
   changedByOthers(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry !== undefined) entry.held = text === '' ? null : undefined
-    else if (text === '') this.#unclaimed.take(topic)
+    else if (text === '') this.#unclaimed.take(topic, null)
     else this.#unclaimed.add(topic, text)
   }
 
@@ -324,4 +358,24 @@ export class Retained {
     entry.blocked = undefined
     this.#blocked -= 1
   }
+}
+
+/** What is kept of a payload: itself, or its mark where it can be had again. */
+function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
+  return payload === null || !marked ? payload : markOf(payload)
+}
+
+/** From now on its payloads are kept as marks. */
+function markAll(entry: Entry): void {
+  if (entry.marked) return
+  entry.marked = true
+  entry.text = entry.wanted ?? undefined
+  entry.wanted = kept(entry.wanted, entry)
+  entry.held = entry.held && kept(entry.held, entry)
+  entry.sent = entry.sent && kept(entry.sent, entry)
+}
+
+/** The broker has what is wanted: where that can be had again, it need not be kept. */
+function spare(entry: Entry): void {
+  if (entry.recall !== undefined && entry.held === entry.wanted) entry.text = undefined
 }

@@ -47,7 +47,7 @@ export class Speaker {
       onAccepted: async (connection) => {
         await connection.subscribe(link.stateTopic, { qos: 1 })
         say(connection)
-        loop.ready()
+        loop.ready(connection.protocol)
       },
       onPublish: ({ payload }) => {
         const { connection } = loop
@@ -59,6 +59,8 @@ export class Speaker {
       },
       postponesAck: () => false,
       onLost: () => false,
+      isBusy: () => false,
+      onMove: () => {},
     })
     this.#loop = loop
     void loop.run()

@@ -3,39 +3,49 @@
  * this program, or written by others.
  */
 
-/** In UTF-16 code units, as `length` counts. Beyond it only the topic is kept. */
+import { markOf } from './mark.ts'
+
+/** In UTF-16 code units, as `length` counts. Beyond it only what tells whether another text is the same is kept. */
 const TEXT_LIMIT = 64 * 1024 * 1024
 
+/** One of the two. */
+interface Found {
+  readonly text?: string
+  readonly mark?: string
+}
+
 export class Unclaimed {
-  /** undefined: the text was too much to keep. */
-  readonly #texts = new Map<string, string | undefined>()
+  readonly #found = new Map<string, Found>()
   #length = 0
 
   has(topic: string): boolean {
-    return this.#texts.has(topic)
+    return this.#found.has(topic)
   }
 
   /** Topic and text of each; the text is '' where it was too much to keep. */
-  list(): { readonly topic: string; readonly text: string }[] {
-    return [...this.#texts].map(([topic, text = '']) => ({ topic, text }))
+  *list(): Generator<{ readonly topic: string; readonly text: string }> {
+    for (const [topic, { text = '' }] of this.#found) yield { topic, text }
   }
 
   add(topic: string, text: string): void {
-    this.take(topic)
+    this.take(topic, null)
     const keep = this.#length + text.length <= TEXT_LIMIT
     if (keep) this.#length += text.length
-    this.#texts.set(topic, keep ? text : undefined)
+    this.#found.set(topic, keep ? { text } : { mark: markOf(text) })
   }
 
-  /** Removes a topic and returns its text; undefined if that was not kept. */
-  take(topic: string): string | undefined {
-    const text = this.#texts.get(topic)
-    if (this.#texts.delete(topic)) this.#length -= text?.length ?? 0
-    return text
+  /** Removes a topic, and returns whether its text was this one. */
+  take(topic: string, payload: string | null): boolean {
+    const found = this.#found.get(topic)
+    if (found === undefined) return false
+    this.#found.delete(topic)
+    this.#length -= found.text?.length ?? 0
+    if (payload === null) return false
+    return found.mark === undefined ? found.text === payload : found.mark === markOf(payload)
   }
 
   clear(): void {
-    this.#texts.clear()
+    this.#found.clear()
     this.#length = 0
   }
 }

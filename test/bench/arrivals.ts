@@ -67,10 +67,10 @@ export class Arrivals {
   }
 
   /** Resolves with the moment at which the states of `apps` apps and `online` had been seen. */
-  async seesStates(apps: number): Promise<number> {
-    const deadline = now() + 60_000
+  async seesStates(apps: number, patienceMs = 60_000): Promise<number> {
+    const deadline = now() + patienceMs
     while (this.online === undefined || this.states.size < apps) {
-      if (now() > deadline) throw new Error(`only ${this.states.size} of ${apps} apps after a minute`)
+      if (now() > deadline) throw new Error(`only ${this.states.size} of ${apps} apps after ${patienceMs} ms`)
       await sleep(10)
     }
     return Math.max(this.online, newest(this.states))

@@ -1,9 +1,9 @@
 /** The emulated hubs, in a process of their own: told over the process channel what shall happen on them. */
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import * as v from 'valibot'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { population } from '../../src/emulator/population.ts'
-import { HUB_REQUEST, type HubAnswer, type HubRequest, KEY } from './protocol.ts'
+import { HUB_REQUEST, type HubAnswer, type HubRequest, keyOf } from './protocol.ts'
 
 /** Events that leave in one turn of the loop. */
 const BATCH = 50
@@ -18,7 +18,7 @@ async function open(count: number, apps: number): Promise<string[]> {
     const hub = await EmulatedHub.start({
       id: `hub-${i}`,
       flavour: 'older',
-      keys: { [KEY]: ['hub.app', 'hub.speech'] },
+      keys: { [keyOf(i)]: ['hub.app', 'hub.speech'] },
       apps: seeds,
       settleMs: 0,
     })
@@ -35,13 +35,20 @@ const usage = (value: number) => ({ usage: { cpu: (value % 90) / 100, mem: value
 /** A change that is told as an event too. */
 const telling = (value: number) => ({ autoupdate: value % 2 === 0, ...usage(value) })
 
-async function burst({ events, apps, from, tell }: Extract<HubRequest, { do: 'burst' }>): Promise<number> {
+/** When the next batch may leave, at so many events a second. */
+async function inTime(started: number, events: number, perSecond: number): Promise<void> {
+  await setTimeout(Math.max(0, started + (events * 1000) / perSecond - now()))
+}
+
+async function burst({ events, apps, from, tell, perSecond }: Extract<HubRequest, { do: 'burst' }>): Promise<number> {
   const started = now()
   const patch = tell ? telling : usage
   for (let i = 0; i < events; i += 1) {
     const hub = hubs[Math.floor(i / apps) % hubs.length]
     hub?.change(ids[i % apps] ?? '', patch(from + i))
-    if (i % BATCH === BATCH - 1) await setImmediate()
+    if (i % BATCH < BATCH - 1) continue
+    if (perSecond === undefined) await setImmediate()
+    else await inTime(started, i + 1, perSecond)
   }
   return started
 }

@@ -39,13 +39,10 @@ export class Hubs implements AsyncDisposable {
    * Lets usage change `events` times, round the first `apps` apps. Returns when it began (as `now()` tells it)
    * and the figures that the topics must show in the end.
    */
-  burst(
-    events: number,
-    { apps = this.apps, tell = false }: { readonly apps?: number; readonly tell?: boolean } = {},
-  ): Burst {
+  burst(events: number, { apps = this.apps, tell = false, perSecond }: BurstOptions = {}): Burst {
     const from = this.#next
     this.#next += events
-    const began = ask(this.#process, { do: 'burst', events, apps, from, tell })
+    const began = ask(this.#process, { do: 'burst', events, apps, from, tell, ...(perSecond && { perSecond }) })
     const last = new Set(
       Array.from({ length: Math.min(events, apps * this.urls.length) }, (_, i) => from + events - 1 - i),
     )
@@ -55,6 +52,15 @@ export class Hubs implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.#process.stop('SIGKILL')
   }
+}
+
+export interface BurstOptions {
+  /** Of each hub; default: all. */
+  readonly apps?: number
+  /** Whether each change is told as an event too. */
+  readonly tell?: boolean
+  /** Default: as fast as they can be sent. */
+  readonly perSecond?: number
 }
 
 export interface Burst {

@@ -1,5 +1,6 @@
 /** What is done to a program in order to measure it. */
 import type { Book } from './book.ts'
+import type { BurstOptions } from './hubs.ts'
 import { now, onOneCore, sleep } from './processes.ts'
 import { percentile } from './stats.ts'
 import type { SubjectName } from './subject.ts'
@@ -48,9 +49,9 @@ export interface BurstResult {
 }
 
 /** From the first event until the last state of each app has been seen, and the CPU that an event took. */
-export async function burst(world: World, events: number, tell = false): Promise<BurstResult> {
+export async function burst(world: World, events: number, options?: BurstOptions): Promise<BurstResult> {
   const cpuBefore = world.bridge.cpuMs
-  const { began, last } = world.hub.burst(events, { tell })
+  const { began, last } = world.hub.burst(events, options)
   const seen = await world.arrivals.sees(last)
   const ms = seen - (await began)
   // What is still under way is part of the cost.
@@ -77,7 +78,7 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
     book.add(subject, 'burstMs', ms)
     book.add(subject, 'burstCpuUs', cpuUs)
   }
-  book.add(subject, 'tellingCpuUs', (await burst(world, BURST, true)).cpuUs)
+  book.add(subject, 'tellingCpuUs', (await burst(world, BURST, { tell: true })).cpuUs)
 }
 
 const enable = (i: number) => `hub2mqtt/home/app/net.population.app${String(i % APPS).padStart(4, '0')}/cmd/enable`

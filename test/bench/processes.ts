@@ -27,8 +27,16 @@ export async function onOneCore(run: () => Promise<void>): Promise<void> {
 
 /** Resident memory of a process in bytes. */
 export function rss(pid: number): number {
-  const line = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  return Number(line?.[1]) * 1024
+  return kilobytes(pid, /^VmRSS:\s+(\d+) kB/m) * 1024
+}
+
+/** The most that was ever resident, in bytes. */
+export function peakRss(pid: number): number {
+  return kilobytes(pid, /^VmHWM:\s+(\d+) kB/m) * 1024
+}
+
+function kilobytes(pid: number, line: RegExp): number {
+  return Number(line.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
 }
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

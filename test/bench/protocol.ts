@@ -1,7 +1,12 @@
 /** What the bench and its hubs say to each other. */
+import { createHash } from 'node:crypto'
 import * as v from 'valibot'
 
 export const KEY = 'key-for-the-bench'
+
+/** Each hub has its own, as where they belong to different households. The first is what bare uses. */
+export const keyOf = (hub: number): string =>
+  hub === 0 ? KEY : createHash('sha256').update(`${KEY} ${hub}`).digest('hex')
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(1))
 
@@ -9,8 +14,18 @@ export const HUB_REQUEST = v.variant('do', [
   v.object({ do: v.literal('open'), hubs: count, apps: count }),
   /** Answered with how many sessions hear of events. */
   v.object({ do: v.literal('subscribers') }),
-  /** Events round the first `apps` apps of each hub, each with a memory figure of its own; answered with the moment of the first. */
-  v.object({ do: v.literal('burst'), events: count, apps: count, from: count, tell: v.boolean() }),
+  /**
+   * Events round the first `apps` apps of each hub, each with a memory figure of its own; answered with the moment of the
+   * first. `perSecond`: not faster than that.
+   */
+  v.object({
+    do: v.literal('burst'),
+    events: count,
+    apps: count,
+    from: count,
+    tell: v.boolean(),
+    perSecond: v.optional(count),
+  }),
 ])
 export type HubRequest = v.InferOutput<typeof HUB_REQUEST>
 

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { Process } from '../support/process.ts'
-import { cpuMs, rss } from './processes.ts'
-import { KEY } from './protocol.ts'
+import { cpuMs, peakRss, rss } from './processes.ts'
+import { KEY, keyOf } from './protocol.ts'
 
 export const SUBJECTS = ['bare', 'plain', 'hub2mqtt'] as const
 export type SubjectName = (typeof SUBJECTS)[number]
@@ -30,6 +30,8 @@ export interface Place {
   readonly hubs: readonly string[]
   /** Options for Node, to profile. */
   readonly nodeOptions?: readonly string[]
+  /** Devices a second that Home Assistant is told of; default: as users have it. */
+  readonly discoveryRate?: number | undefined
 }
 
 export class Subject implements AsyncDisposable {
@@ -58,16 +60,21 @@ export class Subject implements AsyncDisposable {
     return rss(this.#process.pid)
   }
 
+  /** The most that it ever was, in bytes. */
+  get peakRss(): number {
+    return peakRss(this.#process.pid)
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.#open.disposeAsync()
   }
 }
 
-async function startOurs({ mqtt, hubs, nodeOptions = [] }: Place, folder: string): Promise<Process> {
+async function startOurs({ mqtt, hubs, nodeOptions = [], discoveryRate }: Place, folder: string): Promise<Process> {
   const [hub = '', ...more] = hubs
   const config = join(folder, 'hub2mqtt.json')
   // The first hub has the name that bare uses.
-  const entries = hubs.map((url, i) => [i === 0 ? 'home' : `hub${i}`, { url, api_key: KEY }])
+  const entries = hubs.map((url, i) => [i === 0 ? 'home' : `hub${i}`, { url, api_key: keyOf(i) }])
   await writeFile(config, JSON.stringify({ hubs: Object.fromEntries(entries) }), { mode: 0o600 })
   return new BridgeProcess({
     env: {
@@ -75,6 +82,7 @@ async function startOurs({ mqtt, hubs, nodeOptions = [] }: Place, folder: string
       ...(more.length === 0 ? { HUB2MQTT_HUB_URL: hub, HUB2MQTT_HUB_API_KEY: KEY } : { HUB2MQTT_CONFIG: config }),
       HUB2MQTT_MQTT_URL: mqtt,
       HUB2MQTT_HTTP_PORT: '0',
+      ...(discoveryRate !== undefined && { HUB2MQTT_DISCOVERY_RATE: String(discoveryRate) }),
       ...variables,
     },
     nodeOptions: [...startOptions, ...nodeOptions],

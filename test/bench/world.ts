@@ -6,6 +6,10 @@ import { Hubs } from './hubs.ts'
 import { now } from './processes.ts'
 import { Subject, type SubjectName } from './subject.ts'
 
+// Its own Nagle would add 40 ms to every command, whoever carries it out, and hide what the programs do. And whoever looks
+// on must not miss what comes in a burst.
+const BROKER = ['set_tcp_nodelay true', 'max_queued_messages 0']
+
 export interface WorldOptions {
   readonly subject: SubjectName
   /** Of each hub. */
@@ -14,12 +18,26 @@ export interface WorldOptions {
   readonly nodeOptions?: readonly string[]
   /** Whether to wait for discovery, which takes its time. Default true. */
   readonly settled?: boolean
+  /** Devices a second that Home Assistant is told of; default: as users have it. */
+  readonly discoveryRate?: number
+  /** How long all states may take, in milliseconds; default a minute. */
+  readonly patienceMs?: number
+}
+
+/** What a restart with nothing changed sent. */
+export interface Restarted {
+  readonly state: number
+  readonly discovery: number
+  /** From the start of the process until it heard the events of all hubs. */
+  readonly ms: number
 }
 
 export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   readonly arrivals: Arrivals
   /** From the start of the process until all states and `online` had been seen, in milliseconds. */
   startMs = Number.NaN
+  /** The same until the program heard the events of all hubs. */
+  heardMs = Number.NaN
   /** The same until all of discovery had been seen too. */
   wholeStartMs = Number.NaN
   readonly #options: WorldOptions
@@ -38,17 +56,17 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   /** Resolves when all is retained, and the program hears the events of all hubs. */
   static async start(options: WorldOptions): Promise<World> {
     await using open = new AsyncDisposableStack()
-    const { apps, hubs: count = 1, settled = true } = options
-    // Its own Nagle would add 40 ms to every command, whoever carries it out, and hide what the programs do.
-    const broker = open.use(await Mosquitto.start({ config: ['set_tcp_nodelay true'] }))
+    const { apps, hubs: count = 1, settled = true, patienceMs } = options
+    const broker = open.use(await Mosquitto.start({ config: BROKER }))
     const hub = open.use(await Hubs.start(count, apps))
     const arrivals = new Arrivals()
     const observer = open.use(await arrivals.at(broker.port))
     const world = new World({ hub, broker, observer }, arrivals, options, open)
     const started = now()
     await world.#startSubject()
-    const complete = await arrivals.seesStates(apps * count)
+    const complete = await arrivals.seesStates(apps * count, patienceMs)
     await hub.heard()
+    world.heardMs = now() - started
     const discovered = settled ? await arrivals.seesDiscovery() : complete
     world.startMs = complete - started
     world.wholeStartMs = Math.max(complete, discovered) - started
@@ -56,19 +74,34 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
   }
 
   async #startSubject(): Promise<void> {
-    const { subject, nodeOptions = [] } = this.#options
-    this.bridges.push(await Subject.start(subject, { mqtt: this.broker.url, hubs: this.hub.urls, nodeOptions }))
+    const { subject, nodeOptions = [], discoveryRate } = this.#options
+    const place = { mqtt: this.broker.url, hubs: this.hub.urls, nodeOptions, discoveryRate }
+    this.bridges.push(await Subject.start(subject, place))
   }
 
   /** Ends the program, starts it anew and tells what a subscriber saw it publish meanwhile. */
-  async restart(): Promise<{ readonly state: number; readonly discovery: number }> {
+  async restart(): Promise<Restarted> {
     await this.bridge[Symbol.asyncDispose]()
     const arrivals = new Arrivals()
     await using _ = await arrivals.at(this.broker.port)
+    const started = now()
     await this.#startSubject()
-    await arrivals.seesStates(this.hub.apps)
+    await arrivals.seesStates(this.hub.apps * this.hub.urls.length, this.#options.patienceMs)
     await this.hub.heard()
+    const ms = now() - started
     await arrivals.seesDiscovery()
-    return arrivals.sent
+    return { ...arrivals.sent, ms }
+  }
+
+  /** Replaces the broker by one that knows nothing; resolves when it holds all states, and then all of discovery, again. */
+  async restartBroker(): Promise<{ readonly statesMs: number; readonly wholeMs: number }> {
+    await this.broker.stop()
+    const arrivals = new Arrivals()
+    await this.broker.run()
+    const started = now()
+    await using _ = await arrivals.at(this.broker.port)
+    const states = await arrivals.seesStates(this.hub.apps * this.hub.urls.length, this.#options.patienceMs)
+    const discovered = await arrivals.seesDiscovery()
+    return { statesMs: states - started, wholeMs: Math.max(states, discovered) - started }
   }
 }

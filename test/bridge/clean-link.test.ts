@@ -13,10 +13,13 @@ it('an API key is in no payload that leaves or is shown, nor in what takes the p
     left.push(payload, options?.ifRefused?.('denied')?.payload)
   }
   const link: BridgeLink = {
-    hold: (_, payload) => note(payload),
+    hold: (_, payload, recall) => {
+      note(payload)
+      if (recall !== undefined) left.push(recall())
+    },
     send: (_, payload, options) => note(payload, options),
     isCurrent: () => true,
-    status: () => ({ protocol: '5' }),
+    status: () => ({ protocol: '5', queued: 0 }),
     sweep: () => 0,
     refresh: () => undefined,
     release: () => undefined,
@@ -35,8 +38,10 @@ it('an API key is in no payload that leaves or is shown, nor in what takes the p
   clean.hold('a', payload)
   clean.send('a', payload, { ifRefused: () => ({ topic: 'b', payload }) })
   const masked = '{"said":"no ***"}'
-  expect(left).toEqual([masked, undefined, masked, masked])
+  expect(left.splice(0)).toEqual([masked, undefined, masked, masked])
+  clean.hold('b', payload, () => payload)
+  expect(left).toEqual([masked, undefined, masked])
   // Whoever gives an answer shows it under its own topic.
   clean.send('a', payload, { isAnswer: true })
-  expect(shown).toEqual([masked, masked])
+  expect(shown).toEqual([masked, masked, masked])
 })

@@ -81,6 +81,17 @@ describe('discovery', () => {
     expect(link.told.filter((told) => told.startsWith(`again ${topics.prefix}/`))).toHaveLength(2000)
   })
 
+  test('waits for the broker where the rate is 0, so that not everything is in the queue at once', async () => {
+    const { clock, link, publisher } = start('device', undefined, 0)
+    link.queued = 257
+    for (let i = 0; i < 200; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
+    await clock.advance(1000)
+    expect(link.told).toEqual([])
+    link.queued = 0
+    await clock.advance(20)
+    expect(link.told).toHaveLength(200)
+  })
+
   test('leaves others their turn where the rate is 0', async () => {
     const { clock, link, publisher } = start('device', undefined, 0)
     for (let i = 0; i < 2000; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))

@@ -5,6 +5,7 @@ import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import type { Gate } from '../../src/hub/gate.ts'
 import { Hub, type HubOptions } from '../../src/hub/hub.ts'
 import { until } from '../support/until.ts'
 
@@ -28,12 +29,13 @@ export interface Watched {
 export interface Surroundings {
   readonly clock?: Clock
   readonly random?: () => number
+  readonly gate?: Gate
 }
 
 export function hold(
   url: string,
   options: Partial<HubOptions> = {},
-  { clock = systemClock, random = () => 0.1 }: Surroundings = {},
+  { clock = systemClock, random = () => 0.1, gate }: Surroundings = {},
 ): Watched {
   const defaults: HubOptions = {
     url,
@@ -46,7 +48,7 @@ export function hold(
     timeoutMs: 2000,
     maxRequests: 4,
   }
-  const hub = new Hub({ ...defaults, ...options }, { clock, log, random })
+  const hub = new Hub({ ...defaults, ...options }, { clock, log, random, ...(gate && { gate }) })
   onTestFinished(() => hub.destroy())
   const history: string[] = []
   const news: string[] = []

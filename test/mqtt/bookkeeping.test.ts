@@ -21,9 +21,11 @@ class World {
   #online = false
   #knowing = false
 
-  hold(topic: string, payload: string | null): void {
+  /** `again`: whether the payload can be had again. */
+  hold(topic: string, payload: string | null, again: boolean): void {
     this.wanted.set(topic, payload)
-    this.retained.hold(topic, payload)
+    const recall = () => this.wanted.get(topic) ?? undefined
+    this.retained.hold(topic, payload, again && payload !== null ? recall : undefined)
     this.#pump()
   }
 
@@ -114,13 +116,13 @@ function unclaimed(retained: Retained): string[] {
 }
 
 type Step =
-  | readonly ['hold', number, string | null]
+  | readonly ['hold', number, string | null, boolean]
   | readonly ['ack' | 'deny' | 'sweep']
   | readonly ['lose' | 'ghost', number]
   | readonly ['connect', boolean, boolean]
 
 function take(world: World, step: Step): void {
-  if (step[0] === 'hold') world.hold(`t${step[1]}`, step[2])
+  if (step[0] === 'hold') world.hold(`t${step[1]}`, step[2], step[3])
   else if (step[0] === 'lose') world.lose(step[1])
   else if (step[0] === 'connect') world.connect(step[1], step[2])
   else if (step[0] === 'ghost') world.haunt(`t${step[1]}`)
@@ -129,7 +131,10 @@ function take(world: World, step: Step): void {
 
 describe('the retained set', () => {
   const step: fc.Arbitrary<Step> = fc.oneof(
-    { weight: 6, arbitrary: fc.tuple(fc.constant('hold' as const), fc.nat(5), fc.constantFrom(null, 'a', 'b', 'c')) },
+    {
+      weight: 6,
+      arbitrary: fc.tuple(fc.constant('hold' as const), fc.nat(5), fc.constantFrom(null, 'a', 'b', 'c'), fc.boolean()),
+    },
     { weight: 4, arbitrary: fc.tuple(fc.constant('ack' as const)) },
     { weight: 1, arbitrary: fc.tuple(fc.constant('deny' as const)) },
     { weight: 1, arbitrary: fc.tuple(fc.constant('lose' as const), fc.nat(3)) },

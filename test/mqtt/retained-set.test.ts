@@ -63,6 +63,51 @@ describe('what is held', () => {
     expect(flush()).toEqual(['a=3'])
   })
 
+  test('is not kept when the broker has it and it can be had again, and is sent again as it is by then', () => {
+    let now = 'a large one'
+    set.hold('a', now, () => now)
+    const entry = send()
+    expect(entry.text).toBe('a large one')
+    set.acked(entry)
+    expect(JSON.stringify(entry)).not.toContain('large')
+    // The broker says that it has it, under another connection too.
+    expect(set.mayBeOwn('a', 'a large one')).toBe(true)
+    set.forget()
+    set.found('a', 'a large one')
+    set.settle(all)
+    expect(flush()).toEqual([])
+    // One that has forgotten it gets it again.
+    now = 'another one'
+    set.forget()
+    set.settle(all)
+    expect(flush()).toEqual(['a=another one'])
+    expect(set.hold('a', 'another one', () => now)).toBe(false)
+    set.refresh('a')
+    expect(flush()).toEqual(['a=another one'])
+    expect(set.hold('a', null)).toBe(true)
+    expect(flush()).toEqual(['a=null'])
+  })
+
+  test('that can be had again is cleared when there is nothing more to have', () => {
+    set.hold('a', 'a large one', () => undefined)
+    flush()
+    set.forget()
+    set.found('a', 'of somebody else')
+    set.settle(all)
+    expect(flush()).toEqual(['a=null'])
+  })
+
+  test('of which the broker had too much to keep is recognised all the same', () => {
+    const large = 'x'.repeat(40 * 1024 * 1024)
+    set.found('a', large)
+    set.found('b', `${large}b`)
+    set.found('c', `${large}c`)
+    expect(unclaimed().map((one) => one.length > 10)).toEqual([true, false, false])
+    set.settle(all)
+    expect(set.hold('b', `${large}b`)).toBe(false)
+    expect(set.hold('c', `${large}b`)).toBe(true)
+  })
+
   test('is sent again after what is on its way, and not beside it', () => {
     set.hold('a', '1')
     const entry = send()

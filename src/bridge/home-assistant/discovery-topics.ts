@@ -31,6 +31,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
  */
 export function encodeId(id: string): string {
   if (id === '') return '-0'
+  // Nearly all ids; of many hubs there are many.
+  if (/^[A-Za-z0-9.]+$/.test(id)) return id.replaceAll('.', '_')
   let encoded = ''
   for (const byte of encoder.encode(id)) {
     const char = String.fromCharCode(byte)
@@ -43,6 +45,7 @@ export function encodeId(id: string): string {
 /** The id that was encoded; `undefined` if none is encoded like that. */
 export function decodeId(encoded: string): string | undefined {
   if (encoded === '-0') return ''
+  if (/^[A-Za-z0-9_]+$/.test(encoded)) return encoded.replaceAll('_', '.')
   const bytes: number[] = []
   for (const [part] of encoded.matchAll(/-[0-9A-F]{2}|[A-Za-z0-9]|_|./gsu)) {
     if (part.length === 3) bytes.push(Number.parseInt(part.slice(1), 16))

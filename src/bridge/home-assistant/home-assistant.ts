@@ -116,14 +116,13 @@ export class HomeAssistant {
     return (topic, payload) => {
       const parsed = parseDiscoveryTopic(topic)
       if (parsed === undefined || !this.#prefixes.includes(parsed.prefix)) return false
-      // Empty where the broker held too much to keep it all: then the topic alone must say whose it is.
-      if (payload !== '' && originOf(payload) !== ORIGIN) return false
       // In another form, or not at its turn yet: the publisher takes over from it.
       if (parsed.prefix === live.value.discovery.prefix && this.#publisher?.wants(parsed.objectId)) return false
       const owner = byId.get(parsed.owner.hubId)
-      if (owner !== undefined) return owner.apps.complete
       // Of a hub that is configured no longer, if this bridge made it and none of its hubs can be that one.
-      return all && !isShared && payload.includes(mark)
+      const isLeftOver = owner === undefined ? all && !isShared && payload.includes(mark) : owner.apps.complete
+      // Empty where the broker held too much to keep it all: then the topic alone must say whose it is.
+      return isLeftOver && (payload === '' || originOf(payload) === ORIGIN)
     }
   }
 

@@ -31,30 +31,48 @@ function asComponents({ objectId, info, origin, components }: Device, topics: Di
   return new Map(entries)
 }
 
-/**
- * The payload that takes away what the one before had and the one after has not, or `undefined` if there is no such
- * thing: leaving a component out removes nothing, it must first be named with nothing but its platform.
- */
-export function withStubs(before: string | undefined, after: string): string | undefined {
-  if (before === undefined || before === after) return undefined
-  const old = platformsOf(before)
-  const now = platformsOf(after)
-  const gone = [...old].filter(([key, platform]) => now.get(key) !== platform)
-  if (gone.length === 0) return undefined
-  const payload: unknown = JSON.parse(after)
-  if (!isRecord(payload) || !isRecord(payload['components'])) return undefined
-  const stubs = Object.fromEntries(gone.map(([key, platform]) => [key, { platform }]))
-  return JSON.stringify({ ...payload, components: { ...payload['components'], ...stubs } })
+/** Component → platform. Equal ones are the same object: of thousands of apps all are. */
+export type Platforms = ReadonlyMap<string, string>
+
+const known = new Map<string, Platforms>()
+
+function same(entries: readonly (readonly [string, string])[]): Platforms {
+  const text = JSON.stringify(entries)
+  const platforms = known.get(text) ?? new Map(entries)
+  // Payloads of others could make it grow without end.
+  if (known.size < MAX_KNOWN) known.set(text, platforms)
+  return platforms
 }
 
-/** Platform of each component; empty for what is no payload of ours. */
-function platformsOf(payload: string): Map<string, string> {
+const MAX_KNOWN = 1_000
+
+/** Of a device; empty for none. */
+export function platformsOf(device: Device | undefined): Platforms {
+  return same([...(device?.components ?? [])].map(([key, { component }]) => [key, component.platform]))
+}
+
+/** Of a device's message; empty for what is no payload of ours. */
+export function platformsIn(payload: string): Platforms {
   const components = read(payload)['components']
-  const found = new Map<string, string>()
-  for (const [key, component] of Object.entries(isRecord(components) ? components : {})) {
-    if (isRecord(component) && typeof component['platform'] === 'string') found.set(key, component['platform'])
-  }
-  return found
+  const found = Object.entries(isRecord(components) ? components : {}).flatMap(([key, component]) => {
+    const platform = isRecord(component) ? component['platform'] : undefined
+    return typeof platform === 'string' ? [[key, platform] as const] : []
+  })
+  return same(found)
+}
+
+/**
+ * The payload that takes away what there was before and is not any more, or `undefined` if there is no such thing:
+ * leaving a component out removes nothing, it must first be named with nothing but its platform.
+ */
+export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
+  if (before === now) return undefined
+  const gone = [...before].filter(([key, platform]) => now.get(key) !== platform)
+  if (gone.length === 0) return undefined
+  const whole: unknown = JSON.parse(payload)
+  if (!isRecord(whole) || !isRecord(whole['components'])) return undefined
+  const stubs = Object.fromEntries(gone.map(([key, platform]) => [key, { platform }]))
+  return JSON.stringify({ ...whole, components: { ...whole['components'], ...stubs } })
 }
 
 /** Name of the origin of a payload that the broker holds. */

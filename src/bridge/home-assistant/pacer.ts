@@ -9,6 +9,8 @@ export interface PacerOptions {
   readonly perTurn: number
   /** Between two goes, in milliseconds. */
   readonly intervalMs: number
+  /** How long to put off the next go, in milliseconds; default: not at all. */
+  readonly busyMs?: () => number
   /** Between twice the same. */
   readonly restMs: number
   readonly task: (key: string) => void
@@ -69,6 +71,11 @@ export class Pacer {
     const { clock, perTurn, task } = this.#options
     this.#wakeAt = Number.POSITIVE_INFINITY
     const now = clock.elapsed()
+    const busyMs = this.#options.busyMs?.() ?? 0
+    if (busyMs > 0) {
+      this.#wake(now + busyMs)
+      return
+    }
     let next = Number.POSITIVE_INFINITY
     let turns = Math.max(perTurn, this.#atOnce)
     for (const [key, due] of this.#due) {

@@ -2,12 +2,13 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Device } from './device.ts'
 import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from './discovery-topics.ts'
-import { MIGRATE, messagesOf, withStubs } from './messages.ts'
+import { MIGRATE, messagesOf, type Platforms, platformsIn, platformsOf, withStubs } from './messages.ts'
 import { Pacer } from './pacer.ts'
 
 /** The part of the MQTT link that discovery needs. */
 export interface DiscoveryLink {
-  hold(topic: string, payload: string | null): void
+  /** `recall` gives the payload again, so that it need not be kept. */
+  hold(topic: string, payload: string | null, recall?: () => string | undefined): void
   send(topic: string, payload: string): void
   /** Sends again what is wanted on these topics, though the broker may have it. */
   refresh(topics: Iterable<string>): void
@@ -15,6 +16,8 @@ export interface DiscoveryLink {
   sweep(owned: (topic: string, payload: string) => boolean): number
   /** What is held on the topics that are somebody else's is so no longer; the broker keeps what it has. */
   release(isOthers: (topic: string) => boolean): void
+  /** `queued`: messages that wait to be sent. */
+  status(): { readonly queued: number }
 }
 
 export interface PublisherOptions {
@@ -25,6 +28,10 @@ export interface PublisherOptions {
   /** Devices a second after the first few; 0: no limit but the broker's. */
   readonly rate: number
 }
+
+/** With so many messages in the queue, what is as fast as the broker waits. */
+const MANY_QUEUED = 256
+const QUEUE_MS = 20
 
 /** A home of ordinary size, which Home Assistant gets at once from the broker too whenever it starts. */
 const AT_ONCE = 64
@@ -37,13 +44,19 @@ const PUT_BACK_MS = 3_000
 
 type Messages = ReadonlyMap<string, string>
 
+/** What has been published of a device: not the messages themselves, which are large. */
+interface Published {
+  readonly topics: readonly string[]
+  readonly platforms: Platforms
+}
+
 export class Publisher {
   readonly #options: PublisherOptions
   readonly #pacer: Pacer
   /** Made when needed: of many apps the messages alone are a lot to keep. */
   readonly #wanted = new Map<string, () => Device>()
   /** Object id → what the link has been told to hold. */
-  readonly #published = new Map<string, Messages>()
+  readonly #published = new Map<string, Published>()
   /** Object id → what the broker held when the connection began. */
   #found = new Map<string, Map<string, string>>()
   /** To be sent again though nothing changed: the messages alone, or the states with them. */
@@ -60,7 +73,7 @@ export class Publisher {
     const task = (id: string) => this.#publish(id)
     const pace =
       rate === 0
-        ? { atOnce: 0, perTurn: AT_ONCE, intervalMs: 0 }
+        ? { atOnce: 0, perTurn: AT_ONCE, intervalMs: 0, busyMs: () => this.#queueMs }
         : { atOnce: AT_ONCE, perTurn: 1, intervalMs: 1_000 / rate }
     this.#pacer = new Pacer({ clock, ...pace, restMs: REST_MS, task })
   }
@@ -130,7 +143,7 @@ export class Publisher {
   /** Somebody else published on a discovery topic. */
   touched(topic: string, payload: string): void {
     const objectId = parseDiscoveryTopic(topic)?.objectId
-    if (payload !== '' || objectId === undefined || !this.#published.get(objectId)?.has(topic)) return
+    if (payload !== '' || objectId === undefined || !this.#published.get(objectId)?.topics.includes(topic)) return
     if (!this.#again.has(objectId)) this.#again.set(objectId, 'messages')
     this.#pacer.request(objectId, PUT_BACK_MS)
   }
@@ -148,29 +161,50 @@ export class Publisher {
 
   #publish(objectId: string): void {
     const { link, form, topics } = this.#options
-    const device = this.#wanted.get(objectId)?.()
-    const before: Messages = this.#published.get(objectId) ?? this.#found.get(objectId) ?? new Map()
+    const make = this.#wanted.get(objectId)
+    const device = make?.()
+    const before = this.#before(objectId)
     const after: Messages = device === undefined ? new Map() : messagesOf(device, form, topics)
-    this.#leave(before, after)
+    const platforms = platformsOf(device)
+    this.#leave(before.topics, after)
     for (const [topic, payload] of after) {
-      const stubs = form === 'device' ? withStubs(before.get(topic), payload) : undefined
-      link.hold(topic, stubs ?? payload)
-      // What has been named as gone is left out the next time.
-      if (stubs !== undefined) this.#pacer.request(objectId)
+      const wasThere = form === 'device' && before.topics.includes(topic)
+      const stubs = wasThere ? withStubs(before.platforms, platforms, payload) : undefined
+      if (stubs !== undefined) {
+        link.hold(topic, stubs)
+        // What has been named as gone is left out the next time.
+        this.#pacer.request(objectId)
+      } else if (form === 'device' && make !== undefined) {
+        link.hold(topic, payload, () => messagesOf(make(), form, topics).get(topic))
+      } else link.hold(topic, payload)
     }
     const again = this.#again.get(objectId)
     this.#again.delete(objectId)
     const states = again === 'states' ? [...statesOf(device)].filter((topic) => !this.#told.has(topic)) : []
     if (again !== undefined) link.refresh([...after.keys(), ...states])
     if (device === undefined) this.#published.delete(objectId)
-    else this.#published.set(objectId, after)
+    else this.#published.set(objectId, { topics: [...after.keys()], platforms })
     this.#found.delete(objectId)
   }
 
+  /** What is known to be held of a device: published here, or by an earlier run. */
+  #before(objectId: string): Published {
+    const published = this.#published.get(objectId)
+    if (published !== undefined) return published
+    const found = this.#found.get(objectId) ?? new Map<string, string>()
+    const { topics } = this.#options
+    return { topics: [...found.keys()], platforms: platformsIn(found.get(topics.device(objectId)) ?? '') }
+  }
+
+  /** How long to wait as too much waits for the broker. */
+  get #queueMs(): number {
+    return this.#options.link.status().queued > MANY_QUEUED ? QUEUE_MS : 0
+  }
+
   /** Clears topics that a device no longer uses; those of the other form are taken over from first. */
-  #leave(before: Messages, after: Messages): void {
+  #leave(before: readonly string[], after: Messages): void {
     const { link, topics, form } = this.#options
-    const leaving = [...before.keys()].filter((topic) => !after.has(topic))
+    const leaving = before.filter((topic) => !after.has(topic))
     const migrating = leaving.filter((topic) => {
       const parsed = parseDiscoveryTopic(topic)
       return after.size > 0 && parsed?.prefix === topics.prefix && parsed.form !== form

@@ -4,6 +4,8 @@ import type { DiscoveryLink } from '../../../src/bridge/home-assistant/publisher
 export class FakeLink implements DiscoveryLink {
   readonly told: string[] = []
   readonly held = new Map<string, string>()
+  /** What waits for the broker. */
+  queued = 0
 
   hold(topic: string, payload: string | null): void {
     if (this.held.get(topic) === (payload ?? undefined)) return
@@ -27,6 +29,10 @@ export class FakeLink implements DiscoveryLink {
   sweep(owned: (topic: string, payload: string) => boolean): number {
     for (const [topic, payload] of this.held) owned(topic, payload)
     return 0
+  }
+
+  status(): { readonly queued: number } {
+    return { queued: this.queued }
   }
 
   take(): string[] {
