@@ -101,7 +101,7 @@ export class Publisher {
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
       if (!belongsTo(wanted, objectId)) continue
       this.#wanted.delete(wanted)
-      for (const topic of this.#published.get(wanted)?.keys() ?? []) topics.add(topic)
+      for (const topic of this.#published.get(wanted)?.topics ?? []) topics.add(topic)
       this.#published.delete(wanted)
       this.#found.delete(wanted)
       this.#again.delete(wanted)

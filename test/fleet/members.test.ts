@@ -1,0 +1,142 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { natsPath, startNats } from '../support/nats.ts'
+import { until } from '../support/until.ts'
+import { Members, type MembersOptions } from './members.ts'
+
+async function started(options: MembersOptions): Promise<Members> {
+  const members = await Members.start(options)
+  onTestFinished(() => members[Symbol.asyncDispose]())
+  return members
+}
+
+const QUIET_MS = 3_000
+
+describe('bridges that share hubs by number', () => {
+  const shards = (count: number) => Array.from({ length: count }, (_, i) => ({ fleet: { shard: `${i + 1}/${count}` } }))
+  const NAMES = ['shard-1', 'shard-2']
+
+  test('serve each hub once, and say who does', async () => {
+    const world = await started({ hubs: 8, members: shards(2) })
+    await world.served(NAMES)
+    await until('the fleet', () => world.payload('hub2mqtt/fleet') !== undefined)
+    const owners = [...world.owners().values()]
+    expect(new Set(owners)).toEqual(new Set(NAMES))
+    for (const [hub, owner] of world.owners()) {
+      const by = new Set(world.asked().flatMap((one) => (one.hub === hub ? [`shard-${one.member + 1}`] : [])))
+      expect(by).toEqual(new Set([owner]))
+    }
+    expect(world.payload('hub2mqtt/fleet')).toMatchObject({
+      mode: 'static',
+      count: 2,
+      members: Object.fromEntries(
+        NAMES.map((name) => [name, { since: null, hubs: owners.filter((one) => one === name).length }]),
+      ),
+    })
+    for (const name of NAMES) expect(world.text(`hub2mqtt/bridge/${name}/state`)).toBe('online')
+    expect(world.text('hub2mqtt/bridge/state')).toBe('online')
+  })
+
+  test('answer each command once: for any hub, for none, and for one that there is not', async () => {
+    const world = await started({ hubs: 4, members: shards(2) })
+    await world.served(NAMES)
+    await until('a speaker', () => world.text('hub2mqtt/bridge/state') === 'online')
+    const topics = [...world.hubs.keys()].map((hub) => `${hub}/cmd/get-apps`)
+    const answered = []
+    for (const topic of [...topics, 'bridge/cmd/ping', 'hub-99/cmd/refresh']) answered.push(topic)
+    await Promise.all(answered.map((topic) => world.command(topic)))
+    // Whoever else would answer has had the time for it.
+    await Promise.all(answered.map((topic) => world.command(topic)))
+    const results = world.observer.seen.filter(({ topic }) => topic.includes('/result/'))
+    expect(results).toHaveLength(2 * answered.length)
+    expect(results.filter(({ text }) => text.includes('unknown_hub'))).toHaveLength(2)
+  })
+})
+
+describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', () => {
+  const NAMES = ['a', 'b', 'c']
+  async function three(hubs = 6) {
+    const nats = await startNats()
+    onTestFinished(() => nats[Symbol.asyncDispose]())
+    const members = NAMES.map((member) => ({ fleet: { nats: nats.urls, lease: '5s', member } }))
+    const world = await started({ hubs, members })
+    await world.served(NAMES)
+    await until('all of them', () => Object(world.payload('hub2mqtt/fleet')).count === 3, 60_000)
+    await world.served(NAMES)
+    return { world, nats }
+  }
+
+  /** Requests to hubs, one after the other, as pairs of those that came from different members. */
+  function changes(world: Members, hub: string) {
+    const asked = world.asked().filter((one) => one.hub === hub)
+    return asked.flatMap((one, i) => {
+      const before = asked[i - 1]
+      return before !== undefined && before.member !== one.member ? [{ from: before.member, to: one.member }] : []
+    })
+  }
+
+  test('take over the hubs of one that is killed, and nobody else asks them', async () => {
+    const { world } = await three()
+    const lost = [...world.owners()].filter(([, owner]) => owner === 'a').map(([hub]) => hub)
+    expect(lost.length).toBeGreaterThan(0)
+    await world.process(0).stop('SIGKILL')
+    await world.served(['b', 'c'])
+    for (const hub of lost) expect((await world.command(`${hub}/cmd/refresh`))[0]?.ok).toBe(true)
+    for (const hub of world.hubs.keys()) {
+      const away = changes(world, hub).filter(({ from }) => from === 0)
+      expect(away.length).toBeLessThanOrEqual(1)
+    }
+    expect(world.payload('hub2mqtt/fleet')).toMatchObject({ mode: 'leases', count: 2 })
+    expect(world.text('hub2mqtt/bridge/a/state')).toBe('offline')
+    expect(world.text('hub2mqtt/bridge/state')).toBe('online')
+  }, 120_000)
+
+  test('hand over without a gap in state when one ends, and when one comes', async () => {
+    const { world } = await three()
+    world.observer.forget()
+    await world.process(0).stop('SIGTERM')
+    await until('two', () => Object(world.payload('hub2mqtt/fleet')).count === 2)
+    const has = (hub: string) => world.observer.seen.some(({ topic }) => topic === `hub2mqtt/${hub}/info`)
+    await until('new owners', () => [...world.hubs.keys()].every(has))
+    world.run(0)
+    await until('three', () => Object(world.payload('hub2mqtt/fleet')).count === 3)
+    await until('hubs of the new one', () => [...world.owners().values()].includes('a'))
+    const states = world.observer.seen.filter(({ topic }) => /^hub2mqtt\/(hub-\d+|bridge)\/state$/.test(topic))
+    expect(states.filter(({ text }) => text !== 'online').map(({ topic }) => topic)).toEqual([])
+    const cleared = world.observer.seen.filter(({ text, retain }) => retain && text === '')
+    expect(cleared.map(({ topic }) => topic)).toEqual([])
+  }, 120_000)
+
+  test('ask nothing of hubs that others have taken while they stood still', async () => {
+    const { world } = await three()
+    const stopped = world.process(0)
+    stopped.signal('SIGSTOP')
+    await world.served(['b', 'c'])
+    const wokenAt = Date.now()
+    stopped.signal('SIGCONT')
+    await until('all of them', () => Object(world.payload('hub2mqtt/fleet')).count === 3, 60_000)
+    await world.served(NAMES)
+    const owned = world.owners()
+    const wrongly = world.asked(wokenAt).filter(({ member, hub }) => member === 0 && owned.get(hub) !== 'a')
+    expect(wrongly).toEqual([])
+  }, 120_000)
+
+  test('stop when they cannot renew their leases, and go on when they can', async () => {
+    const { world, nats } = await three(3)
+    nats.node(0).stop()
+    await until(
+      'the end of all leases',
+      () => NAMES.every((_, i) => world.process(i).lines.some((line) => line.includes('this member stops'))),
+      60_000,
+    )
+    const asked = world.asked().length
+    await new Promise((resolve) => setTimeout(resolve, QUIET_MS))
+    expect(world.asked()).toHaveLength(asked)
+    nats.node(0).cont()
+    await until('requests', () => world.asked().length > asked + 3, 60_000)
+    expect([...world.hubs.keys()].map((hub) => world.text(`hub2mqtt/${hub}/state`))).toEqual([
+      'online',
+      'online',
+      'online',
+    ])
+  }, 120_000)
+})

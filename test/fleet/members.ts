@@ -1,0 +1,148 @@
+/** Several bridges as processes of their own, with hubs that they share, a broker, and NATS where they have leases. */
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { stringify } from 'yaml'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { BridgeProcess } from '../support/bridge-process.ts'
+import { BROKERS, type Broker, startBroker } from '../support/brokers.ts'
+import { Observer } from '../support/observer.ts'
+import { freePort } from '../support/ports.ts'
+import { until } from '../support/until.ts'
+import { ALL_SCOPES, type Answer } from '../support/world.ts'
+
+export interface MembersOptions {
+  readonly hubs: number
+  /** Each member's own: `fleet.…`, and what it shares with the others. */
+  readonly members: readonly { readonly fleet: Readonly<Record<string, unknown>> }[]
+  /** Further configuration, the same for all. */
+  readonly config?: Readonly<Record<string, unknown>>
+  /** Default: Mosquitto where it is installed. */
+  readonly brokerUrl?: string
+}
+
+interface Asked {
+  readonly hub: string
+  /** By its own key, so that a hub's log tells who asked. */
+  readonly member: number
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly method: string
+  readonly path: string
+}
+
+const keyOf = (member: number) => `key-of-member-${member}`
+
+export class Members implements AsyncDisposable {
+  readonly hubs = new Map<string, EmulatedHub>()
+  readonly processes: (BridgeProcess | undefined)[] = []
+  readonly broker: Broker
+  readonly observer: Observer
+  readonly #options: MembersOptions
+  #open = new AsyncDisposableStack()
+  readonly #paths: string[] = []
+
+  private constructor(options: MembersOptions, broker: Broker, observer: Observer) {
+    this.#options = options
+    this.broker = broker
+    this.observer = observer
+  }
+
+  /** All are started when it resolves. */
+  static async start(options: MembersOptions): Promise<Members> {
+    await using open = new AsyncDisposableStack()
+    const broker = open.use(await startBroker(BROKERS[0]))
+    const observer = open.use(await Observer.on(broker.port, { protocol: '5', retainAsPublished: true }))
+    const { path: folder } = open.use(await mkdtempDisposable(join(tmpdir(), 'fleet-')))
+    const world = new Members(options, broker, observer)
+    const keys = Object.fromEntries(options.members.map((_, i) => [keyOf(i), ALL_SCOPES]))
+    for (let i = 0; i < options.hubs; i += 1) {
+      const id = `5f0c8a1b2d3e4f50617283${String(i).padStart(2, '0')}`
+      const hub = open.use(await EmulatedHub.start({ keys, settleMs: 0, flavour: 'older', id }))
+      world.hubs.set(`hub-${i}`, hub)
+    }
+    for (const [i, { fleet }] of options.members.entries()) {
+      const entries = [...world.hubs].map(([name, { url }]) => [
+        name,
+        { url, api_key: keyOf(i), poll_interval: '1s', poll_interval_fallback: '1s' },
+      ])
+      const config = {
+        mqtt: { url: options.brokerUrl ?? broker.url },
+        http: { port: await freePort() },
+        ...options.config,
+        fleet,
+        hubs: Object.fromEntries(entries),
+      }
+      const path = join(folder, `${i}.yaml`)
+      await writeFile(path, stringify(config), { mode: 0o600 })
+      world.#paths.push(path)
+    }
+    open.defer(() => Promise.all(world.processes.map((one) => one?.stop('SIGKILL'))).then(() => undefined))
+    for (const i of options.members.keys()) world.run(i)
+    world.#open = open.move()
+    return world
+  }
+
+  /** Starts a member, anew perhaps. */
+  run(member: number): void {
+    const config = this.#paths[member]
+    if (config === undefined) throw new RangeError(`no member ${member}`)
+    this.processes[member] = new BridgeProcess({ config })
+  }
+
+  process(member: number): BridgeProcess {
+    const found = this.processes[member]
+    if (found === undefined) throw new RangeError(`no member ${member}`)
+    return found
+  }
+
+  /** The newest payload of a topic; `undefined` where nothing was seen. */
+  payload(topic: string): unknown {
+    const text = this.observer.seen.findLast((one) => one.topic === topic)?.text
+    return text === undefined || text === '' ? undefined : JSON.parse(text)
+  }
+
+  /** The newest text of a topic. */
+  text(topic: string): string | undefined {
+    return this.observer.seen.findLast((one) => one.topic === topic)?.text
+  }
+
+  /** Who each hub says to be its owner. */
+  owners(): Map<string, unknown> {
+    return new Map([...this.hubs.keys()].map((hub) => [hub, Object(this.payload(`hub2mqtt/${hub}/info`)).owner]))
+  }
+
+  /** Resolves when every hub is online, each with one of these as its owner. */
+  async served(by: readonly string[], ms = 60_000): Promise<void> {
+    const isServed = (hub: string) =>
+      by.includes(String(this.owners().get(hub))) && this.text(`hub2mqtt/${hub}/state`) === 'online'
+    await until(`hubs served by ${by.join(', ')}`, () => [...this.hubs.keys()].every(isServed), ms)
+  }
+
+  /** Every request that a hub has had, with the member whose key it came with. */
+  asked(since = 0): Asked[] {
+    return [...this.hubs].flatMap(([hub, { requests }]) =>
+      requests.flatMap(({ at, method, path, key }) => {
+        const member = this.#options.members.findIndex((_, i) => keyOf(i) === key)
+        return member === -1 || at < since ? [] : [{ hub, member, at, method, path }]
+      }),
+    )
+  }
+
+  /** Sends a command; resolves to all answers that came until a command sent afterwards was answered. */
+  async command(topic: string, payload: object = {}): Promise<Answer[]> {
+    const transaction = `t${Math.random()}`
+    const result = `hub2mqtt/${topic.replace('/cmd/', '/result/')}`
+    const answers = () =>
+      this.observer.seen
+        .filter((one) => one.topic === result && one.text.includes(transaction))
+        .map(({ text }): Answer => JSON.parse(text))
+    await this.observer.publish(`hub2mqtt/${topic}`, JSON.stringify({ ...payload, transaction }))
+    await until(`an answer on ${result}`, () => answers().length > 0, 30_000)
+    return answers()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#open.disposeAsync()
+  }
+}
