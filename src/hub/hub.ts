@@ -373,6 +373,7 @@ export class Hub {
             hubId: this.#greeted?.id ?? null,
             timeoutMs,
             settleMs: REALTIME_SETTLE_MS,
+            mayAsk: this.#options.mayAsk,
             onSubscribed: () => place.leave(),
             onEvent: (event) => this.apps.receive(event),
             clean: this.#options.clean,

@@ -21,6 +21,8 @@ export interface RealtimeOptions {
   readonly timeoutMs: number
   /** How long a session must have stayed up to count: a hub can accept one and drop it at once. */
   readonly settleMs: number
+  /** Called right before each message that asks for something; what it throws ends the session. */
+  readonly mayAsk?: (() => void) | undefined
   /** Only the time until it has settled is left. */
   readonly onSubscribed?: () => void
   readonly onEvent: (event: AppEvent) => void
@@ -116,6 +118,7 @@ async function ask(
   event: string,
   argument: unknown,
 ): Promise<unknown[]> {
+  options.mayAsk?.()
   const { promise, resolve } = Promise.withResolvers<unknown[]>()
   socket.emit(event, argument, (...answer: unknown[]) => resolve(answer))
   const answer = await inTime(promise, options, ended)
