@@ -61,7 +61,8 @@ export class Template {
   /** The root with what follows it up to the first other parameter, then a parameter and a text in turn. */
   readonly #head: string
   readonly #tail: readonly { readonly name: string; readonly after: string }[]
-  readonly #levels: readonly string[]
+  /** Each is a parameter or a text. */
+  readonly #levels: readonly { readonly name?: string; readonly text?: string }[]
   readonly #root: string
 
   constructor(template: string, root: string) {
@@ -69,7 +70,10 @@ export class Template {
     const [, ...names] = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
     this.#head = root + head
     this.#tail = names.map((name, i) => ({ name, after: rest[i] ?? '' }))
-    this.#levels = template.split('/').slice(1)
+    this.#levels = template
+      .split('/')
+      .slice(1)
+      .map((level) => (level.startsWith('{') ? { name: level.slice(1, -1) } : { text: level }))
     this.#root = `${root}/`
   }
 
@@ -82,20 +86,27 @@ export class Template {
 
   /** The filter that matches all topics of this template. */
   get filter(): string {
-    return this.#root + this.#levels.map((level) => (level.startsWith('{') ? '+' : level)).join('/')
+    return this.#root + this.#levels.map(({ text = '+' }) => text).join('/')
+  }
+
+  /** Levels below the root. */
+  get depth(): number {
+    return this.#levels.length
   }
 
   /** The levels that stand for the parameters of a topic, still encoded; `undefined` for a topic of another template. */
   match(topic: string): Parameters | undefined {
     if (!topic.startsWith(this.#root)) return undefined
     const levels = topic.slice(this.#root.length).split('/')
-    if (levels.length !== this.#levels.length) return undefined
+    return levels.length === this.depth ? this.matchLevels(levels) : undefined
+  }
+
+  /** The same for as many levels below the root as it has. */
+  matchLevels(levels: readonly string[]): Parameters | undefined {
+    // Most topics are of another template: those make nothing.
+    if (!this.#levels.every(({ text }, i) => text === undefined || text === levels[i])) return undefined
     const found: Record<string, string> = {}
-    for (const [i, expected] of this.#levels.entries()) {
-      const level = levels[i] ?? ''
-      if (expected.startsWith('{')) found[expected.slice(1, -1)] = level
-      else if (expected !== level) return undefined
-    }
+    for (const [i, { name }] of this.#levels.entries()) if (name !== undefined) found[name] = levels[i] ?? ''
     return found
   }
 }

@@ -49,9 +49,9 @@ const OF_BRIDGE = '{base}/bridge/'
 export function createTopics(base: string, member?: string) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
   const ownForm = (topic: string) => (member === undefined ? topic : topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`))
-  const templates = new Map<string, Template>(
-    below.map(([name, { topic }]) => [name, new Template(ownForm(topic), base)]),
-  )
+  const readable = below.map(([name, row]) => ({ name, row, template: new Template(ownForm(row.topic), base) }))
+  const templates = new Map<string, Template>(readable.map(({ name, template }) => [name, template]))
+  const byDepth = Map.groupBy(readable, ({ template }) => template.depth)
   const fill = (name: PublicationName, parameters: Parameters) => templates.get(name)?.fill(parameters) ?? ''
   const filtersOf = (retained: boolean) =>
     widest(below.filter(([, row]) => row.retained === retained).map(([name]) => templates.get(name)?.filter ?? ''))
@@ -77,9 +77,11 @@ export function createTopics(base: string, member?: string) {
 
     /** Reads a topic of ours; `undefined` for any other. */
     parse(topic: string): OwnTopic | undefined {
-      for (const [name, row] of below) {
-        const levels = templates.get(name)?.match(topic)
-        const owner = levels && ownerOf(row.of, levels)
+      const levels = levelsBelow(base, topic)
+      if (levels === undefined) return undefined
+      for (const { name, row, template } of byDepth.get(levels.length) ?? []) {
+        const parameters = template.matchLevels(levels)
+        const owner = parameters && ownerOf(row.of, parameters)
         if (owner !== undefined) return { name, row, owner }
       }
       return undefined
