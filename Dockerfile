@@ -5,12 +5,12 @@ ARG BASE=node:24-bookworm-slim
 # What to make: runtime, or home-assistant for the app of Home Assistant.
 ARG VARIANT=runtime
 
-# What the compiler makes is the same for every platform.
+# What the bundler makes is the same for every platform.
 FROM ${BASE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json ./
 COPY src ./src
 RUN npm run build && npm run build:page
 
@@ -34,7 +34,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional \
  && node --input-type=module -e "import manifest from './package.json' with { type: 'json' }; \
       for (const name of Object.keys(manifest.dependencies)) await import(name)"
 
-FROM ${BASE} AS runtime
+FROM ${BASE} AS program
 ARG VERSION=0.2.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="hub2mqtt" \
@@ -52,15 +52,30 @@ RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /us
 # arena: glibc keeps one for every thread else, and gives little of it back.
 ENV NODE_ENV=production HUB2MQTT_HTTP_HOST=0.0.0.0 NODE_OPTIONS=--max-semi-space-size=4 MALLOC_ARENA_MAX=1
 WORKDIR /app
+# The bundle has them in it. These are what its parsers on demand are loaded from, and what scanners of images look for.
 COPY --from=dependencies /hub2mqtt/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/src/page/dist ./src/page/dist
+COPY src/emulator/sdk ./src/emulator/sdk
 COPY --from=dependencies /hub2mqtt/sbom.cdx.json ./
 COPY package.json LICENSE ./
 COPY config/openapi.json ./config/openapi.json
 COPY config/demo/apps ./config/demo/apps
 COPY config/demo/store ./config/demo/store
 COPY src/bin.js ./src/bin.js
+
+# What Node makes of the program, kept for the user who runs it: the demo loads all that a bridge does.
+FROM program AS compiled
+RUN mkdir -m 777 node_modules/.cache
+USER 1000:1000
+RUN hub2mqtt demo > /dev/null & \
+    until hub2mqtt health --ready > /dev/null 2>&1; do kill -0 $! || exit 1; sleep 1; done; \
+    kill -TERM $! && wait $!
+USER root
+RUN chmod 755 node_modules/.cache && chmod -R a+rX node_modules/.cache
+
+FROM program AS runtime
+COPY --from=compiled /app/node_modules/.cache ./node_modules/.cache
 USER 1000:1000
 EXPOSE 8099
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 CMD ["hub2mqtt", "health"]

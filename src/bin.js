@@ -114,11 +114,13 @@ function fail(reason) {
 if (major(process.versions.node) >= NEEDED) {
   endWithLauncher()
   module.enableCompileCache(CACHE)
-  // A checkout and a package run the sources; the image holds them compiled.
+  // A checkout runs its sources, whatever was made of them when; package and image bring a bundle, which starts faster.
   const source = new URL('./main.ts', import.meta.url)
-  const runsSources = existsSync(source)
-  if (runsSources && /[\\/]node_modules[\\/]/.test(fileURLToPath(source))) stripTypesHere()
-  await import(runsSources ? source.href : new URL('../dist/main.js', import.meta.url).href).catch((error) => {
+  const bundle = new URL('../dist/main.js', import.meta.url)
+  const isPackage = /[\\/]node_modules[\\/]/.test(fileURLToPath(source))
+  const runsSources = existsSync(source) && !(isPackage && existsSync(bundle))
+  if (runsSources && isPackage) stripTypesHere()
+  await import((runsSources ? source : bundle).href).catch((error) => {
     if (error.code !== 'ERR_MODULE_NOT_FOUND' || !/package '/.test(error.message)) throw error
     fail('its packages are not installed; run npm ci first')
   })

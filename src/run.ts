@@ -102,7 +102,9 @@ export async function run(options: RunOptions): Promise<void> {
       onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => {
         tally.command(end)
-        feed.happened(end.result, clean.clean(end.summary()))
+        const summary = () => clean.clean(end.summary())
+        // That of a failure may be long.
+        feed.happened(end.result, end.outcome === 'ok' ? summary : summary())
       },
       onPresence: () => tellHealth(),
       fleet,

@@ -20,6 +20,14 @@ export interface FeedOptions {
   readonly clock: Clock
 }
 
+/** What happened, as it is kept: nobody may ever ask, so that its text is made when somebody is told. */
+interface Heard {
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly topic: string
+  readonly payload: string | (() => string)
+}
+
 /** Gets frames as JSON text. */
 export type Subscriber = (frame: string) => void
 
@@ -29,12 +37,12 @@ export class Feed {
   /** State topic → since when it is as it is. */
   readonly #since = new Map<string, string>()
   readonly #usage: Usage
-  #recent: Happening[] = []
+  #recent: Heard[] = []
   #recentLength = 0
   readonly #subscribers = new Set<Subscriber>()
   /** Since the last batch; nobody asks for it while nobody subscribes. */
   #changed = new Set<string>()
-  #happened: Happening[] = []
+  #happened: Heard[] = []
   #refusals = ''
   /** When the last batch went out, and when anything did, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
@@ -76,9 +84,12 @@ export class Feed {
     if (this.#isOurs(topic) && !isAmongBridges) this.happened(topic, payload)
   }
 
-  /** Something to tell under a topic of the bridge. */
-  happened(topic: string, payload: string): void {
-    const happening = { at: this.#now(), topic, payload }
+  /**
+   * Something to tell under a topic of the bridge. A function makes the payload when somebody is told, and again for the
+   * next one: a short one, whose length nobody counts, of what does not change.
+   */
+  happened(topic: string, payload: string | (() => string)): void {
+    const happening = { at: this.#options.clock.now(), topic, payload }
     this.#recent.push(happening)
     this.#recentLength += lengthOf(happening)
     while (this.#recent.length > MAX_RECENT || this.#recentLength > MAX_RECENT_LENGTH) {
@@ -117,7 +128,7 @@ export class Feed {
       type: 'snapshot',
       at: this.#now(),
       state: [...this.#state] satisfies LiveMessage[],
-      recent: this.#recent,
+      recent: this.#recent.map(told),
       since: Object.fromEntries([...this.#since].filter(([topic]) => this.#state.has(topic))),
       usage: this.#usage.all(clock.now()),
       refusals: refusals(),
@@ -156,7 +167,7 @@ export class Feed {
     const [changed, happenings] = [this.#changed, this.#happened]
     this.#drop()
     const state = [...changed].map((topic): [string, string | null] => [topic, this.#state.get(topic) ?? null])
-    this.#send({ type: 'changes', at: this.#now(), state, happenings, ...this.#newRefusals() })
+    this.#send({ type: 'changes', at: this.#now(), state, happenings: happenings.map(told), ...this.#newRefusals() })
   }
 
   #drop(): void {
@@ -193,10 +204,16 @@ export class Feed {
   }
 
   #now(): string {
-    return new Date(this.#options.clock.now()).toISOString()
+    return isoTime(this.#options.clock.now())
   }
 }
 
-const lengthOf = ({ topic, payload }: Happening) => topic.length + payload.length
+const isoTime = (ms: number) => new Date(ms).toISOString()
+
+const lengthOf = ({ topic, payload }: Heard) => topic.length + (typeof payload === 'string' ? payload.length : 0)
+
+function told({ at, topic, payload }: Heard): Happening {
+  return { at: isoTime(at), topic, payload: typeof payload === 'string' ? payload : payload() }
+}
 
 const frame = (news: LiveFrame) => JSON.stringify(news)

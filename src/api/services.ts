@@ -1,5 +1,6 @@
 /** What the routes of the API do: with the bridge's own commands and topics, and with no other way into the hub. */
 import { readFile } from 'node:fs/promises'
+import { ROOT } from '../base/root.ts'
 import { describeConfig } from '../config/describe.ts'
 import type { Live } from '../config/options.ts'
 import { HubError } from '../hub/errors.ts'
@@ -23,7 +24,7 @@ export interface ServicesOptions extends CommandDoor, IconsOptions {
 }
 
 /** Beside the program, in a checkout and in the package. */
-const OPENAPI = new URL('../../config/openapi.json', import.meta.url)
+const OPENAPI = new URL('config/openapi.json', ROOT)
 
 export class Services {
   readonly #options: ServicesOptions

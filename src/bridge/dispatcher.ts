@@ -35,7 +35,7 @@ export interface CommandEnd {
   readonly ms: number
   /** The topic of its result, wherever the answer went. */
   readonly result: string
-  /** The answer as on that topic, but for its `data`, which may hold what is for the asker only. */
+  /** The answer as on that topic, but for its `data`, which may hold what is for the asker only, and is not kept. */
   readonly summary: () => string
 }
 
@@ -247,7 +247,8 @@ export class Dispatcher {
     const duration_ms = Math.round(ms)
     const head = { command, hub, app, transaction, duration_ms, ...(replayed && { replayed }) }
     const code = outcome.ok ? 'ok' : outcome.error.code
-    const summary = () => renderAnswer(head, outcome.ok ? NOTHING : outcome)
+    const summarized = outcome.ok ? NOTHING : outcome
+    const summary = () => renderAnswer(head, summarized)
     onAnswer?.({ command: nameOf(row), outcome: code, ms, result: topic.result, summary })
     if (asker === undefined) this.#send(request, outcome, head)
     else asker.reply({ outcome, payload: renderAnswer(head, outcome), code })

@@ -58,7 +58,14 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
   return new Guard({ ...options, order, backup, ask, isConnected: () => link.status().protocol !== null })
 }
 
+/** By the configuration, which is replaced as a whole; each command asks several times. */
+const policies = new WeakMap<Live['value'], CommandPolicy>()
+
 /** What configuration allows, the guardian's command included where it is on. */
 export function policyOf({ value }: Live): CommandPolicy {
-  return { ...value.commands, guarded: isGuarded(value) }
+  const known = policies.get(value)
+  if (known !== undefined) return known
+  const policy = { ...value.commands, guarded: isGuarded(value) }
+  policies.set(value, policy)
+  return policy
 }

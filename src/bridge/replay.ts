@@ -87,13 +87,16 @@ export function replayKey(
   { topic, payload, dup, correlationData }: Message,
   transaction: string | number | null,
 ): { text: string; consult: boolean } {
-  if (transaction !== null) return { text: digest(topic, typeof transaction, String(transaction)), consult: true }
-  if (correlationData !== undefined) return { text: digest(topic, 'correlation', correlationData), consult: true }
-  return { text: digest(topic, 'bytes', payload), consult: dup }
+  if (transaction !== null) return { text: textOf(topic, typeof transaction, String(transaction)), consult: true }
+  if (correlationData !== undefined) return { text: textOf(topic, 'correlation', correlationData), consult: true }
+  return { text: textOf(topic, 'bytes', payload), consult: dup }
 }
 
+/** Longer texts are kept as their hash, which holds no NUL and is none of the others. */
+const LONGEST_TEXT = 128
+
 /** Short, whatever was sent: thousands of these are kept. A topic holds no NUL, so no two run into each other. */
-function digest(topic: string, kind: string, mark: string | Buffer): string {
-  const text = typeof mark === 'string' ? mark : mark.toString('latin1')
-  return hash('sha256', `${topic}\0${kind}\0${text}`, 'base64')
+function textOf(topic: string, kind: string, mark: string | Buffer): string {
+  const text = `${topic}\0${kind}\0${typeof mark === 'string' ? mark : mark.toString('latin1')}`
+  return text.length <= LONGEST_TEXT ? text : hash('sha256', text, 'base64')
 }

@@ -403,9 +403,17 @@ function isRedirect({ status }: Answer): boolean {
   return status >= 300 && status < 400
 }
 
+/** Template → a text and the name of a parameter in turn; there are as many as operations. */
+const templates = new Map<string, readonly string[]>()
+
 /** Fills the `:parameters` of a path template, percent-encoded. */
 function fill(template: string, parameters: object): string {
-  return template.replace(/:(\w+)/g, (_, name: string) => encodeSegment(Reflect.get(parameters, name)))
+  let parts = templates.get(template)
+  if (parts === undefined) {
+    parts = template.split(/:(\w+)/)
+    templates.set(template, parts)
+  }
+  return parts.reduce((path, part, i) => path + (i % 2 === 0 ? part : encodeSegment(Reflect.get(parameters, part))))
 }
 
 function encodeSegment(value: unknown): string {

@@ -13,6 +13,8 @@ export interface Output extends Destination {
 /** How much waits for a terminal or pipe that does not take more for the moment. */
 const MAX_WAITING_BYTES = 1_048_576
 const RETRY_MS = 50
+const LONGEST_LINE_BYTES = 4096
+const MOST_BYTES_OF_A_CHARACTER = 3
 const DRAIN_STEP_MS = 5
 
 type Write = (chunk: Buffer) => number
@@ -31,6 +33,8 @@ function block(ms: number): void {
  */
 export function createOutput(write: Write = (chunk) => writeSync(1, chunk)): Output {
   let waiting = Buffer.alloc(0)
+  // For lines that need not wait: most are written whole, and a Buffer for each would cost as much as the writing.
+  const line = Buffer.allocUnsafeSlow(LONGEST_LINE_BYTES)
   let timer: NodeJS.Timeout | undefined
 
   /** Writes what it can, and says whether anything still waits for a busy reader. */
@@ -49,7 +53,8 @@ export function createOutput(write: Write = (chunk) => writeSync(1, chunk)): Out
 
   return {
     write(text) {
-      const chunk = Buffer.from(text)
+      const isShort = waiting.length === 0 && text.length * MOST_BYTES_OF_A_CHARACTER <= line.length
+      const chunk = isShort ? line.subarray(0, line.write(text)) : Buffer.from(text)
       if (waiting.length + chunk.length > MAX_WAITING_BYTES) return
       waiting = waiting.length === 0 ? chunk : Buffer.concat([waiting, chunk])
       if (timer === undefined) retry()

@@ -2,10 +2,11 @@
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { ROOT } from '../base/root.ts'
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-const SOURCE = `${ROOT}src/page/app`
-const OUTPUT = `${ROOT}src/page/dist`
+const FOLDER = fileURLToPath(ROOT)
+const SOURCE = `${FOLDER}src/page/app`
+const OUTPUT = `${FOLDER}src/page/dist`
 /** What the page is made of, besides the packages that the lock file names. */
 const MADE_OF = ['src/{page,api,contract,model,base,log,hub}/**/*.{ts,tsx,css,html,svg}', 'package-lock.json']
 
@@ -38,8 +39,8 @@ async function present(): Promise<string | undefined> {
 
 function isCurrent(): boolean {
   const builtAt = statSync(`${OUTPUT}/index.html`).mtimeMs
-  const sources = globSync(MADE_OF, { cwd: ROOT, exclude: ['src/page/dist/**'] })
-  return sources.every((path) => statSync(`${ROOT}${path}`).mtimeMs <= builtAt)
+  const sources = globSync(MADE_OF, { cwd: FOLDER, exclude: ['src/page/dist/**'] })
+  return sources.every((path) => statSync(`${FOLDER}${path}`).mtimeMs <= builtAt)
 }
 
 /** @throws Error for a mistake in the sources, or without the bundler */

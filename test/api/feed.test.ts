@@ -134,6 +134,21 @@ describe('the feed', () => {
     expect(recent.at(-1)?.payload).toHaveLength(60_000)
   })
 
+  it('makes the text of a happening for those who are told, with the time at which it happened', async () => {
+    const { feed, follow, snapshot, clock } = openFeed()
+    let made = 0
+    const happen = () => feed.happened('b/home/result/x', () => `{"n":${++made}}`)
+    const at = new Date(clock.now()).toISOString()
+    happen()
+    expect(made).toBe(0)
+    await clock.advance(1_000)
+    expect(snapshot().recent).toEqual([{ at, topic: 'b/home/result/x', payload: '{"n":1}' }])
+    const { frames } = follow()
+    happen()
+    await clock.advance(1_000)
+    expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
+  })
+
   it('keeps the usage of an app for 15 minutes, and forgets it with the app', async () => {
     const { feed, snapshot, clock } = openFeed()
     const start = clock.now()

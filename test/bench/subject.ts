@@ -1,11 +1,12 @@
 /** What is measured: the shortest program, the same as most bridges have it, and hub2mqtt as its users start it. */
-import { readFileSync } from 'node:fs'
+import { mkdtempDisposableSync, readFileSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { BridgeProcess } from '../support/bridge-process.ts'
+import { bundled } from '../support/bundled.ts'
 import { Process } from '../support/process.ts'
 import { cpuMs, peakRss, rss } from './processes.ts'
 import { KEY, keyOf } from './protocol.ts'
@@ -24,6 +25,15 @@ const { scripts } = v.parse(
 const words = scripts.start.split(' ').slice(2, -2)
 const variables = Object.fromEntries(words.slice(0, words.indexOf('node')).map((word) => word.split('=')))
 const startOptions = words.slice(words.indexOf('node') + 1)
+
+let program: Promise<string> | undefined
+
+/** As package and image bring it; made once. */
+function installed(): Promise<string> {
+  const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'bench-program-'))
+  process.once('exit', remove)
+  return bundled(path)
+}
 
 export interface Place {
   readonly mqtt: string
@@ -76,7 +86,9 @@ async function startOurs({ mqtt, hubs, nodeOptions = [], discoveryRate }: Place,
   // The first hub has the name that bare uses.
   const entries = hubs.map((url, i) => [i === 0 ? 'home' : `hub${i}`, { url, api_key: keyOf(i) }])
   await writeFile(config, JSON.stringify({ hubs: Object.fromEntries(entries) }), { mode: 0o600 })
+  program ??= installed()
   return new BridgeProcess({
+    program: await program,
     env: {
       // Who has one hub needs no file, and saves reading it.
       ...(more.length === 0 ? { HUB2MQTT_HUB_URL: hub, HUB2MQTT_HUB_API_KEY: KEY } : { HUB2MQTT_CONFIG: config }),

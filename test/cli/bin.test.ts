@@ -100,7 +100,13 @@ describe('the launcher under a Node that is new enough', () => {
     expect(JSON.parse(run(process.execPath, file).stdout)).toMatchObject({ from: 'source' })
   })
 
-  it('starts the compiled program of an image', () => {
+  it('starts the bundle of a package that has one, and never that of a checkout, which may be of older sources', () => {
+    const started = (name: string) => JSON.parse(run(process.execPath, checkout(name, { compiled: true })).stdout)
+    expect(started('bundled/node_modules/hub2mqtt')).toMatchObject({ from: 'compiled' })
+    expect(started('built')).toMatchObject({ from: 'source' })
+  })
+
+  it('starts the bundle of an image', () => {
     const file = checkout('image', { source: false, compiled: true })
     expect(JSON.parse(run(process.execPath, file).stdout)).toMatchObject({ from: 'compiled' })
   })

@@ -41,6 +41,7 @@ const settings = { cwd: home, env: { ...env, npm_config_loglevel: 'error', npm_c
 beforeAll(async () => {
   mkdirSync(home)
   // What makes a release builds it before.
+  await execute('npm', ['run', 'build'], { cwd: CHECKOUT })
   await execute('npm', ['run', 'build:page'], { cwd: CHECKOUT })
   await execute('npm', ['pack', '--pack-destination', folder], { cwd: CHECKOUT, env })
   await execute('npm', ['install', '--no-audit', '--no-fund', `../hub2mqtt-${manifest.version}.tgz`], settings)
@@ -55,11 +56,13 @@ const hub2mqtt = (...args: readonly string[]) => runProgram('npx', ['hub2mqtt', 
 const lasting = (...args: readonly string[]) => new Process('npx', ['hub2mqtt', ...args], { ...settings, group: true })
 
 describe('the package', () => {
-  it('holds the sources, the documents and the licence, and nothing that others would trip over', () => {
+  it('holds the program, its sources, the documents and the licence, and nothing that others would trip over', () => {
     const files = globSync('**/*', { cwd: installed, exclude: ['node_modules/**'] }).map((path) =>
       path.replaceAll('\\', '/'),
     )
     for (const present of [
+      'dist/main.js',
+      'dist/licences.md',
       'src/main.ts',
       'src/bin.js',
       'README.md',
@@ -78,7 +81,7 @@ describe('the package', () => {
     }
     for (const path of files)
       expect(path).not.toMatch(
-        /^(src\/(docs|page\/app)|test|dist|config\/(demo\/(hub2mqtt|secrets)|home-assistant-app))(\/|$)/,
+        /^(src\/(build|docs|page\/app)|test|config\/(demo\/(hub2mqtt|secrets)|home-assistant-app))(\/|$)/,
       )
   })
 

@@ -7,6 +7,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const UNCACHED = process.env['NODE_V8_COVERAGE'] === undefined ? {} : { NODE_DISABLE_COMPILE_CACHE: '1' }
 
 export interface BridgeProcessOptions {
+  /** The file that starts it; default: that of the checkout, which runs the sources. */
+  readonly program?: string
   /** All of its environment but PATH and HOME: configuration as `HUB2MQTT_…`. */
   readonly env?: Readonly<Record<string, string>>
   /** Path of a configuration file. */
@@ -26,10 +28,19 @@ export class BridgeProcess extends Process {
   /** From the signal to the end, in milliseconds. */
   endedWithinMs: number | undefined
 
-  constructor({ env, config, preload = [], nodeOptions = [], logs = true, channel = false }: BridgeProcessOptions) {
+  constructor(options: BridgeProcessOptions) {
+    const {
+      program = 'src/bin.js',
+      env,
+      config,
+      preload = [],
+      nodeOptions = [],
+      logs = true,
+      channel = false,
+    } = options
     const imports = preload.flatMap((url) => ['--import', url])
     const file = config === undefined ? [] : ['--config', config]
-    super(process.execPath, [...nodeOptions, ...imports, 'src/bin.js', 'run', ...file], {
+    super(process.execPath, [...nodeOptions, ...imports, program, 'run', ...file], {
       cwd: ROOT,
       env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...UNCACHED, ...env },
       output: logs ? 'keep' : 'drop',

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../base/clock.ts'
+import { ROOT } from '../../base/root.ts'
 import { type HubData, openHubData } from '../data/hub-data.ts'
 import { ManifestError } from '../data/manifest.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
@@ -32,7 +33,7 @@ export interface ProcessesOptions {
   readonly clock?: Clock | undefined
 }
 
-const SAMPLES = fileURLToPath(new URL('../../../config/demo/', import.meta.url))
+const SAMPLES = fileURLToPath(new URL('config/demo/', ROOT))
 
 /** The sample apps that a new hub has. The first one is well-behaved: that is the one to try things on. */
 const FIRST_APPS = [

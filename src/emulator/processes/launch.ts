@@ -2,8 +2,9 @@
 import { execFile } from 'node:child_process'
 import { realpath } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { ROOT } from '../../base/root.ts'
 
-const SDK = fileURLToPath(new URL('../sdk/', import.meta.url))
+const SDK = fileURLToPath(new URL('src/emulator/sdk/', ROOT))
 
 export interface Launch {
   readonly id: string

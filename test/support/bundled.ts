@@ -1,0 +1,24 @@
+/** The program as package and image bring it: a bundle of the sources as they are now, in a folder of its own. */
+import { copyFileSync, cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { bundle } from '../../src/build/bundle.ts'
+
+const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
+
+/**
+ * Makes it in an empty folder, and returns the path of the file that starts it.
+ * @param modules - Whether the packages of the checkout lie beside it; default true.
+ */
+export async function bundled(folder: string, { modules = true } = {}): Promise<string> {
+  await bundle(join(folder, 'dist'))
+  mkdirSync(join(folder, 'src/emulator'), { recursive: true })
+  for (const file of ['package.json', 'src/bin.js']) copyFileSync(join(CHECKOUT, file), join(folder, file))
+  // Apps may read it where it is, and nowhere else.
+  cpSync(join(CHECKOUT, 'src/emulator/sdk'), join(folder, 'src/emulator/sdk'), { recursive: true })
+  symlinkSync(join(CHECKOUT, 'config'), join(folder, 'config'))
+  const page = join(CHECKOUT, 'src/page/dist')
+  if (existsSync(page)) cpSync(page, join(folder, 'src/page/dist'), { recursive: true })
+  if (modules) symlinkSync(join(CHECKOUT, 'node_modules'), join(folder, 'node_modules'))
+  return join(folder, 'src/bin.js')
+}
