@@ -14,7 +14,7 @@ import { tellStory } from './bridge/story.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import { hubFilesIn } from './config/hubs-dir.ts'
 import type { Config, HubConfig } from './config/options.ts'
-import { refusalsOf } from './contract/permissions.ts'
+import { refusalsOf, rolloutRefusal } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
 import { Recent } from './health/recent.ts'
 import { healthReport, hubHealth } from './health/report.ts'
@@ -30,6 +30,7 @@ import type { LinkOptions } from './mqtt/types.ts'
 import { applyChanges } from './reload/apply.ts'
 import { LiveConfig, type Load } from './reload/live-config.ts'
 import { watchFolder } from './reload/watch-folder.ts'
+import { Rollouts } from './rollout/rollouts.ts'
 
 export interface RunOptions {
   readonly config: Config
@@ -69,10 +70,20 @@ export async function run(options: RunOptions): Promise<void> {
   const brokerUrl = broker?.url ?? config.mqtt.url ?? ''
   await using instance = await claimInstance(`${brokerUrl}\n${topics.base}`)
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
+  const clientId = config.mqtt.client_id ?? stableClientId(topics.base, instance.number)
+  await using rollouts = new Rollouts({
+    topics,
+    broker: () => brokerAccess(live.value.mqtt, brokerUrl),
+    clientId: `${clientId}-rollout`,
+    refusal: (command) => rolloutRefusal(policyOf(live), command),
+    clock,
+    random,
+    log: log.child({ part: 'rollout' }),
+  })
   await using link = new MqttLink(
     {
       ...linkOptions(config, brokerUrl, topics),
-      clientId: config.mqtt.client_id ?? stableClientId(topics.base, instance.number),
+      clientId,
       maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
       credentials: () => live.renewCredentials(),
     },
@@ -91,6 +102,7 @@ export async function run(options: RunOptions): Promise<void> {
       hubs: hubs.all,
       live,
       setLogLevel: (level) => log.setLevel(level),
+      rollouts,
       onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => {
         tally.command(end)
@@ -119,6 +131,8 @@ export async function run(options: RunOptions): Promise<void> {
     bridge.healthChanged(report)
     // The link writes it, and its will.
     const isOnline = link.status().state === 'connected' && bridge.role === 'active'
+    if (isOnline) rollouts.start()
+    else if (bridge.role === 'standby') rollouts.stop()
     feed.held(topics.of('bridgeState', {}), isOnline ? 'online' : 'offline')
     if (report.ready && !wasReady) {
       wasReady = true
@@ -181,6 +195,7 @@ export async function run(options: RunOptions): Promise<void> {
     if (signal.aborted) break
     tellHealth()
   }
+  rollouts.stop()
   bridge.stop()
   log.info('stopping')
 }

@@ -82,7 +82,17 @@ export class Template {
 
   /** The filter that matches all topics of this template. */
   get filter(): string {
-    return this.#root + this.#levels.map((level) => (level.startsWith('{') ? '+' : level)).join('/')
+    return this.filterFor({})
+  }
+
+  /** The same of those whose parameters are so. */
+  filterFor(parameters: Parameters): string {
+    const levels = this.#levels.map((level) => {
+      if (!level.startsWith('{')) return level
+      const value = parameters[level.slice(1, -1)]
+      return value === undefined ? '+' : encodeLevel(value)
+    })
+    return this.#root + levels.join('/')
   }
 
   /** The levels that stand for the parameters of a topic, still encoded; `undefined` for a topic of another template. */

@@ -11,8 +11,10 @@ export interface SessionOptions {
   readonly broker: BrokerOptions
   /** Another client with the same id would lose its connection. */
   readonly clientId: string
-  /** For everything, the connection included. */
-  readonly timeoutMs: number
+  /** For everything, the connection included; default: no limit. */
+  readonly timeoutMs?: number | undefined
+  /** Ends it when aborted, as a lost connection would. */
+  readonly signal?: AbortSignal | undefined
   readonly onPublish?: ((packet: IPublishPacket) => void) | undefined
   readonly onNoSubscribers?: (() => void) | undefined
 }
@@ -41,19 +43,22 @@ export async function withSession<T>(
   clock: Clock,
   task: (connection: Connection) => Promise<T>,
 ): Promise<T> {
-  const { timeoutMs } = options
+  const { timeoutMs, signal } = options
   const late = Promise.withResolvers<never>()
   late.promise.catch(() => {})
-  const cancel = clock.after(timeoutMs, () =>
-    late.reject(new SessionError('timeout', `no answer within ${timeoutMs} ms`)),
-  )
+  const giveUp = () => late.reject(new SessionError('timeout', `no answer within ${timeoutMs} ms`))
+  const cancel = timeoutMs === undefined ? () => {} : clock.after(timeoutMs, giveUp)
+  const stop = () => late.reject(new SessionError('no_connection', 'stopped'))
+  signal?.addEventListener('abort', stop)
   let connection: Connection | undefined
   try {
+    if (signal?.aborted) stop()
     connection = await connect(options, late.promise)
     const lost = connection.down.then((failure) => Promise.reject(noConnection(failure)))
     return await Promise.race([task(connection), lost, late.promise])
   } finally {
     cancel()
+    signal?.removeEventListener('abort', stop)
     connection?.drop(CLOSED_BY_US)
   }
 }
