@@ -15,7 +15,7 @@ import { tellStory } from './bridge/story.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import { hubFilesIn } from './config/hubs-dir.ts'
 import type { Config, HubConfig } from './config/options.ts'
-import { refusalsOf } from './contract/permissions.ts'
+import { refusalsOf, rolloutRefusal } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
 import { membershipOf } from './fleet/membership.ts'
 import { FleetRun } from './fleet-run.ts'
@@ -34,6 +34,7 @@ import type { LinkOptions } from './mqtt/types.ts'
 import { applyChanges } from './reload/apply.ts'
 import { LiveConfig, type Load } from './reload/live-config.ts'
 import { watchFolder } from './reload/watch-folder.ts'
+import { Rollouts } from './rollout/rollouts.ts'
 
 export interface RunOptions {
   readonly config: Config
@@ -77,6 +78,15 @@ export async function run(options: RunOptions): Promise<void> {
   const mayAct = fleet && (() => fleet.mayAct())
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
   const clientId = clientIdOf(config, topics.base, membership?.member, instance.number)
+  await using rollouts = new Rollouts({
+    topics,
+    broker: () => brokerAccess(live.value.mqtt, urls),
+    clientId: `${clientId}-rollout`,
+    refusal: (command) => rolloutRefusal(policyOf(live), command),
+    clock,
+    random,
+    log: log.child({ part: 'rollout' }),
+  })
   const basics: LinkOptions = {
     ...linkOptions(config, urls, topics),
     clientId,
@@ -99,6 +109,7 @@ export async function run(options: RunOptions): Promise<void> {
       hubs: hubs.all,
       live,
       setLogLevel: (level) => log.setLevel(level),
+      rollouts,
       onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => {
         tally.command(end)
@@ -131,6 +142,9 @@ export async function run(options: RunOptions): Promise<void> {
     bridge.healthChanged(report)
     // The link writes it, and its will.
     const isOnline = link.status().state === 'connected' && bridge.role === 'active'
+    const speaks = fleet?.isSpeaker ?? true
+    if (isOnline && speaks) rollouts.start()
+    else if (bridge.role === 'standby' || !speaks) rollouts.stop()
     feed.held(topics.of('bridgeState', {}), isOnline ? 'online' : 'offline')
     if (report.ready && !wasReady) {
       wasReady = true
@@ -204,6 +218,7 @@ export async function run(options: RunOptions): Promise<void> {
     tellHealth()
   }
   telling.stop()
+  rollouts.stop()
   bridge.stop()
   log.info('stopping')
 }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Sparing } from '../base/sparing.ts'
 import type { Live } from '../config/options.ts'
-import type { Command } from '../contract/commands.ts'
+import type { BridgeControl, Command } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
 import { refusedBy } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
@@ -68,6 +68,7 @@ export interface BridgeOptions {
   /** The configuration that holds now; `reconfigured` tells of another one. */
   readonly live: Live
   readonly setLogLevel: (level: LogLevel) => void
+  readonly rollouts: Pick<BridgeControl, 'rollOut' | 'cancelRollout'>
   readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
@@ -212,11 +213,14 @@ export class Bridge {
       readEverything: () => this.#startOver(),
       clock,
     })
-    const control = {
-      setLogLevel: (level: LogLevel) => {
+    const { rollouts } = options
+    const control: BridgeControl = {
+      setLogLevel: (level) => {
         setLogLevel(level)
         this.logLevelChanged(level)
       },
+      rollOut: (transaction, order) => rollouts.rollOut(transaction, order),
+      cancelRollout: (transaction) => rollouts.cancelRollout(transaction),
     }
     const { onAnswer } = options
     this.#dispatcher = new Dispatcher({
@@ -464,7 +468,8 @@ export class Bridge {
   #isOurs(topic: string, payload: string): boolean {
     const own = this.#options.topics.parse(topic)
     if (own === undefined) return payload !== ''
-    return this.#owns(own.owner)
+    // A rollout writes over another connection, which sees to its own topic.
+    return own.name !== 'rollout' && this.#owns(own.owner)
   }
 
   #owns(owner: OwnTopic['owner']): boolean {

@@ -151,7 +151,8 @@ export class Dispatcher {
       this.#settle(request, command, reading)
       const times = this.#times(message, reading)
       const key = replayKey(message, reading.transaction)
-      const known = key.consult ? this.#replay.recall(key.text) : undefined
+      const isRepeatable = command.target === 'bridge' && command.repeatable === true
+      const known = key.consult && !isRepeatable ? this.#replay.recall(key.text) : undefined
       request.replayed = known !== undefined
       const running = known ?? this.#execute(request, command, reading, times)
       if (known === undefined) this.#replay.remember(key.text, running)
@@ -204,8 +205,10 @@ export class Dispatcher {
       if (command.payload.emptyIsValue && request.asker === undefined) this.#refuseClearing(request.message)
       const input = reading.input()
       if (command.target === 'bridge') {
-        command.act(this.#options.control, input)
-        return NOTHING
+        const refusal = this.#options.refuses(command, input)
+        if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
+        const data = await command.act(this.#options.control, input, reading.transaction)
+        return data === undefined ? NOTHING : { ok: true, json: JSON.stringify(data) }
       }
       const { topic, message, asker } = request
       const isCurrent = asker?.isCurrent ?? (() => asker !== undefined || this.#options.link.isCurrent(message))

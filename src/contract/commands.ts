@@ -3,6 +3,7 @@
  * does. Dispatch, checks, the hub's list of commands and the documentation follow from this table.
  */
 import * as v from 'valibot'
+import type { Json } from '../base/json.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { OperationName } from '../hub/operations.ts'
 import { LOG_LEVELS, type LogLevel } from '../log/levels.ts'
@@ -22,12 +23,17 @@ import {
   spoken,
   word,
 } from './payload.ts'
+import { type RolloutCommand, type RolloutOrder, rolloutOrder } from './rollout.ts'
 import type { Target } from './target.ts'
 import { setAutoupdate, setEnabled, setSetting, uninstall, unsetSetting } from './writes.ts'
 
 /** What a command may do to the bridge itself. */
 export interface BridgeControl {
   setLogLevel(level: LogLevel): void
+  /** Begins a rollout. Resolves when the broker has its record. @throws CommandError */
+  rollOut(transaction: string, order: RolloutOrder): Promise<Json>
+  /** Ends a rollout after the steps that are under way. @throws CommandError */
+  cancelRollout(transaction: string): Promise<Json>
 }
 
 /**
@@ -75,17 +81,27 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly run: (target: Target, input: T) => Promise<unknown>
 }
 
-interface BridgeCommand<T> extends Common<T> {
+export interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
   /** Whether the log tells of it, as of every write. */
   readonly audited?: true
-  readonly act: (bridge: BridgeControl, input: T) => void
+  /** Changes something on hubs: refused where only reading is allowed. */
+  readonly write?: true
+  /** Whether it may be used unless configuration says otherwise (default true). */
+  readonly allowed?: false
+  /** The app's command that it sends: who refuses that one refuses this. */
+  readonly sends?: (input: T) => RolloutCommand
+  /** Does no harm a second time: the same again is not answered from memory. */
+  readonly repeatable?: true
+  /** Returns the data of the answer; nothing: `null`. @throws CommandError */
+  // biome-ignore lint/suspicious/noConfusingVoidType: an act that ends at once returns nothing.
+  readonly act: (bridge: BridgeControl, input: T, transaction: string | number | null) => Promise<Json> | void
 }
 
 export type Command<T = unknown> = HubCommand<T> | BridgeCommand<T>
 
 /** A row with its literals kept for the types that follow from the table. The type of its input stays inside of it. */
-type Row<K extends Command['target'], N extends string> = (K extends 'bridge' ? BridgeCommand<unknown> : HubCommand) & {
+type Row<K extends Command['target'], N extends string> = (K extends 'bridge' ? BridgeCommand : HubCommand) & {
   readonly target: K
   readonly name: N
 }
@@ -134,6 +150,12 @@ function plainWrite<const N extends string>(name: N, operation: 'restartApp' | '
 /** What is done only where a key of the payload asks for it. */
 function some(value: unknown, ...acts: Act[]): Act[] {
   return value === undefined ? [] : acts
+}
+
+/** @throws CommandError where there is none */
+function rolloutName(transaction: string | number | null): string {
+  if (transaction !== null && transaction !== '') return String(transaction)
+  throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')
 }
 
 const switched = word([
@@ -378,6 +400,22 @@ const ROWS = [
     payload: nothing,
     doc: 'Answers, and does nothing else.',
     act: () => {},
+  }),
+  row('bridge', 'rollout', {
+    payload: rolloutOrder,
+    write: true,
+    allowed: false,
+    audited: true,
+    sends: ({ command }) => command,
+    doc: 'Restarts or updates apps on many hubs, in waves; `transaction` names the rollout.',
+    act: (bridge, order, transaction) => bridge.rollOut(rolloutName(transaction), order),
+  }),
+  row('bridge', 'rollout-cancel', {
+    payload: nothing,
+    audited: true,
+    repeatable: true,
+    doc: 'Ends the rollout that `transaction` names, after the steps that are under way.',
+    act: (bridge, _, transaction) => bridge.cancelRollout(rolloutName(transaction)),
   }),
 ]
 

@@ -4,8 +4,17 @@ import type { Endpoint, Section } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import { type Method, OPERATIONS } from '../hub/operations.ts'
 import { actsOf } from './calls.ts'
-import { type Act, COMMANDS, type Command, type HubCommand, settled } from './commands.ts'
+import {
+  type Act,
+  type BridgeCommand,
+  COMMANDS,
+  type Command,
+  findCommand,
+  type HubCommand,
+  settled,
+} from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
+import type { RolloutCommand } from './rollout.ts'
 
 /** How configuration names a command: an app's by its name alone, others with what they are for (`hub/install`). */
 export function commandKey({ target, name }: Command): string {
@@ -49,7 +58,7 @@ export function refusedBy(policy: CommandPolicy, command: Command, input?: unkno
   const { allow, deny, read_only, guarded = false } = policy
   const key = commandKey(command)
   if (names(deny, command)) return `commands.deny names ${key}.`
-  if (command.target === 'bridge') return undefined
+  if (command.target === 'bridge') return refusedOfBridge(policy, command, input)
   const endpoint = input === undefined ? undefined : command.reaches?.(input)
   // Of no input it is not known yet whether it only reads.
   const mayRead = command.reaches !== undefined && input === undefined
@@ -62,6 +71,23 @@ export function refusedBy(policy: CommandPolicy, command: Command, input?: unkno
   const isFree = (act: Act) => !denied.has(act)
   if (does(input).every(isFree) && (acts.length === 0 || acts.some(isFree))) return undefined
   return 'commands.deny names a command that does the same.'
+}
+
+/** A command of the bridge that sends another one needs the right to that one too. */
+function refusedOfBridge(policy: CommandPolicy, command: BridgeCommand, input: unknown): string | undefined {
+  if (policy.read_only && command.write) return 'commands.read_only is set.'
+  if (command.allowed === false && !names(policy.allow, command)) {
+    return `It is off until commands.allow names ${commandKey(command)}.`
+  }
+  const sent = input === undefined ? undefined : command.sends?.(input)
+  const own = sent === undefined ? undefined : findCommand('app', sent, false)
+  return own && refusedBy(policy, own, {})
+}
+
+/** The same for rollouts: of a command, or of any. */
+export function rolloutRefusal(policy: CommandPolicy, command?: RolloutCommand): string | undefined {
+  const row = findCommand('bridge', 'rollout', false)
+  return row && refusedBy(policy, row, command && { command })
 }
 
 /** Why a call must not reach what it names: it gets no further than the commands that do the same. */

@@ -96,11 +96,11 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 
-/** Retained, and written by a part of its own: the connection with its will, or the paced discovery. */
+/** Retained, and written by a part of its own: the connection with its will, the paced discovery, or a rollout. */
 export interface HeldElsewhere<S> extends Row<S> {
   readonly retained: true
   readonly of: 'bridge' | 'device'
-  readonly by: 'connection' | 'discovery'
+  readonly by: 'connection' | 'discovery' | 'rollout'
 }
 
 /** Sent once and not kept. */
@@ -199,6 +199,13 @@ export const PUBLICATIONS = {
     of: 'bridge',
     schema: schemas.PRESENCE,
     doc: 'Where bridges on the same base topic hear of each other, at each connect and every minute.',
+  }),
+  rollout: elsewhere({
+    topic: '{base}/rollout/{transaction}',
+    of: 'bridge',
+    by: 'rollout',
+    schema: schemas.ROLLOUT,
+    doc: 'How far a rollout is, and where the bridge remembers it; the newest 20 that have ended are kept.',
   }),
   hubState: hub({
     ...AVAILABILITY,

@@ -21,6 +21,7 @@ import {
   MAX_HISTORY,
   REASONS,
 } from './guard.ts'
+import { ROLLOUT_COMMANDS, ROLLOUT_REASONS, ROLLOUT_STATES, type Rollout } from './rollout.ts'
 import { CONTRACT_VERSION } from './version.ts'
 
 const text = v.string()
@@ -316,3 +317,45 @@ export const FAILURE = v.strictObject({
     v.strictObject({ done: about(v.array(text), 'Steps of the command that were done before the one that failed.') }),
   ),
 })
+
+const rolloutStep = { hub: text, app: text }
+
+export const ROLLOUT = of<Rollout>()(
+  v.strictObject({
+    transaction: about(text, 'As in the command that began it.'),
+    command: v.picklist(ROLLOUT_COMMANDS),
+    app: text,
+    hubs: text,
+    canary: count,
+    batch: count,
+    pause: text,
+    stop_after_failures: count,
+    state: v.picklist(ROLLOUT_STATES),
+    reason: about(
+      v.nullable(v.picklist(ROLLOUT_REASONS)),
+      'Why no further step begins; `null`: it goes on, or is done.',
+    ),
+    started_at: time,
+    updated_at: time,
+    total: about(count, 'Steps: apps on hubs.'),
+    done: about(count, 'Steps after which the app runs well.'),
+    failed: v.pipe(
+      v.array(
+        v.strictObject({
+          ...rolloutStep,
+          code: about(text, 'As in an answer, or `crashed`, `not_running`.'),
+          message: about(text, 'For people.'),
+        }),
+      ),
+      v.readonly(),
+    ),
+    current: about(
+      v.pipe(v.array(v.strictObject({ ...rolloutStep, phase: v.picklist(['sent', 'answered']) })), v.readonly()),
+      'Steps under way: not answered yet, or watched until the pause is over.',
+    ),
+    targets: about(
+      v.pipe(v.array(v.strictObject({ app: text, hubs: v.pipe(v.array(text), v.readonly()) })), v.readonly()),
+      'All steps. They are taken by hub, and then by app.',
+    ),
+  }),
+)

@@ -86,7 +86,17 @@ export class Template {
 
   /** The filter that matches all topics of this template. */
   get filter(): string {
-    return this.#root + this.#levels.map(({ text = '+' }) => text).join('/')
+    return this.filterFor({})
+  }
+
+  /** The same of those whose parameters are so. */
+  filterFor(parameters: Parameters): string {
+    const levels = this.#levels.map(({ text, name }) => {
+      if (text !== undefined) return text
+      const value = name === undefined ? undefined : parameters[name]
+      return value === undefined ? '+' : encodeLevel(value)
+    })
+    return this.#root + levels.join('/')
   }
 
   /** Levels below the root. */

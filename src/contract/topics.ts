@@ -63,6 +63,8 @@ export function createTopics(base: string, member?: string) {
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
     /** The same for any row; an owner carries the parameters that its rows take. */
     fill,
+    /** The filter of all topics of a row for which the given parameters are so. */
+    filterOf: (name: PublicationName, parameters: Parameters = {}) => templates.get(name)?.filterFor(parameters) ?? '',
     bridgeCommand: (command: string) => `${base}/bridge/cmd/${command}`,
     hubCommand: (hub: string, command: string) => `${base}/${hub}/cmd/${command}`,
     /** With a setting's name for the commands that have one in their topic. */
@@ -129,10 +131,13 @@ export interface AnswerRules {
   readonly only: readonly string[]
 }
 
-/** `undefined` where a level names nothing that there could be. The bridge's own level is no hub's. */
+/** First levels that are no hub's. */
+const NO_HUBS: ReadonlySet<string> = new Set(['bridge', 'fleet', 'rollout'])
+
+/** `undefined` where a level names nothing that there could be. */
 function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner | undefined {
   if (kind === 'bridge') return { kind }
-  if (hub === undefined || hub === 'bridge' || kind === 'device') return undefined
+  if (hub === undefined || NO_HUBS.has(hub) || kind === 'device') return undefined
   if (kind === 'hub') return { kind, hub }
   // A level that stands for no id is still somebody's topic, and nobody's app.
   const id = decodeLevel(app ?? '') ?? ''

@@ -49,7 +49,7 @@ export function permissionOf(command: Command): string | undefined {
 }
 
 /** Whether a command is refused unless the configuration names it. */
-export const offByDefault = (command: Command): boolean => command.target !== 'bridge' && command.allowed === false
+export const offByDefault = (command: Command): boolean => command.allowed === false
 
 function payloadText({ payload }: Command): string {
   const schema = jsonSchema(payload.schema)

@@ -8,6 +8,7 @@ export const PLACEHOLDERS: Readonly<Record<string, string>> = {
   hub: "The hub's name in the configuration.",
   app: "The app's id; bytes other than `A-Z a-z 0-9 . _ -` are written `%XX`.",
   name: 'The name of a setting, written the same way.',
+  transaction: 'The name of a rollout, written the same way.',
   prefix: 'The option `discovery.prefix`.',
   object_id: 'The device: the id of the hub and that of the app, encoded.',
   platform: "Home Assistant's platform, such as `sensor`.",

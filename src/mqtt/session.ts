@@ -12,9 +12,9 @@ export interface SessionOptions {
   readonly broker: BrokerOptions & Pick<LinkOptions, 'credentials'>
   /** Another client with the same id would lose its connection. */
   readonly clientId: string
-  /** For everything, the connection included. */
-  readonly timeoutMs: number
-  /** Ends it before its time. */
+  /** For everything, the connection included; default: no limit. */
+  readonly timeoutMs?: number | undefined
+  /** Ends it when aborted, as a lost connection would. */
   readonly signal?: AbortSignal | undefined
   readonly onPublish?: ((packet: IPublishPacket) => void) | undefined
   readonly onNoSubscribers?: (() => void) | undefined
@@ -49,13 +49,13 @@ export async function withSession<T>(
   const { timeoutMs, signal } = options
   const late = Promise.withResolvers<never>()
   late.promise.catch(() => {})
-  const cancel = clock.after(timeoutMs, () =>
-    late.reject(new SessionError('timeout', `no answer within ${timeoutMs} ms`)),
-  )
-  const stop = () => late.reject(new SessionError('timeout', 'it is not wanted any more'))
+  const giveUp = () => late.reject(new SessionError('timeout', `no answer within ${timeoutMs} ms`))
+  const cancel = timeoutMs === undefined ? () => {} : clock.after(timeoutMs, giveUp)
+  const stop = () => late.reject(new SessionError('no_connection', 'stopped'))
   signal?.addEventListener('abort', stop)
   let connection: Connection | undefined
   try {
+    if (signal?.aborted) stop()
     connection = await connectToAny(options, late.promise)
     const lost = connection.down.then((failure) => Promise.reject(noConnection(failure)))
     return await Promise.race([task(connection), lost, late.promise])
@@ -70,7 +70,8 @@ export async function withSession<T>(
 async function connectToAny(options: SessionOptions, late: Promise<never>): Promise<Connection> {
   const { urls, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options.broker
   // One that hangs leaves the others some of the time.
-  const patience = urls.length > 1 ? options.timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
+  const { timeoutMs = Number.POSITIVE_INFINITY } = options
+  const patience = urls.length > 1 ? timeoutMs / (urls.length + 1) : Number.POSITIVE_INFINITY
   const failures: unknown[] = []
   for (const url of urls) {
     try {

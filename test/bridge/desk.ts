@@ -100,6 +100,8 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
         if (level === 'trace') throw new TypeError('a mistake')
         records.levels.push(level)
       },
+      rollOut: (transaction, order) => Promise.resolve({ transaction, app: order.app }),
+      cancelRollout: (transaction) => Promise.resolve({ transaction }),
     },
     refuses: (command, input) => refusedBy(world.policy, command, input),
     mayAnswerOn: (topic) => topic.startsWith('me/'),

@@ -202,18 +202,29 @@ describe('what a command does besides', () => {
     expect(operations(aimed)).toEqual(['installFromAppStore'])
   })
 
-  test('commands of the bridge act on the bridge', () => {
+  test('commands of the bridge act on the bridge', async () => {
     const levels: LogLevel[] = []
+    const control = {
+      setLogLevel: (level: LogLevel) => levels.push(level),
+      rollOut: async (transaction: string, { app }: { readonly app: string }) => ({ transaction, app }),
+      cancelRollout: async (transaction: string) => ({ transaction }),
+    }
     const act = (words: string, payload: string) => {
       const { command } = named(words)
       if (command.target !== 'bridge') throw new Error('it is for a hub')
-      command.act({ setLogLevel: (level) => levels.push(level) }, command.payload.read(payload).input())
+      const { input, transaction } = command.payload.read(payload)
+      return command.act(control, input(), transaction)
     }
-    for (const level of LOG_LEVELS) act('bridge log-level', level)
-    act('bridge ping', '')
+    for (const level of LOG_LEVELS) await act('bridge log-level', level)
+    await act('bridge ping', '')
     expect(levels).toEqual(LOG_LEVELS)
     expect(() => act('bridge log-level', 'loud')).toThrow('Expected')
+    const order = '{"command":"restart","app":"a.*","transaction":7}'
+    expect(await act('bridge rollout', order)).toEqual({ transaction: '7', app: 'a.*' })
+    expect(await act('bridge rollout-cancel', '{"transaction":"7"}')).toEqual({ transaction: '7' })
+    expect(() => act('bridge rollout', '{"command":"restart","app":"a"}')).toThrow('transaction: expected')
+    expect(() => act('bridge rollout', '{"command":"uninstall","app":"a","transaction":1}')).toThrow('command: ')
     const audited = COMMANDS.filter((one) => one.target === 'bridge' && one.audited).map(({ name }) => name)
-    expect(audited).toEqual(['log-level'])
+    expect(audited).toEqual(['log-level', 'rollout', 'rollout-cancel'])
   })
 })

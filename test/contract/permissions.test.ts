@@ -34,7 +34,7 @@ describe('configuration', () => {
 
   test('permits everything unless told otherwise, but for what has to be allowed by name', () => {
     const off = COMMANDS.filter((one) => !mayUse(OPEN, one)).map(commandKey)
-    expect(off).toEqual(['uninstall', 'hub/install', 'hub/call'])
+    expect(off).toEqual(['uninstall', 'hub/install', 'hub/call', 'bridge/rollout'])
     for (const selector of ['uninstall', '*'])
       expect(mayUse({ ...OPEN, allow: [selector] }, command('uninstall')), selector).toBe(true)
     expect(mayUse({ ...OPEN, allow: ['restart'] }, command('uninstall'))).toBe(false)
@@ -59,6 +59,18 @@ describe('configuration', () => {
     const policy = { ...OPEN, allow: ['*'], deny: ['enable', 'bridge/ping'] }
     const denied = COMMANDS.filter((one) => !mayUse(policy, one)).map(commandKey)
     expect(denied).toEqual(['enable', 'enabled', 'bridge/ping'])
+  })
+
+  test('that denies a command denies to roll it out, and no other', () => {
+    const rollout = command('bridge/rollout')
+    const may = (deny: string[], input: object, more = {}) =>
+      mayUse({ ...OPEN, allow: ['bridge/rollout'], deny, ...more }, rollout, input)
+    const [restart, install] = [{ command: 'restart' }, { command: 'install' }]
+    expect(mayUse(OPEN, rollout, restart)).toBe(false)
+    expect([may([], restart), may([], install)]).toEqual([true, true])
+    expect([may(['restart'], restart), may(['restart'], install)]).toEqual([false, true])
+    expect([may(['install'], restart), may(['install'], install)]).toEqual([true, false])
+    expect([may(['rollout'], install), may([], install, { read_only: true })]).toEqual([false, false])
   })
 
   const channel = { channel: 'test' }
@@ -124,7 +136,7 @@ describe('configuration', () => {
   test('to read only leaves what changes nothing, and the bridge', () => {
     const policy = { ...OPEN, allow: ['*'], read_only: true }
     for (const one of COMMANDS) {
-      const mayRead = one.target === 'bridge' || !one.write || one.reaches !== undefined
+      const mayRead = !one.write || (one.target !== 'bridge' && one.reaches !== undefined)
       expect(mayUse(policy, one), commandKey(one)).toBe(mayRead)
     }
   })

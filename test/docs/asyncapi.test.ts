@@ -35,7 +35,7 @@ test.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [broker, 'co
       broker,
       hub: { apps },
       file: FILE,
-      env: { DISCOVERY_FORMAT: format, GUARD_WATCH: '*' },
+      env: { DISCOVERY_FORMAT: format, GUARD_WATCH: '*', COMMANDS_ALLOW: 'bridge/rollout' },
     })
     await world.ask('home/app/the.app/cmd/disable')
     await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
@@ -47,6 +47,8 @@ test.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [broker, 'co
     world.hub.crash('the.app')
     await until('the history', () => world.observer.last('hub2mqtt/home/app/the.app/history')?.includes('crash'))
     await until('the setting', () => world.observer.last('hub2mqtt/home/app/the.app/setting/mode'))
+    await world.ask('bridge/cmd/rollout', '{"command":"restart","app":"the.app","transaction":"t"}')
+    await until('the rollout', () => world.observer.last('hub2mqtt/rollout/t')?.includes('answered'))
     await world.hub.close()
     await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
 

@@ -5,7 +5,7 @@ import { anyValue } from '../../src/contract/payload.ts'
 
 expectTypeOf<'restart'>().toExtend<CommandName<'app'>>()
 expectTypeOf<'speak'>().toExtend<CommandName<'hub'>>()
-expectTypeOf<CommandName<'bridge'>>().toEqualTypeOf<'log-level' | 'ping'>()
+expectTypeOf<CommandName<'bridge'>>().toEqualTypeOf<'log-level' | 'ping' | 'rollout' | 'rollout-cancel'>()
 expectTypeOf<'speak'>().not.toExtend<CommandName<'app'>>()
 
 const rest = { payload: anyValue, operation: 'enableApp', write: true, doc: '', run: async () => null } as const
