@@ -133,7 +133,8 @@ export async function run(options: RunOptions): Promise<void> {
     const { contested, role } = bridge
     const mqtt = link.status()
     const losing = lost.grew(mqtt.dropped)
-    return healthReport({ version, startedAt, mqtt, losing, contested, role, hubs: hubHealth(hubs.all) })
+    const mayBeIdle = fleet !== undefined
+    return healthReport({ version, startedAt, mqtt, losing, contested, role, mayBeIdle, hubs: hubHealth(hubs.all) })
   }
   let wasReady = false
   const tellHealth = () => telling.request()
@@ -177,7 +178,7 @@ export async function run(options: RunOptions): Promise<void> {
     fleet.start({ hubs, bridge, speaker, openHub, onChange: tellHealth })
   }
 
-  const metrics = createMetrics({ version, tally, link: () => link.status(), bridge, hubs: hubs.all, health })
+  const metrics = createMetrics({ version, tally, link: () => link.status(), bridge, hubs: hubs.all, health, fleet })
   const services = {
     topics,
     bridge,

@@ -18,6 +18,8 @@ export interface HealthFacts {
   readonly contested: boolean
   /** Whether this bridge publishes and executes, or another one. */
   readonly role: Role
+  /** Whether it may well have no hub: another member of the fleet has them. */
+  readonly mayBeIdle: boolean
   readonly hubs: ReadonlyMap<string, HubHealth>
 }
 
@@ -39,12 +41,13 @@ function healthOf(hub: Hub, pulse: Pulse): HubHealth {
   }
 }
 
-export function healthReport({ version, startedAt, mqtt, losing, contested, role, hubs }: HealthFacts): HealthReport {
+export function healthReport(facts: HealthFacts): HealthReport {
+  const { version, startedAt, mqtt, losing, contested, role, mayBeIdle, hubs } = facts
   const all = [...hubs.values()]
   const connected = mqtt.state === 'connected'
   return {
     live: all.every(({ task }) => task === 'alive'),
-    ready: connected && all.some(({ online, read }) => online && read),
+    ready: connected && (all.some(({ online, read }) => online && read) || (mayBeIdle && all.length === 0)),
     problems: [
       ...brokerProblems(mqtt, losing),
       ...othersProblems(contested, role),

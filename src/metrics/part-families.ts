@@ -29,12 +29,52 @@ export interface Parts {
   /** The hubs that are open at present. */
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
   readonly health: () => HealthReport
+  /** The fleet that the bridge is a member of, if it is. */
+  readonly fleet?: FleetFigures | undefined
+}
+
+export interface FleetFigures {
+  readonly member: string
+  readonly isSpeaker: boolean
+  readonly epoch: number
+  readonly payload: { readonly count: number }
+  mayAct(): boolean
 }
 
 const UNKNOWN_STATE = 'unknown'
 
 export function partFamilies(parts: Parts): Family[] {
-  return [...bridgeFamilies(parts), ...linkFamilies(parts.link), ...hubFamilies(parts.hubs)]
+  const ofFleet = parts.fleet === undefined ? [] : fleetFamilies(parts.fleet)
+  return [...bridgeFamilies(parts), ...ofFleet, ...linkFamilies(parts.link), ...hubFamilies(parts.hubs)]
+}
+
+function fleetFamilies(fleet: FleetFigures): Family[] {
+  return [
+    {
+      name: 'hub2mqtt_fleet_members',
+      help: 'How many members the fleet has.',
+      type: 'gauge',
+      read: () => one(fleet.payload.count),
+    },
+    {
+      name: 'hub2mqtt_fleet_epoch',
+      help: 'Grows whenever the members change.',
+      type: 'gauge',
+      read: () => one(fleet.epoch),
+    },
+    {
+      name: 'hub2mqtt_fleet_leased',
+      help: 'Whether this member may act: its lease holds.',
+      type: 'gauge',
+      read: () => [{ labels: { member: fleet.member }, value: Number(fleet.mayAct()) }],
+    },
+    {
+      name: 'hub2mqtt_fleet_speaks',
+      help: 'Whether this member speaks for all.',
+      type: 'gauge',
+      read: () => one(Number(fleet.isSpeaker)),
+    },
+  ]
 }
 
 function bridgeFamilies({ version, health, bridge }: Parts): Family[] {

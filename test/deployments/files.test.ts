@@ -78,6 +78,26 @@ describe('the Kubernetes manifest', () => {
     expect(readinessProbe.httpGet.path).toBe('/readyz')
   })
 
+  it('has one for a fleet that loads too, and names its servers as the cluster does', () => {
+    const all = parseAllDocuments(text('config/kubernetes/fleet.yaml')).map((document) => document.toJS())
+    const named = (kind: string, name: string) =>
+      all.find((document) => document.kind === kind && document.metadata.name === name)
+    const secrets: Record<string, string> = named('Secret', 'hub2mqtt').stringData
+    const files = new Map(Object.entries(secrets).map(([name, value]) => [`/run/secrets/hub2mqtt/${name}`, value]))
+    files.set('hub2mqtt.yaml', named('ConfigMap', 'hub2mqtt').data['hub2mqtt.yaml'])
+    const { config } = loadConfig({
+      file: 'hub2mqtt.yaml',
+      env: {},
+      readFile: (path) => files.get(path) ?? expect.fail(`nothing is mounted at ${path}`),
+    })
+    const servers = named('StatefulSet', 'nats').spec
+    const hosts = Array.from({ length: servers.replicas }, (_, i) => `nats-${i}.${servers.serviceName}.hub2mqtt.svc`)
+    expect(config.fleet.nats).toEqual(hosts.map((host) => `nats://${host}:4222`))
+    for (const host of hosts) expect(named('ConfigMap', 'nats').data['nats.conf']).toContain(`nats://${host}:6222`)
+    expect(config.fleet.password).toBe(secrets['nats_password'])
+    expect(named('StatefulSet', 'hub2mqtt').spec.replicas).toBe(3)
+  })
+
   const validator = process.env['KUBERNETES_VALIDATE'] ?? 'kubernetes-validate'
   const hasValidator = hasProgram(
     validator,

@@ -27,11 +27,19 @@ interface Changes {
   readonly losing?: boolean
   readonly contested?: boolean
   readonly role?: Role
+  readonly mayBeIdle?: boolean
   readonly hubs?: Record<string, HubHealth>
 }
 
 function report(facts: Changes = {}) {
-  const { mqtt = {}, losing = false, contested = false, role = 'active', hubs = { home: good } } = facts
+  const {
+    mqtt = {},
+    losing = false,
+    contested = false,
+    role = 'active',
+    mayBeIdle = false,
+    hubs = { home: good },
+  } = facts
   const full: HealthFacts = {
     version: '1.2.3',
     startedAt: '2026-01-01T00:00:00.000Z',
@@ -39,6 +47,7 @@ function report(facts: Changes = {}) {
     losing,
     contested,
     role,
+    mayBeIdle,
     hubs: new Map(Object.entries(hubs)),
   }
   return healthReport(full)
@@ -68,6 +77,8 @@ describe('the health report', () => {
       { hubs: { home: good, attic: down } },
       { live: true, ready: true, problems: ['hub attic is offline: unreachable'] },
     ],
+    ['no hub', { hubs: {} }, { live: true, ready: false, problems: [] }],
+    ['a member of a fleet without a hub', { hubs: {}, mayBeIdle: true }, { live: true, ready: true, problems: [] }],
     [
       'a hub whose apps may not be read',
       { hubs: { home: { ...good, reason: 'forbidden', read: false } } },
