@@ -67,12 +67,14 @@ export async function run(options: RunOptions): Promise<void> {
   await using broker =
     config.mqtt.url === null ? await openEmbeddedBroker(config, log.child({ part: 'broker' })) : undefined
   const urls = broker === undefined ? (config.mqtt.url ?? []) : [broker.url]
-  await using instance = await claimInstance(`${urls.toSorted().join('\n')}\n${topics.base}`)
+  await using claims = new AsyncDisposableStack()
+  const numbers: number[] = []
+  for (const url of urls) numbers.push(claims.use(await claimInstance(`${url}\n${topics.base}`)).number)
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), clock, log, random })
   await using link = new MqttLink(
     {
       ...linkOptions(config, urls, topics),
-      clientId: config.mqtt.client_id ?? stableClientId(topics.base, instance.number),
+      clientId: config.mqtt.client_id ?? stableClientId(topics.base, Math.max(...numbers)),
       maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
       credentials: () => live.renewCredentials(),
     },
