@@ -73,11 +73,13 @@ export async function run(options: RunOptions): Promise<void> {
   await using broker =
     config.mqtt.url === null ? await openEmbeddedBroker(config, log.child({ part: 'broker' })) : undefined
   const urls = broker === undefined ? (config.mqtt.url ?? []) : [broker.url]
-  await using instance = await claimInstance(`${urls.toSorted().join('\n')}\n${topics.base}`)
+  await using claims = new AsyncDisposableStack()
+  const numbers: number[] = []
+  for (const url of urls) numbers.push(claims.use(await claimInstance(`${url}\n${topics.base}`)).number)
   const fleet = membership && new FleetRun({ membership, live, clock, log })
   const mayAct = fleet && (() => fleet.mayAct())
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
-  const clientId = clientIdOf(config, topics.base, membership?.member, instance.number)
+  const clientId = clientIdOf(config, topics.base, membership?.member, Math.max(...numbers))
   await using rollouts = new Rollouts({
     topics,
     broker: () => brokerAccess(live.value.mqtt, urls),

@@ -54,9 +54,10 @@ function anonymous({ hubs, mqtt, discovery }: Config): (text: string) => string 
   Object.entries(hubs).forEach(([name, { url }], index) => {
     words.set(name, `<hub ${index + 1}>`).set(new URL(url).hostname, '<address>')
   })
-  mqtt.url?.forEach((url, index) => {
-    words.set(new URL(url).hostname, index === 0 ? '<broker>' : `<broker ${index + 1}>`)
-  })
+  const brokers = new Set(mqtt.url?.map((url) => new URL(url).hostname))
+  for (const [index, name] of [...brokers].entries()) {
+    words.set(name, index === 0 ? '<broker>' : `<broker ${index + 1}>`)
+  }
   if (mqtt.username !== null) words.set(mqtt.username, '<user>')
   if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
   if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')

@@ -117,9 +117,8 @@ export class Greeting {
   #report(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {
     const { journal, options } = this.#context
     for (const filter of options.subscriptions) {
-      const key = `filter ${filter}`
-      if (!deniedFilters.includes(filter)) journal.forget(key)
-      else journal.warnOnce(key, `the MQTT broker denies the subscription to ${filter}: no commands from there`)
+      if (deniedFilters.includes(filter)) journal.denied(filter)
+      else journal.granted(filter)
     }
     if (probe === 'ok') journal.forget('probe')
     else {

@@ -75,6 +75,16 @@ export class Journal {
     this.warnOnce(`dropped ${kind}`, `${kind} are dropped: too many wait for the MQTT broker, or for too long`)
   }
 
+  denied(filter: string): void {
+    this.warnOnce(`filter ${filter}`, `the MQTT broker denies the subscription to ${filter}: no commands from there`)
+  }
+
+  /** The end of `denied`. */
+  granted(filter: string): void {
+    if (!this.#warned.delete(`filter ${filter}`)) return
+    this.#log.info(`the MQTT broker grants the subscription to ${filter} by now`)
+  }
+
   /** Warns of `key` once, until it is forgotten. */
   warnOnce(key: string, message: string): void {
     if (this.#warned.has(key)) return

@@ -12,6 +12,7 @@ import { Journal } from './journal.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
 import { Reread } from './reread.ts'
+import { Resubscription } from './resubscription.ts'
 import { type Order, type Recall, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import { Standstill } from './standstill.ts'
@@ -48,6 +49,7 @@ export class MqttLink implements AsyncDisposable {
   readonly #loop: ConnectionLoop
   readonly #standstill: Standstill
   readonly #reread: Reread
+  readonly #resubscription: Resubscription
   readonly #isTransient: (topic: string) => boolean
   #handlers: LinkHandlers = {}
   /** Runs at the start of a connection. */
@@ -106,6 +108,7 @@ export class MqttLink implements AsyncDisposable {
         this.send(options.probeTopic, marker, { ifRefused })
       },
     })
+    this.#resubscription = new Resubscription({ clock, random, onGranted: (filter) => this.#granted(filter) })
     this.#loop = new ConnectionLoop({
       link: options,
       clock,
@@ -255,6 +258,7 @@ export class MqttLink implements AsyncDisposable {
       await Promise.race([finished, connection.down, sleep(this.#clock, deadlineMs, done.signal)])
     }
     connection?.drop(CLOSED_BY_US)
+    this.#resubscription.stop()
     this.#standstill.stop()
     done.abort()
     this.#setState('stopped', undefined)
@@ -288,7 +292,15 @@ export class MqttLink implements AsyncDisposable {
     this.#retained.settle(topicMatcher(known))
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
+    this.#resubscription.start(connection, deniedFilters)
     if (this.#standstill.lasts) void this.#readAgain([])
+  }
+
+  /** The broker has denied this filter when the connection began. */
+  #granted(filter: string): void {
+    this.#deniedFilters = this.#deniedFilters.filter((one) => one !== filter)
+    this.#journal.granted(filter)
+    this.#guard('onStatus', () => this.#handlers.onStatus?.(this.status()))
   }
 
   /** Reads these filters again; what arrives afterwards was not sent before. */
@@ -320,6 +332,7 @@ export class MqttLink implements AsyncDisposable {
     this.#inbox.disconnected()
     this.#standstill.stop()
     this.#reread.stop()
+    this.#resubscription.stop()
     this.#watch.disconnected()
     return explained
   }

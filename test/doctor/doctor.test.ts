@@ -52,6 +52,21 @@ describe('doctor', () => {
     expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
   })
 
+  test('looks at each address of the broker, and names none in the report', async () => {
+    const hub = await emulate()
+    const { url } = await embedded()
+    const { findings, problems, report } = await say({
+      HUB_URL: hub.url,
+      MQTT_URL: `${url},mqtt://localhost:${new URL(url).port},mqtt://no-such.invalid`,
+    })
+    const lines = findings.map(lineOf)
+    expect(lines).toContainEqual(expect.stringContaining(`connected to ${url} with`))
+    expect(lines).toContainEqual(expect.stringContaining('connected to mqtt://localhost'))
+    expect(problems).toEqual([expect.stringContaining('no connection to mqtt://no-such.invalid')])
+    expect(report).toMatch(/<broker>.*<broker 2>.*<broker 3>/s)
+    expect(report).not.toMatch(/localhost|no-such/)
+  })
+
   test.each(FLAVOURS)('finds nothing wrong with a hub of the %s kind that asks for fewer requests', async (flavour) => {
     const hub = await emulate({ flavour, rateLimit: true })
     const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })

@@ -107,6 +107,20 @@ describe('a broker that says more than Mosquitto', () => {
     expect(bridge.log.loud.filter((line) => line.includes('secret/cmd'))).toHaveLength(1)
   })
 
+  test('a command filter that is granted later is heard from then on, without another connection', async () => {
+    let granting = false
+    const suback = (filter: string) => (filter.startsWith('secret') && !granting ? 135 : 1)
+    await using broker = await RawBroker.start({ suback })
+    const subscriptions = ['secret/cmd', 'b/+/cmd/+']
+    await using bridge = startLink({ url: broker.url, subscriptions, probeTimeoutMs: 50 })
+    await settled(bridge)
+    granting = true
+    await until('the grant', () => bridge.link.status().deniedFilters.length === 0)
+    expect(bridge.statuses.at(-1)).toMatchObject({ state: 'connected', deniedFilters: [] })
+    expect(bridge.log.lines.at(-1)).toMatchObject({ level: 'info', message: expect.stringContaining('secret/cmd') })
+    expect(broker.connects).toBe(1)
+  })
+
   test('a broker that leaves a subscription unanswered is left', async () => {
     await using broker = await RawBroker.start({ suback: () => undefined })
     await using bridge = startLink({ url: broker.url, ackTimeoutMs: 50 })

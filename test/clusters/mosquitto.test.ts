@@ -1,0 +1,77 @@
+/** Two Mosquittos, bridged: each passes everything on to the other. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { withoutMosquitto } from '../mqtt/support.ts'
+import { Mosquitto } from '../support/brokers.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { answers, logged, look, online, PATIENCE_MS, pass, STATE, startHouse } from './house.ts'
+
+async function bridged(): Promise<{ first: Mosquitto; second: Mosquitto }> {
+  const open = new AsyncDisposableStack()
+  onTestFinished(() => open.disposeAsync())
+  const first = open.use(await Mosquitto.start())
+  const second = open.use(
+    await Mosquitto.start({
+      config: [
+        'connection first',
+        `address 127.0.0.1:${first.port}`,
+        'topic # both 1',
+        'bridge_protocol_version mqttv50',
+        'notifications false',
+        'restart_timeout 1',
+      ],
+    }),
+  )
+  return { first, second }
+}
+
+describe.skipIf(withoutMosquitto)('two bridged Mosquittos as the broker', () => {
+  test('the second one takes over, the first one is returned to: no offline, and everything once', async () => {
+    const { first, second } = await bridged()
+    const house = await startHouse()
+    const bridge = house.bridge([first.url, second.url])
+    const observer = await look(second.port, '5')
+    await online(observer)
+    await answers(observer)
+    observer.forget()
+    await first.stop('SIGKILL')
+    await answers(observer)
+    const app = `hub2mqtt/home/app/${house.app}`
+    house.hub.crash(house.app, 'meanwhile')
+    await observer.until('the event', () => observer.last(`${app}/event`)?.includes('"crashed"'), PATIENCE_MS)
+    await first.run()
+    await pass(house, observer, 'a return', () => logged(bridge, 'connected to the', first.url) === 2)
+    await answers(observer)
+    expect(observer.texts(STATE)).not.toContain('offline')
+    expect(observer.texts(`${app}/event`)).toHaveLength(1)
+    const other = await look(first.port, '5')
+    await online(other)
+    await other.until('the state', () => other.last(app)?.includes('"crashed":true'))
+  })
+
+  test('a will that comes late from the one that hung is contradicted', async () => {
+    const { first, second } = await bridged()
+    const house = await startHouse()
+    const bridge = house.bridge([first.url, second.url], { MQTT_KEEPALIVE: '1s' })
+    const observer = await look(second.port, '5')
+    await online(observer)
+    observer.forget()
+    first.signal('SIGSTOP')
+    await observer.until('the other one', () => logged(bridge, 'connected to the', second.url) === 1, PATIENCE_MS)
+    await answers(observer)
+    first.signal('SIGCONT')
+    await observer.until('the will', () => observer.texts(STATE).includes('offline'), PATIENCE_MS)
+    await observer.until('online again', () => observer.last(STATE) === 'online', PATIENCE_MS)
+  })
+
+  test('the will of a bridge that is cut off reaches who reads at the other one', async () => {
+    const { first, second } = await bridged()
+    const house = await startHouse()
+    await using way = await TcpProxy.to(first.port)
+    house.bridge([`mqtt://127.0.0.1:${way.port}`])
+    const observer = await look(second.port, '5')
+    await online(observer)
+    way.refuse(true)
+    way.reset()
+    await observer.until('offline', () => observer.last(STATE) === 'offline', PATIENCE_MS)
+  })
+})
