@@ -59,28 +59,46 @@ export interface Sending {
 export class Rest {
   readonly #options: RestOptions
   readonly #clock: Clock
-  readonly #pool: Pool
+  readonly #origin: string
   readonly #prefix: string
+  /** Only while it has connections or requests: with a thousand hubs, nearly all of them are idle. */
+  #pool: Pool | undefined
+  #closed = false
 
   constructor(options: RestOptions, clock: Clock) {
     const { origin, pathname } = new URL(options.url)
     this.#options = options
     this.#clock = clock
     this.#prefix = pathname.replace(/\/+$/, '')
-    this.#pool = new Pool(origin, {
-      connections: options.maxRequests,
+    this.#origin = origin
+  }
+
+  #connections(): Pool {
+    if (this.#pool !== undefined) return this.#pool
+    const { maxRequests, timeoutMs } = this.#options
+    const pool = new Pool(this.#origin, {
+      connections: maxRequests,
       pipelining: 1,
       // The hub closes idle connections early, and a write sent into a closing one has an unknown outcome.
       keepAliveTimeout: 1000,
       keepAliveMaxTimeout: 1000,
       allowH2: false,
-      connect: { timeout: options.timeoutMs },
+      connect: { timeout: timeoutMs },
       headersTimeout: 0,
       bodyTimeout: 0,
     })
-    this.#pool.on('disconnect', () => {
-      if (this.#pool.stats.connected === 0) options.onDisconnected?.()
-    })
+    pool.on('disconnect', () => this.#onDisconnect(pool))
+    this.#pool = pool
+    return pool
+  }
+
+  #onDisconnect(pool: Pool): void {
+    const { connected, size } = pool.stats
+    if (connected > 0) return
+    this.#options.onDisconnected?.()
+    if (size > 0 || this.#closed || pool !== this.#pool) return
+    this.#pool = undefined
+    void pool.destroy()
   }
 
   /**
@@ -98,13 +116,14 @@ export class Rest {
       }
       const exchange = new Exchange(resolve, reject, allowed, maxBytes ?? MAX_RESPONSE_BYTES)
       exchange.onEnd = this.#clock.after(this.#options.timeoutMs, () => exchange.timeOut(this.#options.timeoutMs))
-      this.#pool.dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
+      this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
     })
   }
 
   /** Ends what is under way; safe to call twice. */
   async close(): Promise<void> {
-    await this.#pool.destroy()
+    this.#closed = true
+    await this.#connections().destroy()
   }
 }
 

@@ -1,8 +1,8 @@
 /** The client library's WebSocket, with a check of what comes in: some packets make the library throw where nobody catches. */
-import { WebSocket } from 'socket.io-client'
+import { NodeWebSocket } from 'socket.io-client'
 import { isRecord } from '../base/json.ts'
 
-export class GuardedWebSocket extends WebSocket {
+export class GuardedWebSocket extends NodeWebSocket {
   protected override onData(data: unknown): void {
     if (typeof data === 'string' && isSound(data)) super.onData(data)
     else this.onError('the server speaks no Socket.IO', new Error('malformed packet'))
