@@ -154,6 +154,10 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
           const rollout = plan(transaction, order, await this.#apps(session, order), now)
           stage.isRecording = true
           await client.publish(topics.of('rollout', rollout), JSON.stringify(rollout), { retain: true })
+          // Under MQTT 3.1.1 a broker does not say that it has dropped it.
+          if (!(await this.#records(session)).some((one) => one.transaction === transaction)) {
+            throw new DeniedError('the broker does not keep the record of a rollout')
+          }
           accepted.resolve({ transaction, total: rollout.total })
         } else if (isUnfinished(before)) accepted.resolve(same(before, transaction, order))
         else throw new CommandError('invalid_payload', 'transaction: a rollout of this name has ended.')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { BROKERS, mosquittoPath } from '../support/brokers.ts'
+import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { APP, Street } from './street.ts'
@@ -172,10 +172,10 @@ describe('rights', () => {
   test('that are taken away end it before the next wave', async () => {
     const street = await Street.build({ broker, houses: 3 })
     const bridge = await street.bridge()
-    await street.ask('rollout', { ...RESTART, pause: '1h', transaction: 't' })
+    await street.ask('rollout', { ...RESTART, pause: '20s', transaction: 't' })
     await street.until('t', ({ current }) => current[0]?.phase === 'answered')
     bridge.reload(street.file('{allow: [bridge/rollout], deny: [restart]}'))
-    street.clock.jump(3_600_000)
+    await street.pass(20_000)
     expect(await street.ended('t')).toMatchObject({ state: 'stopped', reason: 'not_allowed', done: 1, failed: [] })
     expect(street.asked()).toEqual([1, 0, 0])
   })
@@ -214,4 +214,76 @@ test('a hub that is offline for a moment gets its step later', async () => {
   await street.until('t', ({ current }) => current.length === 1)
   await back
   expect(await street.ended('t')).toMatchObject({ state: 'done', done: 2, failed: [] })
+})
+
+test('an app that does not run a minute after the pause has failed', async () => {
+  const street = await Street.build({ broker, houses: 2 })
+  await street.bridge()
+  await street.ask('rollout', { ...RESTART, pause: '20s', transaction: 't' })
+  await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+  street.hub('h0').change(APP, { state: 'stopped' })
+  await until('the news', () => street.observer.last(`hub2mqtt/h0/app/${APP}`)?.includes('"stopped"'))
+  await street.pass(75_000)
+  expect(street.rollout('t')?.state).toBe('running')
+  await street.pass(10_000)
+  const end = await street.ended('t')
+  expect(end.failed).toMatchObject([{ hub: 'h0', code: 'not_running' }])
+  expect(street.asked()).toEqual([1, 0])
+})
+
+test('a record that others clear or write over is put right with the next step', async () => {
+  const street = await Street.build({ broker, houses: 2 })
+  await street.bridge()
+  await street.ask('rollout', { ...RESTART, pause: '20s', transaction: 't' })
+  await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+  for (const text of ['', '{"state":"cancelled"}']) {
+    await street.observer.publish('hub2mqtt/rollout/t', text, { retain: true })
+  }
+  await street.pass(20_000)
+  await street.until('t', ({ current, done }) => done === 1 && current[0]?.phase === 'answered')
+  await street.pass(20_000)
+  expect(await street.ended('t')).toMatchObject({ state: 'done', done: 2 })
+  expect(street.asked()).toEqual([1, 1])
+})
+
+test('the bridge that stands by goes on when the active one ends', async () => {
+  const street = await Street.build({ broker, houses: 3 })
+  const first = await street.bridge()
+  const second = street.begin()
+  await until('two bridges', () => second.lines.some((line) => line.includes('this one stands by')))
+  await street.ask('rollout', { ...RESTART, pause: '20s', transaction: 't' })
+  await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+  await first.stop()
+  await until('the other one', () => second.lines.some((line) => line.includes('rollout under way')))
+  await street.pass(20_000)
+  await street.until('t', ({ done, current }) => done === 1 && current.every(({ phase }) => phase === 'answered'))
+  await street.pass(20_000)
+  expect(await street.ended('t')).toMatchObject({ state: 'done', done: 3, failed: [] })
+  expect(street.asked()).toEqual([1, 1, 1])
+})
+
+describe.skipIf(mosquittoPath === undefined)('a broker', () => {
+  test('that goes away while a hub works loses no answer: the hub is not asked twice', async () => {
+    const mosquitto = await Mosquitto.start({ persistent: true })
+    const street = await Street.build({ broker: mosquitto, houses: 2 })
+    await street.bridge()
+    street.hub('h0').behave('slow-headers', { ms: 2_000, times: 1, operation: 'restartApp' })
+    await street.ask('rollout', { ...RESTART, transaction: 't' })
+    await until('the restart', () => street.asked()[0] === 1)
+    await mosquitto.stop()
+    await mosquitto.run()
+    expect(await street.ended('t')).toMatchObject({ state: 'done', done: 2 })
+    expect(street.asked()).toEqual([1, 1])
+    const answers = street.observer.texts(`hub2mqtt/h0/app/${APP}/result/restart`).map((text) => JSON.parse(text))
+    expect(answers.at(-1)).toMatchObject({ ok: true, transaction: `t/h0/${APP}`, replayed: true })
+  })
+
+  test.each(['5', '3.1.1'])('that does not take the record, with MQTT %s: nothing is begun', async (protocol) => {
+    const mosquitto = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/rollout/#'] })
+    const street = await Street.build({ broker: mosquitto, houses: 1, env: { MQTT_PROTOCOL: protocol } })
+    await street.bridge()
+    const answer = await street.ask('rollout', { ...RESTART, transaction: 't' })
+    expect(answer.error?.code).toBe('not_allowed')
+    expect(street.asked()).toEqual([0])
+  })
 })

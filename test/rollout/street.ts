@@ -9,20 +9,23 @@ import { type AppSeed, EmulatedHub } from '../../src/emulator/hub.ts'
 import { readRollout } from '../../src/rollout/plan.ts'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
-import { type Broker, type BrokerKind, startBroker } from '../support/brokers.ts'
+import { type Broker, type BrokerKind, Mosquitto, startBroker } from '../support/brokers.ts'
 import { JumpClock } from '../support/jump-clock.ts'
 import { Observer } from '../support/observer.ts'
 import { ALL_SCOPES, type Answer, KEY } from '../support/world.ts'
 
 export const APP = 'the.app'
+const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
 
 export interface StreetOptions {
-  readonly broker: BrokerKind
+  readonly broker: BrokerKind | Mosquitto
   readonly houses: number
   readonly apps?: readonly AppSeed[]
   /** The configuration's `commands`, in YAML. */
   readonly commands?: string
+  /** Further configuration of bridges in this process, as environment variables. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export class Street implements AsyncDisposable {
@@ -31,23 +34,29 @@ export class Street implements AsyncDisposable {
   readonly observer: Observer
   readonly clock = new JumpClock()
   readonly #commands: string
+  readonly #env: Readonly<Record<string, string>>
   readonly #open: AsyncDisposableStack
 
-  private constructor(broker: Broker, observer: Observer, commands: string, open: AsyncDisposableStack) {
+  private constructor(
+    { broker, observer }: { readonly broker: Broker; readonly observer: Observer },
+    { commands = '{allow: [bridge/rollout]}', env = {} }: StreetOptions,
+    open: AsyncDisposableStack,
+  ) {
     this.broker = broker
     this.observer = observer
     this.#commands = commands
+    this.#env = env
     this.#open = open
   }
 
   /** Nothing of it runs but hubs and broker. */
-  static async build({ broker: kind, houses, apps = [{ id: APP }], ...rest }: StreetOptions): Promise<Street> {
-    const { commands = '{allow: [bridge/rollout]}' } = rest
+  static async build(options: StreetOptions): Promise<Street> {
+    const { broker: kind, houses, apps = [{ id: APP }] } = options
     await using open = new AsyncDisposableStack()
-    const broker = open.use(await startBroker(kind))
-    const protocol = kind === 'mosquitto' ? '5' : '3.1.1'
-    const observer = open.use(await Observer.on(broker.port, { protocol }))
-    const street = new Street(broker, observer, commands, new AsyncDisposableStack())
+    const broker = open.use(typeof kind === 'string' ? await startBroker(kind) : kind)
+    const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
+    const observer = open.use(await Observer.on(broker.port, { protocol, comesBack: true }))
+    const street = new Street({ broker, observer }, options, new AsyncDisposableStack())
     for (let i = 0; i < houses; i += 1) {
       const hub = await EmulatedHub.start({
         keys: { [KEY]: ALL_SCOPES },
@@ -75,7 +84,7 @@ export class Street implements AsyncDisposable {
   file(commands = this.#commands): string {
     const hubs = [...this.hubs].map(
       ([name, { url }]) =>
-        `  ${name}: {url: "${url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s, timeout: 5s}`,
+        `  ${name}: {url: "${url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s, timeout: 1m}`,
     )
     return [`mqtt: {url: "${this.broker.url}"}`, `commands: ${commands}`, 'hubs:', ...hubs, ''].join('\n')
   }
@@ -83,10 +92,14 @@ export class Street implements AsyncDisposable {
   /** A bridge in this process; resolves when it is online with all of its hubs. */
   async bridge(): Promise<RunningBridge> {
     const times = this.#onlines
-    const bridge = startBridge({}, this.file(), this.clock)
-    this.#open.use(bridge)
+    const bridge = this.begin()
     await this.online(times)
     return bridge
+  }
+
+  /** The same, resolved at once. */
+  begin(): RunningBridge {
+    return this.#open.use(startBridge(this.#env, this.file(), this.clock))
   }
 
   /** A bridge in a process of its own; resolves as soon as it is started. */
@@ -120,6 +133,14 @@ export class Street implements AsyncDisposable {
     const before = observer.texts(result).length
     await observer.publish(`hub2mqtt/bridge/cmd/${command}`, JSON.stringify(payload))
     return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
+  }
+
+  /** Lets time pass, in steps that look like no standstill of the machine. */
+  async pass(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= STEP_MS) {
+      this.clock.jump(Math.min(left, STEP_MS))
+      await this.ask('ping', {})
+    }
   }
 
   /** The record as last seen. */
