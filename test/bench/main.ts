@@ -6,6 +6,8 @@ import { waiting } from '../../src/cli/progress.ts'
 import { exitOnSignals } from '../support/process.ts'
 import { Book } from './book.ts'
 import { type Grown, measureGrowth } from './growth.ts'
+import { HUBS, MANY_EFFORT, type Many, measureMany, QUICK_MANY } from './many.ts'
+import { manySection, writeMany } from './many-report.ts'
 import {
   type Effort,
   measureIdle,
@@ -24,6 +26,7 @@ const HELP = `npm run bench -- [options]
   --idle-minutes N  idles for N minutes (default 1)
   --rounds N        rounds (default 5)
   --only NAMES      of traffic, one-core, start, memory, restart, idle, growth; separated by commas
+  --many            instead of all that: 10, 100 and 1,000 hubs in one process
   --write           writes docs/benchmarks.md; without --only also docs/data/benchmarks.json and the charts`
 
 const ABOUT = `Written by \`npm run bench -- --full --write\`, never by hand. Three programs take turns on one machine:
@@ -39,6 +42,7 @@ const { values } = parseArgs({
     'idle-minutes': { type: 'string' },
     rounds: { type: 'string' },
     only: { type: 'string' },
+    many: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -122,14 +126,25 @@ async function measure(): Promise<Grown[]> {
 
 function write(text: string, grown: readonly Grown[]): void {
   const file = (path: string) => new URL(`../../docs/${path}`, import.meta.url)
-  writeFileSync(file('benchmarks.md'), `# Benchmarks\n\n${ABOUT}\n\n${text}\n`)
+  const page = ['# Benchmarks', ABOUT, text, manySection()].filter((part) => part !== '')
+  writeFileSync(file('benchmarks.md'), `${page.join('\n\n')}\n`)
   if (values.only !== undefined) return
   writeFileSync(file('data/benchmarks.json'), `${JSON.stringify(figuresOf(book, grown), null, 2)}\n`)
   execFileSync(process.execPath, ['src/docs/main.ts'], { stdio: 'inherit' })
 }
 
+async function measureSizes(): Promise<void> {
+  const sizes: Many[] = []
+  for (const hubs of HUBS) {
+    sizes.push(await step(`${hubs} hubs`, () => measureMany(hubs, values.quick ? QUICK_MANY : MANY_EFFORT)))
+    console.log(JSON.stringify(sizes.at(-1)))
+  }
+  if (values.write) writeMany(sizes)
+}
+
 exitOnSignals()
 if (values.help) console.log(HELP)
+else if (values.many) await measureSizes()
 else {
   const about = circumstances()
   const started = performance.now()

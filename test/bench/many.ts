@@ -31,11 +31,15 @@ export const MANY = v.object({
 export type Many = v.InferOutput<typeof MANY>
 
 export interface ManyEffort {
-  readonly hubs: readonly number[]
   readonly restMs: number
   readonly idleMs: number
   readonly busySeconds: number
 }
+
+export const MANY_EFFORT: ManyEffort = { restMs: 15_000, idleMs: 60_000, busySeconds: 30 }
+export const QUICK_MANY: ManyEffort = { restMs: 3_000, idleMs: 10_000, busySeconds: 5 }
+/** Sizes, as numbers of hubs. */
+export const HUBS = [10, 100, 1000]
 
 const APPS = 50
 const EVENTS_A_SECOND = 1000

@@ -7,10 +7,7 @@ import type { Effort } from './measures.ts'
 import { ROWS, type Row } from './rows.ts'
 import { median, round } from './stats.ts'
 import { SUBJECTS } from './subject.ts'
-
-const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
-const table = (head: readonly string[], rows: readonly (readonly string[])[]) =>
-  [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
+import { table } from './table.ts'
 
 function goalRow(row: Row, book: Book): readonly string[] {
   const { title, goal, show, meets, reason } = row
