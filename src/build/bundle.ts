@@ -9,9 +9,56 @@ import { build } from 'vite'
 import { ROOT } from '../base/root.ts'
 
 const root = fileURLToPath(ROOT)
+const MAIN = join(root, 'src/main.ts')
 
 /** What only a checkout has; and what a library does without. */
 const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
+
+/**
+ * What is loaded together is one file: all that these modules import, but for what one of them before has already. The
+ * first is what every command line needs; a health check, which comes every few seconds, needs the second, too.
+ */
+const FILES = [
+  { name: 'start', of: ['src/main.ts'] },
+  { name: 'config', of: ['src/config/load.ts', 'src/config/describe.ts', 'src/http/client.ts'] },
+  { name: 'daemon', of: ['src/run.ts', 'src/log/log.ts'] },
+]
+
+type Imports = (module: string) => readonly string[]
+
+/** All that some modules import, themselves included. */
+function reachable(from: readonly string[], imports: Imports, found = new Set<string>()): Set<string> {
+  for (const module of from) {
+    if (found.has(module)) continue
+    found.add(module)
+    reachable(imports(module), imports, found)
+  }
+  return found
+}
+
+/** Says which of the files a module is in; the bundler decides about what is in none of them. */
+function fileOf(): (module: string, graph: Graph) => string | null {
+  let files: { readonly name: string; readonly modules: Set<string> }[] | undefined
+  return (module, graph) => {
+    files ??= FILES.map(({ name, of }) => {
+      const imports: Imports = (id) => graph.getModuleInfo(id)?.importedIds ?? []
+      return {
+        name,
+        modules: reachable(
+          of.map((path) => join(root, path)),
+          imports,
+        ),
+      }
+    })
+    // It waits for the end of the program: nothing else may wait for it.
+    if (module === MAIN) return null
+    return files.find(({ modules }) => modules.has(module))?.name ?? null
+  }
+}
+
+interface Graph {
+  getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
+}
 
 /** Writes the program into a folder, which is emptied before. */
 export async function bundle(folder: string): Promise<void> {
@@ -23,7 +70,7 @@ export async function bundle(folder: string): Promise<void> {
     logLevel: 'warn',
     ssr: { noExternal: true, external: ABSENT },
     build: {
-      ssr: join(root, 'src/main.ts'),
+      ssr: MAIN,
       outDir: folder,
       emptyOutDir: true,
       target: 'node24',
@@ -34,7 +81,15 @@ export async function bundle(folder: string): Promise<void> {
       license: { fileName: 'licences.md' },
       rolldownOptions: {
         external: isBuiltin,
-        output: { entryFileNames: 'main.js', chunkFileNames: '[name].js', keepNames: true },
+        // What the daemon loads in any case may be loaded on demand elsewhere.
+        checks: { ineffectiveDynamicImport: false },
+        output: {
+          entryFileNames: 'main.js',
+          chunkFileNames: '[name].js',
+          keepNames: true,
+          // Each file has all that its modules import, or a file before it has: none needs one that comes later.
+          codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: fileOf(), debugName: 'files' }] },
+        },
       },
     },
   })

@@ -66,6 +66,17 @@ describe('the bundle', () => {
     expect(await run('emulate', 'new-app', 'com.example.made', made)).toMatchObject({ status: 0, stderr: '' })
   })
 
+  it('holds the daemon in one file, without which a command line and a health check do', () => {
+    const needs = (file: string) =>
+      [...textOf(file).matchAll(/^(?:import|export) .*"\.\/(.+)";$/gm)].map(([, name]) => name)
+    expect(needs('start.js')).toEqual(['rolldown-runtime.js'])
+    expect(needs('config.js').sort()).toEqual(['rolldown-runtime.js', 'start.js'])
+    expect(needs('daemon.js').sort()).toEqual(['config.js', 'rolldown-runtime.js', 'start.js'])
+    expect(needs('main.js').sort()).toEqual(['rolldown-runtime.js', 'start.js'])
+    for (const part of ['src/bridge/bridge.ts', 'src/mqtt/link.ts', 'src/http/listener.ts', 'src/hub/rest.ts'])
+      expect(textOf('daemon.js')).toContain(`// ${part}\n`)
+  })
+
   it('names the file of the source above its code, so that a stack trace leads there', () => {
     const code = textOf('*.js')
     for (const path of ['src/run.ts', 'src/bridge/dispatcher.ts', 'src/emulator/rest.ts']) {
