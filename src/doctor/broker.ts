@@ -10,6 +10,7 @@ import type { Connection } from '../mqtt/connection.ts'
 import { adviceOn } from '../mqtt/failure.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
 import { about, type Finding } from './finding.ts'
+import { examineSharing } from './sharing.ts'
 
 const { ok, note, problem } = about('broker')
 
@@ -22,13 +23,13 @@ export interface BrokerExamination {
   readonly clock: Clock
 }
 
-/** Each of its addresses. */
+/** Each of its addresses, and whether they belong together. */
 export async function examineBroker({ config, clock }: BrokerExamination): Promise<Finding[]> {
   const urls = brokerUrls(config.mqtt)
   if (urls.length === 0) return [note('embedded, on a port that is chosen when it starts')]
   const findings: Finding[] = []
   for (const url of urls) findings.push(...(await examineAddress(url, { config, clock })))
-  return findings
+  return [...findings, ...(await examineSharing(urls, config, clock))]
 }
 
 async function examineAddress(url: string, { config, clock }: BrokerExamination): Promise<Finding[]> {

@@ -62,9 +62,19 @@ describe('doctor', () => {
     const lines = findings.map(lineOf)
     expect(lines).toContainEqual(expect.stringContaining(`connected to ${url} with`))
     expect(lines).toContainEqual(expect.stringContaining('connected to mqtt://localhost'))
+    expect(lines).toContainEqual(expect.stringContaining(`what is published at ${url} arrives at mqtt://localhost`))
     expect(problems).toEqual([expect.stringContaining('no connection to mqtt://no-such.invalid')])
     expect(report).toMatch(/<broker>.*<broker 2>.*<broker 3>/s)
     expect(report).not.toMatch(/localhost|no-such/)
+  })
+
+  test('finds addresses of brokers that have nothing to do with each other', async () => {
+    const hub = await emulate()
+    const [one, other] = [await embedded(), await embedded()]
+    const { problems } = await say({ HUB_URL: hub.url, MQTT_URL: `${one.url},${other.url}` })
+    expect(problems).toEqual([
+      expect.stringContaining(`what is published at ${one.url} does not arrive at ${other.url}`),
+    ])
   })
 
   test.each(FLAVOURS)('finds nothing wrong with a hub of the %s kind that asks for fewer requests', async (flavour) => {
