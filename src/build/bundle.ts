@@ -69,6 +69,7 @@ export async function bundle(folder: string): Promise<void> {
     publicDir: false,
     logLevel: 'warn',
     ssr: { noExternal: true, external: ABSENT },
+    resolve: { alias: [{ find: /^debug$/, replacement: join(root, 'src/build/no-debug.cjs') }] },
     build: {
       ssr: MAIN,
       outDir: folder,

@@ -53,6 +53,15 @@ describe.runIf(hasDocker)('the image', () => {
     expect(Number(licences)).toBeGreaterThan(80)
   })
 
+  it('holds what Node makes of the program, readable for the user who runs it', async () => {
+    const cache = '/app/node_modules/.cache'
+    const found = await inside(`ls ${cache}/hub2mqtt; find ${cache} -type f | wc -l; find ${cache} ! -readable | wc -l`)
+    const [version, files, unreadable] = found.split('\n')
+    expect(version).toMatch(/^v24\..+-1000$/)
+    expect(Number(files)).toBeGreaterThan(5)
+    expect(unreadable).toBe('0')
+  })
+
   it('brings a bill of its materials in which every production dependency has a licence', async () => {
     const sbom: unknown = JSON.parse(await inside('cat /app/sbom.cdx.json'))
     expect(sbom).toMatchObject({ bomFormat: 'CycloneDX', metadata: { component: { name: 'hub2mqtt' } } })
