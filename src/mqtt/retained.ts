@@ -92,7 +92,11 @@ export class Retained {
     if (recall !== undefined) markAll(entry)
     entry.recall = recall
     const wanted = kept(payload, entry)
-    if (entry.wanted === wanted) return false
+    if (entry.wanted === wanted) {
+      // From now on nobody else has it.
+      if (entry.marked && recall === undefined) entry.text = payload ?? undefined
+      return false
+    }
     entry.wanted = wanted
     if (entry.marked) entry.text = payload ?? undefined
     if (entry.blocked !== undefined && entry.blocked !== 'invalid') {
@@ -188,7 +192,9 @@ export class Retained {
       entry.released = true
       this.#conclude(entry)
       const last = entry.sent === undefined ? entry.held : entry.sent
-      if (typeof last === 'string') this.#unclaimed.add(entry.topic, last)
+      if (typeof last !== 'string') continue
+      if (entry.marked) this.#unclaimed.addMark(entry.topic, last)
+      else this.#unclaimed.add(entry.topic, last)
     }
   }
 

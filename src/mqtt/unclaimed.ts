@@ -34,6 +34,12 @@ export class Unclaimed {
     this.#found.set(topic, keep ? { text } : { mark: markOf(text) })
   }
 
+  /** Of a text that is not known any more. */
+  addMark(topic: string, mark: string): void {
+    this.take(topic, null)
+    this.#found.set(topic, { mark })
+  }
+
   /** Removes a topic, and returns whether its text was this one. */
   take(topic: string, payload: string | null): boolean {
     const found = this.#found.get(topic)

@@ -121,6 +121,8 @@ describe('the topics of the table', () => {
       'b/bridge/discovery',
       'b/bridge/health',
       'b/bridge/log-level',
+      'b/fleet',
+      'b/rollout/+',
     ])
   })
 

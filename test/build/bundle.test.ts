@@ -9,7 +9,7 @@ import { BridgeProcess } from '../support/bridge-process.ts'
 import { bundled } from '../support/bundled.ts'
 import { Observer } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
-import { runProgram } from '../support/process.ts'
+import { Process, runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
 const KEY = 'key-of-the-bundle'
@@ -66,6 +66,19 @@ describe('the bundle', () => {
     expect(await run('check-config', '--config', file)).toMatchObject({ status: 0, stderr: '' })
     const made = join(folder, 'app')
     expect(await run('emulate', 'new-app', 'com.example.made', made)).toMatchObject({ status: 0, stderr: '' })
+  })
+
+  it('is a hub too, whose realtime channel works', async () => {
+    const port = await freePort()
+    const path = join(packaged, 'src/bin.js')
+    const args = [path, 'emulate', '--simulated', '--port', String(port), '--api-key', 'key=hub.app']
+    await using hub = new Process(process.execPath, args, { env: { PATH: process.env['PATH'] } })
+    await hub.untilPort(port)
+    const { status } = await fetch(`http://127.0.0.1:${port}/api/manager/system/ping`)
+    expect(status).toBe(200)
+    const polled = await fetch(`http://127.0.0.1:${port}/socket.io/?EIO=4&transport=websocket`)
+    expect(polled.status).toBe(400)
+    expect(hub.errors).toEqual([])
   })
 
   it('holds the daemon in one file, without which a command line and a health check do', () => {

@@ -28,6 +28,9 @@ import {
 } from './surroundings.ts'
 import { Watch } from './watch.ts'
 
+/** A machine that keeps its processes waiting for longer shows nothing of the bridge. */
+const MAX_WAITED_MS = 1_500
+
 type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
 
 /** What of a fault the checkers have to know. */
@@ -337,7 +340,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       onlineAt: this.onlineAt,
       canaries: [this.#secrets.key, this.#secrets.password, this.#secrets.setting],
       names: this.names,
-      stallMs: stallMs + lagMs + waitedMs,
+      stallMs: stallMs + lagMs + Math.min(waitedMs, MAX_WAITED_MS),
       lagMs,
       hubWasWell: hubWell,
     }

@@ -63,7 +63,7 @@ it('makes a configuration for the hub that loads, with a file for variables besi
   expect(make('key-of-my-hub\n', 'http://10.0.0.1').status).toBe(0)
   const { config } = loadConfig({ file: join(folder, 'hub2mqtt/hub2mqtt.yaml'), env: {}, readFile: readMounted })
   expect(config.hubs['home']).toMatchObject({ url: 'http://10.0.0.1', api_key: 'key-of-my-hub' })
-  expect(config.mqtt).toMatchObject({ url: 'mqtt://mosquitto:1883', username: 'hub2mqtt' })
+  expect(config.mqtt).toMatchObject({ url: ['mqtt://mosquitto:1883'], username: 'hub2mqtt' })
   // What it shows as examples is what the program takes.
   const examples = text('hub2mqtt/hub2mqtt.env').matchAll(/^#(HUB2MQTT_\w+)=(.*)$/gm)
   const env = Object.fromEntries([...examples].map(([, name, value]) => [name, value]))

@@ -21,7 +21,7 @@ export interface MembersOptions {
   readonly brokerUrl?: string
 }
 
-interface Asked {
+export interface Asked {
   readonly hub: string
   /** By its own key, so that a hub's log tells who asked. */
   readonly member: number
