@@ -101,6 +101,8 @@ export class NatsStore implements Store, AsyncDisposable {
       maxPingOut: 2,
       maxReconnectAttempts: -1,
       reconnectTimeWait: AGAIN_MS,
+      // Those that are configured can be reached; what a cluster calls its servers perhaps cannot.
+      ignoreClusterUpdates: true,
     })
     void this.#report(connection)
     return connection

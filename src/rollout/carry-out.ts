@@ -1,13 +1,13 @@
 /** Carries a rollout out over one connection, from wherever it is: by commands like anybody's. */
 import { createHash } from 'node:crypto'
-import * as v from 'valibot'
 import { type Clock, sleep } from '../base/clock.ts'
 import { durationMs } from '../contract/payload.ts'
 import type { Rollout, RolloutCommand, RolloutFailure, RolloutStep } from '../contract/rollout.ts'
 import type { Topics } from '../contract/topics.ts'
+import { type Answer, cut, failureOf, readAnswer } from './answers.ts'
 import { type Client, DeniedError } from './client.ts'
-import { readApp, type SeenApp } from './plan.ts'
-import type { Notice, Progress } from './progress.ts'
+import type { Progress } from './progress.ts'
+import { WatchedApp } from './watched-app.ts'
 
 export interface Session {
   readonly client: Client
@@ -31,7 +31,6 @@ const START_MS = 60_000
 const SHORT_PAUSE_MS = 5_000
 /** What an envelope takes. */
 const MAX_TRANSACTION = 256
-const MAX_MESSAGE = 120
 
 /**
  * Resolves when the rollout has ended and the broker knows.
@@ -150,41 +149,6 @@ async function watch(
   settle('not_running', 'The app does not run.', () => true)
 }
 
-/** An app as its topic shows it. */
-class WatchedApp {
-  readonly #changed: Notice
-  #seen: SeenApp | undefined
-  #crashed = false
-
-  constructor(changed: Notice) {
-    this.#changed = changed
-  }
-
-  take(text: string): void {
-    const before = this.#seen
-    this.#seen = readApp(text)
-    if (before !== undefined && this.#seen !== undefined && isCrash(before, this.#seen)) this.#crashed = true
-    this.#changed.ring()
-  }
-
-  /** Whether it has crashed since it is watched. */
-  get hasCrashed(): boolean {
-    return this.#crashed
-  }
-
-  /** Whether it runs, or is not meant to. What a hub does not tell is not held against it. */
-  get runsWell(): boolean {
-    if (this.#seen === undefined || this.#seen.crashed === true) return false
-    const { state, enabled } = this.#seen
-    return state === 'running' || state === null || enabled === false
-  }
-}
-
-function isCrash(before: SeenApp, after: SeenApp): boolean {
-  if (after.crashed !== true) return false
-  return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)
-}
-
 /** The same from whoever sends the step: a bridge that has carried it out answers from memory. */
 export function markOf(transaction: string, { hub, app }: RolloutStep): string {
   const mark = `${transaction}/${hub}/${app}`
@@ -194,33 +158,6 @@ export function markOf(transaction: string, { hub, app }: RolloutStep): string {
 
 function topicOf({ topics }: Session, step: RolloutStep): string {
   return topics.of('app', { hub: step.hub, app: step.app })
-}
-
-const ANSWER = v.object({
-  ok: v.boolean(),
-  transaction: v.unknown(),
-  error: v.optional(v.object({ code: v.string(), message: v.string() })),
-})
-type Answer = v.InferOutput<typeof ANSWER>
-
-function readAnswer(text: string): Answer | undefined {
-  try {
-    const result = v.safeParse(ANSWER, JSON.parse(text))
-    return result.success ? result.output : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function failureOf(answer: Answer | undefined): RolloutFailure | undefined {
-  if (answer === undefined) return { code: 'outcome_unknown', message: 'No answer came.' }
-  if (answer.ok) return undefined
-  const { code, message } = answer.error ?? { code: 'hub_failed', message: '' }
-  return { code: code.slice(0, 64), message: cut(message) }
-}
-
-function cut(text: string): string {
-  return text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE - 1)}…` : text
 }
 
 /** What comes within `ms`; `undefined`: nothing. @throws the signal's reason */

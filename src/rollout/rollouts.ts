@@ -14,7 +14,8 @@ import { SessionError, withSession } from '../mqtt/session.ts'
 import type { BrokerOptions } from '../mqtt/types.ts'
 import { carryOut, type Session } from './carry-out.ts'
 import { Client, DeniedError } from './client.ts'
-import { checkName, isOrderOf, type KnownApp, plan, readApp, readRollout } from './plan.ts'
+import { appsOn, recordsOn } from './look.ts'
+import { checkName, isOrderOf, plan } from './plan.ts'
 import { Notice, Progress } from './progress.ts'
 
 export interface RolloutsOptions {
@@ -147,15 +148,15 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
     try {
       await this.#connected(AbortSignal.any([signal, inTime.signal]), async (session) => {
         const { client, topics, clock } = session
-        const records = await this.#records(session)
+        const records = await recordsOn(session)
         const before = records.find((one) => one.transaction === transaction) ?? records.find(isUnfinished)
         if (before === undefined) {
           const now = new Date(clock.now()).toISOString()
-          const rollout = plan(transaction, order, await this.#apps(session, order), now)
+          const rollout = plan(transaction, order, await appsOn(session, order), now)
           stage.isRecording = true
           await client.publish(topics.of('rollout', rollout), JSON.stringify(rollout), { retain: true })
           // Under MQTT 3.1.1 a broker does not say that it has dropped it.
-          if (!(await this.#records(session)).some((one) => one.transaction === transaction)) {
+          if (!(await recordsOn(session)).some((one) => one.transaction === transaction)) {
             throw new DeniedError('the broker does not keep the record of a rollout')
           }
           accepted.resolve({ transaction, total: rollout.total })
@@ -181,7 +182,7 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
     const { clock, log, refusal } = this.#options
     for (;;) {
       if (this.#progress === undefined) {
-        const unfinished = (await this.#records(session)).find(isUnfinished)
+        const unfinished = (await recordsOn(session)).find(isUnfinished)
         if (unfinished === undefined) return
         this.#progress = new Progress(unfinished, clock)
         this.#found.ring()
@@ -197,31 +198,8 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
 
   async #clearOld(session: Session): Promise<void> {
     const { client, topics } = session
-    const ended = (await this.#records(session)).filter((one) => !isUnfinished(one))
+    const ended = (await recordsOn(session)).filter((one) => !isUnfinished(one))
     for (const old of ended.slice(0, -KEPT)) await client.publish(topics.of('rollout', old), '', { retain: true })
-  }
-
-  /** What the broker has of rollouts, the one that was changed last at the end. */
-  async #records({ client, topics }: Session): Promise<Rollout[]> {
-    const found: Rollout[] = []
-    await client.read([topics.filterOf('rollout')], (topic, text) => {
-      const rollout = readRollout(topics, topic, text)
-      if (rollout !== undefined) found.push(rollout)
-    })
-    return found.sort((one, other) => Date.parse(one.updated_at) - Date.parse(other.updated_at))
-  }
-
-  async #apps({ client, topics }: Session, { app: wanted }: RolloutOrder): Promise<KnownApp[]> {
-    const found = new Map<string, KnownApp>()
-    const filter = topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })
-    await client.read([filter], (topic, text) => {
-      const own = topics.parse(topic)
-      const seen = readApp(text)
-      if (own?.owner.kind !== 'app' || own.name !== 'app' || seen === undefined) return
-      const { hub, app } = own.owner
-      found.set(topic, { hub, app, enabled: seen.enabled })
-    })
-    return [...found.values()]
   }
 
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {

@@ -33,6 +33,22 @@ describe('a topic level', () => {
   })
 })
 
+describe('a topic of ours', () => {
+  test('is that of a rollout whatever its name is, and never that of a hub', () => {
+    for (const transaction of ['t', 'state', 'info', 'a/b']) {
+      const topic = topics.of('rollout', { transaction })
+      expect(topics.parse(topic)).toMatchObject({ name: 'rollout', owner: { kind: 'bridge' } })
+    }
+    expect(topics.parse('b/rollout/app/x')).toBeUndefined()
+  })
+
+  test('is matched by a filter of its row, with the parameters that are known', () => {
+    expect(topics.filterOf('app')).toBe('b/+/app/+')
+    expect(topics.filterOf('app', { app: 'a/b' })).toBe('b/+/app/a%2Fb')
+    expect(topics.filterOf('rollout')).toBe('b/rollout/+')
+  })
+})
+
 describe('a command topic', () => {
   test('says for what it is, and where its answer goes', () => {
     expect(topics.parseCommand('b/home/app/com.a%2Fb/cmd/restart')).toEqual({

@@ -8,6 +8,7 @@ import { BridgeProcess } from '../support/bridge-process.ts'
 import { BROKERS, type Broker, startBroker } from '../support/brokers.ts'
 import { Observer } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { ALL_SCOPES, type Answer } from '../support/world.ts'
 
@@ -17,8 +18,14 @@ export interface MembersOptions {
   readonly members: readonly { readonly fleet: Readonly<Record<string, unknown>> }[]
   /** Further configuration, the same for all. */
   readonly config?: Readonly<Record<string, unknown>>
-  /** Default: Mosquitto where it is installed. */
-  readonly brokerUrl?: string
+  /** Ports of NATS: each member gets lines of its own to it and to the broker, which can be cut; default: none. */
+  readonly natsPorts?: readonly number[]
+}
+
+/** What lies between a member and the others. */
+export interface Lines {
+  readonly broker: TcpProxy
+  readonly nats: readonly TcpProxy[]
 }
 
 export interface Asked {
@@ -31,6 +38,14 @@ export interface Asked {
   readonly path: string
 }
 
+/** Lets the wall clock of a member be set. */
+const CLOCK = new URL('../chaos/preload/clock.ts', import.meta.url).href
+
+async function linesTo(broker: number, nats: readonly number[], open: AsyncDisposableStack): Promise<Lines> {
+  const to = async (port: number) => open.use(await TcpProxy.to(port))
+  return { broker: await to(broker), nats: await Promise.all(nats.map(to)) }
+}
+
 const keyOf = (member: number) => `key-of-member-${member}`
 
 export class Members implements AsyncDisposable {
@@ -39,6 +54,7 @@ export class Members implements AsyncDisposable {
   readonly broker: Broker
   readonly observer: Observer
   readonly #options: MembersOptions
+  readonly #lines: Lines[] = []
   #open = new AsyncDisposableStack()
   readonly #paths: string[] = []
 
@@ -66,11 +82,13 @@ export class Members implements AsyncDisposable {
         name,
         { url, api_key: keyOf(i), poll_interval: '1s', poll_interval_fallback: '1s' },
       ])
+      const lines = options.natsPorts && (await linesTo(broker.port, options.natsPorts, open))
+      if (lines !== undefined) world.#lines.push(lines)
       const config = {
-        mqtt: { url: options.brokerUrl ?? broker.url },
+        mqtt: { url: lines === undefined ? broker.url : `mqtt://127.0.0.1:${lines.broker.port}`, keepalive: '2s' },
         http: { port: await freePort() },
         ...options.config,
-        fleet,
+        fleet: { ...fleet, ...(lines && { nats: lines.nats.map(({ port }) => `nats://127.0.0.1:${port}`) }) },
         hubs: Object.fromEntries(entries),
       }
       const path = join(folder, `${i}.yaml`)
@@ -87,7 +105,14 @@ export class Members implements AsyncDisposable {
   run(member: number): void {
     const config = this.#paths[member]
     if (config === undefined) throw new RangeError(`no member ${member}`)
-    this.processes[member] = new BridgeProcess({ config })
+    const isDriven = this.#lines.length > 0
+    this.processes[member] = new BridgeProcess({ config, ...(isDriven && { preload: [CLOCK], channel: true }) })
+  }
+
+  lines(member: number): Lines {
+    const found = this.#lines[member]
+    if (found === undefined) throw new RangeError(`no lines of member ${member}`)
+    return found
   }
 
   process(member: number): BridgeProcess {
@@ -117,6 +142,13 @@ export class Members implements AsyncDisposable {
     const isServed = (hub: string) =>
       by.includes(String(this.owners().get(hub))) && this.text(`hub2mqtt/${hub}/state`) === 'online'
     await until(`hubs served by ${by.join(', ')}`, () => [...this.hubs.keys()].every(isServed), ms)
+  }
+
+  /** Forgets what happened, but for what the broker holds. */
+  forget(): void {
+    const held = new Map(this.observer.seen.filter(({ retain }) => retain).map((one) => [one.topic, one]))
+    this.observer.seen = [...held.values()]
+    for (const hub of this.hubs.values()) hub.forgetRequests()
   }
 
   /** Every request that a hub has had, with the member whose key it came with. */

@@ -9,12 +9,17 @@ import { type AppSeed, EmulatedHub } from '../../src/emulator/hub.ts'
 import { readRollout } from '../../src/rollout/plan.ts'
 import { type RunningBridge, startBridge } from '../support/bridge.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
-import { type Broker, type BrokerKind, Mosquitto, startBroker } from '../support/brokers.ts'
+import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from '../support/brokers.ts'
 import { JumpClock } from '../support/jump-clock.ts'
 import { Observer } from '../support/observer.ts'
 import { ALL_SCOPES, type Answer, KEY } from '../support/world.ts'
 
 export const APP = 'the.app'
+export const RESTART = { command: 'restart', app: APP, pause: '1s' } as const
+/** For what does not depend on the broker. */
+export const BROKER: BrokerKind = BROKERS[0]
+/** Longer than the apps of a last wave are watched. */
+export const SHORT_PAUSE_MS = 6_000
 const STEP_MS = 5_000
 const topics = createTopics('hub2mqtt')
 
@@ -159,6 +164,15 @@ export class Street implements AsyncDisposable {
       },
       ms,
     )
+  }
+
+  /** The same, while time passes. */
+  async passUntil(transaction: string, holds: (rollout: Rollout) => boolean): Promise<Rollout> {
+    for (;;) {
+      const rollout = this.rollout(transaction)
+      if (rollout !== undefined && holds(rollout)) return rollout
+      await this.pass(STEP_MS)
+    }
   }
 
   async ended(transaction: string): Promise<Rollout> {

@@ -1,0 +1,113 @@
+/** What may happen to a fleet: to its members, to what lies between them and the others, and to NATS. */
+import type { Nats } from '../support/nats.ts'
+import type { Random } from '../support/random.ts'
+import type { TcpProxy } from '../support/tcp-proxy.ts'
+import type { Members } from './members.ts'
+
+export interface Scene {
+  readonly world: Members
+  readonly nats: Nats
+  readonly random: Random
+}
+
+export interface FleetFault {
+  /** Whether a member is gone without a word, so that its lease has to run out. */
+  readonly kills?: boolean
+  readonly run: (scene: Scene) => Promise<void>
+}
+
+const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+const HOUR_MS = 3_600_000
+
+const memberOf = ({ world, random }: Scene) => random.int(0, world.processes.length - 1)
+const nodeOf = ({ nats, random }: Scene) => nats.node(random.int(0, nats.nodes.length - 1))
+
+/** Connections hang, or break and cannot be made anew. */
+async function cut(proxies: readonly TcpProxy[], { random }: Scene): Promise<void> {
+  const hangs = random.chance(0.5)
+  for (const proxy of proxies) {
+    if (hangs) proxy.pause()
+    else {
+      proxy.refuse(true)
+      proxy.reset()
+    }
+  }
+  await after(random.int(1_000, 12_000))
+  for (const proxy of proxies) {
+    proxy.heal()
+    if (hangs && random.chance(0.5)) proxy.reset()
+  }
+}
+
+/** Ends and comes back. */
+async function ended(scene: Scene, signal: NodeJS.Signals, also: () => Promise<void> = async () => {}): Promise<void> {
+  const { world, random } = scene
+  const member = memberOf(scene)
+  await Promise.all([world.process(member).stop(signal), also()])
+  await after(random.int(0, 9_000))
+  world.run(member)
+}
+
+export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
+  'member killed': { kills: true, run: (scene) => ended(scene, 'SIGKILL') },
+  'member ended': { run: (scene) => ended(scene, 'SIGTERM') },
+  'member stands still': {
+    run: async (scene) => {
+      const stopped = scene.world.process(memberOf(scene))
+      stopped.signal('SIGSTOP')
+      await after(scene.random.int(500, 12_000))
+      stopped.signal('SIGCONT')
+    },
+  },
+  'member stops and goes': {
+    run: async (scene) => {
+      const stopped = scene.world.process(memberOf(scene))
+      for (let left = scene.random.int(4, 12); left > 0; left -= 1) {
+        stopped.signal('SIGSTOP')
+        await after(scene.random.int(100, 1_500))
+        stopped.signal('SIGCONT')
+        await after(scene.random.int(10, 300))
+      }
+    },
+  },
+  'cut off from NATS': { run: (scene) => cut(scene.world.lines(memberOf(scene)).nats, scene) },
+  'cut off from the broker': { run: (scene) => cut([scene.world.lines(memberOf(scene)).broker], scene) },
+  'cut off from both': {
+    run: (scene) => {
+      const { nats, broker } = scene.world.lines(memberOf(scene))
+      return cut([...nats, broker], scene)
+    },
+  },
+  'wall clock steps': {
+    run: async (scene) => {
+      const member = scene.world.process(memberOf(scene))
+      member.tell({ clockBy: scene.random.pick([-1, 1]) * scene.random.int(1, 48) * HOUR_MS })
+      await after(scene.random.int(500, 6_000))
+      member.tell({ clockBy: 0 })
+    },
+  },
+  'NATS node killed': {
+    run: async (scene) => {
+      const node = nodeOf(scene)
+      await node.kill()
+      await after(scene.random.int(500, 9_000))
+      await node.restart()
+    },
+  },
+  'NATS node hangs': {
+    run: async (scene) => {
+      const node = nodeOf(scene)
+      node.stop()
+      await after(scene.random.int(500, 9_000))
+      node.cont()
+    },
+  },
+  'NATS node and member killed': {
+    kills: true,
+    run: async (scene) => {
+      const node = nodeOf(scene)
+      await ended(scene, 'SIGKILL', () => node.kill())
+      await node.restart()
+    },
+  },
+}

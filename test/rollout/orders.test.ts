@@ -1,0 +1,66 @@
+/** What may be ordered, by whom, and what is refused. */
+import { describe, expect, test } from 'vitest'
+import { APP, BROKER, RESTART, SHORT_PAUSE_MS, Street } from './street.ts'
+
+test('one rollout at a time; the same order again is the same rollout', async () => {
+  const street = await Street.build({ broker: BROKER, houses: 2 })
+  await street.bridge()
+  const code = async (order: object) => (await street.ask('rollout', order)).error?.code ?? 'ok'
+  expect(await code({ ...RESTART, app: 'no.such.app', transaction: 'a' })).toBe('unknown_app')
+  expect(await code({ ...RESTART, hubs: 'h9', transaction: 'b' })).toBe('unknown_app')
+  expect(await code(RESTART)).toBe('invalid_payload')
+  expect(await code({ ...RESTART, transaction: 'state' })).toBe('invalid_payload')
+  expect(await code({ ...RESTART, batch: 0, transaction: 'c' })).toBe('invalid_payload')
+  expect(await code({ ...RESTART, command: 'uninstall', transaction: 'd' })).toBe('invalid_payload')
+  const order = { ...RESTART, pause: '1h', transaction: 't' }
+  expect(await code(order)).toBe('ok')
+  await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+  expect(await code({ ...order, transaction: 'u' })).toBe('busy')
+  expect(await street.ask('rollout', order)).toMatchObject({ ok: true, replayed: true })
+  await street.ask('rollout-cancel', { transaction: 't' })
+  street.clock.jump(SHORT_PAUSE_MS)
+  await street.ended('t')
+  expect(await code({ ...RESTART, transaction: 'u' })).toBe('ok')
+  await street.ended('u')
+  expect(street.asked()).toEqual([2, 1])
+})
+
+test('finds an app on more hubs than a broker sends at a time, and a broker may know hubs that nobody has', async () => {
+  const street = await Street.build({ broker: BROKER, houses: 1 })
+  await street.bridge()
+  const text = street.observer.last(`hub2mqtt/h0/app/${APP}`) ?? ''
+  const publishes = Array.from({ length: 1_500 }, (_, i) =>
+    street.observer.publish(`hub2mqtt/gone-${i}/app/${APP}`, text, { retain: true }),
+  )
+  await Promise.all(publishes)
+  expect((await street.ask('rollout', { ...RESTART, transaction: 't' })).data).toMatchObject({ total: 1_501 })
+  const end = await street.ended('t')
+  expect(end.failed).toMatchObject([{ hub: 'gone-0', code: 'unknown_hub' }])
+  expect(street.asked()).toEqual([0])
+})
+
+describe('rights', () => {
+  test.each([
+    ['{}', 'It is off until commands.allow names bridge/rollout.'],
+    ['{allow: [bridge/rollout], deny: [rollout]}', 'commands.deny names bridge/rollout.'],
+    ['{allow: [bridge/rollout], deny: [restart]}', 'commands.deny names restart.'],
+    ['{allow: [bridge/rollout], read_only: true}', 'commands.read_only is set.'],
+  ])('commands: %s', async (commands, message) => {
+    const street = await Street.build({ broker: BROKER, houses: 1, commands })
+    await street.bridge()
+    const answer = await street.ask('rollout', { ...RESTART, transaction: 't' })
+    expect(answer.error).toMatchObject({ code: 'not_allowed', message })
+    expect(street.asked()).toEqual([0])
+  })
+
+  test('that are taken away end it before the next wave', async () => {
+    const street = await Street.build({ broker: BROKER, houses: 3 })
+    const bridge = await street.bridge()
+    await street.ask('rollout', { ...RESTART, pause: '20s', transaction: 't' })
+    await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+    bridge.reload(street.file('{allow: [bridge/rollout], deny: [restart]}'))
+    const end = await street.passUntil('t', ({ state }) => state !== 'running')
+    expect(end).toMatchObject({ state: 'stopped', reason: 'not_allowed', done: 1, failed: [] })
+    expect(street.asked()).toEqual([1, 0, 0])
+  })
+})
