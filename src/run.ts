@@ -119,7 +119,7 @@ export async function run(options: RunOptions): Promise<void> {
         // That of a failure may be long.
         feed.happened(end.result, end.outcome === 'ok' ? summary : summary())
       },
-      onPresence: () => tellHealth(),
+      onPresence: () => followRole(),
       fleet,
       version,
       startedAt,
@@ -139,28 +139,33 @@ export async function run(options: RunOptions): Promise<void> {
     return healthReport({ version, startedAt, mqtt, losing, contested, role, mayBeIdle, hubs: hubHealth(hubs.all) })
   }
   let wasReady = false
+  const isOnline = () => link.status().state === 'connected' && bridge.role === 'active'
   const tellHealth = () => telling.request()
   const telling = new Sparing(clock, () => {
     const report = health()
     bridge.healthChanged(report)
     // The link writes it, and its will.
-    const isOnline = link.status().state === 'connected' && bridge.role === 'active'
-    const speaks = fleet?.isSpeaker ?? true
-    if (isOnline && speaks) rollouts.start()
-    else if (bridge.role === 'standby' || !speaks) rollouts.stop()
-    feed.held(topics.of('bridgeState', {}), isOnline ? 'online' : 'offline')
+    feed.held(topics.of('bridgeState', {}), isOnline() ? 'online' : 'offline')
     if (report.ready && !wasReady) {
       wasReady = true
       options.onReady?.()
     }
   })
 
+  /** At once: a rollout may be ordered as soon as it is said that the bridge is online. */
+  const followRole = () => {
+    const speaks = fleet?.isSpeaker ?? true
+    if (isOnline() && speaks) rollouts.start()
+    else if (bridge.role === 'standby' || !speaks) rollouts.stop()
+    tellHealth()
+  }
+
   bridge.start()
   link.start({
     onReadBack: (topic, payload) => bridge.furtherFilters(topic, payload),
     onConnected: (status) => bridge.onConnected(status),
     onMessage: (message) => bridge.onMessage(message),
-    onStatus: tellHealth,
+    onStatus: followRole,
     onMove: () => bridge.onMove(),
     isBusy: () => bridge.isBusy,
     onTouched: (topic, payload) => bridge.onTouched(topic, payload),
@@ -177,7 +182,7 @@ export async function run(options: RunOptions): Promise<void> {
   else {
     const speaking = { ...basics, clientId: `${clientId}-speaker`, stateTopic: topics.availability }
     const speaker = new Speaker({ link: speaking, clock, log: log.child({ part: 'speaker' }), random })
-    fleet.start({ hubs, bridge, speaker, openHub, onChange: tellHealth })
+    fleet.start({ hubs, bridge, speaker, openHub, onChange: followRole })
   }
 
   const metrics = createMetrics({ version, tally, link: () => link.status(), bridge, hubs: hubs.all, health, fleet })

@@ -156,14 +156,15 @@ export class Street implements AsyncDisposable {
 
   /** Waits for a record of which this holds. */
   async until(transaction: string, holds: (rollout: Rollout) => boolean, ms = 30_000): Promise<Rollout> {
-    return await this.observer.until(
-      `the rollout ${transaction}`,
-      () => {
-        const rollout = this.rollout(transaction)
-        return rollout !== undefined && holds(rollout) && rollout
-      },
-      ms,
-    )
+    const find = () => {
+      const rollout = this.rollout(transaction)
+      return rollout !== undefined && holds(rollout) && rollout
+    }
+    return await this.observer.until(`the rollout ${transaction}`, find, ms).catch((error: Error) => {
+      const told = this.observer.seen.filter(({ topic }) => topic.includes(APP)).slice(-12)
+      const lines = told.map(({ at, topic, text }) => `${at} ${topic} ${text.slice(0, 200)}`)
+      throw new Error(`${error.message}\n${JSON.stringify(this.rollout(transaction))}\n${lines.join('\n')}`)
+    })
   }
 
   /** The same, while time passes. */
