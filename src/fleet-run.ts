@@ -1,7 +1,8 @@
 /** A bridge as a member of a fleet: which hubs are opened and left, and what is told of it. */
+import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
 import type { Bridge, FleetSide } from './bridge/bridge.ts'
-import type { HubConfig, Live } from './config/options.ts'
+import type { Config, HubConfig, Live } from './config/options.ts'
 import type { FleetPayload } from './contract/schemas.ts'
 import { type Fleet, SPEAKER } from './fleet/fleet.ts'
 import { LeasedFleet } from './fleet/leased.ts'
@@ -36,6 +37,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   #parts: FleetParts | undefined
   #serves: ReadonlySet<string> = new Set()
   #told = ''
+  #summary: { readonly hubs: Config['hubs']; readonly payload: FleetPayload } | undefined
 
   constructor(options: FleetRunOptions) {
     const { membership, live, clock, log } = options
@@ -46,12 +48,12 @@ export class FleetRun implements FleetSide, AsyncDisposable {
       this.#fleet = new StaticFleet({ ...membership, resources })
       return
     }
-    const { nats: servers, username, password, bucket, lease } = live.value.fleet
+    const { nats: servers, username, password, bucket, lease } = camelKeys(live.value.fleet)
     const logger = log.child({ part: 'fleet' })
     this.#store = new NatsStore({
       servers,
-      username: username ?? undefined,
-      password: password ?? undefined,
+      username,
+      password,
       bucket,
       name: `hub2mqtt ${member}`,
       clock,
@@ -75,9 +77,19 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   }
 
   get payload(): FleetPayload {
+    const { epoch } = this
+    const { hubs } = this.#options.live.value
+    // It follows from these two, and is asked for with each renewal of anybody's lease.
+    if (this.#summary?.hubs !== hubs || this.#summary.payload.epoch !== epoch) {
+      this.#summary = { hubs, payload: this.#summarize(Object.keys(hubs)) }
+    }
+    return this.#summary.payload
+  }
+
+  #summarize(hubs: readonly string[]): FleetPayload {
     const { mode, epoch, members } = this.#fleet.view
     const names = [...members.keys()].sort()
-    const owners = Object.keys(this.#options.live.value.hubs).map((hub) => ownerOf(hub, names))
+    const owners = hubs.map((hub) => ownerOf(hub, names))
     const told = names.map((name) => {
       const since = members.get(name)?.since ?? null
       return [name, { since, hubs: owners.filter((owner) => owner === name).length }] as const

@@ -3,6 +3,7 @@
  * is ours to clear. Everything else beside the hubs that are configured is somebody else's.
  */
 import * as v from 'valibot'
+import { readJson } from '../base/read-json.ts'
 
 /** What is read from the broker is not trusted with more. */
 const MAX_FORMER = 1_000
@@ -23,11 +24,6 @@ export class FormerHubs {
 
   /** Takes in a payload of `bridge/info`. */
   learn(payload: string): void {
-    try {
-      const info = v.safeParse(INFO, JSON.parse(payload))
-      if (info.success) for (const name of Object.keys(info.output.hubs)) this.add(name)
-    } catch {
-      // Somebody else's words.
-    }
+    for (const name of Object.keys(readJson(INFO, payload)?.hubs ?? {})) this.add(name)
   }
 }

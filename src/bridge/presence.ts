@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import * as v from 'valibot'
 import type { Clock } from '../base/clock.ts'
+import { readJson } from '../base/read-json.ts'
 import { PRESENCE, type Role } from '../contract/schemas.ts'
 import type { Message } from '../mqtt/types.ts'
 
@@ -194,11 +195,5 @@ export class Presence {
 }
 
 function parse(payload: Buffer): Hello | undefined {
-  if (payload.length > MAX_BYTES) return undefined
-  try {
-    const result = v.safeParse(HELLO, JSON.parse(payload.toString('utf8')))
-    return result.success ? result.output : undefined
-  } catch {
-    return undefined
-  }
+  return payload.length > MAX_BYTES ? undefined : readJson(HELLO, payload.toString('utf8'))
 }

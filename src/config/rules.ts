@@ -12,6 +12,15 @@ interface Rule {
 
 const useTls = (urls: readonly string[] | null) => urls?.some((url) => /^(mqtts|wss):/.test(url)) === true
 
+const passwordNeedsName = (part: 'mqtt' | 'fleet'): Rule => ({
+  paths: [`${part}.username`, `${part}.password`],
+  severity: 'mistake',
+  check: ({ [part]: { username, password } }) =>
+    password !== null && username === null
+      ? `${part}.username: missing; a password is sent only together with a user name`
+      : undefined,
+})
+
 export const rules: readonly Rule[] = [
   {
     paths: ['mqtt.url', 'mqtt.embedded.host', 'mqtt.username', 'mqtt.password'],
@@ -29,14 +38,7 @@ export const rules: readonly Rule[] = [
         ? 'mqtt.embedded.ws_port: expected another port than mqtt.embedded.port, or 0 to turn WebSocket off'
         : undefined,
   },
-  {
-    paths: ['mqtt.username', 'mqtt.password'],
-    severity: 'mistake',
-    check: ({ mqtt }) =>
-      mqtt.password !== null && mqtt.username === null
-        ? 'mqtt.username: missing; a password is sent only together with a user name'
-        : undefined,
-  },
+  passwordNeedsName('mqtt'),
   {
     paths: ['mqtt.cert_file', 'mqtt.key_file'],
     severity: 'mistake',
@@ -98,14 +100,7 @@ export const rules: readonly Rule[] = [
         : undefined
     },
   },
-  {
-    paths: ['fleet.username', 'fleet.password'],
-    severity: 'mistake',
-    check: ({ fleet }) =>
-      fleet.password !== null && fleet.username === null
-        ? 'fleet.username: missing; a password is sent only together with a user name'
-        : undefined,
-  },
+  passwordNeedsName('fleet'),
   {
     paths: ['updates.policy', 'updates.window.start'],
     severity: 'mistake',

@@ -382,7 +382,7 @@ export class LeasedFleet implements Fleet {
 
 function without(roster: Roster, names: readonly string[]): Roster {
   const members = Object.fromEntries(Object.entries(roster.members).filter(([name]) => !names.includes(name)))
-  return { ...roster, epoch: roster.epoch, members }
+  return { ...roster, members }
 }
 
 function intersection(one: ReadonlySet<string>, other: ReadonlySet<string>): Set<string> {

@@ -1,6 +1,7 @@
 /** The two records of a fleet: who belongs to it, and what each member says of itself. */
 import * as v from 'valibot'
 import { MEMBER_NAME } from '../base/member-name.ts'
+import { readJson } from '../base/read-json.ts'
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
 const mark = v.pipe(v.string(), v.minLength(1), v.maxLength(64))
@@ -46,15 +47,6 @@ export function memberOf(key: string): string | undefined {
 }
 
 /** `undefined` for what is no roster. */
-export const readRoster = (text: string): Roster | undefined => read(ROSTER, text)
+export const readRoster = (text: string): Roster | undefined => readJson(ROSTER, text)
 /** `undefined` for what is no member's record. */
-export const readMember = (text: string): MemberRecord | undefined => read(MEMBER, text)
-
-function read<S extends v.GenericSchema>(schema: S, text: string): v.InferOutput<S> | undefined {
-  try {
-    const result = v.safeParse(schema, JSON.parse(text))
-    return result.success ? result.output : undefined
-  } catch {
-    return undefined
-  }
-}
+export const readMember = (text: string): MemberRecord | undefined => readJson(MEMBER, text)

@@ -1,5 +1,6 @@
 /** The answers to steps. */
 import * as v from 'valibot'
+import { readJson } from '../base/read-json.ts'
 import type { RolloutFailure } from '../contract/rollout.ts'
 
 /** Characters of a message that the record keeps. */
@@ -12,14 +13,7 @@ const ANSWER = v.object({
 })
 export type Answer = v.InferOutput<typeof ANSWER>
 
-export function readAnswer(text: string): Answer | undefined {
-  try {
-    const result = v.safeParse(ANSWER, JSON.parse(text))
-    return result.success ? result.output : undefined
-  } catch {
-    return undefined
-  }
-}
+export const readAnswer = (text: string): Answer | undefined => readJson(ANSWER, text)
 
 export function failureOf(answer: Answer | undefined): RolloutFailure | undefined {
   if (answer === undefined) return { code: 'outcome_unknown', message: 'No answer came.' }

@@ -1,5 +1,6 @@
 /** From an order to a rollout: which apps it is for, and what is read back of earlier ones. */
 import * as v from 'valibot'
+import { readJson } from '../base/read-json.ts'
 import { CommandError } from '../contract/errors.ts'
 import { durationMs } from '../contract/payload.ts'
 import { appFilter } from '../contract/permissions.ts'
@@ -35,7 +36,7 @@ export type SeenApp = v.InferOutput<typeof SEEN_APP>
 
 /** The payload of an app's topic; `undefined`: it is none. */
 export function readApp(text: string): SeenApp | undefined {
-  return read(SEEN_APP, text)
+  return readJson(SEEN_APP, text)
 }
 
 /** @throws CommandError */
@@ -103,7 +104,7 @@ function withDefaults({ command, app, ...rest }: RolloutOrder) {
 
 /** A record on the broker; `undefined` for somebody else's words, and where its numbers or its topic do not fit it. */
 export function readRollout(topics: Topics, topic: string, text: string): Rollout | undefined {
-  const found = read(ROLLOUT, text)
+  const found = readJson(ROLLOUT, text)
   if (found === undefined || topics.of('rollout', found) !== topic) return undefined
   const { total, done, failed, current, targets, canary, batch } = found
   const steps = targets.reduce((sum, { hubs }) => sum + hubs.length, 0)
@@ -128,14 +129,5 @@ function isDuration(text: string): boolean {
     return durationMs('pause', text) > 0
   } catch {
     return false
-  }
-}
-
-function read<S extends v.GenericSchema>(schema: S, text: string): v.InferOutput<S> | undefined {
-  try {
-    const result = v.safeParse(schema, JSON.parse(text))
-    return result.success ? result.output : undefined
-  } catch {
-    return undefined
   }
 }
