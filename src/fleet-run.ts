@@ -55,6 +55,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
       username,
       password,
       bucket,
+      quietMs: lease,
       name: `hub2mqtt ${member}`,
       clock,
       log: logger,

@@ -11,6 +11,8 @@ export interface NatsOptions {
   readonly username?: string | undefined
   readonly password?: string | undefined
   readonly bucket: string
+  /** As members renew their leases, nothing is that quiet for as long as a watch works. */
+  readonly quietMs: number
   /** Of this connection, for those who look at the servers. */
   readonly name: string
   readonly clock: Clock
@@ -132,12 +134,22 @@ export class NatsStore implements Store, AsyncDisposable {
     throw new Error(`the bucket ${bucket} could not be made`)
   }
 
-  /** Tells what the bucket holds and how it changes, for as long as the connection lasts. */
+  /** Tells what the bucket holds and how it changes, for as long as that works: a watch may fall silent for good. */
   async #follow(kv: KV): Promise<void> {
+    const { clock, quietMs } = this.#options
     const entries = await kv.watch()
-    this.#stop.signal.addEventListener('abort', () => entries.stop())
-    for await (const { key, operation, revision, value } of entries) {
-      if (operation === 'PUT') this.#onRow?.(key, { value: Buffer.from(value).toString('utf8'), revision })
+    const stop = () => entries.stop()
+    this.#stop.signal.addEventListener('abort', stop)
+    let cancel = clock.after(quietMs, stop)
+    try {
+      for await (const { key, operation, revision, value } of entries) {
+        cancel()
+        cancel = clock.after(quietMs, stop)
+        if (operation === 'PUT') this.#onRow?.(key, { value: Buffer.from(value).toString('utf8'), revision })
+      }
+    } finally {
+      cancel()
+      this.#stop.signal.removeEventListener('abort', stop)
     }
   }
 }

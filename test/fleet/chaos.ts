@@ -9,6 +9,7 @@ import { Random } from '../support/random.ts'
 import { type FleetEpisode, runEpisode } from './episode.ts'
 import { FLEET_FAULTS, type Scene } from './faults.ts'
 import { Members } from './members.ts'
+import { RosterLog } from './roster-log.ts'
 
 const { values } = parseArgs({
   options: {
@@ -41,9 +42,10 @@ async function main(): Promise<number> {
         config: { discovery: { format: 'off' }, http: { enabled: false } },
       })
       await world.served(['a', 'b', 'c'], 120_000)
+      await using roster = await RosterLog.on(nats.urls)
       for (let done = 0; episode !== undefined && done < EPISODES_PER_WORLD; done += 1, episode = take()) {
         const fault = faults[episode % faults.length] ?? ''
-        const scene: Scene = { world, nats, random: new Random(Number(values.seed) + episode) }
+        const scene: Scene = { world, nats, roster, random: new Random(Number(values.seed) + episode) }
         const result = await runEpisode(scene, fault).catch(
           (error: unknown): FleetEpisode => ({
             fault,
@@ -73,7 +75,7 @@ function tell({ fault, gapMs, commands, confirmed, violations }: FleetEpisode, c
   console.log(
     `${how} ${count} ${fault}: ${commands} commands, ${confirmed} confirmed, gap ${(gapMs / 1000).toFixed(1)} s`,
   )
-  for (const one of violations) console.log(`       ${one.slice(0, 300)}`)
+  for (const one of violations) console.log(`       ${one.slice(0, 1_000)}`)
 }
 
 /** Gaps in seconds, by fault. */

@@ -2,7 +2,6 @@
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
 import { until } from '../support/until.ts'
 import { FLEET_FAULTS, type Scene } from './faults.ts'
-import type { Members } from './members.ts'
 
 export interface FleetEpisode {
   readonly fault: string
@@ -29,7 +28,8 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   const found = FLEET_FAULTS[fault]
   if (found === undefined) throw new RangeError(`no fault ${fault}`)
   const startedAt = Date.now()
-  const epochBefore = epochOf(world)
+  await scene.roster.catchUp()
+  const epochBefore = scene.roster.epoch
   const asked: Asked[] = []
   let going = true
   const asking = (async () => {
@@ -43,16 +43,21 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
       await after(random.int(10, 60))
     }
   })()
-  const faulty = found.run(scene)
-  await after(100)
-  // Each hub until it has answered: who asks a hub without an owner gets no answer, and asks again.
-  const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
-  await faulty
-  const gaps = await answering
-  await wellAgain(scene)
-  going = false
-  await asking
+  let gaps: number[] = []
+  try {
+    const faulty = found.run(scene)
+    await after(100)
+    // Each hub until it has answered: who asks a hub without an owner gets no answer, and asks again.
+    const answering = Promise.all([...world.hubs.keys()].map((hub) => answered(scene, hub)))
+    await faulty
+    gaps = await answering
+    await wellAgain(scene)
+  } finally {
+    going = false
+    await asking
+  }
   await after(500)
+  await scene.roster.catchUp()
   return {
     fault,
     gapMs: Math.max(...gaps) - startedAt,
@@ -77,27 +82,30 @@ async function answered({ world, random }: Scene, hub: string): Promise<number> 
   throw new Error(`${hub} did not answer within ${CALM_MS} ms`)
 }
 
-async function wellAgain({ world }: Scene): Promise<void> {
+async function wellAgain({ world, roster }: Scene): Promise<void> {
   const count = world.processes.length
-  await until(
-    'a whole fleet',
-    () => {
-      const fleet = Object(world.payload('hub2mqtt/fleet'))
-      const owners = [...world.owners().values()]
-      const counted = Object.entries(Object(fleet.members)).every(
-        ([name, member]) => Object(member).hubs === owners.filter((owner) => owner === name).length,
-      )
-      const online = [...world.hubs.keys(), 'bridge'].every((name) => world.text(`hub2mqtt/${name}/state`) === 'online')
-      return fleet.count === count && counted && online
-    },
-    CALM_MS,
-  )
+  /** How each member's hubs are counted in `B/fleet`, and in what the hubs say themselves. */
+  const counts = () => {
+    const owners = [...world.owners().values()]
+    return Object.entries(Object(world.payload('hub2mqtt/fleet')).members ?? {}).map(([name, member]) => ({
+      name,
+      told: Number(Object(member).hubs),
+      own: owners.filter((owner) => owner === name).length,
+    }))
+  }
+  const silent = () =>
+    [...world.hubs.keys(), 'bridge'].filter((name) => world.text(`hub2mqtt/${name}/state`) !== 'online')
+  const isWell = () =>
+    Object(world.payload('hub2mqtt/fleet')).count === count &&
+    counts().every(({ told, own }) => told === own) &&
+    silent().length === 0
+  await until('a whole fleet', isWell, CALM_MS).catch((error: unknown) => {
+    const what = { fleet: world.payload('hub2mqtt/fleet'), counts: counts(), silent: silent(), roster: roster.epochs }
+    throw new Error(`not whole after ${CALM_MS} ms: ${JSON.stringify(what)}`, { cause: error })
+  })
 }
 
-/** Not each of them is told: of several in a row only the last one. */
-const epochOf = (world: Members) => Number(Object(world.payload('hub2mqtt/fleet')).epoch)
-
-function judge({ world }: Scene, asked: readonly Asked[], startedAt: number, epochBefore: number) {
+function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: number, epochBefore: number) {
   const violations: string[] = []
   const said = new Map<string, number>()
   for (const hub of world.hubs.values()) for (const text of spoken(hub)) said.set(text, (said.get(text) ?? 0) + 1)
@@ -111,13 +119,34 @@ function judge({ world }: Scene, asked: readonly Asked[], startedAt: number, epo
     if (isOk && times === 0) violations.push(`"${text}" was confirmed, and ${hub} never said it`)
   }
   // A hub goes from one member to another once in an epoch at most: more often, two had it at a time.
-  const epochs = epochOf(world) - epochBefore
+  const epochs = roster.epoch - epochBefore
   const requests = world.asked(startedAt).filter(({ path }) => !path.startsWith('unsubscribe'))
   for (const [hub, ofHub] of Map.groupBy(requests, (one) => one.hub)) {
-    const switches = ofHub.filter(({ member }, i) => i > 0 && ofHub[i - 1]?.member !== member).length
-    if (switches > epochs) violations.push(`${hub} went from member to member ${switches} times in ${epochs} epochs`)
+    const turns = turnsOf(ofHub)
+    if (turns.length - 1 <= epochs) continue
+    const told = turns.map(
+      ({ member, from, to, count }) => `${member}: ${from - startedAt}-${to - startedAt} (${count})`,
+    )
+    const rosters = roster.epochs.filter(({ epoch }) => epoch >= epochBefore)
+    const known = rosters.map(({ at, epoch, members }) => `${epoch}: ${at - startedAt} ${members.join('')}`)
+    violations.push(
+      `${hub} went from member to member ${turns.length - 1} times in ${epochs} epochs: ${told.join(', ')}; ${known.join(', ')}`,
+    )
   }
   return { confirmed, violations }
+}
+
+/** Requests that came from one member without another one's in between. */
+function turnsOf(requests: readonly { readonly member: number; readonly at: number }[]) {
+  const turns: { readonly member: number; readonly from: number; to: number; count: number }[] = []
+  for (const { member, at } of requests) {
+    const last = turns.at(-1)
+    if (last?.member === member) {
+      last.to = at
+      last.count += 1
+    } else turns.push({ member, from: at, to: at, count: 1 })
+  }
+  return turns
 }
 
 function spoken({ requests }: EmulatedHub): string[] {

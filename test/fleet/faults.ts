@@ -3,10 +3,12 @@ import type { Nats } from '../support/nats.ts'
 import type { Random } from '../support/random.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
 import type { Members } from './members.ts'
+import type { RosterLog } from './roster-log.ts'
 
 export interface Scene {
   readonly world: Members
   readonly nats: Nats
+  readonly roster: RosterLog
   readonly random: Random
 }
 

@@ -1,0 +1,56 @@
+/** What a fleet's store says of its epochs: read straight from NATS, whatever the members publish. */
+import { jetstream } from '@nats-io/jetstream'
+import { Kvm } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
+
+/** As in the options: `fleet.bucket`. */
+const BUCKET = 'hub2mqtt'
+
+export interface Epoch {
+  readonly at: number
+  readonly epoch: number
+  readonly members: readonly string[]
+}
+
+export class RosterLog implements AsyncDisposable {
+  readonly epochs: Epoch[] = []
+  readonly #connection: Awaited<ReturnType<typeof connect>>
+
+  private constructor(connection: Awaited<ReturnType<typeof connect>>) {
+    this.#connection = connection
+  }
+
+  static async on(servers: readonly string[]): Promise<RosterLog> {
+    const log = new RosterLog(await connect({ servers: [...servers], maxReconnectAttempts: -1 }))
+    void log.#follow().catch(() => undefined)
+    return log
+  }
+
+  /** The newest; 0 while there is none. */
+  get epoch(): number {
+    return Math.max(0, ...this.epochs.map(({ epoch }) => epoch))
+  }
+
+  /** Resolves when what the store holds is in the log. */
+  async catchUp(): Promise<void> {
+    const kv = await new Kvm(jetstream(this.#connection)).open(BUCKET)
+    const entry = await kv.get('roster')
+    if (entry?.operation === 'PUT') this.#saw(entry.string())
+  }
+
+  async #follow(): Promise<void> {
+    const kv = await new Kvm(jetstream(this.#connection)).open(BUCKET)
+    for await (const { operation, value } of await kv.watch({ key: 'roster' })) {
+      if (operation === 'PUT') this.#saw(Buffer.from(value).toString())
+    }
+  }
+
+  #saw(text: string): void {
+    const { epoch, members } = Object(JSON.parse(text))
+    if (epoch > this.epoch) this.epochs.push({ at: Date.now(), epoch, members: Object.keys(members) })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connection.close()
+  }
+}
