@@ -37,13 +37,14 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   #parts: FleetParts | undefined
   #serves: ReadonlySet<string> = new Set()
   #told = ''
+  #configured: { readonly hubs: Config['hubs']; readonly resources: readonly string[] } | undefined
   #summary: { readonly hubs: Config['hubs']; readonly payload: FleetPayload } | undefined
 
   constructor(options: FleetRunOptions) {
     const { membership, live, clock, log } = options
     const { member } = membership
     this.#options = options
-    const resources = () => [...Object.keys(live.value.hubs), SPEAKER]
+    const resources = () => this.#resources()
     if (membership.mode === 'static') {
       this.#fleet = new StaticFleet({ ...membership, resources })
       return
@@ -96,6 +97,12 @@ export class FleetRun implements FleetSide, AsyncDisposable {
       return [name, { since, hubs: owners.filter((owner) => owner === name).length }] as const
     })
     return { mode, epoch, members: Object.fromEntries(told), count: names.length }
+  }
+
+  #resources(): readonly string[] {
+    const { hubs } = this.#options.live.value
+    if (this.#configured?.hubs !== hubs) this.#configured = { hubs, resources: [...Object.keys(hubs), SPEAKER] }
+    return this.#configured.resources
   }
 
   /** Whether hubs may be asked, and their topics written, at this moment. */

@@ -13,8 +13,9 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Fleet, FleetView } from './fleet.ts'
-import { Lease } from './lease.ts'
-import { type MemberRecord, memberKey, ROSTER_KEY, type Roster } from './records.ts'
+import { type Instant, Lease } from './lease.ts'
+import { OwnRow } from './own-row.ts'
+import { memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import { shareOf } from './rendezvous.ts'
 import { Rows } from './rows.ts'
 import { ConflictError, type Store } from './store.ts'
@@ -23,7 +24,7 @@ export interface LeasedOptions {
   readonly member: string
   readonly leaseMs: number
   readonly store: Store
-  /** What there is to share. */
+  /** What there is to share; the same array for as long as that does not change. */
   readonly resources: () => readonly string[]
   /** Members, epoch or lease have changed. */
   readonly onChange: () => void
@@ -42,22 +43,18 @@ const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
   readonly #options: LeasedOptions
-  readonly #mark: () => string
   readonly #rows: Rows
   readonly #lease: Lease
+  readonly #row: OwnRow
   readonly #startedAt: string
   #apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
-  #nonce: string
-  /** Of the own row; `undefined`: none is known to be there. */
-  #revision: number | undefined
-  /** Of the row with which the nonce began. */
-  #begunAt: number | undefined
-  #adopted = 0
   /** What is this member's while the lease holds. */
   #serves: ReadonlySet<string> = new Set()
   #applied: ReadonlySet<string> = new Set()
+  #share:
+    | (Pick<Roster, 'members'> & { readonly resources: readonly string[]; readonly of: ReadonlySet<string> })
+    | undefined
   #applying: Promise<void> = Promise.resolve()
-  #writing: Promise<unknown> = Promise.resolve()
   #turning = false
   #again = false
   #stopped = false
@@ -66,12 +63,20 @@ export class LeasedFleet implements Fleet {
   #cancelFence: () => void = () => {}
 
   constructor(options: LeasedOptions) {
-    const { clock, mark = randomUUID } = options
+    const { member, leaseMs, store, clock, log, mark = randomUUID } = options
     this.#options = options
-    this.#mark = mark
-    this.#nonce = mark()
     this.#rows = new Rows(clock)
-    this.#lease = new Lease(clock, options.leaseMs)
+    this.#lease = new Lease(clock, leaseMs)
+    this.#row = new OwnRow({
+      member,
+      store,
+      rows: this.#rows,
+      now: () => this.#lease.now(),
+      mark,
+      onRenewed: (from) => this.#extend(from),
+      onTaken: () => this.#lose(),
+      log,
+    })
     this.#startedAt = new Date(clock.now()).toISOString()
   }
 
@@ -105,6 +110,7 @@ export class LeasedFleet implements Fleet {
   /** Stops what it does, and says so. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true
+    this.#row.end()
     this.#cancelTurn()
     this.#cancelRenewal()
     this.#cancelFence()
@@ -116,24 +122,14 @@ export class LeasedFleet implements Fleet {
 
   async #leave(): Promise<void> {
     try {
-      await this.#writing
-      if (this.#revision === undefined) return
-      this.#revision = await this.#options.store.update(
-        this.#key,
-        JSON.stringify({ gone: this.#nonce }),
-        this.#revision,
-      )
+      if (!(await this.#row.leave())) return
       this.#lease.lost()
       const roster = this.#rows.roster
-      if (roster?.record.members[this.member]?.nonce !== this.#nonce) return
+      if (roster?.record.members[this.member]?.nonce !== this.#row.nonce) return
       await this.#writeRoster(without(roster.record, [this.member]), roster.revision)
     } catch {
       // The others wait until the lease is over.
     }
-  }
-
-  get #key(): string {
-    return memberKey(this.member)
   }
 
   #renewLater(ms: number): void {
@@ -146,78 +142,18 @@ export class LeasedFleet implements Fleet {
   }
 
   async #renew(): Promise<boolean> {
-    const done = await this.#writeOwn()
+    const done = await this.#row.write()
     this.#turn()
     return done
   }
 
-  /** Writes the own row, which renews the lease. Returns whether that is done. */
-  #writeOwn(): Promise<boolean> {
-    const written = this.#writing.then(() => this.#writeOnce())
-    this.#writing = written
-    return written
-  }
-
-  async #writeOnce(isSecond = false): Promise<boolean> {
-    if (this.#stopped) return false
-    const { store, log } = this.#options
-    const from = this.#lease.now()
-    const before = this.#revision ?? this.#free()
-    if (before === undefined) return false
-    const record: MemberRecord = { nonce: this.#nonce, adopted: this.#adopted }
-    try {
-      const text = JSON.stringify(record)
-      const revision = before === 0 ? await store.create(this.#key, text) : await store.update(this.#key, text, before)
-      this.#revision = revision
-      this.#begunAt ??= revision
-      this.#rows.saw(this.#key, { value: text, revision })
-      this.#extend(from)
-      return true
-    } catch (error) {
-      if (!(error instanceof ConflictError)) {
-        log.debug({ err: error }, 'the lease could not be renewed')
-        return false
-      }
-      await this.#resolve()
-      return !isSecond && (await this.#writeOnce(true))
-    }
-  }
-
-  /** The revision over which a first row may be written; 0: there is none; `undefined`: somebody else's holds. */
-  #free(): number | undefined {
-    const known = this.#rows.member(this.member)
-    if (known === undefined) return 0
-    const { record, revision } = known
-    return record === undefined || 'gone' in record ? revision : undefined
-  }
-
-  /** The own row is not as it was left: an earlier write came through after all, or it is another's. */
-  async #resolve(): Promise<void> {
-    const { store, log, member } = this.#options
-    const found = await store.get(this.#key).catch(() => undefined)
-    if (found === undefined) return
-    this.#rows.saw(this.#key, found)
-    const known = this.#rows.member(member)
-    if (known?.record !== undefined && 'nonce' in known.record && known.record.nonce === this.#nonce) {
-      if (known.revision > (this.#revision ?? 0)) {
-        this.#revision = known.revision
-        this.#begunAt ??= known.revision
-      }
-      return
-    }
-    if (this.#revision === undefined || known === undefined || known.revision <= this.#revision) return
-    log.warn({ member }, 'the lease of this member was taken: it serves nothing until it has another one')
+  async #lose(): Promise<void> {
     this.#lease.lost()
-    this.#nonce = this.#mark()
-    this.#revision = undefined
-    this.#begunAt = undefined
-    this.#adopted = 0
     this.#serves = new Set()
-    // Only then it may have a lease again: until everything has stopped, that would be taken for the former one.
     await this.#follow()
   }
 
-  #extend(from: ReturnType<Lease['now']>): void {
+  #extend(from: Instant): void {
     const held = this.#lease.holds
     this.#lease.renewed(from)
     this.#cancelFence()
@@ -289,8 +225,7 @@ export class LeasedFleet implements Fleet {
 
   /** Another process goes by this member's name, or did until it was killed. */
   async #writeOffTwin(): Promise<void> {
-    if (this.#revision !== undefined || this.#free() !== undefined) return
-    if (await this.#writeOff(this.member)) this.#renewLater(0)
+    if (this.#row.isForeign && (await this.#writeOff(this.member))) this.#renewLater(0)
   }
 
   /** Ends the lease of a member that was silent for as long as it lasts. */
@@ -317,8 +252,8 @@ export class LeasedFleet implements Fleet {
   async #nextRoster(): Promise<Roster | undefined> {
     const { leaseMs } = this.#options
     const { roster } = this.#rows
-    const self = { nonce: this.#nonce, since: this.#startedAt, revision: this.#begunAt ?? 0 }
-    const epoch = Math.max(this.#rows.highestEpoch, this.#adopted) + 1
+    const self = { nonce: this.#row.nonce, since: this.#startedAt, revision: this.#row.begunAt }
+    const epoch = Math.max(this.#rows.highestEpoch, this.#row.adopted) + 1
     if (roster === undefined) return { epoch, settled: false, members: { [this.member]: self } }
     const { members, settled } = roster.record
     const others = Object.entries(members).filter(([name]) => name !== this.member)
@@ -326,7 +261,7 @@ export class LeasedFleet implements Fleet {
     for (const [name, listed] of others) {
       if (this.#rows.isOver(name, listed) || (await this.#writeOff(name))) gone.push(name)
     }
-    const isListed = members[this.member]?.nonce === this.#nonce
+    const isListed = members[this.member]?.nonce === this.#row.nonce
     const settles = !settled && this.#options.clock.elapsed() - roster.seenAt >= leaseMs
     if (isListed && gone.length === 0 && !settles) return undefined
     const left = without({ ...roster.record, epoch }, gone)
@@ -356,27 +291,32 @@ export class LeasedFleet implements Fleet {
   /** Lets go of what is another's in the present epoch, and says so. */
   async #adopt(): Promise<void> {
     const roster = this.#rows.roster?.record
-    if (roster === undefined || roster.epoch <= this.#adopted) return
+    if (roster === undefined || roster.epoch <= this.#row.adopted) return
     const share = this.#shareIn(roster)
     this.#serves = intersection(this.#serves, share)
     await this.#follow()
-    this.#adopted = roster.epoch
-    await this.#writeOwn()
+    this.#row.adopted = roster.epoch
+    await this.#row.write()
   }
 
   /** Takes what belongs to this member in the present epoch, when nobody else can be serving it. */
   async #gain(): Promise<void> {
     const roster = this.#rows.roster?.record
-    if (roster === undefined || !roster.settled || roster.epoch !== this.#adopted) return
-    if (roster.members[this.member]?.nonce !== this.#nonce) return
+    if (roster === undefined || !roster.settled || roster.epoch !== this.#row.adopted) return
+    if (roster.members[this.member]?.nonce !== this.#row.nonce) return
     const others = Object.entries(roster.members).filter(([name]) => name !== this.member)
     if (!others.every(([name, listed]) => this.#rows.hasAdopted(name, listed, roster.epoch))) return
     this.#serves = this.#shareIn(roster)
     await this.#follow()
   }
 
-  #shareIn({ members }: Roster): Set<string> {
-    return shareOf(this.member, this.#options.resources(), Object.keys(members))
+  /** Asked for with each renewal of anybody's: of many hubs the drawing takes a while. */
+  #shareIn({ members }: Roster): ReadonlySet<string> {
+    const resources = this.#options.resources()
+    if (this.#share?.members !== members || this.#share.resources !== resources) {
+      this.#share = { members, resources, of: shareOf(this.member, resources, Object.keys(members)) }
+    }
+    return this.#share.of
   }
 }
 
@@ -390,5 +330,5 @@ function intersection(one: ReadonlySet<string>, other: ReadonlySet<string>): Set
 }
 
 function sameSets(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  return one.size === other.size && [...one].every((each) => other.has(each))
+  return one === other || (one.size === other.size && [...one].every((each) => other.has(each)))
 }

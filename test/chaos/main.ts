@@ -11,6 +11,7 @@ import { nameOf, parseScript, shrink } from './compose.ts'
 import type { EpisodeResult, Job } from './episode.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
 import { NO_HISTORY } from './history.ts'
+import { Kept } from './kept.ts'
 import { type PlantResult, provePlants } from './prove.ts'
 import { figuresOf, renderScorecard } from './scorecard.ts'
 
@@ -29,6 +30,7 @@ const HELP = `npm run chaos -- [options]
   --script JSON   this script only, a list of {at, fault, seed}; --seed is for what happens beside
   --workers N     worlds side by side (default 2)
   --pace MS       between two happenings, on average (default 40)
+  --kept FILE     of a campaign: writes each result there, and does not do again what it holds
   --dump FOLDER   writes the history of each failed episode there
   --write         writes docs/reliability.md, docs/data/reliability.json and the chart
   --list          names the kinds of fault`
@@ -47,6 +49,7 @@ const { values } = parseArgs({
     seeds: { type: 'string' },
     workers: { type: 'string', default: '2' },
     pace: { type: 'string', default: '40' },
+    kept: { type: 'string' },
     dump: { type: 'string' },
     write: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
@@ -128,15 +131,19 @@ async function shrinkFailed(jobs: readonly ComposedJob[], results: readonly Epis
 async function runCampaign(
   { seed, seeds, workers, paceMs, minutes }: Plan,
   scripts: readonly Job[],
+  isDone: (job: Job) => boolean,
   onResult: (result: EpisodeResult) => void,
 ) {
+  const left = function* (jobs: Iterable<Job>) {
+    for (const job of jobs) if (!isDone(job)) yield job
+  }
   const endsAt = values.minutes === undefined ? Number.POSITIVE_INFINITY : performance.now() + minutes * 60_000
   const kinds = values.fault ?? Object.keys(FAULTS)
   const isSlow = (name: string) => faultNamed(name).slow === true
   // Those that mostly wait get worlds of their own, so that they hold nobody up.
   const groups = [kinds.filter((name) => !isSlow(name)), kinds.filter(isSlow)]
-  await Promise.all(groups.map((some) => runJobs(everyFault(some, seed, seeds), { workers, paceMs, onResult })))
-  await runJobs(inTime(scripts, endsAt), { workers, paceMs, onResult })
+  await Promise.all(groups.map((some) => runJobs(left(everyFault(some, seed, seeds)), { workers, paceMs, onResult })))
+  await runJobs(inTime(left(scripts), endsAt), { workers, paceMs, onResult })
   return await provePlants({ seed, workers })
 }
 
@@ -177,8 +184,10 @@ async function main(): Promise<number> {
   if (values.list) return say(Object.keys(FAULTS).join('\n'))
   const plan = planned()
   const startedAt = performance.now()
-  const results: EpisodeResult[] = []
+  const kept = values.kept === undefined ? undefined : new Kept(values.kept)
+  const results: EpisodeResult[] = [...(kept?.results ?? [])]
   const onResult = (result: EpisodeResult) => {
+    kept?.add(result)
     // Only what failed needs to be remembered whole.
     results.push(result.violations.length > 0 ? result : { ...result, history: NO_HISTORY })
     report(result)
@@ -190,7 +199,8 @@ async function main(): Promise<number> {
     const script = parseScript(values.script)
     onResult(await runAlone({ fault: nameOf(script), script, seed: plan.seed }, plan.paceMs))
   } else if (values.plants) plants.push(...(await provePlants({ ...plan, onResult: reportPlant })))
-  else if (values.campaign) plants.push(...(await runCampaign(plan, scripts, onResult)))
+  else if (values.campaign)
+    plants.push(...(await runCampaign(plan, scripts, (job) => kept?.has(job) === true, onResult)))
   else if (values['composed-only']) await runJobs(scripts, { ...plan, onResult })
   else await runForAWhile(plan, scripts, onResult)
   status.show('')

@@ -170,6 +170,12 @@ export class NatsNode {
     await until(`JetStream of ${this.name}`, () => this.#isReady(), READY_MS, 50)
   }
 
+  /** Of the process. @throws Error while it does not run */
+  get pid(): number {
+    if (this.#process === undefined) throw new Error(`${this.name} does not run`)
+    return this.#process.pid
+  }
+
   /** SIGKILL; resolves when it has ended. */
   async kill(): Promise<void> {
     await this.#process?.stop('SIGKILL')

@@ -11,6 +11,8 @@ import type { Fault, Faults } from './fault.ts'
 
 /** A bridge whose connections have ended soon, again and again, waits up to ten seconds before the next one. */
 const ONLINE_MS = 45_000
+/** Each message that is retained takes a round trip then, in between those of all commands that are sent meanwhile. */
+const ONE_BY_ONE_MS = 150_000
 
 const limit = (run: Fault['run'], more: Partial<Fault> = {}): Fault => ({
   run,
@@ -27,17 +29,22 @@ interface LimitOptions {
   readonly online: boolean
   /** Whether it begins with nothing; default: as chance has it. */
   readonly forgets?: boolean
+  /** Until it has to be online; default 45 s. */
+  readonly patienceMs?: number
 }
 
 /** Like this for a while. */
-export function broker(config: readonly string[], { online, forgets }: LimitOptions): Fault['run'] {
+export function broker(
+  config: readonly string[],
+  { online, forgets, patienceMs = ONLINE_MS }: LimitOptions,
+): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker()
     if (forgets ?? random.chance(0.5)) await world.broker.forget()
     await world.configureBroker({ config })
     const since = Date.now()
     await world.startBroker()
-    if (online) await untilOnline(world, since, config.join(', '))
+    if (online) await untilOnline(world, since, config.join(', '), patienceMs)
     await after(random.int(1000, 3000))
     await world.stopBroker()
     await world.configureBroker()
@@ -45,10 +52,10 @@ export function broker(config: readonly string[], { online, forgets }: LimitOpti
   }
 }
 
-async function untilOnline(world: World, since: number, why: string): Promise<void> {
+async function untilOnline(world: World, since: number, why: string, ms: number): Promise<void> {
   const isOnline = () => !world.bridge.alive || (world.onlineAt.at(-1) ?? 0) > since
-  await until('online', isOnline, ONLINE_MS).catch(() =>
-    world.watch.object('kept offline', `not online ${ONLINE_MS} ms after the start of a broker with ${why}`),
+  await until('online', isOnline, ms).catch(() =>
+    world.watch.object('kept offline', `not online ${ms} ms after the start of a broker with ${why}`),
   )
 }
 
@@ -101,7 +108,7 @@ const embedded: Fault['run'] = async ({ world }) => {
 export const LIMITS: Faults = {
   'broker drops messages over 2,000 bytes': limit(broker(['message_size_limit 2000'], { online: true })),
   'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
-  'broker takes one at a time': limit(broker(['max_inflight_messages 1'], { online: true })),
+  'broker takes one at a time': limit(broker(['max_inflight_messages 1'], { online: true, patienceMs: ONE_BY_ONE_MS })),
   'broker keeps nothing': limit(broker(['retain_available false'], { online: false }), {
     tells: /retain/,
     ...UNSUITABLE,

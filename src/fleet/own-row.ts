@@ -1,0 +1,133 @@
+/** The row with which a member renews its lease: one write at a time, each over the revision that it left. */
+import type { Logger } from 'pino'
+import type { Instant } from './lease.ts'
+import { type MemberRecord, memberKey } from './records.ts'
+import type { Rows } from './rows.ts'
+import { ConflictError, type Store } from './store.ts'
+
+export interface OwnRowOptions {
+  readonly member: string
+  readonly store: Store
+  readonly rows: Rows
+  readonly now: () => Instant
+  /** A new mark for each time that the row is begun. */
+  readonly mark: () => string
+  /** A renewal succeeded that began at `from`. */
+  readonly onRenewed: (from: Instant) => void
+  /** The row was written over by others. Resolves when this member has stopped whatever it did. */
+  readonly onTaken: () => Promise<void>
+  readonly log: Logger
+}
+
+export class OwnRow {
+  /** The epoch that it says to keep to. */
+  adopted = 0
+  readonly #options: OwnRowOptions
+  readonly #key: string
+  #nonce: string
+  /** As it was left; `undefined`: none is known to be there. */
+  #revision: number | undefined
+  /** With which the nonce began. */
+  #begunAt: number | undefined
+  #writing: Promise<unknown> = Promise.resolve()
+  #ended = false
+
+  constructor(options: OwnRowOptions) {
+    this.#options = options
+    this.#key = memberKey(options.member)
+    this.#nonce = options.mark()
+  }
+
+  get nonce(): string {
+    return this.#nonce
+  }
+
+  /** The revision with which the nonce began; 0 if that is not known. */
+  get begunAt(): number {
+    return this.#begunAt ?? 0
+  }
+
+  /** Whether the row is that of another process of this name, or was until that one was killed. */
+  get isForeign(): boolean {
+    return this.#revision === undefined && this.#free() === undefined
+  }
+
+  /** Returns whether it is written. */
+  write(): Promise<boolean> {
+    const written = this.#writing.then(() => this.#writeOnce())
+    this.#writing = written
+    return written
+  }
+
+  /** Writes nothing more but its farewell. */
+  end(): void {
+    this.#ended = true
+  }
+
+  /** Returns whether there was a row to take back. */
+  async leave(): Promise<boolean> {
+    await this.#writing
+    if (this.#revision === undefined) return false
+    const value = JSON.stringify({ gone: this.#nonce })
+    this.#revision = await this.#options.store.update(this.#key, value, this.#revision)
+    return true
+  }
+
+  async #writeOnce(isSecond = false): Promise<boolean> {
+    if (this.#ended) return false
+    const { store, rows, now, onRenewed, log } = this.#options
+    const from = now()
+    const before = this.#revision ?? this.#free()
+    if (before === undefined) return false
+    const record: MemberRecord = { nonce: this.#nonce, adopted: this.adopted }
+    const value = JSON.stringify(record)
+    try {
+      const key = this.#key
+      const revision = before === 0 ? await store.create(key, value) : await store.update(key, value, before)
+      this.#revision = revision
+      this.#begunAt ??= revision
+      rows.saw(key, { value, revision })
+      onRenewed(from)
+      return true
+    } catch (error) {
+      if (!(error instanceof ConflictError)) {
+        log.debug({ err: error }, 'the lease could not be renewed')
+        return false
+      }
+      await this.#resolve()
+      return !isSecond && (await this.#writeOnce(true))
+    }
+  }
+
+  /** The revision over which a first row may be written; 0: there is none; `undefined`: somebody else's holds. */
+  #free(): number | undefined {
+    const known = this.#options.rows.member(this.#options.member)
+    if (known === undefined) return 0
+    const { record, revision } = known
+    return record === undefined || 'gone' in record ? revision : undefined
+  }
+
+  /** The row is not as it was left: an earlier write came through after all, or it is another's. */
+  async #resolve(): Promise<void> {
+    const { store, rows, mark, onTaken, log, member } = this.#options
+    const found = await store.get(this.#key).catch(() => undefined)
+    if (found === undefined) return
+    rows.saw(this.#key, found)
+    const known = rows.member(member)
+    if (known?.record !== undefined && 'nonce' in known.record && known.record.nonce === this.#nonce) {
+      if (known.revision > (this.#revision ?? 0)) {
+        this.#revision = known.revision
+        this.#begunAt ??= known.revision
+      }
+      return
+    }
+    if (this.#revision === undefined || known === undefined || known.revision <= this.#revision) return
+    log.warn({ member }, 'the lease of this member was taken: it serves nothing until it has another one')
+    this.#nonce = mark()
+    this.#revision = undefined
+    this.#begunAt = undefined
+    this.adopted = 0
+    // Only then it may have a lease again: until everything has stopped, that would be taken for the former one.
+    await onTaken()
+  }
+}
