@@ -10,6 +10,8 @@ import { NO_HISTORY } from './history.ts'
 
 const HEAD = v.object({ sources: v.string() })
 const RESULT = v.object({
+  /** Epoch milliseconds. */
+  at: v.number(),
   fault: v.string(),
   seed: v.number(),
   script: v.optional(v.array(v.object({ at: v.number(), fault: v.string(), seed: v.number() }))),
@@ -23,10 +25,14 @@ const RESULT = v.object({
   wrong: v.number(),
 })
 
+/** Between two results: longer than any episode takes. */
+const BREAK_MS = 180_000
 const PASSED = { violations: [], history: NO_HISTORY }
 
 export class Kept {
   readonly results: readonly EpisodeResult[]
+  /** How long it took, without what lies between the end of one run and the beginning of the next. */
+  readonly minutes: number
   readonly #path: string
   readonly #done: ReadonlySet<string>
 
@@ -37,8 +43,10 @@ export class Kept {
     if (!existsSync(path)) writeFileSync(path, `${JSON.stringify({ sources })}\n`)
     const [head = '', ...lines] = readFileSync(path, 'utf8').trim().split('\n')
     if (v.parse(HEAD, JSON.parse(head)).sources !== sources) throw new Error(`${path} is of other sources`)
-    this.results = lines.map((line) => {
-      const { script, agreeMs, ...result } = v.parse(RESULT, JSON.parse(line))
+    const told = lines.map((line) => v.parse(RESULT, JSON.parse(line)))
+    const gaps = told.map(({ at }, i) => at - (told[i - 1]?.at ?? at))
+    this.minutes = gaps.filter((ms) => ms < BREAK_MS).reduce((sum, ms) => sum + ms, 0) / 60_000
+    this.results = told.map(({ at: _, script, agreeMs, ...result }) => {
       return { ...result, agreeMs, ...(script !== undefined && { script }), ...PASSED }
     })
     this.#done = new Set(this.results.map(keyOf))
@@ -50,7 +58,7 @@ export class Kept {
 
   /** What failed is done again. */
   add({ history: _, violations, ...result }: EpisodeResult): void {
-    if (violations.length === 0) appendFileSync(this.#path, `${JSON.stringify(result)}\n`)
+    if (violations.length === 0) appendFileSync(this.#path, `${JSON.stringify({ at: Date.now(), ...result })}\n`)
   }
 }
 

@@ -207,7 +207,7 @@ async function main(): Promise<number> {
   await shrinkFailed(scripts, results, plan)
   for (const { name, seed, caught } of plants)
     if (!caught) console.log(`FAIL planted bug ${name}, seed ${seed}, was not caught`)
-  const minutes = (performance.now() - startedAt) / 60_000
+  const minutes = (kept?.minutes ?? 0) + (performance.now() - startedAt) / 60_000
   if (!values.plants) {
     const outcome = { results, plants, seed: plan.seed, date: new Date(), minutes }
     const card = renderScorecard(outcome)

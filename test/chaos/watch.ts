@@ -16,8 +16,8 @@ export class Watch {
   readonly planted = new Set<Seen>()
   /** Topics that are somebody else's. */
   readonly foreign = new Set<string>()
-  /** Apps that configuration has left out for a while: what they had may be cleared. */
-  readonly leftOut = new Set<string>()
+  /** Whether configuration leaves apps out for a while, such as come meanwhile, too. */
+  leavesOut = false
   /** Whether the hub was another one in between: what belonged to the first may be cleared and made anew. */
   identityChanged = false
   /** Whether old lists were shown to the bridge, which may have believed them. */
@@ -63,7 +63,7 @@ export class Watch {
     this.returns.forget()
     this.planted.clear()
     this.foreign.clear()
-    this.leftOut.clear()
+    this.leavesOut = false
     this.identityChanged = false
     this.outdated = false
     this.late = false
@@ -95,7 +95,7 @@ export class Watch {
     const id = idOf(topic)
     const isThere = this.#hub.apps.has(id)
     if (this.returns.take(id, text !== '')) this.#returned.push(`${topic} came back, and the hub has no such app`)
-    if (text === '' && isThere && this.#stays(id)) {
+    if (text === '' && isThere && this.#stays) {
       this.object('wiped', `${topic} was cleared, and the hub has the app`)
     }
   }
@@ -110,11 +110,11 @@ export class Watch {
     this.#devices.delete(topic)
     if (before === undefined) return
     const id = idOf(before)
-    if (this.#hub.apps.has(id) && this.#stays(id)) this.object('wiped', `${topic} was cleared, and the hub has the app`)
+    if (this.#hub.apps.has(id) && this.#stays) this.object('wiped', `${topic} was cleared, and the hub has the app`)
   }
 
-  #stays(id: string): boolean {
-    return !this.identityChanged && !this.outdated && !this.leftOut.has(id)
+  get #stays(): boolean {
+    return !this.identityChanged && !this.outdated && !this.leavesOut
   }
 
   #isPlanted(topic: string, text: string): boolean {

@@ -30,6 +30,8 @@ import { Watch } from './watch.ts'
 
 /** A machine that keeps its processes waiting for longer shows nothing of the bridge. */
 const MAX_WAITED_MS = 1_500
+/** What kept everybody waiting shortly before may come out only now: a keep-alive that was missed. */
+const LOOKS_BACK_MS = 3_000
 
 type More = Pick<World, 'gateway' | 'hubProxy' | 'brokerProxy' | 'onlineAt' | 'watch'> & { readonly folder: string }
 
@@ -241,7 +243,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** Waits until all is well, the realtime channel included. */
   async calm(ms: number): Promise<void> {
     const deadline = performance.now() + ms
-    while (!(this.realtimeIsUp && (await this.agrees().catch(() => false)))) {
+    while (!(this.realtimeIsUp && this.#isConnected && (await this.agrees().catch(() => false)))) {
       const { alive, end, errors, lines } = this.bridge
       if (!alive) throw new Error(`the bridge ended with ${end}: ${errors.join(' ') || lines.at(-1)}`)
       if (performance.now() > deadline)
@@ -249,6 +251,11 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
     this.#begun.add(this.bridge)
+  }
+
+  /** Whether the bridge has a connection to the broker: what the broker holds does not show it at once. */
+  get #isConnected(): boolean {
+    return this.brokerProxy.links.some(({ closedAt }) => closedAt === undefined)
   }
 
   /** Replaces the broker's configuration, users and basics kept; it counts from its next start. */
@@ -316,7 +323,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   /** All that the checkers may know, as far as it has come. */
   history({ stallMs = 0, hubWell, tells, staysOnline = false }: Blame): History {
     const excuses = new Set(this.excuses)
-    const lagMs = longestLag(this.#forgotAt)
+    const lagMs = longestLag(this.#forgotAt - LOOKS_BACK_MS)
     const waitedMs = [...this.#waits()].reduce((sum, [pid, ms]) => sum + ms - (this.#waitedBefore.get(pid) ?? 0), 0)
     // What one bridge knew, the next finds as it is.
     if (this.bridges.length > 1) excuses.add('another bridge')

@@ -65,7 +65,7 @@ export const RELOADS: Faults = {
   'reload makes it read-only': reload(denied({ commands: { read_only: true } }, /./), { hubWell: false, stallMs: 500 }),
   'reload leaves apps out': reload((scene) => {
     const { world } = scene
-    for (const id of world.hub.apps.keys()) world.watch.leftOut.add(id)
+    world.watch.leavesOut = true
     world.excuses.add('apps were left out')
     return changed(({ random }) => ({
       apps: random.pick([{ exclude: ['net.population.*'] }, { include: ['org.*'] }, { exclude: ['*'] }]),
