@@ -88,6 +88,8 @@ export interface BridgeOptions {
 
 /** Another bridge that ends or steps back may still send what had waited. */
 const FAREWELL_MS = 2_000
+/** Before a first list that lacks apps is read again. */
+const SECOND_LOOK_MS = 2_000
 /** At once for the first time: everybody else takes the bridge for gone. */
 const TAKE_BACK_MS = 1_000
 
@@ -109,6 +111,9 @@ export class Bridge {
   #wasReplaced = false
   /** Hubs of which nothing is taken for left over before they were read again; `next`: by whichever read comes next. */
   readonly #unread = new Map<string, 'asked' | 'next'>()
+  /** Hubs whose first list was not compared yet with what the broker holds of them. */
+  readonly #fresh = new Set<string>()
+  readonly #secondLooks = new Set<() => void>()
   /** Whether another bridge was told that this one leaves: commands that come in since are that one's. */
   #left = false
   #protocol: LinkStatus['protocol'] = null
@@ -270,6 +275,7 @@ export class Bridge {
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): void {
+    this.#fresh.add(name)
     this.#hubTopics.add(name, hub)
     this.#tellingHubs.request()
     this.#homeAssistant.hubAdded()
@@ -278,6 +284,7 @@ export class Bridge {
   /** Clears all topics of a hub that is no longer in `hubs`. */
   removeHub(name: string): void {
     this.#unread.delete(name)
+    this.#fresh.delete(name)
     this.#formerHubs.add(name)
     this.#guard.hubRemoved(name)
     this.#hubTopics.remove(name)
@@ -290,6 +297,7 @@ export class Bridge {
   releaseHub(name: string): void {
     const { topics } = this.#options
     this.#unread.delete(name)
+    this.#fresh.delete(name)
     this.#guard.hubRemoved(name)
     this.#hubTopics.release(name)
     this.#homeAssistant.hubReleased(name)
@@ -357,7 +365,8 @@ export class Bridge {
     // Before the sweep, which clears what nobody holds.
     this.#guard.begin(!this.#hasBegun || this.#wasReplaced)
     this.#hasBegun = true
-    this.#readAgain(this.#wasReplaced ? this.#options.hubs.keys() : this.#hubsWithStrangers())
+    for (const name of this.#options.hubs.keys()) this.#fresh.add(name)
+    if (this.#wasReplaced) this.#readAgain(this.#options.hubs.keys())
     this.#wasReplaced = false
     this.#sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
@@ -520,6 +529,7 @@ export class Bridge {
 
   stop(): void {
     this.#cancelStartOver()
+    for (const cancel of this.#secondLooks) cancel()
     this.#sweeping.stop()
     this.#tellingHubs.stop()
     this.#guard.stop()
@@ -547,6 +557,7 @@ export class Bridge {
   /** Clears what earlier runs and configurations left behind: of apps and hubs that are gone, and of rows not asked for. */
   #sweep(): void {
     if (!this.#active) return
+    this.#lookTwice()
     const { topics, log } = this.#options
     const isOrphan = this.#homeAssistant.orphans()
     const cleared = this.#link.sweep((topic, payload) => {
@@ -558,15 +569,28 @@ export class Bridge {
     if (this.#unread.size === 0 && this.#homeAssistant.settle()) this.#know({ prefixes: this.#homeAssistant.prefixes })
   }
 
-  /** The hubs of which the broker holds apps that are not known here. */
-  #hubsWithStrangers(): ReadonlySet<string> {
-    const found = new Set<string>()
+  /**
+   * The first list of a hub that starts up, as after a power cut, may have few of its apps: before what the broker holds of
+   * the others is taken for left over, it is read once more.
+   */
+  #lookTwice(): void {
+    const { hubs, topics } = this.#options
+    const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))
+    if (read.size === 0) return
+    for (const name of read) this.#fresh.delete(name)
+    const doubtful = new Set<string>()
     this.#link.sweep((topic) => {
-      const own = this.#options.topics.parse(topic)
-      if (own?.owner.kind === 'app' && this.#isLeftOver(own)) found.add(own.owner.hub)
+      const own = topics.parse(topic)
+      if (own?.owner.kind === 'app' && read.has(own.owner.hub) && this.#isLeftOver(own)) doubtful.add(own.owner.hub)
       return false
     })
-    return found
+    if (doubtful.size === 0) return
+    for (const name of doubtful) this.#unread.set(name, 'asked')
+    const cancel = this.#options.clock.after(SECOND_LOOK_MS, () => {
+      this.#secondLooks.delete(cancel)
+      this.#readAgain(doubtful)
+    })
+    this.#secondLooks.add(cancel)
   }
 
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */

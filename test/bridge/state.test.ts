@@ -267,3 +267,26 @@ describe('a hostile id', () => {
     expect((await world.ask('home/app/%2E%2E/cmd/restart')).error?.code).toBe('invalid_payload')
   })
 })
+
+describe.each(['empty-list', 'half-list', 'foreign-ids'] as const)(
+  'a hub that starts up together with the bridge',
+  (fault) => {
+    test(`and answers its first question with ${fault} loses nothing of what the broker holds`, async () => {
+      await using world = await World.start()
+      const { hub, observer } = world
+      await world.settle()
+      observer.forget()
+      await world.bridge.stop()
+      // So the broker is there before the hub is.
+      hub.behave('reset-before-executing', { times: 2 })
+      hub.behave(fault, { times: 1 })
+      await world.restart()
+      await world.settle()
+      const cleared = observer.seen.filter(
+        ({ topic, text }) => text === '' && [...hub.apps.keys()].some((id) => topic.includes(id)),
+      )
+      expect(cleared.map(({ topic }) => topic)).toEqual([])
+      expect(await agrees(world)).toBe(true)
+    })
+  },
+)
