@@ -35,7 +35,13 @@ test('a command that installs an app brings it back', () => {
 
 test('what a broker held before its restart is not judged, what it is sent afterwards is', () => {
   const returns = returnsOn()
+  returns.created(ID)
   returns.take(ID, false)
   returns.forgetHeld()
   expect([true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, true])
+})
+
+test('an app that the hub never had is not one that comes back', () => {
+  const returns = returnsOn()
+  expect([true, false, true].map((isThere) => returns.take(ID, isThere))).toEqual([false, false, false])
 })

@@ -17,22 +17,27 @@ export class Returns {
   readonly #held = new Map<string, boolean>()
   /** By id: arrivals on the hub besides those by command. */
   readonly #created = new Map<string, number>()
+  /** Those that the hub has ever had: others are somebody's invention, which what judges ghosts finds. */
+  readonly #had = new Set<string>()
   /** By id: arrivals on the broker that one on the hub accounts for. */
   readonly #accounted = new Map<string, number>()
 
   constructor(hub: Hub) {
     this.#hub = hub
+    this.#remember()
   }
 
   /** The hub has got an app. */
   created(id: string): void {
     add(this.#created, id)
+    this.#had.add(id)
   }
 
   /** A new episode: until now the broker has what the hub has. */
   forget(): void {
     this.#created.clear()
     this.#accounted.clear()
+    this.#remember()
   }
 
   /** The broker may hold anything from now on. */
@@ -45,11 +50,17 @@ export class Returns {
     const before = this.#held.get(id)
     this.#held.set(id, isThere)
     if (!isThere || before === true) return false
-    if ((this.#created.get(id) ?? 0) + this.#installed(id) > (this.#accounted.get(id) ?? 0)) {
+    const installed = this.#installed(id)
+    if (installed > 0) this.#had.add(id)
+    if ((this.#created.get(id) ?? 0) + installed > (this.#accounted.get(id) ?? 0)) {
       add(this.#accounted, id)
       return false
     }
-    return before === false && !this.#hub.apps.has(id)
+    return before === false && this.#had.has(id) && !this.#hub.apps.has(id)
+  }
+
+  #remember(): void {
+    for (const id of this.#hub.apps.keys()) this.#had.add(id)
   }
 
   /** How often a command may have brought it. */
