@@ -69,7 +69,12 @@ export async function bundle(folder: string): Promise<void> {
     publicDir: false,
     logLevel: 'warn',
     ssr: { noExternal: true, external: ABSENT },
-    resolve: { alias: [{ find: /^debug$/, replacement: join(root, 'src/build/no-debug.cjs') }] },
+    resolve: {
+      alias: [
+        { find: /^debug$/, replacement: join(root, 'src/build/no-debug.cjs') },
+        { find: /^undici$/, replacement: join(root, 'src/build/undici-pool.cjs') },
+      ],
+    },
     build: {
       ssr: MAIN,
       outDir: folder,

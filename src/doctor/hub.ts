@@ -1,5 +1,4 @@
 /** Examines one configured hub: who answers, what the key permits, and whether events come. */
-import { request } from 'undici'
 import { camelKeys } from '../base/camel-keys.ts'
 import type { Clock } from '../base/clock.ts'
 import { untilTaken } from '../bridge/patience.ts'
@@ -95,10 +94,10 @@ function permissionsOf({ missing, scopes }: Greeting) {
 /** Compares this machine's time of day with the hub's, which its answers tell. */
 async function* examineClock(name: string, url: string, clock: Clock): AsyncGenerator<Finding> {
   const { problem } = about(`hub ${name}`)
-  const headers = await request(url, { method: 'HEAD', signal: AbortSignal.timeout(2_000) })
-    .then(({ headers }) => headers)
-    .catch(() => undefined)
-  const told = typeof headers?.['date'] === 'string' ? Date.parse(headers['date']) : Number.NaN
+  const date = await fetch(url, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(2_000) })
+    .then(({ headers }) => headers.get('date'))
+    .catch(() => null)
+  const told = date === null ? Number.NaN : Date.parse(date)
   const seconds = Math.round(Math.abs(clock.now() - told) / 1000)
   if (seconds * 1000 <= MAX_CLOCK_DIFFERENCE_MS || Number.isNaN(seconds)) return
   yield problem(
