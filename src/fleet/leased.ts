@@ -43,9 +43,10 @@ const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
   readonly #options: LeasedOptions
-  readonly #rows: Rows
   readonly #lease: Lease
-  readonly #row: OwnRow
+  /** These two are of the store as it is; another one has them anew. */
+  #rows: Rows
+  #row: OwnRow
   readonly #startedAt: string
   #apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
   /** What is this member's while the lease holds. */
@@ -63,21 +64,31 @@ export class LeasedFleet implements Fleet {
   #cancelFence: () => void = () => {}
 
   constructor(options: LeasedOptions) {
-    const { member, leaseMs, store, clock, log, mark = randomUUID } = options
+    const { leaseMs, clock } = options
     this.#options = options
-    this.#rows = new Rows(clock)
     this.#lease = new Lease(clock, leaseMs)
-    this.#row = new OwnRow({
+    this.#rows = new Rows(clock)
+    this.#row = this.#newRow()
+    this.#startedAt = new Date(clock.now()).toISOString()
+  }
+
+  /** @param ready nothing is written before */
+  #newRow(ready?: Promise<void>): OwnRow {
+    const { member, store, log, mark = randomUUID } = this.#options
+    const row: OwnRow = new OwnRow({
       member,
       store,
       rows: this.#rows,
       now: () => this.#lease.now(),
       mark,
-      onRenewed: (from) => this.#extend(from),
+      onRenewed: (from) => {
+        if (row === this.#row) this.#extend(from)
+      },
       onTaken: () => this.#lose(),
+      ...(ready && { ready }),
       log,
     })
-    this.#startedAt = new Date(clock.now()).toISOString()
+    return row
   }
 
   get member(): string {
@@ -96,10 +107,23 @@ export class LeasedFleet implements Fleet {
 
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void {
     this.#apply = apply
-    this.#options.store.watch((key, row) => {
-      if (this.#rows.saw(key, row)) this.#turn()
-    })
+    this.#options.store.watch(
+      (key, row) => {
+        if (this.#rows.saw(key, row)) this.#turn()
+      },
+      () => this.#beginAnew(),
+    )
     this.#renewLater(0)
+  }
+
+  /** What everybody had written down is lost: as at the start, once everything has stopped. */
+  #beginAnew(): void {
+    const { clock, log } = this.#options
+    log.warn({ member: this.member }, 'what the fleet had in NATS is lost: its members begin anew')
+    this.#row.end()
+    this.#rows = new Rows(clock, this.#rows.highestEpoch)
+    this.#row = this.#newRow(this.#lose())
+    if (!this.#stopped) this.#renewLater(0)
   }
 
   resourcesChanged(): void {
@@ -205,9 +229,11 @@ export class LeasedFleet implements Fleet {
       await this.#writeOffTwin()
       return
     }
+    const rows = this.#rows
     const next = await this.#nextRoster()
+    if (rows !== this.#rows) return
     if (next !== undefined) {
-      await this.#writeRoster(next, this.#rows.roster?.revision)
+      await this.#writeRoster(next, rows.roster?.revision)
       return
     }
     await this.#adopt()
@@ -231,15 +257,16 @@ export class LeasedFleet implements Fleet {
   /** Ends the lease of a member that was silent for as long as it lasts. */
   async #writeOff(name: string): Promise<boolean> {
     const { leaseMs, store, log } = this.#options
-    const known = this.#rows.member(name)
-    if (this.#rows.silentMs(name) < leaseMs) return false
+    const rows = this.#rows
+    const known = rows.member(name)
+    if (rows.silentMs(name) < leaseMs) return false
     const nonce = known?.record !== undefined && 'nonce' in known.record ? known.record.nonce : 'unknown'
     const value = JSON.stringify({ gone: nonce })
     try {
       const key = memberKey(name)
       const revision =
         known === undefined ? await store.create(key, value) : await store.update(key, value, known.revision)
-      this.#rows.saw(key, { value, revision })
+      rows.saw(key, { value, revision })
       log.warn({ member: name }, 'a member of the fleet has not renewed its lease: the others take over')
       return true
     } catch (error) {
@@ -270,12 +297,13 @@ export class LeasedFleet implements Fleet {
 
   async #writeRoster(roster: Roster, revision: number | undefined): Promise<void> {
     const { store, log } = this.#options
+    const rows = this.#rows
     const value = JSON.stringify(roster)
     try {
       const written = await (revision === undefined
         ? store.create(ROSTER_KEY, value)
         : store.update(ROSTER_KEY, value, revision))
-      this.#rows.saw(ROSTER_KEY, { value, revision: written })
+      rows.saw(ROSTER_KEY, { value, revision: written })
       this.#again = true
     } catch (error) {
       if (error instanceof ConflictError) await this.#look(ROSTER_KEY)
@@ -284,19 +312,20 @@ export class LeasedFleet implements Fleet {
   }
 
   async #look(key: string): Promise<void> {
+    const rows = this.#rows
     const found = await this.#options.store.get(key).catch(() => undefined)
-    if (found !== undefined && this.#rows.saw(key, found)) this.#again = true
+    if (found !== undefined && rows.saw(key, found)) this.#again = true
   }
 
   /** Lets go of what is another's in the present epoch, and says so. */
   async #adopt(): Promise<void> {
     const roster = this.#rows.roster?.record
     if (roster === undefined || roster.epoch <= this.#row.adopted) return
-    const share = this.#shareIn(roster)
-    this.#serves = intersection(this.#serves, share)
+    const row = this.#row
+    this.#serves = intersection(this.#serves, this.#shareIn(roster))
     await this.#follow()
-    this.#row.adopted = roster.epoch
-    await this.#row.write()
+    row.adopted = roster.epoch
+    await row.write()
   }
 
   /** Takes what belongs to this member in the present epoch, when nobody else can be serving it. */

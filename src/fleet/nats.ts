@@ -1,4 +1,8 @@
-/** The store of a fleet: a key-value bucket of NATS JetStream. */
+/**
+ * The store of a fleet: a key-value bucket of NATS JetStream. A bucket that was lost may be made anew, and counts its
+ * revisions from 1 again: so each has a mark, which all keys begin with.
+ */
+import { randomUUID } from 'node:crypto'
 import { type JetStreamApiError, jetstream } from '@nats-io/jetstream'
 import { type KV, Kvm } from '@nats-io/kv'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
@@ -19,11 +23,17 @@ export interface NatsOptions {
   readonly log: Logger
 }
 
+interface Bucket {
+  readonly kv: KV
+  readonly mark: string
+}
+
 /** A call that takes longer is not waited for; a lease is at least five seconds long. */
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
 const REPLICAS = 3
+const MARK_KEY = 'mark'
 
 /** https://github.com/nats-io/nats-server/blob/main/server/errors.json */
 const WRONG_LAST_SEQUENCE = 10_071
@@ -35,29 +45,31 @@ export class NatsStore implements Store, AsyncDisposable {
   readonly #stop = new AbortController()
   #running: Promise<void> | undefined
   #connection: NatsConnection | undefined
-  #kv: KV | undefined
-  #onRow: ((key: string, row: Row) => void) | undefined
+  #bucket: Bucket | undefined
+  #onRow: (key: string, row: Row) => void = () => {}
+  #onLost: () => void = () => {}
 
   constructor(options: NatsOptions) {
     this.#options = options
   }
 
   create(key: string, value: string): Promise<number> {
-    return decisive(() => this.#bucket().create(key, value))
+    return decisive(() => this.#in(key, (kv, name) => kv.create(name, value)))
   }
 
   update(key: string, value: string, revision: number): Promise<number> {
-    return decisive(() => this.#bucket().update(key, value, revision, CALL_MS))
+    return decisive(() => this.#in(key, (kv, name) => kv.update(name, value, revision, CALL_MS)))
   }
 
   async get(key: string): Promise<Row | undefined> {
-    const entry = await this.#bucket().get(key)
+    const entry = await this.#in(key, (kv, name) => kv.get(name))
     return entry?.operation === 'PUT' ? { value: entry.string(), revision: entry.revision } : undefined
   }
 
   /** Connects, and goes on trying: until then all calls fail. */
-  watch(onRow: (key: string, row: Row) => void): void {
+  watch(onRow: (key: string, row: Row) => void, onLost: () => void): void {
     this.#onRow = onRow
+    this.#onLost = onLost
     this.#running ??= this.#run()
   }
 
@@ -67,9 +79,10 @@ export class NatsStore implements Store, AsyncDisposable {
     await this.#running
   }
 
-  #bucket(): KV {
-    if (this.#kv === undefined) throw new Error('there is no connection to NATS yet')
-    return this.#kv
+  #in<T>(key: string, call: (kv: KV, name: string) => Promise<T>): Promise<T> {
+    if (this.#bucket === undefined) throw new Error('there is no connection to NATS yet')
+    const { kv, mark } = this.#bucket
+    return call(kv, `${mark}.${key}`)
   }
 
   async #run(): Promise<void> {
@@ -79,9 +92,11 @@ export class NatsStore implements Store, AsyncDisposable {
       try {
         this.#connection ??= await this.#connect()
         if (signal.aborted) return await this.#connection.close()
-        this.#kv ??= await this.#open(this.#connection)
+        const kv = await this.#open(this.#connection)
+        const bucket = { kv, mark: await markOf(kv) }
+        this.#enter(bucket)
         said = ''
-        await this.#follow(this.#kv)
+        await this.#follow(bucket)
       } catch (error) {
         const detail = error instanceof Error ? error.message : String(error)
         if (signal.aborted || detail === said) continue
@@ -89,6 +104,12 @@ export class NatsStore implements Store, AsyncDisposable {
         log.warn({ detail }, 'the bucket of the fleet cannot be used: trying on')
       }
     }
+  }
+
+  #enter(bucket: Bucket): void {
+    const isAnother = this.#bucket !== undefined && this.#bucket.mark !== bucket.mark
+    this.#bucket = bucket
+    if (isAnother) this.#onLost()
   }
 
   async #connect(): Promise<NatsConnection> {
@@ -135,23 +156,38 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 
   /** Tells what the bucket holds and how it changes, for as long as that works: a watch may fall silent for good. */
-  async #follow(kv: KV): Promise<void> {
+  async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
+    const prefix = `${mark}.`
     const entries = await kv.watch()
     const stop = () => entries.stop()
     this.#stop.signal.addEventListener('abort', stop)
     let cancel = clock.after(quietMs, stop)
     try {
       for await (const { key, operation, revision, value } of entries) {
+        const text = Buffer.from(value).toString('utf8')
+        // What follows is of another bucket in the place of this one.
+        if (key === MARK_KEY && text !== mark) break
+        if (operation !== 'PUT' || !key.startsWith(prefix)) continue
         cancel()
         cancel = clock.after(quietMs, stop)
-        if (operation === 'PUT') this.#onRow?.(key, { value: Buffer.from(value).toString('utf8'), revision })
+        this.#onRow(key.slice(prefix.length), { value: text, revision })
       }
     } finally {
       cancel()
       this.#stop.signal.removeEventListener('abort', stop)
+      stop()
     }
   }
+}
+
+/** Of a new bucket: whoever writes it first. */
+async function markOf(kv: KV): Promise<string> {
+  const known = await kv.get(MARK_KEY)
+  if (known !== null) return known.string()
+  const mark = randomUUID()
+  await kv.create(MARK_KEY, mark)
+  return mark
 }
 
 async function decisive(write: () => Promise<number>): Promise<number> {

@@ -16,6 +16,8 @@ export interface OwnRowOptions {
   readonly onRenewed: (from: Instant) => void
   /** The row was written over by others. Resolves when this member has stopped whatever it did. */
   readonly onTaken: () => Promise<void>
+  /** Nothing is written before; default: at once. */
+  readonly ready?: Promise<void>
   readonly log: Logger
 }
 
@@ -29,13 +31,14 @@ export class OwnRow {
   #revision: number | undefined
   /** With which the nonce began. */
   #begunAt: number | undefined
-  #writing: Promise<unknown> = Promise.resolve()
+  #writing: Promise<unknown>
   #ended = false
 
   constructor(options: OwnRowOptions) {
     this.#options = options
     this.#key = memberKey(options.member)
     this.#nonce = options.mark()
+    this.#writing = options.ready ?? Promise.resolve()
   }
 
   get nonce(): string {

@@ -12,11 +12,14 @@ interface Known<T> {
 
 export class Rows {
   readonly #clock: Clock
+  readonly #formerEpoch: number
   readonly #members = new Map<string, Known<MemberRecord | undefined>>()
   #roster: Known<Roster> | undefined
 
-  constructor(clock: Clock) {
+  /** @param formerEpoch the highest of a store that was lost */
+  constructor(clock: Clock, formerEpoch = 0) {
     this.#clock = clock
+    this.#formerEpoch = formerEpoch
   }
 
   get roster(): Known<Roster> | undefined {
@@ -61,7 +64,7 @@ export class Rows {
     const adopted = [...this.#members.values()].map(({ record }) =>
       record !== undefined && 'adopted' in record ? record.adopted : 0,
     )
-    return Math.max(0, this.#roster?.record.epoch ?? 0, ...adopted)
+    return Math.max(this.#formerEpoch, this.#roster?.record.epoch ?? 0, ...adopted)
   }
 
   /** How long nothing was heard of a member, in milliseconds. Of one that has no row: since the roster named it. */

@@ -19,6 +19,10 @@ export interface Store {
   /** Writes a key that has this revision. Returns its new one. @throws ConflictError */
   update(key: string, value: string, revision: number): Promise<number>
   get(key: string): Promise<Row | undefined>
-  /** Tells what each key holds, now and whenever it changes; perhaps late, perhaps not every step. */
-  watch(onRow: (key: string, row: Row) => void): void
+  /**
+   * Tells what each key holds, now and whenever it changes; perhaps late, perhaps not every step. `onLost`: another store
+   * has taken the place of this one, and nothing that was in it is left. Writes over revisions of the former one fail
+   * with `ConflictError`.
+   */
+  watch(onRow: (key: string, row: Row) => void, onLost: () => void): void
 }

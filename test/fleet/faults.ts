@@ -13,13 +13,13 @@ export interface Scene {
 }
 
 export interface FleetFault {
-  /** Whether a member is gone without a word, so that its lease has to run out. */
-  readonly kills?: boolean
   readonly run: (scene: Scene) => Promise<void>
 }
 
 const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 const HOUR_MS = 3_600_000
+/** Of the bucket that members share by default. */
+const STREAM = 'KV_hub2mqtt'
 
 const memberOf = ({ world, random }: Scene) => random.int(0, world.processes.length - 1)
 const nodeOf = ({ nats, random }: Scene) => nats.node(random.int(0, nats.nodes.length - 1))
@@ -51,7 +51,7 @@ async function ended(scene: Scene, signal: NodeJS.Signals, also: () => Promise<v
 }
 
 export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
-  'member killed': { kills: true, run: (scene) => ended(scene, 'SIGKILL') },
+  'member killed': { run: (scene) => ended(scene, 'SIGKILL') },
   'member ended': { run: (scene) => ended(scene, 'SIGTERM') },
   'member stands still': {
     run: async (scene) => {
@@ -104,8 +104,14 @@ export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
       node.cont()
     },
   },
+  'NATS leader and member killed': {
+    run: async (scene) => {
+      const node = (await scene.nats.leaderOf(STREAM)) ?? nodeOf(scene)
+      await ended(scene, 'SIGKILL', () => node.kill())
+      await node.restart()
+    },
+  },
   'NATS node and member killed': {
-    kills: true,
     run: async (scene) => {
       const node = nodeOf(scene)
       await ended(scene, 'SIGKILL', () => node.kill())

@@ -11,7 +11,7 @@ const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 const step = fc.record({
   after: fc.integer({ min: 0, max: 20_000 }),
   who: fc.nat({ max: 3 }),
-  what: fc.constantFrom('kill', 'pause', 'cut off', 'end', 'start', 'start', 'twin'),
+  what: fc.constantFrom('kill', 'pause', 'cut off', 'end', 'start', 'start', 'twin', 'lose the store'),
   ms: fc.integer({ min: 100, max: 40_000 }),
 })
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
@@ -24,7 +24,8 @@ async function live(seed: number, steps: readonly Step[]) {
   for (const { after, who, what, ms } of steps) {
     await simulation.run(after)
     const member = alive.get(who)
-    if (member === undefined || member.killed) {
+    if (what === 'lose the store') simulation.lose()
+    else if (member === undefined || member.killed) {
       if (what === 'start') alive.set(who, start(who))
     } else if (what === 'kill') member.killed = true
     else if (what === 'pause') member.pausedUntil = simulation.now + ms

@@ -146,4 +146,21 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', () 
       'online',
     ])
   }, 120_000)
+
+  test('begin anew when NATS comes back with nothing of what they had written down', async () => {
+    const { world, nats } = await three(3)
+    const before = Number(Object(world.payload('hub2mqtt/fleet')).epoch)
+    const node = nats.node(0)
+    await node.kill()
+    await node.forget()
+    await node.restart()
+    const isWhole = () => {
+      const { epoch, count } = Object(world.payload('hub2mqtt/fleet'))
+      return Number(epoch) > before && count === NAMES.length
+    }
+    await until('a whole fleet', isWhole, 60_000)
+    for (const hub of world.hubs.keys()) {
+      await until(`${hub} answers`, async () => (await world.command(`${hub}/cmd/refresh`))[0]?.ok === true, 60_000)
+    }
+  }, 120_000)
 })

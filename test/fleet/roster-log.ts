@@ -33,16 +33,22 @@ export class RosterLog implements AsyncDisposable {
 
   /** Resolves when what the store holds is in the log. */
   async catchUp(): Promise<void> {
-    const kv = await new Kvm(jetstream(this.#connection)).open(BUCKET)
-    const entry = await kv.get('roster')
+    const { kv, key } = await this.#roster()
+    const entry = await kv.get(key)
     if (entry?.operation === 'PUT') this.#saw(entry.string())
   }
 
   async #follow(): Promise<void> {
-    const kv = await new Kvm(jetstream(this.#connection)).open(BUCKET)
-    for await (const { operation, value } of await kv.watch({ key: 'roster' })) {
+    const { kv, key } = await this.#roster()
+    for await (const { operation, value } of await kv.watch({ key })) {
       if (operation === 'PUT') this.#saw(Buffer.from(value).toString())
     }
+  }
+
+  async #roster() {
+    const kv = await new Kvm(jetstream(this.#connection)).open(BUCKET)
+    const mark = await kv.get('mark')
+    return { kv, key: `${mark?.string()}.roster` }
   }
 
   #saw(text: string): void {

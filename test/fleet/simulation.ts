@@ -7,6 +7,12 @@ import type { Clock } from '../../src/base/clock.ts'
 import { LeasedFleet } from '../../src/fleet/leased.ts'
 import { ConflictError, type Row, type Store } from '../../src/fleet/store.ts'
 
+interface Watcher {
+  readonly member: Member
+  readonly onRow: (key: string, row: Row) => void
+  readonly onLost: () => void
+}
+
 interface Event {
   readonly at: number
   readonly order: number
@@ -17,11 +23,15 @@ interface Event {
 }
 
 const CALL_TIMEOUT_MS = 1_500
+/** Within that members find out that the store is another one. */
+const LOSS_NOTICED_MS = 15_000
 
 export class Simulation {
   now = 0
   readonly members: Member[] = []
   readonly store = new Map<string, Row>()
+  /** How often the store was lost. */
+  losses = 0
   readonly random: () => number
   readonly violations: string[] = []
   /** Whether the store answers everybody at once from now on. */
@@ -29,7 +39,7 @@ export class Simulation {
   #events: Event[] = []
   #order = 0
   #revision = 0
-  #watchers: { readonly member: Member; readonly onRow: (key: string, row: Row) => void }[] = []
+  #watchers: Watcher[] = []
 
   constructor(random: () => number) {
     this.random = random
@@ -68,23 +78,50 @@ export class Simulation {
     this.now = end
   }
 
-  commit(key: string, value: string, expected: number | undefined): number {
-    const before = this.store.get(key)
-    if ((before?.revision ?? undefined) !== expected) throw new ConflictError(key)
+  /** @param losses as the one who writes knows them: its keys are of that store */
+  commit(key: string, value: string, expected: number | undefined, losses: number): number {
+    const name = `${losses}.${key}`
+    if (this.store.get(name)?.revision !== expected) throw new ConflictError(key)
     this.#revision += 1
     const row = { value, revision: this.#revision }
-    this.store.set(key, row)
-    for (const { member, onRow } of this.#watchers) this.#deliver(member, () => onRow(key, row))
+    this.store.set(name, row)
+    for (const { member, onRow } of this.#watchers) {
+      if (member.losses === losses) this.#deliver(member, () => member.losses === losses && onRow(key, row))
+    }
     return row.revision
   }
 
-  watch(member: Member, onRow: (key: string, row: Row) => void): void {
-    this.#watchers.push({ member, onRow })
-    for (const [key, row] of this.store) this.#deliver(member, () => onRow(key, row))
+  watch(watcher: Watcher): void {
+    this.#watchers.push(watcher)
+    this.#tellAll(watcher)
+  }
+
+  #tellAll({ member, onRow }: Watcher): void {
+    const { losses } = member
+    for (const [name, row] of this.store) {
+      const [of = '', ...key] = name.split('.')
+      if (Number(of) === losses) this.#deliver(member, () => member.losses === losses && onRow(key.join('.'), row))
+    }
+  }
+
+  /** The store is gone with all that is in it, and another one in its place counts from 1 again. */
+  lose(): void {
+    this.store.clear()
+    this.#revision = 0
+    this.losses += 1
+    for (const watcher of this.#watchers) {
+      const { member, onLost } = watcher
+      this.at(this.random() * LOSS_NOTICED_MS + Math.max(0, member.cutOffUntil - this.now), member, () => {
+        if (member.losses === this.losses) return
+        member.losses = this.losses
+        onLost()
+        this.#tellAll(watcher)
+      })
+    }
   }
 
   /** What is told comes late, and when a member is cut off, only afterwards. */
-  #deliver(member: Member, task: () => void): void {
+  #deliver(member: Member, task: () => unknown): void {
     const delay = this.random() < 0.1 ? this.random() * 4_000 : this.random() * 50
     this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
   }
@@ -114,6 +151,8 @@ export class Member {
   pausedUntil = 0
   cutOffUntil = 0
   killed = false
+  /** Of the store, as far as it knows. */
+  losses: number
   readonly #simulation: Simulation
 
   constructor(simulation: Simulation, name: string, resources: readonly string[], leaseMs: number, speed: number) {
@@ -121,6 +160,7 @@ export class Member {
     this.name = name
     this.label = `${name}#${count}`
     this.#simulation = simulation
+    this.losses = simulation.losses
     const clock: Clock = {
       now: () => 1_700_000_000_000 + simulation.now * speed,
       elapsed: () => simulation.now * speed,
@@ -153,17 +193,21 @@ export class Member {
   }
 
   #store(): Store {
+    const simulation = this.#simulation
+    const write = (key: string, value: string, revision: number | undefined) => {
+      const { losses } = this
+      return this.#call(() => simulation.commit(key, value, revision, losses))
+    }
     return {
-      create: (key, value) => this.#call(() => this.#simulation.commit(key, value, undefined)),
-      update: (key, value, revision) => this.#call(() => this.#simulation.commit(key, value, revision)),
+      create: (key, value) => write(key, value, undefined),
+      update: write,
       get: (key) => {
+        const name = `${this.losses}.${key}`
         // It may be what another node still has.
-        const old = this.#simulation.store.get(key)
-        return this.#call(() =>
-          !this.#simulation.isWell && this.#simulation.random() < 0.2 ? old : this.#simulation.store.get(key),
-        )
+        const old = simulation.store.get(name)
+        return this.#call(() => (!simulation.isWell && simulation.random() < 0.2 ? old : simulation.store.get(name)))
       },
-      watch: (onRow) => this.#simulation.watch(this, onRow),
+      watch: (onRow, onLost) => simulation.watch({ member: this, onRow, onLost }),
     }
   }
 

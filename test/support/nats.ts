@@ -1,9 +1,10 @@
 /** Real NATS servers for tests: one, or a cluster of three, with JetStream and, if wanted, as brokers of MQTT 3.1.1. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import * as v from 'valibot'
 import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { available } from './skipped.ts'
@@ -43,6 +44,17 @@ function isNewEnough(path: string): boolean {
   return major > 2 || (major === 2 && minor >= 10)
 }
 
+/** https://docs.nats.io/running-a-nats-service/nats_admin/monitoring#jetstream-information-jsz */
+const JSZ = v.object({
+  account_details: v.array(
+    v.object({
+      stream_detail: v.optional(
+        v.array(v.object({ name: v.string(), cluster: v.optional(v.object({ leader: v.optional(v.string()) })) })),
+      ),
+    }),
+  ),
+})
+
 export interface NatsOptions {
   /** One server, or a cluster of three (default one). */
   readonly nodes?: 1 | 3
@@ -60,6 +72,8 @@ export interface Nats extends AsyncDisposable {
   readonly nodes: readonly NatsNode[]
   /** From 0. */
   node(index: number): NatsNode
+  /** The node that leads a stream of JetStream; `undefined` while none is known. */
+  leaderOf(stream: string): Promise<NatsNode | undefined>
   /** Resolves when every node that runs can read and write what JetStream keeps. */
   untilReady(): Promise<void>
 }
@@ -97,7 +111,7 @@ async function start({ nodes: count = 1, mqtt = false, config = [] }: NatsOption
         : []),
       ...config,
     ]
-    return new NatsNode(name, own, join(folder, `${name}.conf`), lines)
+    return new NatsNode(name, own, { config: join(folder, `${name}.conf`), data: join(folder, name) }, lines)
   })
   for (const node of nodes) open.defer(() => node.kill())
   await Promise.all(nodes.map((node) => node.start()))
@@ -115,6 +129,10 @@ async function start({ nodes: count = 1, mqtt = false, config = [] }: NatsOption
       if (node === undefined) throw new RangeError(`no node ${index}`)
       return node
     },
+    async leaderOf(stream) {
+      const named = await Promise.all(nodes.filter(({ runs }) => runs).map((node) => node.leaderOf(stream)))
+      return nodes.find(({ name, runs }) => runs && named.includes(name))
+    },
     untilReady,
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
@@ -127,6 +145,12 @@ interface Ports {
   readonly mqtt: number
 }
 
+interface Paths {
+  readonly config: string
+  /** A folder. */
+  readonly data: string
+}
+
 /** One server of them. Its data and its ports stay the same over `kill` and `restart`. */
 export class NatsNode {
   /** `n1`, `n2`, `n3`: as it is named in the cluster. */
@@ -136,19 +160,19 @@ export class NatsNode {
   readonly url: string
   readonly mqttUrl: string
   readonly #monitor: number
-  readonly #path: string
+  readonly #paths: Paths
   readonly #lines: readonly string[]
   #process: Process | undefined
   #hung = false
 
-  constructor(name: string, ports: Ports, path: string, lines: readonly string[]) {
+  constructor(name: string, ports: Ports, paths: Paths, lines: readonly string[]) {
     this.name = name
     this.port = ports.client
     this.mqttPort = ports.mqtt
     this.url = `nats://127.0.0.1:${ports.client}`
     this.mqttUrl = `mqtt://127.0.0.1:${ports.mqtt}`
     this.#monitor = ports.monitor
-    this.#path = path
+    this.#paths = paths
     this.#lines = lines
   }
 
@@ -159,9 +183,9 @@ export class NatsNode {
 
   /** Resolves when it accepts connections. */
   async start(): Promise<void> {
-    await writeFile(this.#path, this.#lines.map((line) => `${line}\n`).join(''))
+    await writeFile(this.#paths.config, this.#lines.map((line) => `${line}\n`).join(''))
     this.#hung = false
-    this.#process = new Process(natsPath ?? 'nats-server', ['-c', this.#path])
+    this.#process = new Process(natsPath ?? 'nats-server', ['-c', this.#paths.config])
     await this.#process.untilPort(this.port, READY_MS)
   }
 
@@ -202,6 +226,24 @@ export class NatsNode {
     await this.kill()
     await this.start()
     await this.untilReady()
+  }
+
+  /** The name of the node that leads a stream, as this one sees it. */
+  async leaderOf(stream: string): Promise<string | undefined> {
+    try {
+      const url = `http://127.0.0.1:${this.#monitor}/jsz?accounts=true&streams=true`
+      const answer = await fetch(url, { signal: AbortSignal.timeout(2_000) })
+      const { account_details: accounts } = v.parse(JSZ, await answer.json())
+      const streams = accounts.flatMap(({ stream_detail }) => stream_detail ?? [])
+      return streams.find(({ name }) => name === stream)?.cluster?.leader
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Loses what it has kept; it must not run. */
+  async forget(): Promise<void> {
+    await rm(this.#paths.data, { recursive: true })
   }
 
   async #isReady(): Promise<boolean> {
