@@ -9,7 +9,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { IPublishPacket } from 'mqtt'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
-import { topicMatcher } from './names.ts'
+import { matches } from './names.ts'
 import { ask } from './question.ts'
 
 export interface ReadBackOptions {
@@ -50,8 +50,8 @@ export class ReadBack {
   readonly #ended = new AbortController()
   /** Grows during the read-back: a message that is found may name further filters. */
   readonly #filters: string[]
-  /** Filters of which nothing was found yet, with what tells whether a topic is theirs; and the others. */
-  readonly #unseen = new Map<string, (topic: string) => boolean>()
+  /** Filters of which nothing was found yet, with their levels; and the others. */
+  readonly #unseen = new Map<string, readonly string[]>()
   readonly #seen = new Set<string>()
   /** Marker to what to call when it is back. */
   readonly #markers = new Map<string, () => void>()
@@ -113,8 +113,9 @@ export class ReadBack {
   }
 
   #see(topic: string): void {
-    for (const [filter, matches] of this.#unseen) {
-      if (!matches(topic)) continue
+    const levels = topic.split('/')
+    for (const [filter, wanted] of this.#unseen) {
+      if (!matches(wanted, levels)) continue
       this.#unseen.delete(filter)
       this.#seen.add(filter)
     }
@@ -131,7 +132,7 @@ export class ReadBack {
     if (!(await subscribe(probeTopic, 1))) return { probe: 'denied', known }
     if ((await this.#mark()) === 'lost') return { probe: 'denied', known }
     const readOne = async (filter: string) => {
-      this.#unseen.set(filter, topicMatcher([filter]))
+      this.#unseen.set(filter, filter.split('/'))
       // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but it writes QoS 0 as fast as the client reads.
       if (!(await subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') known.push(filter)
