@@ -14,6 +14,7 @@ import { isGuarded } from '../guard/settings.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
+import type { Recall } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { type AnswerLink, type Asker, type CommandEnd, Dispatcher } from './dispatcher.ts'
 import { EarlyTasks } from './early.ts'
@@ -28,7 +29,7 @@ import { Repairs } from './repairs.ts'
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink {
   /** As of the link, `recall` gives the payload again. */
-  hold(topic: string, payload: string | null, recall?: () => string | undefined): void
+  hold(topic: string, payload: string | null, recall?: Recall): void
   status(): Pick<LinkStatus, 'protocol' | 'queued'>
   /** Clears what the broker holds, nobody wants, and the predicate calls ours. Returns how many. */
   sweep(owned: (topic: string, payload: string) => boolean): number

@@ -1,5 +1,6 @@
 /** The MQTT link without an API key in any payload: a hub may name it in an error, and an app anywhere. */
 import type { Live } from '../config/options.ts'
+import type { Recall } from '../mqtt/retained.ts'
 import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
 import { ApiKeys } from './api-keys.ts'
 import type { BridgeLink } from './bridge.ts'
@@ -17,6 +18,8 @@ export class CleanLink implements BridgeLink {
   readonly #link: BridgeLink
   readonly #keys: ApiKeys
   readonly #onlooker: Onlooker
+  /** Each with the one that gives clean payloads: many topics share one. */
+  readonly #recalls = new WeakMap<Recall, Recall>()
 
   constructor(link: BridgeLink, live: Live, onlooker: Onlooker) {
     this.#link = link
@@ -24,17 +27,21 @@ export class CleanLink implements BridgeLink {
     this.#onlooker = onlooker
   }
 
-  hold(topic: string, payload: string | null, recall?: () => string | undefined): void {
+  hold(topic: string, payload: string | null, recall?: Recall): void {
     const clean = payload === null ? null : this.clean(payload)
     this.#link.hold(topic, clean, recall && this.#cleaned(recall))
     this.#onlooker.held(topic, clean)
   }
 
-  #cleaned(recall: () => string | undefined): () => string | undefined {
-    return () => {
-      const payload = recall()
+  #cleaned(recall: Recall): Recall {
+    const known = this.#recalls.get(recall)
+    if (known !== undefined) return known
+    const cleaned: Recall = (topic) => {
+      const payload = recall(topic)
       return payload === undefined ? undefined : this.clean(payload)
     }
+    this.#recalls.set(recall, cleaned)
+    return cleaned
   }
 
   send(topic: string, payload: string, options?: SendOptions): void {

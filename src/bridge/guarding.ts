@@ -55,7 +55,8 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
       return asHubError(error).code === 'no_answer' ? null : undefined
     }
   }
-  return new Guard({ ...options, order, backup, ask, isConnected: () => link.status().protocol !== null })
+  const appsOf = (name: string) => hubs.get(name)?.hub.apps.all.values() ?? []
+  return new Guard({ ...options, order, backup, ask, appsOf, isConnected: () => link.status().protocol !== null })
 }
 
 /** By the configuration, which is replaced as a whole; each command asks several times. */

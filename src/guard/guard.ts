@@ -47,6 +47,8 @@ export interface GuardOptions {
   readonly ask: (hub: string, app: string, path: string) => Promise<number | null | undefined>
   /** Makes a backup of a hub. @throws Error that says why there is none */
   readonly backup: (hub: string) => Promise<void>
+  /** The apps of a hub as far as they are known. */
+  readonly appsOf: (hub: string) => Iterable<App>
   readonly onEvent: (hub: string, event: GuardEventPayload) => void
   /** What is published of an app has changed. */
   readonly onFacts: (hub: string, app: string) => void
@@ -104,6 +106,7 @@ export class Guard {
   #patterns: Patterns
   /** Whether configuration asks for it. */
   #on: boolean
+  /** Whether it ever did; until then no app has a ward, as of many hubs those alone take a lot. */
   #wasOn: boolean
   /** Whether this bridge is the one that acts. */
   #active = false
@@ -181,7 +184,7 @@ export class Guard {
     const wasOn = this.#on
     this.#patterns = patternsOf(this.#options.live.value)
     this.#on = isGuarded(this.#options.live.value)
-    this.#wasOn ||= this.#on
+    if (this.#on && !this.#wasOn) this.#watchAll()
     for (const hub of this.#hubs.values()) {
       for (const ward of hub.wards.values()) {
         if (this.#active && this.#on) {
@@ -288,6 +291,14 @@ export class Guard {
     return hub
   }
 
+  /** Configuration asks for it for the first time. */
+  #watchAll(): void {
+    this.#wasOn = true
+    for (const hub of this.#hubs.values()) {
+      for (const app of this.#options.appsOf(hub.name)) hub.wards.set(app.id, new Ward(hub.name, app, hub.context))
+    }
+  }
+
   /** The same for all apps of a hub. */
   #contextOf(name: string): WardContext {
     return {
@@ -302,6 +313,7 @@ export class Guard {
   }
 
   #appChanged(hub: GuardedHub, id: string, before: App | undefined, after: App | undefined): void {
+    if (!this.#wasOn) return
     const ward = hub.wards.get(id)
     if (after === undefined) {
       if (ward !== undefined) this.#forget(hub, ward)

@@ -62,6 +62,7 @@ export class Hub {
   readonly #gate: Gate
   readonly #stop = new AbortController()
   readonly #status: StatusTracker
+  #isStarting = true
   /** Whether identity and permissions are to be read again before the list. */
   #stale = true
   #greeted: Greeting | undefined
@@ -103,6 +104,11 @@ export class Hub {
 
   get status(): HubStatus {
     return this.#status.current
+  }
+
+  /** Whether the first list and the first realtime session are still to come, and nothing has gone wrong so far. */
+  get isStarting(): boolean {
+    return this.#isStarting
   }
 
   /** Calls `listener` after each change of the status; the returned function ends that. */
@@ -249,6 +255,7 @@ export class Hub {
         await this.#stayConnected()
       } catch (error) {
         const failure = asHubError(error)
+        this.#isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
         // The configuration has a new key: nobody needs to hear of an outage.
@@ -317,7 +324,10 @@ export class Hub {
   /** Polls until two reads in a row fail; the realtime channel comes and goes meanwhile. */
   async #stayConnected(): Promise<void> {
     const ending = new AbortController()
-    if (!this.#options.realtime) this.#spread()
+    if (!this.#options.realtime) {
+      this.#isStarting = false
+      this.#spread()
+    }
     const realtime = this.#options.realtime
       ? this.#keepRealtime(AbortSignal.any([this.#stop.signal, ending.signal, this.apps.ended]))
       : undefined
@@ -364,8 +374,8 @@ export class Hub {
     const { url, apiKey, timeoutMs } = this.#options
     const { clock, log, random } = this.#dependencies
     return keepRealtime({
-      open: () =>
-        this.#gate.pass(signal, async (place) => {
+      open: () => {
+        const session = this.#gate.pass(signal, async (place) => {
           await this.#makeSure()
           return openRealtime({
             url,
@@ -374,7 +384,10 @@ export class Hub {
             timeoutMs,
             settleMs: REALTIME_SETTLE_MS,
             mayAsk: this.#options.mayAsk,
-            onSubscribed: () => place.leave(),
+            onSubscribed: () => {
+              this.#isStarting = false
+              place.leave()
+            },
             onEvent: (event) => this.apps.receive(event),
             clean: this.#options.clean,
             clock,
@@ -384,7 +397,11 @@ export class Hub {
             this.#spread()
             throw error
           })
-        }),
+        })
+        return session.finally(() => {
+          this.#isStarting = false
+        })
+      },
       onUp: () => this.#onRealtime(),
       onLost: () => this.#onRealtimeLost(),
       backoff: new Backoff({ ...BACKOFF, random }),

@@ -3,7 +3,8 @@ import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import type { Journal } from './journal.ts'
-import { REPEAT_MS, ReadBack, type ReadBackResult } from './readback.ts'
+import { ask } from './question.ts'
+import { ReadBack, type ReadBackResult } from './readback.ts'
 import type { LinkOptions } from './types.ts'
 
 export interface GreetingContext {
@@ -53,7 +54,7 @@ export class Greeting {
       timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
       subscribe: (filter, qos) => {
         const options = filter === probeTopic ? PROBE : { qos, rap: this.#transient.includes(filter) }
-        return this.#subscribe(filter, options, REPEAT_MS)
+        return this.#subscribe(filter, options, true)
       },
       onFound: (topic, text) => {
         if (topic !== stateTopic) onFound(topic, text)
@@ -71,7 +72,7 @@ export class Greeting {
   async run(): Promise<GreetingResult> {
     const { subscriptions } = this.#context.options
     // One SUBSCRIBE each: if one filter of several is denied, brokers differ on what happens to the others.
-    const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND)))
+    const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
     const found = await this.#readBack.run()
     if (!this.#connection.isDown) {
@@ -92,26 +93,30 @@ export class Greeting {
     for (const filter of [...watchedFilters, ...this.#transient]) void this.#connection.subscribe(filter, WATCH)
   }
 
-  /** Drops the connection when no SUBACK comes in time; until then it asks again each `againMs`, if given. */
-  async #subscribe(filter: string, options: IClientSubscribeOptions, againMs?: number): Promise<boolean> {
+  /**
+   * Drops the connection when no SUBACK comes in time; stays pending then. Mosquitto drops it, each time, where it has
+   * more to send for the filter than it queues: then what has come shows that it is granted.
+   */
+  async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const { clock, options: link } = this.#context
     const ms = link.ackTimeoutMs ?? 30_000
-    const deadline = clock.elapsed() + ms
+    const began = clock.elapsed()
     const { promise: granted, resolve } = Promise.withResolvers<boolean>()
-    let cancel = () => {}
-    const ask = () => {
-      // A grant may arrive together with the end of the connection.
-      if (this.#connection.isDown) return
-      const left = deadline - clock.elapsed()
-      if (left <= 0) return this.#connection.drop({ code: 'timeout', detail: `no SUBACK within ${ms} ms` })
-      void this.#connection.subscribe(filter, options).then(resolve)
-      cancel = clock.after(Math.min(left, againMs ?? left), ask)
+    const asked = await ask({
+      clock,
+      ask: () => void this.#connection.subscribe(filter, options).then(resolve),
+      answered: granted,
+      repeats,
+      deadline: () => Math.max(began, this.#readBack.foundAt) + ms,
+      foundAt: () => this.#readBack.foundAt,
+      isEvident: () => this.#readBack.hasFound(filter),
+      signal: this.#readBack.ended,
+    })
+    // A grant may arrive together with the end of the connection.
+    if (asked === undefined && !this.#connection.isDown) {
+      this.#connection.drop({ code: 'timeout', detail: `no SUBACK within ${ms} ms` })
     }
-    ask()
-    void this.#connection.down.then(() => cancel())
-    const answer = await granted
-    cancel()
-    return answer
+    return asked === undefined ? granted : Promise.race([granted, true])
   }
 
   #report(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {

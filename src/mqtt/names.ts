@@ -19,7 +19,8 @@ export function topicMatcher(filters: readonly string[]): (topic: string) => boo
   }
 }
 
-function matches(filter: readonly string[], levels: readonly string[]): boolean {
+/** Whether a filter matches a topic, both as their levels. */
+export function matches(filter: readonly string[], levels: readonly string[]): boolean {
   // A wildcard at the first level does not match topics that begin with `$`.
   if (levels[0]?.startsWith('$') && filter[0] !== levels[0]) return false
   for (const [i, level] of filter.entries()) {

@@ -9,6 +9,8 @@ import { setImmediate } from 'node:timers/promises'
 import type { IPublishPacket } from 'mqtt'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
+import { matches } from './names.ts'
+import { ask } from './question.ts'
 
 export interface ReadBackOptions {
   readonly heldFilters: readonly string[]
@@ -41,8 +43,6 @@ const QUIET_MS = 20
  * acknowledgements, and drops the others without notice.
  */
 const CERTAIN = 900
-/** A broker whose queue is full may drop a SUBACK or a marker, too. So both are asked for again until they come. */
-export const REPEAT_MS = 500
 
 export class ReadBack {
   readonly #connection: Connection
@@ -50,12 +50,15 @@ export class ReadBack {
   readonly #ended = new AbortController()
   /** Grows during the read-back: a message that is found may name further filters. */
   readonly #filters: string[]
+  /** Filters of which nothing was found yet, with their levels; and the others. */
+  readonly #unseen = new Map<string, readonly string[]>()
+  readonly #seen = new Set<string>()
   /** Marker to what to call when it is back. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
+  #foundAt = Number.NEGATIVE_INFINITY
   /** In `clock.elapsed()` milliseconds. */
   #deadline = 0
-  #refused = false
   #unacknowledged = 0
   /** Publishes for which the broker has no room yet. */
   readonly #waiting: (() => void)[] = []
@@ -67,6 +70,21 @@ export class ReadBack {
     void connection.down.then(() => this.#ended.abort())
   }
 
+  /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
+  get foundAt(): number {
+    return this.#foundAt
+  }
+
+  /** Whether anything was found that a filter asks for. */
+  hasFound(filter: string): boolean {
+    return this.#seen.has(filter)
+  }
+
+  /** Aborted when the connection has ended. */
+  get ended(): AbortSignal {
+    return this.#ended.signal
+  }
+
   /** Call it with each message that is not a command. */
   received({ topic, payload, retain }: IPublishPacket): void {
     if (!retain) {
@@ -74,7 +92,9 @@ export class ReadBack {
       else this.#options.onLive(topic, payload.toString())
     } else if (payload.length > 0) {
       this.#found += 1
+      this.#foundAt = this.#options.clock.elapsed()
       this.#grantTime()
+      this.#see(topic)
       const text = payload.toString()
       for (const filter of this.#options.furtherFilters(topic, text)) {
         if (!this.#filters.includes(filter)) this.#filters.push(filter)
@@ -92,6 +112,15 @@ export class ReadBack {
     return result
   }
 
+  #see(topic: string): void {
+    const levels = topic.split('/')
+    for (const [filter, wanted] of this.#unseen) {
+      if (!matches(wanted, levels)) continue
+      this.#unseen.delete(filter)
+      this.#seen.add(filter)
+    }
+  }
+
   #grantTime(): void {
     const { clock, timeoutMs } = this.#options
     this.#deadline = clock.elapsed() + timeoutMs
@@ -103,6 +132,7 @@ export class ReadBack {
     if (!(await subscribe(probeTopic, 1))) return { probe: 'denied', known }
     if ((await this.#mark()) === 'lost') return { probe: 'denied', known }
     const readOne = async (filter: string) => {
+      this.#unseen.set(filter, filter.split('/'))
       // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but it writes QoS 0 as fast as the client reads.
       if (!(await subscribe(filter, 0))) return
       if ((await this.#mark()) === 'prompt') known.push(filter)
@@ -119,29 +149,30 @@ export class ReadBack {
 
   /** Sends a marker until one returns. `prompt`: before it was repeated. */
   async #mark(): Promise<'prompt' | 'late' | 'lost'> {
-    const { clock } = this.#options
     const marker = randomUUID()
     let back = false
-    const { promise: returned, resolve } = Promise.withResolvers<void>()
+    const { promise: answered, resolve } = Promise.withResolvers<void>()
     this.#markers.set(marker, () => {
       back = true
       resolve()
     })
-    for (let tries = 1; ; tries += 1) {
-      this.#publish(marker, resolve)
-      const left = this.#deadline - clock.elapsed()
-      await this.#within(Math.min(left, REPEAT_MS), returned)
-      if (back) return tries === 1 ? 'prompt' : 'late'
-      if (this.#refused || left <= REPEAT_MS || this.#ended.signal.aborted) return 'lost'
-    }
+    const asked = await ask({
+      clock: this.#options.clock,
+      ask: () => this.#publish(marker, resolve),
+      answered,
+      repeats: true,
+      deadline: () => this.#deadline,
+      foundAt: () => this.#foundAt,
+      signal: this.#ended.signal,
+    })
+    if (!back) return 'lost'
+    return asked === 1 ? 'prompt' : 'late'
   }
 
   #publish(marker: string, onRefused: () => void): void {
     const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
     publish(marker, (reason) => {
-      if (reason === 0) return
-      this.#refused = true
-      onRefused()
+      if (reason !== 0) onRefused()
     })
   }
 
@@ -157,13 +188,6 @@ export class ReadBack {
       this.#waiting.shift()?.()
       done(reason)
     })
-  }
-
-  async #within(ms: number, event: Promise<void>): Promise<void> {
-    const done = new AbortController()
-    const signal = AbortSignal.any([done.signal, this.#ended.signal])
-    await Promise.race([event, sleep(this.#options.clock, ms, signal)])
-    done.abort()
   }
 
   async #quiet(): Promise<void> {

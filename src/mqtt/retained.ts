@@ -17,8 +17,11 @@ export interface Order {
  */
 export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
 
-/** Gives a payload again that was held; `undefined`: there is nothing to hold any more. */
-export type Recall = () => string | undefined
+/**
+ * Gives the payload again that is to be held on a topic; `undefined`: there is nothing to hold any more. Better one for
+ * many topics than one for each: those would take more than what they save.
+ */
+export type Recall = (topic: string) => string | undefined
 
 export interface Entry {
   readonly kind: 'retained'
@@ -223,7 +226,7 @@ export class Retained {
   #payloadOf(entry: Entry): string | null {
     if (!entry.marked || entry.wanted === null) return entry.wanted
     if (entry.text === undefined) {
-      entry.text = entry.recall?.()
+      entry.text = entry.recall?.(entry.topic)
       entry.wanted = kept(entry.text ?? null, entry)
     }
     return entry.text ?? null

@@ -13,11 +13,13 @@ const QUIET_MS = 2500
 const ANSWERS = `bench/${randomUUID()}`
 
 export class Arrivals {
-  /** App states and discovery: topic → when it was first seen. */
+  /** App states: topic → when it was first seen. */
   readonly states = new Map<string, number>()
-  readonly discovery = new Map<string, number>()
+  readonly #discovery = new Set<string>()
   /** Live messages of those and of what else follows from them: 0 is the goal for a restart. */
   sent = { state: 0, discovery: 0 }
+  /** When a topic of discovery was last seen for the first time; 0: never. */
+  #discoveredAt = 0
   /** When `online` was seen. */
   online: number | undefined
   #observer: Observer | undefined
@@ -39,7 +41,8 @@ export class Arrivals {
     if (answered !== undefined) answered()
     else if (STATE.test(topic)) this.#receiveState(topic, text, retain)
     else if (DISCOVERY.test(topic)) {
-      if (!this.discovery.has(topic)) this.discovery.set(topic, now())
+      if (!this.#discovery.has(topic)) this.#discoveredAt = now()
+      this.#discovery.add(topic)
       if (!retain) this.sent.discovery += 1
     } else if (FURTHER.test(topic)) this.sent.state += retain ? 0 : 1
     else if (topic === 'hub2mqtt/bridge/state' && !retain && text === 'online') this.online ??= now()
@@ -79,8 +82,8 @@ export class Arrivals {
   /** Resolves with the moment at which the last of discovery was seen, if any, when no more comes. */
   async seesDiscovery(): Promise<number> {
     const began = now()
-    while (Math.max(began, newest(this.discovery)) > now() - QUIET_MS) await sleep(20)
-    return newest(this.discovery)
+    while (Math.max(began, this.#discoveredAt) > now() - QUIET_MS) await sleep(20)
+    return this.#discoveredAt
   }
 
   /** Sends a command and resolves with the milliseconds until its answer. */

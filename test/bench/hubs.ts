@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import * as v from 'valibot'
 import { Process } from '../support/process.ts'
+import { now, sleep } from './processes.ts'
 import { HUB_ANSWER, type HubRequest } from './protocol.ts'
 
 const URLS = v.array(v.string())
@@ -29,9 +30,13 @@ export class Hubs implements AsyncDisposable {
   }
 
   /** Resolves when as many sessions hear of events as there are hubs. */
-  async heard(): Promise<void> {
-    while (v.parse(v.number(), await ask(this.#process, { do: 'subscribers' })) < this.urls.length) {
-      await new Promise((resolve) => setTimeout(resolve, 20))
+  async heard(patienceMs = 60_000): Promise<void> {
+    const deadline = now() + patienceMs
+    for (;;) {
+      const sessions = v.parse(v.number(), await ask(this.#process, { do: 'subscribers' }))
+      if (sessions >= this.urls.length) return
+      if (now() > deadline) throw new Error(`only ${sessions} of ${this.urls.length} sessions after ${patienceMs} ms`)
+      await sleep(20)
     }
   }
 

@@ -26,8 +26,9 @@ const HELP = `npm run bench -- [options]
   --idle-minutes N  idles for N minutes (default 1)
   --rounds N        rounds (default 5)
   --only NAMES      of traffic, one-core, start, memory, restart, idle, growth; separated by commas
-  --many            instead of all that: 10, 100 and 1,000 hubs in one process
-  --write           writes docs/benchmarks.md; without --only also docs/data/benchmarks.json and the charts`
+  --many            instead of all that: 10, 100, 300 and 1,000 hubs in one process
+  --write           writes docs/benchmarks.md; without --only also docs/data/benchmarks.json and the charts;
+                    with --many its section of that page, and docs/data/many-hubs.json`
 
 const ABOUT = `Written by \`npm run bench -- --full --write\`, never by hand. Three programs take turns on one machine:
 

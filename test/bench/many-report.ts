@@ -48,7 +48,8 @@ const GOALS: readonly Goal[] = [
 
 const ABOUT = `Written by \`npm run bench -- --many --write\`. Each hub has 50 apps and an API key of its own. Bridge, Mosquitto,
 the emulated hubs (one process) and a subscriber to everything share the same cores, so a good part of the time is theirs.
-Home Assistant is told of all apps (\`discovery.rate: 0\`), and all times include it.`
+Home Assistant is told of all apps as fast as the broker takes it (\`discovery.rate: 0\`), once the hubs have been read.
+The start begins without a retained message; before the restart, the subscriber has read all that are retained.`
 
 /** The section, from what was measured last; '' if nothing was. */
 export function manySection(): string {

@@ -39,7 +39,7 @@ export interface ManyEffort {
 export const MANY_EFFORT: ManyEffort = { restMs: 15_000, idleMs: 60_000, busySeconds: 30 }
 export const QUICK_MANY: ManyEffort = { restMs: 3_000, idleMs: 10_000, busySeconds: 5 }
 /** Sizes, as numbers of hubs. */
-export const HUBS = [10, 100, 1000]
+export const HUBS = [10, 100, 300, 1000]
 
 const APPS = 50
 const EVENTS_A_SECOND = 1000

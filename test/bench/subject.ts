@@ -30,9 +30,12 @@ let program: Promise<string> | undefined
 
 /** As package and image bring it; made once. */
 function installed(): Promise<string> {
-  const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'bench-program-'))
-  process.once('exit', remove)
-  return bundled(path)
+  if (program === undefined) {
+    const { path, remove } = mkdtempDisposableSync(join(tmpdir(), 'bench-program-'))
+    process.once('exit', remove)
+    program = bundled(path)
+  }
+  return program
 }
 
 export interface Place {
@@ -51,6 +54,11 @@ export class Subject implements AsyncDisposable {
   private constructor(process: Process, open: AsyncDisposableStack) {
     this.#process = process
     this.#open = open
+  }
+
+  /** Makes what is to be started, so that no figure includes that. */
+  static async prepare(name: SubjectName): Promise<void> {
+    if (name === 'hub2mqtt') await installed()
   }
 
   /** Started when it resolves, and nothing more. */
@@ -86,9 +94,8 @@ async function startOurs({ mqtt, hubs, nodeOptions = [], discoveryRate }: Place,
   // The first hub has the name that bare uses.
   const entries = hubs.map((url, i) => [i === 0 ? 'home' : `hub${i}`, { url, api_key: keyOf(i) }])
   await writeFile(config, JSON.stringify({ hubs: Object.fromEntries(entries) }), { mode: 0o600 })
-  program ??= installed()
   return new BridgeProcess({
-    program: await program,
+    program: await installed(),
     env: {
       // Who has one hub needs no file, and saves reading it.
       ...(more.length === 0 ? { HUB2MQTT_HUB_URL: hub, HUB2MQTT_HUB_API_KEY: KEY } : { HUB2MQTT_CONFIG: config }),

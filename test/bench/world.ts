@@ -61,11 +61,12 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     const hub = open.use(await Hubs.start(count, apps))
     const arrivals = new Arrivals()
     const observer = open.use(await arrivals.at(broker.port))
+    await Subject.prepare(options.subject)
     const world = new World({ hub, broker, observer }, arrivals, options, open)
     const started = now()
     await world.#startSubject()
     const complete = await arrivals.seesStates(apps * count, patienceMs)
-    await hub.heard()
+    await hub.heard(patienceMs)
     world.heardMs = now() - started
     const discovered = settled ? await arrivals.seesDiscovery() : complete
     world.startMs = complete - started
@@ -84,10 +85,13 @@ export class World extends AnyWorld<Hubs, Subject, Mosquitto> {
     await this.bridge[Symbol.asyncDispose]()
     const arrivals = new Arrivals()
     await using _ = await arrivals.at(this.broker.port)
+    // What the broker sends to whoever looks on is no part of it.
+    await arrivals.seesDiscovery()
     const started = now()
     await this.#startSubject()
-    await arrivals.seesStates(this.hub.apps * this.hub.urls.length, this.#options.patienceMs)
-    await this.hub.heard()
+    const { patienceMs } = this.#options
+    await arrivals.seesStates(this.hub.apps * this.hub.urls.length, patienceMs)
+    await this.hub.heard(patienceMs)
     const ms = now() - started
     await arrivals.seesDiscovery()
     return { ...arrivals.sent, ms }

@@ -13,9 +13,9 @@ it('an API key is in no payload that leaves or is shown, nor in what takes the p
     left.push(payload, options?.ifRefused?.('denied')?.payload)
   }
   const link: BridgeLink = {
-    hold: (_, payload, recall) => {
+    hold: (topic, payload, recall) => {
       note(payload)
-      if (recall !== undefined) left.push(recall())
+      if (recall !== undefined) left.push(recall(topic))
     },
     send: (_, payload, options) => note(payload, options),
     isCurrent: () => true,
@@ -39,7 +39,7 @@ it('an API key is in no payload that leaves or is shown, nor in what takes the p
   clean.send('a', payload, { ifRefused: () => ({ topic: 'b', payload }) })
   const masked = '{"said":"no ***"}'
   expect(left.splice(0)).toEqual([masked, undefined, masked, masked])
-  clean.hold('b', payload, () => payload)
+  clean.hold('b', payload, (topic) => (topic === 'b' ? payload : undefined))
   expect(left).toEqual([masked, undefined, masked])
   // Whoever gives an answer shows it under its own topic.
   clean.send('a', payload, { isAnswer: true })

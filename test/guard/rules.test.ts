@@ -504,6 +504,18 @@ test('what was left of an app is kept until its hub has been read, however often
   expect(stand.state('a').state).toBe('off')
 })
 
+test('a reload that turns it on for the first time finds the apps that are known, those that crashed before included', async () => {
+  const stand = new Stand('guard: { watch: [] }').start('a', 'b', 'c')
+  stand.crash('a')
+  stand.crash('b')
+  stand.run('b')
+  stand.live.value = configOf('guard: { watch: ["*"] }')
+  stand.guard.reconfigured()
+  await stand.clock.advance(10 * SECOND)
+  expect(stand.restarted).toEqual(['a'])
+  expect(['a', 'b', 'c'].map((id) => stand.state(id).state)).not.toContain('off')
+})
+
 test('a reload changes what is watched at once', async () => {
   const stand = new Stand('guard: { watch: ["b"] }').start('a')
   stand.crash('a')

@@ -59,6 +59,7 @@ export class Stand {
         return this.answer(order)
       },
       backup: () => this.backup(),
+      appsOf: () => this.apps.values(),
       ask: (_, app, path) => Promise.resolve(this.ask(app, path)),
       onEvent: (_, event) => this.events.push(event),
       onFacts: () => {},

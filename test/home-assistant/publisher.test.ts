@@ -92,6 +92,20 @@ describe('discovery', () => {
     expect(link.told).toHaveLength(200)
   })
 
+  test('comes after what is more important where the rate is 0', async () => {
+    const clock = new FakeClock()
+    const link = new FakeLink()
+    let busy = true
+    const publisher = new Publisher({ link, clock, topics, form: 'device', rate: 0, isBusy: () => busy })
+    publisher.connected()
+    want(publisher, device('x', { a: 'switch' }))
+    await clock.advance(1000)
+    expect(link.told).toEqual([])
+    busy = false
+    await clock.advance(20)
+    expect(link.told).toHaveLength(1)
+  })
+
   test('leaves others their turn where the rate is 0', async () => {
     const { clock, link, publisher } = start('device', undefined, 0)
     for (let i = 0; i < 2000; i += 1) want(publisher, device(`app${i}`, { a: 'switch' }))
@@ -101,6 +115,17 @@ describe('discovery', () => {
     })
     await clock.advance(1)
     expect(told).toBeLessThan(200)
+  })
+
+  test('is made anew, as the device is by then, where the broker has to have it again', async () => {
+    const { clock, link, publisher } = start()
+    for (const app of ['x', 'y']) want(publisher, device(app, { a: 'switch' }))
+    await clock.advance(1)
+    want(publisher, device('x', { b: 'sensor' }))
+    publisher.withdraw(idOf('y'), 1000)
+    const again = (app: string) => link.recalls.get(topics.device(idOf(app)))?.(topics.device(idOf(app)))
+    expect(JSON.parse(again('x') ?? '{}').components).toEqual({ b: expect.objectContaining({ platform: 'sensor' }) })
+    expect(again('y')).toBeUndefined()
   })
 
   test('waits for the broker, whose leftovers must be known first', async () => {

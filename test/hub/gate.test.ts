@@ -117,6 +117,24 @@ describe('hubs that share a gate', () => {
   })
 })
 
+test('a hub is starting until it has been read and its session is there, or until something fails', async () => {
+  const emulated = await emulate()
+  const refusing = await emulate()
+  refusing.behave('refuse-handshake')
+  const hubs = {
+    well: hold(emulated.url),
+    polled: hold(emulated.url, { realtime: false }),
+    refused: hold(refusing.url),
+    dead: hold('http://127.0.0.1:1'),
+  }
+  for (const { hub } of Object.values(hubs)) expect(hub.isStarting).toBe(true)
+  for (const { hub } of Object.values(hubs)) await until('the end of the start', () => !hub.isStarting)
+  expect(hubs.well.hub.apps.complete).toBe(true)
+  expect(hubs.polled.hub.apps.complete).toBe(true)
+  expect(hubs.refused.hub.status).toMatchObject({ online: true, realtime: 'polling' })
+  expect(hubs.dead.hub.status).toMatchObject({ online: false, reason: 'unreachable' })
+})
+
 test('lists of hubs that came at once are read at different times from then on', async () => {
   const clock = new FakeClock()
   const { next: random } = new Random(7)

@@ -4,7 +4,7 @@ import { Intake } from '../../src/mqtt/intake.ts'
 import { topicFault, topicMatcher } from '../../src/mqtt/names.ts'
 import { Outbox } from '../../src/mqtt/outbox.ts'
 import { Pacing } from '../../src/mqtt/pacing.ts'
-import { type Entry, Retained } from '../../src/mqtt/retained.ts'
+import { type Entry, type Recall, Retained } from '../../src/mqtt/retained.ts'
 import type { Message, Protocol } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
 
@@ -15,6 +15,7 @@ class World {
   readonly broker = new Map<string, string>()
   /** What the broker holds of others. */
   readonly foreign = new Map<string, string>()
+  readonly #recall: Recall = (topic) => this.wanted.get(topic) ?? undefined
   #wire: { entry: Entry; payload: string | null }[] = []
   /** Of these the broker holds something else than was wanted, but it is not remembered what. */
   readonly #denied = new Set<string>()
@@ -24,8 +25,7 @@ class World {
   /** `again`: whether the payload can be had again. */
   hold(topic: string, payload: string | null, again: boolean): void {
     this.wanted.set(topic, payload)
-    const recall = () => this.wanted.get(topic) ?? undefined
-    this.retained.hold(topic, payload, again && payload !== null ? recall : undefined)
+    this.retained.hold(topic, payload, again && payload !== null ? this.#recall : undefined)
     this.#pump()
   }
 

@@ -14,6 +14,9 @@ export interface RawBrokerOptions {
   readonly suback?: (filter: string) => number | undefined
   /** Whether QoS 1 publishes are acknowledged (default true). */
   readonly puback?: boolean
+  /** What it retains for a filter (default: nothing): it comes before the SUBACK, one topic each `retainedEveryMs`. */
+  readonly retained?: (filter: string) => readonly string[]
+  readonly retainedEveryMs?: number
 }
 
 /** MQTT 5, one packet per chunk or several; it forwards nothing. */
@@ -22,6 +25,8 @@ export class RawBroker implements AsyncDisposable {
   /** Publishes that waited for their acknowledgement at the same time, at most. */
   mostUnacknowledged = 0
   #unacknowledged = 0
+  /** Filters subscribed to, in order. */
+  readonly subscribed: string[] = []
   /** Topics published, in order. */
   readonly published: string[] = []
   readonly #options: RawBrokerOptions
@@ -85,8 +90,21 @@ export class RawBroker implements AsyncDisposable {
     else setTimeout(acknowledge, ackAfterMs)
   }
 
+  #grant(socket: Socket, filter: string, id: readonly number[]): void {
+    const { suback = () => 1, retained = () => [], retainedEveryMs = 0 } = this.#options
+    const reason = suback(filter)
+    const send = ([topic, ...more]: readonly string[]) => {
+      if (topic !== undefined) {
+        const name = Buffer.from(topic)
+        socket.write(Buffer.from([0x31, name.length + 4, 0, name.length, ...name, 0, 0x78]))
+        setTimeout(() => send(more), retainedEveryMs)
+      } else if (reason !== undefined) socket.write(Buffer.from([0x90, 4, ...id, 0, reason]))
+    }
+    send(retained(filter))
+  }
+
   #answer(socket: Socket, type: number, body: Buffer): void {
-    const { connack = 0, properties = [], suback = () => 1, puback = true, echoes = false } = this.#options
+    const { connack = 0, properties = [], puback = true, echoes = false } = this.#options
     switch (type) {
       case 1:
         this.connects += 1
@@ -104,8 +122,8 @@ export class RawBroker implements AsyncDisposable {
       }
       case 8: {
         const filter = body.toString('utf8', 5, 5 + body.readUInt16BE(3))
-        const reason = suback(filter)
-        if (reason !== undefined) socket.write(Buffer.from([0x90, 4, body[0] ?? 0, body[1] ?? 0, 0, reason]))
+        this.subscribed.push(filter)
+        this.#grant(socket, filter, [body[0] ?? 0, body[1] ?? 0])
         return
       }
       case 10:

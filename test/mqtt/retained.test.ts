@@ -3,6 +3,7 @@ import { Mosquitto } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
+import { RawBroker } from './raw-broker.ts'
 import { portOf, settled, startAedes, startLink, unclaimedBy, withoutMosquitto } from './support.ts'
 
 describe.skipIf(withoutMosquitto)('what Mosquitto holds', () => {
@@ -29,6 +30,23 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', () => {
     expect(third.link.status()).toMatchObject({ queued: 0, unacknowledged: 0, publishes: 1 })
     expect(second.link.status().publishes).toBe(1)
     expect(observer.seen.length).toBe(before)
+  })
+
+  test('a bridge that starts again goes on where there is more than Mosquitto queues for it', async () => {
+    await using broker = await Mosquitto.start()
+    const fill = (link: { hold(topic: string, payload: string): void }) => {
+      for (let i = 0; i < 6_000; i += 1) link.hold(`b/app/${i}`, String(i).padEnd(7_000))
+    }
+    await using first = startLink({ url: broker.url })
+    fill(first.link)
+    await settled(first)
+    await first.link.close({ deadlineMs: 2000 })
+    await using second = startLink({ url: broker.url })
+    fill(second.link)
+    await settled(second)
+    expect(second.link.status().reconnects).toBe(0)
+    await using observer = await Observer.on(broker.port, { filter: 'b/state' })
+    await until('online', () => observer.last('b/state') === 'online')
   })
 
   test.each(['5', '3.1.1'] as const)(
@@ -197,6 +215,53 @@ describe.skipIf(withoutMosquitto)('what Mosquitto holds', () => {
     expect(bridge.log.loud.filter((line) => line.includes('b/app/large'))).toHaveLength(1)
     expect(bridge.log.loud.filter((line) => line.includes('b/app/+'))).toHaveLength(1)
     expect(bridge.log.loud.filter((line) => line.includes('b/event'))).toHaveLength(2)
+  })
+})
+
+describe('a read-back', () => {
+  test('asks once, however long the broker takes to send all that it holds', async () => {
+    const topics = Array.from({ length: 12 }, (_, i) => `b/app/${i}`)
+    const retained = (filter: string) => (filter === 'b/app/+' ? topics : [])
+    await using broker = await RawBroker.start({ echoes: true, retained, retainedEveryMs: 150 })
+    await using bridge = startLink({ url: broker.url })
+    await settled(bridge)
+    expect(broker.subscribed.filter((filter) => filter === 'b/app/+')).toHaveLength(1)
+    expect(broker.published.filter((topic) => topic === 'b/probe').length).toBe(3)
+    expect(bridge.unclaimed()).toEqual(topics.toSorted())
+  })
+
+  test('takes as long as messages come, but not longer than the limit without any', async () => {
+    const retained = (filter: string) => (filter === 'b/app/+' ? ['b/app/1', 'b/app/2', 'b/app/3'] : [])
+    await using broker = await RawBroker.start({ echoes: true, retained, retainedEveryMs: 150 })
+    await using bridge = startLink({ url: broker.url, ackTimeoutMs: 300 })
+    await settled(bridge)
+    expect(broker.connects).toBe(1)
+    await using silent = await RawBroker.start({
+      echoes: true,
+      suback: (filter) => (filter === 'b/app/+' ? undefined : 1),
+    })
+    await using other = startLink({ url: silent.url, ackTimeoutMs: 300 })
+    await until('another connection', () => silent.connects > 1)
+    expect(other.log.loud).toContainEqual(expect.stringContaining('SUBACK'))
+  })
+
+  test('takes what comes for the answer where the broker has lost that', async () => {
+    const retained = (filter: string) => (filter === 'b/app/+' ? ['b/app/1', 'b/app/2'] : [])
+    const suback = (filter: string) => (filter === 'b/app/+' ? undefined : 1)
+    await using broker = await RawBroker.start({ echoes: true, retained, suback })
+    await using bridge = startLink({ url: broker.url })
+    await settled(bridge)
+    expect(broker.subscribed.filter((filter) => filter === 'b/app/+')).toHaveLength(1)
+    expect(bridge.unclaimed()).toEqual(['b/app/1', 'b/app/2'])
+  })
+
+  test('asks again when nothing comes, as the answer may be lost', async () => {
+    const asked = (broker: RawBroker) => broker.subscribed.filter((filter) => filter === 'b/app/+').length
+    const suback = (filter: string) => (filter === 'b/app/+' && asked(broker) === 1 ? undefined : 1)
+    await using broker: RawBroker = await RawBroker.start({ echoes: true, suback })
+    await using bridge = startLink({ url: broker.url })
+    await settled(bridge)
+    expect(asked(broker)).toBe(2)
   })
 })
 

@@ -51,6 +51,8 @@ export class Devices {
   readonly #options: DevicesOptions
   readonly #sink: DeviceSink
   readonly #known = new Map<string, Known>()
+  /** Id of a hub that is known → its name. */
+  readonly #names = new Map<string, string>()
   /** Names of hubs that are known under another one. */
   readonly #twins = new Set<string>()
   #bridgeId: string | null = null
@@ -76,7 +78,7 @@ export class Devices {
     if (before !== undefined && before.facts.id !== id) {
       this.#sink.withdraw(objectIdOf({ kind: 'hub', hubId: before.facts.id }))
     }
-    this.#known.set(name, { facts, signature, entities })
+    this.#know(name, { facts, signature, entities })
     this.bridgeChanged()
     this.#wantHub(name)
     for (const app of hub.apps.all.values()) this.appChanged(name, app)
@@ -86,7 +88,7 @@ export class Devices {
   /** The hub is no longer among `hubs`. */
   hubRemoved(name: string): void {
     const known = this.#known.get(name)
-    this.#known.delete(name)
+    this.#know(name, undefined)
     this.#twins.delete(name)
     this.bridgeChanged()
     if (known !== undefined) {
@@ -98,9 +100,19 @@ export class Devices {
   /** The hub is no longer among `hubs`, as somebody else has it. */
   hubReleased(name: string): void {
     const known = this.#known.get(name)
-    this.#known.delete(name)
+    this.#know(name, undefined)
     this.#twins.delete(name)
     if (known !== undefined) this.#sink.releaseAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }))
+  }
+
+  #know(name: string, known: Known | undefined): void {
+    const before = this.#known.get(name)?.facts.id
+    if (before !== undefined) this.#names.delete(before)
+    if (known === undefined) this.#known.delete(name)
+    else {
+      this.#known.set(name, known)
+      this.#names.set(known.facts.id, name)
+    }
   }
 
   /** There is one more among `hubs`. */
@@ -110,14 +122,14 @@ export class Devices {
 
   /** Whether the hub is configured under another name as well: it cannot be the same devices twice. */
   #isTwin(name: string, hubId: string): boolean {
-    const first = this.#known.values().find(({ facts }) => facts.id === hubId && facts.name !== name)
-    if (first === undefined) {
+    const first = this.#names.get(hubId) ?? name
+    if (first === name) {
       this.#twins.delete(name)
       return false
     }
     if (this.#twins.has(name)) return true
     this.#twins.add(name)
-    const names = { hub: name, same_as: first.facts.name }
+    const names = { hub: name, same_as: first }
     this.#options.log.warn(
       names,
       'this hub is configured twice; Home Assistant is told of it under the first name only',

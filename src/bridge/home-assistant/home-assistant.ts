@@ -29,13 +29,14 @@ export class HomeAssistant {
   #cancelBirth: (() => void) | undefined
 
   constructor(options: HomeAssistantOptions, link: DiscoveryLink) {
-    const { live, topics, clock } = options
+    const { live, topics, hubs, clock } = options
     const { format, prefix, rate } = live.value.discovery
     this.#options = options
     this.#link = link
     this.#prefixes = new Prefixes(prefix, topics.of('bridgeDiscovery', {}))
     if (format === 'off') return
-    this.#publisher = new Publisher({ link, clock, topics: createDiscoveryTopics(prefix), form: format, rate })
+    const isBusy = () => hubs.values().some(({ hub }) => hub.isStarting)
+    this.#publisher = new Publisher({ link, clock, topics: createDiscoveryTopics(prefix), form: format, rate, isBusy })
     this.#devices = new Devices(options, this.#publisher)
   }
 

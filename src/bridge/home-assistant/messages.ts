@@ -82,6 +82,8 @@ export function originOf(payload: string): string | undefined {
 }
 
 function read(payload: string): Readonly<Record<string, unknown>> {
+  // As of each device that is new, or was too much to keep; an error takes longer than all the rest.
+  if (payload === '') return {}
   try {
     const parsed: unknown = JSON.parse(payload)
     return isRecord(parsed) ? parsed : {}

@@ -71,6 +71,7 @@ export class Pacer {
     const { clock, perTurn, task } = this.#options
     this.#wakeAt = Number.POSITIVE_INFINITY
     const now = clock.elapsed()
+    this.#forgetRested(now)
     const busyMs = this.#options.busyMs?.() ?? 0
     if (busyMs > 0) {
       this.#wake(now + busyMs)
@@ -100,9 +101,12 @@ export class Pacer {
     this.#last = now
     this.#done.delete(key)
     this.#done.set(key, now)
-    for (const [other, at] of this.#done) {
+  }
+
+  #forgetRested(now: number): void {
+    for (const [key, at] of this.#done) {
       if (at + this.#options.restMs > now) return
-      this.#done.delete(other)
+      this.#done.delete(key)
     }
   }
 }

@@ -1,5 +1,6 @@
 /** Keeps the devices that are wanted published: paced, only what changed, and put back when somebody removes it. */
 import type { Clock } from '../../base/clock.ts'
+import type { Recall } from '../../mqtt/retained.ts'
 import type { Device } from './device.ts'
 import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from './discovery-topics.ts'
 import { MIGRATE, messagesOf, type Platforms, platformsIn, platformsOf, withStubs } from './messages.ts'
@@ -8,7 +9,7 @@ import { Pacer } from './pacer.ts'
 /** The part of the MQTT link that discovery needs. */
 export interface DiscoveryLink {
   /** `recall` gives the payload again, so that it need not be kept. */
-  hold(topic: string, payload: string | null, recall?: () => string | undefined): void
+  hold(topic: string, payload: string | null, recall?: Recall): void
   send(topic: string, payload: string): void
   /** Sends again what is wanted on these topics, though the broker may have it. */
   refresh(topics: Iterable<string>): void
@@ -27,11 +28,14 @@ export interface PublisherOptions {
   readonly form: Form
   /** Devices a second after the first few; 0: no limit but the broker's. */
   readonly rate: number
+  /** Whether there is something to do that comes first, where there is no limit; default: never. */
+  readonly isBusy?: () => boolean
 }
 
 /** With so many messages in the queue, what is as fast as the broker waits. */
 const MANY_QUEUED = 256
-const QUEUE_MS = 20
+/** It looks so often whether it still has to. */
+const LOOK_MS = 20
 
 /** A home of ordinary size, which Home Assistant gets at once from the broker too whenever it starts. */
 const AT_ONCE = 64
@@ -66,6 +70,12 @@ export class Publisher {
   readonly #timers = new Set<() => void>()
   /** What waits for the first connection: before, it is not known what has to be taken over from. */
   #waiting: Set<string> | undefined = new Set()
+  /** A device's message as it is wanted now. */
+  readonly #recall: Recall = (topic) => {
+    const { form, topics } = this.#options
+    const make = this.#wanted.get(parseDiscoveryTopic(topic)?.objectId ?? '')
+    return make && messagesOf(make(), form, topics).get(topic)
+  }
 
   constructor(options: PublisherOptions) {
     this.#options = options
@@ -73,7 +83,7 @@ export class Publisher {
     const task = (id: string) => this.#publish(id)
     const pace =
       rate === 0
-        ? { atOnce: 0, perTurn: AT_ONCE, intervalMs: 0, busyMs: () => this.#queueMs }
+        ? { atOnce: 0, perTurn: AT_ONCE, intervalMs: 0, busyMs: () => this.#waitMs }
         : { atOnce: AT_ONCE, perTurn: 1, intervalMs: 1_000 / rate }
     this.#pacer = new Pacer({ clock, ...pace, restMs: REST_MS, task })
   }
@@ -161,8 +171,7 @@ export class Publisher {
 
   #publish(objectId: string): void {
     const { link, form, topics } = this.#options
-    const make = this.#wanted.get(objectId)
-    const device = make?.()
+    const device = this.#wanted.get(objectId)?.()
     const before = this.#before(objectId)
     const after: Messages = device === undefined ? new Map() : messagesOf(device, form, topics)
     const platforms = platformsOf(device)
@@ -174,8 +183,8 @@ export class Publisher {
         link.hold(topic, stubs)
         // What has been named as gone is left out the next time.
         this.#pacer.request(objectId)
-      } else if (form === 'device' && make !== undefined) {
-        link.hold(topic, payload, () => messagesOf(make(), form, topics).get(topic))
+      } else if (form === 'device') {
+        link.hold(topic, payload, this.#recall)
       } else link.hold(topic, payload)
     }
     const again = this.#again.get(objectId)
@@ -196,9 +205,10 @@ export class Publisher {
     return { topics: [...found.keys()], platforms: platformsIn(found.get(topics.device(objectId)) ?? '') }
   }
 
-  /** How long to wait as too much waits for the broker. */
-  get #queueMs(): number {
-    return this.#options.link.status().queued > MANY_QUEUED ? QUEUE_MS : 0
+  /** How long to wait as too much waits for the broker, or something else comes first. */
+  get #waitMs(): number {
+    const { link, isBusy } = this.#options
+    return link.status().queued > MANY_QUEUED || isBusy?.() ? LOOK_MS : 0
   }
 
   /** Clears topics that a device no longer uses; those of the other form are taken over from first. */
