@@ -8,11 +8,14 @@ set -eu
 cd "$(dirname "$0")/.."
 [ $# -eq 1 ] || { echo "usage: $0 <address of the hub>" >&2; exit 2; }
 umask 077
+# Of the broker; "broker" is the second one of config/compose.fleet.yml, which passes everything on.
+users='hub2mqtt homeassistant button broker'
 say() { printf '%s\n' "$1" >&2; }
 
 # A container engine makes a folder in the place of a file that it shall mount and does not find.
 for path in secrets/hub_api_key secrets/mqtt_hub2mqtt_password secrets/mqtt_homeassistant_password \
-  secrets/mqtt_button_password secrets/mosquitto_passwords hub2mqtt/hub2mqtt.yaml hub2mqtt/hub2mqtt.env; do
+  secrets/mqtt_button_password secrets/mqtt_broker_password secrets/nats_password secrets/mosquitto_passwords \
+  hub2mqtt/hub2mqtt.yaml hub2mqtt/hub2mqtt.env; do
   [ -d "$path" ] || continue
   if rmdir "$path" 2>/dev/null; then
     say "$path was an empty folder, which the container engine had made since the file was missing: removed"
@@ -38,16 +41,17 @@ if [ ! -s secrets/hub_api_key ]; then
   echo >&2
   write hub_api_key "$key"
 fi
-for user in hub2mqtt homeassistant button; do write "mqtt_${user}_password" "$(random)"; done
+for user in $users; do write "mqtt_${user}_password" "$(random)"; done
+write nats_password "$(random)"
 
 # Mosquitto reads hashes only, and its own tool makes them.
-for user in hub2mqtt homeassistant button; do printf '%s:%s\n' "$user" "$(cat "secrets/mqtt_${user}_password")"; done > secrets/mosquitto_passwords.new
+for user in $users; do printf '%s:%s\n' "$user" "$(cat "secrets/mqtt_${user}_password")"; done > secrets/mosquitto_passwords.new
 docker run --rm -i --entrypoint sh "${MOSQUITTO_IMAGE:-eclipse-mosquitto:2}" \
   -c 'cat > /tmp/p && mosquitto_passwd -U /tmp/p && cat /tmp/p' < secrets/mosquitto_passwords.new > secrets/mosquitto_passwords.hashed
 rm secrets/mosquitto_passwords.new
 mv secrets/mosquitto_passwords.hashed secrets/mosquitto_passwords
-# The broker runs as another user; the folder keeps everybody else on this machine out.
-chmod 644 secrets/mosquitto_passwords
+# Brokers and NATS run as other users; the folder keeps everybody else on this machine out.
+chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_password
 
 # The demo's configuration, for this hub.
 [ -e hub2mqtt/hub2mqtt.yaml ] || sed "s#http://emulated-hub:8080#$1#" config/demo/hub2mqtt/hub2mqtt.yaml > hub2mqtt/hub2mqtt.yaml

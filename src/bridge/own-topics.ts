@@ -6,23 +6,33 @@ import { parseDiscoveryTopic } from './home-assistant/discovery-topics.ts'
 import { originOf } from './home-assistant/messages.ts'
 
 /**
- * The topics among `held` (topic → payload) that a bridge with this base topic has published.
+ * The topics among `held` (topic → payload) that a bridge with this base topic, or any member of a fleet, has published.
  *
- * A hub counts if `hubs` or the bridge's own information names it: other programs may share the first level.
+ * A hub counts if `hubs` or a bridge's own information names it: other programs may share the first level.
  */
 export function ownTopics(
   held: ReadonlyMap<string, string>,
   { topics, hubs }: { readonly topics: Topics; readonly hubs: Iterable<string> },
 ): string[] {
-  const known = new FormerHubs()
-  for (const hub of hubs) known.add(hub)
-  known.learn(held.get(topics.of('bridgeInfo', {})) ?? '')
+  const configured = new Set(hubs)
+  const told = [...held].flatMap(([topic, payload]) => {
+    const found = topics.parse(topic) ?? topics.parseMember(topic)
+    return found?.name === 'bridgeInfo' ? [hubsIn(payload)] : []
+  })
+  const isKnown = (hub: string) => configured.has(hub) || told.some((one) => one.has(hub))
   // Each device says where its bridge tells whether it is online.
   const mark = JSON.stringify(topics.availability)
   const isOwn = (topic: string, payload: string) => {
+    if (topics.parseMember(topic) !== undefined) return true
     const own = topics.parse(topic)
-    if (own !== undefined) return own.owner.kind === 'bridge' || known.has(own.owner.hub)
+    if (own !== undefined) return own.owner.kind === 'bridge' || isKnown(own.owner.hub)
     return parseDiscoveryTopic(topic) !== undefined && originOf(payload) === ORIGIN && payload.includes(mark)
   }
   return [...held].filter(([topic, payload]) => isOwn(topic, payload)).map(([topic]) => topic)
+}
+
+function hubsIn(info: string): FormerHubs {
+  const hubs = new FormerHubs()
+  hubs.learn(info)
+  return hubs
 }

@@ -8,7 +8,9 @@ import type { BrokerAccess } from '../config/broker-access.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { Connection } from '../mqtt/connection.ts'
 import { ReadBack } from '../mqtt/readback.ts'
+import { RequestError } from '../mqtt/request.ts'
 import { withSession } from '../mqtt/session.ts'
+import { CallError, call } from './call.ts'
 
 /** It cannot be done, or not now; the message says why. */
 export class CleanupError extends Error {
@@ -39,6 +41,8 @@ export interface CleanupResult {
 
 /** A read of a broker that holds very much may miss something, so it is read again after it was cleared. */
 const MAX_READS = 20
+/** A bridge that runs answers sooner. */
+const PING_MS = 3_000
 
 /** @throws CleanupError, SessionError */
 export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
@@ -54,9 +58,8 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
       if ((await reading.run()).probe === 'denied') {
         throw new CleanupError(`the broker lets this user neither publish nor read ${topics.of('bridgeProbe', {})}`)
       }
-      if (held.get(topics.of('bridgeState', {})) === 'online') {
-        throw new CleanupError(`a bridge is running with the base topic ${topics.base}: stop it first`)
-      }
+      const running = await runningIn(held, options)
+      if (running !== undefined) throw new CleanupError(running)
       return held
     }
     const found = new Set<string>()
@@ -72,6 +75,34 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
   })
 }
 
+/** What is to be done before, as a bridge runs; `undefined`: none does. */
+async function runningIn(held: ReadonlyMap<string, string>, options: CleanupOptions): Promise<string | undefined> {
+  const { topics } = options
+  const members = [...held].flatMap(([topic, state]) => {
+    const found = topics.parseMember(topic)
+    return found?.name === 'bridgeState' ? [{ topic, state }] : []
+  })
+  const online = members.find(({ state }) => state === 'online')
+  if (online !== undefined) {
+    return `${online.topic} says that this member of a fleet runs: stop it first; if it is gone for good, clear that topic`
+  }
+  if (held.get(topics.availability) !== 'online') return undefined
+  // Members that have all ended at once may have left this to each other.
+  if (members.length > 0 && !(await isAnswered(options))) return undefined
+  return `a bridge is running with the base topic ${topics.base}: stop it first`
+}
+
+async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): Promise<boolean> {
+  try {
+    await call({ broker, base, topic: 'bridge/cmd/ping', payload: '', timeoutMs: PING_MS, clock })
+    return true
+  } catch (error) {
+    const code = error instanceof CallError && error.cause instanceof RequestError ? error.cause.code : undefined
+    if (code === 'no_subscribers' || code === 'timeout') return false
+    throw error
+  }
+}
+
 type Packet = Parameters<ReadBack['received']>[0]
 
 function readBack(
@@ -79,9 +110,15 @@ function readBack(
   { topics, prefix, timeoutMs, clock }: CleanupOptions,
   held: Map<string, string>,
 ): ReadBack {
-  const prefixes = new Prefixes(prefix, topics.of('bridgeDiscovery', {}))
+  const memory = topics.of('bridgeDiscovery', {})
+  const prefixes = new Prefixes(prefix, memory)
   return new ReadBack(connection, {
-    heldFilters: [...topics.retainedFilters, ...topics.transientFilters, ...discoveryFilters(prefix)],
+    heldFilters: [
+      ...topics.retainedFilters,
+      ...topics.transientFilters,
+      ...topics.memberFilters,
+      ...discoveryFilters(prefix),
+    ],
     probeTopic: topics.of('bridgeProbe', {}),
     clock,
     timeoutMs,
@@ -89,7 +126,8 @@ function readBack(
     onFound: (topic, text) => held.set(topic, text),
     onLive: () => {},
     lastingFilters: [],
-    furtherFilters: (topic, text) => prefixes.learn(topic, text),
+    furtherFilters: (topic, text) =>
+      prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text),
   })
 }
 

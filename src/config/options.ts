@@ -58,7 +58,7 @@ const shard = text({
 
 const member = text({
   name: 'member',
-  expected: 'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -',
+  expected: 'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -, other than cmd and result',
   pattern: MEMBER_NAME,
 })
 

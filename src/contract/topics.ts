@@ -1,4 +1,5 @@
 /** The topics below one base topic: those of the table, and those of commands. Nobody else puts one together. */
+import { MEMBER_NAME } from '../base/member-name.ts'
 import {
   type Held,
   type Owner,
@@ -55,6 +56,12 @@ export function createTopics(base: string, member?: string) {
   const fill = (name: PublicationName, parameters: Parameters) => templates.get(name)?.fill(parameters) ?? ''
   const filtersOf = (retained: boolean) =>
     widest(below.filter(([, row]) => row.retained === retained).map(([name]) => templates.get(name)?.filter ?? ''))
+  const ofMembers = below
+    .filter(([, { topic }]) => topic.startsWith(OF_BRIDGE))
+    .map(([name, { topic }]) => ({
+      name,
+      template: new Template(topic.replace(OF_BRIDGE, `${OF_BRIDGE}{member}/`), base),
+    }))
   return {
     base,
     /** Where it is told whether anybody serves the hubs at all: of a single bridge, its own state. */
@@ -76,6 +83,8 @@ export function createTopics(base: string, member?: string) {
     retainedFilters: filtersOf(true),
     /** Everything that the bridge writes below the base topic and that the broker must not keep. */
     transientFilters: filtersOf(false),
+    /** Everything that members of a fleet, whoever they are, write as bridges. */
+    memberFilters: ofMembers.map(({ template }) => template.filter),
 
     /** Reads a topic of ours; `undefined` for any other. */
     parse(topic: string): OwnTopic | undefined {
@@ -85,6 +94,15 @@ export function createTopics(base: string, member?: string) {
         const parameters = template.matchLevels(levels)
         const owner = parameters && ownerOf(row.of, parameters)
         if (owner !== undefined) return { name, row, owner }
+      }
+      return undefined
+    },
+
+    /** Reads a topic of a member of a fleet as a bridge, whoever that is; `undefined` for any other. */
+    parseMember(topic: string): { readonly name: PublicationName; readonly member: string } | undefined {
+      for (const { name, template } of ofMembers) {
+        const member = template.match(topic)?.['member']
+        if (member !== undefined && MEMBER_NAME.test(member)) return { name, member }
       }
       return undefined
     },

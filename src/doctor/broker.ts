@@ -5,11 +5,13 @@ import { discoveryFilters } from '../bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess, brokerUrls } from '../config/broker-access.ts'
 import type { Config } from '../config/options.ts'
 import { createTopics, type Topics } from '../contract/topics.ts'
+import { membershipOf } from '../fleet/membership.ts'
 import { shownUrl } from '../mqtt/addresses.ts'
 import type { Connection } from '../mqtt/connection.ts'
 import { adviceOn } from '../mqtt/failure.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
 import { about, type Finding } from './finding.ts'
+import { examineFleet } from './fleet.ts'
 import { examineSharing } from './sharing.ts'
 
 const { ok, note, problem } = about('broker')
@@ -34,7 +36,8 @@ export async function examineBroker({ config, clock }: BrokerExamination): Promi
 
 async function examineAddress(url: string, { config, clock }: BrokerExamination): Promise<Finding[]> {
   const { mqtt } = config
-  const topics = createTopics(mqtt.base_topic)
+  const membership = membershipOf(config)
+  const topics = createTopics(mqtt.base_topic, membership?.member)
   const echoes = new Map<string, () => void>()
   const held = new Map<string, string>()
   const session = {
@@ -55,6 +58,7 @@ async function examineAddress(url: string, { config, clock }: BrokerExamination)
       if (lack !== undefined)
         findings.push(problem(`it lacks ${lack}`, 'use a broker that has them, such as Mosquitto'))
       findings.push(...(await examineRules(connection, { topics, config, echoes, clock })))
+      if (membership !== undefined) return [...findings, ...examineFleet(held, topics, membership)]
       const state = held.get(topics.of('bridgeState', {}))
       if (state !== undefined) findings.push(ok(`a bridge with the base topic ${topics.base} is ${state}`))
       return findings

@@ -1,6 +1,7 @@
 /** `hub2mqtt doctor`: looks at everything that an installation needs, and says what is wrong and what mends it. */
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/options.ts'
+import { membershipOf } from '../fleet/membership.ts'
 import { shownText } from '../log/controls.ts'
 import { Scrubber } from '../log/scrub.ts'
 import { examineBroker } from './broker.ts'
@@ -29,6 +30,11 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
   yield ok(`no mistakes; ${names.length === 1 ? 'one hub' : `${names.length} hubs`}`)
   for (const warning of warnings) yield note(warning)
   yield* await examineBroker({ config, clock })
+  if (config.fleet.nats.length > 0) {
+    // Most have none, and need not load its client.
+    const { examineNats } = await import('./nats.ts')
+    yield* examineNats(config.fleet)
+  }
   for (const [name, hub] of Object.entries(config.hubs)) yield* examineHub({ name, hub, config, clock })
 }
 
@@ -49,15 +55,23 @@ export function reportOf(findings: readonly Finding[], config: Config, version: 
 }
 
 /** Takes the configuration's own names and addresses out of a text. */
-function anonymous({ hubs, mqtt, discovery }: Config): (text: string) => string {
+function anonymous({ hubs, mqtt, discovery, fleet }: Config): (text: string) => string {
   const words = new Map<string, string>()
+  const hide = (urls: readonly string[], what: string) => {
+    const names = new Set(urls.map((url) => new URL(url).hostname))
+    for (const [index, name] of [...names].entries())
+      words.set(name, index === 0 ? `<${what}>` : `<${what} ${index + 1}>`)
+  }
   Object.entries(hubs).forEach(([name, { url }], index) => {
     words.set(name, `<hub ${index + 1}>`).set(new URL(url).hostname, '<address>')
   })
-  const brokers = new Set(mqtt.url?.map((url) => new URL(url).hostname))
-  for (const [index, name] of [...brokers].entries()) {
-    words.set(name, index === 0 ? '<broker>' : `<broker ${index + 1}>`)
-  }
+  hide(mqtt.url ?? [], 'broker')
+  hide(fleet.nats, 'nats')
+  // A member by number is called after that.
+  const membership = membershipOf({ fleet })
+  if (membership?.mode === 'leases') words.set(membership.member, '<member>')
+  if (fleet.username !== null) words.set(fleet.username, '<user>')
+  if (fleet.bucket !== 'hub2mqtt') words.set(fleet.bucket, '<bucket>')
   if (mqtt.username !== null) words.set(mqtt.username, '<user>')
   if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
   if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')

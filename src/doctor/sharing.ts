@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { brokerAccess } from '../config/broker-access.ts'
 import type { Config } from '../config/options.ts'
 import { createTopics } from '../contract/topics.ts'
+import { membershipOf } from '../fleet/membership.ts'
 import { shownUrl } from '../mqtt/addresses.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
 import { about, type Finding } from './finding.ts'
@@ -39,7 +40,7 @@ interface Examination {
 async function passesOn(from: string, to: string, { config, clock }: Examination): Promise<boolean | undefined> {
   const { mqtt } = config
   // Nobody minds what is published there.
-  const topic = createTopics(mqtt.base_topic).of('bridgeProbe', {})
+  const topic = createTopics(mqtt.base_topic, membershipOf(config)?.member).of('bridgeProbe', {})
   const mark = JSON.stringify({ doctor: randomBytes(8).toString('hex') })
   const { promise: arrived, resolve } = Promise.withResolvers<boolean>()
   const session = (url: string) => ({

@@ -44,11 +44,17 @@ export interface FleetFigures {
 const UNKNOWN_STATE = 'unknown'
 
 export function partFamilies(parts: Parts): Family[] {
-  const ofFleet = parts.fleet === undefined ? [] : fleetFamilies(parts.fleet)
+  const ofFleet = parts.fleet === undefined ? [] : fleetFamilies(parts.fleet, parts.hubs)
   return [...bridgeFamilies(parts), ...ofFleet, ...linkFamilies(parts.link), ...hubFamilies(parts.hubs)]
 }
 
-function fleetFamilies(fleet: FleetFigures): Family[] {
+function fleetFamilies(fleet: FleetFigures, hubs: Parts['hubs']): Family[] {
+  const ofMember = (name: string, help: string, figure: () => number): Family => ({
+    name: `hub2mqtt_fleet_${name}`,
+    help,
+    type: 'gauge',
+    read: () => [{ labels: { member: fleet.member }, value: figure() }],
+  })
   return [
     {
       name: 'hub2mqtt_fleet_members',
@@ -62,18 +68,9 @@ function fleetFamilies(fleet: FleetFigures): Family[] {
       type: 'gauge',
       read: () => one(fleet.epoch),
     },
-    {
-      name: 'hub2mqtt_fleet_leased',
-      help: 'Whether this member may act: its lease holds.',
-      type: 'gauge',
-      read: () => [{ labels: { member: fleet.member }, value: Number(fleet.mayAct()) }],
-    },
-    {
-      name: 'hub2mqtt_fleet_speaks',
-      help: 'Whether this member speaks for all.',
-      type: 'gauge',
-      read: () => one(Number(fleet.isSpeaker)),
-    },
+    ofMember('leased', 'Whether this member may act: its lease holds.', () => Number(fleet.mayAct())),
+    ofMember('speaks', 'Whether this member speaks for all.', () => Number(fleet.isSpeaker)),
+    ofMember('hubs', 'How many hubs this member has.', () => hubs.size),
   ]
 }
 

@@ -6,29 +6,13 @@ import { parse } from 'yaml'
 import { Observer } from '../support/observer.ts'
 import { execute, runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
+import { findCompose } from './support/compose.ts'
 import { docker, hasDocker, IMAGE, MOSQUITTO_IMAGE } from './support/engine.ts'
 import { example } from './support/installation.ts'
 
 const PROJECT = 'hub2mqtt-test'
 const SECRETS = 'config/demo/secrets'
 const TOPIC = 'hub2mqtt/home/app/com.athom.hue'
-
-/** The plugin of newer engines or the program of older ones. */
-async function findCompose(): Promise<readonly string[] | undefined> {
-  for (const words of [['docker', 'compose'], ['docker-compose']]) {
-    const [command = '', ...args] = words
-    const works = await execute(command, [...args, 'version']).then(
-      () => true,
-      () => false,
-    )
-    if (works) return words
-  }
-  if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but there is no docker compose')
-  process.stderr.write(
-    'skipped: the tests of the compose file, as there is no docker compose (apt-get install docker-compose)\n',
-  )
-  return undefined
-}
 
 const found = hasDocker ? await findCompose() : undefined
 

@@ -49,6 +49,25 @@ describe('a topic of ours', () => {
   })
 })
 
+describe('a topic of a member of a fleet', () => {
+  test('has its name, and is told from the same of a single bridge and of another member', () => {
+    const own = createTopics('b', 'one')
+    expect(own.of('bridgeInfo', {})).toBe('b/bridge/one/info')
+    expect(own.of('fleet', {})).toBe('b/fleet')
+    expect(own.availability).toBe('b/bridge/state')
+    expect(own.parse('b/bridge/one/info')).toMatchObject({ name: 'bridgeInfo', owner: { kind: 'bridge' } })
+    expect([own, topics].map((each) => each.parse('b/bridge/other/info'))).toEqual([undefined, undefined])
+  })
+
+  test('is known whoever the member is, and neither a command nor its answer is one', () => {
+    expect(topics.memberFilters).toContain('b/bridge/+/log-level')
+    expect(topics.parseMember('b/bridge/other/log-level')).toEqual({ name: 'bridgeLogLevel', member: 'other' })
+    for (const topic of ['cmd/log-level', 'result/log-level', 'other/else', 'Other/info', 'info', 'other/info/more']) {
+      expect(topics.parseMember(`b/bridge/${topic}`), topic).toBeUndefined()
+    }
+  })
+})
+
 describe('a command topic', () => {
   test('says for what it is, and where its answer goes', () => {
     expect(topics.parseCommand('b/home/app/com.a%2Fb/cmd/restart')).toEqual({

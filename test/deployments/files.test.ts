@@ -15,6 +15,7 @@ describe('the files that others run it by', () => {
     'Dockerfile',
     'docker-compose.yml',
     'config/compose.home-assistant.yml',
+    'config/compose.fleet.yml',
     'config/kubernetes/hub2mqtt.yaml',
     'config/systemd/hub2mqtt.service',
     'config/home-assistant-app/run.js',

@@ -42,9 +42,11 @@ it('makes every secret that the compose file names, for their owner alone, and n
   const { status, stdout, stderr } = make('key-of-my-hub\n', 'http://10.0.0.1')
   expect(status, stderr).toBe(0)
   expect(stdout + stderr).not.toContain('key-of-my-hub')
-  const { secrets } = parse(readFileSync('docker-compose.yml', 'utf8'))
-  for (const { file } of Object.values<{ file: string }>(secrets)) {
-    if (file.includes('SECRETS_DIR')) expect(text(`secrets/${file.split('/').at(-1)}`).trim()).not.toBe('')
+  for (const path of ['docker-compose.yml', 'config/compose.fleet.yml']) {
+    const { secrets } = parse(readFileSync(path, 'utf8'))
+    for (const { file } of Object.values<{ file: string }>(secrets)) {
+      if (file.includes('SECRETS_DIR')) expect(text(`secrets/${file.split('/').at(-1)}`).trim()).not.toBe('')
+    }
   }
   expect(text('secrets/hub_api_key')).toBe('key-of-my-hub\n')
   expect(statSync(join(folder, 'secrets')).mode & 0o077).toBe(0)

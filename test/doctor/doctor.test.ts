@@ -1,38 +1,13 @@
 import { createServer } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import { loadConfig } from '../../src/config/load.ts'
-import { examine, lineOf, reportOf } from '../../src/doctor/doctor.ts'
-import type { Finding } from '../../src/doctor/finding.ts'
-import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { lineOf } from '../../src/doctor/doctor.ts'
 import { FLAVOURS } from '../../src/emulator/records.ts'
-import { Mosquitto, mosquittoPath, startBroker } from '../support/brokers.ts'
+import { startBridge } from '../support/bridge.ts'
+import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
+import { Observer } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
-
-const KEY = 'key-of-the-doctor'
-
-async function emulate(options: EmulatedHubOptions = {}): Promise<EmulatedHub> {
-  const hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app', 'hub.speech'] }, settleMs: 0, ...options })
-  onTestFinished(() => hub.close())
-  return hub
-}
-
-async function embedded() {
-  const broker = await startBroker('aedes')
-  onTestFinished(() => broker[Symbol.asyncDispose]())
-  return broker
-}
-
-/** What doctor says of a configuration given as variables. */
-async function say(variables: Readonly<Record<string, string>>, clock = systemClock) {
-  const all = { HUB_API_KEY: KEY, ...variables }
-  const env = Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
-  const { config, secrets, warnings } = loadConfig({ file: undefined, env })
-  const findings: Finding[] = []
-  for await (const finding of examine({ config, secrets, warnings, clock })) findings.push(finding)
-  const report = reportOf(findings, config, '1.2.3')
-  return { findings, report, problems: findings.filter(({ outcome }) => outcome === 'problem').map(lineOf) }
-}
+import { embedded, emulate, KEY, say } from './support.ts'
 
 describe('doctor', () => {
   test('finds nothing wrong with an installation that works', async () => {
@@ -165,6 +140,40 @@ describe('doctor', () => {
   })
 })
 
+describe('doctor in a fleet', () => {
+  test('looks at the topics of its own member and of all, and finds members that go by something else', async () => {
+    const hub = await emulate()
+    const broker = await embedded()
+    const access = { HUB_URL: hub.url, MQTT_URL: broker.url }
+    const bridge = startBridge({ HUB_API_KEY: KEY, ...access, FLEET_SHARD: '1/1' })
+    onTestFinished(() => bridge.stop())
+    await using observer = await Observer.on(broker.port)
+    for (const topic of ['hub2mqtt/bridge/state', 'hub2mqtt/bridge/shard-1/state']) {
+      await observer.until(topic, () => observer.last(topic) === 'online')
+    }
+    await observer.until('the fleet', () => observer.last('hub2mqtt/fleet'))
+    const { findings, problems } = await say({ ...access, FLEET_SHARD: '1/1' })
+    expect(problems).toEqual([])
+    expect(findings.map(lineOf)).toEqual(
+      expect.arrayContaining([
+        'ok       fleet: the member shard-1 is online',
+        'ok       fleet: the fleet with the base topic hub2mqtt is online, with one member',
+      ]),
+    )
+    expect((await say({ ...access, FLEET_SHARD: '1/3' })).problems).toEqual([
+      expect.stringContaining('its members go by a count of 1, and this configuration says 3'),
+    ])
+    const port = await freePort()
+    const leases = await say({ ...access, FLEET_NATS: `nats://localhost:${port}`, FLEET_MEMBER: 'castle' })
+    expect(leases.problems).toEqual([
+      expect.stringContaining('share the hubs by number, and this configuration says by leases'),
+      expect.stringMatching(/NATS: no connection to nats:.*4222, and that the server runs/s),
+    ])
+    expect(leases.report).toMatch(/no connection to nats:\/\/<nats>/)
+    expect(leases.report).not.toMatch(/localhost|castle/)
+  })
+})
+
 describe.skipIf(mosquittoPath === undefined)('doctor and the rules of a broker', () => {
   test('names each kind of topic that the rules do not permit', async () => {
     const hub = await emulate()
@@ -179,6 +188,16 @@ describe.skipIf(mosquittoPath === undefined)('doctor and the rules of a broker',
     expect((await say({ ...access, MQTT_PASSWORD: 'wrong' })).problems).toEqual([
       expect.stringMatching(/refuses the user name or password.*check mqtt\.username/s),
     ])
+  })
+
+  test('wants a member of a fleet to have its own topics', async () => {
+    const hub = await emulate()
+    const acl = ['user bridge', 'topic readwrite hub2mqtt/bridge/shard-1/#', 'topic read hub2mqtt/#']
+    await using broker = await Mosquitto.start({ acl, users: { bridge: 'right' } })
+    const access = { HUB_URL: hub.url, MQTT_URL: broker.url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'right' }
+    const said = async (shard: string) => (await say({ ...access, FLEET_SHARD: shard })).problems.join('\n')
+    expect(await said('1/2')).not.toContain('bridge/')
+    expect(await said('2/2')).toContain('publish hub2mqtt/bridge/shard-2/probe')
   })
 })
 

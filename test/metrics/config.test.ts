@@ -12,11 +12,27 @@ const ALERTS = 'config/prometheus/alerts.yaml'
 /** Names of metrics in a text of queries; those that Prometheus makes itself left out. */
 const namesIn = (text: string) => [...new Set(text.match(/\b(?:hub2mqtt|process|nodejs)_[a-z0-9_]+\b/g))]
 
+interface Panel {
+  readonly id: number
+  readonly type: string
+  readonly title: string
+  readonly gridPos: Record<'x' | 'y' | 'w' | 'h', number>
+  /** Of a row that is folded up. */
+  readonly panels?: readonly Panel[]
+}
+
+function allPanels(): Panel[] {
+  const dashboard: { readonly panels: readonly Panel[] } = JSON.parse(readFileSync(DASHBOARD, 'utf8'))
+  return dashboard.panels.flatMap((panel) => [panel, ...(panel.panels ?? [])])
+}
+
 describe('what is built on the metrics', () => {
   let scraped: string
   beforeAll(async () => {
     const port = await freePort()
-    await using world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: String(port) } })
+    // A member of a fleet tells of that, besides all that any bridge does.
+    const env = { HTTP_ENABLED: 'true', HTTP_PORT: String(port), FLEET_SHARD: '1/1' }
+    await using world = await World.start({ env })
     const { app } = world
     world.hub.crash(app)
     await world.ask('home/cmd/refresh')
@@ -30,10 +46,17 @@ describe('what is built on the metrics', () => {
     for (const name of names) expect(scraped, name).toMatch(new RegExp(`^${name}[ {]`, 'm'))
   })
 
+  it('has a row with everything that is told of a fleet', () => {
+    const row = allPanels().find(({ type, title }) => type === 'row' && title === 'Fleet')
+    const told = namesIn(scraped).filter((name) => name.startsWith('hub2mqtt_fleet_'))
+    expect(told.length).toBeGreaterThanOrEqual(5)
+    expect(namesIn(JSON.stringify(row)).sort()).toEqual(told.sort())
+  })
+
   it('is a dashboard whose panels have their own numbers and do not overlap', () => {
-    const { panels } = JSON.parse(readFileSync(DASHBOARD, 'utf8'))
-    expect(new Set(panels.map(({ id }: { id: number }) => id)).size).toBe(panels.length)
-    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }: { gridPos: Record<'x' | 'y' | 'w' | 'h', number> }) =>
+    const panels = allPanels()
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
     )
     expect(new Set(cells).size).toBe(cells.length)

@@ -134,9 +134,8 @@ export class Mosquitto implements AsyncDisposable {
   }
 }
 
-/** As mosquitto_passwd writes it. */
-export function passwordHash(password: string): string {
-  const salt = randomBytes(12)
+/** As mosquitto_passwd writes it; default: with a random salt. */
+export function passwordHash(password: string, salt = randomBytes(12)): string {
   const hash = pbkdf2Sync(password, salt, 101, 64, 'sha512')
   return `$7$101$${salt.toString('base64')}$${hash.toString('base64')}`
 }

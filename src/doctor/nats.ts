@@ -1,0 +1,184 @@
+/** Examines the NATS servers in which the members of a fleet keep their leases: each of them, JetStream and the bucket. */
+import { randomBytes } from 'node:crypto'
+import { JetStreamApiCodes, JetStreamApiError, jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { Kvm, type KvStatus } from '@nats-io/kv'
+import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
+import type { Config } from '../config/options.ts'
+import { ROSTER_KEY, readRoster } from '../fleet/records.ts'
+import { about, type Finding } from './finding.ts'
+
+const { ok, note, problem } = about('NATS')
+
+/** For each call, and for each connection. */
+const TIMEOUT_MS = 5_000
+/** On so many servers a bucket goes on when one of them fails. */
+const REPLICAS = 3
+/** A key that nobody reads, at a revision that it never has. */
+const NO_KEY = 'doctor'
+const NO_REVISION = Number.MAX_SAFE_INTEGER
+
+type Fleet = Config['fleet']
+
+/** Leaves everything as it is: a bucket that is made to see whether that works is removed again. */
+export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
+  await using open = new AsyncDisposableStack()
+  const connections: { readonly url: string; readonly connection: NatsConnection }[] = []
+  for (const url of fleet.nats) {
+    try {
+      const connection = open.adopt(await connectTo(url, fleet), (one) => one.close())
+      connections.push({ url, connection })
+      yield ok(`connected to ${url}, version ${connection.info?.version ?? 'not told'}`)
+    } catch (error) {
+      yield notConnected(url, error)
+    }
+  }
+  const [first, ...others] = connections
+  if (first === undefined) return
+  const clusterOf = ({ info }: NatsConnection) => info?.cluster ?? info?.server_id
+  for (const { url, connection } of others) {
+    if (clusterOf(connection) === clusterOf(first.connection)) continue
+    const text = `${first.url} and ${url} do not belong to one cluster`
+    yield problem(text, 'list only servers of one cluster: members that use different ones take the same hubs')
+  }
+  try {
+    yield* examineJetStream(first.connection, fleet)
+  } catch (error) {
+    yield* failed(error)
+  }
+}
+
+function connectTo(url: string, { username, password }: Fleet): Promise<NatsConnection> {
+  return connect({
+    servers: [url],
+    ...(username !== null && { user: username }),
+    ...(password !== null && { pass: password }),
+    name: 'hub2mqtt doctor',
+    timeout: TIMEOUT_MS,
+    reconnect: false,
+    ignoreClusterUpdates: true,
+  })
+}
+
+function notConnected(url: string, error: unknown): Finding {
+  const to = `no connection to ${url}`
+  if (error instanceof errors.AuthorizationError) {
+    return problem(`${to}: it refuses the user name or password`, 'check fleet.username and fleet.password')
+  }
+  const cause = error instanceof errors.TimeoutError ? 'it does not answer in time' : detailOf(error)
+  return problem(`${to}: ${cause}`, 'check the address and the port, usually 4222, and that the server runs')
+}
+
+async function* examineJetStream(connection: NatsConnection, fleet: Fleet): AsyncGenerator<Finding> {
+  const options = { timeout: TIMEOUT_MS }
+  await jetstreamManager(connection, options)
+  const kvm = new Kvm(jetstream(connection, options))
+  const status = await statusOf(kvm, fleet.bucket)
+  if (status === undefined) yield* tryBucket(kvm, fleet.bucket, connection.info?.cluster === undefined ? 1 : REPLICAS)
+  else {
+    yield* examineCopies(status, fleet)
+    yield* examineContent(kvm, fleet.bucket)
+  }
+}
+
+/** `undefined` for a bucket that there is not. */
+async function statusOf(kvm: Kvm, bucket: string): Promise<KvStatus | undefined> {
+  try {
+    return await (await kvm.open(bucket)).status()
+  } catch (error) {
+    if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return undefined
+    throw error
+  }
+}
+
+/** One like it, as nothing may be in the way of the first member, whatever its own is to be like. */
+async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGenerator<Finding> {
+  const name = `${bucket}-doctor-${randomBytes(4).toString('hex')}`
+  try {
+    await kvm.create(name, { replicas, history: 1 })
+    yield ok(`the bucket ${bucket} is not there yet; the first member can make it, on ${servers(replicas)}`)
+    if (replicas === 1) yield alone()
+  } catch (error) {
+    yield problem(
+      `the bucket ${bucket} is not there, and none like it can be made: ${detailOf(error)}`,
+      'three servers of a cluster have to run, with room for it, and the user has to be allowed to make streams',
+    )
+  } finally {
+    // It may have been made though no answer came.
+    await kvm
+      .open(name)
+      .then((made) => made.destroy())
+      .catch(() => undefined)
+  }
+}
+
+function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: Fleet): Generator<Finding> {
+  const missing = (streamInfo.cluster?.replicas ?? []).filter(({ offline, current }) => offline || !current)
+  const where = `the bucket ${bucket} is on ${servers(replicas)}`
+  if (missing.length > 0) {
+    const text = `${where}, and ${missing.map(({ name }) => name).join(', ')} cannot keep up with it`
+    yield problem(text, 'see that these servers run, and reach each other')
+  } else yield ok(where)
+  if (replicas < REPLICAS && fleet.nats.length >= REPLICAS) {
+    const text = `of the ${fleet.nats.length} servers, ${servers(replicas)} alone ${replicas === 1 ? 'holds' : 'hold'} the leases`
+    yield problem(text, `give it more copies: nats stream edit KV_${bucket} --replicas ${REPLICAS}`)
+  } else if (replicas === 1) yield alone()
+  else if (fleet.nats.length === 1) {
+    yield note(
+      'fleet.nats names one of several servers: while that one is down, no bridge has a lease',
+      'name all of them',
+    )
+  }
+  if (ttl > 0) {
+    yield problem(`the bucket ${bucket} forgets what is older than ${ttl / 1000} s`, 'make it without a limit of age')
+  }
+}
+
+async function* examineContent(kvm: Kvm, bucket: string): AsyncGenerator<Finding> {
+  const kv = await kvm.open(bucket)
+  const entry = await kv.get(ROSTER_KEY)
+  const roster = entry?.operation === 'PUT' ? readRoster(entry.string()) : undefined
+  if (entry?.operation === 'PUT' && roster === undefined) {
+    const text = `the bucket ${bucket} holds a ${ROSTER_KEY} that is not of a fleet`
+    yield problem(text, 'give the fleet a bucket of its own: fleet.bucket')
+  } else if (roster === undefined) yield ok('it can be read, and no member has used it yet')
+  else {
+    const { length } = Object.keys(roster.members)
+    yield ok(`it can be read: epoch ${roster.epoch}, ${length === 1 ? 'one member' : `${length} members`}`)
+  }
+  try {
+    // The server looks at the right to write first, and then at the revision: nothing is written.
+    await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
+  } catch (error) {
+    if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')
+    const remedy = `let the user publish on $KV.${bucket}.>, and see that more than half of the servers run`
+    yield problem(`it cannot be written: ${detailOf(error)}`, remedy)
+  }
+}
+
+function* failed(error: unknown): Generator<Finding> {
+  const detail = detailOf(error)
+  if (/jetstream (is )?not enabled/i.test(detail)) {
+    yield problem('it has no JetStream', 'start it with JetStream: jetstream { store_dir: /data }')
+  } else if (/permissions violation/i.test(detail)) {
+    yield problem(`its rules forbid what members do: ${detail}`, 'let the user publish on $JS.API.>')
+  } else {
+    const cause = error instanceof errors.TimeoutError ? 'no answer in time' : detail
+    yield problem(`JetStream does not work: ${cause}`, 'more than half of the servers of a cluster have to run')
+  }
+}
+
+const alone = () =>
+  note('one server has all leases: while it is down, no bridge serves a hub', 'run three, and name all of them')
+
+const servers = (count: number) => (count === 1 ? 'one server' : `${count} servers`)
+
+function codeOf(error: unknown): number | undefined {
+  return error instanceof JetStreamApiError ? error.code : undefined
+}
+
+/** What connects names its mistake, or the mistake behind it. */
+function detailOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error instanceof AggregateError) return error.errors.map(String).join('; ')
+  return error.message !== '' ? error.message : detailOf(error.cause)
+}

@@ -1,0 +1,94 @@
+/** The compose file of a fleet. Besides the other images it needs one of NATS, which NATS_IMAGE may name. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Observer } from '../support/observer.ts'
+import { execute } from '../support/process.ts'
+import { available } from '../support/skipped.ts'
+import { findCompose } from './support/compose.ts'
+import { docker, hasDocker, IMAGE, MOSQUITTO_IMAGE } from './support/engine.ts'
+import { example } from './support/installation.ts'
+
+const PROJECT = 'hub2mqtt-fleet-test'
+const NATS_IMAGE = process.env['NATS_IMAGE'] ?? 'nats:2-alpine'
+/** Nine containers start at once. */
+const PATIENCE_MS = 90_000
+
+async function hasNats(): Promise<boolean> {
+  const works = (running: Promise<string>) =>
+    running.then(
+      () => true,
+      () => false,
+    )
+  const is =
+    (await works(docker('image', 'inspect', NATS_IMAGE))) ||
+    (await works(execute('timeout', ['20', 'docker', 'pull', '-q', NATS_IMAGE])))
+  return available(is, 'the tests of the compose file of a fleet', `there is no image ${NATS_IMAGE} (NATS_IMAGE)`)
+}
+
+const found = hasDocker ? await findCompose() : undefined
+const isReady = found !== undefined && (await hasNats())
+
+describe.runIf(isReady)('the compose file of a fleet', () => {
+  const [command = '', ...words] = found ?? []
+  const files = ['-f', 'docker-compose.yml', '-f', 'config/compose.fleet.yml']
+  const compose = (...args: readonly string[]) =>
+    execute(command, [...words, '-p', PROJECT, ...files, '--profile', 'demo', ...args], {
+      env: { ...process.env, HUB2MQTT_IMAGE: IMAGE, MOSQUITTO_IMAGE, NATS_IMAGE },
+    })
+  const observe = (port: number) =>
+    Observer.on(port, {
+      protocol: '5',
+      username: 'homeassistant',
+      password: example('config/demo/secrets/mqtt_homeassistant_password').trim(),
+    })
+  const told = (client: Observer, topic: string) => Object(JSON.parse(client.last(topic) ?? 'null'))
+
+  beforeAll(() => compose('up', '-d', '--no-build'))
+  afterAll(() => compose('down', '--volumes', '--timeout', '5'))
+
+  it('brings up three members, of which both brokers tell', async () => {
+    for (const port of [1883, 1884]) {
+      await using client = await observe(port)
+      await client.until('the members', () => told(client, 'hub2mqtt/fleet').count === 3, PATIENCE_MS)
+      await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', PATIENCE_MS)
+      await client.until('the speaker', () => client.last('hub2mqtt/bridge/state') === 'online', PATIENCE_MS)
+    }
+  }, 180_000)
+
+  it('has nothing wrong with it, says doctor', async () => {
+    expect(await compose('exec', '-T', 'hub2mqtt', 'hub2mqtt', 'doctor')).toContain(
+      'the bucket hub2mqtt is on 3 servers',
+    )
+  })
+
+  it('makes every service healthy', async () => {
+    const health = async () => {
+      const ids = (await compose('ps', '-q')).split('\n').filter((id) => /^[0-9a-f]{12,}$/.test(id))
+      const all = await docker('inspect', '--format', '{{if .State.Health}}{{.State.Health.Status}}{{end}}', ...ids)
+      return all.split('\n').filter((status) => status !== '')
+    }
+    // Three members, two brokers, three servers of NATS and the hub.
+    await expect.poll(health, { timeout: PATIENCE_MS }).toEqual(Array.from({ length: 9 }, () => 'healthy'))
+  }, 120_000)
+
+  it('has the hub served by another member when its own is killed', async () => {
+    await using client = await observe(1884)
+    const owner = () => String(told(client, 'hub2mqtt/home/info').owner)
+    await client.until('an owner', () => owner().startsWith('hub2mqtt-'))
+    const former = owner()
+    const service = former === 'hub2mqtt-1' ? 'hub2mqtt' : former
+    await compose('kill', service)
+    await client.until('another owner', () => owner() !== former, PATIENCE_MS)
+    await client.until('the hub', () => client.last('hub2mqtt/home/state') === 'online', PATIENCE_MS)
+    expect(told(client, 'hub2mqtt/fleet').count).toBe(2)
+    await compose('start', service)
+    await client.until('its return', () => told(client, 'hub2mqtt/fleet').count === 3, PATIENCE_MS)
+  }, 240_000)
+
+  it('answers at the second broker when the first one is killed', async () => {
+    await using client = await observe(1884)
+    await compose('kill', 'mosquitto')
+    const ask = setInterval(() => void client.publish('hub2mqtt/home/cmd/refresh', '').catch(() => undefined), 1_000)
+    const answer = () => client.last('hub2mqtt/home/result/refresh')?.includes('"ok":true')
+    await client.until('an answer', answer, PATIENCE_MS).finally(() => clearInterval(ask))
+  }, 120_000)
+})

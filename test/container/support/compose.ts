@@ -1,0 +1,19 @@
+/** Compose, by whichever command there is. */
+import { execute } from '../../support/process.ts'
+
+/** The words of the plugin of newer engines or of the program of older ones; `undefined` where there is neither. */
+export async function findCompose(): Promise<readonly string[] | undefined> {
+  for (const words of [['docker', 'compose'], ['docker-compose']]) {
+    const [command = '', ...args] = words
+    const works = await execute(command, [...args, 'version']).then(
+      () => true,
+      () => false,
+    )
+    if (works) return words
+  }
+  if (process.env['REQUIRE_DOCKER'] === '1') throw new Error('REQUIRE_DOCKER=1, but there is no docker compose')
+  process.stderr.write(
+    'skipped: the tests of the compose file, as there is no docker compose (apt-get install docker-compose)\n',
+  )
+  return undefined
+}

@@ -1,0 +1,137 @@
+import { Kvm } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { lineOf } from '../../src/doctor/doctor.ts'
+import { examineNats } from '../../src/doctor/nats.ts'
+import { type NatsOptions, natsPath, startNats } from '../support/nats.ts'
+import { freePort } from '../support/ports.ts'
+import { until } from '../support/until.ts'
+import { configured } from './support.ts'
+
+const ROSTER = { epoch: 7, settled: true, members: { a: { nonce: 'n', since: '2026-01-01T00:00:00Z', revision: 1 } } }
+const OTHERS = { HUB_URL: 'http://127.0.0.1:1', MQTT_URL: 'mqtt://127.0.0.1:1' }
+
+async function started(options: NatsOptions = {}) {
+  const nats = await startNats(options)
+  onTestFinished(() => nats[Symbol.asyncDispose]())
+  return nats
+}
+
+/** Lines of what is found at these servers. */
+async function found(urls: readonly string[], fleet: Readonly<Record<string, string>> = {}): Promise<string[]> {
+  const { config } = configured({ ...OTHERS, FLEET_NATS: urls.join(','), FLEET_MEMBER: 'a', ...fleet })
+  const lines: string[] = []
+  for await (const finding of examineNats(config.fleet)) lines.push(lineOf(finding))
+  return lines
+}
+
+const problemsIn = (lines: readonly string[]) => lines.filter((line) => line.startsWith('problem'))
+
+async function buckets(url = '') {
+  const connection = await connect({ servers: [url] })
+  onTestFinished(() => connection.close())
+  return new Kvm(connection)
+}
+
+async function names(kvm: Kvm): Promise<string[]> {
+  const all: string[] = []
+  for await (const { bucket } of kvm.list()) all.push(bucket)
+  return all
+}
+
+describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
+  test('finds nothing wrong with a server that no member has used, and leaves nothing there', async () => {
+    const { urls } = await started()
+    expect(await found(urls)).toEqual([
+      expect.stringMatching(/^ok {7}NATS: connected to nats:.*, version \d/),
+      'ok       NATS: the bucket hub2mqtt is not there yet; the first member can make it, on one server',
+      expect.stringMatching(/^note .*one server has all leases/),
+    ])
+    expect(await names(await buckets(urls[0]))).toEqual([])
+  })
+
+  test('reads what members have written, and changes nothing of it', async () => {
+    const { urls } = await started()
+    const kvm = await buckets(urls[0])
+    const kv = await kvm.create('own')
+    await kv.put('roster', JSON.stringify(ROSTER))
+    const before = (await kv.status()).streamInfo.state
+    expect(await found(urls, { FLEET_BUCKET: 'own' })).toEqual([
+      expect.stringContaining('connected to'),
+      'ok       NATS: the bucket own is on one server',
+      expect.stringContaining('one server has all leases'),
+      'ok       NATS: it can be read: epoch 7, one member',
+      'ok       NATS: it can be written',
+    ])
+    expect((await kv.status()).streamInfo.state).toEqual(before)
+    await kv.put('roster', '{"something":"else"}')
+    expect(problemsIn(await found(urls, { FLEET_BUCKET: 'own' }))).toEqual([
+      expect.stringContaining('give the fleet a bucket of its own'),
+    ])
+  })
+
+  test('finds a bucket that forgets', async () => {
+    const { urls } = await started()
+    await (await buckets(urls[0])).create('hub2mqtt', { ttl: 60_000 })
+    expect(problemsIn(await found(urls))).toEqual([expect.stringContaining('forgets what is older than 60 s')])
+  })
+
+  test('finds copies that are too few, and servers of a cluster that are lost', async () => {
+    const nats = await started({ nodes: 3 })
+    expect(await found(nats.urls)).toContainEqual(expect.stringContaining('the first member can make it, on 3 servers'))
+    const kvm = await buckets(nats.urls[0])
+    await kvm.create('single', { replicas: 1 })
+    expect(problemsIn(await found(nats.urls, { FLEET_BUCKET: 'single' }))).toEqual([
+      expect.stringMatching(/one server alone holds the leases.*nats stream edit KV_single --replicas 3/s),
+    ])
+    await kvm.create('hub2mqtt', { replicas: 3 })
+    // A copy that has just been made is behind for a moment.
+    await until('the copies', async () => problemsIn(await found(nats.urls)).length === 0, 30_000)
+    expect(await found(nats.urls.slice(0, 1))).toContainEqual(expect.stringContaining('names one of several servers'))
+    await nats.node(2).kill()
+    const lost = async () => {
+      const problems = problemsIn(await found(nats.urls))
+      return problems.some((line) => line.includes('n3 cannot keep up')) && problems
+    }
+    expect(await until('the loss of a copy', lost, 60_000)).toContainEqual(
+      expect.stringContaining(`no connection to ${nats.urls[2]}`),
+    )
+  }, 120_000)
+
+  test('finds servers that have nothing to do with each other', async () => {
+    const [one, other] = [await started(), await started()]
+    expect(problemsIn(await found([...one.urls, ...other.urls]))).toEqual([
+      expect.stringContaining(`${one.urls[0]} and ${other.urls[0]} do not belong to one cluster`),
+    ])
+  })
+
+  test('says that nobody is there, and that a login is refused', async () => {
+    const nowhere = `nats://127.0.0.1:${await freePort()}`
+    expect(await found([nowhere])).toEqual([expect.stringMatching(/no connection to .*: connection refused\n.*4222/)])
+    const { urls } = await started({ config: ['authorization { user: fleet, password: right }'] })
+    const login = { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'wrong' }
+    expect(await found(urls, login)).toEqual([
+      expect.stringMatching(/refuses the user name or password\n.*fleet\.user/),
+    ])
+    expect(problemsIn(await found(urls, { ...login, FLEET_PASSWORD: 'right' }))).toEqual([])
+  })
+
+  test('says that JetStream is not there for this user', async () => {
+    const { urls } = await started({ config: ['accounts { PLAIN { users: [{ user: fleet, password: right }] } }'] })
+    const lines = await found(urls, { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' })
+    expect(lines).toEqual([expect.stringContaining('connected to'), expect.stringContaining('it has no JetStream')])
+  })
+
+  test.each([
+    ['a bucket of one that may only read', 'deny: ["$KV.>"]', /it cannot be written: .*\n.*\$KV\.hub2mqtt\.>/],
+    ['JetStream of one that may not use it', 'deny: ["$JS.API.>"]', /its rules forbid .*\n.*\$JS\.API\.>/],
+  ])('says which right is missing for %s', async (_, rule, words) => {
+    const users = `users: [{ user: all, password: all }, { user: fleet, password: right, permissions: { publish: { ${rule} } } }]`
+    const { urls } = await started({ config: [`authorization { ${users} }`] })
+    const connection = await connect({ servers: [...urls], user: 'all', pass: 'all' })
+    onTestFinished(() => connection.close())
+    await new Kvm(connection).create('hub2mqtt')
+    const lines = await found(urls, { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' })
+    expect(problemsIn(lines)).toEqual([expect.stringMatching(words)])
+  })
+})
