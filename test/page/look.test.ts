@@ -29,7 +29,7 @@ beforeAll(async () => {
   open = await House.start({ hubs, config })
   closed = await House.start({ config: { http: { password: 'a password for tests' } } })
   const rooms = Object.fromEntries(['attic', 'barn', 'cabin', 'garage', 'home', 'loft'].map((name) => [name, {}]))
-  shared = await House.start({ hubs: rooms, config: { fleet: { shard: '1/3' } } })
+  shared = await House.start({ hubs: rooms, config: { fleet: { shard: '2/2' } } })
 })
 afterAll(async () => {
   await open?.[Symbol.asyncDispose]()
