@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { STATE } from '../../src/api/answers.ts'
 import { LIVE_FRAME, SESSION } from '../../src/api/protocol.ts'
 import { Members } from '../fleet/members.ts'
+import { natsPath, startNats } from '../support/nats.ts'
 import { until } from '../support/until.ts'
 
 const NAMES = ['shard-1', 'shard-2']
@@ -11,14 +13,21 @@ const HUBS = 8
 const LOOK_MS = 20
 
 let members: Members
-/** Where the first member listens. */
 let url: string
 
 const ask = async (path: string) => await (await fetch(`${url}/api/${path}`)).json()
 const state = async () => v.parse(STATE, await ask('state'))
 
-async function snapshot() {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/live`)
+/** Where the first member listens. */
+async function addressOf(world: Members): Promise<string> {
+  const { lines } = world.process(0)
+  return await until('the listener', () =>
+    lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined),
+  )
+}
+
+async function snapshot(at = url) {
+  const socket = new WebSocket(`${at.replace('http', 'ws')}/api/live`)
   const first = await new Promise<string>((resolve, reject) => {
     socket.once('message', (data) => resolve(String(data)))
     socket.once('error', reject)
@@ -32,10 +41,7 @@ async function snapshot() {
 beforeAll(async () => {
   members = await Members.start({ hubs: HUBS, members: NAMES.map((_, i) => ({ fleet: { shard: `${i + 1}/2` } })) })
   await members.served(NAMES)
-  const { lines } = members.process(0)
-  url = await until('the listener', () =>
-    lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined),
-  )
+  url = await addressOf(members)
 }, 90_000)
 afterAll(() => members?.[Symbol.asyncDispose]())
 
@@ -93,4 +99,33 @@ describe('over HTTP, a member of a fleet', () => {
     const isGone = async () => (await state())['hub2mqtt/bridge/shard-2/state'] === 'offline'
     await until('its state', isGone, 10_000, LOOK_MS)
   })
+})
+
+describe.skipIf(natsPath === undefined)('over HTTP, a member that shares hubs by leases', () => {
+  it('follows its hubs to another member and back, and never loses their states', async () => {
+    await using nats = await startNats()
+    const names = ['a', 'b']
+    const leased = names.map((member) => ({ fleet: { nats: nats.urls, lease: '5s', member } }))
+    await using world = await Members.start({ hubs: 6, members: leased })
+    const api = await addressOf(world)
+    const knows = (members: readonly string[]) => async () => {
+      const { fleet } = await snapshot(api)
+      const isSettled = isDeepStrictEqual(fleet?.owners, Object.fromEntries(world.owners()))
+      return isDeepStrictEqual(Object.keys(fleet?.members ?? {}), members) && isSettled
+    }
+    await until('two members', knows(names), 60_000, LOOK_MS)
+    await world.process(1).stop('SIGTERM')
+    await until('one member', knows(['a']), 60_000, LOOK_MS)
+    world.run(1)
+    await until('two again', knows(names), 60_000, LOOK_MS)
+    const { fleet, state: told } = await snapshot(api)
+    expect(fleet).toMatchObject({ mode: 'leases', member: 'a', acts: true, count: 2 })
+    const others = [...world.owners()].flatMap(([hub, owner]) => (owner === 'b' ? [hub] : []))
+    expect(others).not.toEqual([])
+    for (const hub of others) {
+      expect(told.filter(([topic]) => topic.startsWith(`hub2mqtt/${hub}/`))).toEqual([
+        [`hub2mqtt/${hub}/state`, 'online'],
+      ])
+    }
+  }, 120_000)
 })
