@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import type { Logger } from 'pino'
 import { Feed } from './api/feed.ts'
+import { Others } from './api/others.ts'
 import { camelKeys } from './base/camel-keys.ts'
 import { type Clock, sleep } from './base/clock.ts'
 import { claimInstance } from './base/instance.ts'
@@ -19,6 +20,7 @@ import type { Config, HubConfig } from './config/options.ts'
 import { refusalsOf, rolloutRefusal } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
 import { membershipOf } from './fleet/membership.ts'
+import { FleetReport } from './fleet-report.ts'
 import { FleetRun } from './fleet-run.ts'
 import { Recent } from './health/recent.ts'
 import { healthReport, hubHealth } from './health/report.ts'
@@ -31,7 +33,7 @@ import { Tally } from './metrics/tally.ts'
 import type { EmbeddedBroker } from './mqtt/embedded.ts'
 import { MqttLink } from './mqtt/link.ts'
 import { Speaker } from './mqtt/speaker.ts'
-import type { LinkOptions } from './mqtt/types.ts'
+import type { LinkHandlers, LinkOptions } from './mqtt/types.ts'
 import { applyChanges } from './reload/apply.ts'
 import { LiveConfig, type Load } from './reload/live-config.ts'
 import { watchFolder } from './reload/watch-folder.ts'
@@ -83,6 +85,7 @@ export async function run(options: RunOptions): Promise<void> {
   const numbers: number[] = []
   for (const url of urls) numbers.push(claims.use(await claimInstance(`${url}\n${topics.base}`)).number)
   const fleet = membership && new FleetRun({ membership, live, clock, log })
+  const report = fleet && new FleetReport({ fleet, live })
   const mayAct = fleet && (() => fleet.mayAct())
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
   const clientId = clientIdOf(config, topics.base, membership?.member, Math.max(...numbers))
@@ -95,8 +98,9 @@ export async function run(options: RunOptions): Promise<void> {
     random,
     log: log.child({ part: 'rollout' }),
   })
+  const memberStates = othersStates(topics, fleet)
   const basics: LinkOptions = {
-    ...linkOptions(config, urls, topics),
+    ...linkOptions(config, urls, topics, memberStates),
     clientId,
     maximumPacketSize: broker === undefined ? undefined : config.mqtt.embedded.max_payload,
     credentials: () => live.renewCredentials(),
@@ -108,8 +112,10 @@ export async function run(options: RunOptions): Promise<void> {
     topics,
     discoveryPrefix: config.discovery.prefix,
     refusals: () => refusals(hubs, live),
+    fleet: report?.status,
     clock,
   })
+  const others = fleet && new Others({ topics, memberStates, hubs: hubs.all, live, feed })
   const clean = new CleanLink(link, live, feed)
   const bridge = new Bridge(
     {
@@ -127,6 +133,7 @@ export async function run(options: RunOptions): Promise<void> {
       },
       onPresence: () => followRole(),
       fleet,
+      whyNotServed: report?.whyNotServed,
       version,
       startedAt,
       clock,
@@ -168,13 +175,12 @@ export async function run(options: RunOptions): Promise<void> {
 
   bridge.start()
   link.start({
-    onReadBack: (topic, payload) => bridge.furtherFilters(topic, payload),
+    ...hearing(bridge, others),
     onConnected: (status) => bridge.onConnected(status),
     onMessage: (message) => bridge.onMessage(message),
     onStatus: followRole,
     onMove: () => bridge.onMove(),
     isBusy: () => bridge.isBusy,
-    onTouched: (topic, payload) => bridge.onTouched(topic, payload),
   })
   const openHub = (name: string, hubConfig: HubConfig) => {
     const hub = hubs.open(name, hubConfig)
@@ -237,6 +243,19 @@ export async function run(options: RunOptions): Promise<void> {
   log.info('stopping')
 }
 
+/** What the broker holds, or others have published: for the bridge, and for who looks at the whole fleet. */
+function hearing(bridge: Bridge, others: Others | undefined): Pick<LinkHandlers, 'onReadBack' | 'onTouched'> {
+  return {
+    onReadBack(topic, payload) {
+      others?.heard(topic, payload)
+      return bridge.furtherFilters(topic, payload)
+    },
+    onTouched(topic, payload) {
+      if (others?.heard(topic, payload) !== true) bridge.onTouched(topic, payload)
+    },
+  }
+}
+
 /** @throws EmbeddedBrokerError */
 export async function openEmbeddedBroker({ mqtt, http }: Config, log: Logger): Promise<EmbeddedBroker> {
   // Most have a broker of their own and need not load this one.
@@ -253,8 +272,9 @@ function linkOptions(
   { mqtt, discovery }: Config,
   urls: readonly string[],
   topics: Topics,
+  memberStates: readonly string[],
 ): Omit<LinkOptions, 'clientId'> {
-  const held = [...topics.retainedFilters, ...discoveryFilters(discovery.prefix)]
+  const held = [...topics.retainedFilters, ...memberStates, ...discoveryFilters(discovery.prefix)]
   return {
     ...brokerAccess(mqtt, urls),
     stateTopic: topics.of('bridgeState', {}),
@@ -265,6 +285,15 @@ function linkOptions(
     transientFilters: topics.transientFilters,
     gates: (topic) => topic.startsWith(`${topics.base}/`),
   }
+}
+
+/**
+ * Where other members tell their states. Those that share by number are known from the start; those that share by leases
+ * come and go, and the fleet tells who is there.
+ */
+function othersStates(topics: Topics, fleet: FleetRun | undefined): string[] {
+  const names = Object.keys(fleet?.payload.members ?? {}).filter((name) => name !== topics.member)
+  return names.map(topics.memberState)
 }
 
 function refusals(hubs: Hubs, live: LiveConfig): Record<string, Record<string, string>> {

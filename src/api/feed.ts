@@ -1,7 +1,14 @@
 /** What the live channel tells: the bridge's retained topics, and what happens. */
 import type { Clock } from '../base/clock.ts'
 import type { Topics } from '../contract/topics.ts'
-import { type Happening, LIVE_INTERVAL_MS, type LiveFrame, type LiveMessage, type Refusals } from './protocol.ts'
+import {
+  type FleetStatus,
+  type Happening,
+  LIVE_INTERVAL_MS,
+  type LiveFrame,
+  type LiveMessage,
+  type Refusals,
+} from './protocol.ts'
 import { Usage } from './usage.ts'
 
 /** Between two batches, in milliseconds. */
@@ -17,6 +24,8 @@ export interface FeedOptions {
   /** First levels of Home Assistant's discovery topics, which may lie below the base topic. */
   readonly discoveryPrefix: string
   readonly refusals: () => Refusals
+  /** Gives another object whenever it has changed; default: there is no fleet. */
+  readonly fleet?: (() => FleetStatus) | undefined
   readonly clock: Clock
 }
 
@@ -44,6 +53,7 @@ export class Feed {
   #changed = new Set<string>()
   #happened: Heard[] = []
   #refusals = ''
+  #fleet: FleetStatus | undefined
   /** When the last batch went out, and when anything did, in `clock.elapsed()` milliseconds. */
   #batchAt = Number.NEGATIVE_INFINITY
   #spokeAt = 0
@@ -72,9 +82,12 @@ export class Feed {
     this.#batchSoon()
   }
 
-  /** Another bridge tells of these topics from now on. */
+  /** Another bridge tells of these topics from now on. A hub's state is as it was until that one says otherwise. */
   released(isOthers: (topic: string) => boolean): void {
-    for (const topic of [...this.#state.keys()]) if (isOthers(topic)) this.held(topic, null)
+    const { topics } = this.#options
+    for (const topic of [...this.#state.keys()]) {
+      if (isOthers(topic) && topics.parse(topic)?.name !== 'hubState') this.held(topic, null)
+    }
   }
 
   /** A message that is not retained. What bridges say among each other is nobody else's news. */
@@ -107,7 +120,8 @@ export class Feed {
     this.#subscribers.add(subscriber)
     if (this.#subscribers.size === 1) {
       this.#spokeAt = this.#options.clock.elapsed()
-      this.#refusals = JSON.stringify(this.#options.refusals())
+      // The snapshot has it.
+      this.#news()
       this.#aliveLater()
     }
     return () => {
@@ -123,7 +137,7 @@ export class Feed {
   /** Everything. What waits to be told is told before, so that nobody hears of it twice. */
   snapshot(): string {
     this.#tell()
-    const { clock, refusals } = this.#options
+    const { clock, refusals, fleet } = this.#options
     return frame({
       type: 'snapshot',
       at: this.#now(),
@@ -132,6 +146,7 @@ export class Feed {
       since: Object.fromEntries([...this.#since].filter(([topic]) => this.#state.has(topic))),
       usage: this.#usage.all(clock.now()),
       refusals: refusals(),
+      ...(fleet !== undefined && { fleet: fleet() }),
     })
   }
 
@@ -167,7 +182,7 @@ export class Feed {
     const [changed, happenings] = [this.#changed, this.#happened]
     this.#drop()
     const state = [...changed].map((topic): [string, string | null] => [topic, this.#state.get(topic) ?? null])
-    this.#send({ type: 'changes', at: this.#now(), state, happenings: happenings.map(told), ...this.#newRefusals() })
+    this.#send({ type: 'changes', at: this.#now(), state, happenings: happenings.map(told), ...this.#news() })
   }
 
   #drop(): void {
@@ -175,13 +190,18 @@ export class Feed {
     this.#happened = []
   }
 
-  /** Only if they differ from those of the last batch. */
-  #newRefusals(): { readonly refusals?: Refusals } {
+  /** What is in no message, as far as it differs from what was told before. */
+  #news(): { readonly refusals?: Refusals; readonly fleet?: FleetStatus } {
     const refusals = this.#options.refusals()
     const text = JSON.stringify(refusals)
-    if (text === this.#refusals) return {}
+    const fleet = this.#options.fleet?.()
+    const news = {
+      ...(text !== this.#refusals && { refusals }),
+      ...(fleet !== undefined && fleet !== this.#fleet && { fleet }),
+    }
     this.#refusals = text
-    return { refusals }
+    this.#fleet = fleet
+    return news
   }
 
   #aliveLater(): void {
@@ -189,10 +209,10 @@ export class Feed {
     const due = Math.max(1, this.#spokeAt + LIVE_INTERVAL_MS - clock.elapsed())
     this.#cancelAlive = clock.after(Math.min(LIVE_INTERVAL_MS, due), () => {
       const isDue = clock.elapsed() - this.#spokeAt >= LIVE_INTERVAL_MS
-      const news = this.#newRefusals()
-      if (news.refusals !== undefined)
+      const news = this.#news()
+      if (Object.keys(news).length > 0) {
         this.#send({ type: 'changes', at: this.#now(), state: [], happenings: [], ...news })
-      else if (isDue) this.#send({ type: 'alive', at: this.#now() })
+      } else if (isDue) this.#send({ type: 'alive', at: this.#now() })
       this.#aliveLater()
     })
   }

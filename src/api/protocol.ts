@@ -1,5 +1,6 @@
 /** What the HTTP API says, as schemas: handlers, page, OpenAPI and tests share them. It runs in browsers too. */
 import * as v from 'valibot'
+import { FLEET } from '../contract/schemas.ts'
 
 const text = v.string()
 const time = v.pipe(text, v.isoTimestamp())
@@ -20,6 +21,10 @@ export const SESSION = v.strictObject({
   ),
   version: text,
   base_topic: text,
+  member: about(
+    v.nullable(text),
+    'Its name in a fleet, which stands behind `bridge` in its own topics; `null`: it is in none.',
+  ),
   setup: about(v.boolean(), 'Whether no hub is configured yet, so that the set-up page is due.'),
 })
 export type Session = v.InferOutput<typeof SESSION>
@@ -46,16 +51,30 @@ export const LOGIN_DUE = 4401
 const refusals = v.record(text, v.record(text, text))
 export type Refusals = v.InferOutput<typeof refusals>
 
+const fleet = v.strictObject({
+  ...FLEET.entries,
+  member: about(text, 'The one that tells this.'),
+  acts: about(v.boolean(), 'Whether it may ask its hubs at the moment; `false`: it has no lease.'),
+  speaker: about(v.nullable(text), 'The member that speaks for all.'),
+  owners: about(v.record(text, text), 'Hub → the member that it belongs to.'),
+})
+/** What a member of a fleet knows of that. */
+export type FleetStatus = v.InferOutput<typeof fleet>
+
 /** What the server says on the WebSocket, one JSON text a message. */
 export const LIVE_FRAME = v.variant('type', [
   v.strictObject({
     type: v.literal('snapshot'),
     at: time,
-    state: about(v.array(message), 'Every retained message of the bridge, Home Assistant’s discovery left out.'),
+    state: about(
+      v.array(message),
+      'Every retained message of the bridge, Home Assistant’s discovery left out; in a fleet, with the states of other members and their hubs.',
+    ),
     recent: about(v.array(happening), 'The last happenings, oldest first.'),
     since: about(v.record(text, time), 'State topic of the bridge or a hub → since when it is as it is.'),
     usage: about(v.record(text, v.array(sample)), 'Topic of an app → its usage of the last 15 minutes, oldest first.'),
     refusals,
+    fleet: v.exactOptional(fleet),
   }),
   v.strictObject({
     type: v.literal('changes'),
@@ -63,6 +82,7 @@ export const LIVE_FRAME = v.variant('type', [
     state: about(v.array(v.strictTuple([text, v.nullable(text)])), 'What changed; `null`: cleared.'),
     happenings: v.array(happening),
     refusals: v.exactOptional(refusals),
+    fleet: v.exactOptional(fleet),
   }),
   v.strictObject({ type: v.literal('alive'), at: time }),
 ])

@@ -90,7 +90,7 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: 'api/state',
     access: 'read',
-    doc: 'Every retained message of the bridge.',
+    doc: 'Every retained message of the bridge; in a fleet, with the states of other members and their hubs.',
     answers: { 200: { doc: 'Topic → payload.', schema: answers.STATE } },
     run: (services) => json(200, Object.fromEntries(services.state())),
   },

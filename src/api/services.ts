@@ -47,6 +47,7 @@ export class Services {
       login: hasPassword() ? 'password' : 'none',
       version,
       base_topic: topics.base,
+      member: topics.member,
       setup: this.setup !== undefined,
     }
   }

@@ -76,6 +76,8 @@ export interface BridgeOptions {
   readonly onPresence: () => void
   /** Where several bridges share the hubs of one configuration; `fleetChanged` tells of news. */
   readonly fleet?: FleetSide | undefined
+  /** There: why this bridge does not serve a hub, for people; `undefined`: no such hub is configured. */
+  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
   readonly version: string
   /** ISO 8601. */
   readonly startedAt: string
@@ -235,6 +237,7 @@ export class Bridge {
       link,
       control,
       answers: fleet && ((topic) => this.#answers(topic, fleet)),
+      whyNotServed: options.whyNotServed,
       refuses,
       mayAnswerOn: (topic) => {
         const only = live.value.commands.response_topics

@@ -72,6 +72,8 @@ export interface DispatcherOptions extends Omit<ExecutionOptions, 'signal'> {
   readonly control: BridgeControl
   /** Whether commands on a topic are this bridge's to answer; default: all are. */
   readonly answers?: ((topic: CommandTopic) => boolean) | undefined
+  /** Why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
+  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
   /** Whether an answer may be sent to the topic that its asker wants. */
   readonly mayAnswerOn: (topic: string) => boolean
   /** Not called for each of a flood of refusals. */
@@ -166,8 +168,8 @@ export class Dispatcher {
 
   /** The command, if there is one and configuration permits it. */
   #permitted({ topic, command }: Request): Command {
-    const { hubs, refuses } = this.#options
-    if (topic.hub !== null && !hubs.has(topic.hub)) throw new CommandError('unknown_hub')
+    const { hubs, refuses, whyNotServed } = this.#options
+    if (topic.hub !== null && !hubs.has(topic.hub)) throw new CommandError('unknown_hub', whyNotServed?.(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
     const refusal = refuses(command)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)

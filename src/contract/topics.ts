@@ -46,10 +46,13 @@ export type Topics = ReturnType<typeof createTopics>
 
 const OF_BRIDGE = '{base}/bridge/'
 
+/** A topic of the bridge, as a member of a fleet has it. */
+const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
+
 /** The topics below one base topic. Those of a fleet's `member` as a bridge have its name behind `bridge`. */
 export function createTopics(base: string, member?: string) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
-  const ownForm = (topic: string) => (member === undefined ? topic : topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`))
+  const ownForm = (topic: string) => (member === undefined ? topic : formOf(topic, member))
   const readable = below.map(([name, row]) => ({ name, row, template: new Template(ownForm(row.topic), base) }))
   const templates = new Map<string, Template>(readable.map(({ name, template }) => [name, template]))
   const byDepth = Map.groupBy(readable, ({ template }) => template.depth)
@@ -64,8 +67,12 @@ export function createTopics(base: string, member?: string) {
     }))
   return {
     base,
+    /** The member of a fleet whose topics as a bridge these are; `null`: it is alone. */
+    member: member ?? null,
     /** Where it is told whether anybody serves the hubs at all: of a single bridge, its own state. */
     availability: new Template(PUBLICATIONS.bridgeState.topic, base).fill({}),
+    /** Where any member of a fleet tells its state. */
+    memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill({}),
     /** The topic of a row. */
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
     /** The same for any row; an owner carries the parameters that its rows take. */

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { Feed } from '../../src/api/feed.ts'
-import { LIVE_FRAME, type LiveFrame, type Refusals } from '../../src/api/protocol.ts'
+import { type FleetStatus, LIVE_FRAME, type LiveFrame, type Refusals } from '../../src/api/protocol.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
@@ -10,10 +10,21 @@ const app = (id: string) => topics.of('app', { hub: 'home', app: id })
 const state = (cpu: number | null, memory: number | null = 1000) =>
   JSON.stringify({ name: 'A', cpu_percent: cpu, memory_bytes: memory })
 
-function openFeed() {
+const FLEET: FleetStatus = {
+  mode: 'static',
+  epoch: 2,
+  members: { 'shard-1': { since: null, hubs: 1 }, 'shard-2': { since: null, hubs: 0 } },
+  count: 2,
+  member: 'shard-1',
+  acts: true,
+  speaker: 'shard-2',
+  owners: { home: 'shard-1' },
+}
+
+function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
   const clock = new FakeClock()
   const world: { refusals: Refusals } = { refusals: { home: { uninstall: 'It is off.' } } }
-  const feed = new Feed({ topics, discoveryPrefix: 'b/discovery', refusals: () => world.refusals, clock })
+  const feed = new Feed({ topics, discoveryPrefix: 'b/discovery', refusals: () => world.refusals, fleet, clock })
   const read = (text: string) => v.parse(LIVE_FRAME, JSON.parse(text))
   const snapshot = () => {
     const frame = read(feed.snapshot())
@@ -102,6 +113,32 @@ describe('the feed', () => {
     expect(frames).toMatchObject([{ type: 'changes', refusals: { home: {} } }])
     await clock.advance(5_000)
     expect(frames[1]).toMatchObject({ type: 'alive' })
+  })
+
+  it('tells what is known of a fleet, and within five seconds when that changes', async () => {
+    let status = FLEET
+    const { follow, snapshot, clock } = openFeed({ fleet: () => status })
+    expect(snapshot().fleet).toEqual(FLEET)
+    const { frames } = follow()
+    status = { ...FLEET, acts: false }
+    await clock.advance(5_000)
+    expect(frames).toMatchObject([{ type: 'changes', fleet: { acts: false } }])
+    await clock.advance(5_000)
+    expect(frames[1]).toMatchObject({ type: 'alive' })
+    expect(openFeed().snapshot()).not.toHaveProperty('fleet')
+  })
+
+  it('keeps the state of a hub that another member takes over, and nothing else of it', () => {
+    const { feed, snapshot } = openFeed()
+    feed.held('b/home/info', '{}')
+    feed.held('b/home/state', 'online')
+    feed.held(app('x'), state(1))
+    feed.held('b/bridge/state', 'online')
+    feed.released((topic) => topic.startsWith('b/home/'))
+    expect(snapshot().state).toEqual([
+      ['b/home/state', 'online'],
+      ['b/bridge/state', 'online'],
+    ])
   })
 
   it('tells each happening once to who came before it, and to who came after it', async () => {

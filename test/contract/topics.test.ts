@@ -42,6 +42,17 @@ describe('a topic of ours', () => {
     expect(topics.parse('b/rollout/app/x')).toBeUndefined()
   })
 
+  test("has a member's name behind `bridge` in a fleet, and is read in that form only", () => {
+    const ofMember = createTopics('b', 'shard-1')
+    expect(ofMember.of('bridgeHealth', {})).toBe('b/bridge/shard-1/health')
+    expect(ofMember.of('bridgeState', {})).toBe(ofMember.memberState('shard-1'))
+    expect(ofMember.memberState('shard-2')).toBe('b/bridge/shard-2/state')
+    expect(ofMember.availability).toBe('b/bridge/state')
+    expect(ofMember.parse('b/bridge/shard-1/state')?.name).toBe('bridgeState')
+    for (const topic of ['b/bridge/state', 'b/bridge/shard-2/state']) expect(ofMember.parse(topic)).toBeUndefined()
+    expect([ofMember.member, topics.member]).toEqual(['shard-1', null])
+  })
+
   test('is matched by a filter of its row, with the parameters that are known', () => {
     expect(topics.filterOf('app')).toBe('b/+/app/+')
     expect(topics.filterOf('app', { app: 'a/b' })).toBe('b/+/app/a%2Fb')

@@ -18,6 +18,7 @@ const THEMES: readonly Theme[] = ['light', 'dark']
 
 let open: House
 let closed: House
+let shared: House
 
 beforeAll(async () => {
   if (!canBrowse) return
@@ -27,10 +28,13 @@ beforeAll(async () => {
   const config = { commands: { deny: ['get-std'] }, guard: { watch: ['*'], backoff: '10m', backoff_max: '10m' } }
   open = await House.start({ hubs, config })
   closed = await House.start({ config: { http: { password: 'a password for tests' } } })
+  const rooms = Object.fromEntries(['attic', 'barn', 'cabin', 'garage', 'home', 'loft'].map((name) => [name, {}]))
+  shared = await House.start({ hubs: rooms, config: { fleet: { shard: '2/2' } } })
 })
 afterAll(async () => {
   await open?.[Symbol.asyncDispose]()
   await closed?.[Symbol.asyncDispose]()
+  await shared?.[Symbol.asyncDispose]()
   await quit()
 })
 
@@ -98,6 +102,7 @@ const VIEWS: Readonly<Record<string, View>> = {
         .click()
     },
   },
+  fleet: { hash: '#/bridge', ready: heading('Hubs of other members'), at: () => shared },
   login: { hash: '', ready: heading('hub2mqtt'), at: () => closed },
 }
 

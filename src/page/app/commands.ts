@@ -30,6 +30,9 @@ export function refusal({ session, store, channel }: Door, target: For, name: st
   if (session.access !== 'full' && isWrite) return S.refused.readOnly
   if (channel.liveness.value !== 'live') return S.refused.stale
   if (target.hub === undefined) return undefined
+  const owner = store.ownerElsewhere(target.hub)
+  if (owner !== undefined) return S.refused.elsewhere(owner)
+  if (store.fleet.value?.acts === false) return S.refused.noLease
   const refused = store.refusals.value[target.hub]?.[commandKey(command)]
   if (refused !== undefined) return refused
   return store.hub(target.hub)?.state.value === 'offline' ? S.refused.hubOffline : undefined

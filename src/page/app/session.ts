@@ -38,7 +38,7 @@ function closed(): Stage {
 }
 
 function connect(session: Session): Stage {
-  const store = new Store(session.base_topic)
+  const store = new Store(session.base_topic, session.member)
   const url = apiUrl('live')
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
   const channel = new Channel({ url: url.href, store, mayRetry: () => stillMay(session) })
@@ -54,6 +54,7 @@ async function stillMay(before: Session): Promise<boolean> {
     asked.ok &&
     asked.value.access === before.access &&
     asked.value.base_topic === before.base_topic &&
+    asked.value.member === before.member &&
     asked.value.setup === before.setup
   // Another version brings another page.
   if (same && asked.value.version !== before.version) location.reload()

@@ -88,6 +88,11 @@ export class House implements AsyncDisposable {
     return hub
   }
 
+  /** A second daemon with the same configuration, but for these variables. */
+  another(env: Readonly<Record<string, string>>): BridgeProcess {
+    return new BridgeProcess({ config: this.#config, env })
+  }
+
   /** Ends the daemon and starts it anew, on the same port. */
   async restart(): Promise<void> {
     await this.daemon.stop()

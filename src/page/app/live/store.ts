@@ -1,6 +1,6 @@
 /** Everything that the live channel tells, as signals. */
-import { batch, signal } from '@preact/signals'
-import type { LiveFrame, Refusals, Sample } from '../../../api/protocol.ts'
+import { batch, computed, signal } from '@preact/signals'
+import type { FleetStatus, LiveFrame, Refusals, Sample } from '../../../api/protocol.ts'
 import type { Payload } from '../../../contract/publications.ts'
 import { createTopics, type OwnTopic, type Topics } from '../../../contract/topics.ts'
 import { type AppEntry, addSample, type HubEntry, newApp, newHub } from './entries.ts'
@@ -12,7 +12,13 @@ type Changes = Extract<LiveFrame, { type: 'changes' }>
 
 export class Store {
   readonly topics: Topics
+  /** In a fleet, those of other members too, of which nothing but the state is known. */
   readonly hubs = signal<readonly HubEntry[]>([])
+  /** Those of this bridge. */
+  readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))
+  readonly fleet = signal<FleetStatus | undefined>(undefined)
+  /** State topic of another member of the fleet, or of all → what it says. */
+  readonly memberStates = signal<ReadonlyMap<string, Payload<'bridgeState'>>>(new Map())
   readonly bridgeState = signal<Payload<'bridgeState'> | undefined>(undefined)
   /** Since when its state is as it is, in epoch milliseconds. */
   readonly bridgeSince = signal<number | undefined>(undefined)
@@ -30,9 +36,17 @@ export class Store {
   /** Hub → apps that came or went and are not in its signal yet. */
   readonly #moved = new Map<HubEntry, Map<string, AppEntry>>()
 
-  constructor(base: string) {
-    this.topics = createTopics(base)
+  /** @param member this bridge's name in a fleet */
+  constructor(base: string, member: string | null) {
+    this.topics = createTopics(base, member ?? undefined)
     this.#happenings = new Happenings(base)
+  }
+
+  /** The other member of the fleet that has a hub; `undefined`: none has. */
+  ownerElsewhere(hub: string): string | undefined {
+    const { member, owners = {} } = this.fleet.value ?? {}
+    const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
+    return owner === member ? undefined : owner
   }
 
   hub(name: string): HubEntry | undefined {
@@ -43,8 +57,9 @@ export class Store {
     return this.hub(hub)?.apps.value.get(id)
   }
 
-  snapshot({ at, state, recent, since, usage, refusals }: Snapshot): void {
+  snapshot({ at, state, recent, since, usage, refusals, fleet }: Snapshot): void {
     batch(() => {
+      this.fleet.value = fleet
       const told = new Set(state.map(([topic]) => topic))
       this.#dropUntold(told)
       for (const [topic, payload] of state) this.#hold(topic, payload, at, false)
@@ -62,12 +77,13 @@ export class Store {
 
   changes(frames: readonly Changes[]): void {
     batch(() => {
-      for (const { at, state, happenings, refusals } of frames) {
+      for (const { at, state, happenings, refusals, fleet } of frames) {
         const before = this.bridgeState.value
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
         this.recent.value = this.#happenings.add(this.recent.value, happenings)
         if (refusals !== undefined) this.refusals.value = refusals
+        if (fleet !== undefined) this.fleet.value = fleet
       }
       this.#settle()
     })
@@ -80,7 +96,12 @@ export class Store {
   /** What a former snapshot told and this one does not is gone. */
   #dropUntold(told: ReadonlySet<string>): void {
     const { topics } = this
-    this.hubs.value = this.hubs.value.filter(({ name }) => told.has(topics.of('hubInfo', { hub: name })))
+    this.memberStates.value = new Map([...this.memberStates.value].filter(([topic]) => told.has(topic)))
+    for (const hub of this.hubs.value) {
+      if (!told.has(topics.of('hubState', { hub: hub.name }))) hub.state.value = undefined
+      if (!told.has(topics.of('hubInfo', { hub: hub.name }))) hub.info.value = undefined
+    }
+    this.hubs.value = this.hubs.value.filter(isKnown)
     for (const hub of this.hubs.value) {
       for (const [id, { topic }] of hub.apps.value) if (!told.has(topic)) this.#apps(hub).delete(id)
     }
@@ -88,13 +109,18 @@ export class Store {
 
   #hold(topic: string, payload: string | null, at: string, isNews: boolean): void {
     const own = this.topics.parse(topic)
-    if (own === undefined) return
+    if (own === undefined) {
+      const state = payload === null ? undefined : readPayload('bridgeState', payload)
+      this.memberStates.value = changed(this.memberStates.value, topic, state)
+      return
+    }
     const { owner } = own
     if (owner.kind === 'bridge') {
       this.#holdBridge(own, payload)
       return
     }
-    const hub = this.hub(owner.hub) ?? this.#addHub(owner.hub)
+    const hub = this.hub(owner.hub) ?? (payload === null ? undefined : this.#addHub(owner.hub))
+    if (hub === undefined) return
     const newsAt = isNews ? Date.parse(at) : undefined
     if (owner.kind === 'hub') this.#holdHub(hub, own, payload, newsAt)
     else if (own.name === 'app') this.#holdApp(hub, topic, owner.app, payload, newsAt)
@@ -129,10 +155,8 @@ export class Store {
       const state = readPayload(name, payload ?? '')
       if (newsAt !== undefined && state !== hub.state.value) hub.since.value = newsAt
       hub.state.value = state
-    } else if (name === 'hubInfo') {
-      hub.info.value = readPayload(name, payload ?? '')
-      if (payload === null) this.hubs.value = this.hubs.value.filter((other) => other !== hub)
-    }
+    } else if (name === 'hubInfo') hub.info.value = readPayload(name, payload ?? '')
+    if (payload === null && !isKnown(hub)) this.hubs.value = this.hubs.value.filter((other) => other !== hub)
   }
 
   #holdApp(hub: HubEntry, topic: string, id: string, payload: string | null, newsAt: number | undefined): void {
@@ -178,6 +202,9 @@ export class Store {
     this.#moved.clear()
   }
 }
+
+/** Whether anything is told of a hub. */
+const isKnown = ({ state, info }: HubEntry) => state.value !== undefined || info.value !== undefined
 
 /** The map with one value changed; `undefined` removes it. */
 function changed<T>(map: ReadonlyMap<string, T>, key: string, value: T | undefined): ReadonlyMap<string, T> {

@@ -42,7 +42,7 @@ function Where({ entry: { hub, app }, store }: { readonly entry: Entry; readonly
       <a href={hrefOf({ at: 'app', hub, app })} title={app}>
         {known === undefined ? app : nameOf(known)}
       </a>
-      {store.hubs.value.length > 1 && <small> {hub}</small>}
+      {store.own.value.length > 1 && <small> {hub}</small>}
     </>
   )
 }

@@ -19,14 +19,17 @@ import { Settings } from './settings.tsx'
 import { TopicList } from './topics.tsx'
 
 export function AppPage({ door, hub, id }: { readonly door: Door; readonly hub: string; readonly id: string }) {
-  const entry = door.store.app(hub, id)
+  const { store } = door
+  const entry = store.app(hub, id)
+  const owner = store.ownerElsewhere(hub)
+  const missing = owner === undefined ? S.app.gone(id) : S.app.elsewhere(hub, owner)
   return (
     <div class="view">
       <a class="back" href={hrefOf({ at: 'apps' })}>
         <Glyph name="back" size={16} /> {S.apps.title}
       </a>
       {entry === undefined ? (
-        <p class="empty">{door.store.complete.value ? S.app.gone(id) : S.loading}</p>
+        <p class="empty">{store.complete.value ? missing : S.loading}</p>
       ) : (
         <Found key={entry.topic} entry={entry} door={door} />
       )}

@@ -66,7 +66,7 @@ export function listApps(store: Store): AppList {
   const counts = signal<Readonly<Record<Filter, number>>>({ all: 0, crashed: 0, stopped: 0, updates: 0 })
   let ordered = -1
   const tick = signal(0)
-  const members = computed(() => store.hubs.value.map((hub) => ({ hub, apps: [...hub.apps.value.values()] })))
+  const members = computed(() => store.own.value.map((hub) => ({ hub, apps: [...hub.apps.value.values()] })))
   const stop = effect(() => {
     void tick.value
     ordered = store.appChanges

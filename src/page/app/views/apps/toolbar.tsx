@@ -74,7 +74,7 @@ export function Toolbar({ list, store }: { readonly list: AppList; readonly stor
           ))}
         </select>
       </label>
-      {store.hubs.value.length > 1 && (
+      {store.own.value.length > 1 && (
         <label class="check">
           <input
             type="checkbox"

@@ -7,6 +7,7 @@ import { Glyph } from '../../parts/glyph.tsx'
 import { Badge, Card, Facts, Time } from '../../parts/small.tsx'
 import { S } from '../../strings.ts'
 import { isCrashed } from '../apps/order.ts'
+import { FleetCard } from './fleet.tsx'
 import { HubCard } from './hub.tsx'
 import { Reports } from './reports.tsx'
 
@@ -19,7 +20,8 @@ export function BridgePage({ door }: { readonly door: Door }) {
       <div class="cards">
         <BridgeCard door={door} />
         <BrokerCard door={door} />
-        {store.hubs.value.map((hub) => (
+        <FleetCard store={store} />
+        {store.own.value.map((hub) => (
           <HubCard key={hub.name} hub={hub} door={door} />
         ))}
         <Reports door={door} />
@@ -83,7 +85,7 @@ function BridgeCard({ door }: { readonly door: Door }) {
 
 /** Counted now and then, as no single change needs them at once. */
 function Counters({ door: { store } }: { readonly door: Door }) {
-  const apps = store.hubs.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
+  const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
   const crashed = apps.filter(isCrashed).length
   const updates = apps.filter(({ update_available }) => update_available === true).length
   // With each report.

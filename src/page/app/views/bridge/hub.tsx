@@ -32,6 +32,7 @@ export function HubCard({ hub, door }: HubProps) {
     >
       <Facts
         rows={[
+          [S.hub.owner, told?.owner],
           [S.hub.since, since.value === undefined ? undefined : <Time at={since.value} ago />],
           [S.hub.reason, reason == null ? undefined : S.reason(reason)],
           [S.hub.host, host],

@@ -1,0 +1,109 @@
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { ownerOf } from '../../src/fleet/rendezvous.ts'
+import { freePort } from '../support/ports.ts'
+import { canBrowse, quit, visit } from './support/browser.ts'
+import { House } from './support/house.ts'
+
+afterAll(quit)
+
+const MEMBERS = ['shard-1', 'shard-2']
+const ROOMS = ['attic', 'barn', 'cabin', 'garage', 'home', 'loft', 'office', 'shed', 'studio', 'villa']
+const of = (member: string) => ROOMS.filter((hub) => ownerOf(hub, MEMBERS) === member).slice(0, 2)
+const OWN = of('shard-1')
+const OTHERS = of('shard-2')
+const [hub = ''] = OWN
+const [other = ''] = OTHERS
+
+let house: House | undefined
+afterEach(async () => {
+  await house?.[Symbol.asyncDispose]()
+  house = undefined
+})
+
+/** The first of two members; the other one is not running. */
+async function start(): Promise<House> {
+  const hubs = Object.fromEntries([...OWN, ...OTHERS].map((name) => [name, {}]))
+  house = await House.start({ hubs, config: { fleet: { shard: '1/2' } } })
+  return house
+}
+
+const fleetOf = (page: Page) => page.getByRole('region', { name: 'Fleet' })
+const rowOf = (page: Page, table: string, name: string) =>
+  fleetOf(page).getByRole('table', { name: table, exact: true }).getByRole('row').filter({ hasText: name })
+
+describe.runIf(canBrowse)('the page of a member of a fleet', () => {
+  test('shows the member itself, as that of a single bridge does', async () => {
+    const { url } = await start()
+    const page = await visit(url, { hash: '#/bridge' })
+    const bridge = page.getByRole('region', { name: 'Bridge', exact: true })
+    await bridge.getByText('all is well').waitFor()
+    await bridge.getByText('Started').waitFor()
+    expect(await bridge.getByRole('combobox', { name: 'Log level' }).inputValue()).toBe('info')
+    const broker = page.getByRole('region', { name: 'MQTT broker' })
+    await broker.getByText('connected').waitFor()
+    await broker.getByText('online').waitFor()
+    expect(await page.getByText('The bridge has no connection to the MQTT broker.').count()).toBe(0)
+  })
+
+  test('shows the members, which one it is, and when another one comes and goes', async () => {
+    const house = await start()
+    const page = await visit(house.url, { hash: '#/bridge' })
+    await fleetOf(page).getByText('by number').waitFor()
+    await rowOf(page, 'Members', 'shard-1').getByText('this one').waitFor()
+    await rowOf(page, 'Members', 'shard-1').getByText('online').waitFor()
+    await rowOf(page, 'Members', 'shard-2').getByText('unknown').waitFor()
+    await rowOf(page, 'Hubs of other members', other).getByText('unknown').waitFor()
+    await using second = house.another({
+      HUB2MQTT_FLEET_SHARD: '2/2',
+      HUB2MQTT_HTTP_PORT: String(await freePort()),
+    })
+    await rowOf(page, 'Members', 'shard-2').getByText('online').waitFor()
+    await rowOf(page, 'Hubs of other members', other).getByText('online').waitFor()
+    await second.stop('SIGKILL')
+    await rowOf(page, 'Members', 'shard-2').getByText('offline').waitFor()
+    await rowOf(page, 'Hubs of other members', other).getByText('unknown').waitFor()
+  })
+
+  test('shows its own hubs with their owner, and those of others with theirs', async () => {
+    const { url } = await start()
+    const page = await visit(url, { hash: '#/bridge' })
+    await page
+      .getByRole('region', { name: `Hub ${hub}` })
+      .getByText('shard-1')
+      .waitFor()
+    for (const name of OTHERS) {
+      await rowOf(page, 'Hubs of other members', name).getByText('shard-2').waitFor()
+      expect(await page.getByRole('region', { name: `Hub ${name}` }).count()).toBe(0)
+    }
+    expect(await rowOf(page, 'Hubs of other members', hub).count()).toBe(0)
+    await page.goto(`${url}#/`)
+    await page
+      .getByRole('row')
+      .filter({ hasText: new RegExp(`^${hub}`) })
+      .first()
+      .waitFor()
+    for (const name of OTHERS) {
+      expect(
+        await page
+          .getByRole('row')
+          .filter({ hasText: new RegExp(`^${name}`) })
+          .count(),
+      ).toBe(0)
+    }
+  })
+
+  test('says whose a hub is whose app somebody looks for', async () => {
+    const { url } = await start()
+    const page = await visit(url, { hash: `#/app/${other}/com.athom.hue` })
+    await page.getByText(`Member shard-2 of the fleet has the hub ${other}`).waitFor()
+  })
+
+  test('is the only one that shows a fleet', async () => {
+    house = await House.start()
+    const page = await visit(house.url, { hash: '#/bridge' })
+    await page.getByRole('region', { name: 'Hub home' }).waitFor()
+    expect(await fleetOf(page).count()).toBe(0)
+    expect(await page.getByText('Served by').count()).toBe(0)
+  })
+})
