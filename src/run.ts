@@ -71,7 +71,7 @@ const FRUGAL = '--heap-growing-percent=30'
  */
 export async function run(options: RunOptions): Promise<void> {
   const { config, version, clock, random, log, signal } = options
-  if (Object.keys(config.hubs).length >= MANY_HUBS) setFlagsFromString(FRUGAL)
+  limitHeap(config)
   const live = new LiveConfig(config, options.load, log)
   const membership = membershipOf(config)
   const topics = createTopics(config.mqtt.base_topic, membership?.member)
@@ -241,6 +241,10 @@ export async function run(options: RunOptions): Promise<void> {
   rollouts.stop()
   bridge.stop()
   log.info('stopping')
+}
+
+function limitHeap({ hubs }: Config): void {
+  if (Object.keys(hubs).length >= MANY_HUBS) setFlagsFromString(FRUGAL)
 }
 
 /** What the broker holds, or others have published: for the bridge, and for who looks at the whole fleet. */
