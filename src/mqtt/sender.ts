@@ -204,12 +204,13 @@ export class Sender {
     if (connection === undefined || connection.isDown) return
     while (!this.#losses.sendingAlone && this.#unacknowledged.size < this.#window) {
       const item = this.#next()
-      if (item === undefined || !this.#losses.maySend(item, this.#unacknowledged.size)) return
+      if (item === undefined) return
       if (!this.#may(item)) {
         if (item.kind !== 'message') return
         this.#options.events.take()
         continue
       }
+      if (!this.#losses.maySend(item, this.#unacknowledged.size)) return
       this.#send(connection, item)
     }
   }

@@ -503,6 +503,21 @@ describe('a publish at which connections end', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
+  test('keeps nothing back while it may not be published, and is sent when it may', () => {
+    let may = true
+    const rig = new Rig({ mayPublish: () => may })
+    rig.hold('a', '1')
+    loseTimes(rig, 2)
+    may = false
+    rig.attach()
+    rig.say('answer', '1', answer)
+    expect(rig.wire.sent).toEqual(['answer=1'])
+    rig.ackAll()
+    may = true
+    rig.sender.pump()
+    expect(rig.wire.sent).toEqual(['answer=1', 'a=1'])
+  })
+
   test('is lost if it is a message, and nothing else with it', () => {
     const rig = new Rig().attach()
     rig.ackAll()
