@@ -124,7 +124,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const { count } = this.payload
     // Where others are left, one of them speaks in a moment.
-    await this.#parts?.speaker.stop({ goodbye: count <= 1 || this.#fleet.view.mode === 'static' })
+    await this.#parts?.speaker.stop(count <= 1 || this.#fleet.view.mode === 'static' ? 'goodbye' : 'handover')
     await this.#fleet[Symbol.asyncDispose]()
     await this.#store?.[Symbol.asyncDispose]()
   }
@@ -137,7 +137,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
     const leaving = [...hubs.all.keys()].filter((name) => !serves.has(name))
     const closing = leaving.map((name) => hubs.close(name))
     for (const name of leaving) bridge.releaseHub(name)
-    if (!this.isSpeaker) closing.push(speaker.stop({ goodbye: false }))
+    if (!this.isSpeaker) closing.push(speaker.stop(this.mayAct() ? 'handover' : 'lost'))
     await Promise.all(closing)
     const configured = this.#options.live.value.hubs
     const coming = [...serves].filter((name) => !hubs.all.has(name))

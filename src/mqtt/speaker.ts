@@ -66,17 +66,20 @@ export class Speaker {
     void loop.run()
   }
 
-  /** Ends; with `goodbye`, nobody speaks from now on, else another one does. */
-  async stop({ goodbye }: { readonly goodbye: boolean }): Promise<void> {
+  /**
+   * Ends. `handover`: another one speaks from now on; `goodbye`: nobody does; `lost`: it is not known who does, so the
+   * broker publishes the will, which whoever speaks contradicts.
+   */
+  async stop(how: 'handover' | 'goodbye' | 'lost'): Promise<void> {
     const loop = this.#loop
     if (loop === undefined) return
     this.#loop = undefined
     loop.stop()
     const { connection } = loop
-    if (connection?.isAccepted) {
+    if (connection?.isAccepted && how !== 'lost') {
       const { clock, link } = this.#options
       const cancel = clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
-      if (goodbye)
+      if (how === 'goodbye')
         await new Promise<void>((resolve) => {
           connection.publish(link.stateTopic, 'offline', RETAINED, () => resolve())
           void connection.down.then(() => resolve())

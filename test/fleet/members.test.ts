@@ -133,6 +133,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', () 
       () => NAMES.every((_, i) => world.process(i).lines.some((line) => line.includes('this member stops'))),
       60_000,
     )
+    await until('the will of who spoke', () => world.text('hub2mqtt/bridge/state') === 'offline')
     // They end their sessions meanwhile.
     const all = () => world.asked().filter(({ path }) => !path.startsWith('unsubscribe')).length
     const asked = all()
@@ -140,6 +141,7 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', () 
     expect(all()).toBe(asked)
     nats.node(0).cont()
     await until('requests', () => all() > asked + 3, 60_000)
+    await until('a speaker', () => world.text('hub2mqtt/bridge/state') === 'online')
     expect([...world.hubs.keys()].map((hub) => world.text(`hub2mqtt/${hub}/state`))).toEqual([
       'online',
       'online',
