@@ -150,7 +150,8 @@ export class LeasedFleet implements Fleet {
       this.#lease.lost()
       const roster = this.#rows.roster
       if (roster?.record.members[this.member]?.nonce !== this.#row.nonce) return
-      await this.#writeRoster(without(roster.record, [this.member]), roster.revision)
+      const epoch = this.#rows.highestEpoch + 1
+      await this.#writeRoster({ ...without(roster.record, [this.member]), epoch }, roster.revision)
     } catch {
       // The others wait until the lease is over.
     }

@@ -1,5 +1,5 @@
 /** What a fleet's store says of its epochs: read straight from NATS, whatever the members publish. */
-import { jetstream } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
 
@@ -33,9 +33,11 @@ export class RosterLog implements AsyncDisposable {
 
   /** Resolves when what the store holds is in the log. */
   async catchUp(): Promise<void> {
-    const { kv, key } = await this.#roster()
-    const entry = await kv.get(key)
-    if (entry?.operation === 'PUT') this.#saw(entry.string())
+    const { key } = await this.#roster()
+    // From the leader: a replica that catches up answers what was.
+    const manager = await jetstreamManager(this.#connection)
+    const message = await manager.streams.getMessage(`KV_${BUCKET}`, { last_by_subj: `$KV.${BUCKET}.${key}` })
+    if (message !== null) this.#saw(message.string())
   }
 
   async #follow(): Promise<void> {

@@ -5,6 +5,7 @@
 import { pino } from 'pino'
 import type { Clock } from '../../src/base/clock.ts'
 import { LeasedFleet } from '../../src/fleet/leased.ts'
+import { ROSTER_KEY, readRoster } from '../../src/fleet/records.ts'
 import { ConflictError, type Row, type Store } from '../../src/fleet/store.ts'
 
 interface Watcher {
@@ -40,6 +41,8 @@ export class Simulation {
   #order = 0
   #revision = 0
   #watchers: Watcher[] = []
+  /** By epoch. */
+  #membersOf = new Map<number, string>()
 
   constructor(random: () => number) {
     this.random = random
@@ -85,10 +88,22 @@ export class Simulation {
     this.#revision += 1
     const row = { value, revision: this.#revision }
     this.store.set(name, row)
+    if (key === ROSTER_KEY && losses === this.losses) this.#checkEpoch(value)
     for (const { member, onRow } of this.#watchers) {
       if (member.losses === losses) this.#deliver(member, () => member.losses === losses && onRow(key, row))
     }
     return row.revision
+  }
+
+  /** The epoch grows whenever the members change. */
+  #checkEpoch(roster: string): void {
+    const record = readRoster(roster)
+    if (record === undefined) throw new Error(`no roster: ${roster}`)
+    const { epoch, members } = record
+    const names = Object.keys(members).sort().join()
+    const before = this.#membersOf.get(epoch)
+    if (before !== undefined && before !== names) this.violations.push(`epoch ${epoch}: ${before}, then ${names}`)
+    this.#membersOf.set(epoch, names)
   }
 
   watch(watcher: Watcher): void {
@@ -107,6 +122,7 @@ export class Simulation {
   /** The store is gone with all that is in it, and another one in its place counts from 1 again. */
   lose(): void {
     this.store.clear()
+    this.#membersOf.clear()
     this.#revision = 0
     this.losses += 1
     for (const watcher of this.#watchers) {
