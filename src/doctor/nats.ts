@@ -4,6 +4,7 @@ import { JetStreamApiCodes, JetStreamApiError, jetstream, jetstreamManager } fro
 import { Kvm, type KvStatus } from '@nats-io/kv'
 import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
 import type { Config } from '../config/options.ts'
+import { nameIn, REPLICAS } from '../fleet/nats.ts'
 import { ROSTER_KEY, readRoster } from '../fleet/records.ts'
 import { about, type Finding } from './finding.ts'
 
@@ -11,8 +12,6 @@ const { ok, note, problem } = about('NATS')
 
 /** For each call, and for each connection. */
 const TIMEOUT_MS = 5_000
-/** On so many servers a bucket goes on when one of them fails. */
-const REPLICAS = 3
 /** A key that nobody reads, at a revision that it never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
@@ -135,7 +134,8 @@ function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: 
 
 async function* examineContent(kvm: Kvm, bucket: string): AsyncGenerator<Finding> {
   const kv = await kvm.open(bucket)
-  const entry = await kv.get(ROSTER_KEY)
+  const name = await nameIn(kv, ROSTER_KEY)
+  const entry = name === undefined ? null : await kv.get(name)
   const roster = entry?.operation === 'PUT' ? readRoster(entry.string()) : undefined
   if (entry?.operation === 'PUT' && roster === undefined) {
     const text = `the bucket ${bucket} holds a ${ROSTER_KEY} that is not of a fleet`

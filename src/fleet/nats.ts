@@ -32,7 +32,8 @@ interface Bucket {
 const CALL_MS = 1_500
 const PING_MS = 2_000
 const AGAIN_MS = 1_000
-const REPLICAS = 3
+/** On so many servers a bucket goes on when one of them fails. */
+export const REPLICAS = 3
 const MARK_KEY = 'mark'
 
 /** https://github.com/nats-io/nats-server/blob/main/server/errors.json */
@@ -82,7 +83,7 @@ export class NatsStore implements Store, AsyncDisposable {
   #in<T>(key: string, call: (kv: KV, name: string) => Promise<T>): Promise<T> {
     if (this.#bucket === undefined) throw new Error('there is no connection to NATS yet')
     const { kv, mark } = this.#bucket
-    return call(kv, `${mark}.${key}`)
+    return call(kv, nameOf(mark, key))
   }
 
   async #run(): Promise<void> {
@@ -158,7 +159,7 @@ export class NatsStore implements Store, AsyncDisposable {
   /** Tells what the bucket holds and how it changes, for as long as that works: a watch may fall silent for good. */
   async #follow({ kv, mark }: Bucket): Promise<void> {
     const { clock, quietMs } = this.#options
-    const prefix = `${mark}.`
+    const prefix = nameOf(mark, '')
     const entries = await kv.watch()
     const stop = () => entries.stop()
     this.#stop.signal.addEventListener('abort', stop)
@@ -179,6 +180,14 @@ export class NatsStore implements Store, AsyncDisposable {
       stop()
     }
   }
+}
+
+const nameOf = (mark: string, key: string) => `${mark}.${key}`
+
+/** The name that a key has in a bucket; `undefined` while no member has used that. */
+export async function nameIn(kv: KV, key: string): Promise<string | undefined> {
+  const mark = await kv.get(MARK_KEY)
+  return mark === null ? undefined : nameOf(mark.string(), key)
 }
 
 /** Of a new bucket: whoever writes it first. */

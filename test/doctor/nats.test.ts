@@ -54,7 +54,8 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     const { urls } = await started()
     const kvm = await buckets(urls[0])
     const kv = await kvm.create('own')
-    await kv.put('roster', JSON.stringify(ROSTER))
+    await kv.put('mark', 'm')
+    await kv.put('m.roster', JSON.stringify(ROSTER))
     const before = (await kv.status()).streamInfo.state
     expect(await found(urls, { FLEET_BUCKET: 'own' })).toEqual([
       expect.stringContaining('connected to'),
@@ -64,7 +65,7 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
       'ok       NATS: it can be written',
     ])
     expect((await kv.status()).streamInfo.state).toEqual(before)
-    await kv.put('roster', '{"something":"else"}')
+    await kv.put('m.roster', '{"something":"else"}')
     expect(problemsIn(await found(urls, { FLEET_BUCKET: 'own' }))).toEqual([
       expect.stringContaining('give the fleet a bucket of its own'),
     ])

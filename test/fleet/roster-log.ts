@@ -2,6 +2,8 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
+import { nameIn } from '../../src/fleet/nats.ts'
+import { ROSTER_KEY } from '../../src/fleet/records.ts'
 
 /** As in the options: `fleet.bucket`. */
 const BUCKET = 'hub2mqtt'
@@ -49,8 +51,9 @@ export class RosterLog implements AsyncDisposable {
 
   async #roster() {
     const kv = await new Kvm(jetstream(this.#connection)).open(BUCKET)
-    const mark = await kv.get('mark')
-    return { kv, key: `${mark?.string()}.roster` }
+    const key = await nameIn(kv, ROSTER_KEY)
+    if (key === undefined) throw new Error('no member has used the bucket yet')
+    return { kv, key }
   }
 
   #saw(text: string): void {
