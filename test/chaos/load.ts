@@ -158,8 +158,10 @@ export class Load {
     let expiresAt: number | null = null
     if (kind === 'good' && random.chance(0.15)) {
       const seconds = random.int(1, 3)
-      expiresAt = Date.now() + seconds * 1000
-      properties.messageExpiryInterval = seconds
+      if (!this.#world.brokerHoldsBack) {
+        expiresAt = Date.now() + seconds * 1000
+        properties.messageExpiryInterval = seconds
+      }
     }
     if (random.chance(0.3)) properties.responseTopic = `answers/${token}`
     const options = { properties }

@@ -62,6 +62,8 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   denials: Denial[] = []
   jumps: { at: number; by: number }[] = []
   wallClockStepped = false
+  /** Whether messages wait in the broker. Those that Mosquitto sends in their last second come without their expiry. */
+  brokerHoldsBack = false
   excuses = new Set<string>()
   names = new Map<string, { name: string; at: number }[]>()
   #forgotAt = Date.now()
@@ -285,6 +287,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     this.denials = []
     this.jumps = []
     this.wallClockStepped = false
+    this.brokerHoldsBack = false
     this.excuses = new Set()
     this.watch.forget()
     this.bridges.splice(0, this.bridges.length - 1)

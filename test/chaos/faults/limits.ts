@@ -31,15 +31,18 @@ interface LimitOptions {
   readonly forgets?: boolean
   /** Until it has to be online; default 45 s. */
   readonly patienceMs?: number
+  /** Whether messages wait in it; default: no. */
+  readonly holdsBack?: boolean
 }
 
 /** Like this for a while. */
 export function broker(
   config: readonly string[],
-  { online, forgets, patienceMs = ONLINE_MS }: LimitOptions,
+  { online, forgets, patienceMs = ONLINE_MS, holdsBack = false }: LimitOptions,
 ): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker()
+    world.brokerHoldsBack = holdsBack
     if (forgets ?? random.chance(0.5)) await world.broker.forget()
     await world.configureBroker({ config })
     const since = Date.now()
@@ -115,7 +118,9 @@ const embedded: Fault['run'] = async ({ world }) => {
 export const LIMITS: Faults = {
   'broker drops messages over 2,000 bytes': limit(broker(['message_size_limit 2000'], { online: true })),
   'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
-  'broker takes one at a time': limit(broker(['max_inflight_messages 1'], { online: true, patienceMs: ONE_BY_ONE_MS })),
+  'broker takes one at a time': limit(
+    broker(['max_inflight_messages 1'], { online: true, patienceMs: ONE_BY_ONE_MS, holdsBack: true }),
+  ),
   'broker keeps nothing': limit(broker(['retain_available false'], { online: false }), {
     tells: /retain/,
     ...UNSUITABLE,
