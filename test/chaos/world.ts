@@ -1,5 +1,5 @@
 /** Everything around one bridge: a hub in this process, a broker in another, a bad network between them, and who looks on. */
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { mkdtempDisposable, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type AppSeed, EmulatedHub, type How } from '../../src/emulator/hub.ts'
@@ -173,9 +173,11 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     return this.#secrets.key
   }
 
-  /** Writes the configuration file; as text, whatever that is. */
+  /** Writes the configuration file; as text, whatever that is. In one step: a bridge that starts may be reading it. */
   async configure(changes: FileChanges | string = {}): Promise<void> {
-    await writeFile(this.#configPath, typeof changes === 'string' ? changes : configFile(changes))
+    const path = `${this.#configPath}.new`
+    await writeFile(path, typeof changes === 'string' ? changes : configFile(changes))
+    await rename(path, this.#configPath)
   }
 
   /** Changes the file and lets it be read again; resolves when the bridge has said what came of it, or has ended. */
