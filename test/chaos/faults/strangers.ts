@@ -82,6 +82,8 @@ export const STRANGERS: Faults = {
         settleMs: 0,
         flavour: 'older',
       })
+      // Who is not connected, as after another fault, cannot be seen to be there.
+      await until('the first bridge', () => world.brokerProxy.open > 0, 20_000)
       const second = world.startOther({
         HUB2MQTT_HUB_URL: other.url,
         HUB2MQTT_MQTT_CLIENT_ID: 'a-neighbour',
