@@ -36,6 +36,17 @@ export function timesForgotten(history: History, copies: readonly Sent[]): numbe
 export const mayTakeLong = ({ asks, at }: Sent, now: number) =>
   asks?.startsWith('installFromAppStore') === true && now - at < INSTALL_MS
 
+/** Two bridges that come at the same moment have heard of each other after so long. */
+const HEARD_MS = 1000
+
+/** Whether several bridges had just connected: each of them may have taken itself for the only one. */
+export function cameTogether({ links, lives }: Pick<History, 'links' | 'lives'>, { at }: Sent): boolean {
+  const fresh = links.filter(
+    ({ openedAt, closedAt = at }) => openedAt > at - HEARD_MS && openedAt <= at && closedAt >= at,
+  )
+  return lives.length > 1 && fresh.length > 1
+}
+
 /** Commands that may still reach the hub although nobody waits for their answers any more. */
 export function underWay(sent: readonly Sent[], now: number): Sent[] {
   return sent.filter((copy) => now - copy.at < MAX_WAIT_MS + ANSWER_MS || mayTakeLong(copy, now))
