@@ -37,7 +37,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'errors-believed': { fault: 'hub starts up for long', caughtBy: ['wiped'] },
   'nobody-is-another': { fault: 'hub does not say who it is', caughtBy: ['wiped'] },
   'updated-after-end': { fault: 'updates after the end of an app', caughtBy: ['resurrected'] },
-  'one-short-queue': { fault: '1,000 changes at once', caughtBy: ['event lost'], slow: true },
+  'one-short-queue': { fault: '1,100 pings at once', caughtBy: ['not answered'] },
   'online-when-all-is-sent': {
     fault: 'empty broker takes packets of 2,000 bytes',
     caughtBy: ['kept offline'],
