@@ -8,21 +8,20 @@ import type { AppEventPayload } from '../contract/events.ts'
 import { refusedBy } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
-import type { CommandTopic, OwnTopic, Topics } from '../contract/topics.ts'
+import type { CommandTopic, Topics } from '../contract/topics.ts'
 import type { Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
-import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
 import type { Recall } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { type AnswerLink, type Asker, type CommandEnd, Dispatcher } from './dispatcher.ts'
 import { EarlyTasks } from './early.ts'
-import { FormerHubs } from './former-hubs.ts'
 import { createGuard, policyOf } from './guarding.ts'
 import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { HubTopics } from './hub-topics.ts'
+import { LeftOvers } from './left-overs.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
 
@@ -91,8 +90,6 @@ export interface BridgeOptions {
 
 /** Another bridge that ends or steps back may still send what had waited. */
 const FAREWELL_MS = 2_000
-/** Before a first list that lacks apps is read again. */
-const SECOND_LOOK_MS = 2_000
 /** At once for the first time: everybody else takes the bridge for gone. */
 const TAKE_BACK_MS = 1_000
 
@@ -112,11 +109,6 @@ export class Bridge {
   #saidStandby = false
   /** Whether another bridge was active since this one was: it may have known more of the hubs. */
   #wasReplaced = false
-  /** Hubs of which nothing is taken for left over before they were read again; `next`: by whichever read comes next. */
-  readonly #unread = new Map<string, 'asked' | 'next'>()
-  /** Hubs whose first list was not compared yet with what the broker holds of them. */
-  readonly #fresh = new Set<string>()
-  readonly #secondLooks = new Set<() => void>()
   /** Whether another bridge was told that this one leaves: commands that come in since are that one's. */
   #left = false
   #protocol: LinkStatus['protocol'] = null
@@ -126,10 +118,8 @@ export class Bridge {
   #foundState: string | undefined
   readonly #homeAssistant: HomeAssistant
   readonly #repairs: Repairs
-  readonly #formerHubs = new FormerHubs()
+  readonly #leftOvers: LeftOvers
   #facts: Facts['bridge']
-  /** With many hubs there is much to look through, and each hub that comes asks for it. */
-  readonly #sweeping: Sparing
   readonly #tellingHubs: Sparing
   #tookBackAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
@@ -145,7 +135,6 @@ export class Bridge {
     const unknown = { health: undefined, prefixes: undefined, fleet: undefined }
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, ...unknown }
     this.#early = new EarlyTasks(clock)
-    this.#sweeping = new Sparing(clock, () => this.#sweep())
     this.#tellingHubs = new Sparing(clock, () => this.#know({ hubs: this.#hubAddresses() }))
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
@@ -182,12 +171,12 @@ export class Bridge {
       onEvent: options.onEvent,
       onApps: (name, { changes, silent, read }) => {
         this.#homeAssistant.appsChanged(name, changes)
-        if (silent) this.#sweeping.request()
-        if (read && this.#unread.get(name) === 'next') this.#wasRead(name)
+        if (silent) this.#leftOvers.request()
+        if (read) this.#leftOvers.listRead(name)
       },
       onStatus: (name) => {
         // Who the hub is comes after its apps, and only then it is known which devices are its.
-        if (this.#homeAssistant.hubChanged(name)) this.#sweeping.request()
+        if (this.#homeAssistant.hubChanged(name)) this.#leftOvers.request()
         this.#guard.hubChanged(name, hubs.get(name)?.hub.status.online === true)
         if (this.#facts.hubs[name]?.api !== hubs.get(name)?.hub.status.api) this.#tellingHubs.request()
       },
@@ -202,7 +191,7 @@ export class Bridge {
       onOtherActive: () => this.#onOtherActive(),
       hubs: () => [...hubs.keys()],
       onHubs: (names) => {
-        for (const name of names) this.#formerHubs.add(name)
+        for (const name of names) this.#leftOvers.hadHub(name)
       },
       clock,
       log,
@@ -213,10 +202,23 @@ export class Bridge {
       { topics, hubs, live, guarded, isShared, allows, version, clock, random, log },
       link,
     )
+    this.#leftOvers = new LeftOvers({
+      topics,
+      hubs,
+      live,
+      link,
+      isShared,
+      isActive: () => this.#active,
+      hubTopics: this.#hubTopics,
+      homeAssistant: this.#homeAssistant,
+      onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes }),
+      clock,
+      log,
+    })
     this.#repairs = new Repairs({
       repair: (touched) => {
         link.refresh(touched)
-        this.#sweep()
+        this.#leftOvers.sweep()
       },
       readEverything: () => this.#startOver(),
       clock,
@@ -279,7 +281,7 @@ export class Bridge {
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): void {
-    this.#fresh.add(name)
+    this.#leftOvers.hubAdded(name)
     this.#hubTopics.add(name, hub)
     this.#tellingHubs.request()
     this.#homeAssistant.hubAdded()
@@ -287,21 +289,19 @@ export class Bridge {
 
   /** Clears all topics of a hub that is no longer in `hubs`. */
   removeHub(name: string): void {
-    this.#unread.delete(name)
-    this.#fresh.delete(name)
-    this.#formerHubs.add(name)
+    this.#leftOvers.hubGone(name)
+    this.#leftOvers.hadHub(name)
     this.#guard.hubRemoved(name)
     this.#hubTopics.remove(name)
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
-    this.#sweep()
+    this.#leftOvers.sweep()
   }
 
   /** Leaves a hub that is no longer in `hubs` to another member of the fleet, with all of its topics. */
   releaseHub(name: string): void {
     const { topics } = this.#options
-    this.#unread.delete(name)
-    this.#fresh.delete(name)
+    this.#leftOvers.hubGone(name)
     this.#guard.hubRemoved(name)
     this.#hubTopics.release(name)
     this.#homeAssistant.hubReleased(name)
@@ -369,31 +369,13 @@ export class Bridge {
     // Before the sweep, which clears what nobody holds.
     this.#guard.begin(!this.#hasBegun || this.#wasReplaced)
     this.#hasBegun = true
-    for (const name of this.#options.hubs.keys()) this.#fresh.add(name)
-    if (this.#wasReplaced) this.#readAgain(this.#options.hubs.keys())
+    for (const name of this.#options.hubs.keys()) this.#leftOvers.hubAdded(name)
+    if (this.#wasReplaced) this.#leftOvers.readAgain(this.#options.hubs.keys())
     this.#wasReplaced = false
-    this.#sweep()
+    this.#leftOvers.sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
     this.#know({ protocol: this.#protocol })
     this.#early.run()
-  }
-
-  /** What the broker holds of a hub may be newer than what is known here: another bridge may have published it. */
-  #readAgain(names: Iterable<string>): void {
-    for (const name of names) {
-      const hub = this.#options.hubs.get(name)?.hub
-      if (hub === undefined) continue
-      this.#unread.set(name, 'asked')
-      const failed = (error: unknown) => {
-        asHubError(error)
-        if (this.#unread.has(name)) this.#unread.set(name, 'next')
-      }
-      void hub.refresh().then(() => this.#wasRead(name), failed)
-    }
-  }
-
-  #wasRead(name: string): void {
-    if (this.#unread.delete(name)) this.#sweeping.request()
   }
 
   #onPresence(before: Role): void {
@@ -434,7 +416,7 @@ export class Bridge {
   furtherFilters(topic: string, payload: string): string[] {
     const { topics } = this.#options
     if (topic === topics.of('bridgeState', {})) this.#foundState = payload
-    if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
+    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
     const own = topics.parse(topic)
     if (own?.owner.kind === 'app') this.#guard.learn(own.name, own.owner.hub, own.owner.app, payload)
     return this.#homeAssistant.furtherFilters(topic, payload)
@@ -445,14 +427,14 @@ export class Bridge {
     const { topics } = this.#options
     const saidOffline = topic === topics.of('bridgeState', {}) && payload === 'offline'
     // Also while another bridge is active: what it leaves behind is this one's to clear.
-    if (topic === topics.of('bridgeInfo', {})) this.#formerHubs.learn(payload)
+    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
     this.#learnOfOthers(topic, payload)
     if (!this.#active) {
       if (saidOffline) this.#presence.doubt()
       return
     }
     if (saidOffline) this.#takeBack(topic)
-    else if (this.#isOurs(topic, payload)) this.#repairs.touched(topic)
+    else if (this.#leftOvers.isOurs(topic, payload)) this.#repairs.touched(topic)
     this.#homeAssistant.touched(topic, payload)
   }
 
@@ -475,23 +457,6 @@ export class Bridge {
     } else this.#repairs.touched(bridgeState)
     // Nor may be what the other one has published, or left behind.
     if (this.contested) this.#startOverLater()
-  }
-
-  /** Whether a topic is the bridge's to put right. Home Assistant may remove what is discovered, which has its own way. */
-  #isOurs(topic: string, payload: string): boolean {
-    const own = this.#options.topics.parse(topic)
-    if (own === undefined) return payload !== ''
-    // A rollout writes over another connection, which sees to its own topic.
-    return own.name !== 'rollout' && this.#owns(own.owner)
-  }
-
-  #owns(owner: OwnTopic['owner']): boolean {
-    return owner.kind === 'bridge' || this.#options.hubs.has(owner.hub) || this.#isFormer(owner.hub)
-  }
-
-  /** Whether a hub is in nobody's configuration any more. */
-  #isFormer(hub: string): boolean {
-    return this.#formerHubs.has(hub) && !Object.hasOwn(this.#options.live.value.hubs, hub)
   }
 
   /** Whether another bridge uses the same base topic. */
@@ -533,8 +498,7 @@ export class Bridge {
 
   stop(): void {
     this.#cancelStartOver()
-    for (const cancel of this.#secondLooks) cancel()
-    this.#sweeping.stop()
+    this.#leftOvers.stop()
     this.#tellingHubs.stop()
     this.#guard.stop()
     this.#dispatcher.stop()
@@ -556,57 +520,5 @@ export class Bridge {
       ([name, { url, hub }]) => [name, { url_host: new URL(url).host, api: hub.status.api }] as const,
     )
     return Object.fromEntries(entries)
-  }
-
-  /** Clears what earlier runs and configurations left behind: of apps and hubs that are gone, and of rows not asked for. */
-  #sweep(): void {
-    if (!this.#active) return
-    this.#lookTwice()
-    const { topics, log } = this.#options
-    const isOrphan = this.#homeAssistant.orphans()
-    const cleared = this.#link.sweep((topic, payload) => {
-      const own = topics.parse(topic)
-      // Of which hub a device is, only its message knows.
-      return own === undefined ? this.#unread.size === 0 && isOrphan(topic, payload) : this.#isLeftOver(own)
-    })
-    if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
-    if (this.#unread.size === 0 && this.#homeAssistant.settle()) this.#know({ prefixes: this.#homeAssistant.prefixes })
-  }
-
-  /**
-   * The first list of a hub that starts up, as after a power cut, may have few of its apps: before what the broker holds of
-   * the others is taken for left over, it is read once more.
-   */
-  #lookTwice(): void {
-    const { hubs, topics } = this.#options
-    const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))
-    if (read.size === 0) return
-    for (const name of read) this.#fresh.delete(name)
-    const doubtful = new Set<string>()
-    this.#link.sweep((topic) => {
-      const own = topics.parse(topic)
-      if (own?.owner.kind === 'app' && read.has(own.owner.hub) && this.#isLeftOver(own)) doubtful.add(own.owner.hub)
-      return false
-    })
-    if (doubtful.size === 0) return
-    for (const name of doubtful) this.#unread.set(name, 'asked')
-    const cancel = this.#options.clock.after(SECOND_LOOK_MS, () => {
-      this.#secondLooks.delete(cancel)
-      this.#readAgain(doubtful)
-    })
-    this.#secondLooks.add(cancel)
-  }
-
-  /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
-  #isLeftOver({ name, row, owner }: OwnTopic): boolean {
-    if ('by' in row) return false
-    if (!row.retained) return this.#owns(owner)
-    if (owner.kind === 'bridge') return name !== 'bridgeInfo' && (name !== 'fleet' || this.#options.fleet === undefined)
-    if (owner.kind === 'setting' && this.#hubTopics.publishes(owner)) return false
-    const hub = this.#options.hubs.get(owner.hub)?.hub
-    if (hub === undefined) return this.#isFormer(owner.hub)
-    if (this.#unread.has(owner.hub)) return false
-    // A hub's own rows follow from its status, which is known a moment after its list.
-    return hub.apps.complete && (owner.kind !== 'hub' || hub.status.reason !== 'connecting')
   }
 }
