@@ -1,10 +1,10 @@
 /** Examines the NATS servers in which the members of a fleet keep their leases: each of them, JetStream and the bucket. */
 import { randomBytes } from 'node:crypto'
-import { JetStreamApiCodes, JetStreamApiError, jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { JetStreamApiCodes, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { Kvm, type KvStatus } from '@nats-io/kv'
 import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
 import type { Config } from '../config/options.ts'
-import { nameIn, REPLICAS } from '../fleet/nats.ts'
+import { codeOf, nameIn, REPLICAS } from '../fleet/nats.ts'
 import { ROSTER_KEY, readRoster } from '../fleet/records.ts'
 import { about, type Finding } from './finding.ts'
 
@@ -171,10 +171,6 @@ const alone = () =>
   note('one server has all leases: while it is down, no bridge serves a hub', 'run three, and name all of them')
 
 const servers = (count: number) => (count === 1 ? 'one server' : `${count} servers`)
-
-function codeOf(error: unknown): number | undefined {
-  return error instanceof JetStreamApiError ? error.code : undefined
-}
 
 /** What connects names its mistake, or the mistake behind it. */
 function detailOf(error: unknown): string {

@@ -3,7 +3,7 @@
  * revisions from 1 again: so each has a mark, which all keys begin with.
  */
 import { randomUUID } from 'node:crypto'
-import { type JetStreamApiError, jetstream } from '@nats-io/jetstream'
+import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
 import { type KV, Kvm } from '@nats-io/kv'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
@@ -36,8 +36,12 @@ const AGAIN_MS = 1_000
 export const REPLICAS = 3
 const MARK_KEY = 'mark'
 
+/** As servers say it, also while an earlier write to the key is under way. */
+const CONFLICTS: ReadonlySet<number | undefined> = new Set([
+  JetStreamApiCodes.StreamWrongLastSequence,
+  JetStreamApiCodes.StreamWrongLastSequenceUnknown,
+])
 /** https://github.com/nats-io/nats-server/blob/main/server/errors.json */
-const WRONG_LAST_SEQUENCE = 10_071
 const NAME_IN_USE = 10_058
 const NO_REPLICAS_WITHOUT_CLUSTER = 10_074
 
@@ -203,11 +207,11 @@ async function decisive(write: () => Promise<number>): Promise<number> {
   try {
     return await write()
   } catch (error) {
-    throw codeOf(error) === WRONG_LAST_SEQUENCE ? new ConflictError('another write came first') : error
+    throw CONFLICTS.has(codeOf(error)) ? new ConflictError('another write came first') : error
   }
 }
 
-function codeOf(error: unknown): number | undefined {
-  const code = error instanceof Error && 'code' in error ? (error as JetStreamApiError).code : undefined
-  return typeof code === 'number' ? code : undefined
+/** What JetStream calls its refusal; `undefined` for any other error. */
+export function codeOf(error: unknown): number | undefined {
+  return error instanceof JetStreamApiError ? error.code : undefined
 }

@@ -1,14 +1,17 @@
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
+import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
 import { lineOf } from '../../src/doctor/doctor.ts'
 import { examineNats } from '../../src/doctor/nats.ts'
+import { LeasedFleet } from '../../src/fleet/leased.ts'
+import { NatsStore } from '../../src/fleet/nats.ts'
 import { type NatsOptions, natsPath, startNats } from '../support/nats.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { configured } from './support.ts'
 
-const ROSTER = { epoch: 7, settled: true, members: { a: { nonce: 'n', since: '2026-01-01T00:00:00Z', revision: 1 } } }
 const OTHERS = { HUB_URL: 'http://127.0.0.1:1', MQTT_URL: 'mqtt://127.0.0.1:1' }
 
 async function started(options: NatsOptions = {}) {
@@ -23,6 +26,25 @@ async function found(urls: readonly string[], fleet: Readonly<Record<string, str
   const lines: string[] = []
   for await (const finding of examineNats(config.fleet)) lines.push(lineOf(finding))
   return lines
+}
+
+/** A member that serves nothing. */
+async function member(urls: readonly string[], bucket: string): Promise<LeasedFleet> {
+  const log = pino({ level: 'silent' })
+  const store = new NatsStore({ servers: urls, bucket, quietMs: 5_000, name: 'test', clock: systemClock, log })
+  onTestFinished(() => store[Symbol.asyncDispose]())
+  const fleet = new LeasedFleet({
+    member: 'a',
+    leaseMs: 5_000,
+    store,
+    resources: () => [],
+    onChange: () => {},
+    clock: systemClock,
+    log,
+  })
+  fleet.start(async () => {})
+  await until('a lease', () => fleet.view.epoch > 0 && fleet.mayAct())
+  return fleet
 }
 
 const problemsIn = (lines: readonly string[]) => lines.filter((line) => line.startsWith('problem'))
@@ -52,20 +74,23 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
 
   test('reads what members have written, and changes nothing of it', async () => {
     const { urls } = await started()
-    const kvm = await buckets(urls[0])
-    const kv = await kvm.create('own')
-    await kv.put('mark', 'm')
-    await kv.put('m.roster', JSON.stringify(ROSTER))
+    const fleet = await member(urls, 'own')
+    expect(await found(urls, { FLEET_BUCKET: 'own' })).toContainEqual(
+      expect.stringMatching(/it can be read: epoch \d+, one member$/),
+    )
+    await fleet.leave()
+    const kv = await (await buckets(urls[0])).open('own')
     const before = (await kv.status()).streamInfo.state
     expect(await found(urls, { FLEET_BUCKET: 'own' })).toEqual([
       expect.stringContaining('connected to'),
       'ok       NATS: the bucket own is on one server',
       expect.stringContaining('one server has all leases'),
-      'ok       NATS: it can be read: epoch 7, one member',
+      `ok       NATS: it can be read: epoch ${fleet.view.epoch}, 0 members`,
       'ok       NATS: it can be written',
     ])
     expect((await kv.status()).streamInfo.state).toEqual(before)
-    await kv.put('m.roster', '{"something":"else"}')
+    const mark = await kv.get('mark')
+    await kv.put(`${mark?.string()}.roster`, '{"something":"else"}')
     expect(problemsIn(await found(urls, { FLEET_BUCKET: 'own' }))).toEqual([
       expect.stringContaining('give the fleet a bucket of its own'),
     ])
