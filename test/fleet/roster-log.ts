@@ -1,5 +1,5 @@
 /** What a fleet's store says of its epochs: read straight from NATS, whatever the members publish. */
-import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { jetstream } from '@nats-io/jetstream'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
 import { nameIn } from '../../src/fleet/nats.ts'
@@ -7,6 +7,10 @@ import { ROSTER_KEY } from '../../src/fleet/records.ts'
 
 /** As in the options: `fleet.bucket`. */
 const BUCKET = 'hub2mqtt'
+/** Members pass over keys without the mark of the bucket. */
+const LOOK_KEY = 'look'
+const TRY_MS = 5_000
+const TRIES = 12
 
 export interface Epoch {
   readonly at: number
@@ -33,20 +37,32 @@ export class RosterLog implements AsyncDisposable {
     return Math.max(0, ...this.epochs.map(({ epoch }) => epoch))
   }
 
-  /** Resolves when what the store holds is in the log. */
+  /**
+   * Resolves when what the store holds is in the log. Reading alone would not do: a server that hung takes itself for
+   * the leader a while longer, and answers what was. A write needs the majority, and what came before it is read first.
+   */
   async catchUp(): Promise<void> {
-    const { key } = await this.#roster()
-    // From the leader: a replica that catches up answers what was.
-    const manager = await jetstreamManager(this.#connection)
-    const message = await manager.streams.getMessage(`KV_${BUCKET}`, { last_by_subj: `$KV.${BUCKET}.${key}` })
-    if (message !== null) this.#saw(message.string())
+    const { kv, key } = await patiently(() => this.#roster())
+    const written = await patiently(() => kv.put(LOOK_KEY, ''))
+    await patiently(async () => {
+      const entries = await kv.watch({ key: [key, LOOK_KEY] })
+      const giveUp = setTimeout(() => entries.stop(), TRY_MS)
+      try {
+        for await (const entry of entries) {
+          if (entry.key === key && entry.operation === 'PUT') this.#saw(entry.string())
+          if (entry.key === LOOK_KEY && entry.revision >= written) return
+        }
+      } finally {
+        clearTimeout(giveUp)
+        entries.stop()
+      }
+      throw new Error('a watch of NATS stays silent')
+    })
   }
 
   async #follow(): Promise<void> {
     const { kv, key } = await this.#roster()
-    for await (const { operation, value } of await kv.watch({ key })) {
-      if (operation === 'PUT') this.#saw(Buffer.from(value).toString())
-    }
+    for await (const entry of await kv.watch({ key })) if (entry.operation === 'PUT') this.#saw(entry.string())
   }
 
   async #roster() {
@@ -63,5 +79,17 @@ export class RosterLog implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#connection.close()
+  }
+}
+
+/** NATS may be without a leader for a while. */
+async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (tries === TRIES) throw error
+      await new Promise((resolve) => setTimeout(resolve, 500))
+    }
   }
 }
