@@ -1,33 +1,30 @@
 /** What a member tells of its fleet over HTTP: who belongs to it, and who has which hub. */
 import type { FleetStatus } from './api/protocol.ts'
-import type { Live } from './config/options.ts'
 import type { FleetPayload } from './contract/schemas.ts'
 import { SPEAKER } from './fleet/fleet.ts'
 import { ownerOf } from './fleet/rendezvous.ts'
 
-export interface FleetReportOptions {
-  readonly fleet: {
-    readonly member: string
-    /** Another object whenever members or hubs have changed. */
-    readonly payload: FleetPayload
-    mayAct(): boolean
-  }
-  readonly live: Live
+export interface ReportedFleet {
+  readonly member: string
+  /** Another object whenever members or hubs have changed. */
+  readonly payload: FleetPayload
+  /** By hub. */
+  readonly owners: Readonly<Record<string, string>>
+  mayAct(): boolean
 }
 
 export class FleetReport {
-  readonly #options: FleetReportOptions
+  readonly #fleet: ReportedFleet
   #known: { readonly payload: FleetPayload; readonly status: FleetStatus } | undefined
 
-  constructor(options: FleetReportOptions) {
-    this.#options = options
+  constructor(fleet: ReportedFleet) {
+    this.#fleet = fleet
   }
 
   /** The same object as long as nothing has changed. */
   readonly status = (): FleetStatus => {
-    const { fleet } = this.#options
-    const { payload } = fleet
-    const acts = fleet.mayAct()
+    const { payload } = this.#fleet
+    const acts = this.#fleet.mayAct()
     if (this.#known?.payload !== payload || this.#known.status.acts !== acts) {
       this.#known = { payload, status: this.#statusOf(payload, acts) }
     }
@@ -46,18 +43,7 @@ export class FleetReport {
   }
 
   #statusOf(payload: FleetPayload, acts: boolean): FleetStatus {
-    const { fleet, live } = this.#options
-    const names = Object.keys(payload.members)
-    const owners = Object.keys(live.value.hubs).flatMap((hub) => {
-      const owner = ownerOf(hub, names)
-      return owner === undefined ? [] : [[hub, owner] as const]
-    })
-    return {
-      ...payload,
-      member: fleet.member,
-      acts,
-      speaker: ownerOf(SPEAKER, names) ?? null,
-      owners: Object.fromEntries(owners),
-    }
+    const { member, owners } = this.#fleet
+    return { ...payload, member, acts, speaker: ownerOf(SPEAKER, Object.keys(payload.members)) ?? null, owners }
   }
 }

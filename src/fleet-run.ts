@@ -28,6 +28,16 @@ export interface FleetParts {
   readonly speaker: Speaker
   readonly openHub: (name: string, config: HubConfig) => void
   readonly onChange: () => void
+  /** Whether the broker can be reached. */
+  readonly isConnected: () => boolean
+  /** Nobody is left who could speak for the fleet. */
+  readonly onSilence: () => void
+}
+
+/** What follows from the members and the configuration. */
+interface Summary {
+  readonly payload: FleetPayload
+  readonly owners: Readonly<Record<string, string>>
 }
 
 export class FleetRun implements FleetSide, AsyncDisposable {
@@ -38,7 +48,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   #serves: ReadonlySet<string> = new Set()
   #told = ''
   #configured: { readonly hubs: Config['hubs']; readonly resources: readonly string[] } | undefined
-  #summary: { readonly hubs: Config['hubs']; readonly payload: FleetPayload } | undefined
+  #summary: (Summary & { readonly hubs: Config['hubs'] }) | undefined
 
   constructor(options: FleetRunOptions) {
     const { membership, live, clock, log } = options
@@ -63,7 +73,8 @@ export class FleetRun implements FleetSide, AsyncDisposable {
     })
     const store = this.#store
     const onChange = () => this.#tell()
-    this.#fleet = new LeasedFleet({ member, leaseMs: lease, store, resources, onChange, clock, log: logger })
+    const isFit = () => this.#parts?.isConnected() ?? true
+    this.#fleet = new LeasedFleet({ member, leaseMs: lease, store, resources, onChange, isFit, clock, log: logger })
   }
 
   get member(): string {
@@ -79,24 +90,37 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   }
 
   get payload(): FleetPayload {
+    return this.#summarized().payload
+  }
+
+  /** By hub. */
+  get owners(): Readonly<Record<string, string>> {
+    return this.#summarized().owners
+  }
+
+  #summarized(): Summary {
     const { epoch } = this
     const { hubs } = this.#options.live.value
     // It follows from these two, and is asked for with each renewal of anybody's lease.
     if (this.#summary?.hubs !== hubs || this.#summary.payload.epoch !== epoch) {
-      this.#summary = { hubs, payload: this.#summarize(Object.keys(hubs)) }
+      this.#summary = { hubs, ...this.#summarize(Object.keys(hubs)) }
     }
-    return this.#summary.payload
+    return this.#summary
   }
 
-  #summarize(hubs: readonly string[]): FleetPayload {
+  #summarize(hubs: readonly string[]): Summary {
     const { mode, epoch, members } = this.#fleet.view
     const names = [...members.keys()].sort()
-    const owners = hubs.map((hub) => ownerOf(hub, names))
+    const owners = hubs.flatMap((hub) => {
+      const owner = ownerOf(hub, names)
+      return owner === undefined ? [] : [[hub, owner] as const]
+    })
     const told = names.map((name) => {
       const since = members.get(name)?.since ?? null
-      return [name, { since, hubs: owners.filter((owner) => owner === name).length }] as const
+      return [name, { since, hubs: owners.filter(([, owner]) => owner === name).length }] as const
     })
-    return { mode, epoch, members: Object.fromEntries(told), count: names.length }
+    const payload = { mode, epoch, members: Object.fromEntries(told), count: names.length }
+    return { payload, owners: Object.fromEntries(owners) }
   }
 
   #resources(): readonly string[] {
@@ -122,10 +146,11 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { count } = this.payload
-    // Where others are left, one of them speaks in a moment.
-    await this.#parts?.speaker.stop(count <= 1 || this.#fleet.view.mode === 'static' ? 'goodbye' : 'handover')
-    await this.#fleet[Symbol.asyncDispose]()
+    const { isSpeaker } = this
+    const areOthersLeft = await this.#fleet.leave()
+    await this.#parts?.speaker.stop('handover')
+    // Should somebody speak after all, that one contradicts.
+    if (!(areOthersLeft ?? !isSpeaker)) this.#parts?.onSilence()
     await this.#store?.[Symbol.asyncDispose]()
   }
 

@@ -85,7 +85,7 @@ export async function run(options: RunOptions): Promise<void> {
   const numbers: number[] = []
   for (const url of urls) numbers.push(claims.use(await claimInstance(`${url}\n${topics.base}`)).number)
   const fleet = membership && new FleetRun({ membership, live, clock, log })
-  const report = fleet && new FleetReport({ fleet, live })
+  const report = fleet && new FleetReport(fleet)
   const mayAct = fleet && (() => fleet.mayAct())
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
   const clientId = clientIdOf(config, topics.base, membership?.member, Math.max(...numbers))
@@ -194,7 +194,13 @@ export async function run(options: RunOptions): Promise<void> {
   else {
     const speaking = { ...basics, clientId: `${clientId}-speaker`, stateTopic: topics.availability }
     const speaker = new Speaker({ link: speaking, clock, log: log.child({ part: 'speaker' }), random })
-    fleet.start({ hubs, bridge, speaker, openHub, onChange: followRole })
+    const onSilence = () => {
+      link.hold(topics.availability, 'offline')
+      // The broker may have got something else from a speaker since that was read.
+      link.refresh([topics.availability])
+    }
+    const isConnected = () => link.status().protocol !== null
+    fleet.start({ hubs, bridge, speaker, openHub, onChange: followRole, isConnected, onSilence })
   }
 
   const metrics = createMetrics({ version, tally, link: () => link.status(), bridge, hubs: hubs.all, health, fleet })

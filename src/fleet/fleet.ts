@@ -11,7 +11,7 @@ export interface FleetView {
   readonly members: ReadonlyMap<string, { readonly since: string | null }>
 }
 
-export interface Fleet extends AsyncDisposable {
+export interface Fleet {
   /** This member's name. */
   readonly member: string
   readonly view: FleetView
@@ -24,4 +24,6 @@ export interface Fleet extends AsyncDisposable {
   resourcesChanged(): void
   /** Whether this member may ask hubs and publish at this moment. Cheap: it is asked before each request and publish. */
   mayAct(): boolean
+  /** Stops what it serves, and ends. Returns whether members are left that can speak; `undefined`: that is not known. */
+  leave(): Promise<boolean | undefined>
 }

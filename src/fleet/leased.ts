@@ -15,10 +15,11 @@ import type { Clock } from '../base/clock.ts'
 import type { Fleet, FleetView } from './fleet.ts'
 import { type Instant, Lease } from './lease.ts'
 import { OwnRow } from './own-row.ts'
-import { memberKey, ROSTER_KEY, type Roster } from './records.ts'
+import type { Roster } from './records.ts'
 import { shareOf } from './rendezvous.ts'
+import { RosterKeeper } from './roster-keeper.ts'
 import { Rows } from './rows.ts'
-import { ConflictError, type Store } from './store.ts'
+import type { Store } from './store.ts'
 
 export interface LeasedOptions {
   readonly member: string
@@ -28,6 +29,8 @@ export interface LeasedOptions {
   readonly resources: () => readonly string[]
   /** Members, epoch or lease have changed. */
   readonly onChange: () => void
+  /** Whether this member can do its work at this moment; default: always. */
+  readonly isFit?: () => boolean
   readonly clock: Clock
   readonly log: Logger
   /** Default: random. */
@@ -38,14 +41,17 @@ export interface LeasedOptions {
 const RENEWALS = 5
 /** The same while they fail. */
 const ATTEMPTS = 15
+/** For so many leases it may be unfit: most brokers are back by then after a restart, and nothing has to move. */
+const UNFIT = 2
 /** What may be left undone at the end; others find it out by themselves. */
 const FAREWELL_MS = 2_000
 
 export class LeasedFleet implements Fleet {
   readonly #options: LeasedOptions
   readonly #lease: Lease
-  /** These two are of the store as it is; another one has them anew. */
+  /** These three are of the store as it is; another one has them anew. */
   #rows: Rows
+  #roster: RosterKeeper
   #row: OwnRow
   readonly #startedAt: string
   #apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
@@ -59,6 +65,10 @@ export class LeasedFleet implements Fleet {
   #turning = false
   #again = false
   #stopped = false
+  /** In `clock.elapsed()` milliseconds; `undefined`: it is fit. */
+  #unfitSince: number | undefined
+  /** Whether it has left its hubs to the others until it is fit again. */
+  #isAway = false
   #cancelTurn: () => void = () => {}
   #cancelRenewal: () => void = () => {}
   #cancelFence: () => void = () => {}
@@ -68,8 +78,16 @@ export class LeasedFleet implements Fleet {
     this.#options = options
     this.#lease = new Lease(clock, leaseMs)
     this.#rows = new Rows(clock)
+    this.#roster = this.#newRoster()
     this.#row = this.#newRow()
     this.#startedAt = new Date(clock.now()).toISOString()
+  }
+
+  #newRoster(): RosterKeeper {
+    const onNews = () => {
+      this.#again = true
+    }
+    return new RosterKeeper({ ...this.#options, rows: this.#rows, onNews })
   }
 
   /** @param ready nothing is written before */
@@ -121,7 +139,10 @@ export class LeasedFleet implements Fleet {
     const { clock, log } = this.#options
     log.warn({ member: this.member }, 'what the fleet had in NATS is lost: its members begin anew')
     this.#row.end()
+    this.#isAway = false
+    this.#roster.end()
     this.#rows = new Rows(clock, this.#rows.highestEpoch)
+    this.#roster = this.#newRoster()
     this.#row = this.#newRow(this.#lose())
     if (!this.#stopped) this.#renewLater(0)
   }
@@ -131,29 +152,34 @@ export class LeasedFleet implements Fleet {
     this.#turn()
   }
 
-  /** Stops what it does, and says so. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  async leave(): Promise<boolean | undefined> {
     this.#stopped = true
-    this.#row.end()
     this.#cancelTurn()
+    await this.#letGo()
+    const timeout = new Promise<undefined>((resolve) => {
+      this.#options.clock.after(FAREWELL_MS, () => resolve(undefined))
+    })
+    return Promise.race([this.#sayFarewell(), timeout])
+  }
+
+  /** Renews its lease no longer. Resolves when what it served has stopped. */
+  #letGo(): Promise<void> {
+    this.#row.end()
     this.#cancelRenewal()
     this.#cancelFence()
     this.#serves = new Set()
-    await this.#follow()
-    const timeout = new Promise<void>((resolve) => this.#options.clock.after(FAREWELL_MS, resolve))
-    await Promise.race([this.#leave(), timeout])
+    return this.#follow()
   }
 
-  async #leave(): Promise<void> {
+  /** Returns whether others are left. */
+  async #sayFarewell(): Promise<boolean | undefined> {
     try {
-      if (!(await this.#row.leave())) return
+      if (!(await this.#row.leave())) return undefined
       this.#lease.lost()
-      const roster = this.#rows.roster
-      if (roster?.record.members[this.member]?.nonce !== this.#row.nonce) return
-      const epoch = this.#rows.highestEpoch + 1
-      await this.#writeRoster({ ...without(roster.record, [this.member]), epoch }, roster.revision)
+      return await this.#roster.leave(this.#row.nonce)
     } catch {
       // The others wait until the lease is over.
+      return undefined
     }
   }
 
@@ -161,7 +187,7 @@ export class LeasedFleet implements Fleet {
     this.#cancelRenewal()
     this.#cancelRenewal = this.#options.clock.after(ms, () => {
       void this.#renew().then((done) => {
-        if (!this.#stopped) this.#renewLater(this.#options.leaseMs / (done ? RENEWALS : ATTEMPTS))
+        if (!this.#stopped && !this.#isAway) this.#renewLater(this.#options.leaseMs / (done ? RENEWALS : ATTEMPTS))
       })
     })
   }
@@ -187,7 +213,7 @@ export class LeasedFleet implements Fleet {
   }
 
   #fence(): void {
-    if (this.#lease.holds) return
+    if (this.#lease.holds || this.#isAway) return
     this.#options.log.warn({ member: this.member }, 'the lease could not be renewed in time: this member stops')
     void this.#follow()
   }
@@ -195,7 +221,8 @@ export class LeasedFleet implements Fleet {
   /** Brings what is done in line with what may be done. Resolves when what may not be done has stopped. */
   #follow(): Promise<void> {
     this.#applying = this.#applying.then(async () => {
-      const serves = this.#lease.holds || this.#stopped ? this.#serves : new Set<string>()
+      const may = this.#lease.holds && !this.#stopped && !this.#isAway
+      const serves = may ? this.#serves : new Set<string>()
       if (sameSets(serves, this.#applied)) return
       this.#applied = serves
       try {
@@ -226,17 +253,21 @@ export class LeasedFleet implements Fleet {
 
   async #turnOnce(): Promise<void> {
     this.#options.onChange()
+    if (this.#isAway) {
+      if (this.#options.isFit?.() !== false) this.#comeBack()
+      return
+    }
     if (!this.#lease.holds) {
+      this.#unfitSince = undefined
       await this.#writeOffTwin()
       return
     }
-    const rows = this.#rows
-    const next = await this.#nextRoster()
-    if (rows !== this.#rows) return
-    if (next !== undefined) {
-      await this.#writeRoster(next, rows.roster?.revision)
+    if (this.#isUnfit()) {
+      await this.#goAway()
       return
     }
+    const { nonce, begunAt: revision, adopted } = this.#row
+    if (!(await this.#roster.keep({ nonce, since: this.#startedAt, revision }, adopted))) return
     await this.#adopt()
     await this.#gain()
   }
@@ -250,72 +281,32 @@ export class LeasedFleet implements Fleet {
     this.#cancelTurn = clock.after(Math.min(leaseMs / RENEWALS, ...waits) + 1, () => this.#turn())
   }
 
+  /** Whether it could not do its work for a while, and others perhaps can. */
+  #isUnfit(): boolean {
+    const { isFit = () => true, clock, leaseMs } = this.#options
+    this.#unfitSince = isFit() ? undefined : (this.#unfitSince ?? clock.elapsed())
+    if (this.#unfitSince === undefined || clock.elapsed() - this.#unfitSince < UNFIT * leaseMs) return false
+    return Object.keys(this.#rows.roster?.record.members ?? {}).some((name) => name !== this.member)
+  }
+
+  async #goAway(): Promise<void> {
+    this.#options.log.warn({ member: this.member }, 'without a broker, this member leaves its hubs to the others')
+    this.#isAway = true
+    await this.#letGo()
+    // Where all cannot, the last one stays.
+    if ((await this.#sayFarewell()) === false) this.#comeBack()
+  }
+
+  #comeBack(): void {
+    this.#isAway = false
+    this.#unfitSince = undefined
+    this.#row = this.#newRow()
+    this.#renewLater(0)
+  }
+
   /** Another process goes by this member's name, or did until it was killed. */
   async #writeOffTwin(): Promise<void> {
-    if (this.#row.isForeign && (await this.#writeOff(this.member))) this.#renewLater(0)
-  }
-
-  /** Ends the lease of a member that was silent for as long as it lasts. */
-  async #writeOff(name: string): Promise<boolean> {
-    const { leaseMs, store, log } = this.#options
-    const rows = this.#rows
-    const known = rows.member(name)
-    if (rows.silentMs(name) < leaseMs) return false
-    const nonce = known?.record !== undefined && 'nonce' in known.record ? known.record.nonce : 'unknown'
-    const value = JSON.stringify({ gone: nonce })
-    try {
-      const key = memberKey(name)
-      const revision =
-        known === undefined ? await store.create(key, value) : await store.update(key, value, known.revision)
-      rows.saw(key, { value, revision })
-      log.warn({ member: name }, 'a member of the fleet has not renewed its lease: the others take over')
-      return true
-    } catch (error) {
-      if (error instanceof ConflictError) await this.#look(memberKey(name))
-      return false
-    }
-  }
-
-  /** What the roster should be now; `undefined`: as it is. */
-  async #nextRoster(): Promise<Roster | undefined> {
-    const { leaseMs } = this.#options
-    const { roster } = this.#rows
-    const self = { nonce: this.#row.nonce, since: this.#startedAt, revision: this.#row.begunAt }
-    const epoch = Math.max(this.#rows.highestEpoch, this.#row.adopted) + 1
-    if (roster === undefined) return { epoch, settled: false, members: { [this.member]: self } }
-    const { members, settled } = roster.record
-    const others = Object.entries(members).filter(([name]) => name !== this.member)
-    const gone: string[] = []
-    for (const [name, listed] of others) {
-      if (this.#rows.isOver(name, listed) || (await this.#writeOff(name))) gone.push(name)
-    }
-    const isListed = members[this.member]?.nonce === this.#row.nonce
-    const settles = !settled && this.#options.clock.elapsed() - roster.seenAt >= leaseMs
-    if (isListed && gone.length === 0 && !settles) return undefined
-    const left = without({ ...roster.record, epoch }, gone)
-    return { epoch, settled: settled || settles, members: { ...left.members, [this.member]: self } }
-  }
-
-  async #writeRoster(roster: Roster, revision: number | undefined): Promise<void> {
-    const { store, log } = this.#options
-    const rows = this.#rows
-    const value = JSON.stringify(roster)
-    try {
-      const written = await (revision === undefined
-        ? store.create(ROSTER_KEY, value)
-        : store.update(ROSTER_KEY, value, revision))
-      rows.saw(ROSTER_KEY, { value, revision: written })
-      this.#again = true
-    } catch (error) {
-      if (error instanceof ConflictError) await this.#look(ROSTER_KEY)
-      else log.debug({ err: error }, 'the roster of the fleet could not be written')
-    }
-  }
-
-  async #look(key: string): Promise<void> {
-    const rows = this.#rows
-    const found = await this.#options.store.get(key).catch(() => undefined)
-    if (found !== undefined && rows.saw(key, found)) this.#again = true
+    if (this.#row.isForeign && (await this.#roster.writeOff(this.member))) this.#renewLater(0)
   }
 
   /** Lets go of what is another's in the present epoch, and says so. */
@@ -348,11 +339,6 @@ export class LeasedFleet implements Fleet {
     }
     return this.#share.of
   }
-}
-
-function without(roster: Roster, names: readonly string[]): Roster {
-  const members = Object.fromEntries(Object.entries(roster.members).filter(([name]) => !names.includes(name)))
-  return { ...roster, members }
 }
 
 function intersection(one: ReadonlySet<string>, other: ReadonlySet<string>): Set<string> {

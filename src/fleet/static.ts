@@ -1,6 +1,6 @@
 /** Members whose number is configured: each serves its share, whoever else is there. */
-import type { Fleet, FleetView } from './fleet.ts'
-import { shareOf } from './rendezvous.ts'
+import { type Fleet, type FleetView, SPEAKER } from './fleet.ts'
+import { ownerOf, shareOf } from './rendezvous.ts'
 
 export interface StaticOptions {
   /** From 0. */
@@ -40,7 +40,8 @@ export class StaticFleet implements Fleet {
     return true
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    // Nobody takes over.
+  /** Nobody takes over. */
+  leave(): Promise<boolean> {
+    return Promise.resolve(ownerOf(SPEAKER, this.#names) !== this.member)
   }
 }

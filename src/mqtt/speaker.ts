@@ -15,7 +15,7 @@ export interface SpeakerOptions {
 }
 
 /** How long the broker may take at the end. */
-const GOODBYE_MS = 1_000
+const END_MS = 1_000
 /** A word against it is answered so often at most. */
 const REPEAT_MS = 1_000
 
@@ -67,23 +67,17 @@ export class Speaker {
   }
 
   /**
-   * Ends. `handover`: another one speaks from now on; `goodbye`: nobody does; `lost`: it is not known who does, so the
-   * broker publishes the will, which whoever speaks contradicts.
+   * Ends. `handover`: what comes next is others' to say; `lost`: it is not known whether anybody speaks, so the broker
+   * publishes the will, which whoever speaks contradicts.
    */
-  async stop(how: 'handover' | 'goodbye' | 'lost'): Promise<void> {
+  async stop(how: 'handover' | 'lost'): Promise<void> {
     const loop = this.#loop
     if (loop === undefined) return
     this.#loop = undefined
     loop.stop()
     const { connection } = loop
-    if (connection?.isAccepted && how !== 'lost') {
-      const { clock, link } = this.#options
-      const cancel = clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
-      if (how === 'goodbye')
-        await new Promise<void>((resolve) => {
-          connection.publish(link.stateTopic, 'offline', RETAINED, () => resolve())
-          void connection.down.then(() => resolve())
-        })
+    if (connection?.isAccepted && how === 'handover') {
+      const cancel = this.#options.clock.after(END_MS, () => connection.drop(CLOSED_BY_US))
       await connection.end()
       cancel()
     } else connection?.drop(CLOSED_BY_US)

@@ -25,7 +25,7 @@ const memberOf = ({ world, random }: Scene) => random.int(0, world.processes.len
 const nodeOf = ({ nats, random }: Scene) => nats.node(random.int(0, nats.nodes.length - 1))
 
 /** Connections hang, or break and cannot be made anew. */
-async function cut(proxies: readonly TcpProxy[], { random }: Scene): Promise<void> {
+async function cut(proxies: readonly TcpProxy[], { random }: Scene, [least, most] = [1_000, 12_000]): Promise<void> {
   const hangs = random.chance(0.5)
   for (const proxy of proxies) {
     if (hangs) proxy.pause()
@@ -34,7 +34,7 @@ async function cut(proxies: readonly TcpProxy[], { random }: Scene): Promise<voi
       proxy.reset()
     }
   }
-  await after(random.int(1_000, 12_000))
+  await after(random.int(least, most))
   for (const proxy of proxies) {
     proxy.heal()
     if (hangs && random.chance(0.5)) proxy.reset()
@@ -74,6 +74,9 @@ export const FLEET_FAULTS: Readonly<Record<string, FleetFault>> = {
   },
   'cut off from NATS': { run: (scene) => cut(scene.world.lines(memberOf(scene)).nats, scene) },
   'cut off from the broker': { run: (scene) => cut([scene.world.lines(memberOf(scene)).broker], scene) },
+  'long cut off from the broker': {
+    run: (scene) => cut([scene.world.lines(memberOf(scene)).broker], scene, [12_000, 25_000]),
+  },
   'cut off from both': {
     run: (scene) => {
       const { nats, broker } = scene.world.lines(memberOf(scene))

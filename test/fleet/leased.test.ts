@@ -11,7 +11,7 @@ const SPEEDS = [1, 0.93, 1.07, 0.97] as const
 const step = fc.record({
   after: fc.integer({ min: 0, max: 20_000 }),
   who: fc.nat({ max: 3 }),
-  what: fc.constantFrom('kill', 'pause', 'cut off', 'end', 'start', 'start', 'twin', 'lose the store'),
+  what: fc.constantFrom('kill', 'pause', 'cut off', 'unfit', 'end', 'start', 'start', 'twin', 'lose the store'),
   ms: fc.integer({ min: 100, max: 40_000 }),
 })
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
@@ -27,20 +27,22 @@ async function live(seed: number, steps: readonly Step[]) {
     if (what === 'lose the store') simulation.lose()
     else if (member === undefined || member.killed) {
       if (what === 'start') alive.set(who, start(who))
-    } else if (what === 'kill') member.killed = true
-    else if (what === 'pause') member.pausedUntil = simulation.now + ms
-    else if (what === 'cut off') member.cutOffUntil = simulation.now + ms
-    else if (what === 'twin') start(who)
-    else if (what === 'end') {
-      const ended = member.fleet[Symbol.asyncDispose]().then(() => {
-        member.killed = true
-      })
-      await simulation.run(3_000)
-      void ended
-      member.killed = true
-    }
+    } else if (what === 'twin') start(who)
+    else await happen(simulation, member, what, ms)
   }
   return { simulation, alive }
+}
+
+async function happen(simulation: Simulation, member: Member, what: Step['what'], ms: number): Promise<void> {
+  if (what === 'kill') member.killed = true
+  else if (what === 'pause') member.pausedUntil = simulation.now + ms
+  else if (what === 'cut off') member.cutOffUntil = simulation.now + ms
+  else if (what === 'unfit') member.unfitUntil = simulation.now + ms
+  else if (what === 'end') {
+    void member.fleet.leave()
+    await simulation.run(3_000)
+    member.killed = true
+  }
 }
 
 function mulberry(seed: number): () => number {
@@ -96,16 +98,65 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
+  test('has the hubs of a member that cannot work served by others, and by itself again when it can', async () => {
+    const simulation = new Simulation(() => 0.5)
+    const members = [0, 1, 2].map((i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
+    await simulation.run(3 * LEASE_MS)
+    const [first] = members
+    if (first === undefined) throw new Error('no member')
+    const before = first.serves
+    first.unfitUntil = simulation.now + 5 * LEASE_MS
+    await simulation.run(2 * LEASE_MS + 5_000)
+    expect(first.serves).toEqual(new Set())
+    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+    await simulation.run(4 * LEASE_MS)
+    expect(first.serves).toEqual(before)
+    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+  })
+
+  test('goes on when no member can work: whoever is the last keeps the hubs', async () => {
+    const simulation = new Simulation(() => 0.5)
+    const members = [0, 1, 2].map((i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
+    await simulation.run(3 * LEASE_MS)
+    for (const member of members) member.unfitUntil = simulation.now + 4 * LEASE_MS
+    await simulation.run(4 * LEASE_MS + 5_000)
+    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+  })
+
   test('hands over within two seconds when a member ends in good order', async () => {
     const simulation = new Simulation(() => 0.5)
     const members = [0, 1, 2].map((i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
     await simulation.run(3 * LEASE_MS)
     const [first] = members
     if (first === undefined) throw new Error('no member')
-    void first.fleet[Symbol.asyncDispose]()
+    void first.fleet.leave()
     await simulation.run(2_000)
     first.killed = true
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+  })
+})
+
+describe('members that all end at a time', () => {
+  test('know which one of them was the last', async () => {
+    const delays = fc.tuple(...[0, 1, 2].map(() => fc.integer({ min: 0, max: 300 })))
+    await fc.assert(
+      fc.asyncProperty(fc.integer(), delays, async (seed, waits) => {
+        const simulation = new Simulation(mulberry(seed))
+        const members = waits.map((_, i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
+        await simulation.run(LEASE_MS)
+        simulation.isWell = true
+        await simulation.run(4 * LEASE_MS)
+        const areOthersLeft: unknown[] = []
+        for (const [i, member] of members.entries()) {
+          simulation.at(waits[i] ?? 0, member, () => {
+            void member.fleet.leave().then((left) => areOthersLeft.push(left))
+          })
+        }
+        await simulation.run(5_000)
+        expect(areOthersLeft).toEqual([true, true, false])
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 30) },
+    )
   })
 })
 

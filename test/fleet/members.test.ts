@@ -2,6 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { FLEET } from '../../src/contract/schemas.ts'
+import { SPEAKER } from '../../src/fleet/fleet.ts'
+import { ownerOf } from '../../src/fleet/rendezvous.ts'
 import { natsPath, startNats } from '../support/nats.ts'
 import { until } from '../support/until.ts'
 import { type Asked, Members, type MembersOptions } from './members.ts'
@@ -55,27 +57,43 @@ describe('bridges that share hubs by number', () => {
     expect(results).toHaveLength(2 * answered.length)
     expect(results.filter(({ text }) => text.includes('unknown_hub'))).toHaveLength(2)
   })
+
+  test('say offline once the one that speaks has ended, and not before', async () => {
+    const world = await started({ hubs: 4, members: shards(2) })
+    const state = () => world.text('hub2mqtt/bridge/state')
+    await until('a speaker', () => state() === 'online')
+    const speaker = ownerOf(SPEAKER, NAMES) === NAMES[0] ? 0 : 1
+    await world.process(1 - speaker).stop('SIGTERM')
+    expect(state()).toBe('online')
+    await world.process(speaker).stop('SIGTERM')
+    await until('offline', () => state() === 'offline')
+  })
 })
 
 describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', () => {
   const NAMES = ['a', 'b', 'c']
-  async function three(hubs = 6) {
+  /** With `lines`, what lies between members and servers can be cut. */
+  async function three(hubs = 6, { lines = false } = {}) {
     const nats = await startNats()
     onTestFinished(() => nats[Symbol.asyncDispose]())
     const members = NAMES.map((member) => ({ fleet: { nats: nats.urls, lease: '5s', member } }))
-    const world = await started({ hubs, members })
+    const world = await started({ hubs, members, ...(lines && { natsPorts: nats.nodes.map(({ port }) => port) }) })
     await world.served(NAMES)
     await until('all of them', () => Object(world.payload('hub2mqtt/fleet')).count === 3, 60_000)
     await world.served(NAMES)
     return { world, nats }
   }
 
+  /** What arrives at the same moment on two connections may be read in either order. */
+  const SAME_MOMENT_MS = 100
+
   /** Requests to hubs, one after the other, as pairs of those that came from different members. */
   function changes(all: readonly Asked[], hub: string) {
     const asked = all.filter((one) => one.hub === hub)
     return asked.flatMap((one, i) => {
       const before = asked[i - 1]
-      return before !== undefined && before.member !== one.member ? [{ from: before.member, to: one.member }] : []
+      if (before === undefined || before.member === one.member) return []
+      return [{ from: before.member, to: one.member, afterMs: one.at - before.at }]
     })
   }
 
@@ -111,6 +129,24 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', () 
     expect(cleared.map(({ topic }) => topic)).toEqual([])
   }, 120_000)
 
+  test('leave their hubs to the others while they cannot reach the broker', async () => {
+    const { world } = await three(6, { lines: true })
+    const owners = world.owners()
+    const { broker } = world.lines(0)
+    broker.refuse(true)
+    broker.reset()
+    await world.served(['b', 'c'])
+    broker.heal()
+    await until('its hubs again', () => isDeepStrictEqual(world.owners(), owners), 60_000)
+    for (const hub of world.hubs.keys()) expect((await world.command(`${hub}/cmd/refresh`))[0]?.ok).toBe(true)
+  }, 120_000)
+
+  test('say offline when all of them end at a time', async () => {
+    const { world } = await three(3)
+    await Promise.all(NAMES.map((_, i) => world.process(i).stop('SIGTERM')))
+    await until('offline', () => world.text('hub2mqtt/bridge/state') === 'offline')
+  }, 120_000)
+
   test('ask nothing of hubs that others have taken while they stood still', async () => {
     const { world } = await three()
     const owners = world.owners()
@@ -122,7 +158,10 @@ describe.skipIf(natsPath === undefined)('bridges that share hubs by leases', () 
     await until('its hubs again', () => isDeepStrictEqual(world.owners(), owners), 60_000)
     // Each hub hears of it only after the last word of who had it meanwhile; but for the end of its own former session.
     const since = world.asked(wokenAt).filter(({ path }) => !path.startsWith('unsubscribe'))
-    for (const hub of world.hubs.keys()) expect(changes(since, hub).filter(({ from }) => from === 0)).toEqual([])
+    for (const hub of world.hubs.keys()) {
+      const away = changes(since, hub).filter(({ from, afterMs }) => from === 0 && afterMs > SAME_MOMENT_MS)
+      expect(away).toEqual([])
+    }
   }, 120_000)
 
   test('stop when they cannot renew their leases, and go on when they can', async () => {

@@ -166,6 +166,7 @@ export class Member {
   serves: ReadonlySet<string> = new Set()
   pausedUntil = 0
   cutOffUntil = 0
+  unfitUntil = 0
   killed = false
   /** Of the store, as far as it knows. */
   losses: number
@@ -188,6 +189,7 @@ export class Member {
       store: this.#store(),
       resources: () => resources,
       onChange: () => {},
+      isFit: () => this.unfitUntil <= simulation.now,
       clock,
       log: pino({ level: 'silent' }),
       mark: () => `${this.label}-${simulation.random()}`,

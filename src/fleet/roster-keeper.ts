@@ -1,0 +1,127 @@
+/** The roster of a fleet as one member keeps it: it writes off who is silent, and names who belongs to the next epoch. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import { type Listed, memberKey, ROSTER_KEY, type Roster } from './records.ts'
+import type { Rows } from './rows.ts'
+import { ConflictError, type Store } from './store.ts'
+
+export interface RosterKeeperOptions {
+  readonly member: string
+  readonly leaseMs: number
+  readonly store: Store
+  readonly rows: Rows
+  /** Something is known that was not before. */
+  readonly onNews: () => void
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export class RosterKeeper {
+  readonly #options: RosterKeeperOptions
+  #ended = false
+
+  constructor(options: RosterKeeperOptions) {
+    this.#options = options
+  }
+
+  /** What it knows is of a store that was lost: it writes nothing more. */
+  end(): void {
+    this.#ended = true
+  }
+
+  /**
+   * Brings the roster up to date with who is there. Returns whether it was so already.
+   * @param self this member, as it is to be listed
+   * @param adopted the epoch that this member says to keep to
+   */
+  async keep(self: Listed, adopted: number): Promise<boolean> {
+    // What it was made from: a newer one that comes meanwhile must not be written over.
+    const { roster } = this.#options.rows
+    const next = await this.#next(roster, self, adopted)
+    if (next !== undefined && !this.#ended) await this.#write(next, roster?.revision)
+    return next === undefined && !this.#ended
+  }
+
+  /**
+   * Takes this member out. Of several that leave at a time each writes over what the one before has written: the last one
+   * knows that it is. Returns whether others are left; `undefined`: that is not known.
+   */
+  async leave(nonce: string): Promise<boolean | undefined> {
+    const { member, rows } = this.#options
+    let before: Rows['roster']
+    for (let { roster } = rows; roster !== before; { roster } = rows) {
+      before = roster
+      if (roster?.record.members[member]?.nonce !== nonce) return true
+      const left = without(roster.record, [member])
+      const next = { ...left, epoch: rows.highestEpoch + 1 }
+      if (await this.#write(next, roster.revision)) return Object.keys(left.members).length > 0
+    }
+    return undefined
+  }
+
+  /** Ends the lease of a member that was silent for as long as it lasts. */
+  async writeOff(name: string): Promise<boolean> {
+    const { leaseMs, store, rows, log } = this.#options
+    const known = rows.member(name)
+    if (rows.silentMs(name) < leaseMs) return false
+    const nonce = known?.record !== undefined && 'nonce' in known.record ? known.record.nonce : 'unknown'
+    const value = JSON.stringify({ gone: nonce })
+    try {
+      const key = memberKey(name)
+      const revision =
+        known === undefined ? await store.create(key, value) : await store.update(key, value, known.revision)
+      rows.saw(key, { value, revision })
+      log.warn({ member: name }, 'a member of the fleet has not renewed its lease: the others take over')
+      return true
+    } catch (error) {
+      if (error instanceof ConflictError) await this.#look(memberKey(name))
+      return false
+    }
+  }
+
+  /** `undefined`: as it is. */
+  async #next(roster: Rows['roster'], self: Listed, adopted: number): Promise<Roster | undefined> {
+    const { member, leaseMs, rows, clock } = this.#options
+    const epoch = Math.max(rows.highestEpoch, adopted) + 1
+    if (roster === undefined) return { epoch, settled: false, members: { [member]: self } }
+    const { members, settled } = roster.record
+    const gone: string[] = []
+    for (const [name, listed] of Object.entries(members)) {
+      if (name !== member && (rows.isOver(name, listed) || (await this.writeOff(name)))) gone.push(name)
+    }
+    const isListed = members[member]?.nonce === self.nonce
+    const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
+    if (isListed && gone.length === 0 && !settles) return undefined
+    const left = without({ ...roster.record, epoch }, gone)
+    return { epoch, settled: settled || settles, members: { ...left.members, [member]: self } }
+  }
+
+  /** Over the one with this revision. Returns whether it is written. */
+  async #write(roster: Roster, before: number | undefined): Promise<boolean> {
+    const { store, rows, onNews, log } = this.#options
+    const value = JSON.stringify(roster)
+    try {
+      const revision = await (before === undefined
+        ? store.create(ROSTER_KEY, value)
+        : store.update(ROSTER_KEY, value, before))
+      rows.saw(ROSTER_KEY, { value, revision })
+      onNews()
+      return true
+    } catch (error) {
+      if (error instanceof ConflictError) await this.#look(ROSTER_KEY)
+      else log.debug({ err: error }, 'the roster of the fleet could not be written')
+      return false
+    }
+  }
+
+  async #look(key: string): Promise<void> {
+    const { store, rows, onNews } = this.#options
+    const found = await store.get(key).catch(() => undefined)
+    if (found !== undefined && rows.saw(key, found)) onNews()
+  }
+}
+
+function without(roster: Roster, names: readonly string[]): Roster {
+  const members = Object.fromEntries(Object.entries(roster.members).filter(([name]) => !names.includes(name)))
+  return { ...roster, members }
+}
