@@ -300,6 +300,8 @@ export class LeasedFleet implements Fleet {
   #comeBack(): void {
     this.#isAway = false
     this.#unfitSince = undefined
+    // Where the farewell did not come through it may go on, and is not that of the new row.
+    this.#lease.lost()
     this.#row = this.#newRow()
     this.#renewLater(0)
   }

@@ -18,10 +18,12 @@ export interface RosterKeeperOptions {
 
 export class RosterKeeper {
   readonly #options: RosterKeeperOptions
+  #lookedAt: number
   #ended = false
 
   constructor(options: RosterKeeperOptions) {
     this.#options = options
+    this.#lookedAt = options.clock.elapsed()
   }
 
   /** What it knows is of a store that was lost: it writes nothing more. */
@@ -35,6 +37,7 @@ export class RosterKeeper {
    * @param adopted the epoch that this member says to keep to
    */
   async keep(self: Listed, adopted: number): Promise<boolean> {
+    await this.#lookNowAndThen()
     // What it was made from: a newer one that comes meanwhile must not be written over.
     const { roster } = this.#options.rows
     const next = await this.#next(roster, self, adopted)
@@ -112,6 +115,14 @@ export class RosterKeeper {
       else log.debug({ err: error }, 'the roster of the fleet could not be written')
       return false
     }
+  }
+
+  /** A watch may leave out a step. Rows are written again and again, but the roster is not. */
+  async #lookNowAndThen(): Promise<void> {
+    const { leaseMs, clock } = this.#options
+    if (clock.elapsed() - this.#lookedAt < leaseMs) return
+    this.#lookedAt = clock.elapsed()
+    await this.#look(ROSTER_KEY)
   }
 
   async #look(key: string): Promise<void> {

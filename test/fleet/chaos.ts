@@ -75,7 +75,7 @@ function tell({ fault, gapMs, commands, confirmed, violations }: FleetEpisode, c
   console.log(
     `${how} ${count} ${fault}: ${commands} commands, ${confirmed} confirmed, gap ${(gapMs / 1000).toFixed(1)} s`,
   )
-  for (const one of violations) console.log(`       ${one.slice(0, 1_000)}`)
+  for (const one of violations) console.log(`       ${one.slice(0, 10_000)}`)
 }
 
 /** Gaps in seconds, by fault. */
@@ -92,4 +92,5 @@ function table(results: readonly FleetEpisode[]): void {
 }
 
 exitOnSignals()
-process.exitCode = await main()
+// What a world that broke has left open must not keep it.
+process.exit(await main())

@@ -100,7 +100,13 @@ async function wellAgain({ world, roster }: Scene): Promise<void> {
     counts().every(({ told, own }) => told === own) &&
     silent().length === 0
   await until('a whole fleet', isWell, CALM_MS).catch((error: unknown) => {
-    const what = { fleet: world.payload('hub2mqtt/fleet'), counts: counts(), silent: silent(), roster: roster.epochs }
+    const what = {
+      fleet: world.payload('hub2mqtt/fleet'),
+      counts: counts(),
+      silent: silent(),
+      epochs: roster.epochs.slice(-3),
+      lines: world.processes.map((one) => one?.lines.filter((line) => !line.includes('"part":"apps"')).slice(-12)),
+    }
     throw new Error(`not whole after ${CALM_MS} ms: ${JSON.stringify(what)}`, { cause: error })
   })
 }

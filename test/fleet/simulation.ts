@@ -136,8 +136,9 @@ export class Simulation {
     }
   }
 
-  /** What is told comes late, and when a member is cut off, only afterwards. */
+  /** What is told comes late or not at all, and when a member is cut off, only afterwards. */
   #deliver(member: Member, task: () => unknown): void {
+    if (!this.isWell && this.random() < 0.02) return
     const delay = this.random() < 0.1 ? this.random() * 4_000 : this.random() * 50
     this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
   }
