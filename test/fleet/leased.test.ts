@@ -69,7 +69,7 @@ describe('a fleet by leases', () => {
         await simulation.run(60_000)
         expect(simulation.violations).toEqual([])
       }),
-      { numRuns: Number(process.env['RUNS'] ?? 60) },
+      { numRuns: Number(process.env['RUNS'] ?? 200) },
     )
   })
 

@@ -45,7 +45,8 @@ export class RosterLog implements AsyncDisposable {
     const { kv, key } = await patiently(() => this.#roster())
     const written = await patiently(() => kv.put(LOOK_KEY, ''))
     await patiently(async () => {
-      const entries = await kv.watch({ key: [key, LOOK_KEY] })
+      // Of all keys: servers before 2.10 know no filter of several.
+      const entries = await kv.watch()
       const giveUp = setTimeout(() => entries.stop(), TRY_MS)
       try {
         for await (const entry of entries) {
