@@ -66,6 +66,9 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   }
 }
 
+const isOk = (answer: string) => answer.includes('"ok":true')
+const transactionOf = (answer: string): unknown => Object(JSON.parse(answer)).transaction
+
 /** When a hub answered a question that was asked after the fault had begun. */
 async function answered({ world, random }: Scene, hub: string): Promise<number> {
   const result = `hub2mqtt/${hub}/result/get-apps`
@@ -74,7 +77,7 @@ async function answered({ world, random }: Scene, hub: string): Promise<number> 
     await world.observer.publish(`hub2mqtt/${hub}/cmd/get-apps`, JSON.stringify({ transaction })).catch(() => undefined)
     const isAnswered = () =>
       world.observer.seen.some(
-        ({ topic, text }) => topic === result && text.includes(transaction) && text.includes('"ok":true'),
+        ({ topic, text }) => topic === result && isOk(text) && transactionOf(text) === transaction,
       )
     for (let tries = 0; tries < 10 && !isAnswered(); tries += 1) await after(50)
     if (isAnswered()) return Date.now()
@@ -116,13 +119,16 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
   const said = new Map<string, number>()
   for (const hub of world.hubs.values()) for (const text of spoken(hub)) said.set(text, (said.get(text) ?? 0) + 1)
   const answers = world.observer.seen.filter(({ topic, at }) => at >= startedAt && topic.endsWith('/result/speak'))
+  // One transaction may be the beginning of another.
+  const confirmations = new Map(answers.filter(({ text }) => isOk(text)).map(({ text }) => [transactionOf(text), text]))
   let confirmed = 0
   for (const { text, transaction, hub } of asked) {
     const times = said.get(text) ?? 0
     if (times > 1) violations.push(`"${text}" was said ${times} times by ${hub}`)
-    const isOk = answers.some((one) => one.text.includes(transaction) && one.text.includes('"ok":true'))
-    if (isOk) confirmed += 1
-    if (isOk && times === 0) violations.push(`"${text}" was confirmed, and ${hub} never said it`)
+    const confirmation = confirmations.get(transaction)
+    if (confirmation === undefined) continue
+    confirmed += 1
+    if (times === 0) violations.push(`"${text}" was confirmed, and ${hub} never said it: ${confirmation}`)
   }
   // A hub goes from one member to another once in an epoch at most: more often, two had it at a time.
   const epochs = roster.epoch - epochBefore
