@@ -16,7 +16,8 @@ async function open(count: number, apps: number): Promise<string[]> {
   ids = seeds.map(({ id }) => id)
   for (let i = 0; i < count; i += 1) {
     const hub = await EmulatedHub.start({
-      id: `hub-${i}`,
+      // Of the length and the letters of real ones.
+      id: `5f0c8a1b2d3e4f5061${i.toString(16).padStart(6, '0')}`,
       flavour: 'older',
       keys: { [keyOf(i)]: ['hub.app', 'hub.speech'] },
       apps: seeds,
