@@ -27,9 +27,10 @@ export async function runEpisode(scene: Scene, fault: string): Promise<FleetEpis
   const { world, random } = scene
   const found = FLEET_FAULTS[fault]
   if (found === undefined) throw new RangeError(`no fault ${fault}`)
-  const startedAt = Date.now()
+  // NATS may still be at what the fault before has left.
   await scene.roster.catchUp()
   const epochBefore = scene.roster.epoch
+  const startedAt = Date.now()
   const asked: Asked[] = []
   let going = true
   const asking = (async () => {
