@@ -61,6 +61,16 @@ function servers(simulation: Simulation): Map<string, number> {
   return new Map(RESOURCES.map((resource) => [resource, acting.filter(({ serves }) => serves.has(resource)).length]))
 }
 
+/** Three members that serve everything, each its share. */
+async function settled() {
+  const simulation = new Simulation(() => 0.5)
+  const member = (i: number) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1)
+  const first = member(0)
+  const members = [first, member(1), member(2)]
+  await simulation.run(3 * LEASE_MS)
+  return { simulation, first, members }
+}
+
 describe('a fleet by leases', () => {
   test('never has two members that serve one hub, whatever happens to them and to the store', async () => {
     await fc.assert(
@@ -87,23 +97,15 @@ describe('a fleet by leases', () => {
   })
 
   test('has the hubs of a killed member served again within its lease and five seconds', async () => {
-    const simulation = new Simulation(() => 0.5)
-    const members = [0, 1, 2].map((i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
-    await simulation.run(3 * LEASE_MS)
+    const { simulation, first } = await settled()
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
-    const [first] = members
-    if (first === undefined) throw new Error('no member')
     first.killed = true
     await simulation.run(LEASE_MS + 5_000)
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
   test('has the hubs of a member that cannot work served by others, and by itself again when it can', async () => {
-    const simulation = new Simulation(() => 0.5)
-    const members = [0, 1, 2].map((i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
-    await simulation.run(3 * LEASE_MS)
-    const [first] = members
-    if (first === undefined) throw new Error('no member')
+    const { simulation, first } = await settled()
     const before = first.serves
     first.unfitUntil = simulation.now + 5 * LEASE_MS
     await simulation.run(2 * LEASE_MS + 5_000)
@@ -115,20 +117,14 @@ describe('a fleet by leases', () => {
   })
 
   test('goes on when no member can work: whoever is the last keeps the hubs', async () => {
-    const simulation = new Simulation(() => 0.5)
-    const members = [0, 1, 2].map((i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
-    await simulation.run(3 * LEASE_MS)
+    const { simulation, members } = await settled()
     for (const member of members) member.unfitUntil = simulation.now + 4 * LEASE_MS
     await simulation.run(4 * LEASE_MS + 5_000)
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
   test('hands over within two seconds when a member ends in good order', async () => {
-    const simulation = new Simulation(() => 0.5)
-    const members = [0, 1, 2].map((i) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1))
-    await simulation.run(3 * LEASE_MS)
-    const [first] = members
-    if (first === undefined) throw new Error('no member')
+    const { simulation, first } = await settled()
     void first.fleet.leave()
     await simulation.run(2_000)
     first.killed = true

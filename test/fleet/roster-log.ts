@@ -4,13 +4,14 @@ import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
 import { nameIn } from '../../src/fleet/nats.ts'
 import { ROSTER_KEY } from '../../src/fleet/records.ts'
+import { until } from '../support/until.ts'
 
 /** As in the options: `fleet.bucket`. */
 const BUCKET = 'hub2mqtt'
 /** Members pass over keys without the mark of the bucket. */
 const LOOK_KEY = 'look'
 const TRY_MS = 5_000
-const TRIES = 12
+const PATIENCE_MS = 60_000
 
 export interface Epoch {
   readonly at: number
@@ -51,13 +52,13 @@ export class RosterLog implements AsyncDisposable {
       try {
         for await (const entry of entries) {
           if (entry.key === key && entry.operation === 'PUT') this.#saw(entry.string())
-          if (entry.key === LOOK_KEY && entry.revision >= written) return
+          if (entry.key === LOOK_KEY && entry.revision >= written) return true
         }
       } finally {
         clearTimeout(giveUp)
         entries.stop()
       }
-      throw new Error('a watch of NATS stays silent')
+      return false
     })
   }
 
@@ -84,13 +85,6 @@ export class RosterLog implements AsyncDisposable {
 }
 
 /** NATS may be without a leader for a while. */
-async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await attempt()
-    } catch (error) {
-      if (tries === TRIES) throw error
-      await new Promise((resolve) => setTimeout(resolve, 500))
-    }
-  }
+function patiently<T>(attempt: () => Promise<T>): Promise<T> {
+  return until('NATS', () => attempt().catch(() => undefined), PATIENCE_MS, 500)
 }
