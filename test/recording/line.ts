@@ -33,6 +33,11 @@ export class Line implements AsyncDisposable {
     return `mqtt://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
+  /** Whether somebody has connected since it is whole. */
+  get isUsed(): boolean {
+    return this.#sockets.size > 0
+  }
+
   /** Without a goodbye, so that the broker publishes the will. */
   cut(): void {
     this.#isCut = true

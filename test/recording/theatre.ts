@@ -234,7 +234,9 @@ export class Theatre implements AsyncDisposable {
   /** Lets the bridge reach its broker again. */
   async mend(): Promise<void> {
     this.line.mend()
-    await this.reach('the bridge', () => this.watcher.last(STATE) === 'online')
+    await this.reach('a connection', () => this.line.isUsed)
+    // From here on no time passes: a broker may be slow to answer, and would be asked again.
+    await this.until('the bridge', () => this.watcher.last(STATE) === 'online')
     this.#isThere = true
     await this.rest()
   }
