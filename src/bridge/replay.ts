@@ -14,16 +14,21 @@ const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
 const TRY_AGAIN: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited', 'retained'])
 
 interface Entry {
+  readonly key: string
   readonly outcome: Promise<Outcome>
   readonly at: number
   /** Length of the data in the answer. */
   length: number
+  isForgotten: boolean
 }
 
 export class Replay {
   readonly #clock: Clock
   /** In the order of their time. */
   readonly #entries = new Map<string, Entry>()
+  /** Stands behind `#oldest`: from the start of the map, each look would step over all that was forgotten since it grew. */
+  #inOrder = this.#entries.values()
+  #oldest: Entry | undefined
   /** Those with data in their answer, in the order in which it came. */
   readonly #withData = new Map<string, Entry>()
   #dataLength = 0
@@ -39,24 +44,24 @@ export class Replay {
   }
 
   remember(key: string, outcome: Promise<Outcome>): void {
-    const entry: Entry = { outcome, at: this.#clock.elapsed(), length: 0 }
+    const entry: Entry = { key, outcome, at: this.#clock.elapsed(), length: 0, isForgotten: false }
     this.#forget(key)
     this.#entries.set(key, entry)
     this.#forgetOld()
     void outcome.then((result) => {
-      if (this.#entries.get(key) !== entry) return
+      if (entry.isForgotten) return
       if (!result.ok && TRY_AGAIN.has(result.error.code)) this.#forget(key)
-      if (result.ok && result.json !== 'null') this.#count(key, entry, result.json.length)
+      if (result.ok && result.json !== 'null') this.#count(entry, result.json.length)
     })
   }
 
-  #count(key: string, entry: Entry, length: number): void {
+  #count(entry: Entry, length: number): void {
     if (length > MAX_DATA_LENGTH) {
-      this.#forget(key)
+      this.#forget(entry.key)
       return
     }
     entry.length = length
-    this.#withData.set(key, entry)
+    this.#withData.set(entry.key, entry)
     this.#dataLength += length
     for (const oldest of this.#withData.keys()) {
       if (this.#dataLength <= MAX_DATA_LENGTH) return
@@ -65,17 +70,32 @@ export class Replay {
   }
 
   #forget(key: string): void {
-    this.#dataLength -= this.#entries.get(key)?.length ?? 0
+    const entry = this.#entries.get(key)
+    if (entry === undefined) return
+    entry.isForgotten = true
+    this.#dataLength -= entry.length
     this.#entries.delete(key)
     this.#withData.delete(key)
   }
 
   #forgetOld(): void {
     const oldest = this.#clock.elapsed() - MEMORY_MS
-    for (const [key, { at }] of this.#entries) {
-      if (at > oldest && this.#entries.size <= MAX_ENTRIES) return
-      this.#forget(key)
+    for (let entry = this.#findOldest(); entry !== undefined; entry = this.#findOldest()) {
+      if (entry.at > oldest && this.#entries.size <= MAX_ENTRIES) return
+      this.#forget(entry.key)
     }
+  }
+
+  #findOldest(): Entry | undefined {
+    while (this.#oldest === undefined || this.#oldest.isForgotten) {
+      this.#oldest = this.#inOrder.next().value
+      if (this.#oldest === undefined) {
+        // All are forgotten, and this iterator has come to its end.
+        this.#inOrder = this.#entries.values()
+        return undefined
+      }
+    }
+    return this.#oldest
   }
 }
 

@@ -23,7 +23,8 @@ export function topicMatcher(filters: readonly string[]): (topic: string) => boo
 export function matches(filter: readonly string[], levels: readonly string[]): boolean {
   // A wildcard at the first level does not match topics that begin with `$`.
   if (levels[0]?.startsWith('$') && filter[0] !== levels[0]) return false
-  for (const [i, level] of filter.entries()) {
+  for (let i = 0; i < filter.length; i += 1) {
+    const level = filter[i]
     if (level === '#') return true
     if (i >= levels.length || (level !== '+' && level !== levels[i])) return false
   }
