@@ -51,7 +51,7 @@ RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /us
 # As in npm start. Small semi-spaces: what an event leaves behind is garbage at once, and need not pile up first. One
 # arena: glibc keeps one for every thread else, and gives little of it back. With 50 hubs and more the program also makes
 # V8 collect garbage more often, which costs processor time.
-ENV NODE_ENV=production HUB2MQTT_HTTP_HOST=0.0.0.0 NODE_OPTIONS=--max-semi-space-size=4 MALLOC_ARENA_MAX=1
+ENV NODE_ENV=production HUB2MQTT_HTTP_HOST=0.0.0.0 NODE_OPTIONS=--max-semi-space-size=8 MALLOC_ARENA_MAX=1
 WORKDIR /app
 # The bundle has them in it. These are what its parsers on demand are loaded from, and what scanners of images look for.
 COPY --from=dependencies /hub2mqtt/node_modules ./node_modules

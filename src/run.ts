@@ -21,7 +21,7 @@ import { refusalsOf, rolloutRefusal } from './contract/permissions.ts'
 import { createTopics, type Topics } from './contract/topics.ts'
 import { membershipOf } from './fleet/membership.ts'
 import { FleetReport } from './fleet-report.ts'
-import { FleetRun } from './fleet-run.ts'
+import type { FleetRun, FleetRunOptions } from './fleet-run.ts'
 import { Recent } from './health/recent.ts'
 import { healthReport, hubHealth } from './health/report.ts'
 import { openListener } from './http/listener.ts'
@@ -84,7 +84,7 @@ export async function run(options: RunOptions): Promise<void> {
   await using claims = new AsyncDisposableStack()
   const numbers: number[] = []
   for (const url of urls) numbers.push(claims.use(await claimInstance(`${url}\n${topics.base}`)).number)
-  const fleet = membership && new FleetRun({ membership, live, clock, log })
+  const fleet = membership && (await joinFleet({ membership, live, clock, log }))
   const report = fleet && new FleetReport(fleet)
   const mayAct = fleet && (() => fleet.mayAct())
   await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
@@ -264,6 +264,12 @@ function hearing(bridge: Bridge, others: Others | undefined): Pick<LinkHandlers,
       if (others?.heard(topic, payload) !== true) bridge.onTouched(topic, payload)
     },
   }
+}
+
+async function joinFleet(options: FleetRunOptions): Promise<FleetRun> {
+  // Most run alone and need not load the client of NATS.
+  const { FleetRun } = await import('./fleet-run.ts')
+  return new FleetRun(options)
 }
 
 /** @throws EmbeddedBrokerError */

@@ -5,7 +5,7 @@
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'vite'
+import { build, type Plugin } from 'vite'
 import { ROOT } from '../base/root.ts'
 
 const root = fileURLToPath(ROOT)
@@ -60,6 +60,37 @@ interface Graph {
   getModuleInfo(module: string): { readonly importedIds: readonly string[] } | null
 }
 
+/**
+ * Of a built-in module that is imported, Node reads all exports, and with that it loads whatever one of them is a getter
+ * of: for `node:http` an undici of its own, which takes longer than all of ours. As an object, it costs what is used.
+ * Source: `syncExports` in Node's `lib/internal/bootstrap/realm.js`.
+ */
+const builtinsAsObjects: Plugin = {
+  name: 'builtins-as-objects',
+  renderChunk: (code) => ({
+    code: code.replaceAll(/^import (.+) from "([^".]+)";$/gm, (_line, names: string, module: string) => {
+      return `const ${names.replaceAll(' as ', ': ')} = process.getBuiltinModule("${module}");`
+    }),
+  }),
+}
+
+/** The realtime library looks for a WebSocket of Node's even where it takes that of `ws`; and Node loads it for a look. */
+const noWebSocketOfNode: Plugin = {
+  name: 'no-websocket-of-node',
+  transform: {
+    filter: { id: /engine\.io-client\/.*\/websocket\.js$/ },
+    handler: (code) => code.replace('globalThis.WebSocket || globalThis.MozWebSocket', 'undefined'),
+  },
+}
+
+/** What is left of that are comments about licences; one other character and the whole text takes twice the memory. */
+const ascii: Plugin = {
+  name: 'ascii',
+  renderChunk: (code) => ({
+    code: code.replaceAll(/[^\0-\x7f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  }),
+}
+
 /** Writes the program into a folder, which is emptied before. */
 export async function bundle(folder: string): Promise<void> {
   await build({
@@ -69,6 +100,7 @@ export async function bundle(folder: string): Promise<void> {
     publicDir: false,
     logLevel: 'warn',
     ssr: { noExternal: true, external: ABSENT },
+    plugins: [noWebSocketOfNode, builtinsAsObjects, ascii],
     resolve: {
       alias: [
         { find: /^debug$/, replacement: join(root, 'src/build/no-debug.cjs') },
@@ -93,6 +125,8 @@ export async function bundle(folder: string): Promise<void> {
           entryFileNames: 'main.js',
           chunkFileNames: '[name].js',
           keepNames: true,
+          charset: 'ascii',
+          comments: { jsdoc: false, annotation: false },
           // Each file has all that its modules import, or a file before it has: none needs one that comes later.
           codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: fileOf(), debugName: 'files' }] },
         },

@@ -30,6 +30,15 @@ const textOf = (pattern: string) =>
     .map((path) => readFileSync(join(alone, path), 'utf8'))
     .join('\n')
 
+/** The environment of a bridge with a broker of its own. */
+const surroundings = (hub: EmulatedHub, port: number) => ({
+  HUB2MQTT_HUB_URL: hub.url,
+  HUB2MQTT_HUB_API_KEY: KEY,
+  HUB2MQTT_MQTT_EMBEDDED_PORT: String(port),
+  HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0',
+  HUB2MQTT_HTTP_PORT: '0',
+})
+
 describe('the bundle', () => {
   it('bridges a hub and is a broker with no package beside it, and tells nothing of what its libraries do', async () => {
     await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] }, apps: population(1), settleMs: 0 })
@@ -37,11 +46,7 @@ describe('the bundle', () => {
     await using bridge = new BridgeProcess({
       program,
       env: {
-        HUB2MQTT_HUB_URL: hub.url,
-        HUB2MQTT_HUB_API_KEY: KEY,
-        HUB2MQTT_MQTT_EMBEDDED_PORT: String(port),
-        HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0',
-        HUB2MQTT_HTTP_PORT: '0',
+        ...surroundings(hub, port),
         // By itself the MQTT library would show every packet, passwords too.
         DEBUG: '*',
       },
@@ -54,6 +59,21 @@ describe('the bundle', () => {
     expect(JSON.parse(answer)).toMatchObject({ ok: true, command: 'disable' })
     await until('the change', () => JSON.parse(observer.last(`hub2mqtt/home/app/${APP}`) ?? '{}').enabled === false)
     expect(bridge.errors).toEqual([])
+  })
+
+  it('loads none of the HTTP client that Node has inside, for which it would wait', async () => {
+    await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] }, apps: population(1), settleMs: 0 })
+    await using bridge = new BridgeProcess({
+      program,
+      // Names what Node itself has loaded.
+      preload: ['data:text/javascript,process.once("exit",()=>console.error(process.moduleLoadList.join("\\n")))'],
+      env: surroundings(hub, await freePort()),
+    })
+    await bridge.untilLine('hub2mqtt started')
+    await until('its channel', () => hub.connections.subscribers > 0)
+    await bridge.stop()
+    expect(bridge.errors).toContain('NativeModule http')
+    expect(bridge.errors).not.toContain('NativeModule internal/deps/undici/undici')
   })
 
   it('finds what lies beside it: its version, the parser of files, the sample apps and what runs them', async () => {
