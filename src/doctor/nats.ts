@@ -4,7 +4,7 @@ import { JetStreamApiCodes, jetstream, jetstreamManager } from '@nats-io/jetstre
 import { Kvm, type KvStatus } from '@nats-io/kv'
 import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
 import type { Config } from '../config/options.ts'
-import { codeOf, nameIn, REPLICAS } from '../fleet/nats.ts'
+import { bucketOptions, CONFIRMS_TWICE, codeOf, mayConfirmTwice, nameIn, REPLICAS } from '../fleet/nats.ts'
 import { ROSTER_KEY, readRoster } from '../fleet/records.ts'
 import { about, type Finding } from './finding.ts'
 
@@ -33,6 +33,9 @@ export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   }
   const [first, ...others] = connections
   if (first === undefined) return
+  if (connections.some(({ connection }) => mayConfirmTwice(connection.info))) {
+    yield problem(CONFIRMS_TWICE, 'upgrade all of its servers to NATS 2.10 or newer')
+  }
   const clusterOf = ({ info }: NatsConnection) => info?.cluster ?? info?.server_id
   for (const { url, connection } of others) {
     if (clusterOf(connection) === clusterOf(first.connection)) continue
@@ -93,7 +96,7 @@ async function statusOf(kvm: Kvm, bucket: string): Promise<KvStatus | undefined>
 async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGenerator<Finding> {
   const name = `${bucket}-doctor-${randomBytes(4).toString('hex')}`
   try {
-    await kvm.create(name, { replicas, history: 1 })
+    await kvm.create(name, bucketOptions(replicas))
     yield ok(`the bucket ${bucket} is not there yet; the first member can make it, on ${servers(replicas)}`)
     if (replicas === 1) yield alone()
   } catch (error) {

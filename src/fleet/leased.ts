@@ -29,8 +29,8 @@ export interface LeasedOptions {
   readonly resources: () => readonly string[]
   /** Members, epoch or lease have changed. */
   readonly onChange: () => void
-  /** Whether this member can do its work at this moment; default: always. */
-  readonly isFit?: () => boolean
+  /** Whether this member can do its work at this moment. */
+  readonly isFit: () => boolean
   readonly clock: Clock
   readonly log: Logger
   /** Default: random. */
@@ -254,7 +254,7 @@ export class LeasedFleet implements Fleet {
   async #turnOnce(): Promise<void> {
     this.#options.onChange()
     if (this.#isAway) {
-      if (this.#options.isFit?.() !== false) this.#comeBack()
+      if (this.#options.isFit()) this.#comeBack()
       return
     }
     if (!this.#lease.holds) {
@@ -283,7 +283,7 @@ export class LeasedFleet implements Fleet {
 
   /** Whether it could not do its work for a while, and others perhaps can. */
   #isUnfit(): boolean {
-    const { isFit = () => true, clock, leaseMs } = this.#options
+    const { isFit, clock, leaseMs } = this.#options
     this.#unfitSince = isFit() ? undefined : (this.#unfitSince ?? clock.elapsed())
     if (this.#unfitSince === undefined || clock.elapsed() - this.#unfitSince < UNFIT * leaseMs) return false
     return Object.keys(this.#rows.roster?.record.members ?? {}).some((name) => name !== this.member)

@@ -5,9 +5,10 @@
 import { randomUUID } from 'node:crypto'
 import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
 import { type KV, Kvm } from '@nats-io/kv'
-import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { connect, type NatsConnection, type ServerInfo } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
+import { compareVersions } from '../base/versions.ts'
 import { ConflictError, type Row, type Store } from './store.ts'
 
 export interface NatsOptions {
@@ -35,6 +36,9 @@ const AGAIN_MS = 1_000
 /** On so many servers a bucket goes on when one of them fails. */
 export const REPLICAS = 3
 const MARK_KEY = 'mark'
+
+/** Read from its leader: the others may be behind. */
+export const bucketOptions = (replicas: number) => ({ replicas, history: 1, allow_direct: false })
 
 /** As servers say it, also while an earlier write to the key is under way. */
 const CONFLICTS: ReadonlySet<number | undefined> = new Set([
@@ -118,7 +122,7 @@ export class NatsStore implements Store, AsyncDisposable {
   }
 
   async #connect(): Promise<NatsConnection> {
-    const { servers, username, password, name } = this.#options
+    const { servers, username, password, name, log } = this.#options
     const connection = await connect({
       servers: [...servers],
       ...(username !== undefined && { user: username }),
@@ -133,6 +137,8 @@ export class NatsStore implements Store, AsyncDisposable {
       ignoreClusterUpdates: true,
     })
     void this.#report(connection)
+    if (mayConfirmTwice(connection.info))
+      log.warn({ version: connection.info?.version }, `${CONFIRMS_TWICE}: upgrade it`)
     return connection
   }
 
@@ -150,7 +156,7 @@ export class NatsStore implements Store, AsyncDisposable {
     const kvm = new Kvm(jetstream(connection, { timeout: CALL_MS }))
     for (const replicas of [REPLICAS, 1]) {
       try {
-        return await kvm.create(bucket, { replicas, history: 1 })
+        return await kvm.create(bucket, bucketOptions(replicas))
       } catch (error) {
         const code = codeOf(error)
         if (code === NAME_IN_USE) return await kvm.open(bucket)
@@ -184,6 +190,17 @@ export class NatsStore implements Store, AsyncDisposable {
       stop()
     }
   }
+}
+
+/** The first server whose cluster confirms one write only: https://github.com/nats-io/nats-server/issues/4320 */
+const CONFIRMS_ONCE = '2.9.21'
+export const CONFIRMS_TWICE =
+  'a NATS cluster of this version may confirm two writes where it must refuse one, and a hub may have two bridges for a while'
+
+/** Whether leases in it are not to be relied upon. */
+export function mayConfirmTwice(info: Pick<ServerInfo, 'cluster' | 'version'> | undefined): boolean {
+  if (info?.cluster === undefined) return false
+  return compareVersions(info.version, CONFIRMS_ONCE) < 0
 }
 
 const nameOf = (mark: string, key: string) => `${mark}.${key}`

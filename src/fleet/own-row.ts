@@ -1,9 +1,9 @@
 /** The row with which a member renews its lease: one write at a time, each over the revision that it left. */
 import type { Logger } from 'pino'
 import type { Instant } from './lease.ts'
-import { type MemberRecord, memberKey } from './records.ts'
+import { type MemberRecord, memberKey, readMember } from './records.ts'
 import type { Rows } from './rows.ts'
-import { ConflictError, type Store } from './store.ts'
+import { ConflictError, type Row, type Store } from './store.ts'
 
 export interface OwnRowOptions {
   readonly member: string
@@ -76,11 +76,12 @@ export class OwnRow {
     return true
   }
 
-  async #writeOnce(isSecond = false): Promise<boolean> {
+  /** @param found what stood in the way of the first attempt */
+  async #writeOnce(found?: Row): Promise<boolean> {
     if (this.#ended) return false
     const { store, rows, now, onRenewed, log } = this.#options
     const from = now()
-    const before = this.#revision ?? this.#free()
+    const before = this.#revision ?? this.#free(found)
     if (before === undefined) return false
     const record: MemberRecord = { nonce: this.#nonce, adopted: this.adopted }
     const value = JSON.stringify(record)
@@ -94,37 +95,39 @@ export class OwnRow {
       return true
     } catch (error) {
       if (!(error instanceof ConflictError)) {
+        rows.unavailable()
         log.debug({ err: error }, 'the lease could not be renewed')
         return false
       }
-      await this.#resolve()
-      return !isSecond && (await this.#writeOnce(true))
+      const inTheWay = await this.#resolve()
+      return inTheWay !== undefined && found === undefined && (await this.#writeOnce(inTheWay))
     }
   }
 
   /** The revision over which a first row may be written; 0: there is none; `undefined`: somebody else's holds. */
-  #free(): number | undefined {
+  #free(found?: Row): number | undefined {
     const known = this.#options.rows.member(this.#options.member)
-    if (known === undefined) return 0
-    const { record, revision } = known
+    const record = found === undefined ? known?.record : readMember(found.value)
+    const revision = found?.revision ?? known?.revision ?? 0
     return record === undefined || 'gone' in record ? revision : undefined
   }
 
-  /** The row is not as it was left: an earlier write came through after all, or it is another's. */
-  async #resolve(): Promise<void> {
+  /**
+   * The row is not as it was left: an earlier write came through after all, or it is another's. Returns what is there;
+   * its revision counts, as a server may tell those who watch of another one.
+   */
+  async #resolve(): Promise<Row | undefined> {
     const { store, rows, mark, onTaken, log, member } = this.#options
     const found = await store.get(this.#key).catch(() => undefined)
-    if (found === undefined) return
+    if (found === undefined) return undefined
     rows.saw(this.#key, found)
-    const known = rows.member(member)
-    if (known?.record !== undefined && 'nonce' in known.record && known.record.nonce === this.#nonce) {
-      if (known.revision > (this.#revision ?? 0)) {
-        this.#revision = known.revision
-        this.#begunAt ??= known.revision
-      }
-      return
+    const record = readMember(found.value)
+    if (record !== undefined && 'nonce' in record && record.nonce === this.#nonce) {
+      this.#revision = found.revision
+      this.#begunAt ??= found.revision
+      return found
     }
-    if (this.#revision === undefined || known === undefined || known.revision <= this.#revision) return
+    if (this.#revision === undefined) return found
     log.warn({ member }, 'the lease of this member was taken: it serves nothing until it has another one')
     this.#nonce = mark()
     this.#revision = undefined
@@ -132,5 +135,6 @@ export class OwnRow {
     this.adopted = 0
     // Only then it may have a lease again: until everything has stopped, that would be taken for the former one.
     await onTaken()
+    return found
   }
 }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { type Listed, memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import type { Rows } from './rows.ts'
-import { ConflictError, type Store } from './store.ts'
+import { ConflictError, type Row, type Store } from './store.ts'
 
 export interface RosterKeeperOptions {
   readonly member: string
@@ -64,20 +64,16 @@ export class RosterKeeper {
 
   /** Ends the lease of a member that was silent for as long as it lasts. */
   async writeOff(name: string): Promise<boolean> {
-    const { leaseMs, store, rows, log } = this.#options
+    const { leaseMs, rows, log } = this.#options
     const known = rows.member(name)
     if (rows.silentMs(name) < leaseMs) return false
     const nonce = known?.record !== undefined && 'nonce' in known.record ? known.record.nonce : 'unknown'
     const value = JSON.stringify({ gone: nonce })
     try {
-      const key = memberKey(name)
-      const revision =
-        known === undefined ? await store.create(key, value) : await store.update(key, value, known.revision)
-      rows.saw(key, { value, revision })
+      await this.#put(memberKey(name), value, known?.revision)
       log.warn({ member: name }, 'a member of the fleet has not renewed its lease: the others take over')
       return true
-    } catch (error) {
-      if (error instanceof ConflictError) await this.#look(memberKey(name))
+    } catch {
       return false
     }
   }
@@ -101,19 +97,33 @@ export class RosterKeeper {
 
   /** Over the one with this revision. Returns whether it is written. */
   async #write(roster: Roster, before: number | undefined): Promise<boolean> {
-    const { store, rows, onNews, log } = this.#options
-    const value = JSON.stringify(roster)
+    const { onNews, log } = this.#options
     try {
-      const revision = await (before === undefined
-        ? store.create(ROSTER_KEY, value)
-        : store.update(ROSTER_KEY, value, before))
-      rows.saw(ROSTER_KEY, { value, revision })
+      await this.#put(ROSTER_KEY, JSON.stringify(roster), before)
       onNews()
       return true
     } catch (error) {
-      if (error instanceof ConflictError) await this.#look(ROSTER_KEY)
-      else log.debug({ err: error }, 'the roster of the fleet could not be written')
+      if (!(error instanceof ConflictError)) log.debug({ err: error }, 'the roster of the fleet could not be written')
       return false
+    }
+  }
+
+  /**
+   * Writes over a revision, or where nothing is. What is in the way is looked at: an older revision than the one that is
+   * known is the same record where a server counts otherwise, or what was; the store tells which.
+   */
+  async #put(key: string, value: string, before: number | undefined): Promise<void> {
+    const { store, rows } = this.#options
+    const write = async (over: number | undefined) => {
+      const revision = await (over === undefined ? store.create(key, value) : store.update(key, value, over))
+      rows.saw(key, { value, revision })
+    }
+    try {
+      await write(before)
+    } catch (error) {
+      const found = error instanceof ConflictError ? await this.#look(key) : undefined
+      if (before === undefined || found === undefined || found.revision >= before) throw error
+      await write(found.revision)
     }
   }
 
@@ -125,10 +135,11 @@ export class RosterKeeper {
     await this.#look(ROSTER_KEY)
   }
 
-  async #look(key: string): Promise<void> {
+  async #look(key: string): Promise<Row | undefined> {
     const { store, rows, onNews } = this.#options
     const found = await store.get(key).catch(() => undefined)
     if (found !== undefined && rows.saw(key, found)) onNews()
+    return found
   }
 }
 

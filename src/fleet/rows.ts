@@ -15,6 +15,7 @@ export class Rows {
   readonly #formerEpoch: number
   readonly #members = new Map<string, Known<MemberRecord | undefined>>()
   #roster: Known<Roster> | undefined
+  #hearsSince = Number.NEGATIVE_INFINITY
 
   /** @param formerEpoch the highest of a store that was lost */
   constructor(clock: Clock, formerEpoch = 0) {
@@ -67,9 +68,17 @@ export class Rows {
     return Math.max(this.#formerEpoch, this.#roster?.record.epoch ?? 0, ...adopted)
   }
 
+  /**
+   * The store does not take what this member writes: the others may be no better off, and what they have written may be
+   * waiting there. Nobody's silence means anything so far.
+   */
+  unavailable(): void {
+    this.#hearsSince = this.#clock.elapsed()
+  }
+
   /** How long nothing was heard of a member, in milliseconds. Of one that has no row: since the roster named it. */
   silentMs(name: string): number {
     const since = this.#members.get(name)?.seenAt ?? this.#roster?.seenAt
-    return since === undefined ? 0 : this.#clock.elapsed() - since
+    return since === undefined ? 0 : this.#clock.elapsed() - Math.max(since, this.#hearsSince)
   }
 }

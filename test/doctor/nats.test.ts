@@ -6,7 +6,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { lineOf } from '../../src/doctor/doctor.ts'
 import { examineNats } from '../../src/doctor/nats.ts'
 import { LeasedFleet } from '../../src/fleet/leased.ts'
-import { NatsStore } from '../../src/fleet/nats.ts'
+import { CONFIRMS_TWICE, mayConfirmTwice, NatsStore } from '../../src/fleet/nats.ts'
 import { type NatsOptions, natsPath, startNats } from '../support/nats.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
@@ -39,6 +39,7 @@ async function member(urls: readonly string[], bucket: string): Promise<LeasedFl
     store,
     resources: () => [],
     onChange: () => {},
+    isFit: () => true,
     clock: systemClock,
     log,
   })
@@ -47,7 +48,9 @@ async function member(urls: readonly string[], bucket: string): Promise<LeasedFl
   return fleet
 }
 
-const problemsIn = (lines: readonly string[]) => lines.filter((line) => line.startsWith('problem'))
+/** But that these servers are old: which ones they are depends on the machine. */
+const problemsIn = (lines: readonly string[]) =>
+  lines.filter((line) => line.startsWith('problem') && !line.includes(CONFIRMS_TWICE))
 
 async function buckets(url = '') {
   const connection = await connect({ servers: [url] })
@@ -60,6 +63,16 @@ async function names(kvm: Kvm): Promise<string[]> {
   for await (const { bucket } of kvm.list()) all.push(bucket)
   return all
 }
+
+test.each([
+  { version: '2.9.10', cluster: 'one', expected: true },
+  { version: '2.9.20-RC.1', cluster: 'one', expected: true },
+  { version: '2.9.21', cluster: 'one', expected: false },
+  { version: '2.15.2', cluster: 'one', expected: false },
+  { version: '2.9.10', cluster: undefined, expected: false },
+])('$version in the cluster $cluster may confirm two writes: $expected', ({ version, cluster, expected }) => {
+  expect(mayConfirmTwice({ version, ...(cluster && { cluster }) })).toBe(expected)
+})
 
 describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
   test('finds nothing wrong with a server that no member has used, and leaves nothing there', async () => {
@@ -104,7 +117,11 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
 
   test('finds copies that are too few, and servers of a cluster that are lost', async () => {
     const nats = await started({ nodes: 3 })
-    expect(await found(nats.urls)).toContainEqual(expect.stringContaining('the first member can make it, on 3 servers'))
+    const lines = await found(nats.urls)
+    expect(lines).toContainEqual(expect.stringContaining('the first member can make it, on 3 servers'))
+    const version = /version (\S+)/.exec(lines[0] ?? '')?.[1] ?? ''
+    const isOld = mayConfirmTwice({ cluster: 'test', version })
+    expect(lines.filter((line) => line.includes(CONFIRMS_TWICE))).toHaveLength(isOld ? 1 : 0)
     const kvm = await buckets(nats.urls[0])
     await kvm.create('single', { replicas: 1 })
     expect(problemsIn(await found(nats.urls, { FLEET_BUCKET: 'single' }))).toEqual([

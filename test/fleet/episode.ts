@@ -1,4 +1,5 @@
 /** One fault in a fleet, with people who go on asking meanwhile, and what was wrong about it. */
+import { setTimeout as after } from 'node:timers/promises'
 import type { EmulatedHub } from '../../src/emulator/hub.ts'
 import { until } from '../support/until.ts'
 import { FLEET_FAULTS, type Scene } from './faults.ts'
@@ -19,7 +20,6 @@ interface Asked {
   readonly transaction: string
 }
 
-const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 /** For everything to be well again, NATS' own election included. */
 const CALM_MS = 120_000
 
@@ -83,7 +83,7 @@ async function answered({ world, random }: Scene, hub: string): Promise<number> 
     for (let tries = 0; tries < 10 && !isAnswered(); tries += 1) await after(50)
     if (isAnswered()) return Date.now()
   }
-  throw new Error(`${hub} did not answer within ${CALM_MS} ms`)
+  throw new Error(`${hub} did not answer within ${CALM_MS} ms: ${JSON.stringify(lastLines(world))}`)
 }
 
 async function wellAgain({ world, roster }: Scene): Promise<void> {
@@ -109,7 +109,7 @@ async function wellAgain({ world, roster }: Scene): Promise<void> {
       counts: counts(),
       silent: silent(),
       epochs: roster.epochs.slice(-3),
-      lines: world.processes.map((one) => one?.lines.filter((line) => !line.includes('"part":"apps"')).slice(-12)),
+      lines: lastLines(world),
     }
     throw new Error(`not whole after ${CALM_MS} ms: ${JSON.stringify(what)}`, { cause: error })
   })
@@ -146,7 +146,14 @@ function judge({ world, roster }: Scene, asked: readonly Asked[], startedAt: num
       `${hub} went from member to member ${turns.length - 1} times in ${epochs} epochs: ${told.join(', ')}; ${known.join(', ')}`,
     )
   }
+  if (violations.length > 0) violations.push(JSON.stringify(lastLines(world)))
   return { confirmed, violations }
+}
+
+/** What the members have said last, but of their apps and commands. */
+function lastLines({ processes }: Scene['world']): (readonly string[])[] {
+  const isOfHubs = (line: string) => line.includes('"part":"apps"') || line.includes('"part":"audit"')
+  return processes.map((one) => one?.lines.filter((line) => !isOfHubs(line)).slice(-20) ?? [])
 }
 
 /** Requests that came from one member without another one's in between. */

@@ -1,4 +1,5 @@
 /** What may happen to a fleet: to its members, to what lies between them and the others, and to NATS. */
+import { setTimeout as after } from 'node:timers/promises'
 import type { Nats } from '../support/nats.ts'
 import type { Random } from '../support/random.ts'
 import type { TcpProxy } from '../support/tcp-proxy.ts'
@@ -16,7 +17,6 @@ export interface FleetFault {
   readonly run: (scene: Scene) => Promise<void>
 }
 
-const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 const HOUR_MS = 3_600_000
 /** Of the bucket that members share by default. */
 const STREAM = 'KV_hub2mqtt'

@@ -123,6 +123,26 @@ describe('a fleet by leases', () => {
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
   })
 
+  test('leaves hubs where they are when the store took nothing from anybody, and one is back before the others', async () => {
+    const { simulation, first, members } = await settled()
+    const { epoch } = first.fleet.view
+    for (const [i, member] of members.entries()) member.cutOffUntil = simulation.now + 2 * LEASE_MS + i * 3_000
+    await simulation.run(4 * LEASE_MS)
+    expect(first.fleet.view.epoch).toBe(epoch)
+    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+  })
+
+  // Seen with three servers 2.9.10: https://github.com/nats-io/nats-server/issues/4174
+  test('lets a member take part whose server counts the writes otherwise', async () => {
+    const { simulation, first } = await settled()
+    first.killed = true
+    await simulation.run(3 * LEASE_MS)
+    const again = new Member(simulation, first.name, RESOURCES, LEASE_MS, 1, 1)
+    await simulation.run(3 * LEASE_MS)
+    expect(again.serves).toEqual(first.serves)
+    expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+  })
+
   test('hands over within two seconds when a member ends in good order', async () => {
     const { simulation, first } = await settled()
     void first.fleet.leave()

@@ -173,7 +173,15 @@ export class Member {
   losses: number
   readonly #simulation: Simulation
 
-  constructor(simulation: Simulation, name: string, resources: readonly string[], leaseMs: number, speed: number) {
+  /** @param ahead how far the server from which it watches is ahead in counting writes, as it must not be */
+  constructor(
+    simulation: Simulation,
+    name: string,
+    resources: readonly string[],
+    leaseMs: number,
+    speed: number,
+    ahead = 0,
+  ) {
     count += 1
     this.name = name
     this.label = `${name}#${count}`
@@ -187,7 +195,7 @@ export class Member {
     this.fleet = new LeasedFleet({
       member: name,
       leaseMs,
-      store: this.#store(),
+      store: this.#store(ahead),
       resources: () => resources,
       onChange: () => {},
       isFit: () => this.unfitUntil <= simulation.now,
@@ -211,7 +219,7 @@ export class Member {
     return !this.killed && this.pausedUntil <= this.#simulation.now && this.fleet.mayAct()
   }
 
-  #store(): Store {
+  #store(ahead: number): Store {
     const simulation = this.#simulation
     const write = (key: string, value: string, revision: number | undefined) => {
       const { losses } = this
@@ -226,7 +234,10 @@ export class Member {
         const old = simulation.store.get(name)
         return this.#call(() => (!simulation.isWell && simulation.random() < 0.2 ? old : simulation.store.get(name)))
       },
-      watch: (onRow, onLost) => simulation.watch({ member: this, onRow, onLost }),
+      watch: (tell, onLost) => {
+        const onRow: typeof tell = (key, row) => tell(key, { ...row, revision: row.revision + ahead })
+        simulation.watch({ member: this, onRow, onLost })
+      },
     }
   }
 

@@ -5,6 +5,7 @@ import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import * as v from 'valibot'
+import { compareVersions } from '../../src/base/versions.ts'
 import { freePort } from './ports.ts'
 import { Process } from './process.ts'
 import { available } from './skipped.ts'
@@ -40,8 +41,7 @@ export const natsIsBroker =
 
 function isNewEnough(path: string): boolean {
   const { stdout } = spawnSync(path, ['--version'], { encoding: 'utf8' })
-  const [, major = 0, minor = 0] = (/v(\d+)\.(\d+)/.exec(stdout) ?? []).map(Number)
-  return major > 2 || (major === 2 && minor >= 10)
+  return compareVersions(/v(\d\S*)/.exec(stdout)?.[1] ?? '', '2.10') >= 0
 }
 
 /** https://docs.nats.io/running-a-nats-service/nats_admin/monitoring#jetstream-information-jsz */

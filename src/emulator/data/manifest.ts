@@ -3,10 +3,10 @@ import { lstatSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
 import { isRecord } from '../../base/json.ts'
+import { VERSION } from '../../base/versions.ts'
 import { explain } from '../hub-file.ts'
 import { normaliseScope, scopeNames } from '../scopes.ts'
 import { MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
-import { VERSION } from './versions.ts'
 
 export const MANIFEST_FILE = 'app.json'
 

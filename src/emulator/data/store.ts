@@ -2,8 +2,8 @@
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import * as v from 'valibot'
+import { compareVersions } from '../../base/versions.ts'
 import { AppId, CHANNELS, type Channel, type Manifest, ManifestError, readManifest } from './manifest.ts'
-import { compareVersions } from './versions.ts'
 
 /** A version of an app that the store has. */
 export interface Offer {

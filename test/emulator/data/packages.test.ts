@@ -2,10 +2,10 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSyn
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, test } from 'vitest'
+import { compareVersions } from '../../../src/base/versions.ts'
 import { copyApp } from '../../../src/emulator/data/copy.ts'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
 import { ManifestError } from '../../../src/emulator/data/manifest.ts'
-import { compareVersions } from '../../../src/emulator/data/versions.ts'
 import { LIGHTS, manifestOf, offer, storedApp, writeApp } from './apps.ts'
 import { folder, opened } from './support.ts'
 

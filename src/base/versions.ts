@@ -1,4 +1,4 @@
-/** The order of app versions: that of semantic versioning, where missing parts count as 0. */
+/** The order of versions: that of semantic versioning, where missing parts count as 0. */
 
 /** As text of a version may be: `1.2`, `1.2.3`, `2.0.0-beta.1`, `1.0.0+7`. */
 export const VERSION =
