@@ -1,9 +1,9 @@
 /** Several faults at a time, as chance has it: scripts, made and made smaller by fast-check. */
+import { setTimeout as after } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { Random } from '../support/random.ts'
 import { FAULTS, faultNamed } from './faults/all.ts'
 import type { Fault, Hold, Scene } from './faults/fault.ts'
-import { after } from './load.ts'
 
 /** One fault of a script. */
 export interface Step {

@@ -1,12 +1,13 @@
 /** One fault, once: load before, during and after it, and then the questions. */
 
+import { setTimeout as after } from 'node:timers/promises'
 import { Random } from '../support/random.ts'
 import { answersOf } from './answers.ts'
 import { CHECKERS, check } from './check.ts'
 import { composed, type Script } from './compose.ts'
 import { faultNamed } from './faults/all.ts'
 import type { History, Violation } from './history.ts'
-import { after, Load } from './load.ts'
+import { Load } from './load.ts'
 import { agrees } from './model.ts'
 import type { World } from './world.ts'
 

@@ -1,4 +1,5 @@
 /** The random client, and the life of the hub: what goes on while something is broken. */
+import { setTimeout as after } from 'node:timers/promises'
 import type { IClientPublishOptions } from 'mqtt'
 import type { Random } from '../support/random.ts'
 import { type Draft, draft, type Subject } from './commands.ts'
@@ -210,8 +211,4 @@ export class Load {
     this.#underway.add(task)
     void task.finally(() => this.#underway.delete(task))
   }
-}
-
-export function after(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -1,8 +1,9 @@
 /** `npm run soak`: cuts both connections again and again for a long time, and looks whether the bridge grows. */
+import { setTimeout as after } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { exitOnSignals } from '../support/process.ts'
 import { Random } from '../support/random.ts'
-import { after, Load } from './load.ts'
+import { Load } from './load.ts'
 import { type Slope, slopeOf } from './slope.ts'
 import { World } from './world.ts'
 

@@ -1,7 +1,9 @@
 /** Everything around one bridge: a hub in this process, a broker in another, a bad network between them, and who looks on. */
+
 import { mkdtempDisposable, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as after } from 'node:timers/promises'
 import { type AppSeed, EmulatedHub, type How } from '../../src/emulator/hub.ts'
 import { AnyWorld, type Parts } from '../support/any-world.ts'
 import { BridgeProcess } from '../support/bridge-process.ts'
@@ -206,7 +208,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
         () => false,
       )
       if (sent) return
-      await new Promise((resolve) => setTimeout(resolve, 50))
+      await after(50)
     }
     throw new Error(`${topic} cannot be published`)
   }
@@ -252,7 +254,7 @@ export class World extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
       if (!alive) throw new Error(`the bridge ended with ${end}: ${errors.join(' ') || lines.at(-1)}`)
       if (performance.now() > deadline)
         throw new Error(`no calm within ${ms} ms: ${JSON.stringify(await this.disagreement())}`)
-      await new Promise((resolve) => setTimeout(resolve, 50))
+      await after(50)
     }
     this.#begun.add(this.bridge)
   }

@@ -1,6 +1,6 @@
 /** What goes wrong with the broker, and on the way to it. */
+import { setTimeout as after } from 'node:timers/promises'
 import { connectAsync } from 'mqtt'
-import { after } from '../load.ts'
 import { BASE, HUB } from '../model.ts'
 import { CLIENT_ID } from '../surroundings.ts'
 import type { Fault, Faults, Scene } from './fault.ts'

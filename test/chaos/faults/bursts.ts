@@ -1,8 +1,8 @@
 /** More at once than any queue is made for, with everything else well. */
+import { setTimeout as after } from 'node:timers/promises'
 import { Observer } from '../../support/observer.ts'
 import { parse } from '../answers.ts'
 import { appTopic } from '../commands.ts'
-import { after } from '../load.ts'
 import { APPS, BASE, level } from '../model.ts'
 import type { World } from '../world.ts'
 import type { Fault, Faults, Scene } from './fault.ts'

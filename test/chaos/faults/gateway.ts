@@ -1,9 +1,9 @@
 /** What stands at the hub's address besides the hub: gateways, portals, and a hub that is not ready or not itself. */
+import { setTimeout as after } from 'node:timers/promises'
 import { isRecord } from '../../../src/base/json.ts'
 import { type Asking, HttpGateway, type Reply, type Rule, type Verdict } from '../../support/http-gateway.ts'
 import { parse } from '../answers.ts'
 import { hubTopic } from '../commands.ts'
-import { after } from '../load.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 
 export const page = (status: number): Reply => ({

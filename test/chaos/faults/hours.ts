@@ -1,7 +1,7 @@
 /** Hours that pass in a moment. */
+import { setTimeout as after } from 'node:timers/promises'
 import { appTopic } from '../commands.ts'
 import { COPY } from '../history.ts'
-import { after } from '../load.ts'
 import { BASE, publishedApps } from '../model.ts'
 import type { Faults, Scene } from './fault.ts'
 

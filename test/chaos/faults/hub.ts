@@ -1,6 +1,6 @@
 /** What goes wrong with the hub, and on the way to it. */
+import { setTimeout as after } from 'node:timers/promises'
 import type { BehaviourName, BehaviourOptions } from '../../../src/emulator/hub.ts'
-import { after } from '../load.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 
 const HOLDS = { holds: ['hub'] } as const

@@ -1,7 +1,7 @@
 /** Writes whose answer is cut, and looks afterwards that do not show what the hub did. */
+import { setTimeout as after } from 'node:timers/promises'
 import type { Asking, Verdict } from '../../support/http-gateway.ts'
 import { WRITES } from '../commands.ts'
-import { after } from '../load.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 import { isList, json, page } from './gateway.ts'
 

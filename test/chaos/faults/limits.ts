@@ -1,10 +1,10 @@
 /** Brokers that take less than others. */
 
+import { setTimeout as after } from 'node:timers/promises'
 import { Observer, retainedOn } from '../../support/observer.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { appTopic } from '../commands.ts'
-import { after } from '../load.ts'
 import { BASE, PUBLISHED_SETTING, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
 import type { Fault, Faults } from './fault.ts'

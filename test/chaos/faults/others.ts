@@ -1,6 +1,6 @@
 /** No fault, and what a planted bug needs to come to light in any case; no kinds of their own. */
+import { setTimeout as after } from 'node:timers/promises'
 import { appTopic, WRITES } from '../commands.ts'
-import { after } from '../load.ts'
 import type { Faults, Scene } from './fault.ts'
 import { isList, json, page } from './gateway.ts'
 import { broker } from './limits.ts'

@@ -1,9 +1,9 @@
 /** What the hub says is JSON, and yet nothing that anybody expects: deep, huge, late, or of no shape at all. */
+import { setTimeout as after } from 'node:timers/promises'
 import { isRecord } from '../../../src/base/json.ts'
 import type { Reply } from '../../support/http-gateway.ts'
 import { parse } from '../answers.ts'
 import { appTopic, WRITES } from '../commands.ts'
-import { after } from '../load.ts'
 import { PUBLISHED_SETTING, publishedApps } from '../model.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 import { altered, during, isList, json } from './gateway.ts'

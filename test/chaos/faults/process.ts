@@ -1,8 +1,8 @@
 /** What happens to the bridge itself, what it is left behind, and who stands beside it. */
 
+import { setTimeout as after } from 'node:timers/promises'
 import { until } from '../../support/until.ts'
 import { WRITES } from '../commands.ts'
-import { after } from '../load.ts'
 import { BASE, HUB, publishedApps } from '../model.ts'
 import type { World } from '../world.ts'
 import type { Fault, Faults } from './fault.ts'

@@ -1,8 +1,8 @@
 /** The configuration changes while the bridge works: rights, apps, settings, hubs, and files that make no sense. */
+import { setTimeout as after } from 'node:timers/promises'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { population } from '../../../src/emulator/population.ts'
 import { appTopic, WRITES } from '../commands.ts'
-import { after } from '../load.ts'
 import type { FileChanges } from '../surroundings.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 

@@ -1,10 +1,10 @@
 /** Others on the same broker, who clear, forge, answer and stand beside. */
+import { setTimeout as after } from 'node:timers/promises'
 import { EmulatedHub } from '../../../src/emulator/hub.ts'
 import { population } from '../../../src/emulator/population.ts'
 import { retainedOn } from '../../support/observer.ts'
 import { until } from '../../support/until.ts'
 import { appTopic, hubTopic } from '../commands.ts'
-import { after } from '../load.ts'
 import { BASE, HUB, level } from '../model.ts'
 import type { Fault, Faults, Scene } from './fault.ts'
 
