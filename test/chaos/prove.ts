@@ -33,9 +33,9 @@ const PATIENCE_MS = 5000
 export async function provePlant(name: string, seed: number): Promise<PlantResult> {
   const plant = PLANTS[name]
   if (plant === undefined) throw new Error(`no planted bug "${name}"`)
-  const { fault, caughtBy, paceMs = 25, patienceMs = PATIENCE_MS } = plant
+  const { fault, caughtBy, paceMs = 25, patienceMs = PATIENCE_MS, env = {} } = plant
   const startedAt = performance.now()
-  await using world = await World.start({ seed, preload: ['./preload/clock.ts', `./plants/${name}.ts`] })
+  await using world = await World.start({ seed, env, preload: ['./preload/clock.ts', `./plants/${name}.ts`] })
   world.startBridge()
   const calm = (error: unknown) => ({ violations: [{ checker: 'calm', what: String(error) }] })
   const { violations } = await runEpisode(world, { fault, seed, paceMs, patienceMs }).catch(calm)

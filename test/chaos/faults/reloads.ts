@@ -47,7 +47,8 @@ function denied(changes: FileChanges, asks: RegExp): Fault['run'] {
     await world.reload(changes)
     const denial: { from: number; to?: number; asks: RegExp } = { from: Date.now(), asks }
     world.denials.push(denial)
-    await after(random.int(2500, 5000))
+    // Longer than what the checker allows for, however busy the machine is.
+    await after(random.int(4000, 5500))
     denial.to = Date.now()
     world.hub.behaveWell()
     await world.reload()

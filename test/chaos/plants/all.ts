@@ -11,6 +11,8 @@ export interface Plant {
   readonly slow?: true
   /** For the mending: as little as possible where the bug keeps it from ever coming. */
   readonly patienceMs?: number
+  /** Further settings of the bridge. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export const PLANTS: Readonly<Record<string, Plant>> = {
@@ -51,6 +53,10 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'key-cut': { fault: 'the key in long texts', caughtBy: ['secret shown'] },
   'long-memory': { fault: 'hours pass', caughtBy: ['remembered too long'] },
   'asleep-unseen': { fault: 'bridge asleep for long', caughtBy: ['executed late'], slow: true },
-  'leaves-late': { fault: 'hub slow to show who it is', caughtBy: ['executed late'] },
+  'leaves-late': {
+    fault: 'hub slow to show who it is',
+    caughtBy: ['executed late'],
+    env: { HUB2MQTT_HUB_TIMEOUT: '8s' },
+  },
   'unhandled-rejection': { fault: 'nothing for a while', caughtBy: ['process'] },
 }
