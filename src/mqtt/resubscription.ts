@@ -7,7 +7,7 @@ import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import { COMMAND } from './greeting.ts'
 
-const WAIT_MS = { min: 4_000, max: 5 * 60_000 }
+const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 
 export interface ResubscriptionOptions {
   readonly clock: Clock
@@ -40,15 +40,17 @@ export class Resubscription {
     const { clock, random, onGranted } = this.#options
     const backoff = new Backoff({ ...WAIT_MS, random })
     const left = new Set(denied)
+    const askFor = async (filter: string) => {
+      // Stays pending if the connection ends first.
+      if (!(await connection.subscribe(filter, COMMAND)) || signal.aborted) return
+      left.delete(filter)
+      onGranted(filter)
+    }
     while (left.size > 0) {
       await sleep(clock, backoff.next(), signal)
-      for (const filter of left) {
-        if (signal.aborted) return
-        // One at a time: it stays pending if the connection ends first.
-        if (!(await connection.subscribe(filter, COMMAND)) || signal.aborted) continue
-        left.delete(filter)
-        onGranted(filter)
-      }
+      if (signal.aborted) return
+      // All at once: a cluster without a leader takes seconds to deny each.
+      await Promise.all([...left].map(askFor))
     }
   }
 }

@@ -121,6 +121,22 @@ describe('a broker that says more than Mosquitto', () => {
     expect(broker.connects).toBe(1)
   })
 
+  test('a command filter that is granted later need not wait for another one', async () => {
+    let granting = false
+    const suback = (filter: string) => {
+      if (!granting) return filter === 'b/probe' ? 1 : 135
+      return filter.startsWith('slow') ? undefined : 1
+    }
+    await using broker = await RawBroker.start({ suback })
+    const subscriptions = ['slow/cmd', 'b/+/cmd/+']
+    await using bridge = startLink({ url: broker.url, subscriptions, probeTimeoutMs: 50 })
+    await settled(bridge)
+    expect(bridge.link.status().deniedFilters).toEqual(subscriptions)
+    granting = true
+    await until('the grant of one', () => bridge.link.status().deniedFilters.length === 1)
+    expect(bridge.link.status().deniedFilters).toEqual(['slow/cmd'])
+  })
+
   test('a broker that leaves a subscription unanswered is left', async () => {
     await using broker = await RawBroker.start({ suback: () => undefined })
     await using bridge = startLink({ url: broker.url, ackTimeoutMs: 50 })
