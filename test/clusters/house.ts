@@ -8,8 +8,11 @@ import { Observer } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 
 const KEY = 'key-for-tests'
-/** Clusters elect new leaders, and share what is retained a moment later. */
-export const PATIENCE_MS = 40_000
+/**
+ * Clusters elect new leaders, and share what is retained a moment later. Until then NATS ends each new connection after
+ * five seconds, or denies its subscriptions, and the bridge waits a little longer each time before it asks again.
+ */
+export const PATIENCE_MS = 120_000
 
 export const STATE = 'hub2mqtt/bridge/state'
 
@@ -44,7 +47,9 @@ export async function startHouse(): Promise<House> {
 
 /** A client that sees everything at one address; it ends with the test. */
 export async function look(port: number, protocol: '5' | '3.1.1' = '3.1.1'): Promise<Observer> {
-  const observer = await Observer.on(port, { filter: 'hub2mqtt/#', protocol, comesBack: true })
+  // A cluster that has just begun may turn the first ones away.
+  const connect = () => Observer.on(port, { filter: 'hub2mqtt/#', protocol, comesBack: true }).catch(() => undefined)
+  const observer = await until('a connection', connect, PATIENCE_MS)
   onTestFinished(() => observer[Symbol.asyncDispose]())
   return observer
 }

@@ -11,7 +11,7 @@ async function cluster(): Promise<Nats> {
 }
 
 // Electing new leaders takes the cluster several seconds, more on a busy machine.
-describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 180_000 }, () => {
+describe.skipIf(!natsIsBroker)('NATS as the broker', { timeout: 400_000 }, () => {
   test('a node that dies takes nothing with it: no offline, commands and events as before, and the way back', async () => {
     const nats = await cluster()
     const house = await startHouse()

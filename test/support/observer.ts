@@ -131,9 +131,12 @@ export class Observer implements AsyncDisposable {
       client.on('error', reject)
       client.once('close', () => reject(closed()))
       client.once('connect', () => {
-        client.subscribe([...[filter].flat()], { qos, ...(rap !== undefined && { rap }), ...rh }, (error) =>
-          error ? reject(error) : resolve(),
-        )
+        client.subscribe([...[filter].flat()], { qos, ...(rap !== undefined && { rap }), ...rh }, (error) => {
+          if (!error) return resolve()
+          reject(error)
+          // One that comes back asks again: a cluster that has lost a node denies for a while.
+          client.stream.destroy()
+        })
       })
     })
     this.#ready = true
