@@ -1,7 +1,8 @@
 /** What arrives at a subscriber, and when; and the commands that are timed. */
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Observer, type Seen } from '../support/observer.ts'
-import { now, sleep } from './processes.ts'
+import { now } from './processes.ts'
 
 const STATE = /^hub2mqtt\/[^/]+\/app\/[^/]+$/
 /** What else is retained of an app or a hub and follows from what the hub says. */

@@ -1,7 +1,7 @@
 /** What more apps and more hubs cost. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Book } from './book.ts'
 import { burst, type Effort } from './measures.ts'
-import { sleep } from './processes.ts'
 import { median } from './stats.ts'
 import { World } from './world.ts'
 

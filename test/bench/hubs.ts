@@ -1,8 +1,9 @@
 /** The bench's end of the hub process. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import * as v from 'valibot'
 import { Process } from '../support/process.ts'
-import { now, sleep } from './processes.ts'
+import { now } from './processes.ts'
 import { HUB_ANSWER, type HubRequest } from './protocol.ts'
 
 const URLS = v.array(v.string())

@@ -1,8 +1,9 @@
 /** What one process needs for many hubs: `npm run bench -- --many`. */
+
 import { loadavg } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import * as v from 'valibot'
 import { burst } from './measures.ts'
-import { sleep } from './processes.ts'
 import { World } from './world.ts'
 
 export const MANY = v.object({

@@ -1,7 +1,8 @@
 /** What is done to a program in order to measure it. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Book } from './book.ts'
 import type { BurstOptions } from './hubs.ts'
-import { now, onOneCore, sleep } from './processes.ts'
+import { now, onOneCore } from './processes.ts'
 import { percentile } from './stats.ts'
 import type { SubjectName } from './subject.ts'
 import { World } from './world.ts'

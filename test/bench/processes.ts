@@ -38,5 +38,3 @@ export function peakRss(pid: number): number {
 function kilobytes(pid: number, line: RegExp): number {
   return Number(line.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
 }
-
-export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

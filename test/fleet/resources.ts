@@ -2,8 +2,9 @@
  * `node test/fleet/resources.ts`: what three members with their NATS servers need, against one bridge with the same hubs.
  * Each hub is read every second. Linux only, as it asks /proc.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { cpuMs, rss, sleep } from '../bench/processes.ts'
+import { cpuMs, rss } from '../bench/processes.ts'
 import { table } from '../bench/table.ts'
 import { type Nats, startNats } from '../support/nats.ts'
 import { exitOnSignals } from '../support/process.ts'
