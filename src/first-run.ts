@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Feed } from './api/feed.ts'
 import type { Clock } from './base/clock.ts'
-import { isLoopback, reachable } from './base/hosts.ts'
+import { fromHere, isLoopback } from './base/hosts.ts'
 import { type Loaded, type LoadOptions, loadConfig, loadWithoutHub } from './config/load.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Config } from './config/options.ts'
@@ -34,6 +34,8 @@ export interface FirstRunOptions {
   readonly version: string
   readonly clock: Clock
   readonly log: Log
+  /** Gets the address that logs a browser in, while there is no password. */
+  readonly onPage: (address: string) => void
   /** Aborted to stop. */
   readonly signal: AbortSignal
 }
@@ -61,7 +63,7 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
  * @throws `problem` if nobody can be listened to, which the log tells
  */
 export async function firstRun(options: FirstRunOptions): Promise<Sessions | undefined> {
-  const { request, loaded, problem, onReload, version, clock, log, signal } = options
+  const { request, loaded, problem, onReload, onPage, version, clock, log, signal } = options
   const { config, path } = loaded
   const end = Promise.withResolvers<'configured' | 'stopped'>()
   signal.addEventListener('abort', () => end.resolve('stopped'))
@@ -95,6 +97,8 @@ export async function firstRun(options: FirstRunOptions): Promise<Sessions | und
       setup,
     },
     sessions,
+    onPage,
+    addSecret: (secret) => log.addSecret(secret),
     clock,
   })
   if (listener === undefined) throw problem
@@ -110,14 +114,6 @@ export async function firstRun(options: FirstRunOptions): Promise<Sessions | und
     }
   })
   return (await end.promise) === 'configured' ? sessions : undefined
-}
-
-/** An address for all interfaces is none to open. */
-function fromHere(listening: string): string {
-  const url = new URL(listening)
-  const name = reachable(url.hostname.replace(/^\[|\]$/g, ''))
-  url.hostname = name.includes(':') ? `[${name}]` : name
-  return url.href
 }
 
 /** Files as they are, but for one. */

@@ -35,6 +35,8 @@ function main(): number | Promise<number> {
       return cleanupCommand(line)
     case 'health':
       return health(line)
+    case 'open':
+      return printPage(line)
     case 'call':
       return callCommand(line)
     case 'run':
@@ -83,6 +85,13 @@ async function health(line: Extract<ReturnType<typeof parseCommandLine>, { comma
     console.error(`hub2mqtt: no answer from ${host}:${port}: ${error instanceof Error ? error.message : String(error)}`)
     return failed.code
   }
+}
+
+/** The address that logs a browser in, as the daemon with the same configuration keeps its token. */
+async function printPage({ config }: Line<'open'>): Promise<number> {
+  const { pageAddress } = await import('./cli/open.ts')
+  console.log(pageAddress({ file: config, env: process.env }))
+  return ok.code
 }
 
 const BUFFER_POOL_BYTES = 512
@@ -185,7 +194,16 @@ async function clean(mqtt: Config['mqtt'], { base, prefix, hubs, yes }: Cleaning
   return left.length === 0 ? ok.code : failed.code
 }
 
-async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?: () => void): Promise<number> {
+interface Shown {
+  readonly onReady?: () => void
+  /** Gets the address that logs a browser in. */
+  readonly onPage: (address: string) => void
+}
+
+/** Beside the log, which others may read: once for each start. */
+const PRINTED: Shown = { onPage: (address) => console.log(`the page, with the right to change things: ${address}`) }
+
+async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, shown = PRINTED): Promise<number> {
   // mqtt-packet keeps a few bytes for each length of packet it has seen, and each keeps the pool around it alive: with
   // pools of the usual size that is memory which grows for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
@@ -197,7 +215,7 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?
   const log = createLog({ ...begun.loaded.config.log, secrets: begun.loaded.secrets })
   diesLoudly(log)
   const { signal, onReload } = daemonSignals()
-  const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload }
+  const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload, ...shown }
   const sessions = begun.problem && (await setUp({ ...begun, problem: begun.problem, request, ...world }))
   if (signal.aborted) return ok.code
   const { config, path, secrets, warnings, fileIsEmpty } = sessions === undefined ? begun.loaded : loadConfig(request)
@@ -205,7 +223,7 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, onReady?
   for (const warning of warnings) log.warn(warning)
   // A file that an editor has only begun to write must not take everything away.
   const load = () => loadConfig({ ...request, requireContent: !fileIsEmpty })
-  await run({ config, path, load, ...(sessions && { sessions }), ...(onReady && { onReady }), ...world })
+  await run({ config, path, load, ...(sessions && { sessions }), ...world })
   return ok.code
 }
 
@@ -241,7 +259,11 @@ async function demo({ config: file, broker }: Line<'demo'>): Promise<number> {
   const env = { ...given, ...own, ...(await freePorts(wanted)) }
   const { config } = loadConfig({ file, env })
   const [app = ''] = hub.apps.keys()
-  const code = await daemon(file, env, () => console.log(invitation(config, app)))
+  let page: string | undefined
+  const onPage = (address: string) => {
+    page = address
+  }
+  const code = await daemon(file, env, { onPage, onReady: () => console.log(invitation(config, app, page)) })
   if (broker === undefined) return code
   const { mqtt, discovery } = config
   return await clean(mqtt, {
@@ -327,6 +349,7 @@ function diesLoudly(log: Log): void {
 
 /** What can happen to anybody, with a message that says all there is to say. */
 const EXPECTED = new Set([
+  'OpenError',
   'CallError',
   'CleanupError',
   'SessionError',

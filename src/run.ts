@@ -53,6 +53,8 @@ export interface RunOptions {
   readonly log: Log
   /** Called once, when the bridge does its work for the first time. */
   readonly onReady?: () => void
+  /** Gets the address of the page that logs a browser in, while there is no password. */
+  readonly onPage?: (address: string) => void
   /** Of the page, from before there was a hub. */
   readonly sessions?: Sessions
   /** Aborted to stop. */
@@ -212,8 +214,12 @@ export async function run(options: RunOptions): Promise<void> {
     hubs: hubs.all,
     path: options.path ?? null,
   }
-  const { sessions } = options
-  const listening = { live, log, health, metrics, feed, services, sessions, clock }
+  const { sessions, onPage } = options
+  const addSecret = (secret: string) => {
+    log.addSecret(secret)
+    clean.addSecret(secret)
+  }
+  const listening = { live, log, health, metrics, feed, services, sessions, onPage, addSecret, clock }
   await using _listener = config.http.enabled ? await openListener(listening) : undefined
   const reload = () => {
     const reloaded = live.reload()

@@ -40,6 +40,13 @@ interface Heard {
 /** Gets frames as JSON text. */
 export type Subscriber = (frame: string) => void
 
+/** Who sees everything, and who sees all but the values of settings. */
+interface View {
+  readonly settings: boolean
+}
+
+const ALL: View = { settings: true }
+
 export class Feed {
   readonly #options: FeedOptions
   readonly #state = new Map<string, string>()
@@ -48,7 +55,7 @@ export class Feed {
   readonly #usage: Usage
   #recent: Heard[] = []
   #recentLength = 0
-  readonly #subscribers = new Set<Subscriber>()
+  readonly #subscribers = new Map<Subscriber, View>()
   /** Since the last batch; nobody asks for it while nobody subscribes. */
   #changed = new Set<string>()
   #happened: Heard[] = []
@@ -66,8 +73,12 @@ export class Feed {
   }
 
   /** Every retained topic with its payload. */
-  get state(): ReadonlyMap<string, string> {
-    return this.#state
+  state(view = ALL): LiveMessage[] {
+    return this.#seen([...this.#state], view)
+  }
+
+  #seen<M extends readonly [topic: string, ...unknown[]]>(messages: M[], { settings }: View): M[] {
+    return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
   }
 
   /** A retained topic has another payload, or none. */
@@ -115,9 +126,9 @@ export class Feed {
   }
 
   /** Tells a subscriber what changes from now on; returns what ends that. */
-  subscribe(subscriber: Subscriber): () => void {
+  subscribe(subscriber: Subscriber, view = ALL): () => void {
     this.#tell()
-    this.#subscribers.add(subscriber)
+    this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
       this.#spokeAt = this.#options.clock.elapsed()
       // The snapshot has it.
@@ -135,13 +146,13 @@ export class Feed {
   }
 
   /** Everything. What waits to be told is told before, so that nobody hears of it twice. */
-  snapshot(): string {
+  snapshot(view = ALL): string {
     this.#tell()
     const { clock, refusals, fleet } = this.#options
     return frame({
       type: 'snapshot',
       at: this.#now(),
-      state: [...this.#state] satisfies LiveMessage[],
+      state: this.state(view),
       recent: this.#recent.map(told),
       since: Object.fromEntries([...this.#since].filter(([topic]) => this.#state.has(topic))),
       usage: this.#usage.all(clock.now()),
@@ -219,8 +230,13 @@ export class Feed {
 
   #send(news: LiveFrame): void {
     this.#spokeAt = this.#options.clock.elapsed()
-    const text = frame(news)
-    for (const subscriber of this.#subscribers) subscriber(text)
+    const texts = new Map<boolean, string>()
+    for (const [subscriber, view] of this.#subscribers) {
+      const seen = news.type === 'changes' ? { ...news, state: this.#seen(news.state, view) } : news
+      const text = texts.get(view.settings) ?? frame(seen)
+      texts.set(view.settings, text)
+      subscriber(text)
+    }
   }
 
   #now(): string {

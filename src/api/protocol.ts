@@ -9,15 +9,18 @@ const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(sche
 /** Below the address that the page was loaded from: a reverse proxy may put it under a prefix of its own. */
 export const LIVE_PATH = 'api/live'
 
-/** What somebody may do: everything, or only look. */
-export const ACCESS = v.picklist(['full', 'read'])
+/** What a caller may do: everything, only look, or only look at what is open to every program on this machine. */
+export const ACCESS = v.picklist(['full', 'read', 'local'])
 export type Access = v.InferOutput<typeof ACCESS>
 
 export const SESSION = v.strictObject({
-  access: about(v.nullable(ACCESS), '`null`: not logged in.'),
+  access: about(
+    v.nullable(ACCESS),
+    '`local`: not logged in, but on the machine of hub2mqtt, where everything but the values of settings may be read; `null`: not logged in.',
+  ),
   login: about(
-    v.picklist(['none', 'password']),
-    'What a login takes; `none`: no login is needed, or none is possible.',
+    v.picklist(['none', 'password', 'token']),
+    'What a login takes; `token`: the address that hub2mqtt printed at its start; `none`: none is possible.',
   ),
   version: text,
   base_topic: text,

@@ -78,7 +78,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'GET',
     path: 'api/live',
-    access: 'read',
+    access: 'local',
     doc: 'A WebSocket: everything that is known, then what changes and what happens, one JSON text a message.',
     answers: {
       101: { doc: 'Frames of this form follow.', schema: protocol.LIVE_FRAME },
@@ -89,10 +89,10 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'GET',
     path: 'api/state',
-    access: 'read',
+    access: 'local',
     doc: 'Every retained message of the bridge; in a fleet, with the states of other members and their hubs.',
     answers: { 200: { doc: 'Topic → payload.', schema: answers.STATE } },
-    run: (services) => json(200, Object.fromEntries(services.state())),
+    run: (services, { caller }) => json(200, services.state(caller)),
   },
   {
     method: 'POST',
@@ -107,7 +107,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: 'GET',
     path: 'api/hubs/{hub}/apps/{app}/icon',
-    access: 'read',
+    access: 'local',
     doc: 'The icon of an app, as the hub has it.',
     answers: {
       200: { doc: 'PNG, JPEG, WebP or SVG.', type: 'image/*' },

@@ -16,8 +16,7 @@ export interface ServicesOptions extends CommandDoor, IconsOptions {
   readonly live: Live
   /** The configuration file. */
   readonly path: string | null
-  /** Whether a login is possible. */
-  readonly hasPassword: () => boolean
+  readonly login: () => Session['login']
   readonly version: string
   /** While no hub is configured. */
   readonly setup?: SetupDoor
@@ -41,10 +40,10 @@ export class Services {
   }
 
   session({ access }: Caller): Session {
-    const { topics, version, hasPassword } = this.#options
+    const { topics, version, login } = this.#options
     return {
       access,
-      login: hasPassword() ? 'password' : 'none',
+      login: login(),
       version,
       base_topic: topics.base,
       member: topics.member,
@@ -52,8 +51,8 @@ export class Services {
     }
   }
 
-  state(): ReadonlyMap<string, string> {
-    return this.#options.feed.state
+  state({ access }: Caller): Record<string, string> {
+    return Object.fromEntries(this.#options.feed.state({ settings: access !== 'local' }))
   }
 
   command(request: ApiRequest): Promise<ApiReply> {

@@ -12,6 +12,16 @@ export function reachable(host: string): string {
   return host === '::' ? '::1' : host
 }
 
+/** The address to open in a browser on this machine, of one that a listener has. */
+export function fromHere(listening: string): string {
+  const url = new URL(listening)
+  url.hostname = inUrl(reachable(url.hostname.replace(/^\[|\]$/g, '')))
+  return url.href
+}
+
+/** A host as it stands in an address. */
+export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)
+
 /**
  * Whether a `Host` header names this listener: any IP address, `localhost`, or one of `names`. A page in a browser whose
  * own name leads here must not read what is answered. A request without the header comes from no browser.

@@ -1,4 +1,4 @@
-/** The MQTT link without an API key in any payload: a hub may name it in an error, and an app anywhere. */
+/** The MQTT link without an API key or the start-up token in any payload: a hub may name it in an error, and an app anywhere. */
 import type { Live } from '../config/options.ts'
 import type { Recall } from '../mqtt/retained.ts'
 import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
@@ -86,6 +86,11 @@ export class CleanLink implements BridgeLink {
 
   startOver(): void {
     this.#link.startOver()
+  }
+
+  /** Takes one more out from now on. */
+  addSecret(secret: string): void {
+    this.#keys.scrubber.add(secret)
   }
 
   /** A payload without API keys. */

@@ -188,6 +188,12 @@ export const commands = {
       ...given('config', flags.text('config')),
     }),
   }),
+  open: command({
+    summary:
+      'print the address of the page with its start-up token, which logs a browser in while there is no password',
+    flags: { config },
+    read: (flags) => ({ command: 'open' as const, ...given('config', flags.text('config')) }),
+  }),
   call: command({
     summary: 'send a command to a running bridge through its broker, print the answer; fails unless it is ok',
     positionals: [

@@ -32,8 +32,8 @@ export async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   return variables
 }
 
-/** What to type next, with the real address of the broker. */
-export function invitation({ mqtt, http }: Config, app: string): string {
+/** What to type next, with the real address of the broker. `page`: the address that logs in, where that needs no password. */
+export function invitation({ mqtt, http }: Config, app: string, page?: string): string {
   const url = new URL(mqtt.url?.[0] ?? `mqtt://${mqtt.embedded.host}:${mqtt.embedded.port}`)
   const host = url.hostname === '127.0.0.1' ? '' : ` -h ${url.hostname}`
   const port = url.port === '' || url.port === '1883' ? '' : ` -p ${url.port}`
@@ -45,7 +45,7 @@ export function invitation({ mqtt, http }: Config, app: string): string {
     `  mosquitto_sub${to} -v -t '${mqtt.base_topic}/#'`,
     `  mosquitto_pub${to} -t '${mqtt.base_topic}/home/app/${app}/cmd/restart' -n`,
     '',
-    ...(http.enabled && http.page ? [`The page:           http://${http.host}:${http.port}/`] : []),
+    ...(http.enabled && http.page ? [`The page:           ${page ?? `http://${http.host}:${http.port}/`}`] : []),
     ...(http.enabled ? [`Health and metrics: http://${http.host}:${http.port}/healthz`] : []),
     'Ctrl-C ends it.',
     '',

@@ -143,8 +143,11 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
  * Where the daemon listens, for a program beside it: the rest of the configuration may be broken by now, or hold
  * secrets that are none of its business. Where its own options have a mistake, the default is taken.
  */
-export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
-  return readTop(httpOptions, open(request)).http
+export function loadHttpConfig(
+  request: LoadOptions,
+): Values<typeof httpOptions>['http'] & { readonly path: string | null } {
+  const path = request.file ?? ownEnvironment(request.env).get(CONFIG_VARIABLE) ?? null
+  return { ...readTop(httpOptions, open(request)).http, path }
 }
 
 function checkRules(config: Omit<Config, 'hubs'>, mistakes: Mistakes): string[] {

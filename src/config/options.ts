@@ -135,6 +135,13 @@ export const httpOptions = defineOptions({
     schema: integer(0, 65_535),
     default: 8099,
   },
+  'http.token_file': {
+    doc: 'File in which the start-up token is kept, which opens the page while there is no `http.password`; default: beside the configuration file, with `.token` after its name. Where it cannot be written, each start has a new token.',
+    schema: path,
+    opens: 'made',
+    default: null,
+    example: '/var/lib/hub2mqtt/token',
+  },
   'http.allowed_hosts': {
     doc: 'Names by which others may ask there, besides `http.host`, `localhost` and any IP address: so that no page in a browser can read it under a name of its own. Web pages reach the WebSocket of the embedded broker by these names too.',
     schema: list(host),
@@ -151,7 +158,7 @@ const pageOptions = defineOptions({
     default: true,
   },
   'http.password': {
-    doc: 'Password of the page: text, or what `hub2mqtt hash-password` prints. Without one, only this machine may use it, where `http.host` is loopback.',
+    doc: 'Password of the page: text, or what `hub2mqtt hash-password` prints. Without one, only this machine may use it, where `http.host` is loopback; to change something takes the start-up token.',
     schema: pagePassword,
     default: null,
     sensitive: true,

@@ -95,7 +95,7 @@ function readPath(request: Request, found: Found, reading: Reading): string | un
   const value = check(request, request.option.schema, found, reading)
   if (typeof value !== 'string') return undefined
   const path = request.source.resolvePath(value)
-  if (request.option.opens === 'folder') return path
+  if (request.option.opens === 'folder' || request.option.opens === 'made') return path
   if (open(request, path, found, reading) === undefined) return undefined
   if (request.option.opens === 'secret') warnIfExposed(path, found, 'the file that it names', reading)
   return path

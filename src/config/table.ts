@@ -12,9 +12,9 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly sensitive?: true
   /**
    * The path of a file that must be readable when the configuration is loaded; with `secret`, by its owner only. A
-   * folder is read by whom it is for.
+   * folder is read by whom it is for; `made`: it is written by us.
    */
-  readonly opens?: true | 'secret' | 'folder'
+  readonly opens?: true | 'secret' | 'folder' | 'made'
   /** A value as one would write it in the file; default: the default. */
   readonly example?: unknown
 }

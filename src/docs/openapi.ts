@@ -67,6 +67,7 @@ const commandResponses = () =>
 
 const SECURITY: Readonly<Record<Route['access'], readonly object[]>> = {
   open: [],
+  local: [{ cookie: [] }, { token: [] }, {}],
   read: [{ cookie: [] }, { token: [] }, {}],
   full: [{ cookie: [] }, { token: [] }, {}],
 }
@@ -143,7 +144,7 @@ export function openapi(): string {
     components: {
       securitySchemes: {
         cookie: { type: 'apiKey', in: 'cookie', name: 'hub2mqtt_8099', description: 'The name ends with `http.port`.' },
-        token: { type: 'http', scheme: 'bearer', description: 'One of `http.tokens`.' },
+        token: { type: 'http', scheme: 'bearer', description: 'One of `http.tokens`, or the start-up token.' },
       },
       parameters: Object.fromEntries(
         ['hub', 'app', 'name'].map((name) => [
@@ -168,6 +169,7 @@ export function openapi(): string {
 
 const ACCESS: Readonly<Record<Route['access'], string>> = {
   open: 'anybody who reaches it',
+  local: 'who may look, and programs on this machine',
   read: 'who may look',
   full: 'who may do everything',
 }

@@ -1,6 +1,6 @@
-/** Who may do what: logged in by password, with a token, by a proxy that logs in, or on this machine. */
+/** Who may do what: logged in by password, with a token, by a proxy that logs in; and what is open on this machine. */
 import type { IncomingMessage } from 'node:http'
-import type { Access } from '../api/protocol.ts'
+import type { Access, Session } from '../api/protocol.ts'
 import type { Caller } from '../api/reply.ts'
 import type { Clock } from '../base/clock.ts'
 import { isLoopback } from '../base/hosts.ts'
@@ -15,6 +15,8 @@ export interface AccessOptions {
   readonly config: () => Config['http']
   /** Who has logged in already; default: nobody. */
   readonly sessions?: Sessions | undefined
+  /** What logs in while there is no password; asked only then. */
+  readonly startToken: () => string
   readonly clock: Clock
 }
 
@@ -29,6 +31,8 @@ export class AccessControl {
   readonly #options: AccessOptions
   readonly #sessions: Sessions
   readonly #tries: Tries
+  /** Apart, so that a script with a former token keeps nobody from the password. */
+  readonly #tokenTries: Tries
   #comparing: Promise<unknown> = Promise.resolve()
   #waiting = 0
   /** Cookies know no ports: two daemons on one host must not overwrite each other's. */
@@ -38,6 +42,7 @@ export class AccessControl {
     this.#options = options
     this.#sessions = options.sessions ?? new Sessions(options.clock)
     this.#tries = new Tries(options.clock)
+    this.#tokenTries = new Tries(options.clock)
     this.#cookie = `hub2mqtt_${options.config().port}`
   }
 
@@ -45,14 +50,21 @@ export class AccessControl {
     return senderOf(request, this.#options.config())
   }
 
-  /** Whether a login is possible. */
-  get hasPassword(): boolean {
-    return this.#options.config().password !== null
+  /** What a login takes. Beyond this machine the start-up token does not count: nobody has chosen to let others in. */
+  get loginBy(): Session['login'] {
+    const { password, host } = this.#options.config()
+    if (password !== null) return 'password'
+    return isLoopback(host) ? 'token' : 'none'
   }
 
-  /** Whether somebody who is not known yet can become known: by a login, or with a token. */
+  /** Whether others than programs on this machine are let in: by a login, or with a token. */
   get isOpen(): boolean {
-    return this.hasPassword || this.#options.config().tokens.size > 0
+    return this.loginBy === 'password' || this.#options.config().tokens.size > 0
+  }
+
+  /** What sessions are opened with. */
+  get #key(): string | null {
+    return this.loginBy === 'token' ? this.#options.startToken() : this.#options.config().password
   }
 
   /** Whether a request brings a session, good or not: what a browser sends by itself. */
@@ -61,20 +73,35 @@ export class AccessControl {
   }
 
   callerOf(request: IncomingMessage, sender: Sender): Caller {
-    const { password, tokens, host } = this.#options.config()
     const caller = (access: Access | null, by = 'http'): Caller => ({ access, by })
-    const { authorization } = request.headers
-    if (authorization !== undefined) {
-      const [, given = ''] = /^Bearer +(\S+)$/i.exec(authorization) ?? []
+    const given = bearerOf(request)
+    if (given !== undefined) {
       // All are compared, so that the time tells nothing.
-      const found = [...tokens].filter(([, { token }]) => sameSecret(given, token))
+      const found = [...this.#options.config().tokens].filter(([, { token }]) => sameSecret(given, token))
       const [name, token] = found[0] ?? []
-      return token === undefined ? caller(null) : caller(token.access, name)
+      if (token !== undefined) return caller(token.access, name)
+      return caller(this.#isStartToken(given) ? 'full' : null)
     }
     if (sender.ingress) return caller('full')
     const session = this.#sessionOf(request)
-    if (password !== null) return caller(session !== undefined && this.#sessions.has(session, password) ? 'full' : null)
-    return caller(sender.local && isLoopback(host) ? 'full' : null)
+    if (session !== undefined && this.#sessions.has(session, this.#key)) return caller('full')
+    return caller(this.loginBy === 'token' && sender.local ? 'local' : null)
+  }
+
+  #isStartToken(given: string): boolean {
+    return this.loginBy === 'token' && sameSecret(given, this.#options.startToken())
+  }
+
+  /** Counts a wrong token. Returns 0, or for how many milliseconds others get no answer but this. */
+  wrongToken(sender: Sender): number {
+    return this.#tokenTries.take(sender.address)
+  }
+
+  /** A login with the start-up token, which is good whatever was tried before. `undefined`: it is another one. */
+  enter(token: string, sender: Sender): Login {
+    if (this.#isStartToken(token)) return this.#open(sender)
+    const waitMs = this.wrongToken(sender)
+    return waitMs > 0 ? { waitMs } : undefined
   }
 
   /** `undefined`: the password is wrong, or there is none. */
@@ -84,7 +111,12 @@ export class AccessControl {
     const { password: expected } = this.#options.config()
     if (expected === null || !(await this.#compare(password, expected))) return undefined
     this.#tries.forgive(sender.address)
-    return { cookie: this.#setCookie(this.#sessions.open(expected), SESSION_MS / 1000, sender) }
+    return this.#open(sender)
+  }
+
+  #open(sender: Sender): Login {
+    const key = this.#key
+    return key === null ? undefined : { cookie: this.#setCookie(this.#sessions.open(key), SESSION_MS / 1000, sender) }
   }
 
   /** Ends the request's session; returns the cookie that makes the browser forget it. */
@@ -96,9 +128,8 @@ export class AccessControl {
 
   /** What keeps the request's session in the browser for as long as it is kept here. */
   renew(request: IncomingMessage, sender: Sender): Readonly<Record<string, string>> {
-    const { password } = this.#options.config()
     const session = this.#sessionOf(request)
-    if (session === undefined || !this.#sessions.has(session, password)) return {}
+    if (session === undefined || !this.#sessions.has(session, this.#key)) return {}
     return { 'set-cookie': this.#setCookie(session, SESSION_MS / 1000, sender) }
   }
 
@@ -123,4 +154,9 @@ export class AccessControl {
       this.#waiting -= 1
     }
   }
+}
+
+/** What a request brings as a token; other kinds of `Authorization` are for proxies before us. */
+export function bearerOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
+  return /^bearer(?: |$)/i.test(authorization) ? authorization.slice('bearer'.length).trim() : undefined
 }

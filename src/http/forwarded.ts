@@ -1,5 +1,7 @@
 /** Who sent a request, by its connection, and by what a trusted reverse proxy says of it. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { isLoopback } from '../base/hosts.ts'
+import { addressOf } from './address.ts'
 
 export interface ProxyRules {
   /** Addresses of the reverse proxies that are believed. */
@@ -13,7 +15,7 @@ export interface Sender {
   readonly address: string
   /** Whether a trusted proxy sent it. */
   readonly trusted: boolean
-  /** Whether it came straight from a program on this machine. */
+  /** Whether a program on this machine sent it, which may pass on what others send: a tunnel, or a proxy that adds nothing. */
   readonly local: boolean
   /** Whether the browser uses TLS. */
   readonly secure: boolean
@@ -26,8 +28,8 @@ export interface Sender {
 const FORWARDING = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
 export function senderOf({ socket, headers }: IncomingMessage, rules: ProxyRules): Sender {
-  const peer = plain(socket.remoteAddress ?? '')
-  const isTrusted = (address: string) => rules.trusted_proxies.some((one) => plain(one) === address)
+  const peer = addressOf(socket.remoteAddress ?? '') ?? ''
+  const isTrusted = (address: string) => rules.trusted_proxies.some((one) => addressOf(one) === address)
   const trusted = isTrusted(peer)
   const isForwarded = FORWARDING.some((name) => name in headers)
   const given = (name: string) => (trusted ? listOf(headers, name) : [])
@@ -35,10 +37,10 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: ProxyRules
     // Each proxy adds whom it heard from at the end; what stands before may be made up.
     address:
       given('x-forwarded-for')
-        .map(plain)
-        .findLast((one) => !isTrusted(one)) ?? peer,
+        .map(addressOf)
+        .findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
     trusted,
-    local: !trusted && !isForwarded && isOwn(peer),
+    local: !trusted && !isForwarded && isLoopback(peer),
     secure: given('x-forwarded-proto')[0] === 'https',
     host: given('x-forwarded-host')[0] ?? headers.host,
     ingress: trusted && rules.ingress && typeof headers['x-ingress-path'] === 'string',
@@ -53,11 +55,6 @@ function listOf(headers: IncomingHttpHeaders, name: string): string[] {
     .map((one) => one.trim())
     .filter((one) => one !== '')
 }
-
-/** IPv4 addresses as a listener on IPv6 shows them are IPv4 addresses. */
-const plain = (address: string) => address.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '')
-
-const isOwn = (address: string) => address === '::1' || address.startsWith('127.')
 
 /**
  * Whether a browser's page that sent a request is of the same origin as what it asks; `absent`: no page did. Behind a

@@ -6,7 +6,7 @@ import type { Route } from '../api/routes.ts'
 import type { Services } from '../api/services.ts'
 import type { Config } from '../config/options.ts'
 import { MAX_PAYLOAD_BYTES } from '../contract/payload.ts'
-import type { AccessControl } from './access.ts'
+import { type AccessControl, bearerOf } from './access.ts'
 import { readBody } from './body.ts'
 import { originOf, type Sender } from './forwarded.ts'
 import type { LiveChannel } from './live.ts'
@@ -27,6 +27,9 @@ export interface GateOptions {
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
 /** How long the slowest route may take without a byte on the connection. */
 const SLOW_MS = 15 * 60_000
+
+const ANOTHER_TOKEN =
+  'Another token is expected: open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.'
 
 const NO_PASSWORD =
   'The page and its API are for this machine only, until http.password or a token of http.tokens is set in the configuration.'
@@ -57,7 +60,9 @@ export class Gate implements Further {
     if (refused !== undefined) return whole(refused)
     const { live } = this.#options
     if (live.isFull) return whole(refuse(503, 'busy', 'Too many are connected.'))
-    live.accept(request, socket, head, () => isEnough(this.#callerOf(request, sender), match.route))
+    const { access } = this.#callerOf(request, sender)
+    const mayStay = () => this.#callerOf(request, sender).access === access
+    live.accept(request, socket, head, { mayStay, settings: access !== 'local' })
     return undefined
   }
 
@@ -73,12 +78,27 @@ export class Gate implements Further {
     const { access, page, config } = this.#options
     if (!isQuestion(request)) return text(405, 'questions only: GET or HEAD')
     const sender = access.senderOf(request)
+    const token = path === '' ? new URLSearchParams(request.url?.split('?')[1]).get('token') : null
+    if (token !== null) return this.#enter(token, sender)
     // Nothing secret is in it: it shows the login.
-    if (!access.hasPassword && this.#callerOf(request, sender).access === null) return text(403, NO_PASSWORD)
+    if (access.loginBy !== 'password' && this.#callerOf(request, sender).access === null) return text(403, NO_PASSWORD)
     const { frame_ancestors } = config()
     // Home Assistant shows it in a frame of its own origin.
     const ancestors = sender.ingress ? ['self', ...frame_ancestors] : frame_ancestors
     return await page.answer(path, String(request.headers['accept-encoding'] ?? ''), ancestors)
+  }
+
+  /** A browser comes with the address that was printed, and goes on to the same without the token. */
+  #enter(token: string, sender: Sender): Reply {
+    const { access } = this.#options
+    const onward = (headers = {}): Reply => ({
+      ...text(303, 'The page is at ./'),
+      headers: { location: './', ...headers },
+    })
+    if (access.loginBy !== 'token') return onward()
+    const login = access.enter(token, sender)
+    if (login === undefined) return text(401, ANOTHER_TOKEN)
+    return 'cookie' in login ? onward({ 'set-cookie': login.cookie }) : whole(tooMany(login.waitMs))
   }
 
   async #api(request: IncomingMessage, path: string): Promise<ApiReply> {
@@ -129,10 +149,15 @@ export class Gate implements Further {
       if (!isPlain(request)) return refuse(403, 'content_type', 'Expected content-type: application/json, or no body.')
     }
     const caller = this.#callerOf(request, sender)
-    if (caller.access === null && !access.isOpen) return refuse(403, 'no_password', NO_PASSWORD)
-    if (isEnough(caller, route)) return undefined
-    if (caller.access !== null) return refuse(403, 'read_only', 'This token may only look.')
-    return refuse(401, 'login', 'Expected a login or a token.', { 'www-authenticate': 'Bearer realm="hub2mqtt"' })
+    const isWrong = caller.access === null && bearerOf(request) !== undefined
+    const waitMs = isWrong ? access.wrongToken(sender) : 0
+    if (waitMs > 0) return tooMany(waitMs)
+    const isClosed = caller.access === null && !access.isOpen
+    if (isClosed && !(isWrong && access.loginBy === 'token')) return refuse(403, 'no_password', NO_PASSWORD)
+    if (!isClosed && isEnough(caller, route)) return undefined
+    if (caller.access === 'read') return refuse(403, 'read_only', 'This token may only look.')
+    const expected = access.loginBy === 'token' ? ANOTHER_TOKEN : 'Expected a login or a token.'
+    return refuse(401, 'login', expected, { 'www-authenticate': 'Bearer realm="hub2mqtt"' })
   }
 
   #doorOf(request: IncomingMessage, sender: Sender): ApiRequest['door'] {
@@ -142,9 +167,7 @@ export class Gate implements Further {
       async login(password) {
         const login = await access.login(password, sender)
         if (login === undefined) return refuse(401, 'password', 'Another password is expected.')
-        if ('cookie' in login) return done(login.cookie)
-        const seconds = Math.ceil(login.waitMs / 1000)
-        return refuse(429, 'tries', `Too many tries; wait ${seconds} s.`, { 'retry-after': String(seconds) })
+        return 'cookie' in login ? done(login.cookie) : tooMany(login.waitMs)
       },
       logout: () => done(access.logout(request, sender)),
       renew: () => access.renew(request, sender),
@@ -154,8 +177,16 @@ export class Gate implements Further {
 
 const whole = ({ type = 'application/json', ...reply }: ApiReply): Reply => ({ ...reply, type })
 
+/** Each may do what those before it may. */
+const RANKS: readonly Route['access'][] = ['open', 'local', 'read', 'full']
+
 function isEnough({ access }: Caller, route: Route): boolean {
-  return route.access === 'open' || access === 'full' || access === route.access
+  return RANKS.indexOf(access ?? 'open') >= RANKS.indexOf(route.access)
+}
+
+function tooMany(waitMs: number): ApiReply {
+  const seconds = Math.ceil(waitMs / 1000)
+  return refuse(429, 'tries', `Too many tries; wait ${seconds} s.`, { 'retry-after': String(seconds) })
 }
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i

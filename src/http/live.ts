@@ -21,9 +21,17 @@ export interface LiveOptions {
   readonly clock: Clock
 }
 
+/** What a client may see, and for how long. */
+export interface View {
+  /** Asked again and again. */
+  readonly mayStay: () => boolean
+  /** Whether it sees the values of settings. */
+  readonly settings: boolean
+}
+
 interface Client {
   readonly socket: WebSocket
-  readonly mayStay: () => boolean
+  readonly view: View
   /** What may wait, in bytes. */
   most: number
   /** Whether frames are left out until the next snapshot. */
@@ -61,9 +69,8 @@ export class LiveChannel {
     return this.#clients.values().reduce((sum, { socket }) => sum + socket.bufferedAmount, 0)
   }
 
-  /** @param mayStay asked again and again: whether the client may still see this */
-  accept(request: IncomingMessage, socket: Duplex, head: Buffer, mayStay: () => boolean): void {
-    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#add(webSocket, mayStay))
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer, view: View): void {
+    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#add(webSocket, view))
   }
 
   /** Ends all connections. */
@@ -72,13 +79,13 @@ export class LiveChannel {
     for (const { socket } of this.#clients) socket.terminate()
   }
 
-  #add(socket: WebSocket, mayStay: () => boolean): void {
+  #add(socket: WebSocket, view: View): void {
     const { feed, clock } = this.#options
     const now = clock.elapsed()
-    const client: Client = { socket, mayStay, most: 0, behind: true, heardAt: now, pingedAt: now }
+    const client: Client = { socket, view, most: 0, behind: true, heardAt: now, pingedAt: now }
     this.#clients.add(client)
     // Left out until it has its snapshot.
-    const end = feed.subscribe((frame) => this.#send(client, frame))
+    const end = feed.subscribe((frame) => this.#send(client, frame), view)
     socket.on('pong', () => {
       client.heardAt = clock.elapsed()
     })
@@ -112,9 +119,9 @@ export class LiveChannel {
   }
 
   #check(client: Client): void {
-    const { socket, mayStay } = client
+    const { socket, view } = client
     const now = this.#options.clock.elapsed()
-    if (!mayStay()) {
+    if (!view.mayStay()) {
       socket.close(LOGIN_DUE, 'login')
       return
     }
@@ -130,7 +137,7 @@ export class LiveChannel {
   }
 
   #catchUp(client: Client): void {
-    const snapshot = this.#options.feed.snapshot()
+    const snapshot = this.#options.feed.snapshot(client.view)
     client.behind = false
     client.most = snapshot.length + MAX_WAITING_BYTES
     client.socket.send(snapshot)

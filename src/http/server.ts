@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { mayAsk } from '../base/hosts.ts'
+import { inUrl, mayAsk } from '../base/hosts.ts'
 import { boundConnections } from './crowd.ts'
 
 export interface Reply {
@@ -171,8 +171,7 @@ export function isQuestion({ method }: IncomingMessage): boolean {
 function urlOf(server: Server): string {
   const bound = server.address()
   if (bound === null || typeof bound === 'string') throw new Error('a listener on TCP has an address and a port')
-  const { family, address, port } = bound
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+  return `http://${inUrl(bound.address)}:${bound.port}`
 }
 
 function close(server: Server, { further }: HttpOptions): Promise<void> {

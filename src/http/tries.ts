@@ -1,5 +1,6 @@
-/** How often a password may be tried: by one address, and by all together. */
+/** How often a secret may be tried: by one address, and by all together. */
 import type { Clock } from '../base/clock.ts'
+import { networkOf } from './address.ts'
 
 interface Limit {
   /** At once. */
@@ -10,6 +11,8 @@ interface Limit {
 
 const OF_ONE: Limit = { most: 5, everyMs: 30_000 }
 const OF_ALL: Limit = { most: 30, everyMs: 2_000 }
+/** The rest is for addresses that have not failed: many that try wrong ones must not keep all others out. */
+const OF_FAILED: Limit = { ...OF_ALL, most: 20 }
 const MAX_ADDRESSES = 1000
 
 /** How many tries are used up, which fades with time. */
@@ -20,7 +23,7 @@ interface Bucket {
 
 export class Tries {
   readonly #clock: Clock
-  /** The longest unused first. */
+  /** Of networks that have tried, and not known it since; the longest unused first. */
   readonly #buckets = new Map<string, Bucket>()
   readonly #all: Bucket
 
@@ -32,18 +35,19 @@ export class Tries {
   /** Counts a try. Returns 0, or for how many milliseconds there is none. */
   take(address: string): number {
     const key = networkOf(address)
-    const own = this.#buckets.get(key) ?? { used: 0, at: this.#clock.elapsed() }
+    const known = this.#buckets.get(key)
+    const own = known ?? { used: 0, at: this.#clock.elapsed() }
+    const wait = Math.max(this.#waitOf(own, OF_ONE), this.#waitOf(this.#all, known ? OF_FAILED : OF_ALL))
+    if (wait > 0) return wait
     this.#buckets.delete(key)
     this.#buckets.set(key, own)
     for (const oldest of this.#buckets.keys()) if (this.#buckets.size > MAX_ADDRESSES) this.#buckets.delete(oldest)
-    const wait = Math.max(this.#waitOf(own, OF_ONE), this.#waitOf(this.#all, OF_ALL))
-    if (wait > 0) return wait
     own.used += 1
     this.#all.used += 1
     return 0
   }
 
-  /** Gives back the tries of an address that knew the password. */
+  /** Gives back the tries of an address that knew it. */
   forgive(address: string): void {
     this.#buckets.delete(networkOf(address))
     this.#all.used = Math.max(0, this.#all.used - 1)
@@ -55,11 +59,4 @@ export class Tries {
     bucket.at = now
     return Math.max(0, Math.ceil((bucket.used + 1 - most) * everyMs))
   }
-}
-
-/** Whoever has an IPv6 address has 2^64 of them. */
-function networkOf(address: string): string {
-  if (!address.includes(':')) return address
-  const [head = ''] = address.split('::')
-  return head.split(':').slice(0, 4).join(':')
 }

@@ -15,9 +15,9 @@ const restart = { method: 'POST' } as const
 const RESTART = '/api/commands/home/app/x/restart'
 
 describe('on this machine, without a password', () => {
-  it('everything is open', async () => {
-    const { ask, told } = await openDoor()
-    expect(JSON.parse((await ask('/api/session')).body)).toMatchObject({ access: 'full', login: 'none', setup: false })
+  it('everything is open to who has the start-up token', async () => {
+    const { askAsOwner: ask, told } = await openDoor()
+    expect(JSON.parse((await ask('/api/session')).body)).toMatchObject({ access: 'full', login: 'token', setup: false })
     expect((await ask(RESTART, restart)).status).toBe(200)
     expect(told).toEqual([{ topic: 'b/home/app/x/cmd/restart', payload: '', by: 'http' }])
   })
@@ -88,7 +88,7 @@ describe('a token', () => {
     expect(told).toEqual([])
   })
 
-  it.each(['Bearer another-token-altogether', 'Bearer', 'Basic Zm9vOmJhcg==', 'Bearer token-that-may-everything-else'])(
+  it.each(['Bearer another-token-altogether', 'Bearer', 'Bearer token-that-may-everything-else'])(
     'that is wrong is nobody, on this machine too: %s',
     async (authorization) => {
       const { ask } = await openDoor({ env: { HTTP_TOKENS: TOKENS } })

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { openDoor } from './door.ts'
+import { openDoor, owner } from './door.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const send = (body: string) => ({ method: 'POST', headers: JSON_TYPE, body })
@@ -19,13 +19,13 @@ describe('the API', () => {
     ['home/app/a%2B/restart', 'b/home/app/a%2B/cmd/restart'],
     ['home/refresh?x=y', 'b/home/cmd/refresh'],
   ])('makes %s the command %s', async (path, topic) => {
-    const { ask, told } = await openDoor()
+    const { askAsOwner: ask, told } = await openDoor()
     expect((await ask(`/api/commands/${path}`, { method: 'POST' })).status).toBe(200)
     expect(told.map((one) => one.topic)).toEqual([topic])
   })
 
   it.each(['', 'home', 'home/app', 'home/app/x', 'home/%ff/x', '%2'])('makes no command of %s', async (path) => {
-    const { ask, told } = await openDoor()
+    const { askAsOwner: ask, told } = await openDoor()
     expect((await ask(`/api/commands/${path}`, { method: 'POST' })).status).toBe(404)
     expect(told).toEqual([])
   })
@@ -38,13 +38,13 @@ describe('the API', () => {
     ['home/install', '{"id":"x"}', '{"id":"x"}'],
     ['home/speak', '"half', '"half'],
   ])('hands over a payload as the command takes it: %s %s', async (path, body, payload) => {
-    const { ask, told } = await openDoor()
+    const { askAsOwner: ask, told } = await openDoor()
     await ask(`/api/commands/${path}`, send(body))
     expect(told).toMatchObject([{ payload }])
   })
 
   it('takes bodies up to the largest payload, whether their length is told or not', async () => {
-    const { ask, told, port } = await openDoor()
+    const { askAsOwner: ask, told, port } = await openDoor()
     const most = 64 * 1024
     expect((await ask('/api/commands/home/speak', send('x'.repeat(most)))).status).toBe(200)
     expect((await ask('/api/commands/home/speak', send('x'.repeat(most + 2000)))).status).toBe(413)
@@ -52,6 +52,7 @@ describe('the API', () => {
     const socket = connect(port, '127.0.0.1')
     socket.on('error', () => undefined)
     socket.write('POST /api/commands/home/speak HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n')
+    socket.write(`Authorization: ${owner.authorization}\r\n`)
     socket.write(`Transfer-Encoding: chunked\r\n\r\n20000\r\n${'x'.repeat(0x20000)}\r\n`)
     let answer = ''
     for await (const chunk of socket) answer += String(chunk)
@@ -60,14 +61,14 @@ describe('the API', () => {
   })
 
   it('waits for a command for longer than for anything else', async () => {
-    const { ask } = await openDoor({ commandMs: 12_000 })
+    const { askAsOwner: ask } = await openDoor({ commandMs: 12_000 })
     expect((await ask('/api/commands/home/refresh', { method: 'POST' })).status).toBe(200)
   })
 
   it.each(['standby', 'undecided'] as const)(
     'answers 503 to commands while this bridge is in the role %s',
     async (role) => {
-      const { ask } = await openDoor({ role })
+      const { askAsOwner: ask } = await openDoor({ role })
       expect(await ask('/api/commands/home/refresh', { method: 'POST' })).toMatchObject({
         status: 503,
         code: 'standby',

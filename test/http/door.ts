@@ -18,8 +18,14 @@ import { Gate } from '../../src/http/gate.ts'
 import { LiveChannel } from '../../src/http/live.ts'
 import { Page } from '../../src/http/page.ts'
 import { json, listen } from '../../src/http/server.ts'
+import { addressWith } from '../../src/http/start-token.ts'
 import type { Message } from '../../src/mqtt/types.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { ownerOf } from '../support/start-token.ts'
+
+export const START_TOKEN = 'start-token-of-the-door-with-43-characters-'
+/** What a request with the start-up token brings. */
+export const owner = ownerOf(addressWith('http://localhost/', START_TOKEN))
 
 export interface DoorOptions {
   /** Configuration as environment variables, without `HUB2MQTT_`. */
@@ -48,6 +54,8 @@ export interface Answered {
 
 export interface Asking {
   readonly method?: string
+  /** Of what stands before the listener. */
+  readonly port?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
 }
@@ -90,7 +98,7 @@ export async function openDoor({
     },
   }
   const config = () => live.value.http
-  const access = new AccessControl({ config, clock })
+  const access = new AccessControl({ config, clock, startToken: () => START_TOKEN })
   const services = new Services({
     topics,
     feed,
@@ -99,7 +107,7 @@ export async function openDoor({
     hubs: new Map(),
     path: null,
     clean: (text) => text,
-    hasPassword: () => access.hasPassword,
+    login: () => access.loginBy,
     version: '1.2.3',
     clock,
   })
@@ -117,9 +125,9 @@ export async function openDoor({
   onTestFinished(() => listener[Symbol.asyncDispose]())
   const port = Number(new URL(listener.url).port)
   const here = `127.0.0.1:${port}`
-  const ask = (path: string, { method = 'GET', headers = {}, body }: Asking = {}) =>
+  const ask = (path: string, { method = 'GET', headers = {}, body, port: through = port }: Asking = {}) =>
     new Promise<Answered>((resolve, reject) => {
-      const asked = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (response) => {
+      const asked = request({ host: '127.0.0.1', port: through, path, method, headers, agent: false }, (response) => {
         let text = ''
         response.on('data', (chunk) => {
           text += chunk
@@ -138,6 +146,9 @@ export async function openDoor({
     told,
     channel,
     ask,
+    /** With the start-up token. */
+    askAsOwner: (path: string, { headers, ...asking }: Asking = {}) =>
+      ask(path, { ...asking, headers: { ...owner, ...headers } }),
     /** Of the page that the listener serves. */
     origin: `http://${here}`,
     /** Takes over other options, as a reload does. */
@@ -153,8 +164,8 @@ export async function openDoor({
       })
       return headers['set-cookie']?.[0]?.split(';')[0] ?? ''
     },
-    webSocket(headers: Readonly<Record<string, string>> = {}) {
-      const socket = new WebSocket(`ws://${here}/api/live`, { headers })
+    webSocket(headers: Readonly<Record<string, string>> = {}, at = here) {
+      const socket = new WebSocket(`ws://${at}/api/live`, { headers })
       onTestFinished(() => socket.terminate())
       return socket
     },

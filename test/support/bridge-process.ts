@@ -1,6 +1,7 @@
 /** The bridge as its users run it: a process of its own. */
 import { fileURLToPath } from 'node:url'
 import { Process } from './process.ts'
+import { ownerOf } from './start-token.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** Of functions from the compile cache, coverage knows only whether they were called at all. */
@@ -46,6 +47,17 @@ export class BridgeProcess extends Process {
       output: logs ? 'keep' : 'drop',
       channel,
     })
+  }
+
+  /** The address that it prints for who started it; only a daemon without a password prints one. */
+  async page(): Promise<string> {
+    const line = await this.untilLine('?token=', 30_000)
+    return /http:\S+/.exec(line)?.[0] ?? line
+  }
+
+  /** What a request with the rights of who started it brings. */
+  async owner(): Promise<{ readonly authorization: string }> {
+    return ownerOf(await this.page())
   }
 
   override async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {

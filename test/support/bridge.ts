@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log/log.ts'
 import { run } from '../../src/run.ts'
+import { ownerOf } from './start-token.ts'
 
 const FILE = 'test.yaml'
 /** The end of a process that has nothing but a bridge. */
@@ -12,6 +13,8 @@ const FATAL = ['uncaughtException', 'unhandledRejection'] as const
 export interface RunningBridge extends AsyncDisposable {
   /** Every line logged, as it was written. */
   readonly lines: string[]
+  /** What a request with the rights of who started it brings, once it listens for HTTP without a password. */
+  readonly owner: Promise<{ readonly authorization: string }>
   /** Ends it as SIGTERM would. */
   stop(): Promise<void>
   /** Changes the configuration file and lets it be read again, as SIGHUP would. */
@@ -48,6 +51,7 @@ export function startBridge(
   let readAgain = () => {}
   const log = createLog({ level: 'debug', format: 'json', secrets, destination: { write: (line) => lines.push(line) } })
   const ending = new AbortController()
+  const page = Promise.withResolvers<string>()
   const running = run({
     config,
     load,
@@ -58,6 +62,7 @@ export function startBridge(
     clock,
     random: Math.random,
     log,
+    onPage: page.resolve,
     signal: ending.signal,
   })
   const stop = () => {
@@ -76,5 +81,5 @@ export function startBridge(
     reject(error)
   }
   running.then(() => over(new Error('the bridge has ended')), over)
-  return { lines, stop, reload, ended, [Symbol.asyncDispose]: stop }
+  return { lines, owner: page.promise.then(ownerOf), stop, reload, ended, [Symbol.asyncDispose]: stop }
 }

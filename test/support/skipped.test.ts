@@ -3,7 +3,7 @@ import { expect, it, test } from 'vitest'
 import { runProgram } from './process.ts'
 
 /** Where the reason is told: these modules, and those that pass on what they found. */
-const TELLING = /from '.*\/(skipped|brokers|nats|browser|engine|versions|installation)\.ts'|withoutMosquitto/
+const TELLING = /from '.*\/(skipped|brokers|nats|nginx|browser|engine|versions|installation)\.ts'|withoutMosquitto/
 
 const skipping = globSync('test/**/*.{test,e2e}.ts').filter((path) =>
   /\.(skipIf|runIf|skip)\(/.test(readFileSync(path, 'utf8')),

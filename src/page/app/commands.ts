@@ -26,8 +26,7 @@ export function refusal({ session, store, channel }: Door, target: For, name: st
   const kind = target.app !== undefined ? 'app' : target.hub !== undefined ? 'hub' : 'bridge'
   const command = findCommand(kind, name, false)
   if (command === undefined) return S.refused.unknown
-  const isWrite = command.target === 'bridge' ? command.audited === true : command.write
-  if (session.access !== 'full' && isWrite) return S.refused.readOnly
+  if (session.access !== 'full') return S.refused.readOnly
   if (channel.liveness.value !== 'live') return S.refused.stale
   if (target.hub === undefined) return undefined
   const owner = store.ownerElsewhere(target.hub)

@@ -29,7 +29,8 @@ export async function open(): Promise<void> {
   }
   const session = asked.value
   if (session.access === null) stage.value = session.login === 'password' ? { at: 'login' } : closed()
-  else if (session.setup) stage.value = { at: 'setup' }
+  else if (session.setup)
+    stage.value = session.access === 'full' ? { at: 'setup' } : { at: 'failed', message: S.howToWrite }
   else stage.value = connect(session)
 }
 

@@ -23,6 +23,8 @@ export const S = {
   retryIn: (seconds: number) => `Next try in ${seconds} s.`,
   retry: 'Try now',
   readOnly: 'You may look, but not change anything.',
+  howToWrite:
+    'To change something, open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.',
   standby: 'Another hub2mqtt on the same base topic is active. This one stands by and takes no commands.',
   /** As the health report's line has it. */
   standbyMark: 'stands by',

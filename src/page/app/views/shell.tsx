@@ -129,7 +129,7 @@ function Header({ door }: { readonly door: Door }) {
         >
           <Glyph name={theme.value} />
         </button>
-        {door.session.login === 'password' && (
+        {door.session.login !== 'none' && door.session.access === 'full' && (
           <button type="button" class="icon" aria-label={S.login.out} title={S.login.out} onClick={() => void leave()}>
             <Glyph name="logout" />
           </button>
@@ -162,7 +162,11 @@ function Banners({ door: { channel, session, store } }: { readonly door: Door })
       {channel.liveness.value === 'stale' && <StaleBanner channel={channel} />}
       {store.complete.value && store.bridgeState.value === 'offline' && <p class="banner">{S.bridge.offline}</p>}
       {isStandby && <p class="banner">{S.standby}</p>}
-      {session.access === 'read' && <p class="banner info">{S.readOnly}</p>}
+      {session.access !== 'full' && (
+        <p class="banner info">
+          {S.readOnly} {session.access === 'local' && S.howToWrite}
+        </p>
+      )}
     </>
   )
 }

@@ -1,4 +1,4 @@
-/** The configuration file of a set-up: whether it is ours to write, and writing it as a whole or not at all. */
+/** Files that are ours to write, such as that of a set-up: whether one is, and writing it as a whole or not at all. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, lstat, open, readFile, rename, rm } from 'node:fs/promises'

@@ -1,0 +1,51 @@
+/** The start-up token: what shows that a request comes from who started hub2mqtt, while there is no password. */
+import { randomBytes } from 'node:crypto'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { isOurs, writeWhole } from '../base/own-file.ts'
+
+const FORM = /^[\w-]{43}$/
+const MAX_BYTES = 256
+const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
+
+/** Where it is kept: as `http.token_file` says, else beside the configuration file; `null`: nowhere. */
+export function tokenFileOf({ token_file }: { readonly token_file: string | null }, configFile: string | null) {
+  return token_file ?? (configFile === null ? null : `${configFile}.token`)
+}
+
+/** The one that is kept; `undefined` unless a plain file has it that no other user can read or has made. */
+export function readToken(file: string): string | undefined {
+  let descriptor: number | undefined
+  try {
+    descriptor = openSync(file, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
+    const found = fstatSync(descriptor)
+    if (!found.isFile() || found.size > MAX_BYTES || !isPrivate(found)) return undefined
+    const token = readFileSync(descriptor, 'utf8').trim()
+    return FORM.test(token) ? token : undefined
+  } catch {
+    return undefined
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor)
+  }
+}
+
+/** Root may read those of the users that it starts daemons as. */
+function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
+  const self = process.getuid?.()
+  return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))
+}
+
+/** The one that is kept, or a new one, which is kept where the file can be written. */
+export async function startToken(file: string | null, log: { warn(fields: object, message: string): void }) {
+  const kept = file === null ? undefined : readToken(file)
+  if (kept !== undefined) return kept
+  const token = randomBytes(32).toString('base64url')
+  try {
+    if (file !== null && (await isOurs(file))) await writeWhole(file, `${token}\n`)
+  } catch (err) {
+    log.warn({ err, file }, 'the start-up token could not be kept: the next start makes a new one')
+  }
+  return token
+}
+
+/** The address that logs a browser in. */
+export const addressWith = (address: string, token: string): string => `${address}?token=${token}`
