@@ -88,9 +88,11 @@ async function health(line: Extract<ReturnType<typeof parseCommandLine>, { comma
 }
 
 /** The address that logs a browser in, as the daemon with the same configuration keeps its token. */
-async function printPage({ config }: Line<'open'>): Promise<number> {
-  const { pageAddress } = await import('./cli/open.ts')
-  console.log(pageAddress({ file: config, env: process.env }))
+async function printPage({ config: file }: Line<'open'>): Promise<number> {
+  const { configFileOf, loadHttpConfig } = await import('./config/load.ts')
+  const { pageAddress } = await import('./http/start-token.ts')
+  const request = { file, env: process.env }
+  console.log(pageAddress(loadHttpConfig(request), configFileOf(request)))
   return ok.code
 }
 
@@ -349,7 +351,7 @@ function diesLoudly(log: Log): void {
 
 /** What can happen to anybody, with a message that says all there is to say. */
 const EXPECTED = new Set([
-  'OpenError',
+  'PageAddressError',
   'CallError',
   'CleanupError',
   'SessionError',

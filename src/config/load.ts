@@ -61,6 +61,11 @@ interface Opened {
   readonly reading: Reading
 }
 
+/** The configuration file, there or not; `null`: none is named. */
+export function configFileOf({ file, env }: LoadOptions): string | null {
+  return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
+}
+
 /** File and environment, nothing of them looked at yet. */
 function open({ file: named, env: given, readFile, isExposed: exposed, requireFile }: LoadOptions): Opened {
   const mistakes = new Mistakes()
@@ -72,7 +77,7 @@ function open({ file: named, env: given, readFile, isExposed: exposed, requireFi
     isExposed: exposed ?? isExposed,
   }
   const env = ownEnvironment(given)
-  const path = named ?? env.get(CONFIG_VARIABLE)
+  const path = configFileOf({ file: named, env: given }) ?? undefined
   const read = path === undefined ? noFile : readConfigFile(path, reading.readFile, mistakes, requireFile)
   const folder = path === undefined ? '.' : dirname(path)
   return {
@@ -143,11 +148,8 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
  * Where the daemon listens, for a program beside it: the rest of the configuration may be broken by now, or hold
  * secrets that are none of its business. Where its own options have a mistake, the default is taken.
  */
-export function loadHttpConfig(
-  request: LoadOptions,
-): Values<typeof httpOptions>['http'] & { readonly path: string | null } {
-  const path = request.file ?? ownEnvironment(request.env).get(CONFIG_VARIABLE) ?? null
-  return { ...readTop(httpOptions, open(request)).http, path }
+export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
+  return readTop(httpOptions, open(request)).http
 }
 
 function checkRules(config: Omit<Config, 'hubs'>, mistakes: Mistakes): string[] {

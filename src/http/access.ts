@@ -83,8 +83,8 @@ export class AccessControl {
       return caller(this.#isStartToken(given) ? 'full' : null)
     }
     if (sender.ingress) return caller('full')
-    const session = this.#sessionOf(request)
-    if (session !== undefined && this.#sessions.has(session, this.#key)) return caller('full')
+    const [session, key] = [this.#sessionOf(request), this.#key]
+    if (session !== undefined && this.#sessions.has(session, key)) return caller('full')
     return caller(this.loginBy === 'token' && sender.local ? 'local' : null)
   }
 

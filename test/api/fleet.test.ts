@@ -22,7 +22,7 @@ const state = async () => v.parse(STATE, await ask('state'))
 async function addressOf(world: Members): Promise<string> {
   const { lines } = world.process(0)
   return await until('the listener', () =>
-    lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined),
+    lines.map((line) => /"url":"(http[^"]*)"/.exec(line)?.[1]).find((found) => found !== undefined),
   )
 }
 
@@ -81,7 +81,8 @@ describe('over HTTP, a member of a fleet', () => {
   it('says of a command for a hub of another member whose it is', async () => {
     const [own = '', others = ''] = [hubsOf('shard-1')[0], hubsOf('shard-2')[0]]
     const send = async (hub: string) => {
-      const response = await fetch(`${url}/api/commands/${hub}/refresh`, { method: 'POST' })
+      const headers = await members.process(0).owner()
+      const response = await fetch(`${url}/api/commands/${hub}/refresh`, { method: 'POST', headers })
       return { status: response.status, answer: await response.json() }
     }
     expect(await send(own)).toMatchObject({ status: 200, answer: { ok: true } })

@@ -11,13 +11,14 @@ const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
 
 let world: World
 let url: string
+let owner: { readonly authorization: string }
 
 /** Where a bridge listens, as its log says. */
 const addressOf = (one: World) =>
   until('the listener', () => one.bridge.lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined))
 
 const send = async (path: string, body?: string) => {
-  const headers: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
+  const headers = { ...owner, ...(body !== undefined && { 'content-type': 'application/json' }) }
   const response = await fetch(`${url}/api/commands/${path}`, { method: 'POST', headers, ...(body && { body }) })
   return { status: response.status, answer: await response.json() }
 }
@@ -26,6 +27,7 @@ const stateOf = async () => v.parse(STATE, await (await fetch(`${url}/api/state`
 beforeAll(async () => {
   world = await Worlds.start({ env: { ...http, COMMANDS_DENY: 'garbage-collect' } })
   url = await addressOf(world)
+  owner = await world.bridge.owner
 })
 afterAll(() => world[Symbol.asyncDispose]())
 
@@ -90,7 +92,7 @@ describe('over HTTP', () => {
     const allowed = await Worlds.start({ env: { ...http, COMMANDS_ALLOW: 'hub/call', COMMANDS_DENY: 'restart' } })
     const api = await addressOf(allowed)
     const ask = async (payload: object) => {
-      const headers = { 'content-type': 'application/json' }
+      const headers = { ...(await allowed.bridge.owner), 'content-type': 'application/json' }
       const body = JSON.stringify(payload)
       return await (await fetch(`${api}/api/commands/home/call`, { method: 'POST', headers, body })).json()
     }
@@ -125,7 +127,8 @@ describe('over HTTP', () => {
       world.hub.requests.filter(({ operation }) => operation === 'disableApp' || operation === 'updateApp')
     const before = world.state(app)?.['enabled']
     const leaving = new AbortController()
-    const asked = fetch(`${url}/api/commands/home/app/${app}/disable`, { method: 'POST', signal: leaving.signal })
+    const { signal } = leaving
+    const asked = fetch(`${url}/api/commands/home/app/${app}/disable`, { method: 'POST', headers: owner, signal })
     asked.catch(() => undefined)
     await until(
       'the command to be told',
@@ -170,7 +173,9 @@ describe('over HTTP', () => {
 
   it("has the doctor's report, once for all who ask meanwhile", async () => {
     const reports = await Promise.all(
-      [1, 2].map(async () => v.parse(DOCTOR_REPORT, await (await fetch(`${url}/api/doctor`)).json())),
+      [1, 2].map(async () =>
+        v.parse(DOCTOR_REPORT, await (await fetch(`${url}/api/doctor`, { headers: owner })).json()),
+      ),
     )
     expect(reports[0]?.text).toContain('hub home')
     expect(reports[0]?.text).toContain('For a bug report:')

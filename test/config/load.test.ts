@@ -128,6 +128,7 @@ describe('the part for a program beside the daemon', () => {
     expect(http('mqtt: { password_file: none }\nlgo: {}\nhttp: { port: 1234, host: 5 }')).toEqual({
       enabled: true,
       host: '127.0.0.1',
+      token_file: null,
       port: 1234,
       allowed_hosts: [],
     })

@@ -264,6 +264,28 @@ describe('a set-up is for its owner', () => {
     expect(existsSync(path)).toBe(false)
   })
 
+  test('and not for who only reaches it: it takes the token of the printed address, which is good when the bridge begins', async () => {
+    const hub = await emulate()
+    const { daemon, path, ask, askAsStranger } = await first()
+    expect((await askAsStranger('api/session')).answer).toMatchObject({ access: 'local', login: 'token', setup: true })
+    expect((await askAsStranger('api/setup')).status).toBe(401)
+    for (const one of ['apply', 'test-hub', 'test-broker']) {
+      expect((await askAsStranger(`api/setup/${one}`, { body: wanted })).status).toBe(401)
+    }
+    expect(existsSync(path)).toBe(false)
+    const entered = await fetch(await daemon.page(), { redirect: 'manual' })
+    const headers = {
+      cookie: entered.headers.get('set-cookie')?.split(';')[0] ?? '',
+      origin: new URL(entered.url).origin,
+    }
+    const body = { hub: at(hub.url), broker: EMBEDDED }
+    expect((await askAsStranger('api/setup/apply', { body, headers })).status).toBe(200)
+    await daemon.untilLine('hub2mqtt started')
+    await until('the page of the bridge', async () => (await ask('readyz')).status === 200)
+    expect((await askAsStranger('api/session', { headers })).answer).toMatchObject({ access: 'full', setup: false })
+    expect((await ask('api/session')).answer).toMatchObject({ access: 'full', setup: false })
+  })
+
   test('with a password only after a login, which lasts when the bridge begins', async () => {
     const hub = await emulate()
     const { daemon, ask } = await first({ env: { HTTP_PASSWORD: 'long-enough-password' } })
@@ -274,7 +296,7 @@ describe('a set-up is for its owner', () => {
     const cookie = login.headers.get('set-cookie')?.split(';')[0] ?? ''
     const headers = { cookie, origin: 'http://127.0.0.1' }
     expect((await ask('api/setup/apply', { body, headers })).status).toBe(403)
-    const { origin } = new URL(daemon.lines.map((line) => JSON.parse(line).url).find((url) => url !== undefined))
+    const { origin } = new URL(/http:[^"]+/.exec(await daemon.untilLine('set it up at'))?.[0] ?? '')
     expect((await ask('api/setup/apply', { body, headers: { cookie, origin } })).status).toBe(200)
     await daemon.untilLine('hub2mqtt started')
     expect((await ask('api/session', { headers: { cookie } })).answer).toMatchObject({ access: 'full', setup: false })

@@ -67,13 +67,17 @@ export async function begin({ file, env = {} }: FirstOptions = {}) {
   return { daemon, path, port, mqttPort, ask }
 }
 
-/** Waits for the set-up page. */
+/** Waits for the set-up page, and asks with the rights of who has started it, where no password has been set. */
 export async function first(options?: FirstOptions) {
   const begun = await begin(options)
   await begun.daemon.untilLine('set it up at')
-  const { ask } = begun
+  const owner = options?.env?.['HTTP_PASSWORD'] === undefined ? await begun.daemon.owner() : {}
+  const ask: typeof begun.ask = (what, asking) =>
+    begun.ask(what, { ...asking, headers: { ...owner, ...asking?.headers } })
   return {
     ...begun,
+    ask,
+    askAsStranger: begun.ask,
     testHub: (hub: SetupHub) => ask('api/setup/test-hub', { body: hub }),
     testBroker: (broker: SetupBroker) => ask('api/setup/test-broker', { body: broker }),
     apply: (wanted: SetupApply) => ask('api/setup/apply', { body: wanted }),
