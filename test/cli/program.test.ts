@@ -10,6 +10,7 @@ import { BROKERS, startBroker } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
 import { Process, runProgram } from '../support/process.ts'
+import { ownerOf } from '../support/start-token.ts'
 import { until } from '../support/until.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -198,6 +199,11 @@ describe('the demo', () => {
     expect(text).toMatch(new RegExp(`mosquitto_pub -p ${port} -t 'hub2mqtt/home/app/\\S+/cmd/restart' -n`))
     const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
     expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
+    const page = /The page: +(\S+)/.exec(text)?.[1] ?? ''
+    const session = await fetch(new URL('api/session', page), { headers: ownerOf(page) })
+    expect(await session.json()).toMatchObject({ access: 'full' })
+    // Once, where people look for it.
+    expect(text.match(/token=/g)).toHaveLength(1)
     await using observer = await Observer.on(port, { protocol: '3.1.1' })
     await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
   })

@@ -16,7 +16,7 @@ afterEach(async () => {
 
 async function start(options?: HouseOptions): Promise<{ house: House; page: Page }> {
   house = await House.start(options)
-  return { house, page: await visit(house.url, { hash: HASH }) }
+  return { house, page: await visit(house.page, { hash: HASH }) }
 }
 
 const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))

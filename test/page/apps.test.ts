@@ -18,7 +18,7 @@ afterEach(async () => {
 
 async function start(options?: HouseOptions): Promise<{ house: House; page: Page }> {
   house = await House.start(options)
-  return { house, page: await visit(house.url) }
+  return { house, page: await visit(house.page) }
 }
 
 const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })

@@ -14,7 +14,7 @@ afterEach(async () => {
 
 async function start(hash: string, options?: HouseOptions): Promise<{ house: House; page: Page }> {
   house = await House.start(options)
-  return { house, page: await visit(house.url, { hash }) }
+  return { house, page: await visit(house.page, { hash }) }
 }
 
 describe.runIf(canBrowse)('the page of the bridge', () => {
@@ -78,8 +78,8 @@ describe.runIf(canBrowse)('the activity', () => {
     house.hub().crash(app, 'Error: first')
     await page.getByText(/Error: first/).waitFor()
     // From whomever it comes.
-    const origin = { origin: new URL(house.url).origin }
-    await fetch(`${house.url}api/commands/home/app/${app}/restart`, { method: 'POST', headers: origin })
+    const headers = await house.daemon.owner()
+    await fetch(`${house.url}api/commands/home/app/${app}/restart`, { method: 'POST', headers })
     await page.getByRole('row').filter({ hasText: 'Restart' }).getByText(/^done/).waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
     house.hub().crash(app, 'Error: second')

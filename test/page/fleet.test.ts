@@ -34,7 +34,7 @@ const rowOf = (page: Page, table: string, name: string) =>
 
 describe.runIf(canBrowse)('the page of a member of a fleet', () => {
   test('shows the member itself, as that of a single bridge does', async () => {
-    const { url } = await start()
+    const { page: url } = await start()
     const page = await visit(url, { hash: '#/bridge' })
     const bridge = page.getByRole('region', { name: 'Bridge', exact: true })
     await bridge.getByText('all is well').waitFor()
@@ -48,7 +48,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
 
   test('shows the members, which one it is, and when another one comes and goes', async () => {
     const house = await start()
-    const page = await visit(house.url, { hash: '#/bridge' })
+    const page = await visit(house.page, { hash: '#/bridge' })
     await fleetOf(page).getByText('by number').waitFor()
     await rowOf(page, 'Members', 'shard-1').getByText('this one').waitFor()
     await rowOf(page, 'Members', 'shard-1').getByText('online').waitFor()
@@ -66,7 +66,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
   })
 
   test('shows its own hubs with their owner, and those of others with theirs', async () => {
-    const { url } = await start()
+    const { page: url } = await start()
     const page = await visit(url, { hash: '#/bridge' })
     await page
       .getByRole('region', { name: `Hub ${hub}` })
@@ -94,14 +94,14 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
   })
 
   test('says whose a hub is whose app somebody looks for', async () => {
-    const { url } = await start()
+    const { page: url } = await start()
     const page = await visit(url, { hash: `#/app/${other}/com.athom.hue` })
     await page.getByText(`Member shard-2 of the fleet has the hub ${other}`).waitFor()
   })
 
   test('is the only one that shows a fleet', async () => {
     house = await House.start()
-    const page = await visit(house.url, { hash: '#/bridge' })
+    const page = await visit(house.page, { hash: '#/bridge' })
     await page.getByRole('region', { name: 'Hub home' }).waitFor()
     expect(await fleetOf(page).count()).toBe(0)
     expect(await page.getByText('Served by').count()).toBe(0)

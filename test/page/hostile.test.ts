@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { until } from '../support/until.ts'
-import { canBrowse, profile, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, profile, quit, visit } from './support/browser.ts'
 import { House, type HouseOptions } from './support/house.ts'
 
 const SCRIPT = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
@@ -43,7 +43,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
   }
 
   test('in the list, on the page of an app, in its settings and its record', async () => {
-    const { url } = await start({ hubs: { home: { apps: [app] } } })
+    const { page: url } = await start({ hubs: { home: { apps: [app] } } })
     const page = await visit(url)
     await page.getByText(`${SCRIPT} Name`).first().waitFor()
     await page.getByText(`Error: ${SCRIPT}`).first().waitFor()
@@ -60,7 +60,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
 
   test('in crash messages, events and errors of the hub', async () => {
     const house = await start()
-    const page = await visit(house.url, { hash: '#/activity' })
+    const page = await visit(house.page, { hash: '#/activity' })
     await page.getByRole('heading', { name: 'Activity' }).waitFor()
     house.hub().crash('com.athom.hue', `Error: ${SCRIPT}`)
     await page.getByText(`Error: ${SCRIPT}`).waitFor()
@@ -70,7 +70,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
       .first()
       .waitFor()
     house.hub().behave('answer-status', { operation: 'restartApp', status: 400, error: SCRIPT, description: SCRIPT })
-    await page.goto(`${house.url}#/`)
+    await page.goto(`${house.page}#/`)
     await page.getByRole('button', { name: 'Restart Heat Pump' }).click()
     await page
       .getByRole('alert')
@@ -80,7 +80,7 @@ describe.runIf(canBrowse)('text from outside stays text', () => {
   })
 
   test('in the address', async () => {
-    const { url } = await start()
+    const { page: url } = await start()
     const page = await visit(url, { hash: `#/app/home/${encodeURIComponent(SCRIPT)}` })
     await page.getByText(/There is no app <img/).waitFor()
     await expectOnlyText(page)
@@ -113,6 +113,33 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
       return await page.getByText(/Too many tries; wait \d+ s/).isVisible()
     }
     await until('the limit', limited, 20_000, 100)
+    await context.close()
+  })
+
+  test('may look on this machine, and hears how to do more: by the printed address, which does not stay', async () => {
+    const house = await start()
+    const context = await profile()
+    const page = await visit(house.url, {}, context)
+    const row = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
+    await row.getByText('Running').waitFor()
+    await page.getByText(/open the address that hub2mqtt printed.* or that hub2mqtt open prints/).waitFor()
+    await row.getByRole('button', { name: /You may look, but not change anything/ }).waitFor()
+    expect(await page.getByRole('button', { name: 'Log out' }).count()).toBe(0)
+    await expectAccessible(page)
+    await page.goto(house.page)
+    await row.getByRole('button', { name: 'Restart Lumen Lights' }).click()
+    await page
+      .getByText(/Restart: done in/)
+      .first()
+      .waitFor()
+    expect(page.url()).toBe(house.url)
+    expect(await page.evaluate<string>('document.referrer')).toBe('')
+    expect(await page.getByText('You may look').count()).toBe(0)
+    // It goes on without the token, until the log-out.
+    await page.goto(house.url)
+    await row.getByRole('button', { name: 'Restart Lumen Lights' }).waitFor()
+    await page.getByRole('button', { name: 'Log out' }).click()
+    await page.getByText(/open the address that hub2mqtt printed/).waitFor()
     await context.close()
   })
 

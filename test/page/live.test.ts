@@ -21,7 +21,7 @@ async function start(options?: HouseOptions): Promise<House> {
 describe.runIf(canBrowse)('the live channel', () => {
   test('says when what is shown is out of date, and comes back by itself', async () => {
     const house = await start()
-    const page = await visit(house.url)
+    const page = await visit(house.page)
     await page.getByText('Live', { exact: true }).waitFor()
     await house.daemon.stop()
     await page
@@ -40,7 +40,7 @@ describe.runIf(canBrowse)('the live channel', () => {
 
   test('says when the broker is away', async () => {
     const house = await start()
-    const page = await visit(house.url, { hash: '#/bridge' })
+    const page = await visit(house.page, { hash: '#/bridge' })
     await page.getByRole('region', { name: 'MQTT broker' }).getByText('connected').waitFor()
     await house.broker.stop()
     await page
@@ -68,7 +68,7 @@ describe.runIf(canBrowse)('the live channel', () => {
   test('works below the prefix of a reverse proxy', async () => {
     const house = await start()
     await using proxy = await prefixProxy(house.port, '/home/hub2mqtt/')
-    const page = await visit(`http://127.0.0.1:${proxy.port}/home/hub2mqtt/`)
+    const page = await visit(`http://127.0.0.1:${proxy.port}/home/hub2mqtt/${new URL(house.page).search}`)
     await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
     await page.getByRole('button', { name: 'Restart Lumen Lights' }).click()
     await page

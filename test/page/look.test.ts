@@ -110,7 +110,7 @@ describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
   test.each(Object.keys(VIEWS))('everybody can use the view: %s', async (name) => {
     const { hash, ready, at = () => open } = VIEWS[name] ?? { hash: '', ready: app }
     for (const size of SIZES) {
-      const page = await visit(at().url, { hash, theme, ...size })
+      const page = await visit(at().page, { hash, theme, ...size })
       await ready(page)
       await page.screenshot({
         path: join(PICTURES, `${name}-${theme}-${size.width}.png`),

@@ -25,7 +25,7 @@ for (const [name, hash, theme, height] of [
 ] as const) {
   const context = await profile({ theme, width: WIDTH, height })
   const page = await context.newPage()
-  await page.goto(house.url + hash)
+  await page.goto(house.page + hash)
   await page.getByText('Tidewater Energy Meter').first().waitFor()
   await page.waitForLoadState('networkidle')
   await page.screenshot({ path: `docs/images/${name}.png` })

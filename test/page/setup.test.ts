@@ -24,8 +24,7 @@ async function start(named: boolean) {
   const port = await freePort()
   const file = named ? { config: join(path, 'hub2mqtt.yaml') } : {}
   const daemon = open.use(new BridgeProcess({ ...file, env: { HUB2MQTT_HTTP_PORT: String(port) } }))
-  await daemon.untilLine('set it up at')
-  return { hub, broker, url: `http://127.0.0.1:${port}/` }
+  return { hub, broker, url: await daemon.page(), open: `http://127.0.0.1:${port}/` }
 }
 
 describe.runIf(canBrowse)('the set-up page', () => {
@@ -55,6 +54,14 @@ describe.runIf(canBrowse)('the set-up page', () => {
     expect(await page.getByText(KEY).count()).toBe(0)
     await page.getByRole('button', { name: 'Go to the apps' }).click()
     await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
+  })
+
+  test('is for who started hub2mqtt: others hear how to come in', async () => {
+    const { open } = await start(true)
+    const page = await visit(open)
+    await page.getByText('open the address that hub2mqtt printed').waitFor()
+    expect(await page.getByRole('textbox').count()).toBe(0)
+    await expectAccessible(page)
   })
 
   test('says what to do where there is no file to write', async () => {

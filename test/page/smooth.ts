@@ -21,7 +21,7 @@ await using house = await House.start({ hubs: { home: { apps: population(APPS), 
 const browser = await launch()
 const context = await profile()
 const page = await context.newPage()
-await page.goto(house.url)
+await page.goto(house.page)
 await page.getByText('Population 0').first().waitFor()
 const renderedAt = await page.evaluate<number>('performance.now()')
 const drawn = await page.locator('tr.app').count()

@@ -2,6 +2,8 @@
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import * as v from 'valibot'
+import { SESSION } from '../../../src/api/protocol.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../../src/emulator/hub.ts'
 import { BridgeProcess } from '../../support/bridge-process.ts'
 import { Mosquitto } from '../../support/brokers.ts'
@@ -26,6 +28,8 @@ export class House implements AsyncDisposable {
   readonly broker: Mosquitto
   readonly url: string
   readonly port: number
+  /** The address that the daemon has printed for who started it; with a password, the same as `url`. */
+  page: string
   readonly #config: string
   readonly #open: AsyncDisposableStack
   daemon: BridgeProcess
@@ -35,6 +39,7 @@ export class House implements AsyncDisposable {
     this.broker = parts.broker
     this.url = parts.url
     this.port = parts.port
+    this.page = parts.url
     this.daemon = parts.daemon
     this.#config = parts.config
     this.#open = parts.open
@@ -107,6 +112,9 @@ export class House implements AsyncDisposable {
   async #ready(): Promise<void> {
     await this.daemon.untilPort(this.port, 30_000)
     await until('the daemon to be ready', async () => (await fetch(`${this.url}readyz`)).ok, 20_000, 20)
+    if (v.parse(SESSION, await (await fetch(`${this.url}api/session`)).json()).login === 'token') {
+      this.page = await this.daemon.page()
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
