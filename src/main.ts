@@ -9,6 +9,7 @@ import type { Config } from './config/options.ts'
 import type { FirstRunOptions } from './first-run.ts'
 import { shownJson, shownText } from './log/controls.ts'
 import type { Log } from './log/log.ts'
+import type { RunOptions } from './run.ts'
 import { daemonSignals, stopSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 
@@ -196,16 +197,11 @@ async function clean(mqtt: Config['mqtt'], { base, prefix, hubs, yes }: Cleaning
   return left.length === 0 ? ok.code : failed.code
 }
 
-interface Shown {
-  readonly onReady?: () => void
-  /** Gets the address that logs a browser in. */
-  readonly onPage: (address: string) => void
-}
-
-/** Beside the log, which others may read: once for each start. */
-const PRINTED: Shown = { onPage: (address) => console.log(`the page, with the right to change things: ${address}`) }
-
-async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, shown = PRINTED): Promise<number> {
+async function daemon(
+  file: string | undefined,
+  env: NodeJS.ProcessEnv,
+  shown: Pick<RunOptions, 'onReady' | 'onPage'> = {},
+): Promise<number> {
   // mqtt-packet keeps a few bytes for each length of packet it has seen, and each keeps the pool around it alive: with
   // pools of the usual size that is memory which grows for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
@@ -217,7 +213,9 @@ async function daemon(file: string | undefined, env: NodeJS.ProcessEnv, shown = 
   const log = createLog({ ...begun.loaded.config.log, secrets: begun.loaded.secrets })
   diesLoudly(log)
   const { signal, onReload } = daemonSignals()
-  const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload, ...shown }
+  // Not a line of the log, which may be kept where others read.
+  const onPage = (address: string) => log.print(`the page, to look and to change things: ${address}`)
+  const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload, onPage, ...shown }
   const sessions = begun.problem && (await setUp({ ...begun, problem: begun.problem, request, ...world }))
   if (signal.aborted) return ok.code
   const { config, path, secrets, warnings, fileIsEmpty } = sessions === undefined ? begun.loaded : loadConfig(request)

@@ -51,6 +51,7 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
     ...(access !== 'open' && { 401: response('Login') }),
     403: response('Refused'),
     421: response('Host'),
+    429: response('Tries'),
     ...(method === 'POST' && { 413: response('TooLarge') }),
     ...Object.fromEntries(
       Object.entries(own).map(([status, answer]) => [
@@ -157,6 +158,7 @@ export function openapi(): string {
         Refused: error(
           'The page of another origin asked, a token that may only look, or there is no login to be known by.',
         ),
+        Tries: error('Too many wrong tokens; `Retry-After` says for how long. A right one is good at any time.'),
         Host: { description: 'The listener is not to be reached by this name: `http.allowed_hosts`.' },
         TooLarge: error('The body is too large.'),
         ...Object.fromEntries(commandResponses()),

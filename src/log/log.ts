@@ -24,6 +24,8 @@ export interface Log extends pino.Logger {
   readonly audit: pino.Logger
   /** Masks one more value from now on, in this logger and all its children: for a key that was changed. */
   addSecret(secret: string): void
+  /** Writes a line that is for the reader of the output and not for the log, as it is. */
+  print(line: string): void
   /** Changes the level of this logger and of all its children; pino's own `level` leaves the children as they are. */
   setLevel(level: LogLevel): void
 }
@@ -63,7 +65,7 @@ function harmless(output: Destination): Destination {
 
 export function createLog({ level, format, secrets, destination, isTTY = process.stdout.isTTY }: LogOptions): Log {
   const scrubber = new Scrubber(secrets)
-  const output = destination ?? standardOutput()
+  const output = harmless(destination ?? standardOutput())
   const isPretty = format === 'pretty' || (format === 'auto' && isTTY)
   const children = new Set<WeakRef<pino.Logger>>()
   const logger = pino(
@@ -79,7 +81,7 @@ export function createLog({ level, format, secrets, destination, isTTY = process
         children.add(new WeakRef(child))
       },
     },
-    harmless(isPretty ? prettyPrinter(output, isTTY) : output),
+    isPretty ? harmless(prettyPrinter(output, isTTY)) : output,
   )
   const audit = logger.child({ part: 'audit' }, { level: 'info' })
   // The level of all the others is not its own.
@@ -87,6 +89,7 @@ export function createLog({ level, format, secrets, destination, isTTY = process
   return Object.assign(logger, {
     audit,
     addSecret: (secret: string) => scrubber.add(secret),
+    print: (line: string) => output.write(`${line}\n`),
     setLevel(wanted: LogLevel) {
       logger.level = wanted
       for (const reference of children) {

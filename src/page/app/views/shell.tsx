@@ -160,10 +160,18 @@ function Banners({ door: { channel, session, store } }: { readonly door: Door })
   return (
     <>
       {channel.liveness.value === 'stale' && <StaleBanner channel={channel} />}
-      {store.complete.value && store.bridgeState.value === 'offline' && <p class="banner">{S.bridge.offline}</p>}
-      {isStandby && <p class="banner">{S.standby}</p>}
+      {store.complete.value && store.bridgeState.value === 'offline' && (
+        <p class="banner" role="status">
+          {S.bridge.offline}
+        </p>
+      )}
+      {isStandby && (
+        <p class="banner" role="status">
+          {S.standby}
+        </p>
+      )}
       {session.access !== 'full' && (
-        <p class="banner info">
+        <p class="banner info" role="status">
           {S.readOnly} {session.access === 'local' && S.howToWrite}
         </p>
       )}
