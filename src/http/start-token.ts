@@ -21,15 +21,22 @@ export function tokenFileOf({ token_file }: Pick<Listening, 'token_file'>, confi
 
 /** The one that is kept; `undefined` unless a plain file has it that no other user can read or has made. */
 export function readToken(file: string): string | undefined {
+  const found = lookInto(file)
+  return found?.isPrivate ? found.token : undefined
+}
+
+/** `null`: there is no such file, or nothing in it; `undefined`: it is something else, and not ours to write. */
+function lookInto(file: string): { readonly token: string; readonly isPrivate: boolean } | null | undefined {
   let descriptor: number | undefined
   try {
     descriptor = openSync(file, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
     const found = fstatSync(descriptor)
-    if (!found.isFile() || found.size > MAX_BYTES || !isPrivate(found)) return undefined
+    if (!found.isFile() || found.size > MAX_BYTES) return undefined
     const token = readFileSync(descriptor, 'utf8').trim()
-    return FORM.test(token) ? token : undefined
-  } catch {
-    return undefined
+    if (token === '') return null
+    return FORM.test(token) ? { token, isPrivate: isPrivate(found) } : undefined
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ENOENT' ? null : undefined
   } finally {
     if (descriptor !== undefined) closeSync(descriptor)
   }
@@ -43,11 +50,13 @@ function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number 
 
 /** The one that is kept, or a new one, which is kept where the file can be written. */
 export async function startToken(file: string | null, log: { warn(fields: object, message: string): void }) {
-  const kept = file === null ? undefined : readToken(file)
-  if (kept !== undefined) return kept
   const token = randomBytes(32).toString('base64url')
+  if (file === null) return token
+  const found = lookInto(file)
+  if (found?.isPrivate) return found.token
   try {
-    if (file !== null && (await isOurs(file))) await writeWhole(file, `${token}\n`)
+    if (found === undefined) log.warn({ file }, 'the file of the start-up token is something else, and stays as it is')
+    else if (await isOurs(file)) await writeWhole(file, `${token}\n`)
   } catch (err) {
     log.warn({ err, file }, 'the start-up token could not be kept: the next start makes a new one')
   }

@@ -14,6 +14,8 @@ describe('a command line', () => {
     ['--config a.yaml', { command: 'run', config: 'a.yaml' }],
     ['run --config=a.yaml', { command: 'run', config: 'a.yaml' }],
     ['demo', { command: 'demo' }],
+    ['open', { command: 'open' }],
+    ['open --config a.yaml', { command: 'open', config: 'a.yaml' }],
     ['demo --config a.yaml', { command: 'demo', config: 'a.yaml' }],
     ['health', { command: 'health', ready: false }],
     ['health --ready --config a.yaml', { command: 'health', ready: true, config: 'a.yaml' }],

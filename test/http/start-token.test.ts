@@ -48,9 +48,7 @@ describe('the start-up token', () => {
 
   it.each([
     ['others can read', (file: string) => writeFileSync(file, GOOD, { mode: 0o644 })],
-    ['holds something else', (file: string) => writeFileSync(file, 'password', { mode: 0o600 })],
     ['is empty', (file: string) => writeFileSync(file, '', { mode: 0o600 })],
-    ['is large', (file: string) => writeFileSync(file, `${' '.repeat(2_000_000)}${GOOD}`, { mode: 0o600 })],
   ])('takes the place of a file that %s', async (_, make) => {
     const file = join(folder(), 'token')
     make(file)
@@ -66,7 +64,9 @@ describe('the start-up token', () => {
     ['a link to what never ends', (file: string) => symlinkSync('/dev/zero', file)],
     ['a pipe that nobody writes to', (file: string) => execFileSync('mkfifo', ['-m', '600', file])],
     ['a folder', (file: string) => mkdirSync(file)],
-  ])('reads no %s, and leaves it as it is', async (_, make) => {
+    ['a file with something else in it', (file: string) => writeFileSync(file, 'of somebody', { mode: 0o600 })],
+    ['a large file', (file: string) => writeFileSync(file, `${' '.repeat(2_000_000)}${GOOD}`, { mode: 0o600 })],
+  ])('is not %s, which stays as it is', async (_, make) => {
     const inside = folder()
     const [file, other] = [join(inside, 'token'), join(inside, 'other')]
     writeFileSync(other, GOOD, { mode: 0o600 })
@@ -76,7 +76,7 @@ describe('the start-up token', () => {
     const token = await tokenIn(file)
     expect(token).toMatch(FORM)
     expect(token).not.toBe(GOOD)
-    expect(lstatSync(file)).toMatchObject({ ino: before.ino, mode: before.mode })
+    expect(lstatSync(file)).toMatchObject({ ino: before.ino, mode: before.mode, size: before.size })
     expect(readdirSync(inside)).toEqual(names)
   })
 })
