@@ -20,9 +20,9 @@ const FIRST = 30
 export function useWindow(list: RefObject<HTMLElement | null>, tops: readonly number[]): ReadonlySignal<Range> {
   const count = tops.length - 1
   const range = useMemo(() => signal<Range>({ from: 0, to: FIRST }), [])
-  const { from, to } = range.peek()
   if (count <= ALL_DRAWN) set(range, { from: 0, to: count })
-  else if (to > count || to - from < FIRST) set(range, { from: 0, to: FIRST })
+  // A shorter list than before: the effect below looks where it is scrolled to.
+  else if (range.peek().to > count) set(range, { from: 0, to: FIRST })
   useLayoutEffect(() => {
     if (count <= ALL_DRAWN) return
     let waiting = false
