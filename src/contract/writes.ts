@@ -51,8 +51,10 @@ export function unsetSetting({ hub, call, app }: Target, name: string): Promise<
   return confirmed(call('unsetAppSetting', { id: app, name }), () => settingIsGone(hub, app, name))
 }
 
-export function uninstall({ hub, call, app }: Target, purgeSettings: boolean | undefined): Promise<null> {
-  return confirmed(call('uninstallApp', { id: app, purgeSettings }), () => appIsGone(hub, app))
+export async function uninstall({ hub, call, app }: Target, purgeSettings: boolean | undefined): Promise<null> {
+  await confirmed(call('uninstallApp', { id: app, purgeSettings }), () => appIsGone(hub, app))
+  hub.apps.expectGone(app)
+  return null
 }
 
 /** What a look finds; `undefined` if it fails. */

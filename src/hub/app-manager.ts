@@ -5,9 +5,9 @@ import { type AppEvent, type Apps, type Change, reduce } from '../model/reduce.t
 import type { HubClient } from './client.ts'
 import { HubError } from './errors.ts'
 
-/** How long to wait before a list that lost most of its apps is read again. */
+/** How long to wait before a list that lacks a known app is read again. */
 const SECOND_LOOK_MS = 2000
-/** After so many looks such a list is believed, although each one differs from the one before. */
+/** After so many looks the last two such lists are believed, although they differ. */
 const MAX_LOOKS = 5
 /** How long an event may be under way behind others: on a slow channel, lists overtake it. */
 const OVERTAKEN_MS = 60_000
@@ -52,6 +52,8 @@ export class AppManager {
   #meanwhile: AppEvent[] | undefined
   /** Apps that a list no longer had, and when that was: what is still said of their arrival may be older. */
   readonly #unlisted = new Map<string, number>()
+  /** Apps that the hub has confirmed to uninstall: the next list without one is believed. */
+  readonly #uninstalled = new Set<string>()
   #reading: Promise<void> | undefined
   /** The read that begins when the present one has ended. */
   #nextRead: Promise<void> | undefined
@@ -138,6 +140,11 @@ export class AppManager {
     this.#unlisted.delete(id)
   }
 
+  /** The hub has confirmed that it uninstalls the app. */
+  expectGone(id: string): void {
+    this.#uninstalled.add(id)
+  }
+
   /** Takes in one realtime event. */
   receive(event: AppEvent): void {
     if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return
@@ -217,6 +224,7 @@ export class AppManager {
   #forget(): void {
     this.#apps.clear()
     this.#unlisted.clear()
+    this.#uninstalled.clear()
     this.#complete = false
     this.#live = false
   }
@@ -245,6 +253,7 @@ export class AppManager {
     const meanwhile = this.#meanwhile.filter(({ id }) => this.#shows(id))
     const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile })
     this.#rememberUnlisted(records)
+    this.#uninstalled.clear()
     this.#complete = true
     const shownAnew = changes.filter(({ id, before }) => before === undefined && this.#newlyShown(id))
     if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
@@ -266,25 +275,25 @@ export class AppManager {
   }
 
   /**
-   * A hub that is just starting can answer a list without some of its apps; believed at once it would erase them. Such
-   * a list is believed when the next one has the same apps.
+   * A hub can answer a list without some of its apps, as while it is starting; believed at once it would erase them. Such
+   * a list is read again until the next one has the same apps. An app is gone when the last two lists lack it.
    */
   async #readBelievable(): Promise<AppList> {
+    let before: AppList = new Map()
     let list = await this.#readSurely()
-    for (let looks = 1; looks < MAX_LOOKS && this.#lostMost(list); looks += 1) {
+    for (let looks = 1; looks < MAX_LOOKS && this.#lacksApps(list); looks += 1) {
       await sleep(this.#clock, SECOND_LOOK_MS, this.#destroyed.signal)
-      const again = await this.#readSurely()
-      const settled = again.size === list.size && [...again.keys()].every((id) => list.has(id))
-      list = again
-      if (settled) break
+      before = list
+      list = await this.#readSurely()
+      if (sameKeys(before, list)) break
     }
-    return list
+    const missedOnce = [...before.keys()].filter((id) => !list.has(id) && !this.#uninstalled.has(id))
+    return new Map([...list, ...missedOnce.map((id) => [id, undefined] as const)])
   }
 
-  #lostMost(list: AppList): boolean {
+  #lacksApps(list: AppList): boolean {
     if (this.#onReplaced !== undefined) return false
-    const lost = [...this.#apps.keys()].filter((id) => !list.has(id)).length
-    return lost * 2 > this.#apps.size
+    return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
   /** A list that is surely of the hub that was identified: it says so, has the apps that are known, or a ping tells. */
@@ -298,8 +307,7 @@ export class AppManager {
   }
 
   #isSurprising(list: AppList): boolean {
-    const same = list.size === this.#apps.size && [...list.keys()].every((id) => this.#apps.has(id))
-    return !this.#complete || this.#onReplaced !== undefined || !same
+    return !this.#complete || this.#onReplaced !== undefined || !sameKeys(list, this.#apps)
   }
 
   async #readList(): Promise<AppList> {
@@ -315,4 +323,8 @@ export class AppManager {
     }
     for (const listener of this.#listeners) listener(news)
   }
+}
+
+function sameKeys(one: ReadonlyMap<string, unknown>, other: ReadonlyMap<string, unknown>): boolean {
+  return one.size === other.size && [...one.keys()].every((id) => other.has(id))
 }

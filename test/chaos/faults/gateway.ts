@@ -107,6 +107,22 @@ export const GATEWAY_FAULTS: Faults = {
     ),
     { staysOnline: true, holds: ['list'] },
   ),
+  'an app missing from every other list': gateway(
+    during(({ random }) => {
+      let lists = 0
+      return (asking) => {
+        if (!isList(asking)) return undefined
+        lists += 1
+        if (lists % 2 === 0) return undefined
+        return altered((list) => {
+          const entries = Object.entries(list)
+          const missing = random.int(0, entries.length - 1)
+          return Object.fromEntries(entries.filter((_, index) => index !== missing))
+        })
+      }
+    }),
+    { staysOnline: true, holds: ['list'] },
+  ),
   'list of another hub once': gateway(
     during(
       ({ random }) =>
