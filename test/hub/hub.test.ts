@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { AppSeed, EmulatedHub } from '../../src/emulator/hub.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { agree, anApp, asked, connected, emulate, hold, KEYS, known } from './support.ts'
+import { agree, anApp, asked, connected, emulate, hold, KEYS, known, listed } from './support.ts'
 
 describe.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) => {
   test('everything is known at once, and what happens is known as it happens', async () => {
@@ -179,6 +179,37 @@ test('a list that is suddenly empty is believed only after a second look', async
   expect(watched.hub.apps.all.size).toBe(size)
   for (const id of [...emulated.apps.keys()]) emulated.uninstall(id, { silent: true })
   await until('the empty list', () => watched.hub.apps.all.size === 0)
+})
+
+test('an app that one list lacks stays, and no list hides that another one is gone', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url, { realtime: false })
+  await listed(watched)
+  emulated.behave('half-list', { keep: 0.9, times: 1 })
+  const { size } = watched.hub.apps.all
+  const id = anApp(emulated)
+  emulated.uninstall(id, { silent: true })
+  await watched.hub.refresh()
+  expect(watched.news).toEqual([`${id} gone`])
+  expect(watched.hub.apps.all.size).toBe(size - 1)
+})
+
+test('an app that the hub has confirmed to uninstall is gone with the next list', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url, { realtime: false })
+  await listed(watched)
+  const id = anApp(emulated)
+  emulated.uninstall(id, { silent: true })
+  watched.hub.apps.expectGone(id)
+  emulated.forgetRequests()
+  await watched.hub.refresh()
+  expect([watched.news, asked(emulated, 'getApps')]).toEqual([[`${id} gone`], 1])
+  // What was confirmed holds for that list alone.
+  emulated.install({ id })
+  await watched.hub.refresh()
+  emulated.behave('half-list', { keep: 0, times: 1 })
+  await watched.hub.refresh()
+  expect(known(watched, id)).toBeDefined()
 })
 
 test('the apps of another hub at the same address come only after its id is known', async () => {
