@@ -8,7 +8,7 @@ import type { AppEventPayload } from '../contract/events.ts'
 import { refusedBy } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
-import type { CommandTopic, Topics } from '../contract/topics.ts'
+import type { CommandTopic, OwnTopic, Topics } from '../contract/topics.ts'
 import type { Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -418,7 +418,7 @@ export class Bridge {
     if (topic === topics.of('bridgeState', {})) this.#foundState = payload
     if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
     const own = topics.parse(topic)
-    if (own?.owner.kind === 'app') this.#guard.learn(own.name, own.owner.hub, own.owner.app, payload)
+    if (own !== undefined) this.#learnOfGuard(own, payload)
     return this.#homeAssistant.furtherFilters(topic, payload)
   }
 
@@ -443,8 +443,12 @@ export class Bridge {
     const { topics, hubs, fleet } = this.#options
     if (fleet === undefined) return
     const own = topics.parse(topic)
-    if (own?.owner.kind !== 'app' || hubs.has(own.owner.hub)) return
-    this.#guard.learn(own.name, own.owner.hub, own.owner.app, payload)
+    if (own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)) this.#learnOfGuard(own, payload)
+  }
+
+  #learnOfGuard({ name, owner }: OwnTopic, payload: string): void {
+    if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
+    else if (owner.kind === 'hub') this.#guard.learn(name, owner.hub, '', payload)
   }
 
   /** The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true. */

@@ -8,6 +8,7 @@ import type { Topics } from '../contract/topics.ts'
 import { BY, Guard, type GuardOptions, type GuardOrder } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
+import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -56,7 +57,19 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
     }
   }
   const appsOf = (name: string) => hubs.get(name)?.hub.apps.all.values() ?? []
-  return new Guard({ ...options, order, backup, ask, appsOf, isConnected: () => link.status().protocol !== null })
+  const takesVersion = (name: string) => {
+    const status = hubs.get(name)?.hub.status
+    return status !== undefined && isNewer(status)
+  }
+  return new Guard({
+    ...options,
+    order,
+    takesVersion,
+    backup,
+    ask,
+    appsOf,
+    isConnected: () => link.status().protocol !== null,
+  })
 }
 
 /** By the configuration, which is replaced as a whole; each command asks several times. */

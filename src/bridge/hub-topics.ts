@@ -24,7 +24,8 @@ import { PublishedSettings } from './published-settings.ts'
 export interface GuardView {
   factsOf(hub: string, app: string): GuardFacts | null | undefined
   attentionOf(hub: string): readonly string[] | undefined
-  appsChanged(hub: string, changes: readonly Change[], read: boolean): void
+  goneAppsOf(hub: string): Facts['hub']['goneApps']
+  appsChanged(hub: string, changes: readonly Change[], read: boolean, silent: boolean): void
 }
 
 export interface HubTopicsOptions {
@@ -138,7 +139,7 @@ export class HubTopics {
     if (app !== undefined) this.#setApp(name, app)
   }
 
-  /** Which apps need attention has changed. */
+  /** Which apps need attention, or are remembered, has changed. */
   attentionChanged(name: string): void {
     const hub = this.#options.hubs.get(name)?.hub
     if (hub !== undefined) this.#setHub(name, hub)
@@ -160,7 +161,7 @@ export class HubTopics {
     }
     if (silent || changes.some(concernsHub)) this.#setHub(name, hub)
     // After the events of what it acts upon.
-    this.#options.guard.appsChanged(name, changes, read)
+    this.#options.guard.appsChanged(name, changes, read, silent)
     if (read) this.#settings.get(name)?.refresh()
     this.#options.onApps(name, news)
   }
@@ -185,9 +186,10 @@ export class HubTopics {
     const { status, apps } = hub
     const commands = availableCommands(hub, policy())
     const needsAttention = guard.attentionOf(name)
+    const goneApps = guard.goneAppsOf(name)
     holdings.set(
       { kind: 'hub', hub: name },
-      { status, commands, apps: apps.all, complete: apps.complete, needsAttention, owner: owner() },
+      { status, commands, apps: apps.all, complete: apps.complete, needsAttention, goneApps, owner: owner() },
     )
   }
 

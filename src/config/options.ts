@@ -471,7 +471,7 @@ export const options = defineOptions({
     live: true,
   },
   'updates.hold_days': {
-    doc: 'How many days a version must have been on offer before it is installed.',
+    doc: 'For how many days the bridge must have seen a version on offer before the window installs that version. Hubs that do not name versions are left out.',
     schema: integer(0, 365),
     default: 0,
     live: true,

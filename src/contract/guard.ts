@@ -57,12 +57,20 @@ export interface HistoryEntry {
   readonly message: string | null
 }
 
+/** The newest version that the hub offers. */
+export interface Offer {
+  /** `null` where the hub does not name it. */
+  readonly version: string | null
+  readonly since: string
+  /** For how long the bridge has seen it on offer. The hour may be wrong, and this is not counted by it. */
+  readonly seen_seconds: number
+}
+
 /** What neither the state nor the history tells. */
 export interface GuardMemory {
   /** As a command has switched it; `null`: as configuration says. */
   readonly enabled: boolean | null
-  /** The newest version that the hub has offered, `null` where it does not name it, and since when. */
-  readonly offered: { readonly version: string | null; readonly since: string } | null
+  readonly offered: Offer | null
   /** The latest change of version, while crashes are counted against it. */
   readonly updated: {
     readonly at: string
@@ -70,6 +78,18 @@ export interface GuardMemory {
     readonly to: string | null
     readonly crashes: number
   } | null
+}
+
+/** An app that is gone, as it was. */
+export interface GoneApp {
+  readonly app: string
+  /** While the bridge was running. */
+  readonly gone_hours: number
+  /** `null` in the rest: nothing is known. */
+  readonly guard: GuardPayload | null
+  /** Its newest entries. */
+  readonly history: readonly HistoryEntry[]
+  readonly memory: GuardMemory | null
 }
 
 /** Most entries that a history may have. */

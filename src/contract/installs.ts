@@ -1,5 +1,6 @@
 /** Installs from the store. They take long, change nothing that a caller could foresee, and may be no news at all. */
 import { sleep } from '../base/clock.ts'
+import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import { listedApp } from '../hub/verify.ts'
 import type { AppPatch } from '../model/app.ts'
@@ -9,8 +10,6 @@ import { isUndecided, tried, undecided } from './writes.ts'
 
 /** Between looks at an install: a busy hub takes its time, and each look is a whole list. */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
-/** Firmware that takes `version` and `waitForInstall`, under the newer of the two path prefixes. */
-const NEWER_FIRMWARE = 10
 
 export interface StoreVersion {
   readonly channel?: string | undefined
@@ -49,7 +48,7 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
   const { hub, call } = target
   const asked = wanted.channel !== undefined || wanted.version !== undefined
   try {
-    await call('installFromAppStore', { appId: id, ...wanted, ...(waits(hub) && { waitForInstall: true }) })
+    await call('installFromAppStore', { appId: id, ...wanted, ...(isNewer(hub.status) && { waitForInstall: true }) })
   } catch (error) {
     if (!isUndecided(error)) throw error
     const lost = error.code === 'no_answer' && before !== undefined
@@ -89,8 +88,4 @@ function isNews(before: Before, after: AppPatch): boolean {
 
 function differs(before: string | null | undefined, after: string | null | undefined): boolean {
   return typeof before === 'string' && typeof after === 'string' && before !== after
-}
-
-function waits({ status: { api, firmware } }: Hub): boolean {
-  return api === 'manager' && Number.parseInt(firmware ?? '', 10) >= NEWER_FIRMWARE
 }

@@ -12,7 +12,7 @@ import type { LogLevel } from '../log/levels.ts'
 import type { App } from '../model/app.ts'
 import type { Apps, Change } from '../model/reduce.ts'
 import type { Protocol } from '../mqtt/types.ts'
-import type { GuardMemory, GuardPayload, HistoryEntry } from './guard.ts'
+import type { GoneApp, GuardMemory, GuardPayload, HistoryEntry } from './guard.ts'
 import * as schemas from './schemas.ts'
 import type { TemplateParameter } from './templates.ts'
 import { CONTRACT_VERSION } from './version.ts'
@@ -52,6 +52,8 @@ export interface Facts {
     readonly complete: boolean
     /** Apps that a person should look at; `undefined` while the guardian is off. */
     readonly needsAttention?: readonly string[] | undefined
+    /** Apps that are gone; `null` while the guardian is off, `undefined` while nothing is known. */
+    readonly goneApps?: readonly GoneApp[] | null | undefined
     /** The member of a fleet that talks to it. */
     readonly owner?: { readonly member: string; readonly epoch: number } | undefined
   }
@@ -243,6 +245,14 @@ export const PUBLICATIONS = {
       complete
         ? { ...summaryOf(apps), ...(needsAttention !== undefined && { needs_attention: [...needsAttention] }) }
         : undefined,
+  }),
+  hubGuardMemory: hub({
+    topic: '{base}/{hub}/guard-memory',
+    when: 'guard',
+    schema: schemas.GONE_APPS,
+    doc: 'Where the guardian remembers apps that are gone, for a day; for the bridge itself.',
+    render: ({ goneApps }) => (goneApps?.length === 0 ? null : goneApps),
+    dependsOn: ({ goneApps }) => [goneApps],
   }),
   app: app({
     topic: '{base}/{hub}/app/{app}',

@@ -12,6 +12,7 @@ import {
   type GuardEventPayload,
 } from './events.ts'
 import {
+  type GoneApp,
   GUARD_STATES,
   type GuardMemory,
   type GuardPayload,
@@ -149,8 +150,20 @@ export const GUARD_MEMORY = of<GuardMemory>()(
   v.strictObject({
     enabled: about(v.nullable(flag), 'As a command has switched it; `null`: as configuration says.'),
     offered: about(
-      v.nullable(v.pipe(v.strictObject({ version: versionText, since: time }), v.readonly())),
-      'The newest version on offer, and since when.',
+      v.nullable(
+        v.pipe(
+          v.strictObject({
+            version: versionText,
+            since: time,
+            seen_seconds: about(
+              v.optional(count, 0),
+              'For how long the bridge has seen it, up to `updates.hold_days`.',
+            ),
+          }),
+          v.readonly(),
+        ),
+      ),
+      'The newest version on offer.',
     ),
     updated: about(
       v.nullable(
@@ -159,6 +172,24 @@ export const GUARD_MEMORY = of<GuardMemory>()(
       'The latest change of version, while crashes are counted against it.',
     ),
   }),
+)
+
+export const GONE_APPS = of<readonly GoneApp[]>()(
+  v.pipe(
+    v.array(
+      v.pipe(
+        v.strictObject({
+          app: text,
+          gone_hours: about(count, 'While the bridge was running.'),
+          guard: v.nullable(GUARD),
+          history: about(HISTORY, 'Its newest entries.'),
+          memory: v.nullable(GUARD_MEMORY),
+        }),
+        v.readonly(),
+      ),
+    ),
+    v.readonly(),
+  ),
 )
 
 /** A setting's value is whatever the app made of it. */

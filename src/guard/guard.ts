@@ -8,12 +8,13 @@ import type { Outcome } from '../contract/answer.ts'
 import type { HubCommand } from '../contract/commands.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import type { GuardEventPayload } from '../contract/events.ts'
-import type { GuardWish } from '../contract/guard.ts'
+import type { GoneApp, GuardWish } from '../contract/guard.ts'
 import { appFilter } from '../contract/permissions.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
+import { GoneApps } from './gone.ts'
 import { isLeftName, LeftOver } from './left.ts'
 import { Schedules } from './schedules.ts'
 import { type GuardConfig, isGuarded, type Patterns, patternsOf } from './settings.ts'
@@ -45,6 +46,8 @@ export interface GuardOptions {
    * that says nothing of the app.
    */
   readonly ask: (hub: string, app: string, path: string) => Promise<number | null | undefined>
+  /** Whether a hub installs a version that is named, as far as is known. */
+  readonly takesVersion: (hub: string) => boolean
   /** Makes a backup of a hub. @throws Error that says why there is none */
   readonly backup: (hub: string) => Promise<void>
   /** The apps of a hub as far as they are known. */
@@ -52,7 +55,7 @@ export interface GuardOptions {
   readonly onEvent: (hub: string, event: GuardEventPayload) => void
   /** What is published of an app has changed. */
   readonly onFacts: (hub: string, app: string) => void
-  /** Which apps of a hub need attention has changed. */
+  /** Which apps of a hub need attention, or are remembered, has changed. */
   readonly onAttention: (hub: string) => void
   /** Whether the broker is there. */
   readonly isConnected: () => boolean
@@ -72,6 +75,11 @@ export interface GuardRun {
 interface GuardedHub {
   readonly name: string
   readonly wards: Map<string, Ward>
+  readonly gone: GoneApps
+  /** What the broker is to hold of those; `undefined`: what it holds is not known yet. */
+  goneApps: readonly GoneApp[] | undefined
+  /** Whether its list has been read. */
+  isRead: boolean
   readonly timers: Map<Ward, () => void>
   online: boolean
   wasOnline: boolean
@@ -112,7 +120,7 @@ export class Guard {
   #active = false
 
   constructor(options: GuardOptions) {
-    const { clock, live, decisions = DECISIONS } = options
+    const { clock, log, live, decisions = DECISIONS } = options
     const config = () => live.value
     this.#options = options
     this.#decisions = decisions
@@ -122,10 +130,12 @@ export class Guard {
     this.#schedules = new Schedules({ clock, config, onDue: (pattern) => this.#onSchedule(pattern) })
     this.#updater = new Updater({
       clock,
+      log,
       config,
       order: (ward, command, payload, isCurrent) => this.#order(ward, command, payload, isCurrent),
       candidates: () => this.#updatable(),
       isLeftOut: (ward) => this.#isLeftOut(ward),
+      takesVersion: options.takesVersion,
       backup: options.backup,
       take: (ward) => this.#take(ward),
       release: (hub) => this.#release(this.#hub(hub)),
@@ -146,7 +156,13 @@ export class Guard {
     return this.#on ? (this.#hubs.get(hub)?.attention ?? []) : undefined
   }
 
-  /** Takes in what the broker holds of the guardian's topics, before `begin`. */
+  /** Apps of a hub that are gone and remembered; as with `factsOf`. */
+  goneAppsOf(hub: string): readonly GoneApp[] | null | undefined {
+    if (this.#on) return this.#hubs.get(hub)?.goneApps
+    return this.#wasOn ? null : undefined
+  }
+
+  /** Takes in what the broker holds of the guardian's topics, before `begin`. `app`: empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void {
     if (isLeftName(name)) this.#left.add(name, hub, app, text)
   }
@@ -155,10 +171,14 @@ export class Guard {
   begin(anew: boolean): void {
     this.#active = true
     for (const hub of this.#hubs.values()) {
+      if (anew) hub.gone.clear()
+      // What is known here is newer.
+      else if (hub.isRead) this.#left.takeAll(hub.name)
       for (const ward of hub.wards.values()) {
         const left = this.#left.take(hub.name, ward.id)
         if (anew && this.#on) ward.begin(left)
       }
+      if (hub.isRead) this.#recall(hub)
       this.#retry(hub)
     }
     this.#schedules.set()
@@ -206,6 +226,7 @@ export class Guard {
     hub.online = online
     if (online && hub.wasOnline) hub.backAt = this.#options.clock.now()
     if (online) hub.wasOnline = true
+    else for (const ward of hub.wards.values()) ward.lost()
     this.#retry(hub)
   }
 
@@ -215,10 +236,20 @@ export class Guard {
     this.#hubs.delete(name)
   }
 
-  /** Apps have changed; `read`: the whole list has just been read. */
-  appsChanged(name: string, changes: readonly Change[], read: boolean): void {
+  /**
+   * Apps have changed; `read`: the whole list has just been read. `silent`: nothing happened to them, but configuration or
+   * the hub is another one. What was known of apps that are gone thereby is forgotten.
+   */
+  appsChanged(name: string, changes: readonly Change[], read: boolean, silent = false): void {
     const hub = this.#hub(name)
-    for (const { id, before, after } of changes) this.#appChanged(hub, id, before, after)
+    for (const { id, before, after } of changes) {
+      if (after === undefined) this.#appGone(hub, id, silent)
+      else this.#appChanged(hub, before, after)
+    }
+    if (silent && hub.wards.size === 0) hub.gone.clear()
+    hub.isRead ||= read
+    if (read) this.#recall(hub)
+    else if (changes.some(({ before, after }) => before === undefined || after === undefined)) this.#rememberGone(hub)
     if (!read || !this.#active || !this.#on) return
     const wards = [...hub.wards.values()]
     const telling = wards.filter(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null).length
@@ -226,7 +257,6 @@ export class Guard {
       ward.read(telling > 0)
       void this.#question(ward)
     }
-    this.#left.drop(name)
     this.#considerUpdates()
   }
 
@@ -278,6 +308,9 @@ export class Guard {
     const hub: GuardedHub = {
       name,
       wards: new Map(),
+      gone: new GoneApps(this.#options.clock),
+      goneApps: undefined,
+      isRead: false,
       timers: new Map(),
       online: false,
       wasOnline: false,
@@ -312,26 +345,54 @@ export class Guard {
     }
   }
 
-  #appChanged(hub: GuardedHub, id: string, before: App | undefined, after: App | undefined): void {
+  #appChanged(hub: GuardedHub, before: App | undefined, after: App): void {
     if (!this.#wasOn) return
-    const ward = hub.wards.get(id)
-    if (after === undefined) {
-      if (ward !== undefined) this.#forget(hub, ward)
-    } else if (ward === undefined || before === undefined) {
-      const fresh = new Ward(hub.name, after, hub.context)
-      hub.wards.set(id, fresh)
-      if (this.#active && this.#on) fresh.begin(this.#left.take(hub.name, id))
-    } else if (this.#active && this.#on) ward.changed(before, after)
+    const ward = hub.wards.get(after.id)
+    if (ward === undefined) this.#appCame(hub, after)
+    else if (this.#active && this.#on) ward.changed(before ?? ward.app, after)
     else ward.see(after)
   }
 
-  #forget(hub: GuardedHub, ward: Ward): void {
+  /** An app that is new, or was gone for less than a day. */
+  #appCame(hub: GuardedHub, app: App): void {
+    const known = hub.gone.take(app.id)
+    const ward = known instanceof Ward ? known : new Ward(hub.name, app, hub.context)
+    hub.wards.set(app.id, ward)
+    if (!this.#active || !this.#on) ward.see(app)
+    else if (known instanceof Ward) {
+      ward.changed(ward.app, app)
+      this.#onChange(hub, ward)
+    } else ward.begin(known ?? this.#left.take(hub.name, app.id))
+  }
+
+  #appGone(hub: GuardedHub, id: string, silent: boolean): void {
+    const ward = hub.wards.get(id)
+    if (ward === undefined) return
+    ward.lost()
+    if (!silent) hub.gone.add(id, ward)
     hub.timers.get(ward)?.()
     hub.timers.delete(ward)
     hub.wards.delete(ward.id)
     if (hub.busy === ward && !hub.updating) hub.busy = null
     this.#countAttention(hub)
     this.#retry(hub)
+  }
+
+  /** What an earlier run has left of apps that the hub does not list. */
+  #recall(hub: GuardedHub): void {
+    if (!this.#active || !this.#on) return
+    for (const { app, left, hours } of this.#left.takeAll(hub.name)) {
+      if (!hub.wards.has(app) && !hub.gone.has(app)) hub.gone.add(app, left, hours)
+    }
+    this.#rememberGone(hub)
+  }
+
+  #rememberGone(hub: GuardedHub): void {
+    if (!this.#active || !this.#on || !hub.isRead) return
+    const { payload } = hub.gone
+    if (JSON.stringify(payload) === JSON.stringify(hub.goneApps)) return
+    hub.goneApps = payload
+    this.#options.onAttention(hub.name)
   }
 
   #onChange(hub: GuardedHub, ward: Ward): void {

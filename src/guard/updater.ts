@@ -1,8 +1,9 @@
 /** Carries out updates, one at a time over all hubs, and makes sure that each has come about. */
+import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardConfig } from './settings.ts'
-import { isDue, isUpdated, VERIFY_MS, type Window, windowAt } from './updates.ts'
+import { type Candidate, VERIFY_MS, verdictOn, type Window, windowAt } from './updates.ts'
 import type { Ward } from './ward.ts'
 import { versions } from './ward.ts'
 
@@ -10,9 +11,12 @@ import { versions } from './ward.ts'
 const RETRY_MS = 20 * 3_600_000
 /** Between two looks at whether the hub reports the new version; its events come besides. */
 const LOOK_MS = 5_000
+/** How long to look for what came where the hub took the install, and not the version that was named. */
+const OTHER_MS = 60_000
 
 export interface UpdaterOptions {
   readonly clock: Clock
+  readonly log: Logger
   readonly config: () => GuardConfig
   /** Sends a command as the guardian. */
   readonly order: (ward: Ward, command: string, payload: object, isCurrent: () => boolean) => Promise<Outcome>
@@ -20,6 +24,8 @@ export interface UpdaterOptions {
   readonly candidates: () => Iterable<Ward>
   /** Whether a person wants an app left out. */
   readonly isLeftOut: (ward: Ward) => boolean
+  /** Whether a hub installs a version that is named, as far as is known. */
+  readonly takesVersion: (hub: string) => boolean
   /** Makes a backup of the hub. @throws Error that says why there is none */
   readonly backup: (hub: string) => Promise<void>
   /** Whether the guardian may begin something on this hub now; it then belongs to this update. */
@@ -34,7 +40,12 @@ export class Updater {
   readonly #options: UpdaterOptions
   #busy = false
   #seen: { readonly updates: GuardConfig['updates']; readonly at: number; readonly window: Window } | undefined
+  /** When an update of them failed, in `clock.elapsed()` milliseconds. */
   readonly #failed = new WeakMap<Ward, number>()
+  /** Hubs that have installed another version than the one that was named. */
+  readonly #headstrong = new Set<string>()
+  /** Apps of which the log has said that they are left out. */
+  readonly #unheld = new WeakSet<Ward>()
 
   constructor(options: UpdaterOptions) {
     this.#options = options
@@ -58,15 +69,13 @@ export class Updater {
 
   /** Begins the next update, if one is due. */
   consider(): void {
-    const { clock, config, candidates, isLeftOut, take, mayAct } = this.#options
-    const now = clock.now()
+    const { config, candidates, take, mayAct } = this.#options
     if (this.#busy || !mayAct() || !this.#window.open) return
     const { hold_days } = config().updates
     for (const ward of candidates()) {
-      const { app, offered } = ward
-      const offeredSince = offered === null ? undefined : Date.parse(offered.since)
-      const failedUntil = this.#failed.get(ward) ?? 0
-      if (!isDue({ app, leftOut: isLeftOut(ward), offeredSince, failedUntil }, hold_days, now) || !take(ward)) continue
+      const verdict = verdictOn(this.#candidate(ward), hold_days)
+      if (verdict === 'unheld') this.#leaveOut(ward)
+      if (verdict !== 'due' || !take(ward)) continue
       this.#busy = true
       void this.#update(ward).finally(() => {
         this.#busy = false
@@ -77,26 +86,64 @@ export class Updater {
     }
   }
 
+  #candidate(ward: Ward): Candidate {
+    const { clock, isLeftOut, takesVersion } = this.#options
+    const { app, offered, hub } = ward
+    const failedAt = this.#failed.get(ward) ?? Number.NEGATIVE_INFINITY
+    return {
+      app,
+      offered,
+      leftOut: isLeftOut(ward),
+      takesVersion: takesVersion(hub) && !this.#headstrong.has(hub),
+      failed: clock.elapsed() - failedAt < RETRY_MS,
+    }
+  }
+
+  #leaveOut(ward: Ward): void {
+    if (this.#unheld.has(ward)) return
+    this.#unheld.add(ward)
+    const why = 'the hub does not say which version it would install, or does not take one'
+    this.#options.log.warn(
+      { hub: ward.hub, app: ward.id },
+      `not updated in the window: updates.hold_days cannot hold as ${why}; install it by hand`,
+    )
+  }
+
   async #update(ward: Ward): Promise<void> {
-    const { clock, order, tell, config, mayAct } = this.#options
+    const { clock, order, tell, config, mayAct, log } = this.#options
     const { version: from, latest_version: to } = ward.app
+    // The newest may be newer than what was held.
+    const named = config().updates.hold_days > 0 ? to : null
     const failed = (message: string) => {
-      this.#failed.set(ward, clock.now() + RETRY_MS)
+      this.#failed.set(ward, clock.elapsed())
       tell(ward, 'update_failed', { message, ...versions(from, to) })
     }
     if (config().updates.backup) {
       const why = await this.#backUp(ward.hub)
       if (why !== undefined) return failed(`No backup, so no update: ${why}`)
     }
-    const outcome = await order(ward, 'install', {}, () => mayAct() && ward.app.version === from)
-    if (!outcome.ok && outcome.error.code !== 'outcome_unknown') return failed(outcome.error.message)
-    const deadline = clock.now() + VERIFY_MS
-    while (!isUpdated(ward.app, from, to) && clock.now() < deadline && !this.#options.signal.aborted) {
+    const payload = named === null ? {} : { version: named }
+    const outcome = await order(ward, 'install', payload, () => mayAct() && ward.app.version === from)
+    const code = outcome.ok ? 'outcome_unknown' : outcome.error.code
+    const patience = code === 'outcome_unknown' ? VERIFY_MS : code === 'hub_failed' && named !== null ? OTHER_MS : 0
+    const deadline = clock.elapsed() + patience
+    const isUpdated = () => ward.app.version !== null && ward.app.version !== from
+    while (!isUpdated() && clock.elapsed() < deadline && !this.#options.signal.aborted) {
       await sleep(clock, LOOK_MS, this.#options.signal)
     }
     if (this.#options.signal.aborted) return
-    if (isUpdated(ward.app, from, to)) tell(ward, 'updated_by_guard', versions(from, ward.app.version))
-    else failed(`The hub took the install and still reports version ${ward.app.version ?? 'unknown'}.`)
+    if (!isUpdated()) {
+      const still = `The hub took the install and still reports version ${ward.app.version ?? 'unknown'}.`
+      return failed(outcome.ok || patience === VERIFY_MS ? still : outcome.error.message)
+    }
+    const { version } = ward.app
+    tell(ward, 'updated_by_guard', versions(from, version))
+    if (named === null || version === named) return
+    this.#headstrong.add(ward.hub)
+    log.warn(
+      { hub: ward.hub, app: ward.id, wanted: named, version },
+      'the hub installed another version than the one held',
+    )
   }
 
   async #backUp(hub: string): Promise<string | undefined> {

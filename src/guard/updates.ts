@@ -1,9 +1,12 @@
 /** Updates in a window: which app is next, and what became of the one before. One at a time, over all hubs. */
 import { nextAfter } from '../base/cron.ts'
+import type { Offer } from '../contract/guard.ts'
 import type { App } from '../model/app.ts'
 import type { GuardConfig } from './settings.ts'
 
-const DAY_MS = 24 * 3_600_000
+const DAY_SECONDS = 24 * 3600
+/** The broker is given the time for which an offer was seen in such steps. */
+const STEP_SECONDS = 15 * 60
 /** How long a hub may take to report the new version after it has taken the install. */
 export const VERIFY_MS = 10 * 60_000
 
@@ -25,20 +28,38 @@ export interface Candidate {
   readonly app: App
   /** Whether a person has it left out: switched off, at rest, or ignored. */
   readonly leftOut: boolean
-  /** Since when its update is on offer, in epoch milliseconds. */
-  readonly offeredSince: number | undefined
-  /** Until when it is not tried again. */
-  readonly failedUntil: number
+  readonly offered: Offer | null
+  /** Whether its hub installs a version that is named. */
+  readonly takesVersion: boolean
+  /** Whether it was tried not long ago. */
+  readonly failed: boolean
 }
 
-/** Whether an app is to be updated now, while the window is open. */
-export function isDue({ app, leftOut, offeredSince, failedUntil }: Candidate, holdDays: number, now: number): boolean {
-  if (app.update_available !== true || app.enabled === false || leftOut || failedUntil > now) return false
-  return offeredSince !== undefined && now - offeredSince >= holdDays * DAY_MS
+/**
+ * Whether an app is to be updated now, while the window is open. `unheld`: it never is, as a version is to be held first
+ * and the hub does not say or does not take which one it installs.
+ */
+export function verdictOn(candidate: Candidate, holdDays: number): 'due' | 'later' | 'unheld' {
+  const { app, leftOut, offered, takesVersion, failed } = candidate
+  if (app.update_available !== true || app.enabled === false || leftOut || failed || offered === null) return 'later'
+  if (holdDays > 0 && (offered.version === null || !takesVersion)) return 'unheld'
+  return offered.version === app.latest_version && offered.seen_seconds >= holdDays * DAY_SECONDS ? 'due' : 'later'
 }
 
-/** Whether the hub reports what was installed. */
-export function isUpdated(app: App, from: string | null, to: string | null): boolean {
-  if (to !== null) return app.version === to
-  return app.version !== null && app.version !== from
+/**
+ * The offer of an app that was seen again after `gapMs`. Each version counts for itself.
+ * @param at ISO 8601
+ */
+export function offerOf(app: App, before: Offer | null, gapMs: number, at: string): Offer | null {
+  const { update_available, latest_version: version } = app
+  if (update_available !== true) return null
+  if (before === null || before.version !== version) return { version, since: at, seen_seconds: 0 }
+  return { ...before, seen_seconds: before.seen_seconds + gapMs / 1000 }
+}
+
+/** An offer as the broker holds it: it changes seldom, and no more once it has been held. */
+export function shownOffer(offer: Offer | null, holdDays: number): Offer | null {
+  if (offer === null) return null
+  const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)
+  return { ...offer, seen_seconds: steps * STEP_SECONDS }
 }

@@ -10,6 +10,7 @@ import { type History, lasting, withEntry, without } from './history.ts'
 import { answered, foundBy, type Limits, probe, UNPROBED } from './probes.ts'
 import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
 import { type Memory, noMemory, remember, trendOf } from './trend.ts'
+import { offerOf, shownOffer } from './updates.ts'
 import * as watch from './watch.ts'
 
 /** After a person's command, the app is left to that person for so long. */
@@ -45,6 +46,8 @@ export class Ward {
   #history: History = []
   #updated: GuardMemory['updated'] = null
   #offered: GuardMemory['offered'] = null
+  /** When the app was last seen, in `clock.elapsed()` milliseconds; `undefined`: not since it or its hub came back. */
+  #seenAt: number | undefined
   #facts: GuardFacts | undefined
   #text = ''
   /** What the facts follow from, as it was when they were made. */
@@ -124,6 +127,7 @@ export class Ward {
   begin(left: watch.Left | undefined): void {
     const now = this.#now
     const app = this.#app
+    this.lost()
     if (left !== undefined) {
       this.#watch = watch.restored(left, now)
       this.#history = left.history.slice(0, this.#context.config().guard.history)
@@ -152,6 +156,12 @@ export class Ward {
   /** Only looks on: another bridge answers for the app. */
   see(app: App): void {
     this.#app = app
+    this.lost()
+  }
+
+  /** The app or its hub is away: that time does not count as one in which an offer was seen. */
+  lost(): void {
+    this.#seenAt = undefined
   }
 
   changed(before: App, after: App): void {
@@ -161,6 +171,7 @@ export class Ward {
     // A timer may be late.
     if (watch.isCalm(this.#watch, now)) this.#watch = watch.afresh(this.#watch)
     if (before.version !== after.version) this.#versionChanged(before.version, after.version)
+    this.#offer()
     if (before.state === 'running' && after.state !== 'running') this.#memory = noMemory(this.id)
     if (this.#context.decisions.hasCrashed(before, after)) this.#crashed(after)
     else if (after.enabled === false) this.#watch = watch.stopped(this.#watch)
@@ -401,13 +412,13 @@ export class Ward {
     this.#rising = rising || (this.#rising && (trend ?? 0) > 0)
   }
 
-  /** Since when which version is on offer. */
+  /** Which version is on offer, and for how long that was seen. */
   #offer(): void {
-    const { update_available, latest_version } = this.#app
-    if (this.#context.config().updates.policy === 'manual' || update_available !== true) this.#offered = null
-    else if (this.#offered?.version !== latest_version || this.#offered === null) {
-      this.#offered = { version: latest_version, since: iso(this.#now) }
-    }
+    const now = this.#context.clock.elapsed()
+    const gap = now - (this.#seenAt ?? now)
+    this.#seenAt = now
+    const isWanted = this.#context.config().updates.policy !== 'manual'
+    this.#offered = isWanted ? offerOf(this.#app, this.#offered, gap, iso(this.#now)) : null
   }
 
   #note(
@@ -432,7 +443,8 @@ export class Ward {
     this.#basis = basis
     const state = watch.payloadOf(this.#watch, now, this.#pace, { on, trend: this.#trend, attention })
     const isNothing = switched === null && this.#offered === null && this.#updated === null
-    const memory = isNothing ? null : { enabled: switched, offered: this.#offered, updated: this.#updated }
+    const offered = shownOffer(this.#offered, this.#context.config().updates.hold_days)
+    const memory = isNothing ? null : { enabled: switched, offered, updated: this.#updated }
     const text = JSON.stringify([state, memory])
     if (text === this.#text && this.#facts?.history === this.#history) return
     this.#text = text

@@ -2,6 +2,7 @@
 import type { HubClient, Identity } from './client.ts'
 import { asHubError } from './errors.ts'
 import type { OperationName } from './operations.ts'
+import type { HubStatus } from './status.ts'
 
 export interface Greeting extends Identity {
   /** The key's scopes as `hub.…`; `undefined` if the hub does not tell. */
@@ -52,7 +53,8 @@ async function findMissing(client: HubClient, identity: Identity, known: Iterabl
 
 const NEWER_FIRMWARE = 10
 
-function isNewer({ api, firmware }: Identity): boolean {
+/** Whether a hub is of the newer kind, which installs a version that is named. */
+export function isNewer({ api, firmware }: Pick<HubStatus, 'api' | 'firmware'>): boolean {
   return api === 'manager' && Number.parseInt(firmware ?? '', 10) >= NEWER_FIRMWARE
 }
 

@@ -115,6 +115,7 @@ describe('the topics of the table', () => {
       'b/+/app/+/history',
       'b/+/app/+/setting/+',
       'b/+/app/+/update',
+      'b/+/guard-memory',
       'b/+/info',
       'b/+/state',
       'b/+/summary',

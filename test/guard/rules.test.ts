@@ -391,18 +391,67 @@ describe('updates in a window', () => {
     const stand = new Stand(`${UPDATES}, hold_days: 2 }`).start('a')
     stand.say('a', offered)
     stand.read()
-    await stand.clock.advance(26 * HOUR)
+    await stand.pass(26)
     expect(commands(stand)).toEqual([])
     const { memory } = stand.facts('a')
     const next = new Stand(`${UPDATES}, hold_days: 2 }`)
-    await next.clock.advance(26 * HOUR)
+    // By its clock, years have passed.
+    await next.clock.advance(500 * 24 * HOUR)
     next.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
     next.guard.begin(true)
     next.say('a', offered)
     next.guard.hubChanged('home', true)
     next.read()
-    await next.clock.advance(23 * HOUR + MINUTE)
-    expect(commands(next)).toEqual(['a install'])
+    await next.pass(21)
+    expect(commands(next)).toEqual([])
+    await next.pass(5)
+    expect(next.orders).toMatchObject([{ app: 'a', command: 'install', payload: { version: '2.0.0' } }])
+  })
+
+  test.each<[string, (stand: Stand) => void]>([
+    ['does not say which version is on offer', (stand) => stand.say('a', { latest_version: null })],
+    [
+      'does not take a version',
+      (stand) => {
+        stand.takesVersion = false
+      },
+    ],
+  ])('leave out, where a version is to be held, the apps of a hub that %s, and the log says so once', async (_, is) => {
+    const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a')
+    stand.say('a', offered)
+    is(stand)
+    stand.read()
+    await stand.pass(5 * 24)
+    expect(stand.orders).toEqual([])
+    expect(stand.warnings).toEqual([expect.stringContaining('updates.hold_days')])
+  })
+
+  test('tell of the version that came, warn of one that was not held, and hold no other of that hub', async () => {
+    const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a', 'b')
+    stand.answer = () => {
+      stand.say('a', { version: '2.0.1', update_available: false, latest_version: null })
+      return Promise.resolve({ ok: false, error: new CommandError('hub_failed') })
+    }
+    stand.say('a', offered)
+    stand.read()
+    await stand.pass(30)
+    stand.say('b', offered)
+    await stand.pass(60)
+    expect(commands(stand)).toEqual(['a install'])
+    expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', from: '1.0.0', to: '2.0.1' }])
+    expect(stand.warnings[0]).toContain('another version')
+  })
+
+  test('do not count the time for which the hub was away', async () => {
+    const stand = new Stand(`${UPDATES}, hold_days: 1 }`).start('a')
+    stand.say('a', offered)
+    stand.read()
+    stand.guard.hubChanged('home', false)
+    await stand.clock.advance(5 * 24 * HOUR)
+    stand.read()
+    stand.guard.hubChanged('home', true)
+    await stand.pass(23)
+    expect(stand.orders).toEqual([])
   })
 
   test('do not begin without the backup that configuration wants, and say why', async () => {

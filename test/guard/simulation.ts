@@ -416,6 +416,7 @@ class Simulation {
       order: (order) => this.#order(order),
       ask: () => Promise.resolve(undefined),
       backup: () => Promise.resolve(),
+      takesVersion: () => true,
       appsOf: (hub) => this.#homes.find(({ name }) => name === hub)?.told.values() ?? [],
       onEvent: (hub, event) => this.#event(hub, event),
       onFacts: (hub, app) => this.#keep(guard, hub, app),

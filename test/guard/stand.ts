@@ -6,9 +6,9 @@ import type { GuardEventPayload } from '../../src/contract/events.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
 import { Guard, type GuardOrder, type GuardRun } from '../../src/guard/guard.ts'
 import type { GuardConfig } from '../../src/guard/settings.ts'
+import { createLog } from '../../src/log/log.ts'
 import { type App, type AppPatch, patchApp } from '../../src/model/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-import { silentLog } from '../support/silent-log.ts'
 
 export const configOf = (yaml: string): GuardConfig =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
@@ -38,10 +38,13 @@ export class Stand {
   readonly clock = new FakeClock(Date.parse('2026-01-05T12:00:00Z'))
   readonly orders: GuardOrder[] = []
   readonly events: GuardEventPayload[] = []
+  /** Lines of the log. */
+  readonly warnings: string[] = []
   readonly apps = new Map<string, App>()
   readonly live: { value: GuardConfig }
   readonly guard: Guard
   connected = true
+  takesVersion = true
   /** What becomes of an order; default: the hub takes it. */
   answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
   backup: () => Promise<void> = () => Promise.resolve()
@@ -52,13 +55,19 @@ export class Stand {
     this.live = { value: configOf(yaml) }
     this.guard = new Guard({
       clock: seen(this.clock),
-      log: silentLog,
+      log: createLog({
+        level: 'warn',
+        format: 'json',
+        secrets: [],
+        destination: { write: (line) => this.warnings.push(line) },
+      }),
       live: this.live,
       order: (order) => {
         this.orders.push(order)
         return this.answer(order)
       },
       backup: () => this.backup(),
+      takesVersion: () => this.takesVersion,
       appsOf: () => this.apps.values(),
       ask: (_, app, path) => Promise.resolve(this.ask(app, path)),
       onEvent: (_, event) => this.events.push(event),
@@ -95,6 +104,14 @@ export class Stand {
   /** Reads of the list with nothing new in it. */
   read(times = 1): void {
     for (let i = 0; i < times; i += 1) this.guard.appsChanged('home', [], true)
+  }
+
+  /** Time goes by, with a read every hour. */
+  async pass(hours: number): Promise<void> {
+    for (let i = 0; i < hours; i += 1) {
+      await this.clock.advance(3_600_000)
+      this.read()
+    }
   }
 
   command(

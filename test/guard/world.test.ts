@@ -84,6 +84,51 @@ describe.each(BROKERS)('on %s', (broker) => {
   })
 })
 
+describe('an app that goes and comes back within a day', () => {
+  const goes: Readonly<Record<string, (world: World) => Promise<unknown>>> = {
+    'is uninstalled': async ({ hub }) => hub.uninstall(APP),
+    'is missing from all lists': async ({ hub }) => hub.uninstall(APP, { silent: true }),
+    'is missing from the lists that a bridge reads after its start': async (world) => {
+      await world.bridge.stop()
+      world.hub.uninstall(APP, { silent: true })
+      await world.restart()
+    },
+  }
+  const GONE = 'hub2mqtt/home/guard-memory'
+
+  test.each(Object.entries(goes))(
+    'that %s leaves nothing on its topics, and is off as before, also after a restart',
+    async (_, go) => {
+      const world = await startWorld({ hub: { apps: APPS }, env: ENV })
+      await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+      expect(await world.ask(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ ok: true })
+      await go(world)
+      for (const topic of ['', '/guard', '/guard-memory']) {
+        await until(`no ${topic}`, () => world.observer.last(`hub2mqtt/home/app/${APP}${topic}`) === '')
+      }
+      expect(JSON.parse(world.observer.last(GONE) ?? '')).toMatchObject([{ app: APP, gone_hours: 0 }])
+      await world.restart()
+      await world.ready()
+      await world.settle()
+      world.hub.install({ id: APP, name: 'The app', crashed: 'Error: boom' })
+      await until('a guard', () => guardOf(world)?.['state'] === 'off')
+      await until('nothing that is remembered', () => world.observer.last(GONE) === '')
+      expect(restarts(world)).toBe(0)
+    },
+  )
+
+  test('that one list lacks stays as it is on all of its topics', async () => {
+    const world = await startWorld({ hub: { apps: APPS }, env: ENV })
+    await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+    world.hub.behave('half-list', { times: 1 })
+    const before = world.observer.seen.length
+    expect(await world.ask('home/cmd/refresh', '')).toMatchObject({ ok: true })
+    await world.settle()
+    const news = world.observer.seen.slice(before).filter(({ topic }) => !topic.includes('/cmd/'))
+    expect(news.filter(({ topic, text }) => text === '' || topic.endsWith('/event'))).toEqual([])
+  })
+})
+
 test('an app that is found crashed at the first read is restarted', async () => {
   const world = await startWorld({ hub: { apps: [{ id: APP, crashed: 'Error: boom' }] }, env: ENV })
   await until('the restart', () => types(world).includes('restarted'))

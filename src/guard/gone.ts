@@ -1,0 +1,87 @@
+/** What is known of the apps that are gone from a hub: kept for a day, as a list can be wrong, and an app can come back. */
+import type { Clock } from '../base/clock.ts'
+import type { GoneApp } from '../contract/guard.ts'
+import type { Ward } from './ward.ts'
+import type { Left } from './watch.ts'
+
+const HOUR_MS = 3_600_000
+const KEPT_MS = 24 * HOUR_MS
+/** Apps of one hub; the newest are kept. */
+const MAX_APPS = 50
+/** Entries of a history, and characters of all apps together, that the broker holds. */
+const MAX_ENTRIES = 5
+const MAX_LENGTH = 32 * 1024
+
+interface Gone {
+  /** The app as it was, or what an earlier run has left of it. */
+  readonly known: Ward | Left
+  /** In `clock.elapsed()` milliseconds, the hours before this run included. */
+  readonly since: number
+}
+
+export class GoneApps {
+  readonly #clock: Clock
+  /** In the order in which they went. */
+  readonly #apps = new Map<string, Gone>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  has(app: string): boolean {
+    return this.#apps.has(app)
+  }
+
+  add(app: string, known: Ward | Left, hours = 0): void {
+    if (isNothing(leftOf(known))) return
+    this.#apps.delete(app)
+    this.#apps.set(app, { known, since: this.#clock.elapsed() - hours * HOUR_MS })
+    this.#forget()
+  }
+
+  /** What is known of an app that is back; `undefined`: nothing. */
+  take(app: string): Ward | Left | undefined {
+    this.#forget()
+    const known = this.#apps.get(app)?.known
+    this.#apps.delete(app)
+    return known
+  }
+
+  clear(): void {
+    this.#apps.clear()
+  }
+
+  /** For the broker: as many of the newest as have room. */
+  get payload(): readonly GoneApp[] {
+    this.#forget()
+    const now = this.#clock.elapsed()
+    let room = MAX_LENGTH
+    const entries = [...this.#apps].reverse().map(([app, { known, since }]): GoneApp => {
+      const { state, history, memory } = leftOf(known)
+      const gone_hours = Math.floor((now - since) / HOUR_MS)
+      return { app, gone_hours, guard: state ?? null, history: history.slice(0, MAX_ENTRIES), memory: memory ?? null }
+    })
+    return entries.filter((entry) => {
+      room -= JSON.stringify(entry).length
+      return room >= 0
+    })
+  }
+
+  #forget(): void {
+    const surplus = this.#apps.size - MAX_APPS
+    for (const [i, [app, { since }]] of [...this.#apps].entries()) {
+      if (i < surplus || this.#clock.elapsed() - since >= KEPT_MS) this.#apps.delete(app)
+    }
+  }
+}
+
+function leftOf(known: Ward | Left): Left {
+  if (!('facts' in known)) return known
+  const { state, history = [], memory } = known.facts ?? {}
+  return { state, history, memory: memory ?? undefined }
+}
+
+/** Whether the guardian knows nothing of an app that it would not learn anew. */
+function isNothing({ state, history, memory }: Left): boolean {
+  return memory === undefined && history.length === 0 && !state?.restarts && (state?.snoozed_until ?? null) === null
+}

@@ -1,0 +1,128 @@
+/** `updates.hold_days`, held against offers that change, clocks that step, hubs that go away, and restarts of the bridge. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Clock } from '../../src/base/clock.ts'
+import type { AppPatch } from '../../src/model/app.ts'
+import { Stand } from './stand.ts'
+
+const HOUR = 3_600_000
+const HOLD_MS = 24 * HOUR
+/** A window that is always open: when an update is made is for the days alone to decide. */
+const FILE =
+  'guard: { watch: ["*"] }\nupdates: { policy: window, window: { start: "* * * * *", length: 2h }, time_zone: UTC, hold_days: 1 }'
+
+const NOTHING: AppPatch = { update_available: false, latest_version: null }
+const offer = (version: string | null): AppPatch => ({ update_available: true, latest_version: version })
+
+/** A hub with one app, which offers what the test says. */
+class House {
+  stand: Stand
+  #said: AppPatch = NOTHING
+  #online = true
+  /** By how much the bridge's clock is wrong, in milliseconds. */
+  #wrong = 0
+  /** For how long each version was on offer while a bridge saw that, in milliseconds. */
+  readonly #seen = new Map<string, number>()
+  readonly installs: { readonly version: string; readonly held: boolean }[] = []
+
+  constructor() {
+    this.stand = this.#start({})
+    this.#begin()
+  }
+
+  #start(app: AppPatch): Stand {
+    const wrong = (clock: Clock): Clock => ({
+      now: () => clock.now() + this.#wrong,
+      elapsed: () => clock.elapsed(),
+      after: (ms, task) => clock.after(ms, task),
+    })
+    const stand = new Stand(FILE, wrong)
+    stand.answer = ({ payload }) => {
+      const version = 'version' in payload ? String(payload.version) : (this.#said.latest_version ?? 'any')
+      const held = this.#seen.get(version) ?? 0
+      this.installs.push({ version, held: held >= HOLD_MS })
+      this.#seen.delete(version)
+      this.#said = NOTHING
+      stand.say('a', { ...NOTHING, version })
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    stand.say('a', app)
+    return stand
+  }
+
+  #begin(): void {
+    this.stand.guard.begin(true)
+    this.stand.say('a', this.#said)
+    this.stand.guard.hubChanged('home', this.#online)
+    this.stand.read()
+  }
+
+  restart(): void {
+    const { memory } = this.stand.facts('a')
+    const { version = null } = this.stand.apps.get('a') ?? {}
+    this.stand.guard.stop()
+    this.stand = this.#start({ version, ...this.#said })
+    this.stand.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
+    this.#begin()
+  }
+
+  say(patch: AppPatch): void {
+    this.#said = patch
+    if (this.#online) this.stand.say('a', patch)
+  }
+
+  turn(online: boolean): void {
+    this.#online = online
+    if (online) this.stand.say('a', this.#said)
+    if (online) this.stand.read()
+    this.stand.guard.hubChanged('home', online)
+  }
+
+  step(ms: number): void {
+    this.#wrong += ms
+  }
+
+  async wait(hours: number): Promise<void> {
+    for (let left = hours; left > 0; left -= 1) {
+      const { latest_version: version } = this.#said
+      if (this.#online && version) this.#seen.set(version, (this.#seen.get(version) ?? 0) + HOUR)
+      await this.stand.clock.advance(HOUR)
+      if (this.#online) this.stand.read()
+      await this.stand.clock.advance(0)
+    }
+  }
+}
+
+const DAY = 24 * HOUR
+const steps = fc.array(
+  fc.oneof(
+    { weight: 2, arbitrary: fc.record({ offer: fc.constantFrom('2.0.0', '2.0.1', null) }) },
+    { weight: 1, arbitrary: fc.record({ offer: fc.constant(false as const) }) },
+    { weight: 4, arbitrary: fc.record({ wait: fc.integer({ min: 1, max: 30 }) }) },
+    { weight: 2, arbitrary: fc.record({ clock: fc.integer({ min: -400 * DAY, max: 400 * DAY }) }) },
+    { weight: 1, arbitrary: fc.record({ restart: fc.constant(true) }) },
+    { weight: 1, arbitrary: fc.record({ online: fc.boolean() }) },
+  ),
+  { maxLength: 25 },
+)
+
+test('no version is installed before the bridge has seen that very version on offer for the days to hold', async () => {
+  let installs = 0
+  await fc.assert(
+    fc.asyncProperty(steps, async (taken) => {
+      const house = new House()
+      for (const one of taken) {
+        if ('offer' in one) house.say(one.offer === false ? NOTHING : offer(one.offer))
+        else if ('wait' in one) await house.wait(one.wait)
+        else if ('clock' in one) house.step(one.clock)
+        else if ('online' in one) house.turn(one.online)
+        else house.restart()
+      }
+      house.stand.guard.stop()
+      expect(house.installs.filter(({ held }) => !held)).toEqual([])
+      installs += house.installs.length
+    }),
+    { numRuns: 100 },
+  )
+  expect(installs).toBeGreaterThan(0)
+}, 120_000)
