@@ -65,6 +65,7 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
     ...options,
     order,
     takesVersion,
+    shows: (name, app) => hubs.get(name)?.hub.apps.shows(app) === true,
     backup,
     ask,
     appsOf,

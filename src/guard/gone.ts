@@ -21,11 +21,14 @@ interface Gone {
 
 export class GoneApps {
   readonly #clock: Clock
+  readonly #shows: (app: string) => boolean
   /** In the order in which they went. */
   readonly #apps = new Map<string, Gone>()
 
-  constructor(clock: Clock) {
+  /** @param shows whether configuration shows an app; what it hides is not remembered */
+  constructor(clock: Clock, shows: (app: string) => boolean) {
     this.#clock = clock
+    this.#shows = shows
   }
 
   has(app: string): boolean {
@@ -70,7 +73,7 @@ export class GoneApps {
   #forget(): void {
     const surplus = this.#apps.size - MAX_APPS
     for (const [i, [app, { since }]] of [...this.#apps].entries()) {
-      if (i < surplus || this.#clock.elapsed() - since >= KEPT_MS) this.#apps.delete(app)
+      if (i < surplus || this.#clock.elapsed() - since >= KEPT_MS || !this.#shows(app)) this.#apps.delete(app)
     }
   }
 }

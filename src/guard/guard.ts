@@ -52,6 +52,8 @@ export interface GuardOptions {
   readonly backup: (hub: string) => Promise<void>
   /** The apps of a hub as far as they are known. */
   readonly appsOf: (hub: string) => Iterable<App>
+  /** Whether configuration shows an app. */
+  readonly shows: (hub: string, app: string) => boolean
   readonly onEvent: (hub: string, event: GuardEventPayload) => void
   /** What is published of an app has changed. */
   readonly onFacts: (hub: string, app: string) => void
@@ -308,7 +310,7 @@ export class Guard {
     const hub: GuardedHub = {
       name,
       wards: new Map(),
-      gone: new GoneApps(this.#options.clock),
+      gone: new GoneApps(this.#options.clock, (app) => this.#options.shows(name, app)),
       goneApps: undefined,
       isRead: false,
       timers: new Map(),

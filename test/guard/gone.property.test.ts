@@ -8,7 +8,7 @@ import type { HubClient } from '../../src/hub/client.ts'
 import type { AppPatch } from '../../src/model/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
-import { configOf } from './stand.ts'
+import { configOf, Stand } from './stand.ts'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -159,6 +159,7 @@ class House {
       ask: () => Promise.resolve(undefined),
       backup: () => Promise.resolve(),
       takesVersion: () => true,
+      shows: () => true,
       appsOf: () => this.apps.all.values(),
       onEvent: () => {},
       onFacts: (_, id) => this.#hold(guard, id),
@@ -246,4 +247,42 @@ test('what is known of an app is forgotten once it has been gone for a day, howe
   house.records.set('a', record)
   await house.read()
   expect(house.guard.factsOf('home', 'a')?.state.state).toBe('watching')
+})
+
+test('the broker holds fifty removed apps of a hub at most, the newest, and in 32 KiB', () => {
+  const ids = Array.from({ length: 70 }, (_, index) => `app ${index}`)
+  const stand = new Stand().start(...ids)
+  stand.read()
+  for (const id of ids) {
+    for (let i = 0; i < 10; i += 1) {
+      stand.crash(id, `Error: ${'boom '.repeat(50)}${i}`)
+      stand.run(id)
+    }
+    stand.remove(id)
+  }
+  const long = stand.guard.goneAppsOf('home') ?? []
+  expect(long[0]?.app).toBe('app 69')
+  expect(JSON.stringify(long).length).toBeLessThan(33_000)
+  for (const id of ids) {
+    stand.say(id, {})
+    stand.guard.wish('home', id, { forget: true, enabled: false })
+    stand.remove(id)
+  }
+  const short = stand.guard.goneAppsOf('home') ?? []
+  expect(short.map(({ app }) => app)).toEqual(ids.slice(-50).reverse())
+})
+
+test('of apps that configuration hides, or that another hub has, nothing is remembered', () => {
+  const stand = new Stand().start('a', 'b', 'c', 'd')
+  stand.read()
+  for (const id of stand.apps.keys()) stand.guard.wish('home', id, { enabled: false })
+  const remembered = () => stand.guard.goneAppsOf('home')?.map(({ app }) => app)
+  stand.remove('a')
+  stand.remove('b')
+  stand.remove('c', true)
+  stand.hidden.add('b')
+  stand.read()
+  expect(remembered()).toEqual(['a'])
+  stand.remove('d', true)
+  expect(remembered()).toEqual([])
 })

@@ -417,6 +417,7 @@ class Simulation {
       ask: () => Promise.resolve(undefined),
       backup: () => Promise.resolve(),
       takesVersion: () => true,
+      shows: () => true,
       appsOf: (hub) => this.#homes.find(({ name }) => name === hub)?.told.values() ?? [],
       onEvent: (hub, event) => this.#event(hub, event),
       onFacts: (hub, app) => this.#keep(guard, hub, app),

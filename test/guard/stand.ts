@@ -44,6 +44,8 @@ export class Stand {
   readonly live: { value: GuardConfig }
   readonly guard: Guard
   connected = true
+  /** Apps that configuration leaves out. */
+  readonly hidden = new Set<string>()
   takesVersion = true
   /** What becomes of an order; default: the hub takes it. */
   answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
@@ -68,6 +70,7 @@ export class Stand {
       },
       backup: () => this.backup(),
       takesVersion: () => this.takesVersion,
+      shows: (_, app) => !this.hidden.has(app),
       appsOf: () => this.apps.values(),
       ask: (_, app, path) => Promise.resolve(this.ask(app, path)),
       onEvent: (_, event) => this.events.push(event),
@@ -90,6 +93,13 @@ export class Stand {
     const after = patchApp(before, id, before === undefined ? { ...WELL, ...patch } : patch)
     this.apps.set(id, after)
     if (after !== before) this.guard.appsChanged('home', [{ id, before, after }], false)
+  }
+
+  /** The app is gone: by the hub's event, or `silent` by configuration. */
+  remove(id: string, silent = false): void {
+    const before = this.apps.get(id)
+    this.apps.delete(id)
+    this.guard.appsChanged('home', [{ id, before, after: undefined }], false, silent)
   }
 
   crash(id: string, message = 'Error: boom'): void {

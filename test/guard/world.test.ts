@@ -129,6 +129,24 @@ describe('an app that goes and comes back within a day', () => {
   })
 })
 
+test.each([
+  ['older', true],
+  ['newer', true],
+  ['self-hosted', false],
+] as const)(
+  'a window that is to hold versions leaves out the apps of a hub of the %s kind, and says so: %s',
+  async (flavour, isLeftOut) => {
+    const UPDATES = { UPDATES_POLICY: 'window', UPDATES_WINDOW_START: '* * * * *', UPDATES_HOLD_DAYS: '1' }
+    const apps = [{ id: APP, version: '1.0.0', update: '2.0.0' }]
+    const world = await startWorld({ hub: { flavour, apps }, env: { ...ENV, ...UPDATES } })
+    await until('the offer', () => parsed(world, 'guard-memory')?.offered?.seen_seconds === 0)
+    await world.ask('home/cmd/refresh')
+    await world.settle()
+    expect(world.bridge.lines.filter((line) => line.includes('updates.hold_days'))).toHaveLength(isLeftOut ? 1 : 0)
+    expect(world.hub.apps.get(APP)).toMatchObject({ version: '1.0.0' })
+  },
+)
+
 test('an app that is found crashed at the first read is restarted', async () => {
   const world = await startWorld({ hub: { apps: [{ id: APP, crashed: 'Error: boom' }] }, env: ENV })
   await until('the restart', () => types(world).includes('restarted'))
