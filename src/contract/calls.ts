@@ -4,10 +4,13 @@ import { isRecord, type Json } from '../base/json.ts'
 import { type Endpoint, readEndpoint, SECTIONS } from '../hub/endpoints.ts'
 import { HubError } from '../hub/errors.ts'
 import type { OperationName } from '../hub/operations.ts'
+import { lookFor } from '../hub/verify.ts'
+import { askedBy } from '../hub/written.ts'
 import type { Act } from './commands.ts'
 import { CommandError } from './errors.ts'
 import { object, type PayloadKind } from './payload.ts'
 import type { Target } from './target.ts'
+import { confirmed } from './writes.ts'
 
 export { SECTIONS }
 export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
@@ -67,7 +70,7 @@ export function actsOf({ operation, query, body }: Endpoint): readonly Act[] {
 
 /** Apps that configuration hides are not in the list. */
 export async function callEndpoint({ hub, callEndpoint: send }: Target, endpoint: Endpoint): Promise<Json> {
-  const answer = await send(endpoint)
+  const answer = await confirmed(send(endpoint), lookFor(hub, askedBy(endpoint)))
   if (endpoint.operation !== 'getApps' || typeof answer !== 'object' || answer === null) return answer
   return Object.fromEntries(Object.entries(answer).filter(([id]) => hub.apps.shows(id)))
 }

@@ -1,59 +1,57 @@
 /** Writes that are `ok` only if the hub confirms them: by its answer, or else by what a look at it shows. */
 import type { Json } from '../base/json.ts'
 import { HubError } from '../hub/errors.ts'
-import { appIs, appIsGone, settingIs, settingIsGone } from '../hub/verify.ts'
-import { expectApp, expectValue } from '../hub/written.ts'
+import { OPERATIONS, type OperationName, type Parameters } from '../hub/operations.ts'
+import { lookFor } from '../hub/verify.ts'
+import { askedOf } from '../hub/written.ts'
 import { CommandError } from './errors.ts'
 import type { Target } from './target.ts'
 
 /**
- * Resolves to `null` when the write is confirmed. Where its answer got lost or is not one to this write, `look` decides.
+ * Resolves to what the hub said, or to `null` where only a look shows that the write is done.
  * @throws CommandError `outcome_unknown`, or the HubError of the write
  */
-async function confirmed(write: Promise<unknown>, look: () => Promise<boolean>): Promise<null> {
+export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lookFor>): Promise<T | null> {
   try {
-    await write
-    return null
+    return await write
   } catch (error) {
-    if (!isUndecided(error)) throw error
+    if (!isUndecided(error) || look === undefined) throw error
     const done = await tried(look)
     if (done === true) return null
     throw undecided(error, done === false)
   }
 }
 
+/** Carries out a write that has nothing to tell but that it is done. */
+export async function write<N extends OperationName>(
+  { hub, call }: Target,
+  name: N,
+  parameters: Parameters<N>,
+): Promise<null> {
+  const asked = askedOf(name, parameters, OPERATIONS[name].body?.(parameters))
+  await confirmed(call(name, parameters), lookFor(hub, asked))
+  return null
+}
+
 export function setEnabled(target: Target, enabled: boolean): Promise<null> {
-  const { hub, call, app } = target
-  const write = call(enabled ? 'enableApp' : 'disableApp', { id: app })
-  return confirmed(
-    write.then((answer) => expectApp(answer, { enabled })),
-    () => appIs(hub, app, { enabled }),
-  )
+  return write(target, enabled ? 'enableApp' : 'disableApp', { id: target.app })
 }
 
-export function setAutoupdate({ hub, call, app }: Target, autoupdate: boolean): Promise<null> {
-  const write = call('updateApp', { id: app, update: { autoupdate } })
-  return confirmed(
-    write.then((answer) => expectApp(answer, { autoupdate })),
-    () => appIs(hub, app, { autoupdate }),
-  )
+export function setAutoupdate(target: Target, autoupdate: boolean): Promise<null> {
+  return write(target, 'updateApp', { id: target.app, update: { autoupdate } })
 }
 
-export function setSetting({ hub, call, app }: Target, name: string, value: Json): Promise<null> {
-  const write = call('setAppSetting', { id: app, name, value })
-  return confirmed(
-    write.then((answer) => expectValue(answer, value)),
-    () => settingIs(hub, app, name, value),
-  )
+export function setSetting(target: Target, name: string, value: Json): Promise<null> {
+  return write(target, 'setAppSetting', { id: target.app, name, value })
 }
 
-export function unsetSetting({ hub, call, app }: Target, name: string): Promise<null> {
-  return confirmed(call('unsetAppSetting', { id: app, name }), () => settingIsGone(hub, app, name))
+export function unsetSetting(target: Target, name: string): Promise<null> {
+  return write(target, 'unsetAppSetting', { id: target.app, name })
 }
 
-export async function uninstall({ hub, call, app }: Target, purgeSettings: boolean | undefined): Promise<null> {
-  await confirmed(call('uninstallApp', { id: app, purgeSettings }), () => appIsGone(hub, app))
-  hub.apps.expectGone(app)
+export async function uninstall(target: Target, purgeSettings: boolean | undefined): Promise<null> {
+  await write(target, 'uninstallApp', { id: target.app, purgeSettings })
+  target.hub.apps.expectGone(target.app)
   return null
 }
 

@@ -48,6 +48,7 @@ const MAKERS: { [N in BehaviourName]: Maker<N> } = {
   'reset-before-executing': asFault(FAULTS['reset-before-executing']),
   'gateway-page': asFault(FAULTS['gateway-page']),
   'portal-json': asFault(FAULTS['portal-json']),
+  'gateway-answer': asFault(FAULTS['gateway-answer']),
   redirect: asFault(FAULTS.redirect),
   'subscription-inactive': asFault(FAULTS['subscription-inactive']),
   'missing-api-method': asFault(FAULTS['missing-api-method']),

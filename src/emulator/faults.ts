@@ -135,6 +135,8 @@ export const FAULTS: { [N in FaultName]: (options: FaultOptions[N]) => Fault } =
     foreign({ status, headers: { 'content-type': 'text/html' }, text: page(status) }),
   'portal-json': ({ status = 200, value = { error: 'starting up' } }) =>
     foreign({ status, headers: JSON_TYPE, text: JSON.stringify(value) }),
+  'gateway-answer': ({ status = 200, text = '', type = 'application/json', executes = false }) =>
+    foreign({ status, headers: { 'content-type': type }, text }, executes),
   redirect: ({ location = 'http://elsewhere.invalid/', status = 302 }) =>
     foreign({ status, headers: { location }, text: '' }),
 }
@@ -153,8 +155,8 @@ function worded(refusal: HubError, body: object, headers: Outcome['headers'] = J
 export const subscriptionInactive = () => new HubError(403, 'Subscription Inactive', 'Subscription Inactive')
 
 /** Not the hub answers, but something in between. */
-function foreign(outcome: Outcome): Fault {
-  return { executes: false, answer: (exchange) => exchange.send({ ...outcome, foreign: true }) }
+function foreign(outcome: Outcome, executes = false): Fault {
+  return { executes, answer: (exchange) => exchange.send({ ...outcome, foreign: true }) }
 }
 
 /** The hub's answer, changed where it is a JSON object. */

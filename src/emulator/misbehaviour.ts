@@ -80,6 +80,12 @@ export const ANSWERS = {
     status: status(502),
   }),
   'portal-json': row('requests', 'JSON of something else at the address.', { status: status(200), value }),
+  'gateway-answer': row('requests', 'Something on the way answers in place of the hub, without its identity.', {
+    status: status(200),
+    text: optional(v.string(), 'The body; default: none.'),
+    type: optional(v.string(), 'Its `Content-Type`; default `application/json`.'),
+    executes: optional(v.boolean(), 'Whether the hub carried the request out; default: it did not.'),
+  }),
   redirect: row('requests', 'Something else at the address sends the client elsewhere.', {
     status: status(302),
     location: optional(v.string(), 'Where to.'),

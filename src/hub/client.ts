@@ -13,10 +13,10 @@ import {
   type Result,
 } from './operations.ts'
 import { isSuccess, type RefusedCall, refusal } from './refusal.ts'
-import { type Answer, header, isPage, Rest, type RestOptions, type Sending } from './rest.ts'
+import { type Answer, header, isHubs, isPage, parse, Rest, type RestOptions, type Sending, textOf } from './rest.ts'
 import { Spacing } from './spacing.ts'
 import { asItIs, type Clean } from './text.ts'
-import { decodeWritten } from './written.ts'
+import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
 
 export const API_PREFIXES = ['manager', 'managers'] as const
 /** The two ways in which hubs spell their API's root: `/api/manager/…` and `/api/managers/…`. */
@@ -66,6 +66,11 @@ export class HubClient {
   #unsure = false
   #proving: Promise<void> | undefined
   #listSigned = false
+  /**
+   * Whether the hub has ever shown its identity with an answer to a request with the key. Pings do not count: a hub may
+   * show it there alone.
+   */
+  #signs = false
 
   constructor(options: HubClientOptions, clock: Clock) {
     this.#options = options
@@ -99,6 +104,7 @@ export class HubClient {
   async identify(): Promise<Identity> {
     const found = await this.#observed('ping', this.#ping())
     const before = this.#identity
+    if (found.id !== null && before?.id !== found.id) this.#signs = false
     // Who does not say who he is may be the one from before.
     this.#identity = found.id === null && before !== undefined ? { ...before, api: found.api } : found
     this.#prefix = found.api
@@ -146,20 +152,35 @@ export class HubClient {
    * @throws HubError
    */
   call<N extends OperationName>(name: N, parameters: Parameters<N>, mayLeave?: () => void): Promise<Result<N>> {
-    return this.#observed(name, this.#call(name, parameters, mayLeave))
+    return this.#observed(name, this.#call(name, parameters, mayLeave, false))
+  }
+
+  /** Reads what shall prove something: only the hub's own answer does. @throws HubError */
+  look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
+    return this.#observed(name, this.#call(name, parameters, undefined, true))
   }
 
   async #call<N extends OperationName>(
     name: N,
     parameters: Parameters<N>,
     mayLeave: Sending['mayLeave'],
+    isLook: boolean,
   ): Promise<Result<N>> {
-    const operation = OPERATIONS[name]
+    const operation: Operation<Parameters<N>, Result<N>> = OPERATIONS[name]
     let answer = await this.#send(operation, operation.path, parameters, mayLeave)
     const lacking =
       answer.status === 404 || (answer.status === 500 && this.#refusal(name, parameters, answer).code === 'unsupported')
     if (lacking && operation.otherPath !== undefined) {
       answer = await this.#send(operation, operation.otherPath, parameters, mayLeave)
+    }
+    if (operation.method !== 'GET') {
+      const asked = askedOf(name, parameters, operation.body?.(parameters))
+      const said = this.#judge(answer, asked, () => this.#refusal(name, parameters, answer))
+      return operation.decode(said, parameters, this.#options.clean ?? asItIs)
+    }
+    if (isLook && !isHubs(answer, this.#signs)) {
+      this.#proven = false
+      throw new HubError('nonsense', 'Something on the way to the hub answered in its place.')
     }
     if (!isSuccess(operation.method, answer.status)) throw this.#refusal(name, parameters, answer)
     if (name === 'getApps') this.#listSigned = header(answer, 'x-homey-id') !== null
@@ -167,6 +188,16 @@ export class HubClient {
       return operation.decode(json(answer), parameters, this.#options.clean ?? asItIs)
     } catch (error) {
       this.#proven = false
+      throw error
+    }
+  }
+
+  #judge(answer: Answer, asked: Asked | null, refused: () => HubError): Json {
+    try {
+      return judgeWritten(answer, asked, isHubs(answer, this.#signs, asked === null), refused)
+    } catch (error) {
+      const code = error instanceof HubError ? error.code : undefined
+      if (code === 'no_answer' || code === 'nonsense') this.#proven = false
       throw error
     }
   }
@@ -183,18 +214,21 @@ export class HubClient {
 
   async #callEndpoint(endpoint: Endpoint, mayLeave: Sending['mayLeave']): Promise<Json> {
     const { section, method, body } = endpoint
-    const isRead = method === 'GET'
     const sending = {
       body: body === undefined ? undefined : JSON.stringify(body),
       maxBytes: MAX_ENDPOINT_BYTES,
       mayLeave,
     }
     const request = () => this.#ask(method, pathOf(endpoint, this.#prefix), sending)
-    const answer = await (isRead ? this.#repeatIfCutOff(request) : request().catch(withoutOutcome))
-    if (!isSuccess(method, answer.status)) throw this.#refuse(refusedEndpoint(endpoint), answer)
+    const refused = (to: Answer) => this.#refuse(refusedEndpoint(endpoint), to)
+    if (method !== 'GET') {
+      const answer = await request()
+      return this.#judge(answer, section === 'app' ? null : askedBy(endpoint), () => refused(answer))
+    }
+    const answer = await this.#repeatIfCutOff(request)
+    if (!isSuccess(method, answer.status)) throw refused(answer)
     try {
-      const value = section === 'app' ? jsonOrText(answer) : json(answer)
-      return isRead || section === 'app' ? decodeJson(value) : decodeWritten(value)
+      return decodeJson(section === 'app' ? jsonOrText(answer) : json(answer))
     } catch (error) {
       if (section === 'manager') this.#proven = false
       throw error
@@ -269,7 +303,10 @@ export class HubClient {
     // Also where it was not said before: a gateway may have left it out.
     const isNews = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
     if (isNews || isPage(answer) || isRedirect(answer)) this.#proven = false
-    this.#expect(header(answer, 'x-homey-id'))
+    const id = header(answer, 'x-homey-id')
+    // Another hub may have carried out what was meant for this one.
+    this.#expect(id, method === 'GET' ? 'nonsense' : 'no_answer')
+    this.#signs ||= id !== null
     return answer
   }
 
@@ -309,11 +346,11 @@ export class HubClient {
     return this.#proving
   }
 
-  #expect(id: string | null): void {
+  #expect(id: string | null, code: HubErrorCode = 'nonsense'): void {
     const wanted = this.#identity?.id ?? null
     if (id === null || wanted === null || id === wanted) return
     this.#proven = false
-    throw new HubError('nonsense', 'Another hub answers at the address.')
+    throw new HubError(code, 'Another hub answers at the address.')
   }
 
   async #request(method: Method, path: string, sending: Sending): Promise<Answer> {
@@ -371,17 +408,11 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
   }
 }
 
-/** A write whose answer is too large to be read may have happened. */
-function withoutOutcome(error: unknown): never {
-  if (!(error instanceof HubError) || error.code !== 'nonsense') throw error
-  throw new HubError('no_answer', error.message, { cause: error })
-}
-
 /** What an app answers is its own affair, but a page is nobody's. */
 function jsonOrText(answer: Answer): unknown {
   if (answer.body.length === 0) return null
   if (isPage(answer)) throw new HubError('nonsense', 'A page was answered.', { status: answer.status, page: true })
-  return parse(answer) ?? answer.body.toString('utf8')
+  return parse(answer) ?? textOf(answer)
 }
 
 const MAX_PATH = 512
@@ -432,13 +463,4 @@ function json(answer: Answer): unknown {
   if (value === undefined)
     throw new HubError('nonsense', 'The hub answered with something that is not JSON.', { status })
   return value
-}
-
-/** `undefined` for what is not JSON. */
-function parse({ body }: Answer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
 }

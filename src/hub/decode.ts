@@ -144,7 +144,7 @@ export function decodeScopes(value: unknown): readonly string[] | undefined {
 }
 
 /** Far above what any setting or translation needs. */
-const JSON_LEVELS = 64
+export const JSON_LEVELS = 64
 
 /** An answer whose content only the caller understands: passed on as it came out of `JSON.parse`. */
 export function decodeJson(value: unknown): Json {

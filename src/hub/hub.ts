@@ -157,6 +157,11 @@ export class Hub {
     }
   }
 
+  /** Reads what shall prove something: only the hub's own answer does. @throws HubError */
+  look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
+    return this.#client.look(name, parameters)
+  }
+
   /**
    * Calls anything that the hub offers, and learns from how it ends.
    * @param mayLeave as with `call`

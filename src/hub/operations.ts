@@ -2,21 +2,22 @@
  * What a hub can be asked, one row each. Method, path and scope are those of the hub's API. The types of a call's
  * parameters follow from the path's text and the row's body or query: a call that does not fit does not compile.
  */
-import type { Json } from '../base/json.ts'
+import { isRecord, type Json } from '../base/json.ts'
+import type { AppPatch } from '../model/app.ts'
 import {
   decodeApp,
   decodeApps,
   decodeJson,
   decodeNothing,
+  decodePatch,
   decodeRecord,
   decodeScopes,
   decodeSettings,
 } from './decode.ts'
 import type { Clean } from './text.ts'
-import { decodeDone, decodeDoneTo, decodeInstalled, decodeWritten } from './written.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
-type Body = { readonly [key: string]: Json | undefined }
+export type Body = { readonly [key: string]: Json | undefined }
 type Query = { readonly [key: string]: string }
 
 /** A row of the table: `I` is what a call must be given, `R` what it resolves to. */
@@ -35,6 +36,8 @@ export interface Operation<I extends object, R> {
   readonly maxBytes?: number
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
+  /** Of a write whose answer may be the app's record: what that shows by then of what its body asks for. */
+  readonly shows?: (body: Body | Json | undefined) => AppPatch
   readonly decode: (value: unknown, input: I, clean: Clean) => R
 }
 
@@ -87,7 +90,8 @@ const ROWS = {
     path: '/app/:id',
     scope: 'hub.app',
     body: ({ update }: { update: AppUpdate }) => ({ ...update }),
-    decode: decodeDoneTo,
+    shows: (body) => (isRecord(body) ? decodePatch(body) : {}),
+    decode: decodeJson,
   }),
   uninstallApp: row({
     manager: 'apps',
@@ -96,7 +100,8 @@ const ROWS = {
     scope: 'hub.app',
     query: ({ purgeSettings }: { purgeSettings?: boolean | undefined }): { [key: string]: string } =>
       purgeSettings === undefined ? {} : { purgeSettings: String(purgeSettings) },
-    decode: decodeDoneTo,
+    shows: () => ({}),
+    decode: decodeJson,
   }),
   getAppStd: row({
     manager: 'apps',
@@ -105,7 +110,7 @@ const ROWS = {
     scope: 'hub.app.readonly',
     // Optional in the reference, required by newer hubs, who take an empty one.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
-    decode: decodeWritten,
+    decode: decodeJson,
   }),
   getAppSettings: row({
     manager: 'apps',
@@ -127,21 +132,23 @@ const ROWS = {
     path: '/app/:id/setting/:name',
     scope: 'hub.app.control',
     body: ({ value }: { value: Json }) => ({ value }),
-    decode: decodeWritten,
+    decode: decodeJson,
   }),
   unsetAppSetting: row({
     manager: 'apps',
     method: 'DELETE',
     path: '/app/:id/setting/:name',
     scope: 'hub.app.control',
-    decode: decodeDoneTo,
+    shows: () => ({}),
+    decode: decodeJson,
   }),
   restartApp: row({
     manager: 'apps',
     method: 'POST',
     path: '/app/:id/restart',
     scope: 'hub.app',
-    decode: decodeDoneTo,
+    shows: () => ({}),
+    decode: decodeJson,
   }),
   garbageCollectApp: row({
     manager: 'apps',
@@ -149,15 +156,24 @@ const ROWS = {
     path: '/app/:id/gc',
     scope: 'hub.app',
     optional: true,
-    decode: decodeDoneTo,
+    shows: () => ({}),
+    decode: decodeJson,
   }),
-  enableApp: row({ manager: 'apps', method: 'PUT', path: '/app/:id/enable', scope: 'hub.app', decode: decodeDoneTo }),
+  enableApp: row({
+    manager: 'apps',
+    method: 'PUT',
+    path: '/app/:id/enable',
+    scope: 'hub.app',
+    shows: () => ({ enabled: true }),
+    decode: decodeJson,
+  }),
   disableApp: row({
     manager: 'apps',
     method: 'PUT',
     path: '/app/:id/disable',
     scope: 'hub.app',
-    decode: decodeDoneTo,
+    shows: () => ({ enabled: false }),
+    decode: decodeJson,
   }),
   getAppLocales: row({
     manager: 'apps',
@@ -177,7 +193,8 @@ const ROWS = {
       version,
       waitForInstall,
     }),
-    decode: decodeInstalled,
+    shows: () => ({}),
+    decode: decodeJson,
   }),
   ping: row({ manager: 'system', method: 'GET', path: '/ping', decode: decodeNothing }),
   getSessionMe: row({ manager: 'sessions', method: 'GET', path: '/session/me', decode: decodeScopes }),
@@ -187,7 +204,7 @@ const ROWS = {
     path: '/backup',
     scope: 'hub.system',
     optional: true,
-    decode: decodeWritten,
+    decode: decodeJson,
   }),
   getVoices: row({
     manager: 'speech-output',
@@ -205,7 +222,7 @@ const ROWS = {
     scope: 'hub.speech',
     optional: true,
     body: ({ text }: { text: string }) => ({ text }),
-    decode: decodeDone,
+    decode: decodeJson,
   }),
 }
 

@@ -2,7 +2,7 @@
 import { isRecord } from '../base/json.ts'
 import { HubError } from './errors.ts'
 import type { Method, Operation } from './operations.ts'
-import { type Answer, header, isPage } from './rest.ts'
+import { type Answer, header, isPage, parse } from './rest.ts'
 import { asItIs, type Clean, shortText } from './text.ts'
 
 const HUB_TEXT_LENGTH = 200
@@ -25,12 +25,9 @@ export interface RefusalContext {
   readonly clean?: Clean | undefined
 }
 
-/**
- * Whether a status says that a write was done, or that a read has the whole answer: 202 puts it off, and 206 is a part
- * of a list. 204 is nothing, which a setting may be.
- */
+/** Whether a status says that a write was done, or that a read has the whole answer: 206 is a part of a list. */
 export function isSuccess(method: Method, status: number): boolean {
-  return status === 200 || status === 204 || (status === 201 && method !== 'GET')
+  return method === 'GET' ? status === 200 || status === 204 : status >= 200 && status < 300
 }
 
 /** The error for an answer that is no success. */
@@ -57,11 +54,6 @@ export function refusal(call: RefusedCall, answer: Answer, { knows, now, clean =
     return new HubError('unsupported', `This hub has no ${call.name}.`, { status })
   }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
-  if (status >= 200 && status < 300 && call.operation.method !== 'GET') {
-    return new HubError('no_answer', `The hub answered with status ${status}, which does not say that it is done.`, {
-      status,
-    })
-  }
   return new HubError('nonsense', `The hub answered with status ${status}, which no operation has.`, { status })
 }
 
@@ -100,13 +92,9 @@ function errorOf(answer: Answer): unknown {
   return bodyOf(answer)['error']
 }
 
-function bodyOf({ body }: Answer): Readonly<Record<string, unknown>> {
-  try {
-    const parsed: unknown = JSON.parse(body.toString('utf8'))
-    return isRecord(parsed) ? parsed : {}
-  } catch {
-    return {}
-  }
+function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {
+  const parsed = parse(answer)
+  return isRecord(parsed) ? parsed : {}
 }
 
 function oneLine(said: unknown, clean: Clean): string {

@@ -1,6 +1,7 @@
 /** One HTTP request to the hub: a deadline, a bounded body, no redirect, no retry, and one typed error. */
 import { type Dispatcher, Pool } from 'undici'
 import type { Clock } from '../base/clock.ts'
+import type { Json } from '../base/json.ts'
 import { HubError } from './errors.ts'
 import type { Method } from './operations.ts'
 
@@ -25,6 +26,25 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
+  /** Of a write: the body was too large to be read and is empty here; the status still counts. */
+  readonly isCut?: true
+}
+
+const UTF8 = new TextDecoder()
+
+/** The body as text, without a byte order mark. */
+export function textOf({ body }: Answer): string {
+  return UTF8.decode(body)
+}
+
+/** The body as JSON; `undefined` for anything else. */
+export function parse(answer: Answer): Json | undefined {
+  try {
+    const value: Json = JSON.parse(textOf(answer))
+    return value
+  } catch {
+    return undefined
+  }
 }
 
 /** No header of a hub that is read here is longer. */
@@ -39,10 +59,18 @@ export function header(answer: Answer, name: string): string | null {
 /** Whether an answer is an HTML page that does not say that it is the hub's: a gateway's or a portal's. */
 export function isPage(answer: Answer): boolean {
   if (header(answer, 'x-homey-id') !== null) return false
-  return (
-    header(answer, 'content-type')?.startsWith('text/html') === true ||
-    /^\s*</.test(answer.body.toString('latin1', 0, 100))
-  )
+  const type = header(answer, 'content-type') ?? ''
+  return /^(text\/html|application\/xhtml)/i.test(type) || /^\s*</.test(answer.body.toString('utf8', 0, 100))
+}
+
+/**
+ * Whether an answer to a request with the key is the hub's own. A hub that `signs` such answers signs each of them; of
+ * another one JSON and nothing count, and text where `takesText`.
+ */
+export function isHubs(answer: Answer, signs: boolean, takesText = false): boolean {
+  if (header(answer, 'x-homey-id') !== null) return true
+  if (signs || answer.isCut || isPage(answer)) return false
+  return takesText || textOf(answer).trim() === '' || parse(answer) !== undefined
 }
 
 /** What a request may bring besides its path. */
@@ -114,7 +142,8 @@ export class Rest {
         mayAsk?.()
         mayLeave?.()
       }
-      const exchange = new Exchange(resolve, reject, allowed, maxBytes ?? MAX_RESPONSE_BYTES)
+      const limits = { maxBytes: maxBytes ?? MAX_RESPONSE_BYTES, cuts: method !== 'GET' }
+      const exchange = new Exchange(resolve, reject, allowed, limits)
       exchange.onEnd = this.#clock.after(this.#options.timeoutMs, () => exchange.timeOut(this.#options.timeoutMs))
       this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
     })
@@ -136,7 +165,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #resolve: (answer: Answer) => void
   readonly #reject: (error: unknown) => void
   readonly #mayLeave: Sending['mayLeave']
-  readonly #maxBytes: number
+  readonly #limits: { readonly maxBytes: number; readonly cuts: boolean }
   #controller: Dispatcher.DispatchController | undefined
   #settled = false
   #status = 0
@@ -148,9 +177,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     resolve: (answer: Answer) => void,
     reject: (error: unknown) => void,
     mayLeave: Sending['mayLeave'],
-    maxBytes: number,
+    limits: { readonly maxBytes: number; readonly cuts: boolean },
   ) {
-    this.#maxBytes = maxBytes
+    this.#limits = limits
     this.#resolve = resolve
     this.#reject = reject
     this.#mayLeave = mayLeave
@@ -177,8 +206,10 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#size += chunk.length
-    if (this.#size <= this.#maxBytes) this.#chunks.push(chunk)
-    else this.#fail(new HubError('nonsense', `The hub's answer is larger than ${this.#maxBytes} bytes.`))
+    const { maxBytes, cuts } = this.#limits
+    if (this.#size <= maxBytes) this.#chunks.push(chunk)
+    else if (cuts) this.#cut()
+    else this.#fail(new HubError('nonsense', `The hub's answer is larger than ${maxBytes} bytes.`))
   }
 
   onResponseEnd(): void {
@@ -206,6 +237,14 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#settle()
     this.#reject(error)
     this.#controller?.abort(error instanceof Error ? error : new Error('given up'))
+  }
+
+  /** What answers a write says by its head whether it was done. */
+  #cut(): void {
+    if (this.#settled) return
+    this.#settle()
+    this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.alloc(0), isCut: true })
+    this.#controller?.abort(new Error('too large'))
   }
 
   #settle(): void {

@@ -2,43 +2,59 @@
  * Looks at the hub, to see whether a write was carried out. Only a good answer that shows the wanted state proves it:
  * a 404 may be the page of a gateway, and a list may be short because the hub is starting. Each may throw a HubError.
  */
-import { type Json, sameJson } from '../base/json.ts'
+import { isRecord, type Json, sameJson } from '../base/json.ts'
 import type { AppPatch } from '../model/app.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import type { Hub } from './hub.ts'
-import { isErrorBody, type WantedApp } from './written.ts'
+import type { Asked } from './written.ts'
+
+const ERROR_KEYS: ReadonlySet<string> = new Set(['error', 'error_description', 'stack', 'code', 'statusCode'])
+
+/** Whether a value is the body of a refusal and nothing else: a gateway may send it under status 200. */
+export function isErrorBody(value: unknown): boolean {
+  return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
+}
+
+/** The look that shows whether a write did what it asked for; `undefined` where none can. */
+export function lookFor(hub: Hub, { operation, id, name, shows = {}, value }: Asked) {
+  if (id === undefined) return undefined
+  if (operation === 'uninstallApp') return () => appIsGone(hub, id)
+  if (operation === 'unsetAppSetting' && name !== undefined) return () => settingIsGone(hub, id, name)
+  if (name !== undefined && value !== undefined) return () => settingIs(hub, id, name, value)
+  return Object.keys(shows).length > 0 ? () => appIs(hub, id, shows) : undefined
+}
 
 /** Whether the hub shows the app with all the `wanted` values. Reads the hub, not the memory. */
-export async function appIs(hub: Hub, id: string, wanted: WantedApp): Promise<boolean> {
-  const found = new Map<string, unknown>(Object.entries(await hub.call('getApp', { id })))
-  return Object.entries(wanted).every(([key, value]) => value === undefined || found.get(key) === value)
+async function appIs(hub: Hub, id: string, wanted: AppPatch): Promise<boolean> {
+  const found = new Map<string, unknown>(Object.entries(await hub.look('getApp', { id })))
+  return Object.entries(wanted).every(([key, value]) => found.get(key) === value)
 }
 
 /** An app in a list that was just read; `null`: surely not there. `undefined`: the list proves nothing. */
 export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null | undefined> {
-  const list = await hub.call('getApps', {})
+  const list = await hub.look('getApps', {})
   if (list.has(id)) return list.get(id)
   const others = [...hub.apps.all.keys()].filter((other) => other !== id)
   return list.size > 0 && others.every((other) => list.has(other)) ? null : undefined
 }
 
 /** Whether a list of all other apps lacks this one, and the app itself is not to be had. */
-export async function appIsGone(hub: Hub, id: string): Promise<boolean> {
+async function appIsGone(hub: Hub, id: string): Promise<boolean> {
   if ((await listedApp(hub, id)) !== null) return false
-  return (await unless('unknown_app', hub.call('getApp', { id }))) === undefined
+  return (await unless('unknown_app', hub.look('getApp', { id }))) === undefined
 }
 
 /** By the settings as a whole: a single one is `null` in an empty answer too. */
-export async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
-  const found = new Map(Object.entries(await hub.call('getAppSettings', { id }))).get(name)
+async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
+  const found = new Map(Object.entries(await hub.look('getAppSettings', { id }))).get(name)
   return found !== undefined && sameJson(found, value)
 }
 
 /** Whether the settings as a whole lack this one, and it is not to be had by its name. */
-export async function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
-  const all = await hub.call('getAppSettings', { id })
+async function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
+  const all = await hub.look('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false
-  return ((await unless('unknown_setting', hub.call('getAppSetting', { id, name }))) ?? null) === null
+  return ((await unless('unknown_setting', hub.look('getAppSetting', { id, name }))) ?? null) === null
 }
 
 /** What is read; `undefined` if that fails in this way. */

@@ -1,68 +1,102 @@
-/** What a hub answers to a write: nothing, or more than was asked for, which must not contradict it. */
-import { isRecord, type Json, sameJson } from '../base/json.ts'
+/** The one judge of answers to writes: the hub did it, it says no, or nothing tells. */
+import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'
 import type { AppPatch } from '../model/app.ts'
-import { decodeJson, decodePatch } from './decode.ts'
+import { decodePatch, JSON_LEVELS } from './decode.ts'
+import type { Endpoint } from './endpoints.ts'
 import { HubError } from './errors.ts'
+import { type Body, OPERATIONS, type OperationName } from './operations.ts'
+import { isSuccess } from './refusal.ts'
+import { type Answer, parse, textOf } from './rest.ts'
 
-/** What an app shall be; `undefined` matches anything. */
-export type WantedApp = { readonly [K in keyof AppPatch]: AppPatch[K] | undefined }
-
-const ERROR_KEYS: ReadonlySet<string> = new Set(['error', 'error_description', 'stack', 'code', 'statusCode'])
-
-/** Whether a value is the body of a refusal and nothing else: a gateway may send it under status 200. */
-export function isErrorBody(value: unknown): boolean {
-  return isRecord(value) && value['error'] !== undefined && Object.keys(value).every((key) => ERROR_KEYS.has(key))
+/** What a write asked for: what its answer may contradict, and a look can find. */
+export interface Asked {
+  /** `null` for what the table does not know. */
+  readonly operation: OperationName | null
+  readonly id?: string | undefined
+  /** What the app's record shows afterwards; `undefined` where no record of an app answers. */
+  readonly shows?: AppPatch | undefined
+  /** A setting's name and value. */
+  readonly name?: string | undefined
+  readonly value?: Json | undefined
 }
 
-/** The answer to a write that has content of its own; `null` is nothing. */
-export function decodeWritten(value: unknown): Json {
-  if (isErrorBody(value)) throw new HubError('nonsense', 'The hub answered with an error and called it a success.')
-  return decodeJson(value ?? null)
+/** What an operation asks for by its parameters and its body. */
+export function askedOf(operation: OperationName, parameters: object, body: Body | Json | undefined): Asked {
+  const given = new Map<string, unknown>(Object.entries(parameters))
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
+  return {
+    operation,
+    id: text(given.get('id') ?? given.get('appId')),
+    shows: OPERATIONS[operation].shows?.(body),
+    name: text(given.get('name')),
+    value: operation === 'setAppSetting' && isRecord(body) ? body['value'] : undefined,
+  }
 }
 
-/**
- * The answer to a write that has nothing to tell. `null` is nothing, in any of the forms in which hubs say so.
- * @throws HubError `nonsense` for anything else: it may as well say that nothing was done
- */
-export function decodeDone(value: unknown): null {
-  const done = decodeWritten(value)
-  if (done === null || done === true || (isRecord(done) && Object.keys(done).length === 0)) return null
-  throw contradiction()
-}
-
-/** The same of a write on an app, which a hub may also answer with the app's record: that is what it says of the app. */
-export function decodeDoneTo(value: unknown, { id }: { readonly id: string }): AppPatch | null {
-  return isRecord(value) && value['id'] === id && !saysNo(value) ? decodePatch(value) : decodeDone(value)
-}
-
-/** The same of an install. */
-export function decodeInstalled(value: unknown, { appId }: { readonly appId: string }): AppPatch | null {
-  return decodeDoneTo(value, { id: appId })
-}
-
-function saysNo({ error, success, ok }: Record<string, unknown>): boolean {
-  return (error ?? null) !== null || success === false || ok === false
-}
-
-/** @throws HubError `nonsense` if the answer to a write on an app does not show the app as it was `wanted` */
-export function expectApp(answer: AppPatch | null, wanted: WantedApp): void {
-  if (answer !== null && !agrees(answer, wanted)) throw contradiction()
+export function askedBy({ operation, parameters, app, body }: Endpoint): Asked {
+  return operation === null
+    ? { operation }
+    : askedOf(operation, { ...parameters, ...(app !== null && { id: app }) }, body)
 }
 
 /**
- * @throws HubError `nonsense` if the answer to a write of a setting is anything but its value, or nothing; also for
- * `false`, 0 and an empty text, which may be the value or a no
+ * What the hub says besides that a write is done; `null` for nothing, and for what is too large or too deep to pass on.
+ * @param asked `null` for what an app answers: its own affair
+ * @param isHubs whether the answer is the hub's own; a 4xx is a refusal, whoever says it
+ * @throws HubError `no_answer` where nothing tells whether it is done, `nonsense` for a no that is called a success, or
+ * what `refused` makes of a refusal
  */
-export function expectValue(answer: Json, value: Json): void {
-  if (answer !== null && (!answer || !sameJson(answer, value))) throw contradiction()
+export function judgeWritten(answer: Answer, asked: Asked | null, isHubs: boolean, refused: () => HubError): Json {
+  const { status } = answer
+  const isNoAnswer = status < 200 || (status >= 300 && status < 400)
+  if (isNoAnswer || (!isHubs && !(status >= 400 && status < 500))) {
+    throw new HubError('no_answer', `Something on the way to the hub answered in its place: ${status}.`, { status })
+  }
+  if (!isSuccess('POST', status)) throw refused()
+  const text = textOf(answer)
+  const value = text.trim() === '' ? null : parse(answer)
+  const said = value === undefined ? text : value
+  if (!isShallow(said, JSON_LEVELS)) return null
+  if (asked !== null) judgeSaid(said, asked)
+  return said
+}
+
+function judgeSaid(said: Json, { id, shows, value }: Asked): void {
+  if (said === null) return
+  const layers = layersOf(said)
+  const isNo = layers.some(saysNo)
+  const isEcho = value !== undefined && sameJson(said, value)
+  if (isNo && !isEcho) throw new HubError('nonsense', 'The hub answered with an error and called it a success.')
+  // `false`, 0 and an empty text may be the value or a no.
+  const isOther = value !== undefined && (!isEcho || isNo || !said)
+  const records = shows === undefined ? [] : layers.flatMap((layer) => (isRecord(layer) ? [layer] : []))
+  if (isOther || records.some((record) => isOfAnother(record, id) || !agrees(decodePatch(record), shows ?? {}))) {
+    throw new HubError('no_answer', 'The hub answered, but not with what was asked for.')
+  }
+}
+
+/** An answer and what it wraps: `[record]`, `{"result": record}`. */
+function layersOf(said: Json): Json[] {
+  const layers = [said]
+  for (const layer of layers) {
+    const [inner] = Array.isArray(layer) && layer.length === 1 ? layer : isRecord(layer) ? [layer['result']] : []
+    if (inner !== undefined) layers.push(inner)
+  }
+  return layers
+}
+
+function saysNo(layer: Json): boolean {
+  if (!isRecord(layer)) return layer === false
+  const { ok, success, error, status } = layer
+  return ok === false || success === false || Boolean(error) || status === 'error'
+}
+
+function isOfAnother({ id }: Record<string, unknown>, wanted: string | undefined): boolean {
+  return typeof id === 'string' && wanted !== undefined && id !== wanted
 }
 
 /** Whether the keys that a hub spoke of have the values wanted. */
-export function agrees(said: AppPatch, wanted: WantedApp): boolean {
+export function agrees(said: AppPatch, wanted: AppPatch): boolean {
   const found = new Map<string, unknown>(Object.entries(said))
-  return Object.entries(wanted).every(([key, value]) => value === undefined || (found.get(key) ?? value) === value)
-}
-
-function contradiction(): HubError {
-  return new HubError('nonsense', 'The hub answered, but not with what was asked for.')
+  return Object.entries(wanted).every(([key, value]) => (found.get(key) ?? value) === value)
 }

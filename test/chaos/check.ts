@@ -44,6 +44,17 @@ export const CHECKERS = {
     }
   },
 
+  /** What the hub did for the only one who asked is not called a failure: he would ask again. */
+  *'executed, called failed'(history) {
+    const answers = answersOf(history)
+    for (const [asks, copies] of byAsks(history.sent.filter(({ write }) => write))) {
+      const [first, ...others] = copies
+      const failed = answers.get(first?.token ?? '')?.find(({ code }) => code === 'hub_failed')
+      const done = history.asked.some((one) => one.asks === asks && one.executed)
+      if (others.length === 0 && failed !== undefined && done) yield `${asks} was done, and answered ${failed.text}`
+    }
+  },
+
   /** A write reaches the hub once at most for each bridge that heard of it: one that was killed remembers nothing. */
   *'executed twice'(history) {
     const { sent, asked, lives } = history

@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { type Command, findCommand } from '../../src/contract/commands.ts'
 import type { Target } from '../../src/contract/target.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import type { Hub } from '../../src/hub/hub.ts'
 import { emulate, hold, listed } from '../hub/support.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
@@ -28,7 +29,11 @@ export async function aim(options: EmulatedHubOptions = {}): Promise<Aim> {
   const held = hold(emulated.url, { realtime: false, pollInterval: 3_600_000, pollIntervalFallback: 3_600_000 })
   await listed(held)
   emulated.forgetRequests()
-  const { hub } = held
+  return { emulated, ...aimAt(held.hub) }
+}
+
+/** What a command is carried out on, whichever hub it is. */
+export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
   const clock = new FakeClock()
   const ending = new AbortController()
   const target: Target = {
@@ -42,11 +47,15 @@ export async function aim(options: EmulatedHubOptions = {}): Promise<Aim> {
     clock,
     signal: ending.signal,
   }
-  return { emulated, target, clock, end: () => ending.abort() }
+  return { target, clock, end: () => ending.abort() }
 }
 
 /** Carries out a command as its topic and payload name it: `app set-setting/x`, `7`. */
-export async function carryOut({ target, clock }: Aim, words: string, payload = ''): Promise<unknown> {
+export async function carryOut(
+  { target, clock }: Pick<Aim, 'target' | 'clock'>,
+  words: string,
+  payload = '',
+): Promise<unknown> {
   const { command, argument = '' } = named(words)
   if (command.target === 'bridge') throw new Error(`${words} is for no hub`)
   const input = command.payload.read(payload).input()

@@ -31,6 +31,16 @@ describe('something else at the address', () => {
   })
 })
 
+test.each([true, false])('something on the way answers a write that the hub did: %s', async (executes) => {
+  const hub = await hubOf()
+  hub.behave('gateway-answer', { executes, status: 201, text: '<p>', type: 'text/html' })
+  const answer = await ask(hub, SET, { body: { value: 1 } })
+  expect(answer).toMatchObject({ status: 201, text: '<p>', headers: { 'content-type': 'text/html' } })
+  expect(answer.headers).not.toHaveProperty('x-homey-id')
+  expect(hub.settings(HUE)['x']).toBe(executes ? 1 : undefined)
+  expect(hub.requests.at(-1)?.executed).toBe(executes)
+})
+
 describe('who the hub is', () => {
   test('is left out or wrong for as many answers as told, beside other faults', async () => {
     const hub = await hubOf()

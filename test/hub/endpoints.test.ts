@@ -166,8 +166,8 @@ describe('a call', () => {
     ['GET x', 400, 'rejected'],
     ['GET x', 500, 'failed'],
     ['GET x', 206, 'nonsense'],
-    ['POST x', 202, 'no_answer'],
-    ['POST x', 302, 'nonsense'],
+    ['GET x', 302, 'nonsense'],
+    ['POST x', 302, 'no_answer'],
   ])('%s that is answered %i fails as %s', async (line, status, code) => {
     const { call } = await client((_, response) => response.writeHead(status).end('{}'))
     await expect(call(line)).rejects.toMatchObject({ code, status })

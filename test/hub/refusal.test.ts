@@ -41,8 +41,6 @@ describe('a hub that refuses', () => {
     [502, { error: 'missing_api_method' }, { code: 'failed', status: 502 }],
     [302, '', { code: 'nonsense', status: 302, message: 'The hub answered with status 302, which no operation has.' }],
     [399, '', { code: 'nonsense', status: 399 }],
-    [202, '', { code: 'no_answer', status: 202 }],
-    [206, {}, { code: 'no_answer', status: 206 }],
   ])('with %i %j is told so', (status, body, expected) => {
     expect(refused('restartApp', { id: APP }, answer(status, body))).toMatchObject(expected)
   })

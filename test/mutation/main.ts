@@ -30,7 +30,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/hub/endpoints.ts': ['hub/endpoints'],
   'src/hub/refusal.ts': ['hub/refusal'],
   'src/hub/verify.ts': ['contract/writes'],
-  'src/hub/written.ts': ['contract/writes', 'hub/written'],
+  'src/hub/written.ts': ['contract/answers', 'contract/writes', 'hub/written'],
   'src/mqtt/retained.ts': ['mqtt/retained-set'],
   'src/mqtt/sender.ts': ['mqtt/sender'],
 }

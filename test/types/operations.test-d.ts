@@ -12,7 +12,7 @@ declare const client: HubClient
 expectTypeOf<Parameters<'restartApp'>>().toExtend<{ readonly id: string }>()
 expectTypeOf<Parameters<'getAppSetting'>>().toExtend<{ readonly id: string; readonly name: string }>()
 expectTypeOf<Result<'getApps'>>().toEqualTypeOf<Map<string, AppPatch | undefined>>()
-expectTypeOf<Result<'restartApp'>>().toEqualTypeOf<AppPatch | null>()
+expectTypeOf<Result<'restartApp'>>().toEqualTypeOf<Json>()
 expectTypeOf<Result<'getAppStd'>>().toEqualTypeOf<Json>()
 expectTypeOf<Parameters<'uninstallApp'>>().toExtend<{
   readonly id: string

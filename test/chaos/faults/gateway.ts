@@ -21,6 +21,7 @@ export const json = (value: unknown, status = 200, headers: Readonly<Record<stri
 export const isList = ({ method, path }: Asking) => method === 'GET' && /\/managers?\/apps\/app\/?(\?|$)/.test(path)
 const isPing = ({ path }: Asking) => path.includes('/system/ping')
 const isRest = ({ upgrade }: Asking) => !upgrade
+const isWrite = ({ method, upgrade }: Asking) => method !== 'GET' && !upgrade
 
 /** Changes an answer that is a JSON object. */
 export function altered(change: (value: Record<string, unknown>) => unknown): Verdict {
@@ -70,6 +71,30 @@ async function askWhoItIs({ load, random }: Scene): Promise<void> {
     await load.issue({ topic: hubTopic('refresh'), payload: {}, asks: null, write: false, kind: 'good' })
   }
 }
+
+/** What a gateway or portal says to a write; none of it is of the hub. */
+const IN_PLACE: readonly Reply[] = [
+  { status: 204, headers: {}, text: '' },
+  ...[null, {}, true, { ok: true }].map((value) => json(value)),
+  page(200),
+  { ...page(200), text: '' },
+]
+
+/** How hubs may word that they have done something. */
+const ODD = [
+  '',
+  'OK',
+  '"OK"',
+  '1',
+  '0',
+  '[]',
+  '{}',
+  '[true]',
+  '{"ok":true}',
+  '{"result":{}}',
+  '\ufeffnull',
+  '<p>done</p>',
+]
 
 const tooMany = (headers: Readonly<Record<string, string>> = {}) => json({ error: 'too_many_requests' }, 429, headers)
 
@@ -208,6 +233,30 @@ export const GATEWAY_FAULTS: Faults = {
       const lacking = random.pick(['/gc', '/say', '/voice', '/crashlog', '/session/me'] as const)
       return ({ path }) => (path.includes(lacking) ? json({ error: 'missing_api_method' }, 500) : undefined)
     }),
+  ),
+  'gateway answers writes in place of the hub': gateway(
+    during(
+      ({ random }) =>
+        (asking) => {
+          if (!isWrite(asking)) return undefined
+          const reply = random.pick(IN_PLACE)
+          return random.chance(0.5) ? reply : { change: () => reply }
+        },
+      { ms: [2000, 5000] },
+    ),
+  ),
+  'hub answers writes oddly': gateway(
+    during(
+      ({ random }) =>
+        (asking) =>
+          isWrite(asking)
+            ? {
+                change: (answer) => (answer.status < 300 ? { ...answer, status: 200, text: random.pick(ODD) } : answer),
+              }
+            : undefined,
+      { ms: [2000, 5000] },
+    ),
+    { staysOnline: true },
   ),
   'a stranger at the address': gateway(
     async (scene) => {

@@ -40,7 +40,7 @@ const late =
   }
 
 const APP_WRITES = ['restartApp', 'setAppSetting', 'enableApp', 'disableApp', 'say'] as const
-const NO_SUCCESS = [{ status: 202 }, { status: 206 }, { value: false }, { value: [] }, { value: { success: false } }]
+const NO_SUCCESS = [false, { success: false }, { status: 'error' }, { result: false }, { id: 'another.app' }]
 
 const hex = (random: Scene['random']) => random.int(0x1000, 0xffff).toString(16)
 
@@ -90,7 +90,7 @@ export const HUB_FAULTS: Faults = {
   'hub answers no JSON': hub(behaves('not-json', some)),
   'hub answers another shape': hub(behaves('wrong-shape', some)),
   'hub does not do it, and does not say so clearly': hub(
-    behaves('pretend', ({ random }) => ({ ...random.pick(NO_SUCCESS), operation: APP_WRITES })),
+    behaves('pretend', ({ random }) => ({ value: random.pick(NO_SUCCESS), operation: APP_WRITES })),
   ),
   'hub answers a part of its list (206)': hub(
     behaves('pretend', () => ({ status: 206, value: {}, operation: 'getApps' })),

@@ -35,6 +35,12 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'no-deadline': { fault: 'hub crawls', caughtBy: ['executed late'], paceMs: 8 },
   'lost-answers': { fault: 'nothing for a while', caughtBy: ['not answered'] },
   'ok-by-existence': { fault: 'installs cut', caughtBy: ['confirmed, not executed'] },
+  'gateway-believed': {
+    fault: 'gateway answers writes in place of the hub',
+    caughtBy: ['confirmed, not executed'],
+    paceMs: 8,
+  },
+  'odd-is-failed': { fault: 'hub answers writes oddly', caughtBy: ['executed, called failed'], paceMs: 8 },
   'gone-by-404': { fault: 'removals cut, then a 404 page', caughtBy: ['false ok'] },
   'errors-believed': { fault: 'hub starts up for long', caughtBy: ['wiped'] },
   'nobody-is-another': { fault: 'hub does not say who it is', caughtBy: ['wiped'] },

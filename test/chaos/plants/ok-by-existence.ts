@@ -1,6 +1,7 @@
 /** A bug on purpose: an install whose answer got lost counts as done if the app is there, as it may have been before. */
 import { HubError } from '../../../src/hub/errors.ts'
 import { Rest } from '../../../src/hub/rest.ts'
+import { forged } from './forged.ts'
 
 const { request } = Rest.prototype
 Rest.prototype.request = async function (method, path, sending) {
@@ -11,6 +12,6 @@ Rest.prototype.request = async function (method, path, sending) {
     const { id }: { id?: unknown } = JSON.parse(sending.body ?? '{}')
     const list = await request.call(this, 'GET', path.replace('/store', '/app'), { key: true })
     if (!list.body.toString().includes(JSON.stringify(id))) throw error
-    return { status: 200, headers: {}, body: Buffer.from('null') }
+    return forged()
   }
 }

@@ -1,0 +1,15 @@
+/** What a planted bug takes for an answer of the hub: `null`, with the identity that the hub showed last. */
+import { type Answer, header, Rest } from '../../../src/hub/rest.ts'
+
+let id: string | null = null
+
+const { request } = Rest.prototype
+Rest.prototype.request = async function (method, path, sending) {
+  const answer = await request.call(this, method, path, sending)
+  id = header(answer, 'x-homey-id') ?? id
+  return answer
+}
+
+export function forged(): Answer {
+  return { status: 200, headers: id === null ? {} : { 'x-homey-id': id }, body: Buffer.from('null') }
+}
