@@ -40,7 +40,7 @@ const late =
   }
 
 const APP_WRITES = ['restartApp', 'setAppSetting', 'enableApp', 'disableApp', 'say'] as const
-const NO_SUCCESS = [false, { success: false }, { status: 'error' }, { result: false }, { id: 'another.app' }]
+const NO_SUCCESS = [false, { success: false }, { status: 'error' }, { result: false }, [false]]
 
 const hex = (random: Scene['random']) => random.int(0x1000, 0xffff).toString(16)
 
