@@ -95,6 +95,7 @@ export async function run(options: RunOptions): Promise<void> {
     topics,
     broker: () => brokerAccess(live.value.mqtt, urls),
     clientId: `${clientId}-rollout`,
+    serves: (hub) => fleet === undefined || hubs.all.has(hub),
     refusal: (command) => rolloutRefusal(policyOf(live), command),
     clock,
     random,
@@ -130,6 +131,7 @@ export async function run(options: RunOptions): Promise<void> {
       onAnswer: (end) => {
         tally.command(end)
         const summary = () => clean.clean(end.summary())
+        rollouts.answered(end.result, summary)
         // That of a failure may be long.
         feed.happened(end.result, end.outcome === 'ok' ? summary : summary())
       },

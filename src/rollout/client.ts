@@ -9,7 +9,8 @@ export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
 
-type Listener = (text: string) => void
+/** `from`: this process gave the answer itself, or the broker passed the message on, whoever sent it. */
+type Listener = (text: string, from: 'process' | 'broker') => void
 
 /** Fixed header, topic length, packet id and properties: more than any packet of ours has besides topic and payload. */
 const PACKET_OVERHEAD = 64
@@ -33,7 +34,12 @@ export class Client {
   received(packet: IPublishPacket): void {
     const listener = this.#listeners.get(packet.topic)
     if (listener === undefined) this.#reading?.received(packet)
-    else listener(packet.payload.toString())
+    else listener(packet.payload.toString(), 'broker')
+  }
+
+  /** This process has answered a command on its result topic. */
+  answered(topic: string, text: () => string): void {
+    this.#listeners.get(topic)?.(text(), 'process')
   }
 
   /** Hands over what is retained below these filters. @throws DeniedError */

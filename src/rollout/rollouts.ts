@@ -24,6 +24,8 @@ export interface RolloutsOptions {
   readonly broker: () => BrokerOptions
   /** Nobody else's on the broker. */
   readonly clientId: string
+  /** Whether this process serves a hub. */
+  readonly serves: (hub: string) => boolean
   /** Why configuration refuses rollouts; of no command, all of them. */
   readonly refusal: (command?: RolloutCommand) => string | undefined
   readonly clock: Clock
@@ -44,6 +46,7 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
   /** What is done or looked for; never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
+  #client: Client | undefined
   /** The one that ended here last. */
   #last: Progress | undefined
   /** Rings when a rollout is under way. */
@@ -100,6 +103,11 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
     }
     const { state, done, total } = progress.value
     return { transaction, state, done, total }
+  }
+
+  /** Call it with each answer of this process to a command, without secrets. */
+  answered(topic: string, text: () => string): void {
+    this.#client?.answered(topic, text)
   }
 
   #begin(task: () => Promise<void>): void {
@@ -203,16 +211,18 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
   }
 
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
-    const { topics, broker, clientId, clock } = this.#options
+    const { topics, broker, clientId, clock, serves } = this.#options
     const over = new AbortController()
-    let client: Client | undefined
-    const session = { broker: broker(), clientId, signal, onPublish: (packet: Packet) => client?.received(packet) }
+    const onPublish = (packet: Packet) => this.#client?.received(packet)
+    const session = { broker: broker(), clientId, signal, onPublish }
     try {
       await withSession(session, clock, async (connection) => {
-        client = new Client(connection, { probeTopic: topics.of('bridgeProbe', {}), clock })
-        await task({ client, topics, clock, signal: AbortSignal.any([signal, over.signal]) })
+        const client = new Client(connection, { probeTopic: topics.of('bridgeProbe', {}), clock })
+        this.#client = client
+        await task({ client, topics, clock, serves, signal: AbortSignal.any([signal, over.signal]) })
       })
     } finally {
+      this.#client = undefined
       over.abort()
     }
   }

@@ -103,8 +103,8 @@ export class Street implements AsyncDisposable {
   }
 
   /** The same, resolved at once. */
-  begin(): RunningBridge {
-    return this.#open.use(startBridge(this.#env, this.file(), this.clock))
+  begin(env: Readonly<Record<string, string>> = {}): RunningBridge {
+    return this.#open.use(startBridge({ ...this.#env, ...env }, this.file(), this.clock))
   }
 
   /** A bridge in a process of its own; resolves as soon as it is started. */
