@@ -9,11 +9,14 @@ import { errorFailure, type Failure, lackFailure } from './failure.ts'
 import type { Journal } from './journal.ts'
 import { Lookout } from './lookout.ts'
 import type { Ended } from './pacing.ts'
+import { SessionError, withSession } from './session.ts'
 import { streamOpener } from './stream.ts'
 import type { FailureCode, LinkOptions, LinkStatus, Protocol } from './types.ts'
 
 /** How long a broker may take to close its side after DISCONNECT. */
 const GOODBYE_MS = 1_000
+/** How long a task may take on a connection of its own. */
+const ASIDE_MS = 30_000
 
 export interface ConnectionLoopOptions {
   readonly link: LinkOptions
@@ -114,6 +117,24 @@ export class ConnectionLoop {
     this.#startingOver = where
     void connection.end()
     this.#options.clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
+  }
+
+  /**
+   * Runs `task` on another connection to the present address, without a will. Resolves to what ended that before the task,
+   * or why it could not be made.
+   */
+  async aside(task: (connection: Connection) => Promise<void>, signal: AbortSignal): Promise<Failure | undefined> {
+    const { link, clock } = this.#options
+    const { url, login } = this.#addresses.current
+    const broker = { ...link, urls: [url], protocol: login.protocol }
+    const session = { broker, clientId: `${link.clientId}-trial`, timeoutMs: ASIDE_MS, signal }
+    try {
+      await withSession(session, clock, task)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof SessionError)) throw error
+      return error.failure ?? { code: 'timeout', detail: error.message }
+    }
   }
 
   /** `onAccepted` has done what a new connection needs. */

@@ -93,6 +93,7 @@ export class MqttLink implements AsyncDisposable {
       ackTimeoutMs: options.ackTimeoutMs ?? 30_000,
       maximumPacketSize: options.maximumPacketSize,
       mayPublish: options.mayPublish,
+      onTrial: (task, signal) => this.#loop.aside(task, signal),
       onClear: (topic) => {
         if (this.#loop.connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
       },

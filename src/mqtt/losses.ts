@@ -1,73 +1,87 @@
 /**
- * Finds the item at which a broker ends the connection: some do so at a publish that they do not accept. Sent again at
- * each reconnect, it would end every connection. So each item counts the connections lost in a row while it was
- * unacknowledged; with a few losses it is sent alone, so that the next loss is due to it and to nothing else.
+ * What a lost connection says about the items that were on their way, and what a refusal right before it says. Some brokers
+ * end the connection at a publish that they do not accept. Sent again at each reconnect, it would end every connection. So
+ * an item that may be such a one is a suspect: it is sent alone only, so that the next loss is due to it and nothing else.
+ *
+ * | Loss | Counts against |
+ * | --- | --- |
+ * | the broker stopped answering, or another client took over | nothing: the broker did not object to any item |
+ * | right after a refusal as too large | that size and all larger ones, from now on |
+ * | right after another refusal | the refused item: Mosquitto 2.0.11 with `max_queued_messages 0` refuses, and then ends the connection |
+ * | with items on their way larger than any that was acknowledged | these, and all others of such sizes are suspects |
+ * | any other | all that were on their way; a second one in a row makes them suspects |
+ * | with one item alone on its way | that one; after three losses in a row it is given up |
  */
 import type { Clock } from '../base/clock.ts'
 import type { Failure } from './failure.ts'
+import type { SizeLimit } from './size-limit.ts'
 
-const ALONE_AFTER = 2
+const SUSPECT_AFTER = 2
 export const GIVE_UP_AFTER = 3
-/**
- * Mosquitto 2.0.11 with `max_queued_messages 0` refuses a publish and then ends the connection. A loss so soon after a
- * refusal counts against the refused item only.
- */
+/** A loss so soon after a refusal is due to it. */
 const REFUSAL_MS = 500
 
-export class Losses<T extends { losses: number }> {
+/** Whether no publish can have ended the connection. */
+export const isBlameless = ({ code }: Failure) => code === 'timeout' || code === 'taken_over'
+
+interface Sent {
+  /** Connections lost in a row that count against it. */
+  losses: number
+  readonly sentBytes: number
+}
+
+export class Losses<T extends Sent> {
   readonly #clock: Clock
-  readonly #isSuspect: (item: T) => boolean
-  /** The item that is unacknowledged and sent alone. */
-  #alone: T | undefined
+  readonly #sizes: SizeLimit
   /** The last item that the broker refused, and when. */
-  #refused: { readonly item: T; readonly at: number } | undefined
+  #refused: { readonly item: T; readonly isTooLarge: boolean; readonly at: number } | undefined
 
-  /** `isSuspect`: whether an item is more likely than others to end a connection. It is sent alone after one loss. */
-  constructor(clock: Clock, isSuspect: (item: T) => boolean = () => false) {
+  constructor(clock: Clock, sizes: SizeLimit) {
     this.#clock = clock
-    this.#isSuspect = isSuspect
+    this.#sizes = sizes
   }
 
-  /** Whether an item is unacknowledged beside which no other may be sent. */
-  get sendingAlone(): boolean {
-    return this.#alone !== undefined
+  isSuspect({ losses, sentBytes }: T): boolean {
+    return losses >= SUSPECT_AFTER || this.#sizes.isSuspect(sentBytes)
   }
 
-  /** Whether `item` may be sent beside so many unacknowledged ones. If it must be alone, it is so from now on. */
-  maySend(item: T, unacknowledged: number): boolean {
-    if (item.losses < ALONE_AFTER) return true
-    if (unacknowledged > 0) return false
-    this.#alone = item
-    return true
+  refused(item: T, isTooLarge: boolean): void {
+    this.#refused = { item, isTooLarge, at: this.#clock.elapsed() }
+    if (!isTooLarge) return
+    if (this.isSuspect(item)) this.#sizes.endedConnection(item.sentBytes)
+    this.#sizes.refused(item.sentBytes)
   }
 
-  /** An item is acknowledged, refused, or was not sent after all. */
-  done(item: T): void {
-    if (this.#alone === item) this.#alone = undefined
-  }
-
-  refused(item: T): void {
-    this.#refused = { item, at: this.#clock.elapsed() }
-  }
-
-  /** Counts a lost connection. Returns the item to give up, if there is one. */
-  connectionLost(failure: Failure, unacknowledged: Iterable<T>): T | undefined {
-    const alone = this.#alone
+  /** Counts a loss. Returns whether it is explained by a size that will not be sent again soon. */
+  connectionLost(failure: Failure, unacknowledged: Iterable<T>): boolean {
     const refused = this.#justRefused()
-    this.#alone = undefined
     this.#refused = undefined
-    // A broker that stopped answering did not object to any item.
-    if (failure.code === 'timeout') return undefined
-    const items = refused === undefined ? [...unacknowledged] : [refused]
-    const suspects = items.filter(this.#isSuspect)
-    for (const item of suspects) item.losses = Math.max(ALONE_AFTER, item.losses + 1)
-    if (suspects.length === 0) for (const item of items) item.losses += 1
-    const cause = refused ?? alone
-    return cause !== undefined && cause.losses >= GIVE_UP_AFTER ? cause : undefined
+    if (isBlameless(failure)) return false
+    if (refused?.isTooLarge) {
+      this.#sizes.endedConnection(refused.item.sentBytes)
+      return true
+    }
+    const items = refused === undefined ? [...unacknowledged] : [refused.item]
+    const untried = items.filter(({ sentBytes }) => this.#sizes.isUntried(sentBytes))
+    for (const item of untried.length > 0 ? untried : items) item.losses += 1
+    if (untried.length > 0) this.#sizes.doubt()
+    else this.#sizes.doubtAgain(items.filter(({ losses }) => losses >= SUSPECT_AFTER))
+    return untried.length > 0
   }
 
-  #justRefused(): T | undefined {
+  /** Counts a loss with `item` alone on its way. Returns why to give it up, if it is to be. */
+  aloneLost(failure: Failure, item: T): 'too_large' | 'quarantined' | undefined {
+    if (isBlameless(failure)) return undefined
+    item.losses += 1
+    if (item.losses < GIVE_UP_AFTER) return undefined
+    if (!this.#sizes.isUntried(item.sentBytes)) return 'quarantined'
+    this.#sizes.refused(item.sentBytes)
+    this.#sizes.endedConnection(item.sentBytes)
+    return 'too_large'
+  }
+
+  #justRefused() {
     if (this.#refused === undefined) return undefined
-    return this.#clock.elapsed() - this.#refused.at <= REFUSAL_MS ? this.#refused.item : undefined
+    return this.#clock.elapsed() - this.#refused.at <= REFUSAL_MS ? this.#refused : undefined
   }
 }

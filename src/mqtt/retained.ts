@@ -102,10 +102,7 @@ export class Retained {
     }
     entry.wanted = wanted
     if (entry.marked) entry.text = payload ?? undefined
-    if (entry.blocked !== undefined && entry.blocked !== 'invalid') {
-      this.#unblock(entry)
-      entry.losses = 0
-    }
+    if (entry.blocked !== 'invalid') this.#unblock(entry)
     if (this.#enqueue(entry)) return true
     if (!entry.queued) this.#conclude(entry)
     return false
@@ -213,9 +210,12 @@ export class Retained {
     }
   }
 
-  /** Takes the entry that `peek` returned, and returns the payload to send; null: a zero-length publish. */
+  /**
+   * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send; null: a
+   * zero-length publish.
+   */
   take(entry: Entry): string | null {
-    this.#queue.shift()
+    if (entry.queued) this.#queue.shift()
     entry.queued = false
     const payload = this.#payloadOf(entry)
     entry.sent = entry.wanted
@@ -230,6 +230,13 @@ export class Retained {
       entry.wanted = kept(entry.text ?? null, entry)
     }
     return entry.text ?? null
+  }
+
+  /** An entry that was taken is not sent after all: it waits again, as the last. */
+  putBack(entry: Entry): void {
+    if (entry.released) return
+    entry.sent = undefined
+    this.#enqueue(entry)
   }
 
   acked(entry: Entry): void {

@@ -5,11 +5,14 @@ import { AckTimer } from './ack-timer.ts'
 import { type Connection, PACKET_TOO_LARGE } from './connection.ts'
 import type { Failure } from './failure.ts'
 import type { Journal } from './journal.ts'
-import { GIVE_UP_AFTER, Losses } from './losses.ts'
+import { GIVE_UP_AFTER, isBlameless, Losses } from './losses.ts'
 import { topicFault } from './names.ts'
 import type { Outbox, Outgoing } from './outbox.ts'
 import type { Block, Entry, Retained } from './retained.ts'
 import { SizeLimit } from './size-limit.ts'
+
+/** The part of a connection on which what may end it is tried. */
+export type TrialWire = Pick<Connection, 'publish'>
 
 /** The part of a connection that sending needs. */
 export type Wire = Pick<Connection, 'isDown' | 'receiveMaximum' | 'maximumPacketSize' | 'publish' | 'drop'>
@@ -40,6 +43,11 @@ export interface SenderOptions {
   readonly maximumPacketSize?: number | undefined
   /** Whether a topic may be published at this moment; default: all may. */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
+  /**
+   * Runs `task` on another connection to the broker, without a will: nobody sees when it is lost. Resolves to what ended
+   * it before the task, or why there is none.
+   */
+  readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
   /** Called before each zero-length retained publish. */
   readonly onClear: (topic: string) => void
   /** Called before each event or answer. */
@@ -48,8 +56,9 @@ export interface SenderOptions {
   readonly onAcked: () => void
 }
 
-/** A quarantined topic is tried again on a connection of this age; the age doubles with each further loss. */
+/** A quarantined topic is tried again after this time; it doubles with each further loss. */
 const RETRY_QUARANTINED_MS = 5_000
+const MOST_DOUBLINGS = 10
 const TOO_LARGE = 'it is larger than the broker takes'
 
 const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
@@ -61,6 +70,15 @@ export class Sender {
   readonly #ackTimer: AckTimer
   readonly #losses: Losses<Item>
   readonly #sizes: SizeLimit
+  /** Taken, and kept back until they are tried alone. */
+  readonly #suspects = new Set<Item>()
+  #trial: AbortController | undefined
+  /** The suspect that is on its way on a connection of its own. */
+  #tried: { readonly item: Item; readonly done: (accepted: boolean) => void } | undefined
+  /** Whether no connection of its own can be had for a trial: suspects are tried on this one. */
+  #triesHere = false
+  /** The suspect that is on its way on this connection, and nothing beside it. */
+  #alone: Item | undefined
   #connection: Wire | undefined
   #window = 0
   /** What was last sent to the state topic on this connection. */
@@ -80,7 +98,7 @@ export class Sender {
     const { clock, ackTimeoutMs } = options
     this.#options = options
     this.#sizes = new SizeLimit(options.maximumPacketSize ?? Number.POSITIVE_INFINITY, clock)
-    this.#losses = new Losses(clock, ({ sentBytes }) => this.#sizes.isUntried(sentBytes))
+    this.#losses = new Losses(clock, this.#sizes)
     this.#ackTimer = new AckTimer(
       clock,
       ackTimeoutMs,
@@ -93,7 +111,7 @@ export class Sender {
   }
 
   get unacknowledged(): number {
-    return this.#unacknowledged.size
+    return this.#unacknowledged.size + this.#suspects.size
   }
 
   get publishes(): number {
@@ -115,17 +133,18 @@ export class Sender {
     this.#window = Math.min(this.#options.window, connection.receiveMaximum)
     this.#sizes.connected(connection.maximumPacketSize)
     this.#state = undefined
+    this.#triesHere = false
     const { events, answers, clock, journal } = this.#options
     if (events.expire(clock.elapsed()) > 0) journal.dropped('events')
     if (answers.expire(clock.elapsed()) > 0) journal.dropped('answers')
-    this.#retryQuarantined(RETRY_QUARANTINED_MS, RETRY_QUARANTINED_MS)
-    this.#retryTooLarge()
+    this.#scheduleRetries()
     this.pump()
   }
 
   /** Publishes `offline` before everything else that waits. Resolves when everything is acknowledged. */
   finish(connection: Wire): Promise<void> {
     this.#closing = true
+    this.#trial?.abort()
     return new Promise((resolve) => {
       this.#onIdle = resolve
       if (this.#connection === undefined) this.attach(connection)
@@ -146,50 +165,66 @@ export class Sender {
 
   /** The connection is lost: unacknowledged items wait again. Returns whether it has shown a size that ended it. */
   detach(failure: Failure): boolean {
+    this.#connection = undefined
     this.#ackTimer.stop()
     this.#cancelRetry?.()
     this.#cancelRelearn?.()
-    const refusedSize = this.#sizes.lost()
-    const suspects = refusedSize ? [] : this.#unacknowledged
-    const givenUp = this.#losses.connectionLost(failure, suspects)
-    const messages: Outgoing[] = []
-    for (const item of this.#unacknowledged) {
-      if (item.kind === 'retained') this.#options.retained.lost(item)
-      else if (item.kind === 'message' && item !== givenUp) messages.push(item)
-    }
+    this.#trial?.abort()
+    this.#trial = undefined
+    this.#tried = undefined
+    const alone = this.#alone
+    const explained =
+      alone === undefined
+        ? this.#losses.connectionLost(failure, this.#unacknowledged)
+        : this.#aloneLost(failure, alone) === 'too_large'
+    this.#alone = undefined
+    this.#restore([...this.#unacknowledged, ...this.#suspects], (entry) => this.#options.retained.lost(entry))
+    this.#unacknowledged.clear()
+    this.#suspects.clear()
+    return explained
+  }
+
+  /** These are not on their way any more. */
+  #restore(items: readonly Item[], putBack: (entry: Entry) => void): void {
+    for (const item of items) if (item.kind === 'retained') putBack(item)
+    const messages = items.filter((item) => item.kind === 'message')
     this.#options.events.restore(messages.filter(({ isAnswer }) => !isAnswer))
     this.#options.answers.restore(messages.filter(({ isAnswer }) => isAnswer))
-    const tooLarge = givenUp !== undefined && this.#giveUp(givenUp) === 'too_large'
-    this.#unacknowledged.clear()
-    this.#connection = undefined
-    return refusedSize || tooLarge
   }
 
-  #giveUp(item: Item): 'too_large' | 'quarantined' {
-    if (this.#sizes.isUntried(item.sentBytes)) {
-      this.#sizes.endedConnection(item.sentBytes)
-      this.#refuse(item, 'too_large', `the broker ends the connection when it gets it, with ${item.sentBytes} bytes`)
-      return 'too_large'
+  #aloneLost(failure: Failure, item: Item): Block | undefined {
+    const block = this.#losses.aloneLost(failure, item)
+    if (block === 'too_large') {
+      this.#refuse(item, block, `the broker ends the connection when it gets it, with ${item.sentBytes} bytes`)
+    } else if (block !== undefined) {
+      this.#refuse(item, block, `${item.losses} connections in a row were lost as it was being published`)
     }
-    const detail = `${item.losses} connections in a row were lost as it was being published`
-    this.#refuse(item, 'quarantined', detail)
-    return 'quarantined'
+    if (this.#connection !== undefined) this.#scheduleRetries()
+    return block
   }
 
-  /** Tries the quarantined topics that are due again in `ms`, when the connection will be `ageMs` old, and then later. */
-  #retryQuarantined(ms: number, ageMs: number): void {
+  #scheduleRetries(): void {
+    this.#retryQuarantined()
+    this.#retryTooLarge()
+  }
+
+  /** Tries the quarantined topics that are due after `ageMs` again in `ms`, and then later. */
+  #retryQuarantined(ms = RETRY_QUARANTINED_MS, ageMs = RETRY_QUARANTINED_MS): void {
     const { clock, retained } = this.#options
+    this.#cancelRetry?.()
     if (!retained.hasQuarantined) return
+    const afterLosses = (losses: number) => RETRY_QUARANTINED_MS * 2 ** Math.min(MOST_DOUBLINGS, losses - GIVE_UP_AFTER)
     this.#cancelRetry = clock.after(ms, () => {
-      retained.retryQuarantined(({ losses }) => RETRY_QUARANTINED_MS * 2 ** (losses - GIVE_UP_AFTER) <= ageMs)
+      retained.retryQuarantined(({ losses }) => afterLosses(losses) <= ageMs)
       this.pump()
-      this.#retryQuarantined(ageMs, 2 * ageMs)
+      this.#retryQuarantined(ageMs, Math.min(2 * ageMs, afterLosses(Number.POSITIVE_INFINITY)))
     })
   }
 
   /** When a size that ended connections is due again, so is what was held back for it. */
   #retryTooLarge(): void {
     const { relearnInMs } = this.#sizes
+    this.#cancelRelearn?.()
     if (relearnInMs === undefined) return
     this.#cancelRelearn = this.#options.clock.after(relearnInMs, () => {
       this.#sizes.relearn()
@@ -202,15 +237,17 @@ export class Sender {
   pump(): void {
     const connection = this.#connection
     if (connection === undefined || connection.isDown) return
-    while (!this.#losses.sendingAlone && this.#unacknowledged.size < this.#window) {
+    while (this.#alone === undefined && this.#unacknowledged.size < this.#window) {
       const item = this.#next()
-      if (item === undefined) return
+      if (item === undefined) {
+        if (this.#try(connection)) continue
+        return
+      }
       if (!this.#may(item)) {
         if (item.kind !== 'message') return
         this.#options.events.take()
         continue
       }
-      if (!this.#losses.maySend(item, this.#unacknowledged.size)) return
       this.#send(connection, item)
     }
   }
@@ -234,71 +271,161 @@ export class Sender {
     return this.#answeredLast ? other : answer
   }
 
-  #send(connection: Wire, item: Item): void {
+  #send(wire: TrialWire, item: Item): void {
     this.#answeredLast = item.kind === 'message' && item.isAnswer
-    if (item.kind === 'retained') this.#sendEntry(connection, item)
-    else if (item.kind === 'message') this.#sendMessage(connection, item)
+    if (item.kind === 'retained') this.#sendEntry(wire, item)
+    else if (item.kind === 'message') this.#sendMessage(wire, item)
     else {
       this.#state = item.payload
-      this.#publish(connection, item, item.payload, item.payload.length, RETAINED)
+      item.sentBytes = item.payload.length
+      this.#publish(wire, item, item.payload, RETAINED)
     }
   }
 
-  #sendMessage(connection: Wire, item: Outgoing): void {
+  #sendMessage(wire: TrialWire, item: Outgoing): void {
     const { events, answers } = this.#options
-    const outbox = item.isAnswer ? answers : events
-    outbox.take()
-    const besides = item.bytes - item.payloadBytes
-    if (!this.#sizes.allows(item.payloadBytes, () => besides)) this.#refuse(item, 'too_large', TOO_LARGE)
+    if (!this.#suspects.has(item)) (item.isAnswer ? answers : events).take()
+    item.sentBytes = item.payloadBytes
+    if (!this.#fits(item)) this.#refuse(item, 'too_large', TOO_LARGE)
+    else if (this.#mayEndConnection(wire, item)) this.#suspects.add(item)
     else {
       this.#options.onMessage(item.topic, item.payload)
-      this.#publish(connection, item, item.payload, item.payloadBytes, item.options)
+      this.#publish(wire, item, item.payload, item.options)
     }
   }
 
-  #sendEntry(connection: Wire, item: Entry): void {
+  #sendEntry(wire: TrialWire, item: Entry): void {
     const payload = this.#options.retained.take(item) ?? ''
-    const bytes = Buffer.byteLength(payload)
+    item.sentBytes = Buffer.byteLength(payload)
     const fault = item.sentAt === 0 ? topicFault(item.topic) : undefined
     if (fault !== undefined) this.#refuse(item, 'invalid', fault)
-    else if (!this.#sizes.allows(bytes, () => Buffer.byteLength(item.topic))) this.#refuse(item, 'too_large', TOO_LARGE)
+    else if (!this.#fits(item)) this.#refuse(item, 'too_large', TOO_LARGE)
+    else if (this.#mayEndConnection(wire, item)) this.#suspects.add(item)
     else {
       if (payload === '') this.#options.onClear(item.topic)
-      this.#publish(connection, item, payload, bytes, RETAINED)
+      this.#publish(wire, item, payload, RETAINED)
     }
   }
 
-  #publish(connection: Wire, item: Item, payload: string, bytes: number, options: IClientPublishOptions): void {
+  #fits(item: Item): boolean {
+    return this.#sizes.allows(item.sentBytes, () =>
+      item.kind === 'message' ? item.bytes - item.payloadBytes : Buffer.byteLength(item.topic),
+    )
+  }
+
+  #mayEndConnection(wire: TrialWire, item: Item): boolean {
+    return wire === this.#connection && item !== this.#alone && this.#losses.isSuspect(item)
+  }
+
+  #publish(wire: TrialWire, item: Item, payload: string, options: IClientPublishOptions): void {
     this.#publishes += 1
-    this.#bytes += bytes
+    this.#bytes += item.sentBytes
     item.sentAt = this.#options.clock.elapsed()
-    item.sentBytes = bytes
-    this.#unacknowledged.add(item)
-    this.#ackTimer.sent()
-    connection.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
+    if (wire === this.#connection) {
+      this.#suspects.delete(item)
+      this.#unacknowledged.add(item)
+      this.#ackTimer.sent()
+    }
+    wire.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
+  }
+
+  /** Nothing else waits: tries what is kept back, the smallest first. Returns whether something was refused. */
+  #try(connection: Wire): boolean {
+    if (this.#trial !== undefined || this.#closing) return false
+    const before = this.#suspects.size
+    const item = this.#smallest()
+    const isWorthIt = ({ sentBytes }: Item) => !this.#triesHere || this.#sizes.isWorthALoss(sentBytes)
+    for (const one of this.#suspects) if (!this.#fits(one) || !isWorthIt(one)) this.#refuse(one, 'too_large', TOO_LARGE)
+    if (this.#suspects.size === 0) this.#sizes.settled()
+    if (this.#suspects.size < before) return true
+    if (item === undefined) return false
+    if (!this.#triesHere) this.#startTrial()
+    else if (this.#unacknowledged.size === 0) {
+      this.#alone = item
+      this.#send(connection, item)
+    }
+    return false
+  }
+
+  #startTrial(): void {
+    const trial = new AbortController()
+    this.#trial = trial
+    const ended = this.#options.onTrial((wire) => this.#tryAll(wire), trial.signal)
+    void ended.then((failure) => {
+      if (!trial.signal.aborted) this.#trialEnded(failure)
+    })
+  }
+
+  #smallest(): Item | undefined {
+    let smallest: Item | undefined
+    for (const item of this.#suspects) {
+      if (item.kind === 'retained' && item.released) this.#suspects.delete(item)
+      else if (item.kind === 'message' || this.#writing) {
+        if (smallest === undefined || item.sentBytes < smallest.sentBytes) smallest = item
+      }
+    }
+    return smallest !== undefined && this.#may(smallest) ? smallest : undefined
+  }
+
+  async #tryAll(wire: TrialWire): Promise<void> {
+    for (let item = this.#smallest(); item !== undefined; item = this.#smallest()) {
+      const { promise, resolve } = Promise.withResolvers<boolean>()
+      this.#tried = { item, done: resolve }
+      this.#send(wire, item)
+      // A refusal may end this connection, and that would count against the next one.
+      if (!(await promise)) return
+    }
+  }
+
+  #trialEnded(failure: Failure | undefined): void {
+    const item = this.#tried?.item
+    this.#trial = undefined
+    this.#tried = undefined
+    if (failure !== undefined) {
+      if (item === undefined || isBlameless(failure)) this.#triesHere = true
+      else this.#aloneLost(failure, item)
+    }
+    this.pump()
+  }
+
+  /** An item is acknowledged, refused or given up. */
+  #settle(item: Item, accepted: boolean): void {
+    this.#unacknowledged.delete(item)
+    this.#suspects.delete(item)
+    if (this.#alone === item) this.#alone = undefined
+    if (this.#tried?.item !== item) return
+    this.#tried.done(accepted)
+    this.#tried = undefined
   }
 
   #acked(item: Item, reason: number): void {
-    this.#unacknowledged.delete(item)
+    this.#settle(item, reason === 0)
     if (reason !== 0) {
-      const block = reason === PACKET_TOO_LARGE ? 'too_large' : 'denied'
-      if (block === 'too_large') this.#sizes.refused(item.sentBytes)
-      else this.#losses.refused(item)
-      this.#refuse(item, block, `the broker refuses it with reason ${reason}`)
+      const isTooLarge = reason === PACKET_TOO_LARGE
+      this.#losses.refused(item, isTooLarge)
+      this.#refuse(item, isTooLarge ? 'too_large' : 'denied', `the broker refuses it with reason ${reason}`)
+      this.#retryTooLarge()
     } else {
-      this.#losses.done(item)
       this.#sizes.acknowledged(item.sentBytes)
       if (item.kind === 'retained') this.#options.retained.acked(item)
       else item.losses = 0
+      if (this.#suspects.size > 0) this.#releaseSuspects()
     }
     this.pump()
     this.#options.onAcked()
     this.#checkIdle()
   }
 
+  /** What is no suspect any more, as a larger one was acknowledged, need not be tried alone. */
+  #releaseSuspects(): void {
+    const free = [...this.#suspects].filter((item) => !this.#losses.isSuspect(item) && item !== this.#tried?.item)
+    for (const item of free) this.#suspects.delete(item)
+    this.#restore(free, (entry) => this.#options.retained.putBack(entry))
+  }
+
   /** Stops sending an item: a retained topic is blocked, a message dropped or replaced. */
   #refuse(item: Item, block: Block, detail: string): void {
-    this.#losses.done(item)
+    this.#settle(item, false)
     const isNew = item.kind !== 'retained' || this.#options.retained.refused(item, block)
     if (isNew) this.#options.journal.notPublished(item.topic, block, detail)
     if (item.kind === 'message') this.#replace(item, block)

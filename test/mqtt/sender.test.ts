@@ -42,6 +42,14 @@ class Record implements Wire {
   }
 }
 
+/** A connection aside: `lose` ends it, and each publish can be answered. */
+class Trial extends Record {
+  readonly ended = Promise.withResolvers<Failure>()
+}
+
+/** What is tried aside begins, goes on and ends in turns of its own. */
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
 class Rig {
   readonly clock = new FakeClock()
   readonly log = new RecordingLog()
@@ -53,6 +61,9 @@ class Rig {
   readonly answers: Outbox
   readonly sender: Sender
   wire = new Record()
+  /** Whether the broker takes further connections. */
+  offersAside = false
+  readonly trials: Trial[] = []
   #acknowledged = 0
 
   constructor(options: Partial<SenderOptions> = {}) {
@@ -70,6 +81,14 @@ class Rig {
       stateTopic: 'state',
       window: 32,
       ackTimeoutMs: 30_000,
+      onTrial: async (task, signal) => {
+        if (!this.offersAside) return CLOSED
+        const trial = new Trial()
+        this.trials.push(trial)
+        await turn()
+        const stopped = new Promise<Failure>((resolve) => signal.addEventListener('abort', () => resolve(CLOSED)))
+        return await Promise.race([task(trial).then(() => undefined), trial.ended.promise, stopped])
+      },
       onClear: (topic) => this.cleared.push(topic),
       onMessage: (topic, payload) => this.messages.push(`${topic}=${payload}`),
       onAcked: () => {
@@ -112,6 +131,23 @@ class Rig {
     if (next === undefined) throw new Error('nothing is on its way')
     this.#acknowledged += 1
     next.done(reason)
+  }
+
+  /** Answers what is tried aside, until there is no more. Returns the sizes that were tried. */
+  async aside(outcome: (bytes: number, topic: string) => number | 'lost'): Promise<number[]> {
+    const tried: number[] = []
+    for (;;) {
+      await turn()
+      await turn()
+      const trial = this.trials.at(-1)
+      const publish = trial?.published.shift()
+      if (trial === undefined || publish === undefined) return tried
+      const { topic, payload, done } = publish
+      tried.push(payload.length)
+      const result = outcome(payload.length, topic)
+      if (result === 'lost') trial.ended.resolve(CLOSED)
+      else done(result)
+    }
   }
 
   /** Acknowledges all that is sent. */
@@ -391,7 +427,7 @@ describe('a message that is too large', () => {
     expect(rig.wire.sent.at(-1)).toBe('denied=y')
   })
 
-  test('teaches its size for the rest of the connection', () => {
+  test('teaches its size for the rest of the connection', async () => {
     const rig = new Rig().attach()
     rig.ackAll()
     rig.say('a', 'x'.repeat(50))
@@ -399,41 +435,54 @@ describe('a message that is too large', () => {
     rig.say('b', 'x'.repeat(50))
     rig.say('c', 'x'.repeat(49))
     expect(rig.wire.sent.slice(2)).toEqual([`c=${'x'.repeat(49)}`])
+    rig.ackAll()
+    await rig.clock.advance(501)
     rig.lose()
     rig.attach()
     rig.say('d', 'x'.repeat(50))
     expect(rig.wire.sent).toContain(`d=${'x'.repeat(50)}`)
   })
 
-  test('teaches its size for the next connections where the refusal ends this one', async () => {
+  test('teaches its size for the next connections where the refusal ends this one: such sizes are tried aside', async () => {
     const rig = new Rig().attach()
+    rig.offersAside = true
     rig.ackAll()
-    const refuse = async (ms: number) => {
-      rig.say('a', 'x'.repeat(4000))
-      rig.ack(TOO_LARGE)
-      await rig.clock.advance(ms)
-      rig.lose()
-      rig.attach().ackAll()
-    }
-    await refuse(51)
-    await refuse(50)
-    for (const size of [4000, 3500, 3499]) rig.say(String(size), 'x'.repeat(size))
-    expect(rig.wire.sent.map((text) => text.split('=')[0])).toEqual(['state', '3499'])
+    rig.say('a', 'x'.repeat(4000))
+    rig.ack(TOO_LARGE)
+    await rig.clock.advance(500)
+    rig.lose()
+    rig.attach().ackAll()
+    for (const size of [3999, 4000, 5000, 2048]) rig.say(String(size), 'x'.repeat(size))
+    rig.ackAll()
+    expect(rig.wire.sent.map((text) => text.split('=')[0])).toEqual(['state', '2048'])
+    expect(await rig.aside((bytes) => (bytes < 4000 ? 0 : TOO_LARGE))).toEqual([3999, 4000])
+    expect(rig.refused).toEqual(['a too_large', '4000 too_large', '5000 too_large'])
+    expect(rig.sender.unacknowledged).toBe(0)
   })
 
-  test('is tried again five seconds after that, and later each time that it costs a connection', async () => {
+  test('is tried again aside with each connection, after five minutes, and later each time', async () => {
     const rig = new Rig().attach()
+    rig.offersAside = true
     rig.ackAll()
     rig.hold('a', 'x'.repeat(4000))
-    for (const ms of [5_000, 10_000, 20_000]) {
-      rig.ack(TOO_LARGE)
-      rig.lose()
-      rig.attach().ackAll()
-      await rig.clock.advance(ms - 1)
-      expect(rig.wire.sent).toEqual(['state=online'])
+    rig.ack(TOO_LARGE)
+    rig.lose()
+    rig.attach().ackAll()
+    expect(await rig.aside(() => TOO_LARGE)).toEqual([4000])
+    rig.ackAll()
+    expect(rig.wire.sent).toEqual(['state=online'])
+    for (const minutes of [10, 20, 40]) {
+      await rig.clock.advance(minutes * 60_000 - 1)
+      expect(await rig.aside(() => TOO_LARGE)).toEqual([])
       await rig.clock.advance(1)
-      expect(rig.wire.sent).toHaveLength(2)
+      expect(await rig.aside(() => TOO_LARGE)).toEqual([4000])
     }
+    expect(rig.wire.sent).toEqual(['state=online'])
+    expect(rig.refused).toEqual(['a too_large'])
+    await rig.clock.advance(80 * 60_000)
+    expect(await rig.aside(() => 0)).toEqual([4000])
+    rig.hold('a', 'y'.repeat(4000))
+    expect(rig.wire.sent.slice(1)).toEqual([`a=${'y'.repeat(4000)}`])
   })
 
   test('explains the end of the connection on which it was refused, not that of the next', () => {
@@ -467,45 +516,179 @@ describe('a publish at which connections end', () => {
       rig.lose()
     }
   }
+  const lost = () => 'lost' as const
+  const topics = (rig: Rig) => rig.wire.sent.map((text) => text.split('=')[0])
 
-  test('is sent alone after two, and not any more after three', () => {
-    const rig = new Rig()
-    rig.hold('a', '1')
-    rig.hold('b', '1')
-    loseTimes(rig, 2)
-    expect(rig.attach().wire.sent).toEqual(['a=1'])
-    rig.lose()
-    expect(rig.refused).toEqual(['a quarantined'])
-    expect(rig.log.lines.at(-1)).toMatchObject({ detail: '3 connections in a row were lost as it was being published' })
+  describe.each([
+    ['aside', true],
+    ['on the connection that there is, as there is no other', false],
+  ])('is tried %s', (_where, offersAside) => {
+    /** What is tried ends that connection; returns whether anything was. */
+    async function end(rig: Rig): Promise<boolean> {
+      if (offersAside) return (await rig.aside(lost)).length > 0
+      await turn()
+      if (rig.sender.unacknowledged === 0) return false
+      rig.lose()
+      rig.attach().ackAll()
+      return true
+    }
+
+    test('after two, and not any more after three', async () => {
+      const rig = new Rig()
+      rig.offersAside = offersAside
+      rig.hold('a', '1')
+      rig.hold('b', '1')
+      loseTimes(rig, 2)
+      rig.attach()
+      // Whether the second is one, too, is not known yet.
+      expect(rig.wire.sent).toEqual([])
+      if (offersAside) expect(await rig.aside((_bytes, topic) => (topic === 'a' ? 'lost' : 0))).toEqual([1, 1])
+      else {
+        await turn()
+        expect(rig.wire.sent).toEqual(['a=1'])
+        rig.lose()
+        rig.attach()
+        await turn()
+        expect(rig.wire.sent).toEqual(['b=1'])
+      }
+      rig.ackAll()
+      expect(rig.refused).toEqual(['a quarantined'])
+      expect(rig.log.lines.find(({ reason }) => reason === 'quarantined')?.['detail']).toBe(
+        '3 connections in a row were lost as it was being published',
+      )
+      expect(rig.wire.sent.at(-1)).toBe('state=online')
+    })
+
+    test('again after five seconds, and later each time', async () => {
+      const rig = new Rig()
+      rig.offersAside = offersAside
+      rig.hold('a', '1')
+      loseTimes(rig, 2)
+      rig.attach()
+      for (const ms of [0, 5_000, 10_000, 20_000]) {
+        if (ms > 0) await rig.clock.advance(ms - 1)
+        if (ms > 0) expect(await end(rig)).toBe(false)
+        await rig.clock.advance(1)
+        expect(await end(rig)).toBe(true)
+      }
+      rig.ackAll()
+      expect(rig.refused).toEqual(['a quarantined'])
+    })
+
+    test('and is blamed on its size where none so large was ever taken', async () => {
+      const rig = new Rig()
+      rig.offersAside = offersAside
+      rig.hold('a', 'x'.repeat(4000))
+      loseTimes(rig, 1)
+      rig.attach().ackAll()
+      for (let i = 0; i < 2 && (await end(rig)); i += 1);
+      rig.ackAll()
+      expect(rig.refused).toEqual(['a too_large'])
+      expect(rig.log.lines.find(({ reason }) => reason === 'too_large')?.['detail']).toBe(
+        'the broker ends the connection when it gets it, with 4000 bytes',
+      )
+      expect(rig.sender.state).toBe('online')
+      await rig.clock.advance(5 * 60_000)
+      if (offersAside) expect(await rig.aside(() => 0)).toEqual([4000])
+      await turn()
+      rig.ackAll()
+      expect(rig.retained.blocked).toBe(0)
+      rig.lose()
+      expect(topics(rig.attach())).toContain('a')
+    })
+  })
+
+  test('without a word: all that is larger than what was taken waits, and is tried aside, the smallest first', async () => {
+    const rig = new Rig().attach()
+    rig.offersAside = true
+    for (const size of [9000, 3000, 5000, 7000, 100]) rig.hold(String(size), 'x'.repeat(size))
+    expect(rig.lose()).toBe(true)
+    rig.hold('8000', 'x'.repeat(8000))
+    rig.hold('equal', 'x'.repeat(7000))
     rig.attach()
-    expect(rig.wire.sent).toEqual(['b=1'])
+    // What is not large is not kept waiting.
+    expect(topics(rig)).toEqual(['100'])
     rig.ackAll()
-    expect(rig.wire.sent).toEqual(['b=1', 'state=online'])
-  })
-
-  test('is tried again when the connection is five seconds old, and later each time', async () => {
-    const rig = new Rig()
-    rig.hold('a', '1')
-    loseTimes(rig, 3)
-    rig.attach().ackAll()
-    await rig.clock.advance(4999)
-    expect(rig.wire.sent).toEqual(['state=online'])
-    await rig.clock.advance(1)
-    expect(rig.wire.sent).toEqual(['state=online', 'a=1'])
+    expect(await rig.aside((bytes) => (bytes < 7000 ? 0 : 'lost'))).toEqual([3000, 5000, 7000, 7000])
+    rig.ackAll()
+    expect(topics(rig)).toEqual(['100', 'state'])
+    expect(rig.refused.toSorted()).toEqual(['7000', '8000', '9000', 'equal'].map((topic) => `${topic} too_large`))
+    rig.hold('4000', 'x'.repeat(4000))
+    expect(topics(rig).slice(2)).toEqual(['4000'])
+    // The limit is known for good, and looked for again with each connection.
+    rig.ackAll()
     rig.lose()
     rig.attach().ackAll()
-    await rig.clock.advance(9999)
-    expect(rig.wire.sent).toEqual(['state=online'])
-    await rig.clock.advance(1)
-    expect(rig.wire.sent).toEqual(['state=online', 'a=1'])
+    expect(await rig.aside(() => 0)).toEqual([7000, 8000, 9000])
     rig.ackAll()
-    await rig.clock.advance(60_000)
-    expect(rig.clock.pending).toBe(0)
+    expect([rig.retained.blocked, rig.retained.waiting, rig.sender.state]).toEqual([0, 0, 'online'])
   })
 
-  test('keeps nothing back while it may not be published, and is sent when it may', () => {
+  test('by chance: it is sent right after, and nothing is kept back from then on', async () => {
+    const rig = new Rig().attach()
+    rig.offersAside = true
+    for (const size of [3000, 3000, 5000]) rig.hold(`${size} ${rig.retained.waiting}`, 'x'.repeat(size))
+    rig.say('answer', 'x'.repeat(4000), answer)
+    rig.lose()
+    rig.attach()
+    // One of each size is enough.
+    expect(await rig.aside(() => 0)).toEqual([3000, 4000, 5000])
+    rig.ackAll()
+    expect([rig.refused, rig.sender.unacknowledged, rig.sender.state]).toEqual([[], 0, 'online'])
+    rig.hold('large', 'x'.repeat(9000))
+    expect(rig.wire.sent.at(-1)).toMatch(/^large=/)
+  })
+
+  test('is not kept back by a broker that hangs, or by another client', () => {
+    for (const code of ['timeout', 'taken_over'] as const) {
+      const rig = new Rig().attach()
+      rig.hold('a', 'x'.repeat(4000))
+      for (let i = 0; i < 5; i += 1) {
+        expect(rig.lose({ code, detail: 'x' })).toBe(false)
+        rig.attach()
+        expect(topics(rig)).toContain('a')
+      }
+    }
+  })
+
+  test('is judged neither by a connection aside that hangs nor by one that ends with the other', async () => {
+    const rig = new Rig().attach()
+    rig.offersAside = true
+    rig.hold('a', 'x'.repeat(4000))
+    rig.ackAll()
+    rig.lose()
+    rig.hold('a', 'y'.repeat(4000))
+    for (let i = 0; i < 5; i += 1) {
+      rig.attach()
+      await turn()
+      rig.lose()
+    }
+    rig.attach()
+    await turn()
+    rig.trials.at(-1)?.ended.resolve({ code: 'timeout', detail: 'x' })
+    await turn()
+    rig.ackAll()
+    expect([rig.refused, rig.retained.blocked, rig.sender.state]).toEqual([[], 0, 'online'])
+  })
+
+  test('that others may have, or that is cleared meanwhile, is not tried any more', async () => {
+    const rig = new Rig()
+    rig.offersAside = true
+    for (const topic of ['a', 'b', 'c']) rig.hold(topic, 'x'.repeat(4000))
+    loseTimes(rig, 1)
+    rig.retained.release((topic) => topic === 'a')
+    rig.attach()
+    rig.retained.release((topic) => topic === 'b')
+    rig.hold('c', null)
+    expect(await rig.aside(() => 0)).toEqual([0])
+    rig.ackAll()
+    expect([rig.sender.unacknowledged, rig.sender.state]).toEqual([0, 'online'])
+  })
+
+  test('keeps nothing back while it may not be published, and is sent when it may', async () => {
     let may = true
     const rig = new Rig({ mayPublish: () => may })
+    rig.offersAside = true
     rig.hold('a', '1')
     loseTimes(rig, 2)
     may = false
@@ -513,13 +696,15 @@ describe('a publish at which connections end', () => {
     rig.say('answer', '1', answer)
     expect(rig.wire.sent).toEqual(['answer=1'])
     rig.ackAll()
+    expect(await rig.aside(() => 0)).toEqual([])
     may = true
     rig.sender.pump()
-    expect(rig.wire.sent).toEqual(['answer=1', 'a=1'])
+    expect(await rig.aside(() => 0)).toEqual([1])
   })
 
-  test('is lost if it is a message, and nothing else with it', () => {
+  test('is lost if it is a message, and nothing else with it', async () => {
     const rig = new Rig().attach()
+    rig.offersAside = true
     rig.ackAll()
     rig.say('bad', '1', answer)
     rig.say('good', '1')
@@ -529,8 +714,13 @@ describe('a publish at which connections end', () => {
       rig.lose()
     }
     rig.attach().ackAll()
-    expect(rig.wire.sent.toSorted()).toEqual(['good=1', 'state=online'])
+    await rig.aside((_bytes, topic) => (topic === 'bad' ? 'lost' : 0))
+    rig.ackAll()
     expect(rig.refused).toEqual(['bad quarantined'])
+    expect([rig.sender.unacknowledged, rig.events.waiting, rig.answers.waiting, rig.events.dropped]).toEqual([
+      0, 0, 0, 0,
+    ])
+    expect(rig.answers.dropped).toBe(1)
   })
 
   test('that was acknowledged once starts anew', () => {
@@ -543,70 +733,74 @@ describe('a publish at which connections end', () => {
     expect(rig.refused).toEqual([])
   })
 
-  test('is blamed on its size where none so large was ever taken, and its size is tried again later', async () => {
-    const large = 'x'.repeat(4000)
+  test('is not blamed on a size that was taken before, unless two connections in a row end at it', async () => {
     const rig = new Rig()
-    rig.hold('a', large)
-    loseTimes(rig, 1)
-    expect(rig.attach().lose()).toBe(true)
-    expect(rig.refused).toEqual(['a too_large'])
-    expect(rig.log.lines.at(-1)).toMatchObject({
-      detail: 'the broker ends the connection when it gets it, with 4000 bytes',
-    })
-    rig.attach().ackAll()
-    expect(rig.wire.sent).toEqual(['state=online'])
-    await rig.clock.advance(5 * 60_000)
-    expect(rig.wire.sent).toEqual(['state=online', `a=${large}`])
-    rig.ackAll()
-    rig.lose()
-    rig.attach()
-    expect(rig.wire.sent).toEqual([`a=${large}`])
-  })
-
-  test('is tried again soon where the broker took such a size before it refused one', async () => {
-    const rig = new Rig().attach()
-    rig.say('a', 'x'.repeat(5000))
-    rig.ackAll()
-    rig.hold('b', 'x'.repeat(4000))
-    rig.ack(TOO_LARGE)
-    rig.lose()
-    rig.attach()
-    await rig.clock.advance(5_000)
-    loseTimes(rig, 2)
-    rig.attach().ackAll()
-    expect(rig.wire.sent).toEqual(['state=online'])
-    await rig.clock.advance(20_000)
-    expect(rig.wire.sent.map((text) => text.slice(0, 10))).toEqual(['state=onli', 'b=xxxxxxxx'])
-  })
-
-  test('is not blamed on a size that was taken before', () => {
-    const rig = new Rig()
+    rig.offersAside = true
     rig.hold('a', 'x'.repeat(4000))
     rig.attach().ackAll()
     rig.lose()
     rig.hold('b', 'y'.repeat(4000))
-    loseTimes(rig, 2)
-    expect(rig.refused).toEqual([])
+    loseTimes(rig, 1)
+    expect(topics(rig.attach())).toEqual(['b', 'a'])
+    rig.lose()
+    rig.hold('c', 'y'.repeat(3000))
+    rig.attach()
+    expect(topics(rig)).toEqual([])
+    expect(await rig.aside((bytes) => (bytes < 4000 ? 0 : 'lost'))).toEqual([3000, 4000])
+    expect(rig.refused.toSorted()).toEqual(['a too_large', 'b too_large'])
   })
 
   test('is the one that was refused right before, and not what was sent beside it', () => {
     const rig = new Rig()
+    rig.offersAside = true
     for (const topic of ['a', 'b', 'c']) rig.hold(topic, '1')
     for (let i = 0; i < 2; i += 1) {
       rig.attach()
       rig.wire.published.find(({ topic }) => topic === 'a')?.done(DENIED)
       rig.lose()
     }
-    // That one is sent alone from now on, the others are not.
+    // That one is tried alone from now on, the others are not.
     expect(rig.attach().wire.sent).toEqual(['b=1', 'c=1'])
   })
 
-  test('leaves no timer behind when its connection ends', () => {
+  test('and that is refused aside is denied, and the connection stays', async () => {
+    const rig = new Rig()
+    rig.offersAside = true
+    rig.hold('a', '1')
+    rig.hold('b', '1')
+    loseTimes(rig, 2)
+    rig.attach()
+    expect(await rig.aside((_bytes, topic) => (topic === 'a' ? DENIED : 0))).toEqual([1, 1])
+    rig.ackAll()
+    expect([rig.refused, rig.trials.length, rig.sender.state]).toEqual([['a denied'], 2, 'online'])
+  })
+
+  test('is not tried any more when the bridge ends', async () => {
+    const rig = new Rig()
+    rig.offersAside = true
+    rig.hold('a', 'x'.repeat(4000))
+    loseTimes(rig, 1)
+    rig.attach()
+    await turn()
+    const finished = rig.sender.finish(rig.wire)
+    rig.ackAll()
+    await finished
+    await turn()
+    expect(rig.wire.sent).toEqual(['state=offline'])
+    expect([rig.trials.length, rig.refused]).toEqual([1, []])
+  })
+
+  test('leaves no timer behind when its connection ends', async () => {
     const rig = new Rig()
     rig.hold('a', '1')
-    loseTimes(rig, 3)
     rig.hold('b', 'x'.repeat(4000))
     loseTimes(rig, 2)
+    for (let i = 0; i < 4; i += 1) {
+      rig.attach()
+      await turn()
+      rig.lose()
+    }
+    expect(rig.refused.toSorted()).toEqual(['a quarantined', 'b too_large'])
     rig.attach()
     expect(rig.clock.pending).toBeGreaterThan(1)
     rig.lose()

@@ -33,12 +33,14 @@ interface LimitOptions {
   readonly patienceMs?: number
   /** Whether messages wait in it; default: no. */
   readonly holdsBack?: boolean
+  /** Until when a bridge that is online may not be offline again; default: it may. */
+  readonly steadyMs?: number
 }
 
 /** Like this for a while. */
 export function broker(
   config: readonly string[],
-  { online, forgets, patienceMs = ONLINE_MS, holdsBack = false }: LimitOptions,
+  { online, forgets, patienceMs = ONLINE_MS, holdsBack = false, steadyMs }: LimitOptions,
 ): Fault['run'] {
   return async ({ world, random }) => {
     await world.stopBroker()
@@ -49,6 +51,12 @@ export function broker(
     await world.startBroker()
     if (online) await untilOnline(world, since, config.join(', '), patienceMs)
     await after(random.int(1000, 3000))
+    if (steadyMs !== undefined) {
+      await after(steadyMs)
+      const times = world.onlineAt.filter((at) => at >= since).length
+      // Once at its start, once after it has learned what ends connections, and once more where events were what did.
+      if (times > 3) world.watch.object('said offline', `online ${times} times with ${config.join(', ')}`)
+    }
     await world.stopBroker()
     await world.configureBroker()
     await world.startBroker()
@@ -117,6 +125,10 @@ const embedded: Fault['run'] = async ({ world }) => {
 
 export const LIMITS: Faults = {
   'broker drops messages over 2,000 bytes': limit(broker(['message_size_limit 2000'], { online: true })),
+  'broker ends connections over 4,096 bytes': limit(
+    broker(['message_size_limit 4096', 'max_queued_messages 0'], { online: true, forgets: true, steadyMs: 15_000 }),
+    { slow: true },
+  ),
   'broker takes packets of 2,000 bytes': limit(broker(['max_packet_size 2000'], { online: true })),
   'broker takes one at a time': limit(
     broker(['max_inflight_messages 1'], { online: true, patienceMs: ONE_BY_ONE_MS, holdsBack: true }),

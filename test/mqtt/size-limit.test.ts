@@ -1,0 +1,123 @@
+/** Brokers that end the connection at a message that is too large for them. */
+import { describe, expect, test } from 'vitest'
+import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { startBridge } from '../support/bridge.ts'
+import { Mosquitto } from '../support/brokers.ts'
+import { Observer, retainedOn } from '../support/observer.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+import { ALL_SCOPES, KEY } from '../support/world.ts'
+import { settled, startLink, type TestLink, withoutMosquitto } from './support.ts'
+
+const LIMIT = 4096
+/** Both end the connection: the first after it has said why, as far as that is still read, the second without a word. */
+const LIMITED = [
+  ['5', [`message_size_limit ${LIMIT}`, 'max_queued_messages 0']],
+  ['3.1.1', [`max_packet_size ${LIMIT}`]],
+] as const
+const [, WORDLESS] = LIMITED
+
+describe.skipIf(withoutMosquitto)('Mosquitto that ends the connection at 4,096 bytes', { timeout: 60_000 }, () => {
+  test.each(LIMITED)('sees one offline at most, and gets all that fits (MQTT %s, %s)', async (protocol, config) => {
+    await using broker = await Mosquitto.start({ config })
+    const ids = Array.from({ length: 40 }, (_, i) => `app.number-${i}`)
+    const hub = await EmulatedHub.start({ keys: { [KEY]: ALL_SCOPES }, apps: ids.map((id) => ({ id })) })
+    await using observer = await Observer.on(broker.port)
+    const env = { HUB_URL: hub.url, HUB_API_KEY: KEY, MQTT_URL: broker.url, MQTT_PROTOCOL: protocol }
+    await using bridge = startBridge(env)
+    const named = () => bridge.lines.filter((line) => line.includes('"reason":"too_large"')).length
+    // The log names ten, and says that there are more.
+    await observer.until('what does not fit', () => named() === 10, 20_000)
+    await observer.until('online', () => observer.last('hub2mqtt/bridge/state') === 'online', 20_000)
+    const held = await retainedOn(broker.port)
+    for (const id of ids) expect(held.get(`hub2mqtt/home/app/${id}`)).toContain(`"id":"${id}"`)
+    // The devices of the bridge and of the hub fit, those of the apps do not.
+    expect([...held.keys()].filter((topic) => topic.startsWith('homeassistant/'))).toHaveLength(2)
+    await observer.publish('hub2mqtt/bridge/cmd/ping', '')
+    await observer.until('an answer', () => observer.last('hub2mqtt/bridge/result/ping'))
+    const offline = observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'offline')
+    expect(offline.length).toBeLessThanOrEqual(1)
+    expect(named()).toBe(10)
+    await hub.close()
+  })
+
+  /** Sizes to what the broker holds of them; a topic for each size, by its place. */
+  async function through(bridge: TestLink, broker: Mosquitto, refused: number): Promise<Map<string, string>> {
+    await until('all of them', () => {
+      const { deniedTopics, queued, unacknowledged, state } = bridge.link.status()
+      return state === 'connected' && deniedTopics === refused && queued + unacknowledged === 0
+    })
+    return await retainedOn(broker.port)
+  }
+
+  describe.each(LIMITED)('under MQTT %s with %s', (protocol, config) => {
+    test.each([
+      ['all messages', [4_097, 4_500, 5_000, 5_000], 0, 4],
+      ['one message', [9_000, 500, 1_000, 3_900], 3, 1],
+      ['two of equal size', [5_000, 500, 5_000, 3_900], 2, 2],
+      ['none', [500, 3_900], 2, 0],
+    ])('too large are %s: the others are there after one loss at most', async (_what, sizes, fit, refused) => {
+      await using broker = await Mosquitto.start({ config })
+      await using bridge = startLink({ url: broker.url, protocol })
+      for (const [i, size] of sizes.entries()) bridge.link.hold(`b/app/${i}`, 'x'.repeat(size))
+      const held = await through(bridge, broker, refused)
+      expect([...held.keys()].filter((topic) => topic.startsWith('b/app/'))).toHaveLength(fit)
+      expect(held.get('b/state')).toBe('online')
+      expect(bridge.link.status().reconnects).toBeLessThanOrEqual(refused === 0 ? 0 : 1)
+      expect(bridge.log.loud.filter((line) => line.startsWith('not published'))).toHaveLength(refused)
+      // What is learned holds for later messages, and for an event there is no other chance.
+      bridge.link.send('b/event', 'x'.repeat(9_000), { ifRefused: (why) => ({ payload: why }) })
+      bridge.link.hold('b/app/new', 'x'.repeat(3_950))
+      if (refused > 0) expect((await through(bridge, broker, refused)).get('b/app/new')).toHaveLength(3_950)
+      if (refused > 0) expect(bridge.link.status().reconnects).toBeLessThanOrEqual(1)
+    })
+
+    test('a higher limit is found with the next connection', async () => {
+      await using broker = await Mosquitto.start({ config, persistent: true })
+      await using bridge = startLink({ url: broker.url, protocol })
+      for (const size of [500, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, 'x'.repeat(size))
+      await through(bridge, broker, 2)
+      const { reconnects } = bridge.link.status()
+      await broker.stop()
+      await broker.configure({ config: config.map((line) => line.replace(String(LIMIT), '6000')), persistent: true })
+      await broker.run()
+      await settled(bridge, reconnects + 2)
+      const held = await through(bridge, broker, 1)
+      expect(held.get('b/app/5000')).toHaveLength(5_000)
+      // That one was the broker's own.
+      expect(bridge.link.status().reconnects).toBe(reconnects + 1)
+    })
+  })
+
+  test('a limit that the broker has only since its restart costs two connections', async () => {
+    await using broker = await Mosquitto.start()
+    await using bridge = startLink({ url: broker.url, protocol: '3.1.1' })
+    for (const size of [500, 3_000, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, 'x'.repeat(size))
+    await through(bridge, broker, 0)
+    await broker.stop()
+    await broker.configure({ config: WORDLESS[1] })
+    await broker.run()
+    await until('the losses', () => bridge.link.status().reconnects === 3, 20_000)
+    const held = await through(bridge, broker, 2)
+    expect([...held.keys()].filter((topic) => topic.startsWith('b/app/')).sort()).toEqual(['b/app/3000', 'b/app/500'])
+    expect(bridge.link.status().reconnects).toBe(3)
+  })
+})
+
+test.skipIf(withoutMosquitto)('a network that breaks at large messages keeps none of them back', async () => {
+  await using broker = await Mosquitto.start()
+  await using proxy = await TcpProxy.to(broker.port)
+  await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+  await settled(bridge)
+  for (let times = 1; times <= 3; times += 1) {
+    proxy.pause()
+    for (const size of [500, 5_000, 5_000, 9_000]) bridge.link.hold(`b/app/${size}`, String(times).repeat(size))
+    await until('the messages to be on their way', () => bridge.link.status().unacknowledged > 0)
+    proxy.reset()
+    proxy.resume()
+    await settled(bridge, times + 1)
+  }
+  const held = await retainedOn(broker.port)
+  for (const size of [500, 5_000, 9_000]) expect(held.get(`b/app/${size}`)).toBe('3'.repeat(size))
+  expect(bridge.log.loud.filter((line) => line.startsWith('not published'))).toEqual([])
+})
