@@ -54,8 +54,8 @@ export function broker(
     if (steadyMs !== undefined) {
       await after(steadyMs)
       const times = world.onlineAt.filter((at) => at >= since).length
-      // Once at its start, once after it has learned what ends connections, and once more where events were what did.
-      if (times > 3) world.watch.object('said offline', `online ${times} times with ${config.join(', ')}`)
+      // Once at its start, and once more after it has learned what ends connections.
+      if (times > 2) world.watch.object('kept offline', `online ${times} times with ${config.join(', ')}`)
     }
     await world.stopBroker()
     await world.configureBroker()
