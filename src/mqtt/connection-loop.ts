@@ -132,8 +132,8 @@ export class ConnectionLoop {
       await withSession(session, clock, task)
       return undefined
     } catch (error) {
-      if (!(error instanceof SessionError)) throw error
-      return error.failure ?? { code: 'timeout', detail: error.message }
+      if (error instanceof SessionError) return error.failure ?? { code: 'timeout', detail: error.message }
+      return errorFailure(error instanceof Error ? error : new Error(String(error)), false)
     }
   }
 

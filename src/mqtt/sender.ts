@@ -350,9 +350,13 @@ export class Sender {
   #startTrial(): void {
     const trial = new AbortController()
     this.#trial = trial
-    const ended = this.#options.onTrial((wire) => this.#tryAll(wire), trial.signal)
-    void ended.then((failure) => {
-      if (!trial.signal.aborted) this.#trialEnded(failure)
+    let isOpen = false
+    const task = (wire: TrialWire) => {
+      isOpen = true
+      return this.#tryAll(wire)
+    }
+    void this.#options.onTrial(task, trial.signal).then((failure) => {
+      if (!trial.signal.aborted) this.#trialEnded(failure, isOpen)
     })
   }
 
@@ -377,13 +381,13 @@ export class Sender {
     }
   }
 
-  #trialEnded(failure: Failure | undefined): void {
+  #trialEnded(failure: Failure | undefined, wasOpen: boolean): void {
     const item = this.#tried?.item
     this.#trial = undefined
     this.#tried = undefined
     if (failure !== undefined) {
-      if (item === undefined || isBlameless(failure)) this.#triesHere = true
-      else this.#aloneLost(failure, item)
+      if (!wasOpen || isBlameless(failure)) this.#triesHere = true
+      else if (item !== undefined) this.#aloneLost(failure, item)
     }
     this.pump()
   }

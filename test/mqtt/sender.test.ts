@@ -775,6 +775,21 @@ describe('a publish at which connections end', () => {
     expect([rig.refused, rig.trials.length, rig.sender.state]).toEqual([['a denied'], 2, 'online'])
   })
 
+  test('and that ends the connection aside with its refusal leaves the others to the next one aside', async () => {
+    const rig = new Rig()
+    rig.offersAside = true
+    for (const topic of ['a', 'b']) rig.hold(topic, '1')
+    loseTimes(rig, 2)
+    rig.attach()
+    await turn()
+    await turn()
+    rig.trials[0]?.ended.resolve(CLOSED)
+    rig.trials[0]?.published.shift()?.done(DENIED)
+    expect(await rig.aside(() => 0)).toEqual([1])
+    rig.ackAll()
+    expect([rig.wire.sent, rig.refused, rig.trials.length]).toEqual([['state=online'], ['a denied'], 2])
+  })
+
   test('is not tried any more when the bridge ends', async () => {
     const rig = new Rig()
     rig.offersAside = true
