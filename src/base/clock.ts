@@ -26,6 +26,19 @@ export const systemClock: Clock = {
   },
 }
 
+/**
+ * What is added to `elapsed` for the time that others read and write. Kept while the two differ by the same up to a
+ * second, so that one moment has one time; a clock that is set is followed.
+ */
+export function wallOffset(clock: Clock): () => number {
+  let kept = Number.NaN
+  return () => {
+    const offset = Math.round(clock.now() - clock.elapsed())
+    if (!(Math.abs(offset - kept) < 1000)) kept = offset
+    return kept
+  }
+}
+
 /** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal, nothing is thrown. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -40,6 +40,15 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
       } as const
       dispatcher().receive(message, { by: BY, isCurrent, reply: ({ outcome }) => resolve(outcome) })
     })
+  const read = async (name: string, app: string) => {
+    try {
+      await hubs.get(name)?.hub.apps.readApp(app)
+      return true
+    } catch (error) {
+      asHubError(error)
+      return false
+    }
+  }
   const backup = async (name: string) => {
     try {
       await hubs.get(name)?.hub.call('createBackup', {})
@@ -64,6 +73,7 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
   return new Guard({
     ...options,
     order,
+    read,
     takesVersion,
     shows: (name, app) => hubs.get(name)?.hub.apps.shows(app) === true,
     backup,

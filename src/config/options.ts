@@ -1,6 +1,6 @@
 /** Every option there is. Types, environment names, checks, the JSON Schema, the example file and the documentation follow. */
 import * as v from 'valibot'
-import { isCron, isTimeZone } from '../base/cron.ts'
+import { isCron, isTimeZone, MAX_CRON } from '../base/cron.ts'
 import { MEMBER_NAME } from '../base/member-name.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
@@ -21,7 +21,7 @@ const appPattern = text({
   pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
 })
 
-const CRON = 'a cron expression of five parts such as 0 4 * * 1'
+const CRON = `a cron expression of five parts such as 0 4 * * 1, of at most ${MAX_CRON} characters`
 const cron = v.pipe(
   text({ name: 'cron', quotable: true, expected: CRON, pattern: /^[0-9A-Za-z*,/#?+-]+(?: +[0-9A-Za-z*,/#?+-]+){4}$/u }),
   v.check(isCron, `expected ${CRON}`),
@@ -298,7 +298,7 @@ export const options = defineOptions({
     live: true,
   },
   'commands.deny': {
-    doc: 'Commands to refuse; wins over `commands.allow`.',
+    doc: 'Commands to refuse, those that the guardian sends included: with `restart` it restarts nothing, while `guard` only keeps its switch from others. Wins over `commands.allow`.',
     schema: list(command),
     default: [],
     example: ['set-setting', 'unset-setting'],
@@ -429,6 +429,13 @@ export const options = defineOptions({
     doc: 'How many reads of the list in a row must agree before an app counts as above a limit, as silent, or as failing its probe.',
     schema: integer(1, 1000),
     default: 3,
+    live: true,
+  },
+  'guard.silent': {
+    doc: 'Apps that are restarted where the hub does not say any more what they use, but does of other apps. Of all others that is an entry in `attention`.',
+    schema: list(appPattern),
+    default: [],
+    example: ['com.athom.hue'],
     live: true,
   },
   'guard.schedule': {

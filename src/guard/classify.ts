@@ -30,15 +30,22 @@ export function isCrashed(app: App): boolean {
   return app.crashed === true || app.state === 'crashed'
 }
 
+/** Whether the hub says that it runs or is on its way to; some leave the flag of a crash on it. */
+export const isUp = ({ state }: App) => state === 'running' || state === 'starting'
+
 /**
  * Whether an app has crashed between two looks, or was stopped by the hub. A stop counts only with a sign of that: a new
- * message, or one crash more. Without one, a person or an automation has stopped it.
+ * message, or one crash more. Without one, a person or an automation has stopped it. A flag that stays is no new crash.
+ * @param isDown whether it lies since a crash that is known: the message and the state may come later than the flag
  */
-export function hasCrashed(before: App | undefined, after: App): boolean {
-  const countedAgain = before !== undefined && (after.crash_count ?? 0) > (before.crash_count ?? 0)
-  if (isCrashed(after)) return before === undefined || !isCrashed(before) || countedAgain
-  if (after.enabled === false || after.state !== 'stopped') return false
-  if (before === undefined) return reasonOf(after.crash_message) === 'unloaded'
+export function hasCrashed(before: App | undefined, after: App, isDown = true): boolean {
+  const isStopped = after.enabled !== false && after.state === 'stopped'
+  if (before === undefined) {
+    return isCrashed(after) || (isStopped && reasonOf(after.crash_message) === 'unloaded')
+  }
+  const countedAgain = (after.crash_count ?? 0) > (before.crash_count ?? 0)
   const saysWhy = after.crash_message !== null && after.crash_message !== before.crash_message
-  return before.state !== 'stopped' && (countedAgain || saysWhy)
+  const fell = isUp(before) && after.state === 'crashed'
+  if (isCrashed(after)) return !isCrashed(before) || countedAgain || (!isDown && (saysWhy || fell))
+  return isStopped && before.state !== 'stopped' && (countedAgain || saysWhy)
 }

@@ -1,6 +1,6 @@
 /** What the guardian decides, one function each: a test can put a wrong one in its place and see that it is found out. */
 import type { App } from '../model/app.ts'
-import { hasCrashed, isCrashed } from './classify.ts'
+import { hasCrashed, isCrashed, isUp } from './classify.ts'
 import { quietUntil } from './quiet.ts'
 import { isRising } from './trend.ts'
 import { countRecent, delayAfter, type Pace, type Watch } from './watch.ts'
@@ -10,7 +10,7 @@ const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
-/** Everything that may stand against a restart that is due. Times are epoch milliseconds. */
+/** Everything that may stand against a restart that is due. Times are `elapsed` milliseconds. */
 export interface Situation {
   readonly watch: Watch
   readonly app: App
@@ -25,7 +25,7 @@ export interface Situation {
   readonly hubBackAt: number | null
   /** Whether an install of the app is under way. */
   readonly installing: boolean
-  /** Until when the app is left to the person who has just commanded it. */
+  /** Until when the app is left alone after a command that writes. */
   readonly aloneUntil: number
   readonly quietUntil: number | undefined
   /** Whether the guardian is busy with an app of this hub. */
@@ -38,7 +38,7 @@ export type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 export function obstacle(it: Situation): Obstacle {
   const { watch, app, now } = it
   if (!it.on || app.enabled === false) return 'cancel'
-  if (!watch.forced && !watch.down && !isCrashed(app)) return 'cancel'
+  if (!watch.forced && !isFallen(watch, app)) return 'cancel'
   if (watch.forced && app.state !== 'running') return 'cancel'
   if (!it.mayAct || !it.hubOnline || it.installing) return 'hold'
   const until = Math.max(
@@ -50,6 +50,11 @@ export function obstacle(it: Situation): Obstacle {
   if (until > now) return until
   if (hasUsedUp(watch, now, it.pace)) return 'give_up'
   return it.hubBusy ? 'hold' : undefined
+}
+
+/** Whether an app lies where it fell. The flag alone does not say so of one that runs. */
+export function isFallen({ down }: Watch, app: App): boolean {
+  return down || (isCrashed(app) && !isUp(app))
 }
 
 /** Whether there may be no further restart within the window. */

@@ -3,7 +3,7 @@
  * is in pure functions beside it; this is what drives them: the hubs' changes, the clock, and commands.
  */
 import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, wallOffset } from '../base/clock.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { HubCommand } from '../contract/commands.ts'
 import type { ErrorCode } from '../contract/errors.ts'
@@ -42,6 +42,11 @@ export interface GuardOptions {
   /** Carries a command out like one that came by MQTT. */
   readonly order: (order: GuardOrder) => Promise<Outcome>
   /**
+   * Reads an app of a hub anew; what that changes is known before the answer. Returns whether it could be read, which it
+   * cannot where the hub has it no more.
+   */
+  readonly read: (hub: string, app: string) => Promise<boolean>
+  /**
    * Asks an app's own web API with GET. Returns the HTTP status; `null` if the app does not answer, and `undefined` if
    * that says nothing of the app.
    */
@@ -69,7 +74,7 @@ export interface GuardRun {
   readonly hub: string
   /** The app that it is about. */
   readonly about: string | null
-  readonly command: Pick<HubCommand, 'name' | 'operation'>
+  readonly command: Pick<HubCommand, 'name' | 'operation' | 'write' | 'needs'>
   readonly phase: 'begun' | 'ended'
   readonly by: string | null
 }
@@ -96,7 +101,8 @@ interface GuardedHub {
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const HOPELESS: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'unsupported', 'unauthorized'])
-const STOPS: ReadonlySet<string> = new Set(['disableApp', 'uninstallApp'])
+/** So old may be what was read of an app when its restart leaves. */
+const FRESH_MS = 5_000
 const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 const MAX_TIMER_MS = 24 * 3_600_000
 /** An entity's attributes have no room for more. */
@@ -110,6 +116,7 @@ export class Guard {
   readonly #schedules: Schedules
   readonly #updater: Updater
   readonly #ending = new AbortController()
+  readonly #offset: () => number
   /** Apps whose web API is being asked. */
   readonly #asking = new WeakSet<Ward>()
   #cancelUpdates: () => void = () => {}
@@ -125,6 +132,7 @@ export class Guard {
     const { clock, log, live, decisions = DECISIONS } = options
     const config = () => live.value
     this.#options = options
+    this.#offset = wallOffset(clock)
     this.#decisions = decisions
     this.#patterns = patternsOf(config())
     this.#on = isGuarded(config())
@@ -226,7 +234,7 @@ export class Guard {
     const hub = this.#hub(name)
     if (hub.online === online) return
     hub.online = online
-    if (online && hub.wasOnline) hub.backAt = this.#options.clock.now()
+    if (online && hub.wasOnline) hub.backAt = this.#options.clock.elapsed()
     if (online) hub.wasOnline = true
     else for (const ward of hub.wards.values()) ward.lost()
     this.#retry(hub)
@@ -275,15 +283,14 @@ export class Guard {
     }
   }
 
-  /** Somebody's command to an app begins or ends. */
+  /** A command to an app begins or ends. One for the guardian itself does nothing to the app. */
   ran({ hub, about, command, phase, by }: GuardRun): void {
     const ward = about === null ? undefined : this.#hubs.get(hub)?.wards.get(about)
     if (ward === undefined || !this.#active || !this.#on) return
     const isOwn = by === BY
     if (command.operation === 'installFromAppStore') ward.installing(phase, isOwn ? BY : 'command')
-    else if (isOwn) return
-    else if (command.name === 'enabled' || STOPS.has(command.operation ?? '')) ward.commanded('stop')
-    else if (STARTS.has(command.operation ?? '') && command.name !== 'guard') ward.commanded('start')
+    else if (isOwn || !command.write || command.needs === 'guard') return
+    else ward.commanded(STARTS.has(command.operation ?? '') && command.name !== 'enabled')
     this.#retry(this.#hub(hub))
   }
 
@@ -338,6 +345,7 @@ export class Guard {
   #contextOf(name: string): WardContext {
     return {
       clock: this.#options.clock,
+      offset: this.#offset,
       config: () => this.#options.live.value,
       patterns: () => this.#patterns,
       decisions: this.#decisions,
@@ -419,14 +427,14 @@ export class Guard {
     const { clock } = this.#options
     hub.timers.get(ward)?.()
     hub.timers.delete(ward)
-    const left = ward.wakeAt - clock.now()
+    const left = ward.wakeAt - clock.elapsed()
     if (left === Number.POSITIVE_INFINITY || !this.#active || !this.#on) return
     const cancel = clock.after(Math.min(Math.max(left, 1), MAX_TIMER_MS), () => {
       hub.timers.delete(ward)
       if (!this.#on || !this.#active) return
       ward.settle()
       // One look at the clock for both: a timer may be early by less than a millisecond, and time goes on.
-      const now = clock.now()
+      const now = clock.elapsed()
       this.#tryRestart(hub, ward, now)
       if (!hub.timers.has(ward) && ward.wakeAt > now) this.#arm(hub, ward)
     })
@@ -437,19 +445,24 @@ export class Guard {
   #retry(hub: GuardedHub): void {
     const due = [...hub.wards.values()].filter(({ watch }) => watch.phase === 'waiting')
     due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
-    const now = this.#options.clock.now()
+    const now = this.#options.clock.elapsed()
     for (const ward of due) this.#tryRestart(hub, ward, now)
     for (const ward of hub.wards.values()) if (!hub.timers.has(ward)) this.#arm(hub, ward)
   }
 
   #tryRestart(hub: GuardedHub, ward: Ward, now: number): void {
+    if (this.#mayRestart(hub, ward, now, hub.busy !== null)) void this.#restart(hub, ward)
+  }
+
+  /** Whether a restart is due and nothing stands in its way; if something does, that is followed. */
+  #mayRestart(hub: GuardedHub, ward: Ward, now: number, hubBusy: boolean): boolean {
     const { phase, dueAt } = ward.watch
-    if (phase !== 'waiting' || dueAt === null || dueAt > now) return
-    const found = this.#decisions.obstacle(this.#situation(hub, ward))
-    if (found === undefined) void this.#restart(hub, ward)
-    else if (found === 'cancel') ward.cancel()
+    if (phase !== 'waiting' || dueAt === null || dueAt > now) return false
+    const found = this.#decisions.obstacle({ ...this.#situation(hub, ward), hubBusy })
+    if (found === 'cancel') ward.cancel()
     else if (found === 'give_up') ward.giveUp('More restarts than configuration allows.')
-    else if (found !== 'hold') ward.postpone(found)
+    else if (found !== undefined && found !== 'hold') ward.postpone(found)
+    return found === undefined
   }
 
   #situation(hub: GuardedHub, ward: Ward) {
@@ -457,8 +470,21 @@ export class Guard {
     return ward.situation({ mayAct: this.#mayAct, hubOnline: online, hubBackAt: backAt, hubBusy: busy !== null })
   }
 
+  /** What is known of an app may be an hour old: it is read anew, and that decides. */
   async #restart(hub: GuardedHub, ward: Ward): Promise<void> {
+    const { clock, read } = this.#options
     hub.busy = ward
+    ward.beginRead()
+    const isRead = await read(hub.name, ward.id)
+    const isKnown = hub.wards.get(ward.id) === ward
+    if (isRead && isKnown && this.#mayRestart(hub, ward, clock.elapsed(), false)) await this.#sendRestart(hub, ward)
+    else ward.endRead(isRead)
+    if (hub.busy === ward && !ward.isRestarting) this.#release(hub)
+  }
+
+  async #sendRestart(hub: GuardedHub, ward: Ward): Promise<void> {
+    const { clock } = this.#options
+    const readAt = clock.elapsed()
     const { why } = ward.watch
     const entry = ward.beginRestart()
     const isCurrent = () => {
@@ -468,12 +494,11 @@ export class Guard {
         watch: { ...watch, recent: [] },
         hubBusy: false,
       })
-      return found === undefined && hub.wards.get(ward.id) === ward
+      return found === undefined && hub.wards.get(ward.id) === ward && clock.elapsed() - readAt <= FRESH_MS
     }
     const outcome = await this.#order(ward, 'restart', {}, isCurrent)
     if (outcome.ok) ward.restarted(why)
     else ward.restartFailed(entry, outcome.error.code, outlookOf(outcome.error.code))
-    if (hub.busy === ward && !ward.isRestarting) this.#release(hub)
   }
 
   #order(ward: Ward, command: string, payload: object, isCurrent: () => boolean): Promise<Outcome> {

@@ -13,21 +13,37 @@ export function without(history: History, entry: HistoryEntry): History {
   return history.filter((one) => one !== entry)
 }
 
-/** Times of the guardian's restarts since the app last ran for `calmMs` or had a new version, oldest first. */
-export function restartsSinceCalm(history: History, calmMs: number): number[] {
-  const times: number[] = []
+/**
+ * What counts since the app last ran for `calmMs`: times of the guardian's restarts, oldest first, since it had a version
+ * for the first time, and all versions that it has had.
+ */
+export function sinceCalm(history: History, calmMs: number): { times: number[]; versions: string[] } {
+  const entries: HistoryEntry[] = []
   let later: number | undefined
-  for (const { what, at, by } of history) {
-    const time = Date.parse(at)
-    if (what === 'update') break
-    if (what === 'restart' && by === 'guard') {
-      if (later !== undefined && later - time >= calmMs) break
-      times.unshift(time)
-    }
-    if (what === 'crash' || what === 'restart') later = time
+  for (const entry of history) {
+    const time = Date.parse(entry.at)
+    const ranOn = isOwnRestart(entry) || entry.what === 'update'
+    if (ranOn && later !== undefined && later - time >= calmMs) break
+    entries.push(entry)
+    if (entry.what === 'crash' || entry.what === 'restart') later = time
   }
-  return times
+  const had = (entry: HistoryEntry) => [entry.version, ...(entry.what === 'update' ? [formerOf(entry)] : [])]
+  const fresh = entries.findIndex(
+    (entry, i) =>
+      entry.what === 'update' &&
+      [formerOf(entry), ...entries.slice(i + 1).flatMap(had)].every((one) => one !== entry.version),
+  )
+  const counted = entries.slice(0, fresh === -1 ? entries.length : fresh).filter(isOwnRestart)
+  const versions = entries.flatMap(had).filter((version) => version !== null)
+  return { times: counted.map(({ at }) => Date.parse(at)).reverse(), versions: [...new Set(versions)] }
 }
+
+const isOwnRestart = ({ what, by }: HistoryEntry) => what === 'restart' && by === 'guard'
+
+const FROM = 'from '
+/** What the message of an update says, and which version that names. */
+export const updatedFrom = (version: string) => FROM + version
+const formerOf = ({ message }: HistoryEntry) => message?.slice(FROM.length) ?? null
 
 /** Why the newest entry of a kind was made, if nothing newer makes it void. */
 export function lasting(history: History, what: HistoryEntry['what'], version: string | null): Reason | undefined {

@@ -11,6 +11,8 @@ export interface Limits {
   readonly change: number | undefined
   /** Reads in a row that must agree. */
   readonly reads: number
+  /** Whether silence is no reason for a restart. */
+  readonly mayBeSilent: boolean
 }
 
 /** What reads in a row have found. */
@@ -53,12 +55,12 @@ export function answered(before: Probed, isGood: boolean): Probed {
 /** Why the app should be restarted, if it should. `quietMs`: since when nothing of it has changed. */
 export function foundBy(
   { memory, cpu, silent, web }: Probed,
-  { reads, change }: Limits,
+  { reads, change, mayBeSilent }: Limits,
   quietMs: number,
 ): Reason | undefined {
   if (memory >= reads) return 'memory_limit'
   if (cpu >= reads) return 'cpu_limit'
-  if (silent >= reads) return 'silent'
+  if (silent >= reads && !mayBeSilent) return 'silent'
   if (web >= reads) return 'probe'
   return change !== undefined && quietMs > change ? 'probe' : undefined
 }

@@ -3,8 +3,8 @@ import type { Clock } from '../base/clock.ts'
 import { nextAfter } from '../base/cron.ts'
 import type { GuardConfig } from './settings.ts'
 
-/** Timers of Node do not go further; the hour is looked at again then. */
-const MAX_TIMER_MS = 24 * 3_600_000
+/** The hour is looked at again then: a clock may have been set. */
+const MAX_TIMER_MS = 60_000
 
 export interface SchedulesOptions {
   readonly clock: Clock

@@ -13,6 +13,8 @@ export function isGuarded({ guard, updates }: GuardConfig): boolean {
 export interface Patterns {
   readonly watches: (id: string) => boolean
   readonly ignores: (id: string) => boolean
+  /** Whether to restart it where the hub does not say any more what it uses. */
+  readonly restartsSilent: (id: string) => boolean
   /** Bytes. */
   readonly memoryLimit: (id: string) => number | undefined
   /** Per cent of one core. */
@@ -26,6 +28,7 @@ export function patternsOf({ guard }: GuardConfig): Patterns {
   return {
     watches: appFilter(guard.watch, guard.ignore),
     ignores: appFilter(guard.ignore, []),
+    restartsSilent: appFilter(guard.silent, []),
     memoryLimit: firstFit(guard.memory_limit),
     cpuLimit: firstFit(guard.cpu_limit),
     changeLimit: firstFit(guard.change_limit),

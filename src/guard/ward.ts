@@ -4,16 +4,16 @@ import type { GuardEventPayload, GuardEventType } from '../contract/events.ts'
 import type { GuardMemory, GuardWish, HistoryEntry, Reason } from '../contract/guard.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { App } from '../model/app.ts'
-import { headOf, isCrashed, reasonOf } from './classify.ts'
-import { BAD_WITHIN_MS, type Decisions, type Situation } from './decisions.ts'
-import { type History, lasting, withEntry, without } from './history.ts'
+import { headOf, isCrashed, isUp, reasonOf } from './classify.ts'
+import { BAD_WITHIN_MS, type Decisions, isFallen, type Situation } from './decisions.ts'
+import { type History, lasting, updatedFrom, withEntry, without } from './history.ts'
 import { answered, foundBy, type Limits, probe, UNPROBED } from './probes.ts'
 import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
 import { type Memory, noMemory, remember, trendOf } from './trend.ts'
 import { offerOf, shownOffer } from './updates.ts'
 import * as watch from './watch.ts'
 
-/** After a person's command, the app is left to that person for so long. */
+/** After a command that writes, the app is left alone for so long. */
 const ALONE_MS = 60_000
 /** How long an app may take to come up after a restart. */
 export const START_MS = 60_000
@@ -27,6 +27,8 @@ export type Details = Partial<Pick<GuardEventPayload, 'message' | 'from' | 'to'>
 
 export interface WardContext {
   readonly clock: Clock
+  /** What is added to `elapsed` for the time that others read and write. */
+  readonly offset: () => number
   readonly config: () => GuardConfig
   readonly patterns: () => Patterns
   readonly decisions: Decisions
@@ -44,7 +46,8 @@ export class Ward {
   #app: App
   #watch: watch.Watch = watch.UNTOUCHED
   #history: History = []
-  #updated: GuardMemory['updated'] = null
+  /** Its time is of `elapsed`, as all that are numbers. */
+  #updated: (Omit<NonNullable<GuardMemory['updated']>, 'at'> & { readonly at: number }) | null = null
   #offered: GuardMemory['offered'] = null
   /** When the app was last seen, in `clock.elapsed()` milliseconds; `undefined`: not since it or its hub came back. */
   #seenAt: number | undefined
@@ -62,10 +65,16 @@ export class Ward {
   #bad: Reason | null = null
   /** Why it should be restarted although it runs. */
   #found: Reason | undefined
+  /** Whether the hub does not say any more what it uses. */
+  #silent = false
   /** Whether an app that was restarted while it ran has been seen to stop. */
   #hasStopped = false
-  /** Whether the hub has answered to the restart under way. */
+  /** Whether the hub has answered to the restart under way, and to the read before it. */
   #answered = true
+  /** Reads before a restart that have failed since the last good one. */
+  #failedReads = 0
+  /** The time until which quiet hours have put a restart off. */
+  #quietDue: number | undefined
   #aloneUntil = 0
   /** Installs of it under way, and who does them. */
   #installs = 0
@@ -105,12 +114,12 @@ export class Ward {
     return (this.#facts?.state.attention.length ?? 0) > 0
   }
 
-  /** Whether a restart has been sent, and the app has neither come up nor had the time for it. */
+  /** Whether a restart is being prepared or has been sent, and the app has neither come up nor had the time for it. */
   get isRestarting(): boolean {
     return this.#watch.phase === 'restarting' || !this.#answered
   }
 
-  /** When something is due without anything happening, in epoch milliseconds. */
+  /** When something is due without anything happening. */
   get wakeAt(): number {
     const { phase, dueAt, sentAt, upSince, recent, snoozedUntil } = this.#watch
     const times = [phase === 'waiting' ? dueAt : null, snoozedUntil]
@@ -119,7 +128,7 @@ export class Ward {
     if (upSince !== null && counts) times.push(upSince + watch.CALM_MS)
     const oldest = recent.find((at) => at > this.#now - this.#pace.window)
     if (oldest !== undefined) times.push(oldest + this.#pace.window)
-    if (this.#updated !== null) times.push(Date.parse(this.#updated.at) + BAD_WITHIN_MS + 1)
+    if (this.#updated !== null) times.push(this.#updated.at + BAD_WITHIN_MS + 1)
     return Math.min(...times.map((at) => at ?? Number.POSITIVE_INFINITY))
   }
 
@@ -129,18 +138,21 @@ export class Ward {
     const app = this.#app
     this.lost()
     if (left !== undefined) {
-      this.#watch = watch.restored(left, now)
+      const offset = this.#context.offset()
+      this.#watch = watch.restored(left, now, offset)
       this.#history = left.history.slice(0, this.#context.config().guard.history)
       this.#offered = left.memory?.offered ?? null
-      this.#updated = left.memory?.updated ?? null
+      const updated = left.memory?.updated ?? null
+      this.#updated = updated && { ...updated, at: Math.min(Date.parse(updated.at) - offset, now) }
       this.#bad = lasting(this.#history, 'bad_update', app.version) ?? null
       const said = left.history.find(({ what }) => what === 'memory_rising')
-      if (said !== undefined) this.#risingSaidAt = Date.parse(said.at)
+      if (said !== undefined) this.#risingSaidAt = Math.min(Date.parse(said.at) - offset, now)
     }
     if (this.#isNewCrash(left)) this.#crashed(app)
     else if (app.enabled === false) this.#watch = watch.stopped(this.#watch)
-    else if (isUp(app)) this.#watch = watch.up(this.#watch, app.state === 'running', now)
-    else if (!isCrashed(app) && this.#watch.phase === 'idle') this.#watch = watch.stopped(this.#watch)
+    else if (isUp(app) && !(isCrashed(app) && this.#lies)) {
+      this.#watch = watch.up(this.#watch, app.state === 'running', now)
+    } else if (!isCrashed(app) && this.#watch.phase === 'idle') this.#watch = watch.stopped(this.#watch)
     this.settle()
   }
 
@@ -150,7 +162,14 @@ export class Ward {
     if (this.#watch.phase !== 'idle') return false
     const [newest] = left?.history ?? []
     const { crash_message, version } = this.#app
-    return newest?.what !== 'crash' || newest.message !== headOf(crash_message) || newest.version !== version
+    const known = isUp(this.#app) ? left?.state?.last_crash : newest?.what === 'crash' ? newest : undefined
+    return known?.message !== headOf(crash_message) || known.version !== version
+  }
+
+  /** Whether it has not been restarted since it fell, and may still be. */
+  get #lies(): boolean {
+    const { down, phase } = this.#watch
+    return down && (phase === 'idle' || phase === 'waiting')
   }
 
   /** Only looks on: another bridge answers for the app. */
@@ -168,21 +187,24 @@ export class Ward {
     const now = this.#now
     this.#app = after
     this.#changedAt = now
+    const lies = this.#lies
     // A timer may be late.
     if (watch.isCalm(this.#watch, now)) this.#watch = watch.afresh(this.#watch)
     if (before.version !== after.version) this.#versionChanged(before.version, after.version)
     this.#offer()
     if (before.state === 'running' && after.state !== 'running') this.#memory = noMemory(this.id)
-    if (this.#context.decisions.hasCrashed(before, after)) this.#crashed(after)
+    if (this.#context.decisions.hasCrashed(before, after, lies)) this.#crashed(after)
     else if (after.enabled === false) this.#watch = watch.stopped(this.#watch)
     else if (isUp(after)) {
       if (after.state !== 'running') this.#hasStopped = true
-      if (!this.#watch.forced || this.#hasStopped || this.#watch.phase !== 'restarting') {
+      const stillLies = lies && isCrashed(after) && after.state === before.state
+      if (!stillLies && (!this.#watch.forced || this.#hasStopped || this.#watch.phase !== 'restarting')) {
         this.#watch = watch.up(this.#watch, after.state === 'running', now)
       }
     } else if (!isCrashed(after) && isStopped(after)) {
       this.#hasStopped = true
-      if (!this.#watch.down) this.#watch = watch.stopped(this.#watch)
+      // Where the flag of a crash goes without a start, a person has stopped it.
+      if (!this.#watch.down || isCrashed(before)) this.#watch = watch.stopped(this.#watch)
     }
     this.settle()
   }
@@ -197,6 +219,7 @@ export class Ward {
     this.#offer()
     const wasFound = this.#found
     const isWatched = this.on && state === 'running' && this.#app.enabled !== false
+    this.#silent = isWatched && this.#probed.silent >= limits.reads
     this.#found = isWatched ? foundBy(this.#probed, limits, now - this.#changedAt) : undefined
     if (this.#found !== undefined && this.#watch.phase === 'idle') {
       this.#watch = watch.planned(this.#watch, this.#found, now, this.#pace, true)
@@ -253,10 +276,10 @@ export class Ward {
     this.settle()
   }
 
-  /** Somebody else's command to the app begins or ends: it is left to them for a while. */
-  commanded(by: 'stop' | 'start'): void {
+  /** A command that writes, and is not the guardian's, begins or ends: the app is left alone for a while. */
+  commanded(isStart: boolean): void {
     this.#aloneUntil = this.#now + ALONE_MS
-    if (by === 'start') this.#watch = watch.afresh(this.#watch)
+    if (isStart) this.#watch = watch.afresh(this.#watch)
     this.settle()
   }
 
@@ -270,7 +293,6 @@ export class Ward {
 
   /** What stands in the way of a restart, for the decision. */
   situation(hub: Pick<Situation, 'mayAct' | 'hubOnline' | 'hubBackAt' | 'hubBusy'>): Situation {
-    const { quiet_hours, time_zone } = this.#context.config().guard
     return {
       watch: this.#watch,
       app: this.#app,
@@ -279,7 +301,7 @@ export class Ward {
       pace: this.#pace,
       installing: this.#installs > 0,
       aloneUntil: this.#aloneUntil,
-      quietUntil: this.#context.decisions.quietUntil(quiet_hours, time_zone, this.#now),
+      quietUntil: this.#quietUntil,
       ...hub,
     }
   }
@@ -291,7 +313,23 @@ export class Ward {
 
   postpone(until: number): void {
     this.#watch = watch.postponed(this.#watch, until)
+    this.#quietDue = this.#quietUntil === undefined ? undefined : until
     this.settle()
+  }
+
+  /** The app is read anew before its restart. */
+  beginRead(): void {
+    this.#answered = false
+  }
+
+  /** No restart has followed. `isRead`: whether it could be read; it is tried again by the back-off otherwise. */
+  endRead(isRead: boolean): void {
+    this.#failedReads = isRead ? 0 : this.#failedReads + 1
+    if (!isRead && this.#watch.phase === 'waiting') {
+      const { recent } = this.#watch
+      this.postpone(this.#now + this.#context.decisions.delayAfter(recent.length + this.#failedReads, this.#pace))
+    }
+    this.#answered = true
   }
 
   giveUp(message: string): void {
@@ -306,6 +344,7 @@ export class Ward {
     this.#watch = watch.restarting(this.#watch, this.#now)
     this.#hasStopped = false
     this.#answered = false
+    this.#failedReads = 0
     const entry = this.#note('restart', this.#watch.why, 'guard', null)
     this.settle()
     return entry
@@ -345,17 +384,26 @@ export class Ward {
     if (watch.isCalm(this.#watch, now)) this.#watch = watch.afresh(this.#watch)
     const { phase, sentAt, snoozedUntil } = this.#watch
     if (phase === 'restarting' && sentAt !== null && now - sentAt >= START_MS) {
-      this.#watch = { ...this.#watch, phase: 'idle', forced: false, sentAt: null }
+      const rested = { ...this.#watch, phase: 'idle', forced: false, sentAt: null } as const
+      // Some hubs say nothing new of an app that runs again. One that was stopped since is left as it is.
+      if (this.#app.state === 'running') this.#watch = watch.up(rested, true, now)
+      else if (this.#hasStopped && isStopped(this.#app) && !isCrashed(this.#app)) this.#watch = watch.stopped(rested)
+      else this.#watch = rested
+    }
+    // A clock that is set may end quiet hours early.
+    if (this.#quietDue !== undefined && this.#quietUntil === undefined) {
+      if (this.#watch.dueAt === this.#quietDue) this.#watch = { ...this.#watch, dueAt: Math.min(this.#quietDue, now) }
+      this.#quietDue = undefined
     }
     if (snoozedUntil !== null && snoozedUntil <= now) this.#watch = { ...this.#watch, snoozedUntil: null }
-    if (this.#updated !== null && now - Date.parse(this.#updated.at) > BAD_WITHIN_MS) this.#updated = null
+    if (this.#updated !== null && now - this.#updated.at > BAD_WITHIN_MS) this.#updated = null
     this.#plan(now)
     this.#publish(now)
   }
 
   #plan(now: number): void {
-    const { down, phase, snoozedUntil, lastCrash } = this.#watch
-    const needed = (down || isCrashed(this.#app)) && this.#app.enabled !== false
+    const { phase, snoozedUntil, lastCrash } = this.#watch
+    const needed = isFallen(this.#watch, this.#app) && this.#app.enabled !== false
     if (!this.on || phase !== 'idle' || !needed || snoozedUntil !== null || this.#installs > 0) return
     const why = lastCrash?.reason ?? 'unknown'
     const { decisions } = this.#context
@@ -371,14 +419,14 @@ export class Ward {
   #crashed(app: App): void {
     const now = this.#now
     const reason = reasonOf(app.crash_message)
-    const crash = { at: iso(now), reason, message: headOf(app.crash_message), version: app.version }
+    const crash = { at: this.#time, reason, message: headOf(app.crash_message), version: app.version }
     this.#watch = watch.crashed(this.#watch, crash)
     this.#memory = noMemory(this.id)
-    this.#note('crash', reason, null, crash.message, now)
+    this.#note('crash', reason, null, crash.message)
     if (this.#updated === null) return
     this.#updated = { ...this.#updated, crashes: this.#updated.crashes + 1 }
     const { at, crashes, from, to } = this.#updated
-    if (this.#bad !== null || !this.#context.decisions.isBad(crashes, now - Date.parse(at))) return
+    if (this.#bad !== null || !this.#context.decisions.isBad(crashes, now - at)) return
     this.#bad = reason
     const message = `${crashes} crashes since the update from ${from ?? '?'} to ${to ?? '?'}`
     this.#note('bad_update', reason, null, message)
@@ -388,13 +436,13 @@ export class Ward {
 
   #versionChanged(from: string | null, to: string | null): void {
     if (from === null || to === null) return
-    this.#updated = { at: iso(this.#now), from, to, crashes: 0 }
+    this.#updated = { at: this.#now, from, to, crashes: 0 }
     this.#bad = null
     this.#offered = null
     this.#rising = false
     this.#memory = noMemory(this.id)
-    this.#watch = watch.afresh(this.#watch)
-    this.#note('update', null, this.#installedBy, `from ${from}`)
+    this.#watch = watch.updated(this.#watch, from, to)
+    this.#note('update', null, this.#installedBy, updatedFrom(from))
     if (this.#installs === 0) this.#installedBy = null
   }
 
@@ -418,17 +466,11 @@ export class Ward {
     const gap = now - (this.#seenAt ?? now)
     this.#seenAt = now
     const isWanted = this.#context.config().updates.policy !== 'manual'
-    this.#offered = isWanted ? offerOf(this.#app, this.#offered, gap, iso(this.#now)) : null
+    this.#offered = isWanted ? offerOf(this.#app, this.#offered, gap, this.#time) : null
   }
 
-  #note(
-    what: HistoryEntry['what'],
-    reason: Reason | null,
-    by: string | null,
-    message: string | null,
-    at = this.#now,
-  ): HistoryEntry {
-    const entry = { at: iso(at), what, reason, version: this.#app.version, by, message: headOf(message) }
+  #note(what: HistoryEntry['what'], reason: Reason | null, by: string | null, message: string | null): HistoryEntry {
+    const entry = { at: this.#time, what, reason, version: this.#app.version, by, message: headOf(message) }
     this.#history = withEntry(this.#history, entry, this.#context.config().guard.history)
     return entry
   }
@@ -438,17 +480,22 @@ export class Ward {
     const { switched } = this.#watch
     const attention = this.#attention()
     const count = watch.countRecent(this.#watch.recent, now, this.#pace)
-    const basis = [this.#watch, on, this.#trend, attention.join(), count, this.#history, this.#offered, this.#updated]
+    const offset = this.#context.offset()
+    const updated = this.#updated
+    const basis = [this.#watch, on, this.#trend, attention.join(), count, this.#history, this.#offered, updated, offset]
     if (basis.every((value, i) => value === this.#basis[i])) return
     this.#basis = basis
-    const state = watch.payloadOf(this.#watch, now, this.#pace, { on, trend: this.#trend, attention })
-    const isNothing = switched === null && this.#offered === null && this.#updated === null
+    const state = watch.payloadOf(this.#watch, now, this.#pace, { offset, on, trend: this.#trend, attention })
+    const isNothing = switched === null && this.#offered === null && updated === null
+    const shown = updated && { ...updated, at: new Date(updated.at + offset).toISOString() }
     const offered = shownOffer(this.#offered, this.#context.config().updates.hold_days)
-    const memory = isNothing ? null : { enabled: switched, offered, updated: this.#updated }
+    const memory = isNothing ? null : { enabled: switched, offered, updated: shown }
     const text = JSON.stringify([state, memory])
-    if (text === this.#text && this.#facts?.history === this.#history) return
-    this.#text = text
-    this.#facts = { state, history: this.#history, memory }
+    if (text !== this.#text || this.#facts?.history !== this.#history) {
+      this.#text = text
+      this.#facts = { state, history: this.#history, memory }
+    }
+    // Also where nothing of it is published: a restart of an app that was switched off since has its end too.
     this.#context.onChange(this)
   }
 
@@ -459,14 +506,28 @@ export class Ward {
       this.#bad ?? undefined,
       this.#rising ? ('memory_limit' as const) : undefined,
       this.#found,
+      this.#silent ? ('silent' as const) : undefined,
     ]
     return [...new Set(reasons.filter((reason) => reason !== undefined))]
   }
 
   get #limits(): Limits {
-    const { memoryLimit, cpuLimit, changeLimit } = this.#context.patterns()
-    const reads = this.#context.config().guard.for_reads
-    return { memory: memoryLimit(this.id), cpu: cpuLimit(this.id), change: changeLimit(this.id), reads }
+    const { memoryLimit, cpuLimit, changeLimit, restartsSilent } = this.#context.patterns()
+    return {
+      memory: memoryLimit(this.id),
+      cpu: cpuLimit(this.id),
+      change: changeLimit(this.id),
+      reads: this.#context.config().guard.for_reads,
+      mayBeSilent: !restartsSilent(this.id),
+    }
+  }
+
+  /** Quiet hours go by the clock of the people there. */
+  get #quietUntil(): number | undefined {
+    const { quiet_hours, time_zone } = this.#context.config().guard
+    const wall = this.#context.clock.now()
+    const until = this.#context.decisions.quietUntil(quiet_hours, time_zone, wall)
+    return until === undefined ? undefined : until - wall + this.#now
   }
 
   get #pace(): watch.Pace {
@@ -474,13 +535,16 @@ export class Ward {
   }
 
   get #now(): number {
-    return this.#context.clock.now()
+    return this.#context.clock.elapsed()
+  }
+
+  /** The time that others read, ISO 8601. */
+  get #time(): string {
+    return new Date(this.#context.clock.now()).toISOString()
   }
 }
 
-const isUp = ({ state }: App) => state === 'running' || state === 'starting'
 const isStopped = ({ state }: App) => state === 'stopped' || state === 'stopping'
-const iso = (at: number) => new Date(at).toISOString()
 const mebibytes = (bytes: number) => (bytes / 1_048_576).toFixed(1)
 
 /** An event names only versions that are known. */

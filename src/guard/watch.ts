@@ -1,10 +1,10 @@
 /** What the guardian holds of one app, and how that follows from what happens: values in, values out. */
 import type { Crash, GuardMemory, GuardPayload, Reason } from '../contract/guard.ts'
-import { type History, restartsSinceCalm } from './history.ts'
+import { type History, sinceCalm } from './history.ts'
 
 /** An app that has run for so long starts afresh: nothing counts against it any more. */
 export const CALM_MS = 3_600_000
-/** Restarts of which the times are kept; more do not fit the limit. */
+/** Restarts of which the times are kept, as more do not fit the limit, and versions. */
 const MAX_TIMES = 100
 
 export interface Watch {
@@ -17,7 +17,7 @@ export interface Watch {
   readonly forced: boolean
   /** Whether the app has crashed or was stopped by the hub, and does not run since. */
   readonly down: boolean
-  /** When the next restart is due, in epoch milliseconds like all times here. */
+  /** When the next restart is due, in `elapsed` milliseconds like all times here: no clock that is set moves them. */
   readonly dueAt: number | null
   /** When the latest restart was sent. */
   readonly sentAt: number | null
@@ -25,6 +25,8 @@ export interface Watch {
   readonly restarts: number
   /** Times of those since the app last started afresh. */
   readonly recent: readonly number[]
+  /** Versions that it has had since the count began; none until one comes. */
+  readonly versions: readonly string[]
   /** Since when it runs. */
   readonly upSince: number | null
   readonly snoozedUntil: number | null
@@ -41,6 +43,7 @@ export const UNTOUCHED: Watch = {
   sentAt: null,
   restarts: 0,
   recent: [],
+  versions: [],
   upSince: null,
   snoozedUntil: null,
   lastCrash: null,
@@ -75,7 +78,16 @@ const idle = (watch: Watch): Watch =>
 /** Nothing counts against the app any more, and what was given up is taken up again. */
 export function afresh(watch: Watch): Watch {
   const phase = watch.phase === 'given_up' ? 'idle' : watch.phase
-  return watch.recent.length === 0 && phase === watch.phase ? watch : { ...watch, phase, recent: [] }
+  const { recent, versions } = watch
+  if (recent.length + versions.length === 0 && phase === watch.phase) return watch
+  return { ...watch, phase, recent: [], versions: [] }
+}
+
+/** A version that the app has not had since the count began is a fresh start; one that it goes back to is none. */
+export function updated(watch: Watch, from: string, to: string): Watch {
+  const versions = watch.versions.includes(from) ? watch.versions : [...watch.versions, from]
+  if (versions.includes(to) || versions.length >= MAX_TIMES) return { ...watch, versions }
+  return { ...afresh(watch), versions: [...versions, to] }
 }
 
 export function crashed(watch: Watch, crash: Crash): Watch {
@@ -127,16 +139,22 @@ export function isCalm({ upSince }: Watch, now: number): boolean {
   return upSince !== null && now - upSince >= CALM_MS
 }
 
-const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString())
-
 export interface Shown {
+  /** What is added to a time for that of others. */
+  readonly offset: number
   /** Whether it is watched. */
   readonly on: boolean
   readonly trend: number | null
   readonly attention: readonly Reason[]
 }
 
-export function payloadOf(watch: Watch, now: number, pace: Pace, { on, trend, attention }: Shown): GuardPayload {
+export function payloadOf(
+  watch: Watch,
+  now: number,
+  pace: Pace,
+  { offset, on, trend, attention }: Shown,
+): GuardPayload {
+  const iso = (at: number | null) => (at === null ? null : new Date(at + offset).toISOString())
   const snoozed = watch.snoozedUntil !== null && watch.snoozedUntil > now
   const { phase } = watch
   return {
@@ -158,16 +176,18 @@ export interface Left {
   readonly memory: GuardMemory | undefined
 }
 
-/** Takes up what an earlier run has left. */
-export function restored({ state, history, memory }: Left, now: number): Watch {
+/** Takes up what an earlier run has left, by the clock that it had in common with this one; `offset` as in `Shown`. */
+export function restored({ state, history, memory }: Left, now: number, offset: number): Watch {
   const switched = memory?.enabled ?? null
   if (state === undefined) return { ...UNTOUCHED, switched }
-  const times = restartsSinceCalm(history, CALM_MS)
+  const at = (time: string) => Date.parse(time) - offset
+  const { times, versions } = sinceCalm(history, CALM_MS)
   // Of restarts that the history has lost, the latest time counts that there may be.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
-  const recent = lost > 0 ? [...times, ...Array<number>(lost).fill(times.at(-1) ?? now)] : times
-  const snoozedUntil = state.snoozed_until === null ? null : Date.parse(state.snoozed_until)
-  const dueAt = state.next_restart_at === null ? now : Math.min(Date.parse(state.next_restart_at), now + MAX_WAIT_MS)
+  const known = times.map((time) => Math.min(time - offset, now))
+  const recent = lost > 0 ? [...known, ...Array<number>(lost).fill(known.at(-1) ?? now)] : known
+  const snoozedUntil = state.snoozed_until === null ? null : at(state.snoozed_until)
+  const dueAt = state.next_restart_at === null ? now : Math.min(at(state.next_restart_at), now + MAX_WAIT_MS)
   const phase =
     state.state === 'waiting' || state.state === 'restarting' || state.state === 'given_up' ? state.state : 'idle'
   return {
@@ -180,6 +200,7 @@ export function restored({ state, history, memory }: Left, now: number): Watch {
     sentAt: phase === 'restarting' ? (recent.at(-1) ?? now) : null,
     restarts: state.restarts,
     recent: recent.toSorted((a, b) => a - b).slice(-MAX_TIMES),
+    versions,
     snoozedUntil,
     lastCrash: state.last_crash,
   }

@@ -127,12 +127,22 @@ export class AppManager {
   async getApp(id: string): Promise<App> {
     this.#refuseIfDestroyed()
     const known = this.#apps.get(id)
-    if (this.#live && known !== undefined) return known
-    if (!this.#shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
-    const patch = await this.#client.call('getApp', { id })
-    // What happened meanwhile is newer than the answer.
-    if (this.#complete && this.#apps.get(id) === known) this.receive({ type: 'update', id, patch })
-    return this.#apps.get(id) ?? patchApp(undefined, id, patch)
+    return this.#live && known !== undefined ? known : await this.readApp(id)
+  }
+
+  /** One app, read anew also while live. @throws as `getApp` */
+  async readApp(id: string): Promise<App> {
+    for (let looks = 1; ; looks += 1) {
+      this.#refuseIfDestroyed()
+      if (!this.#shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
+      const known = this.#apps.get(id)
+      const patch = await this.#client.call('getApp', { id })
+      // What happened meanwhile is newer than the answer, and may be a part of it only.
+      const isOvertaken = this.#complete && this.#apps.get(id) !== known
+      if (isOvertaken && looks < MAX_LOOKS) continue
+      if (this.#complete && !isOvertaken) this.receive({ type: 'update', id, patch })
+      return this.#apps.get(id) ?? patchApp(undefined, id, patch)
+    }
   }
 
   /** The hub is asked to install the app: what is said of its arrival from now on is news, whatever was before. */

@@ -62,7 +62,7 @@ describe('an app that is not restarted', () => {
     [
       'crashed and is being updated',
       (stand) => {
-        stand.command('a', 'install', 'installFromAppStore', ['begun'])
+        stand.command('a', 'install', ['begun'])
         stand.crash('a')
       },
     ],
@@ -104,7 +104,7 @@ describe('an app that is not restarted', () => {
   test.each([null, 'http'])('is one that somebody has just commanded, by MQTT or another way (%s)', async (by) => {
     const stand = new Stand().start('a')
     stand.crash('a')
-    stand.command('a', 'disable', 'disableApp', ['begun'], by)
+    stand.command('a', 'disable', ['begun'], by)
     await stand.clock.advance(50 * SECOND)
     expect(stand.restarted).toEqual([])
     // It came to nothing.
@@ -123,7 +123,7 @@ describe('an app that is not restarted', () => {
     }
     stand.crash('a')
     await stand.clock.advance(10 * SECOND)
-    stand.command('a', 'disable', 'disableApp')
+    stand.command('a', 'disable')
     release()
     await stand.clock.advance(1)
     expect(stand.told).toEqual([])
@@ -186,7 +186,7 @@ describe('an app that is restarted', () => {
       },
     ],
     ['has a new version', (stand) => stand.say('a', { version: '1.0.1', state: 'running', crashed: false })],
-    ['was restarted by command', (stand) => stand.command('a', 'restart', 'restartApp')],
+    ['was restarted by command', (stand) => stand.command('a', 'restart')],
     ['is switched on again', (stand) => stand.guard.wish('home', 'a', { enabled: true })],
     ['is forgotten', (stand) => stand.guard.wish('home', 'a', { forget: true })],
   ])('starts afresh once it %s', async (_, happens) => {
@@ -245,9 +245,9 @@ describe('an app that says it runs', () => {
   test.each<[string, string, (stand: Stand) => void]>([
     ['memory_limit', 'memory_limit: { a: 100MiB }', (stand) => stand.say('a', { memory_bytes: 101 * 1_048_576 })],
     ['cpu_limit', 'cpu_limit: { "*": 80 }', (stand) => stand.say('a', { cpu_percent: 80.1 })],
-    ['silent', '', (stand) => stand.say('a', { cpu_percent: null, memory_bytes: null })],
+    ['silent', 'silent: ["*"]', (stand) => stand.say('a', { cpu_percent: null, memory_bytes: null })],
   ])('is restarted for %s after three reads in a row', async (reason, option, happens) => {
-    const stand = new Stand(`guard: { watch: ["*"]${option === '' ? '' : `, ${option}`} }`).start('a', 'b')
+    const stand = new Stand(`guard: { watch: ["*"], ${option} }`).start('a', 'b')
     for (const id of ['a', 'b']) stand.say(id, { cpu_percent: 1, memory_bytes: 1_048_576 })
     stand.read()
     happens(stand)
@@ -297,7 +297,7 @@ describe('an app that says it runs', () => {
   })
 
   test('is left alone where no hub tells what apps use', async () => {
-    const stand = new Stand().start('a', 'b')
+    const stand = new Stand('guard: { watch: ["*"], silent: ["*"] }').start('a', 'b')
     stand.read(10)
     for (const id of ['a', 'b']) stand.say(id, { cpu_percent: 1 })
     stand.read()

@@ -12,6 +12,7 @@ import { type App, type AppPatch, patchApp } from '../../src/model/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
 import { silentLog } from '../support/silent-log.ts'
+import { commandOf } from './stand.ts'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -41,6 +42,7 @@ hubs: {}
 guard:
   watch: ['*']
   ignore: ['*.ignored']
+  silent: ['*']
   quiet_hours: "23:00-06:00"
   time_zone: UTC
   schedule: { 'well.*': '0 12 * * 1' }
@@ -268,8 +270,7 @@ class Simulation {
     const byCommand = this.#random.chance(0.5)
     const name = truth.vice === 'disabled' ? 'disable' : 'stop'
     const run = (phase: 'begun' | 'ended', command: 'disable' | 'enable') => {
-      const operation = command === 'disable' ? 'disableApp' : 'enableApp'
-      this.#guard.ran({ hub: home.name, about: truth.id, command: { name: command, operation }, phase, by: null })
+      this.#guard.ran({ hub: home.name, about: truth.id, command: commandOf(command), phase, by: null })
     }
     truth.cancel()
     truth.downSince = null
@@ -414,6 +415,7 @@ class Simulation {
       log: silentLog,
       live: { value: config },
       order: (order) => this.#order(order),
+      read: (hub) => Promise.resolve(this.#homes.find(({ name }) => name === hub)?.online === true),
       ask: () => Promise.resolve(undefined),
       backup: () => Promise.resolve(),
       takesVersion: () => true,
@@ -500,8 +502,7 @@ class Simulation {
     if (truth.app.enabled === false || truth.id.endsWith('ignored'))
       this.#breach('what a person leaves out is not updated', truth.id)
     const run = (phase: 'begun' | 'ended') => {
-      const command = { name: 'install', operation: 'installFromAppStore' } as const
-      this.#guard.ran({ hub: home.name, about: truth.id, command, phase, by: 'guard' })
+      this.#guard.ran({ hub: home.name, about: truth.id, command: commandOf('install'), phase, by: 'guard' })
     }
     this.#updating = truth.id
     truth.updating = true

@@ -2,6 +2,7 @@
 import type { Clock } from '../../src/base/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
+import { type CommandName, findCommand, type HubCommand } from '../../src/contract/commands.ts'
 import type { GuardEventPayload } from '../../src/contract/events.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
 import { Guard, type GuardOrder, type GuardRun } from '../../src/guard/guard.ts'
@@ -13,18 +14,26 @@ import { FakeClock } from '../support/fake-clock.ts'
 export const configOf = (yaml: string): GuardConfig =>
   loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
 
+/** An app's command as the table has it. */
+export function commandOf(name: CommandName<'app'>): HubCommand {
+  const row = findCommand('app', name, false) ?? findCommand('app', name, true)
+  if (row === undefined || row.target === 'bridge') throw new Error(`no command ${name}`)
+  return row
+}
+
 const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 
 /** The first timers are early by a millisecond, which is over when the clock has been looked at so often. */
 export function early(looks: number) {
   return (clock: Clock): Clock => {
     let left = Number.POSITIVE_INFINITY
+    const late = () => {
+      left -= 1
+      return left >= 0 ? 0 : 1
+    }
     return {
-      elapsed: () => clock.elapsed(),
-      now() {
-        left -= 1
-        return clock.now() + (left >= 0 ? 0 : 1)
-      },
+      elapsed: () => clock.elapsed() + late(),
+      now: () => clock.now() + late(),
       after: (ms, task) =>
         clock.after(left === Number.POSITIVE_INFINITY ? ms - 1 : ms, () => {
           left = Math.min(left, looks)
@@ -50,6 +59,8 @@ export class Stand {
   /** What becomes of an order; default: the hub takes it. */
   answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
   backup: () => Promise<void> = () => Promise.resolve()
+  /** What a read of an app finds that was not known; `null`: it fails, or the hub has it no more. */
+  found: (app: string) => AppPatch | null | Promise<AppPatch | null> = () => ({})
   /** What an app's web API answers; default: nothing that says anything. */
   ask: (app: string, path: string) => number | null | undefined = () => undefined
 
@@ -67,6 +78,11 @@ export class Stand {
       order: (order) => {
         this.orders.push(order)
         return this.answer(order)
+      },
+      read: async (_, app) => {
+        const patch = await this.found(app)
+        if (patch !== null) this.say(app, patch)
+        return patch !== null
       },
       backup: () => this.backup(),
       takesVersion: () => this.takesVersion,
@@ -126,12 +142,12 @@ export class Stand {
 
   command(
     id: string,
-    name: string,
-    operation: GuardRun['command']['operation'],
+    command: CommandName<'app'> | HubCommand,
     phases: readonly GuardRun['phase'][] = ['begun', 'ended'],
     by: string | null = null,
   ): void {
-    for (const phase of phases) this.guard.ran({ hub: 'home', about: id, command: { name, operation }, phase, by })
+    const row = typeof command === 'string' ? commandOf(command) : command
+    for (const phase of phases) this.guard.ran({ hub: 'home', about: id, command: row, phase, by })
   }
 
   facts(id: string): GuardFacts {

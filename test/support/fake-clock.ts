@@ -5,6 +5,8 @@ export class FakeClock implements Clock {
   readonly waits: number[] = []
   #now: number
   readonly #start: number
+  /** By how much the wall clock has been set. */
+  #set = 0
   #timers: { at: number; task: () => void }[] = []
 
   constructor(now = Date.parse('2026-01-01T00:00:00Z')) {
@@ -12,7 +14,7 @@ export class FakeClock implements Clock {
     this.#start = now
   }
 
-  now = () => this.#now
+  now = () => this.#now + this.#set
   elapsed = () => this.#now - this.#start
 
   after = (ms: number, task: () => void) => {
@@ -22,6 +24,11 @@ export class FakeClock implements Clock {
     return () => {
       this.#timers = this.#timers.filter((other) => other !== timer)
     }
+  }
+
+  /** Sets the wall clock, forwards or backwards: no time passes. */
+  step(ms: number): void {
+    this.#set += ms
   }
 
   /** Moves time forward, running what falls due in order, and lets promises settle after each. */

@@ -1,0 +1,274 @@
+/** What the guardian never does, whatever hubs, people, commands and clocks do, in any order. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { COMMANDS, type HubCommand } from '../../src/contract/commands.ts'
+import type { AppPatch } from '../../src/model/app.ts'
+import { Stand } from './stand.ts'
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const IDS = ['a', 'b'] as const
+const BACK_UP_MS = 8 * SECOND
+
+/** What follows on a restart: it runs, it runs and keeps the flag, it crashes again, or nothing does. */
+const ENDS = ['well', 'flagged', 'dies', 'nothing'] as const
+
+/** Commands that are about an app; a generic call as the write and as the read that it may be. */
+const ROWS: readonly HubCommand[] = COMMANDS.filter((row) => row.target !== 'bridge')
+  .filter(({ target, about, needs }) => needs === undefined && (target === 'app' || about !== undefined))
+  .flatMap((row) => (row.reaches ? [row, { ...row, write: false }] : [row]))
+
+type Id = (typeof IDS)[number]
+type Step =
+  | { readonly kind: 'crash' | 'crash-running'; readonly id: Id; readonly message: string | null }
+  | {
+      readonly kind: 'disable' | 'enable' | 'stop' | 'recover' | 'recover-flagged' | 'silence' | 'remove'
+      readonly id: Id
+      readonly told: boolean
+    }
+  | { readonly kind: 'version'; readonly id: Id; readonly to: string }
+  | { readonly kind: 'command'; readonly id: Id; readonly row: number }
+  | { readonly kind: 'snooze'; readonly id: Id; readonly ms: number }
+  | { readonly kind: 'ends'; readonly end: (typeof ENDS)[number] }
+  | { readonly kind: 'reads'; readonly fail: boolean }
+  | { readonly kind: 'list' }
+  | { readonly kind: 'set-clock'; readonly ms: number }
+  | { readonly kind: 'wait'; readonly ms: number }
+
+interface Truth {
+  record: AppPatch & { readonly crash_count: number }
+  /** Whether it lies there by a crash that no restart and no person has ended. */
+  fallen: boolean
+  starting: boolean
+  gone: boolean
+  writtenAt: number
+  readonly restarts: number[]
+  readonly versions: Set<string>
+}
+
+class Home {
+  readonly stand = new Stand('guard: { watch: ["*"], max_restarts: 2 }').start(...IDS)
+  readonly broken: string[] = []
+  /** When which app was restarted. */
+  readonly log: string[] = []
+  readonly #truths = new Map<string, Truth>(
+    IDS.map((id) => [
+      id,
+      {
+        record: {
+          enabled: true,
+          state: 'running',
+          crashed: false,
+          crash_message: null,
+          crash_count: 0,
+          cpu_percent: 1,
+        },
+        fallen: false,
+        starting: false,
+        gone: false,
+        writtenAt: Number.NEGATIVE_INFINITY,
+        restarts: [],
+        versions: new Set(['1.0.0']),
+      },
+    ]),
+  )
+  #end: (typeof ENDS)[number] = 'well'
+  #fails = false
+
+  constructor() {
+    const { stand } = this
+    stand.found = (id) => (this.#fails || this.#truth(id).gone ? null : this.#truth(id).record)
+    stand.answer = ({ app }) => {
+      this.#judge(app)
+      this.#truth(app).starting = true
+      stand.clock.after(BACK_UP_MS, () => this.#comeUp(app))
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    for (const id of IDS) stand.say(id, this.#truth(id).record)
+    stand.read()
+  }
+
+  async run(steps: readonly Step[]): Promise<this> {
+    for (const step of steps) await this.#step(step)
+    await this.stand.clock.advance(5 * MINUTE)
+    return this
+  }
+
+  #step(step: Step): Promise<void> | void {
+    const { stand } = this
+    switch (step.kind) {
+      case 'crash':
+        return this.#crash(step.id, { state: 'crashed', crash_message: step.message })
+      case 'crash-running':
+        // Nothing tells one that runs with the flag since its crash from one that runs again.
+        if (this.#truth(step.id).starting) return
+        return this.#crash(step.id, { crash_message: step.message })
+      case 'disable':
+        return this.#person(step, { enabled: false, state: 'stopped', crashed: false })
+      case 'enable':
+        return this.#person(step, { enabled: true, state: 'running', crashed: false })
+      case 'stop':
+        return this.#person(step, { state: 'stopped', crashed: false, crash_message: null })
+      case 'recover':
+        return this.#person(step, { state: 'running', crashed: false, crash_message: null })
+      case 'recover-flagged':
+        if (this.#truth(step.id).record.state === 'crashed') this.#person({ ...step, told: true }, { state: 'running' })
+        return
+      case 'silence':
+        this.#change(step.id, { cpu_percent: null }, true)
+        return stand.read(3)
+      case 'remove':
+        this.#truth(step.id).gone = true
+        return
+      case 'version':
+        this.#truth(step.id).versions.add(step.to)
+        return this.#change(step.id, { version: step.to }, true)
+      case 'command': {
+        const row = ROWS[step.row % ROWS.length]
+        if (row === undefined) return
+        const truth = this.#truth(step.id)
+        if (row.write) truth.writtenAt = stand.clock.elapsed()
+        // A start by command is a fresh start.
+        if (/^(?:restart|enable)App$/.test(row.operation ?? '')) truth.restarts.length = 0
+        return stand.command(step.id, row)
+      }
+      case 'snooze':
+        return stand.guard.wish('home', step.id, { snooze: step.ms })
+      case 'ends':
+        this.#end = step.end
+        return
+      case 'reads':
+        this.#fails = step.fail
+        return
+      case 'list':
+        for (const id of IDS) if (!this.#truth(id).gone) stand.say(id, this.#truth(id).record)
+        return stand.read()
+      case 'set-clock':
+        return stand.clock.step(step.ms)
+      case 'wait':
+        return stand.clock.advance(step.ms)
+    }
+  }
+
+  #truth(id: string): Truth {
+    const truth = this.#truths.get(id)
+    if (truth === undefined) throw new Error(`no app ${id}`)
+    return truth
+  }
+
+  #change(id: string, patch: AppPatch, told: boolean): void {
+    const truth = this.#truth(id)
+    truth.record = { ...truth.record, ...patch, crash_count: patch.crash_count ?? truth.record.crash_count }
+    if (told && !truth.gone) this.stand.say(id, truth.record)
+  }
+
+  #crash(id: string, patch: AppPatch): void {
+    const { record } = this.#truth(id)
+    if (record.state !== 'running') return
+    this.#truth(id).fallen = true
+    this.#change(id, { ...patch, crashed: true, crash_count: record.crash_count + 1 }, true)
+  }
+
+  #person({ id, told }: { readonly id: string; readonly told: boolean }, patch: AppPatch): void {
+    if (patch.enabled === undefined && this.#truth(id).record.enabled === false) return
+    this.#truth(id).fallen = false
+    this.#change(id, patch, told)
+  }
+
+  #comeUp(id: string): void {
+    const truth = this.#truth(id)
+    truth.starting = false
+    if (!truth.fallen || truth.gone || this.#end === 'nothing') return
+    truth.fallen = false
+    const isFlagged = this.#end === 'flagged'
+    this.#change(id, { state: 'running', ...(!isFlagged && { crashed: false, crash_message: null }) }, true)
+    if (this.#end === 'dies') this.#crash(id, { state: 'crashed', crash_message: 'Error: again' })
+  }
+
+  #judge(id: string): void {
+    const truth = this.#truth(id)
+    const { record, restarts, versions } = truth
+    const now = this.stand.clock.elapsed()
+    this.log.push(`${id} ${now}`)
+    if (truth.gone) this.broken.push(`${id} is gone`)
+    if (record.enabled === false) this.broken.push(`${id} is disabled`)
+    if (!truth.fallen) this.broken.push(`${id} does not lie there: ${record.state}, crashed ${record.crashed}`)
+    if (this.#fails) this.broken.push(`${id} could not be read`)
+    if (now - truth.writtenAt < MINUTE) this.broken.push(`${id} ${now - truth.writtenAt} ms after a command`)
+    restarts.push(now)
+    const recent = restarts.filter((at) => at > now - 30 * MINUTE).length
+    if (recent > 2 * versions.size) this.broken.push(`${id} ${recent} restarts with ${versions.size} versions`)
+  }
+}
+
+const id = fc.constantFrom(...IDS)
+const message = fc.constantFrom('Error: boom', 'Too many memwarns', null)
+const told = fc.boolean()
+const crash: fc.Arbitrary<Step> = fc.record({ kind: fc.constant('crash'), id, message })
+const flagged: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constantFrom('crash-running', 'recover-flagged'),
+  id,
+  message,
+  told,
+})
+const wait: fc.Arbitrary<Step> = fc.record({ kind: fc.constant('wait'), ms: fc.integer({ min: 1, max: 90 * SECOND }) })
+const people: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constantFrom('disable', 'enable', 'stop', 'recover', 'remove'),
+  id,
+  told,
+})
+const reads: fc.Arbitrary<Step> = fc.record({ kind: fc.constant('reads'), fail: fc.boolean() })
+const list: fc.Arbitrary<Step> = fc.constant({ kind: 'list' })
+const silence: fc.Arbitrary<Step> = fc.record({ kind: fc.constant('silence'), id: fc.constant('a'), told })
+const command: fc.Arbitrary<Step> = fc.record({ kind: fc.constant('command'), id, row: fc.nat(ROWS.length - 1) })
+const version: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constant('version'),
+  id,
+  to: fc.constantFrom('1.0.0', '2.0.0'),
+})
+const ends: fc.Arbitrary<Step> = fc.record({ kind: fc.constant('ends'), end: fc.constantFrom(...ENDS) })
+const snooze: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constant('snooze'),
+  id,
+  ms: fc.integer({ min: SECOND, max: 10 * MINUTE }),
+})
+const setClock: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constant('set-clock'),
+  ms: fc.integer({ min: -12 * HOUR, max: 12 * HOUR }),
+})
+const dies: Step = { kind: 'ends', end: 'dies' }
+
+/** What happens, besides crashes and time. */
+test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
+  ['what the hub does not call fallen, or does not show right before', [people, reads, list], []],
+  ['what keeps the flag of a crash for it', [flagged, ends], []],
+  ['an app for its silence, unless configuration wants that', [silence], []],
+  ['within a minute after a command that writes', [command], []],
+  ['more often than the limit, whichever version it goes back to', [version], [dies]],
+  [
+    'out of turn, when all of that comes together',
+    [people, reads, list, flagged, ends, silence, command, version, snooze, setClock],
+    [],
+  ],
+])('the guardian never restarts %s', { timeout: 600_000 }, async (_, more, first) => {
+  const steps = fc.array(fc.oneof(crash, wait, wait, ...more), { maxLength: 40, size: 'max' })
+  const property = fc.asyncProperty(steps, async (story) => {
+    expect((await new Home().run([...first, ...story])).broken).toEqual([])
+  })
+  await fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 300) })
+})
+
+test('a clock that is set forwards or back, by hours, moves no restart', { timeout: 600_000 }, async () => {
+  const steps = fc.array(fc.oneof(crash, wait, wait, setClock, command, ends, snooze, list), {
+    maxLength: 40,
+    size: 'max',
+  })
+  const property = fc.asyncProperty(steps, async (all) => {
+    // Of two that are due at once, either one may be first.
+    const story = all.map((step) => ('id' in step ? { ...step, id: 'a' as const } : step))
+    const still = story.filter(({ kind }) => kind !== 'set-clock')
+    expect((await new Home().run(story)).log).toEqual((await new Home().run(still)).log)
+  })
+  await fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 300) })
+})
