@@ -90,8 +90,23 @@ class Home {
   }
 
   async run(steps: readonly Step[]): Promise<this> {
-    for (const step of steps) await this.#step(step)
-    await this.stand.clock.advance(5 * MINUTE)
+    const { stand } = this
+    for (const step of steps) {
+      await this.#step(step)
+      // Nothing can be done about what happens between a read and the restart that follows it at once.
+      await new Promise(setImmediate)
+    }
+    await stand.clock.advance(5 * MINUTE)
+    // When all is well again, whatever lies there is helped.
+    const rest: readonly Step[] = [{ kind: 'ends', end: 'well' }, { kind: 'reads', fail: false }, { kind: 'list' }]
+    for (const step of rest) await this.#step(step)
+    await stand.clock.advance(30 * MINUTE)
+    for (const [app, { fallen, gone, record }] of this.#truths) {
+      const isHopeless = gone || stand.state(app).state === 'given_up'
+      // One that says that it runs has been restarted once.
+      if (fallen && record.state !== 'running' && !isHopeless)
+        this.broken.push(`${app} lies there still: ${stand.state(app).state}`)
+    }
     return this
   }
 
@@ -251,15 +266,15 @@ test.each<[string, readonly fc.Arbitrary<Step>[], readonly Step[]]>([
     [people, reads, list, flagged, ends, silence, command, version, snooze, setClock],
     [],
   ],
-])('the guardian never restarts %s', { timeout: 600_000 }, async (_, more, first) => {
+])('the guardian never restarts %s', { timeout: 60_000 }, async (_, more, first) => {
   const steps = fc.array(fc.oneof(crash, wait, wait, ...more), { maxLength: 40, size: 'max' })
   const property = fc.asyncProperty(steps, async (story) => {
     expect((await new Home().run([...first, ...story])).broken).toEqual([])
   })
-  await fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 300) })
+  await fc.assert(property, { numRuns: 300 })
 })
 
-test('a clock that is set forwards or back, by hours, moves no restart', { timeout: 600_000 }, async () => {
+test('a clock that is set forwards or back, by hours, moves no restart', { timeout: 60_000 }, async () => {
   const steps = fc.array(fc.oneof(crash, wait, wait, setClock, command, ends, snooze, list), {
     maxLength: 40,
     size: 'max',
@@ -270,5 +285,5 @@ test('a clock that is set forwards or back, by hours, moves no restart', { timeo
     const still = story.filter(({ kind }) => kind !== 'set-clock')
     expect((await new Home().run(story)).log).toEqual((await new Home().run(still)).log)
   })
-  await fc.assert(property, { numRuns: Number(process.env['RUNS'] ?? 300) })
+  await fc.assert(property, { numRuns: 300 })
 })
