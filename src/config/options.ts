@@ -1,6 +1,6 @@
 /** Every option there is. Types, environment names, checks, the JSON Schema, the example file and the documentation follow. */
 import * as v from 'valibot'
-import { isCron, isTimeZone, MAX_CRON } from '../base/cron.ts'
+import { isCron, isTimeZone } from '../base/cron.ts'
 import { MEMBER_NAME } from '../base/member-name.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
@@ -21,9 +21,11 @@ const appPattern = text({
   pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
 })
 
+const MAX_CRON = 200
 const CRON = `a cron expression of five parts such as 0 4 * * 1, of at most ${MAX_CRON} characters`
 const cron = v.pipe(
   text({ name: 'cron', quotable: true, expected: CRON, pattern: /^[0-9A-Za-z*,/#?+-]+(?: +[0-9A-Za-z*,/#?+-]+){4}$/u }),
+  v.maxLength(MAX_CRON, `expected ${CRON}`),
   v.check(isCron, `expected ${CRON}`),
 )
 

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { apiKey, brokerUrl, brokerUrls, host, hubUrl, password, path, topicPrefix } from '../../src/config/addresses.ts'
+import { options } from '../../src/config/options.ts'
 import { boolean, choice, duration, fromText, integer, label, list, map, show, size } from '../../src/config/schemas.ts'
 
 const fromFile = (schema: v.GenericSchema, raw: unknown) => {
@@ -10,6 +11,31 @@ const fromFile = (schema: v.GenericSchema, raw: unknown) => {
 }
 const fromEnv = (schema: v.GenericSchema, text: string) => fromFile(schema, fromText(schema, text))
 const refused = expect.stringContaining('refused: ')
+
+describe('cron expressions', () => {
+  const as = [(text: string) => text, (text: string) => new Map([['com.example.app', text]])]
+  const takes = (schema: v.GenericSchema, raw: unknown) => !String(fromFile(schema, raw)).startsWith('refused')
+  /** Options that take one and no other text, alone or by app. */
+  const rows = Object.entries(options).flatMap(([name, { schema }]) =>
+    as
+      .filter((given) => takes(schema, given('0 4 * * 1')) && !takes(schema, given('each day')))
+      .map((given) => [name, schema, given] as const),
+  )
+  const ofLength = (length: number) =>
+    `${'1,'.repeat(length)}`.slice(0, length - 9).replace(/,$/, '0') + ' 4 * * *'.padStart(9)
+
+  it('stand in the schedule and the window', () => {
+    expect(rows.map(([name]) => name)).toEqual(['guard.schedule', 'updates.window.start'])
+  })
+
+  it.each(rows)('of at most 200 characters are taken by %s', (_, schema, given) => {
+    expect(ofLength(200)).toHaveLength(200)
+    expect(takes(schema, given(ofLength(200)))).toBe(true)
+    for (const length of [201, 1000, 10_000]) {
+      expect(fromFile(schema, given(ofLength(length)))).toMatch(/^refused: .*at most 200 characters/)
+    }
+  })
+})
 
 describe('durations', () => {
   const poll = duration('1s', '1h')

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { COMMANDS } from '../../src/contract/commands.ts'
 import { CommandError } from '../../src/contract/errors.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
+import type { AppPatch } from '../../src/model/app.ts'
 import { configOf, early, Stand } from './stand.ts'
 
 const SECOND = 1000
@@ -130,6 +132,265 @@ describe('an app that is not restarted', () => {
     expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
     expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
   })
+})
+
+describe('an app is read anew right before its restart, which does not come', () => {
+  test.each<[string, AppPatch]>([
+    ['where it has been disabled', { enabled: false, state: 'stopped', crashed: false }],
+    ['where a person has stopped it', { state: 'stopped', crashed: false, crash_message: null }],
+    ['where it runs again', { state: 'running', crashed: false, crash_message: null }],
+    ['where it is on its way', { state: 'starting', crashed: false, crash_message: null }],
+    ['where it runs again with the flag of its crash', { state: 'running' }],
+  ])('%s', async (_, found) => {
+    const stand = new Stand().start('a')
+    stand.crash('a')
+    stand.found = () => found
+    await stand.clock.advance(HOUR)
+    expect(stand.orders).toEqual([])
+    expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
+  })
+
+  test('as long as it cannot be read or is gone, which is tried again by the back-off', async () => {
+    const stand = new Stand('guard: { watch: ["*"], backoff_max: 60s }').start('a', 'b')
+    const reads: number[] = []
+    stand.found = (app) => {
+      if (app === 'b') return {}
+      reads.push(stand.clock.elapsed() / SECOND)
+      return null
+    }
+    stand.answer = ({ app }) => {
+      stand.run(app)
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    stand.crash('a')
+    stand.crash('b')
+    await stand.clock.advance(4 * MINUTE)
+    expect(reads).toEqual([10, 30, 70, 130, 190])
+    // Others are not held up by it.
+    expect(stand.restarted).toEqual(['b'])
+    stand.found = () => ({})
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toContain('a')
+  })
+
+  test('where the guardian was stopped, or the app removed, while it was read', async () => {
+    for (const ends of [
+      (stand: Stand) => stand.guard.stop(),
+      (stand: Stand) => stand.guard.wish('home', 'a', { enabled: false }),
+      (stand: Stand) => stand.guard.hubChanged('home', false),
+      (stand: Stand) => stand.command('a', 'set-setting'),
+    ]) {
+      const stand = new Stand().start('a')
+      let answer: (patch: AppPatch) => void = () => {}
+      stand.found = () =>
+        new Promise((resolve) => {
+          answer = resolve
+        })
+      stand.crash('a')
+      await stand.clock.advance(10 * SECOND)
+      ends(stand)
+      answer({})
+      await stand.clock.advance(30 * SECOND)
+      expect(stand.orders).toEqual([])
+    }
+  })
+
+  test('where it has waited for its turn for so long that what was read is old', async () => {
+    const stand = new Stand().start('a')
+    stand.answer = async ({ isCurrent }) => {
+      await new Promise<void>((resolve) => {
+        stand.clock.after(6 * SECOND, resolve)
+      })
+      return isCurrent() ? { ok: true, json: 'null' } : { ok: false, error: new CommandError('expired') }
+    }
+    stand.crash('a')
+    await stand.clock.advance(20 * SECOND)
+    expect(stand.told).toEqual([])
+    stand.answer = () => Promise.resolve({ ok: true, json: 'null' })
+    await stand.clock.advance(2 * MINUTE)
+    expect(stand.told).toEqual(['restarted'])
+  })
+})
+
+const HUB_COMMANDS = COMMANDS.filter((row) => row.target !== 'bridge').flatMap((row) => [
+  [row] as const,
+  ...(row.reaches ? [[{ ...row, name: `${row.name} that reads`, write: false }] as const] : []),
+])
+
+test.each(HUB_COMMANDS)(
+  'after $name an app is left alone for a minute if that writes, and not for its own',
+  async (row) => {
+    const isOurs = row.needs === 'guard'
+    const stand = new Stand().start('a')
+    stand.crash('a')
+    stand.command('a', row, ['begun'])
+    await stand.clock.advance(5 * SECOND)
+    stand.command('a', row, ['ended'])
+    await stand.clock.advance(5 * SECOND)
+    expect(stand.restarted).toEqual(row.write && !isOurs ? [] : ['a'])
+    await stand.clock.advance(55 * SECOND - 1)
+    expect(stand.restarted).toEqual(row.write && !isOurs ? [] : ['a'])
+    await stand.clock.advance(1)
+    expect(stand.restarted[0]).toBe('a')
+  },
+)
+
+describe('an app that runs with the flag of a crash', () => {
+  const flag = { state: 'running', crashed: true, crash_message: 'Error: boom', crash_count: 1 } as const
+
+  test('is restarted once, and again for a higher count or a new message only', async () => {
+    const stand = new Stand().start('a')
+    stand.say('a', flag)
+    stand.say('a', { cpu_percent: 5 })
+    await stand.clock.advance(10 * SECOND)
+    expect(stand.restarted).toHaveLength(1)
+    stand.say('a', { state: 'starting' })
+    stand.say('a', { state: 'running' })
+    stand.say('a', { cpu_percent: 7, memory_bytes: 1_048_576 })
+    await stand.clock.advance(2 * HOUR)
+    expect(stand.restarted).toHaveLength(1)
+    stand.answer = () => {
+      stand.say('a', { state: 'running' })
+      return Promise.resolve({ ok: true, json: 'null' })
+    }
+    for (const [news, count] of [
+      [{ crash_count: 2 }, 2],
+      [{ crash_message: 'Error: another' }, 3],
+      [{ state: 'crashed' }, 4],
+    ] as const) {
+      stand.say('a', news)
+      await stand.clock.advance(HOUR)
+      expect(stand.restarted).toHaveLength(count)
+    }
+  })
+
+  test('is no new crash for a bridge that starts', async () => {
+    const before = new Stand().start('a')
+    before.say('a', flag)
+    await before.clock.advance(2 * MINUTE)
+    expect(before.restarted).toEqual(['a'])
+    const { state, history } = before.facts('a')
+    const after = new Stand()
+    await after.clock.advance(3 * MINUTE)
+    after.guard.learn('guard', 'home', 'a', JSON.stringify(state))
+    after.guard.learn('history', 'home', 'a', JSON.stringify(history))
+    after.start()
+    after.say('a', flag)
+    await after.clock.advance(HOUR)
+    expect(after.restarted).toEqual([])
+    // It waits still where it was not restarted yet.
+    const waiting = new Stand().start('a')
+    waiting.say('a', flag)
+    const next = new Stand()
+    next.guard.learn('guard', 'home', 'a', JSON.stringify(waiting.state('a')))
+    next.guard.learn('history', 'home', 'a', JSON.stringify(waiting.facts('a').history))
+    next.start()
+    next.say('a', flag)
+    await next.clock.advance(10 * SECOND)
+    expect(next.restarted).toEqual(['a'])
+  })
+})
+
+test('a version that an app goes back to is no fresh start, also after a restart of the bridge', async () => {
+  const fall = async (stand: Stand, version: string) => {
+    stand.say('a', { version })
+    stand.crash('a')
+    await stand.clock.advance(MINUTE)
+    stand.run('a')
+  }
+  const stand = new Stand('guard: { watch: ["*"], max_restarts: 1 }').start('a')
+  for (const version of ['1.0.0', '2.0.0', '1.0.0', '2.0.0', '1.0.0']) await fall(stand, version)
+  expect(stand.restarted).toHaveLength(2)
+  const next = new Stand('guard: { watch: ["*"], max_restarts: 1 }')
+  await next.clock.advance(stand.clock.elapsed())
+  next.guard.learn('guard', 'home', 'a', JSON.stringify(stand.state('a')))
+  next.guard.learn('history', 'home', 'a', JSON.stringify(stand.facts('a').history))
+  next.start()
+  next.say('a', { version: '1.0.0' })
+  for (const version of ['2.0.0', '1.0.0']) await fall(next, version)
+  expect(next.restarted).toEqual([])
+  await fall(next, '3.0.0')
+  expect(next.restarted).toEqual(['a'])
+})
+
+describe('a clock that is set', () => {
+  test.each([-26, -3, 3, 26])(
+    'by %i hours moves neither the minute after a command nor a snooze nor the window',
+    async (hours) => {
+      const stand = new Stand('guard: { watch: ["*"], max_restarts: 1, window: 2m }').start('a', 'b', 'c')
+      stand.guard.wish('home', 'b', { snooze: 10 * MINUTE })
+      stand.crash('c')
+      await stand.clock.advance(10 * SECOND)
+      stand.run('c')
+      stand.command('a', 'disable')
+      stand.crash('a')
+      stand.crash('b')
+      stand.clock.step(hours * HOUR)
+      await stand.clock.advance(MINUTE - 1)
+      expect(stand.restarted).toEqual(['c'])
+      await stand.clock.advance(1)
+      expect(stand.restarted).toEqual(['c', 'a'])
+      stand.run('a')
+      stand.crash('c')
+      expect(stand.state('c').state).toBe('given_up')
+      stand.guard.wish('home', 'c', { enabled: true })
+      await stand.clock.advance(9 * MINUTE - 11 * SECOND)
+      expect(stand.restarted).not.toContain('b')
+      await stand.clock.advance(MINUTE)
+      expect(stand.restarted).toContain('b')
+    },
+  )
+
+  test.each([-5, 5])(
+    'by %i hours moves the times that are published, and a bridge that starts counts by them',
+    async (hours) => {
+      const stand = new Stand().start('a')
+      stand.guard.wish('home', 'a', { snooze: HOUR })
+      stand.crash('a')
+      stand.clock.step(hours * HOUR)
+      stand.read()
+      const until = Date.parse(stand.state('a').snoozed_until ?? '')
+      expect(until).toBe(stand.clock.now() + HOUR)
+      const next = new Stand()
+      next.clock.step(hours * HOUR)
+      next.guard.learn('guard', 'home', 'a', JSON.stringify(stand.state('a')))
+      next.start('a')
+      next.crash('a')
+      await next.clock.advance(HOUR + 9 * SECOND)
+      expect(next.restarted).toEqual([])
+      await next.clock.advance(SECOND)
+      expect(next.restarted).toEqual(['a'])
+    },
+  )
+
+  test('ends quiet hours when it says so, and comes to times of the schedule', async () => {
+    const quiet = 'guard: { watch: ["*"], quiet_hours: "12:00-20:00", time_zone: UTC, schedule: { b: "0 21 * * *" } }'
+    const stand = new Stand(quiet).start('a', 'b')
+    stand.crash('a')
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toEqual([])
+    stand.clock.step(8 * HOUR)
+    stand.read()
+    await stand.clock.advance(SECOND)
+    expect(stand.restarted).toEqual(['a'])
+    stand.run('a')
+    stand.clock.step(HOUR)
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toEqual(['a', 'b'])
+  })
+})
+
+test.each<[string, (stand: Stand) => void]>([
+  ['turned off for an app', (stand) => stand.guard.wish('home', 'a', { enabled: false })],
+  ['sent to rest for an app', (stand) => stand.guard.wish('home', 'a', { snooze: 10 * HOUR })],
+])('a guardian that is %s while it restarts that one goes on with the others', async (_, happens) => {
+  const stand = new Stand().start('a', 'b')
+  stand.crash('a')
+  await stand.clock.advance(10 * SECOND)
+  happens(stand)
+  stand.crash('b')
+  await stand.clock.advance(2 * MINUTE)
+  expect(stand.restarted).toEqual(['a', 'b'])
 })
 
 describe('an app that is restarted', () => {
@@ -263,6 +524,30 @@ describe('an app that says it runs', () => {
     expect(stand.restarted).toEqual(['a'])
     expect(stand.events).toMatchObject([{ event_type: 'restarted', reason }])
     expect(stand.facts('a').history).toMatchObject([{ what: 'restart', reason }])
+  })
+
+  test('and of which the hub says no more what it uses only needs attention, until it does again', async () => {
+    const stand = new Stand('guard: { watch: ["*"], silent: ["b"], probe: { c: "/" } }').start('a', 'b', 'c', 'd')
+    const say = (ids: readonly string[], cpu_percent: number | null) => {
+      for (const id of ids) stand.say(id, { cpu_percent })
+    }
+    say(['a', 'b', 'c', 'd'], 1)
+    stand.read()
+    say(['a', 'b', 'c'], null)
+    stand.read(3)
+    await stand.clock.advance(HOUR)
+    expect(stand.restarted).toEqual(['b'])
+    expect(stand.state('a')).toMatchObject({ state: 'watching', attention: ['silent'] })
+    say(['a', 'b'], 2)
+    stand.read()
+    expect(stand.state('a').attention).toEqual([])
+    // It hides no other reason.
+    stand.ask = () => null
+    for (let reads = 0; reads < 5; reads += 1) {
+      stand.read()
+      await stand.clock.advance(10 * SECOND)
+    }
+    expect(stand.events.find(({ app }) => app === 'c')).toMatchObject({ event_type: 'restarted', reason: 'probe' })
   })
 
   test('is restarted when nothing of it has changed for too long', async () => {
