@@ -494,7 +494,8 @@ export class Guard {
         watch: { ...watch, recent: [] },
         hubBusy: false,
       })
-      return found === undefined && hub.wards.get(ward.id) === ward && clock.elapsed() - readAt <= FRESH_MS
+      const isFresh = clock.elapsed() - readAt <= FRESH_MS && !ward.hasStopped
+      return found === undefined && hub.wards.get(ward.id) === ward && isFresh
     }
     const outcome = await this.#order(ward, 'restart', {}, isCurrent)
     if (outcome.ok) ward.restarted(why)

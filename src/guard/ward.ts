@@ -67,7 +67,6 @@ export class Ward {
   #found: Reason | undefined
   /** Whether the hub does not say any more what it uses. */
   #silent = false
-  /** Whether an app that was restarted while it ran has been seen to stop. */
   #hasStopped = false
   /** Whether the hub has answered to the restart under way, and to the read before it. */
   #answered = true
@@ -117,6 +116,11 @@ export class Ward {
   /** Whether a restart is being prepared or has been sent, and the app has neither come up nor had the time for it. */
   get isRestarting(): boolean {
     return this.#watch.phase === 'restarting' || !this.#answered
+  }
+
+  /** Whether it has been seen to stop, or to start, since its restart began. */
+  get hasStopped(): boolean {
+    return this.#hasStopped
   }
 
   /** When something is due without anything happening. */
@@ -369,7 +373,7 @@ export class Ward {
     }
     this.#history = without(this.#history, entry)
     const { phase } = this.#watch
-    this.#watch = watch.withdrawn(this.#watch)
+    this.#watch = this.#unlessStopped(watch.withdrawn(this.#watch))
     if (outlook === 'hopeless') {
       this.giveUp(code)
       return
@@ -378,17 +382,20 @@ export class Ward {
     this.settle()
   }
 
+  /** Since its restart began, a person may have stopped it: it is left as it is then. */
+  #unlessStopped(rested: watch.Watch): watch.Watch {
+    return this.#hasStopped && isStopped(this.#app) && !isCrashed(this.#app) ? watch.stopped(rested) : rested
+  }
+
   /** Follows from time alone, and plans what is to be done. */
   settle(): void {
     const now = this.#now
     if (watch.isCalm(this.#watch, now)) this.#watch = watch.afresh(this.#watch)
     const { phase, sentAt, snoozedUntil } = this.#watch
     if (phase === 'restarting' && sentAt !== null && now - sentAt >= START_MS) {
-      const rested = { ...this.#watch, phase: 'idle', forced: false, sentAt: null } as const
-      // Some hubs say nothing new of an app that runs again. One that was stopped since is left as it is.
-      if (this.#app.state === 'running') this.#watch = watch.up(rested, true, now)
-      else if (this.#hasStopped && isStopped(this.#app) && !isCrashed(this.#app)) this.#watch = watch.stopped(rested)
-      else this.#watch = rested
+      const rested = this.#unlessStopped({ ...this.#watch, phase: 'idle', forced: false, sentAt: null })
+      // Some hubs say nothing new of an app that runs again.
+      this.#watch = this.#app.state === 'running' ? watch.up(rested, true, now) : rested
     }
     // A clock that is set may end quiet hours early.
     if (this.#quietDue !== undefined && this.#quietUntil === undefined) {

@@ -173,7 +173,7 @@ describe('an app is read anew right before its restart, which does not come', ()
     expect(stand.restarted).toContain('a')
   })
 
-  test('where the guardian was stopped, or the app removed, while it was read', async () => {
+  test('where something has come in between while it was read', async () => {
     for (const ends of [
       (stand: Stand) => stand.guard.stop(),
       (stand: Stand) => stand.guard.wish('home', 'a', { enabled: false }),
@@ -193,6 +193,21 @@ describe('an app is read anew right before its restart, which does not come', ()
       await stand.clock.advance(30 * SECOND)
       expect(stand.orders).toEqual([])
     }
+  })
+
+  test('where a person stops it while its restart waits for its turn', async () => {
+    const stand = new Stand().start('a')
+    stand.answer = ({ isCurrent }) => {
+      stand.say('a', { state: 'stopped', crashed: false, crash_message: null })
+      return Promise.resolve(
+        isCurrent() ? { ok: true, json: 'null' } : { ok: false, error: new CommandError('expired') },
+      )
+    }
+    stand.crash('a')
+    await stand.clock.advance(HOUR)
+    expect(stand.told).toEqual([])
+    expect(stand.orders).toHaveLength(1)
+    expect(stand.state('a')).toMatchObject({ state: 'watching', restarts: 0 })
   })
 
   test('where it has waited for its turn for so long that what was read is old', async () => {

@@ -224,7 +224,9 @@ class Simulation {
     if (vice === 'silent')
       later(random.int(10, 200) * HOUR, () => this.#say(home, truth, { cpu_percent: null, memory_bytes: null }))
     if (vice === 'unloaded') later(random.int(5, 90) * HOUR, () => this.#unload(home, truth))
-    if (vice === 'stopped' || vice === 'disabled') later(random.int(5, 90) * HOUR, () => this.#person(home, truth))
+    const isUnseen = vice === 'disabled' && random.chance(0.3)
+    if (isUnseen) later(random.int(5, 90) * HOUR, () => this.#disableUnseen(home, truth))
+    else if (vice === 'stopped' || vice === 'disabled') later(random.int(5, 90) * HOUR, () => this.#person(home, truth))
     if (vice === 'bad-update' && truth.app.version?.includes('bad')) {
       later(2 * MINUTE, () => this.#crash(home, truth, 'Error: bad version'))
     }
@@ -259,6 +261,23 @@ class Simulation {
     truth.log.push({ what: 'crash', at: now })
     this.figures.crashes += 1
     this.#say(home, truth, { state: 'stopped', crash_message: 'unloaded by Homey core' })
+  }
+
+  /** A person disables an app that has crashed, right before it would be restarted, and the event of that is lost. */
+  #disableUnseen(home: Home, truth: Truth): void {
+    if (!home.online) {
+      this.#live(home, truth)
+      return
+    }
+    this.#crash(home, truth, 'Error: boom')
+    truth.cancel = this.clock.after(9 * SECOND, () => {
+      truth.downSince = null
+      truth.app = patchApp(truth.app, truth.id, { enabled: false, state: 'stopped', crashed: false })
+      truth.cancel = this.clock.after(DAY, () => {
+        this.#say(home, truth, { enabled: true, state: 'starting' })
+        this.#comeUp(home, truth)
+      })
+    })
   }
 
   /** A person stops or disables an app, on the hub itself or by command, and starts it again a day later. */
@@ -415,7 +434,12 @@ class Simulation {
       log: silentLog,
       live: { value: config },
       order: (order) => this.#order(order),
-      read: (hub) => Promise.resolve(this.#homes.find(({ name }) => name === hub)?.online === true),
+      read: (hub, app) => {
+        const home = this.#homes.find(({ name }) => name === hub)
+        const truth = home?.apps.get(app)
+        if (home?.online && truth !== undefined) this.#tell(home, [truth], false)
+        return Promise.resolve(home?.online === true)
+      },
       ask: () => Promise.resolve(undefined),
       backup: () => Promise.resolve(),
       takesVersion: () => true,

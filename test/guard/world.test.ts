@@ -153,6 +153,32 @@ test('an app that is found crashed at the first read is restarted', async () => 
   expect(historyOf(world).at(-1)).toMatchObject({ what: 'crash', reason: 'exception' })
 })
 
+test('an app that a person has disabled on the hub since the last read is not restarted', async () => {
+  const env = { ...ENV, GUARD_BACKOFF: '2s', HUB_POLL_INTERVAL: '1h' }
+  const world = await startWorld({ hub: { apps: APPS }, env })
+  await until('a guard', () => guardOf(world)?.['state'] === 'watching')
+  world.hub.crash(APP, 'Error: boom')
+  await until('a wait', () => guardOf(world)?.['state'] === 'waiting')
+  world.hub.behave('lose-events')
+  world.hub.disable(APP)
+  await until('a rest', () => guardOf(world)?.['state'] === 'watching')
+  expect(world.state(APP)).toMatchObject({ enabled: false })
+  expect(restarts(world)).toBe(0)
+})
+
+test('a denied restart leaves the switch of the guardian, which restarts nothing, and a denied switch the restarts', async () => {
+  const world = await startWorld({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'restart' } })
+  world.hub.crash(APP)
+  await until('the end of patience', () => guardOf(world)?.['state'] === 'given_up')
+  expect(await world.ask(`home/app/${APP}/cmd/guard`, 'ON')).toMatchObject({ ok: true })
+  await until('the same end', () => types(world).filter((type) => type === 'gave_up').length === 2)
+  expect(restarts(world)).toBe(0)
+  const other = await startWorld({ hub: { apps: APPS }, env: { ...ENV, COMMANDS_DENY: 'guard' } })
+  expect(await other.ask(`home/app/${APP}/cmd/guard`, 'OFF')).toMatchObject({ error: { code: 'not_allowed' } })
+  other.hub.crash(APP)
+  await until('the restart', () => types(other).includes('restarted'))
+})
+
 test.each([
   ['denies the restart', { COMMANDS_DENY: 'restart' }, 'not_allowed'],
   ['lets nothing be changed', { COMMANDS_READ_ONLY: 'true' }, 'not_allowed'],

@@ -24,6 +24,24 @@ describe.each(['older', 'newer'] as const)('of a hub of the %s kind', (flavour) 
   })
 })
 
+test('an app is read anew also while memory is live, and listeners hear of what that shows first', async () => {
+  const emulated = await emulate()
+  const watched = hold(emulated.url, { pollInterval: 3_600_000 })
+  await connected(watched)
+  const id = anApp(emulated)
+  emulated.behave('lose-events')
+  emulated.disable(id)
+  expect((await watched.hub.apps.getApp(id)).enabled).toBe(true)
+  const heard = new Promise((resolve) => {
+    watched.hub.apps.subscribe(({ changes }) => resolve(changes[0]?.after?.enabled))
+  })
+  expect((await watched.hub.apps.readApp(id)).enabled).toBe(false)
+  expect(known(watched, id)?.enabled).toBe(false)
+  expect(await heard).toBe(false)
+  emulated.uninstall(id)
+  await expect(watched.hub.apps.readApp(id)).rejects.toMatchObject({ code: 'unknown_app' })
+})
+
 describe('what the realtime channel does not tell heals by polling', () => {
   test('an event that was lost', async () => {
     const emulated = await emulate()
