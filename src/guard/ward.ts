@@ -491,6 +491,7 @@ export class Ward {
     const updated = this.#updated
     const basis = [this.#watch, on, this.#trend, attention.join(), count, this.#history, this.#offered, updated, offset]
     if (basis.every((value, i) => value === this.#basis[i])) return
+    const hasMoved = this.#watch !== this.#basis[0]
     this.#basis = basis
     const state = watch.payloadOf(this.#watch, now, this.#pace, { offset, on, trend: this.#trend, attention })
     const isNothing = switched === null && this.#offered === null && updated === null
@@ -501,8 +502,8 @@ export class Ward {
     if (text !== this.#text || this.#facts?.history !== this.#history) {
       this.#text = text
       this.#facts = { state, history: this.#history, memory }
-    }
-    // Also where nothing of it is published: a restart of an app that was switched off since has its end too.
+      // What is not published counts too: a restart of an app that was switched off since has its end.
+    } else if (!hasMoved) return
     this.#context.onChange(this)
   }
 
