@@ -472,10 +472,11 @@ export class Guard {
 
   /** What is known of an app may be an hour old: it is read anew, and that decides. */
   async #restart(hub: GuardedHub, ward: Ward): Promise<void> {
-    const { clock, read } = this.#options
+    const { clock, read, log } = this.#options
     hub.busy = ward
     ward.beginRead()
     const isRead = await read(hub.name, ward.id)
+    if (!isRead) log.info({ hub: hub.name, app: ward.id }, 'guardian: no restart yet, as the app could not be read')
     const isKnown = hub.wards.get(ward.id) === ward
     if (isRead && isKnown && this.#mayRestart(hub, ward, clock.elapsed(), false)) await this.#sendRestart(hub, ward)
     else ward.endRead(isRead)
