@@ -168,6 +168,7 @@ class House {
         if (gone?.length) this.#retained.set('hub', JSON.stringify(gone))
         else this.#retained.delete('hub')
       },
+      read: () => Promise.resolve(true),
       isConnected: () => true,
     })
     return guard
