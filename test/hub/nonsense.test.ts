@@ -226,7 +226,7 @@ describe('an app that is gone stays gone', () => {
     await listed(watched)
     const id = anApp(emulated)
     emulated.behave('slow-headers', { ms: 1500, operation: 'getApp' })
-    const answer = watched.hub.apps.getApp(id)
+    const answer = expect(watched.hub.apps.getApp(id)).rejects.toMatchObject({ code: 'unknown_app' })
     await connected(watched)
     emulated.uninstall(id)
     await until('the removal', () => !watched.hub.apps.all.has(id))
