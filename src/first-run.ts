@@ -1,9 +1,10 @@
 /** A daemon that has no hub yet: serves the set-up page until one is configured. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Feed } from './api/feed.ts'
 import type { Clock } from './base/clock.ts'
 import { fromHere, isLoopback } from './base/hosts.ts'
+import { readPlainText } from './base/read-plain.ts'
 import { type Loaded, type LoadOptions, loadConfig, loadWithoutHub } from './config/load.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Config } from './config/options.ts'
@@ -118,7 +119,7 @@ export async function firstRun(options: FirstRunOptions): Promise<Sessions | und
 
 /** Files as they are, but for one. */
 function readingAs(path: string | null, text: string): (name: string) => string {
-  return (name) => (name === path ? text : readFileSync(name, 'utf8'))
+  return (name) => (name === path ? text : readPlainText(name))
 }
 
 function health(version: string, startedAt: string): HealthReport {

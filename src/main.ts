@@ -218,12 +218,13 @@ async function daemon(
   const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload, onPage, ...shown }
   const sessions = begun.problem && (await setUp({ ...begun, problem: begun.problem, request, ...world }))
   if (signal.aborted) return ok.code
-  const { config, path, secrets, warnings, fileIsEmpty } = sessions === undefined ? begun.loaded : loadConfig(request)
+  const loaded = sessions === undefined ? begun.loaded : loadConfig(request)
+  const { secrets, warnings, fileIsEmpty } = loaded
   for (const secret of secrets) log.addSecret(secret)
   for (const warning of warnings) log.warn(warning)
   // A file that an editor has only begun to write must not take everything away.
   const load = () => loadConfig({ ...request, requireContent: !fileIsEmpty })
-  await run({ config, path, load, ...(sessions && { sessions }), ...world })
+  await run({ ...loaded, load, ...(sessions && { sessions }), ...world })
   return ok.code
 }
 

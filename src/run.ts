@@ -43,6 +43,8 @@ export interface RunOptions {
   readonly config: Config
   /** The configuration file, if there is one. */
   readonly path?: string | null
+  /** How many files the folder of `hubs_dir` has, if it is named. */
+  readonly hubFiles?: number | null
   /** Reads the configuration again: at a reload, and when a hub or the broker refuses what it was given. */
   readonly load: Load
   /** Hands out a function to call whenever the configuration shall be read again. */
@@ -74,7 +76,7 @@ const FRUGAL = '--heap-growing-percent=30'
 export async function run(options: RunOptions): Promise<void> {
   const { config, version, clock, random, log, signal } = options
   limitHeap(config)
-  const live = new LiveConfig(config, options.load, log)
+  const live = new LiveConfig(options, options.load, log, clock)
   const membership = membershipOf(config)
   const topics = createTopics(config.mqtt.base_topic, membership?.member)
   const tally = new Tally()
@@ -240,6 +242,7 @@ export async function run(options: RunOptions): Promise<void> {
     }
   }
   options.onReload?.(reloadSafely)
+  live.start(reloadSafely)
   if (config.hubs_dir !== null) {
     void watchFolder({ folder: config.hubs_dir, pick: hubFilesIn, onChange: reloadSafely, clock, signal })
   }
@@ -252,6 +255,7 @@ export async function run(options: RunOptions): Promise<void> {
     tellHealth()
   }
   telling.stop()
+  live.stop()
   rollouts.stop()
   bridge.stop()
   log.info('stopping')

@@ -1,8 +1,9 @@
 /** Files that are ours to write, such as that of a set-up: whether one is, and writing it as a whole or not at all. */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import { access, lstat, open, readFile, rename, rm } from 'node:fs/promises'
+import { access, lstat, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { readPlainText } from '../base/read-plain.ts'
 
 /** Whether there is no such file, or one of our own user; and its folder takes new files. */
 export async function isOurs(path: string): Promise<boolean> {
@@ -18,8 +19,12 @@ export async function isOurs(path: string): Promise<boolean> {
 }
 
 /** What stands in the file; nothing if there is none. */
-export async function textOf(path: string): Promise<string> {
-  return (await readFile(path, 'utf8').catch(orMissing)) ?? ''
+export function textOf(path: string): string {
+  try {
+    return readPlainText(path)
+  } catch (error) {
+    return orMissing(error) ?? ''
+  }
 }
 
 /** Readable for its owner only. @throws what the file system says; the file of before is still there then */

@@ -298,6 +298,11 @@ export class Bridge {
     this.#leftOvers.sweep()
   }
 
+  /** Which hubs there are is certain. */
+  hubsKnown(): void {
+    this.#leftOvers.request()
+  }
+
   /** Leaves a hub that is no longer in `hubs` to another member of the fleet, with all of its topics. */
   releaseHub(name: string): void {
     const { topics } = this.#options

@@ -96,8 +96,8 @@ export class LeftOvers {
 
   /** Clears what belongs to apps and hubs that are gone, and to rows that are not asked for. */
   sweep(): void {
-    const { topics, link, homeAssistant, isActive, onSettled, log } = this.#options
-    if (!isActive()) return
+    const { topics, link, homeAssistant, live, isActive, onSettled, log } = this.#options
+    if (!isActive() || live.awaitsHubs) return
     this.#lookTwice()
     const isOrphan = homeAssistant.orphans()
     const cleared = link.sweep((topic, payload) => {

@@ -1,7 +1,8 @@
 /** `hub2mqtt conformance`: where the key comes from, and what has to go together. */
-import { readFileSync } from 'node:fs'
 import * as v from 'valibot'
+import { readPlainText } from '../base/read-plain.ts'
 import { apiKey } from '../config/addresses.ts'
+import { readFailure } from '../config/file.ts'
 import type { CommandRequest } from './commands.ts'
 import { UsageError } from './given.ts'
 
@@ -40,9 +41,8 @@ function keyOf({ key, keyFile }: Request, variable: string | undefined): string 
 
 function contentOf(path: string): string {
   try {
-    return readFileSync(path, 'utf8').trim()
+    return readPlainText(path).trim()
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'it cannot be read'
-    throw new UsageError(`--key-file: ${code}`)
+    throw new UsageError(`--key-file: ${readFailure(error)}`)
   }
 }

@@ -1,7 +1,7 @@
 /** How the configured broker is reached and what is presented to it, the same for everyone who connects. */
-import { readFileSync } from 'node:fs'
 import { camelKeys } from '../base/camel-keys.ts'
 import { reachable } from '../base/hosts.ts'
+import { readPlain } from '../base/read-plain.ts'
 import type { LinkOptions } from '../mqtt/types.ts'
 import type { Config } from './options.ts'
 
@@ -13,7 +13,7 @@ export type BrokerAccess = Pick<
 
 export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerAccess {
   const { username, password, protocol, caFile, certFile, keyFile, rejectUnauthorized, keepalive } = camelKeys(mqtt)
-  const pem = (path: string | undefined) => (path === undefined ? undefined : readFileSync(path))
+  const pem = (path: string | undefined) => (path === undefined ? undefined : readPlain(path))
   return {
     urls,
     username,

@@ -28,6 +28,11 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EISDIR: 'it is a directory',
+  EFBIG: 'it is larger than 1 MiB',
+  NOT_PLAIN: 'it is not a plain file',
+  // A socket says so when it is opened, and what only looks like a plain file when it is read.
+  ENXIO: 'it is not a plain file',
+  EAGAIN: 'it is not a plain file',
 }
 
 /** Why a file could not be read, in words that hold no path. */

@@ -1,6 +1,7 @@
 /** From file and environment to one checked value, or to all that is wrong with them. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { readPlainText } from '../base/read-plain.ts'
 import { isExposed } from './exposure.ts'
 import { type ConfigFile, noFile, type ReadFile, readConfigFile } from './file.ts'
 import { readHubs } from './hubs.ts'
@@ -37,6 +38,8 @@ export interface Loaded {
   readonly path: string | null
   /** Whether there is a file and nothing in it. */
   readonly fileIsEmpty: boolean
+  /** How many files the folder of `hubs_dir` has; `null` where none is named, or it cannot be read. */
+  readonly hubFiles: number | null
   /** Every secret that was read, for the log's scrubber. */
   readonly secrets: readonly string[]
   /** What works but is probably not meant, one line each. */
@@ -71,7 +74,7 @@ function open({ file: named, env: given, readFile, isExposed: exposed, requireFi
   const mistakes = new Mistakes()
   const reading: Reading = {
     mistakes,
-    readFile: readFile ?? ((path) => readFileSync(path, 'utf8')),
+    readFile: readFile ?? readPlainText,
     secrets: new Set(),
     warnings: [],
     isExposed: exposed ?? isExposed,
@@ -130,7 +133,15 @@ export function loadConfig(request: LoadOptions): Loaded {
   const config = { ...readTop(options, opened), hubs }
   const warnings = [...checkRules(config, mistakes), ...reading.warnings]
   if (mistakes.lines.length > 0) throw new ConfigError(mistakes.lines)
-  return { config, path: file.path ?? null, secrets: [...reading.secrets], warnings, fileIsEmpty: file.isEmpty }
+  const hubFiles = files?.length ?? null
+  return {
+    config,
+    path: file.path ?? null,
+    secrets: [...reading.secrets],
+    warnings,
+    fileIsEmpty: file.isEmpty,
+    hubFiles,
+  }
 }
 
 /** What a first run begins with: all is well with it but that it names no hub, or that its file is yet to be written. */

@@ -601,6 +601,8 @@ export type Config = Values<typeof options> & { readonly hubs: Readonly<Record<s
 /** The configuration that holds now, replaced as a whole: ask it anew each time. */
 export interface Live {
   readonly value: Config
+  /** Whether hubs may be missing only because their folder is empty for the moment; default: they are not. */
+  readonly awaitsHubs?: boolean
 }
 
 /** The environment's way to name the configuration file; `--config` wins. */

@@ -1,6 +1,6 @@
 /** `hub2mqtt emulate`: a hub from typed options and perhaps a file. Says nothing itself. */
-import { readFile } from 'node:fs/promises'
 import type { Clock } from '../base/clock.ts'
+import { readPlainText } from '../base/read-plain.ts'
 import { EmulatedHub } from './hub.ts'
 import { type HubFile, loadHubFile } from './hub-file.ts'
 import { population } from './population.ts'
@@ -41,7 +41,7 @@ const CRASH_MS = 60_000
 
 /** Starts a hub that lives. Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
 export async function emulate(options: EmulateOptions): Promise<Emulation> {
-  const file = options.file === undefined ? {} : await readHubFile(options.file)
+  const file = options.file === undefined ? {} : readHubFile(options.file)
   const { host, port, clock, random } = options
   const flavour = options.flavour ?? file.flavour ?? 'newer'
   const given = {
@@ -87,10 +87,13 @@ function refuseForSimulated(options: EmulateOptions): void {
   }
 }
 
-async function readHubFile(path: string): Promise<HubFile> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new EmulatorOptionError(`cannot read the hub file ${path}`, { cause })
-  })
+function readHubFile(path: string): HubFile {
+  let text: string
+  try {
+    text = readPlainText(path)
+  } catch (cause) {
+    throw new EmulatorOptionError(`cannot read the hub file ${path}: expected a plain file of at most 1 MiB`, { cause })
+  }
   return loadHubFile(text, path)
 }
 

@@ -13,6 +13,7 @@ export interface Parts {
   }
   readonly bridge: {
     removeHub(name: string): void
+    hubsKnown(): void
     reconfigured(): void
     logLevelChanged(level: Config['log']['level']): void
   }
@@ -33,6 +34,7 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
       bridge.removeHub(name)
     }
   }
+  bridge.hubsKnown()
   if (!isDeepStrictEqual(before.apps, after.apps)) hubs.refilter()
   const ofBridge = ({ commands, settings, guard, updates }: Config) => [commands, settings, guard, updates]
   if (!isDeepStrictEqual(ofBridge(before), ofBridge(after))) bridge.reconfigured()

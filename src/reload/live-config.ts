@@ -1,5 +1,6 @@
 /** The configuration that holds now: a value, replaced as a whole when its sources are read again. */
 import { isDeepStrictEqual } from 'node:util'
+import type { Clock } from '../base/clock.ts'
 import type { Loaded } from '../config/load.ts'
 import { ConfigError } from '../config/mistakes.ts'
 import type { Config, Live } from '../config/options.ts'
@@ -15,15 +16,43 @@ export interface Reloaded {
   readonly after: Config
 }
 
+/** How long the folder of `hubs_dir` has to stay empty: a mount that is away looks the same. */
+export const EMPTY_MS = 60_000
+
 export class LiveConfig implements Live {
+  /** Whether hubs may be missing only because their folder is empty for the moment. */
+  awaitsHubs = false
   readonly #load: Load
   readonly #log: Log
+  readonly #clock: Clock
   #value: Config
+  /** In the folder, as far as that is believed; `null` without one. */
+  #hubFiles: number | null
+  #isSecondLook = false
+  #lookAgain: () => void = () => {}
+  #cancelLook: () => void = () => {}
 
-  constructor(value: Config, load: Load, log: Log) {
-    this.#value = value
+  constructor(
+    { config, hubFiles = null }: Pick<Loaded, 'config'> & Partial<Loaded>,
+    load: Load,
+    log: Log,
+    clock: Clock,
+  ) {
+    this.#value = config
+    this.#hubFiles = hubFiles
     this.#load = load
     this.#log = log
+    this.#clock = clock
+  }
+
+  /** @param lookAgain reloads: called when an empty folder has been empty for long enough */
+  start(lookAgain: () => void): void {
+    this.#lookAgain = lookAgain
+    if (this.#hubFiles === 0) this.#doubt()
+  }
+
+  stop(): void {
+    this.#cancelLook()
   }
 
   get value(): Config {
@@ -39,6 +68,7 @@ export class LiveConfig implements Live {
       log.error('the configuration is broken and was not taken over; the one from before holds on')
       return undefined
     }
+    if (this.#isInDoubt(loaded.hubFiles)) return undefined
     for (const warning of loaded.warnings) log.warn(warning)
     const before = this.#value
     const after = takeOver(before, loaded.config)
@@ -47,6 +77,35 @@ export class LiveConfig implements Live {
     log.info({ changed: differences(before, after) }, 'configuration read again')
     if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
     return { before, after }
+  }
+
+  /** Whether the folder has lost all of its files, and not for long enough. */
+  #isInDoubt(hubFiles: number | null): boolean {
+    if (hubFiles !== 0 || this.#isSecondLook) {
+      this.#cancelLook()
+      this.awaitsHubs = false
+      this.#hubFiles = hubFiles
+    } else if (this.#hubFiles && !this.awaitsHubs) this.#doubt()
+    return this.awaitsHubs && this.#hubFiles !== 0
+  }
+
+  #doubt(): void {
+    const seconds = EMPTY_MS / 1000
+    this.#log.warn(
+      `the folder of hubs_dir has no files: what is known of its hubs stays for ${seconds} s, then it goes`,
+    )
+    this.awaitsHubs = true
+    this.#lookLater()
+  }
+
+  #lookLater(): void {
+    this.#cancelLook = this.#clock.after(EMPTY_MS, () => {
+      this.#isSecondLook = true
+      this.#lookAgain()
+      this.#isSecondLook = false
+      // It could not be read.
+      if (this.awaitsHubs) this.#lookLater()
+    })
   }
 
   /** After a hub refused its key: whether its sources hold another one by now, which is then used. */

@@ -124,7 +124,7 @@ export class Setup implements SetupDoor {
 
   /** The file's next text, which the bridge can begin with. */
   async #textWith(choice: Choice, path: string): Promise<string> {
-    const text = await textOf(path)
+    const text = textOf(path)
     if (Object.keys(this.#check(text).hubs).length > 0) {
       throw new SetupRefusal('conflict', `${path} names a hub by now; restart hub2mqtt.`)
     }

@@ -46,7 +46,7 @@ test.each([
   [['--url', 'http://127.0.0.1:1'], 'expected the API key'],
   [['--url', 'http://127.0.0.1:1', '--key', 'a', '--key-file', 'b'], 'expected one of them'],
   [['--url', 'http://127.0.0.1:1', '--key', ' a'], 'the API key: expected'],
-  [['--url', 'http://127.0.0.1:1', '--key-file', '/no/such/file'], '--key-file: ENOENT'],
+  [['--url', 'http://127.0.0.1:1', '--key-file', '/no/such/file'], '--key-file: there is no such file'],
   [['--url', 'http://127.0.0.1:1', '--key', 'a', '--writes'], 'expected --app'],
   [['--url', 'http://127.0.0.1:1', '--key', 'a', '--downgrade', '1.0.0'], 'expected --writes'],
 ])('a mistake of the command line exits with 2: %j', async (args, message) => {

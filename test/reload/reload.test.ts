@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished, test } from 'vitest'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { EMPTY_MS } from '../../src/reload/live-config.ts'
 import { LOOK_MS } from '../../src/reload/watch-folder.ts'
 import { startBridge } from '../support/bridge.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
@@ -117,6 +118,61 @@ describe('a configuration that is read again changes while running', () => {
     await until('the second hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
     rmSync(hub('home'))
     clock.jump(LOOK_MS)
+    await expect.poll(() => topicsOf('home'), { timeout: 5_000 }).toEqual([])
+  })
+
+  it('the hubs: a folder that is empty for less than a minute, at work or at a start, clears nothing', async () => {
+    await start('')
+    await world.bridge.stop()
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+    const file = join(folder.path, 'home.yaml')
+    const text = `url: "${world.hub.url}"\napi_key: "${KEY}"\n`
+    const clock = new JumpClock()
+    writeFileSync(file, text)
+    const bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    const said = ({ lines }: typeof bridge) => lines.some((line) => line.includes('has no files'))
+    await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
+    await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/guard`, 'OFF')
+    const topics = async () => {
+      const held = await retainedOn(world.broker.port)
+      return [...held].flatMap(([topic, text]) => (`${topic}${text}`.includes('/home/') ? [topic] : [])).sort()
+    }
+    const remembered = `hub2mqtt/home/app/${world.app}/guard-memory`
+    await expect.poll(topics, { timeout: 5_000 }).toContain(remembered)
+    const before = await topics()
+    const memory = world.observer.last(remembered)
+    rmSync(file)
+    clock.jump(LOOK_MS)
+    await until('it is said', () => said(bridge))
+    await bridge.stop()
+    expect(await topics()).toEqual(before)
+    await using next = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    await until('it is said at the start', () => said(next))
+    await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
+    clock.jump(EMPTY_MS / 2)
+    expect(await topics()).toEqual(before)
+    writeFileSync(file, text)
+    clock.jump(LOOK_MS)
+    await until('the hub again', () => world.observer.last('hub2mqtt/home/state') === 'online')
+    expect(await topics()).toEqual(before)
+    expect(world.observer.last(remembered)).toBe(memory)
+    rmSync(file)
+    clock.jump(LOOK_MS)
+    await until('the doubt', () => next.lines.filter((line) => line.includes('has no files')).length === 2)
+    clock.jump(EMPTY_MS)
+    await expect.poll(() => topicsOf('home'), { timeout: 5_000 }).toEqual([])
+  })
+
+  it('the hubs: a folder that stays empty from the start is believed after a minute', async () => {
+    await start('')
+    await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
+    await world.bridge.stop()
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+    const clock = new JumpClock()
+    await using _bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
+    expect(await topicsOf('home')).not.toEqual([])
+    clock.jump(EMPTY_MS)
     await expect.poll(() => topicsOf('home'), { timeout: 5_000 }).toEqual([])
   })
 

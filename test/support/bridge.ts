@@ -45,7 +45,7 @@ export function startBridge(
       ...(text !== undefined && { file: FILE }),
       readFile: (path) => (path === FILE && text !== undefined ? text : readFileSync(path, 'utf8')),
     })
-  const { config, secrets, fileIsEmpty } = loadAs(false)
+  const { config, hubFiles, secrets, fileIsEmpty } = loadAs(false)
   const load = () => loadAs(!fileIsEmpty)
   const lines: string[] = []
   let readAgain = () => {}
@@ -54,6 +54,7 @@ export function startBridge(
   const page = Promise.withResolvers<string>()
   const running = run({
     config,
+    hubFiles,
     load,
     onReload: (reload) => {
       readAgain = reload

@@ -1,8 +1,9 @@
 /** `app.json`: what an app says of itself, checked before anything of it is run or copied. */
-import { lstatSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { lstatSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
 import { isRecord } from '../../base/json.ts'
+import { readPlainText } from '../../base/read-plain.ts'
 import { VERSION } from '../../base/versions.ts'
 import { explain } from '../hub-file.ts'
 import { normaliseScope, scopeNames } from '../scopes.ts'
@@ -123,7 +124,7 @@ function readText(path: string): string {
     const found = lstatSync(path)
     if (!found.isFile()) throw new ManifestError(`${path}: is no ordinary file`)
     if (found.size > MAX_FILE_BYTES) throw new ManifestError(`${path}: is larger than ${MAX_FILE_BYTES} bytes`)
-    return readFileSync(path, 'utf8')
+    return readPlainText(path)
   } catch (cause) {
     if (cause instanceof ManifestError) throw cause
     throw new ManifestError(`${path}: cannot be read`, { cause })

@@ -1,6 +1,7 @@
 /** The texts of an app by language: `locales/<language>.json` in its folder. */
-import { lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { readPlainText } from '../../base/read-plain.ts'
 
 const MOST_BYTES = 256 * 1024
 const FILE = /^([a-z]{2,3}(?:-[A-Za-z]+)?)\.json$/
@@ -28,7 +29,7 @@ function read(path: string): unknown {
   try {
     // A link would lead the hub to where the app itself may not read.
     const file = lstatSync(path)
-    return file.isFile() && file.size <= MOST_BYTES ? JSON.parse(readFileSync(path, 'utf8')) : undefined
+    return file.isFile() && file.size <= MOST_BYTES ? JSON.parse(readPlainText(path)) : undefined
   } catch {
     return undefined
   }

@@ -1,0 +1,40 @@
+/** Reads files that people name: a pipe would block the event loop, a device never ends. */
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+
+/** Far above any configuration, key or certificate. */
+export const MOST_BYTES = 1024 * 1024
+
+// Windows has neither flag. Without them, opening a pipe waits for a writer, and a terminal may become this process's own.
+const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants
+
+/** @throws an error with a `code`: of the file system, `NOT_PLAIN`, or `EFBIG` for a file larger than 1 MiB */
+export function readPlain(path: string): Buffer {
+  const file = openSync(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+  try {
+    // What was opened is looked at, not what has the name: that may change in between.
+    const stat = fstatSync(file)
+    if (stat.isDirectory()) throw failure('EISDIR')
+    if (!stat.isFile()) throw failure('NOT_PLAIN')
+    if (stat.size > MOST_BYTES) throw failure('EFBIG')
+    return contentOf(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+export const readPlainText = (path: string): string => readPlain(path).toString('utf8')
+
+/** The size that the system states is no bound: the file may grow, and those of `/proc` state none. */
+function contentOf(file: number): Buffer {
+  const chunks: Buffer[] = []
+  for (let length = 0; length <= MOST_BYTES; ) {
+    const chunk = Buffer.alloc(64 * 1024)
+    const read = readSync(file, chunk)
+    if (read === 0) return Buffer.concat(chunks)
+    chunks.push(chunk.subarray(0, read))
+    length += read
+  }
+  throw failure('EFBIG')
+}
+
+const failure = (code: string) => Object.assign(new Error(code), { code })

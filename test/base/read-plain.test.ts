@@ -1,0 +1,100 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { globSync, mkdtempDisposableSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { MOST_BYTES, readPlain } from '../../src/base/read-plain.ts'
+
+/** Files that are read in another way, and why that is safe. */
+const DIRECT: Readonly<Record<string, string>> = {
+  'src/bin.js': "the program's own files, and the compiled ones that it made of them",
+  'src/version.ts': "the program's own package.json",
+  'src/http/page.ts': "the page's own files, by a list made at the build",
+  'src/api/services.ts': "the program's own OpenAPI document",
+  'src/emulator/data/copy.ts': 'opens what `lstat` has shown to be plain files, and bounds all of them together',
+  'src/emulator/processes/watch.ts': 'the /proc of a process that it has started',
+  'src/page/build.ts': 'runs at the build only',
+  'src/docs/charts/data.ts': 'runs at the build only',
+  'src/docs/copies.ts': 'runs at the build only',
+  'src/docs/main.ts': 'runs at the build only',
+  'src/docs/release-notes.ts': 'runs at the build only',
+  'src/docs/validate.ts': 'runs at the build only',
+}
+
+const READS = /\b(readFile|createReadStream|openAsBlob)(Sync)?\(|\bopen\([^)]*, 'r'\)|\bimport\((?!')/
+
+test('every file that a person names is read by one function; the others are listed with their reason', () => {
+  const reading = globSync(['src/**/*.{ts,tsx,js}'], { exclude: ['src/page/dist/**'] }).filter((file) =>
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .some((line) => READS.test(line) && !/^\s*(\/\/|\*|\/\*)/.test(line)),
+  )
+  // `readFile` of the configuration is what it was given: by default the function for plain files.
+  const given = ['src/config/file.ts', 'src/config/read.ts', 'src/config/load.ts']
+  // Folders, opened to write their names to disk; and the modules of apps, by the app's own process.
+  const other = ['src/emulator/data/sync.ts', 'src/emulator/sdk/runner.js']
+  expect(reading.filter((file) => ![...given, ...other].includes(file)).sort()).toEqual(Object.keys(DIRECT).sort())
+})
+
+describe.skipIf(process.platform === 'win32')('a file that a person names', () => {
+  function folder() {
+    const made = mkdtempDisposableSync(join(tmpdir(), 'plain-'))
+    onTestFinished(() => made.remove())
+    return (name: string) => join(made.path, name)
+  }
+
+  test.each([
+    ['of 1 MiB', MOST_BYTES],
+    ['that is empty', 0],
+    ['of more than one piece', 64 * 1024 + 1],
+  ])('%s is read as a whole, by a link too', (_, size) => {
+    const at = folder()
+    const bytes = Buffer.alloc(size, 'x')
+    writeFileSync(at('file'), bytes)
+    symlinkSync(at('file'), at('link'))
+    expect(readPlain(at('link')).equals(bytes)).toBe(true)
+  })
+
+  test('of a system that states no size is read too', () => {
+    expect(readPlain('/proc/self/stat').length).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['a pipe that nobody writes to', 'NOT_PLAIN', (path: string) => void execFileSync('mkfifo', [path])],
+    ['a link to /dev/zero', 'NOT_PLAIN', (path: string) => symlinkSync('/dev/zero', path)],
+    ['a link to another device', 'NOT_PLAIN', (path: string) => symlinkSync('/dev/null', path)],
+    ['a link to a folder', 'EISDIR', (path: string) => symlinkSync('/', path)],
+    ['a link to itself', 'ELOOP', (path: string) => symlinkSync(path, path)],
+    ['a link to nothing', 'ENOENT', (path: string) => symlinkSync('/no/such/file', path)],
+    [
+      'a byte more than 1 MiB',
+      'EFBIG',
+      (path: string) => {
+        writeFileSync(path, '')
+        truncateSync(path, MOST_BYTES + 1)
+      },
+    ],
+    [
+      'a sparse file of a terabyte',
+      'EFBIG',
+      (path: string) => {
+        writeFileSync(path, '')
+        truncateSync(path, 2 ** 40)
+      },
+    ],
+  ])('that is %s is refused at once', (_, code, make) => {
+    const path = folder()('file')
+    make(path)
+    expect(() => readPlain(path)).toThrow(expect.objectContaining({ code }))
+  })
+
+  test('that is a socket is refused at once', async () => {
+    const path = folder()('socket')
+    const server = createServer().listen(path)
+    onTestFinished(() => void server.close())
+    await once(server, 'listening')
+    expect(() => readPlain(path)).toThrow(expect.objectContaining({ code: 'ENXIO' }))
+  })
+})
