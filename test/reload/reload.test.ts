@@ -127,18 +127,20 @@ describe('a configuration that is read again changes while running', () => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
     const file = join(folder.path, 'home.yaml')
     const text = `url: "${world.hub.url}"\napi_key: "${KEY}"\n`
+    const GUARDED = 'guard: {watch: ["*"]}\n'
     const clock = new JumpClock()
     writeFileSync(file, text)
-    const bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    const bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, GUARDED, clock)
     const said = ({ lines }: typeof bridge) => lines.some((line) => line.includes('has no files'))
     await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
+    await until('the guardian', () => world.observer.last(`hub2mqtt/home/app/${world.app}/guard`) !== undefined)
     await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/guard`, 'OFF')
     const topics = async () => {
       const held = await retainedOn(world.broker.port)
       return [...held].flatMap(([topic, text]) => (`${topic}${text}`.includes('/home/') ? [topic] : [])).sort()
     }
-    const remembered = `hub2mqtt/home/app/${world.app}/guard-memory`
-    await expect.poll(topics, { timeout: 5_000 }).toContain(remembered)
+    const remembered = `hub2mqtt/home/app/${world.app}/guard`
+    await until('the wish', () => world.observer.last(remembered)?.includes('"off"') === true)
     const before = await topics()
     const memory = world.observer.last(remembered)
     rmSync(file)
@@ -146,14 +148,14 @@ describe('a configuration that is read again changes while running', () => {
     await until('it is said', () => said(bridge))
     await bridge.stop()
     expect(await topics()).toEqual(before)
-    await using next = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    await using next = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, GUARDED, clock)
     await until('it is said at the start', () => said(next))
     await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
     clock.jump(EMPTY_MS / 2)
     expect(await topics()).toEqual(before)
     writeFileSync(file, text)
     clock.jump(LOOK_MS)
-    await until('the hub again', () => world.observer.last('hub2mqtt/home/state') === 'online')
+    await until('the hub again', () => next.lines.some((line) => line.includes('hub online')))
     expect(await topics()).toEqual(before)
     expect(world.observer.last(remembered)).toBe(memory)
     rmSync(file)

@@ -1,5 +1,6 @@
 // The way between an app and its hub: lines of JSON over a pipe, both ways.
 import { Socket } from 'node:net'
+import { confine } from './confine.js'
 
 /** The descriptor at which the hub opens the pipe. */
 const PIPE = 3
@@ -17,6 +18,7 @@ export class HubError extends Error {
 
 export function connect() {
   const socket = new Socket({ fd: PIPE })
+  confine(socket._handle)
   const waiting = new Map()
   const servers = new Map()
   const listeners = new Map([['answer', settle]])

@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { dirname, join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { until } from '../../support/until.ts'
 import { APP, running, written } from './support.ts'
 
@@ -48,6 +50,103 @@ describe('an app is confined', () => {
     const hub = await running(folder)
     expect(hub.told).toEqual([['read', [1, 'hello', folder]]])
     expect(readFileSync(`/proc/${hub.apps.pid(APP)}/cmdline`, 'utf8')).toContain(`\0${APP}\0`)
+  })
+})
+
+/** Ways to make a file, or to reach a socket by its path; `OUT` is a path beside the app's folder, `THERE` a socket. */
+const WAYS: readonly (readonly [name: string, code: string, error?: string])[] = [
+  ['net.listen by a path', 'net.createServer().listen(OUT)'],
+  ['net.listen by an option', 'net.createServer().listen({ path: OUT, readableAll: true })'],
+  ['a socket without a name in the file system', 'net.createServer().listen("\\0abstract")'],
+  ['http.listen', 'http.createServer().listen(OUT)'],
+  ['https.listen', 'https.createServer().listen(OUT)'],
+  ['http2.listen', 'http2.createServer().listen(OUT)'],
+  ['tls.listen', 'tls.createServer().listen(OUT)'],
+  ['an own server class', 'new (class extends net.Server {})().listen(OUT)'],
+  ['the handle of a pipe', 'const pipe = new Pipe(1); pipe.bind(OUT)'],
+  ['the function of the prototype', 'Reflect.apply(Pipe.prototype.bind, new Pipe(1), [OUT])'],
+  ['a removed guard', 'delete Pipe.prototype.bind && new Pipe(1).bind(OUT)', 'TypeError'],
+  ['a replaced guard', 'Object.defineProperty(Pipe.prototype, "bind", { value: 1 })', 'TypeError'],
+  ['a derived pipe', 'new (class extends Pipe {})(1).bind(OUT)'],
+  ['another realm', 'vm.runInNewContext("new Pipe(1).bind(OUT)", { Pipe, OUT })'],
+  ['the rights of a socket file', 'pipeHandle().fchmod(3)'],
+  [
+    'cluster as a worker',
+    'process.env.NODE_UNIQUE_ID = "1"; (await import("node:cluster")).default; net.createServer().listen(OUT)',
+  ],
+  ['net.connect to a socket file', 'net.connect(THERE)'],
+  ['net.connect by an option', 'net.connect({ path: THERE })'],
+  ['http by socketPath', 'http.get({ socketPath: THERE })'],
+  ['tls by a path', 'tls.connect({ path: THERE })'],
+  ['process.binding', 'process.binding("pipe_wrap")'],
+  ['process._linkedBinding', 'process._linkedBinding("pipe_wrap")'],
+  ['internal modules', 'createRequire(import.meta.url)("internal/bootstrap/realm")', 'MODULE_NOT_FOUND'],
+  ['the inspector in the process', 'new (await import("node:inspector")).Session().connect()'],
+  ['flags of V8 that write files', 'v8.setFlagsFromString("--trace-turbo-path=" + OUT)'],
+  ['flags of V8 by name', '(await import("node:v8")).setFlagsFromString("--logfile=" + OUT)'],
+  ['flags of V8 by process', 'process.getBuiltinModule("v8").setFlagsFromString("--logfile=" + OUT)'],
+  ['a heap snapshot', 'v8.writeHeapSnapshot(OUT)'],
+  ['a heap snapshot near the limit', 'v8.setHeapSnapshotNearHeapLimit(1)'],
+  ['a report', 'process.report.writeReport(OUT)'],
+  ['traces', '(await import("node:trace_events")).createTracing({ categories: ["node"] }).enable()'],
+  ['another program in its place', 'process.execve("/usr/bin/touch", ["touch", OUT], {})'],
+  ['an engine of OpenSSL', '(await import("node:crypto")).setEngine(OUT)', 'ERR_CRYPTO_CUSTOM_ENGINE_NOT_SUPPORTED'],
+]
+
+describe.skipIf(process.platform === 'win32')('an app makes no file and reaches no socket file', () => {
+  test('whichever way it tries', async () => {
+    const tries = WAYS.map(([name, code]) => `[${JSON.stringify(name)}, async (OUT, Pipe) => { ${code} }]`)
+    const folder = await written(`
+      import http from 'node:http'
+      import http2 from 'node:http2'
+      import https from 'node:https'
+      import { createRequire } from 'node:module'
+      import net from 'node:net'
+      import tls from 'node:tls'
+      import v8 from 'node:v8'
+      import vm from 'node:vm'
+      const THERE = process.cwd() + '/../there'
+      const pipeHandle = () => process._getActiveHandles().find(({ _handle }) => _handle?.constructor.name === 'Pipe')._handle
+      export default async ({ app }) => {
+        const { constructor: Pipe } = pipeHandle()
+        const outcomes = {}
+        let count = 0
+        for (const [name, attempt] of [${tries.join(',')}]) {
+          count += 1
+          try {
+            await attempt(process.cwd() + '/../out' + count, Pipe)
+            outcomes[name] = 'done'
+          } catch (error) {
+            outcomes[name] = error.code ?? error.name
+          }
+        }
+        app.emit('outcomes', outcomes)
+      }
+    `)
+    const there = createServer((socket) => socket.destroy()).listen(join(dirname(folder), 'there'))
+    onTestFinished(() => void there.close())
+    const hub = await running(folder)
+    const wanted = WAYS.map(([name, , error = 'ERR_ACCESS_DENIED']) => [name, error])
+    expect(hub.told).toEqual([['outcomes', Object.fromEntries(wanted)]])
+    expect(readdirSync(dirname(folder)).sort()).toEqual(['app', 'there'])
+    expect(readdirSync(folder).sort()).toEqual(['app.js', 'app.json'])
+  })
+
+  test('but serves and asks over the network as before, and writes its output', async () => {
+    const folder = await written(`
+      import { once } from 'node:events'
+      import http from 'node:http'
+      export default async ({ app, log }) => {
+        log('to the output')
+        const server = http.createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1')
+        await once(server, 'listening')
+        const answer = await fetch('http://127.0.0.1:' + server.address().port)
+        app.emit('answer', await answer.text())
+      }
+    `)
+    const hub = await running(folder)
+    expect(hub.told).toEqual([['answer', 'hello']])
+    await hub.untilOutput('to the output')
   })
 })
 
