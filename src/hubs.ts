@@ -39,6 +39,8 @@ export class Hubs implements AsyncDisposable {
   readonly #closing = new Set<Promise<void>>()
   readonly #keys: ApiKeys
   readonly #gate: Gate
+  /** Hubs of which it was said that an app's id holds a key. */
+  readonly #told = new Set<string>()
 
   constructor(options: HubsOptions) {
     this.#options = options
@@ -54,7 +56,6 @@ export class Hubs implements AsyncDisposable {
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
     const { live, onCall, mayAct = () => true, clock, log, random } = this.#options
-    const { include, exclude } = live.value.apps
     const pulse = new Pulse(config, clock)
     const hub = new Hub(
       {
@@ -69,7 +70,7 @@ export class Hubs implements AsyncDisposable {
           onCall(name, call)
         },
         clean: (text) => this.#keys.scrubber.text(text),
-        shows: appFilter(include, exclude),
+        shows: this.#filterOf(name),
         timeoutMs: config.timeout,
       },
       { clock, log: log.child({ part: 'hub', hub: name }), random, gate: this.#gate },
@@ -90,9 +91,20 @@ export class Hubs implements AsyncDisposable {
 
   /** Shows other apps from now on, on all hubs, as configuration says by now. */
   refilter(): void {
+    for (const [name, { hub }] of this.#all) hub.setFilter(this.#filterOf(name))
+  }
+
+  /** Which apps of a hub are shown: as configuration says, and none that would put an API key into topics. */
+  #filterOf(name: string): (appId: string) => boolean {
     const { include, exclude } = this.#options.live.value.apps
-    const shows = appFilter(include, exclude)
-    for (const { hub } of this.#all.values()) hub.setFilter(shows)
+    const isIncluded = appFilter(include, exclude)
+    return (appId) => {
+      if (!isIncluded(appId)) return false
+      if (!this.#keys.areIn(appId)) return true
+      if (!this.#told.has(name)) this.#options.log.warn({ hub: name }, 'an app whose id holds an API key is not shown')
+      this.#told.add(name)
+      return false
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

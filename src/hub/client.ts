@@ -121,6 +121,12 @@ export class HubClient {
     this.#trust()
   }
 
+  /** An id that holds the API key counts as none: it would become part of topics. */
+  #cleanId(id: string | null): string | null {
+    const { clean = asItIs } = this.#options
+    return id === null || clean(id) === id ? id : null
+  }
+
   #trust(): void {
     this.#proven = true
     this.#unsure = false
@@ -134,7 +140,11 @@ export class HubClient {
     for (const prefix of candidates) {
       const answer = await this.#request('GET', `/api/${prefix}/system/ping`, { key: false })
       if (isGreeting(answer)) {
-        return { id: header(answer, 'x-homey-id'), firmware: header(answer, 'x-homey-version'), api: prefix }
+        return {
+          id: this.#cleanId(header(answer, 'x-homey-id')),
+          firmware: header(answer, 'x-homey-version'),
+          api: prefix,
+        }
       }
       const refused = this.#refusal('ping', {}, answer)
       // The other one may still be a hub's, where this one is answered by somebody else, or with "no such path".

@@ -1,0 +1,52 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { ApiKeys } from '../../src/bridge/api-keys.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { until } from '../support/until.ts'
+import { World } from '../support/world.ts'
+
+const KEY = 'key/of+the hub%41'
+
+const keysOf = (key: string) =>
+  new ApiKeys({
+    value: loadConfig({ env: { HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: key } }).config,
+  })
+
+const everyByte = (text: string) =>
+  [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
+
+test('a name that holds an API key is recognised, however often and however much of it is percent-encoded', () => {
+  const key = fc.string({ unit: fc.constantFrom(...'abcXYZ019-_.:/+% é'), minLength: 8, maxLength: 40 })
+  const spellings = fc.array(fc.constantFrom(encodeURIComponent, encodeURI, everyByte), { maxLength: 4 })
+  fc.assert(
+    fc.property(key, spellings, fc.string(), fc.string(), (given, steps, before, after) => {
+      fc.pre(given.trim() === given)
+      const spelled = steps.reduce((text, encode) => encode(text), given)
+      expect(keysOf(given).areIn(`${before}${spelled}${after}`)).toBe(true)
+    }),
+  )
+})
+
+test('other names hold none, whatever stands in them, and one shorter than eight characters is not searched', () => {
+  fc.assert(fc.property(fc.string(), (name) => !keysOf('0123456789abcdef~').areIn(name)))
+  for (const name of ['%', '%%41', '%FF%FE', '%E0%A4%A', '%'.repeat(5_000), `%${'25'.repeat(500_000)}41`])
+    expect(keysOf(KEY).areIn(name)).toBe(false)
+  expect(keysOf('short').areIn('com.short.app')).toBe(false)
+})
+
+test('an app whose id holds the API key is in no topic, and one line without the id says so', async () => {
+  const key = 'key-of-the-hub-in-a-topic'
+  const ids = ['com.example.good', `com.${key}`, `org.${everyByte(key)}`, `net.${key}.too`]
+  await using world = await World.start({
+    hub: { keys: { [key]: ['hub.app', 'hub.speech'] }, id: `hub-${key}`, apps: ids.map((id) => ({ id })) },
+    env: { HUB_API_KEY: key },
+  })
+  await until('the good one', () => world.state('com.example.good') !== undefined)
+  await world.ask('home/cmd/refresh')
+  const seen = world.observer.seen.map(({ topic }) => topic)
+  expect(seen.some((topic) => topic.startsWith('homeassistant/'))).toBe(false)
+  for (const topic of seen) expect(decodeURIComponent(decodeURIComponent(topic))).not.toContain(key)
+  const said = world.bridge.lines.filter((line) => line.includes('holds an API key'))
+  expect(said).toHaveLength(1)
+  expect(world.bridge.lines.join('')).not.toContain(key)
+})
