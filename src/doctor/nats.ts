@@ -1,11 +1,11 @@
 /** Examines the NATS servers in which the members of a fleet keep their leases: each of them, JetStream and the bucket. */
 import { randomBytes } from 'node:crypto'
 import { JetStreamApiCodes, jetstream, jetstreamManager } from '@nats-io/jetstream'
-import { Kvm, type KvStatus } from '@nats-io/kv'
+import { type KV, Kvm, type KvStatus } from '@nats-io/kv'
 import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
 import type { Config } from '../config/options.ts'
 import { bucketOptions, CONFIRMS_TWICE, codeOf, mayConfirmTwice, nameIn, REPLICAS } from '../fleet/nats.ts'
-import { ROSTER_KEY, readRoster } from '../fleet/records.ts'
+import { memberKey, memberOf, ROSTER_KEY, readMember, readRoster } from '../fleet/records.ts'
 import { about, type Finding } from './finding.ts'
 
 const { ok, note, problem } = about('NATS')
@@ -138,12 +138,16 @@ function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: 
 async function* examineContent(kvm: Kvm, bucket: string): AsyncGenerator<Finding> {
   const kv = await kvm.open(bucket)
   const name = await nameIn(kv, ROSTER_KEY)
-  const entry = name === undefined ? null : await kv.get(name)
+  const entry = typeof name === 'string' ? await kv.get(name) : null
   const roster = entry?.operation === 'PUT' ? readRoster(entry.string()) : undefined
-  if (entry?.operation === 'PUT' && roster === undefined) {
-    const text = `the bucket ${bucket} holds a ${ROSTER_KEY} that is not of a fleet`
+  const foreign = name === null ? ['mark'] : entry?.operation === 'PUT' && roster === undefined ? [ROSTER_KEY] : []
+  if (typeof name === 'string') foreign.push(...(await foreignRows(kv, name.slice(0, -ROSTER_KEY.length))))
+  for (const key of foreign) {
+    const text = `the bucket ${bucket} holds a ${key} that is not of a fleet: something else writes to it`
     yield problem(text, 'give the fleet a bucket of its own: fleet.bucket')
-  } else if (roster === undefined) yield ok('it can be read, and no member has used it yet')
+  }
+  if (foreign.includes('mark') || foreign.includes(ROSTER_KEY)) yield note('members write over it, and begin anew')
+  else if (roster === undefined) yield ok('it can be read, and no member has used it yet')
   else {
     const { length } = Object.keys(roster.members)
     yield ok(`it can be read: epoch ${roster.epoch}, ${length === 1 ? 'one member' : `${length} members`}`)
@@ -156,6 +160,17 @@ async function* examineContent(kvm: Kvm, bucket: string): AsyncGenerator<Finding
     const remedy = `let the user publish on $KV.${bucket}.>, and see that more than half of the servers run`
     yield problem(`it cannot be written: ${detailOf(error)}`, remedy)
   }
+}
+
+/** Keys of members, with what no member writes; an epoch out of range is such a thing. */
+async function foreignRows(kv: KV, prefix: string): Promise<string[]> {
+  const found: string[] = []
+  for await (const key of await kv.keys(`${prefix}${memberKey('*')}`)) {
+    const name = memberOf(key.slice(prefix.length))
+    const row = name === undefined ? null : await kv.get(key)
+    if (row?.operation === 'PUT' && readMember(row.string()) === undefined) found.push(key.slice(prefix.length))
+  }
+  return found.sort()
 }
 
 function* failed(error: unknown): Generator<Finding> {

@@ -15,7 +15,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Fleet, FleetView } from './fleet.ts'
 import { type Instant, Lease } from './lease.ts'
 import { OwnRow } from './own-row.ts'
-import type { Roster } from './records.ts'
+import { MAX_EPOCH, type Roster } from './records.ts'
 import { shareOf } from './rendezvous.ts'
 import { RosterKeeper } from './roster-keeper.ts'
 import { Rows } from './rows.ts'
@@ -141,7 +141,8 @@ export class LeasedFleet implements Fleet {
     this.#row.end()
     this.#isAway = false
     this.#roster.end()
-    this.#rows = new Rows(clock, this.#rows.highestEpoch)
+    // From the last one, there is no next.
+    this.#rows = new Rows(clock, this.#rows.highestEpoch % MAX_EPOCH)
     this.#roster = this.#newRoster()
     this.#row = this.#newRow(this.#lose())
     if (!this.#stopped) this.#renewLater(0)

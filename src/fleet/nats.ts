@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
-import { type KV, Kvm } from '@nats-io/kv'
+import { type KV, type KvEntry, Kvm } from '@nats-io/kv'
 import { connect, type NatsConnection, type ServerInfo } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -72,7 +72,11 @@ export class NatsStore implements Store, AsyncDisposable {
 
   async get(key: string): Promise<Row | undefined> {
     const entry = await this.#in(key, (kv, name) => kv.get(name))
-    return entry?.operation === 'PUT' ? { value: entry.string(), revision: entry.revision } : undefined
+    return entry === null ? undefined : { value: textOf(entry), revision: entry.revision }
+  }
+
+  async startOver(): Promise<void> {
+    if (this.#bucket !== undefined) await newMark(this.#bucket.kv, this.#bucket.mark)
   }
 
   /** Connects, and goes on trying: until then all calls fail. */
@@ -175,11 +179,12 @@ export class NatsStore implements Store, AsyncDisposable {
     this.#stop.signal.addEventListener('abort', stop)
     let cancel = clock.after(quietMs, stop)
     try {
-      for await (const { key, operation, revision, value } of entries) {
-        const text = Buffer.from(value).toString('utf8')
+      for await (const entry of entries) {
+        const { key, revision } = entry
+        const text = textOf(entry)
         // What follows is of another bucket in the place of this one.
         if (key === MARK_KEY && text !== mark) break
-        if (operation !== 'PUT' || !key.startsWith(prefix)) continue
+        if (!key.startsWith(prefix)) continue
         cancel()
         cancel = clock.after(quietMs, stop)
         this.#onRow(key.slice(prefix.length), { value: text, revision })
@@ -203,20 +208,31 @@ export function mayConfirmTwice(info: Pick<ServerInfo, 'cluster' | 'version'> | 
   return compareVersions(info.version, CONFIRMS_ONCE) < 0
 }
 
+const MARK = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
 const nameOf = (mark: string, key: string) => `${mark}.${key}`
 
-/** The name that a key has in a bucket; `undefined` while no member has used that. */
-export async function nameIn(kv: KV, key: string): Promise<string | undefined> {
-  const mark = await kv.get(MARK_KEY)
-  return mark === null ? undefined : nameOf(mark.string(), key)
+/** What was deleted is empty, and stays a row that can be written over. */
+const textOf = (entry: KvEntry) => (entry.operation === 'PUT' ? Buffer.from(entry.value).toString('utf8') : '')
+
+/** The name that a key has in a bucket; `undefined` while no member has used that, `null` where its mark is none. */
+export async function nameIn(kv: KV, key: string): Promise<string | null | undefined> {
+  const known = await kv.get(MARK_KEY)
+  if (known === null) return undefined
+  const mark = textOf(known)
+  return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Of a new bucket: whoever writes it first. */
-async function markOf(kv: KV): Promise<string> {
+/** Of a new bucket, or of one in which something else has written over it: whoever writes it first. */
+const markOf = (kv: KV): Promise<string> => newMark(kv, undefined)
+
+/** The mark of a bucket; another one if it is `former`, or none. */
+async function newMark(kv: KV, former: string | undefined): Promise<string> {
   const known = await kv.get(MARK_KEY)
-  if (known !== null) return known.string()
+  const text = known === null ? '' : textOf(known)
+  if (MARK.test(text) && text !== former) return text
   const mark = randomUUID()
-  await kv.create(MARK_KEY, mark)
+  await (known === null ? kv.create(MARK_KEY, mark) : kv.update(MARK_KEY, mark, known.revision, CALL_MS))
   return mark
 }
 

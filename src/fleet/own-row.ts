@@ -118,8 +118,10 @@ export class OwnRow {
    */
   async #resolve(): Promise<Row | undefined> {
     const { store, rows, mark, onTaken, log, member } = this.#options
-    const found = await store.get(this.#key).catch(() => undefined)
-    if (found === undefined) return undefined
+    const found = await store.get(this.#key).catch(() => null)
+    // Purged, or gone with its store: which of them, the store knows. To write it anew could be to write in a lost one.
+    if (found === undefined && this.#revision !== undefined) await store.startOver().catch(() => undefined)
+    if (found === undefined || found === null) return undefined
     rows.saw(this.#key, found)
     const record = readMember(found.value)
     if (record !== undefined && 'nonce' in record && record.nonce === this.#nonce) {

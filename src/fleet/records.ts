@@ -4,13 +4,19 @@ import { MEMBER_NAME } from '../base/member-name.ts'
 import { readJson } from '../base/read-json.ts'
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
+/**
+ * The highest epoch: members that change each millisecond need 34 years for it. A higher one was written by something else,
+ * and counting on from it would end where numbers are exact no more.
+ */
+export const MAX_EPOCH = 2 ** 40
+const epoch = v.pipe(count, v.maxValue(MAX_EPOCH))
 const mark = v.pipe(v.string(), v.minLength(1), v.maxLength(64))
 
 /** A member that is part of a fleet's present epoch. */
 const LISTED = v.object({
   nonce: mark,
   /** ISO 8601. */
-  since: v.pipe(v.string(), v.maxLength(40)),
+  since: v.pipe(v.string(), v.maxLength(40), v.isoTimestamp()),
   /** Of the row with which it took this nonce: a later row without it says that the nonce is over. */
   revision: count,
 })
@@ -18,7 +24,7 @@ export type Listed = v.InferOutput<typeof LISTED>
 
 const ROSTER = v.object({
   /** Grows whenever `members` changes. */
-  epoch: count,
+  epoch,
   /** Nobody serves before: a roster that has just been made may follow on one that was lost. */
   settled: v.boolean(),
   members: v.record(v.pipe(v.string(), v.regex(MEMBER_NAME)), LISTED),
@@ -29,7 +35,7 @@ export type Roster = v.InferOutput<typeof ROSTER>
 const ALIVE = v.object({
   nonce: mark,
   /** It serves nothing that belongs to others in this epoch. */
-  adopted: count,
+  adopted: epoch,
 })
 /** Written in a member's place when its lease is surely over, or by itself when it leaves. */
 const GONE = v.object({ gone: mark })

@@ -1,7 +1,7 @@
 /** The roster of a fleet as one member keeps it: it writes off who is silent, and names who belongs to the next epoch. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import { type Listed, memberKey, ROSTER_KEY, type Roster } from './records.ts'
+import { type Listed, MAX_EPOCH, memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import type { Rows } from './rows.ts'
 import { ConflictError, type Row, type Store } from './store.ts'
 
@@ -39,9 +39,9 @@ export class RosterKeeper {
   async keep(self: Listed, adopted: number): Promise<boolean> {
     await this.#lookNowAndThen()
     // What it was made from: a newer one that comes meanwhile must not be written over.
-    const { roster } = this.#options.rows
+    const { roster, rosterRevision } = this.#options.rows
     const next = await this.#next(roster, self, adopted)
-    if (next !== undefined && !this.#ended) await this.#write(next, roster?.revision)
+    if (next !== undefined && !this.#ended) await this.#write(next, rosterRevision)
     return next === undefined && !this.#ended
   }
 
@@ -90,15 +90,21 @@ export class RosterKeeper {
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
-    if (isListed && gone.length === 0 && !settles) return undefined
+    // Members that go by a later epoch would wait for that: somebody else has written this roster.
+    const isBehind = roster.record.epoch < rows.highestEpoch
+    if (isListed && gone.length === 0 && !settles && !isBehind) return undefined
     const left = without({ ...roster.record, epoch }, gone)
     return { epoch, settled: settled || settles, members: { ...left.members, [member]: self } }
   }
 
   /** Over the one with this revision. Returns whether it is written. */
   async #write(roster: Roster, before: number | undefined): Promise<boolean> {
-    const { onNews, log } = this.#options
+    const { store, onNews, log } = this.#options
     try {
+      if (roster.epoch > MAX_EPOCH) {
+        await store.startOver()
+        return false
+      }
       await this.#put(ROSTER_KEY, JSON.stringify(roster), before)
       onNews()
       return true
@@ -110,7 +116,8 @@ export class RosterKeeper {
 
   /**
    * Writes over a revision, or where nothing is. What is in the way is looked at: an older revision than the one that is
-   * known is the same record where a server counts otherwise, or what was; the store tells which.
+   * known is the same record where a server counts otherwise, or what was; the store tells which. One that is not there any
+   * more was purged, or is gone with its store.
    */
   async #put(key: string, value: string, before: number | undefined): Promise<void> {
     const { store, rows } = this.#options
@@ -121,8 +128,10 @@ export class RosterKeeper {
     try {
       await write(before)
     } catch (error) {
-      const found = error instanceof ConflictError ? await this.#look(key) : undefined
-      if (before === undefined || found === undefined || found.revision >= before) throw error
+      if (before === undefined || !(error instanceof ConflictError)) throw error
+      const found = await this.#look(key).catch(() => null)
+      if (found === undefined) await store.startOver()
+      if (found === undefined || found === null || found.revision >= before) throw error
       await write(found.revision)
     }
   }
@@ -132,12 +141,12 @@ export class RosterKeeper {
     const { leaseMs, clock } = this.#options
     if (clock.elapsed() - this.#lookedAt < leaseMs) return
     this.#lookedAt = clock.elapsed()
-    await this.#look(ROSTER_KEY)
+    await this.#look(ROSTER_KEY).catch(() => undefined)
   }
 
   async #look(key: string): Promise<Row | undefined> {
     const { store, rows, onNews } = this.#options
-    const found = await store.get(key).catch(() => undefined)
+    const found = await store.get(key)
     if (found !== undefined && rows.saw(key, found)) onNews()
     return found
   }

@@ -12,9 +12,10 @@ interface Known<T> {
 
 export class Rows {
   readonly #clock: Clock
-  readonly #formerEpoch: number
+  #formerEpoch: number
   readonly #members = new Map<string, Known<MemberRecord | undefined>>()
   #roster: Known<Roster> | undefined
+  #rosterRevision: number | undefined
   #hearsSince = Number.NEGATIVE_INFINITY
 
   /** @param formerEpoch the highest of a store that was lost */
@@ -25,6 +26,11 @@ export class Rows {
 
   get roster(): Known<Roster> | undefined {
     return this.#roster
+  }
+
+  /** Of what stands in the roster's place, a roster or not; `undefined`: nothing is known to. */
+  get rosterRevision(): number | undefined {
+    return this.#rosterRevision
   }
 
   member(name: string): Known<MemberRecord | undefined> | undefined {
@@ -40,17 +46,19 @@ export class Rows {
       this.#members.set(name, { record: readMember(value), revision, seenAt })
       return true
     }
-    const roster = key === ROSTER_KEY ? readRoster(value) : undefined
-    if (roster === undefined || revision <= (this.#roster?.revision ?? 0)) return false
-    this.#roster = { record: roster, revision, seenAt }
+    if (key !== ROSTER_KEY || revision <= (this.#rosterRevision ?? 0)) return false
+    const record = readRoster(value)
+    this.#formerEpoch = this.highestEpoch
+    this.#rosterRevision = revision
+    this.#roster = record && { record, revision, seenAt }
     return true
   }
 
-  /** Whether a member of a roster surely does nothing any more: a later row is not its own. */
+  /** Whether a member of a roster surely does nothing any more: a later row says so. What is no row says nothing. */
   isOver(name: string, { nonce, revision }: Listed): boolean {
     const known = this.#members.get(name)
-    if (known === undefined || known.revision <= revision) return false
-    return known.record === undefined || !('nonce' in known.record) || known.record.nonce !== nonce
+    if (known?.record === undefined || known.revision <= revision) return false
+    return !('nonce' in known.record) || known.record.nonce !== nonce
   }
 
   /** Whether a member of a roster keeps its hands off what is not its own in an epoch. */

@@ -18,7 +18,10 @@ export interface Store {
   create(key: string, value: string): Promise<number>
   /** Writes a key that has this revision. Returns its new one. @throws ConflictError */
   update(key: string, value: string, revision: number): Promise<number>
+  /** `undefined`: there is no such key. One that was deleted is an empty row. */
   get(key: string): Promise<Row | undefined>
+  /** Makes another store take the place of this one, for all members: what is in it leads nowhere. */
+  startOver(): Promise<void>
   /**
    * Tells what each key holds, now and whenever it changes; perhaps late, perhaps not every step. `onLost`: another store
    * has taken the place of this one, and nothing that was in it is left. Writes over revisions of the former one fail

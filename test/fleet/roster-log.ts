@@ -70,7 +70,7 @@ export class RosterLog implements AsyncDisposable {
   async #roster() {
     const kv = await new Kvm(jetstream(this.#connection)).open(BUCKET)
     const key = await nameIn(kv, ROSTER_KEY)
-    if (key === undefined) throw new Error('no member has used the bucket yet')
+    if (typeof key !== 'string') throw new Error('no member has used the bucket yet')
     return { kv, key }
   }
 

@@ -106,6 +106,16 @@ export class Simulation {
     this.#membersOf.set(epoch, names)
   }
 
+  /** What another program writes to a key, or its deletion. */
+  junk(key: string, value: string): void {
+    this.#revision += 1
+    const row = { value, revision: this.#revision }
+    this.store.set(`${this.losses}.${key}`, row)
+    for (const { member, onRow } of this.#watchers) {
+      this.#deliver(member, () => member.losses === this.losses && onRow(key, row))
+    }
+  }
+
   watch(watcher: Watcher): void {
     this.#watchers.push(watcher)
     this.#tellAll(watcher)
@@ -233,6 +243,12 @@ export class Member {
         // It may be what another node still has.
         const old = simulation.store.get(name)
         return this.#call(() => (!simulation.isWell && simulation.random() < 0.2 ? old : simulation.store.get(name)))
+      },
+      startOver: () => {
+        const { losses } = this
+        return this.#call(() => {
+          if (losses === simulation.losses) simulation.lose()
+        })
       },
       watch: (tell, onLost) => {
         const onRow: typeof tell = (key, row) => tell(key, { ...row, revision: row.revision + ahead })
