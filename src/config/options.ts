@@ -5,7 +5,7 @@ import { MEMBER_NAME } from '../base/member-name.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
-import { apiKey, brokerUrls, host, hubUrl, natsUrl, origin, password, path, topicPrefix } from './addresses.ts'
+import { apiKey, brokerUrls, host, hubUrl, natsUrls, origin, password, path, topicPrefix } from './addresses.ts'
 import { callRule } from './call-rules.ts'
 import { address, ancestor, pagePassword, token } from './page-access.ts'
 import { boolean, choice, duration, integer, label, list, map, size, text } from './schemas.ts'
@@ -517,7 +517,7 @@ export const options = defineOptions({
   },
   'fleet.nats': {
     doc: 'NATS servers with JetStream, where the bridges of a fleet share the hubs by leases: when one dies, the others take over.',
-    schema: list(natsUrl),
+    schema: natsUrls,
     default: [],
     example: ['nats://nats-0:4222', 'nats://nats-1:4222'],
   },

@@ -122,14 +122,14 @@ export function list<S extends v.GenericSchema>(item: S) {
   )
 }
 
-/** A text, or a list of at least one; the value is a list. In the environment they are separated by commas. */
-export function oneOrMore(item: v.GenericSchema<string, string>, expected: string) {
+/** A text, or a list of at least one, or of `least`; the value is a list. In the environment they are separated by commas. */
+export function oneOrMore(item: v.GenericSchema<string, string>, expected: string, least = 1) {
   const { name, ...rest } = about(item)
   // What is wrong with a text says more than that it might be a list.
   const why = ({ issues }: v.UnionIssue<v.BaseIssue<unknown>>) =>
     issues?.find(({ kind }) => kind === 'validation')?.message ?? expected
   return v.pipe(
-    v.union([item, v.pipe(v.array(item, expected), v.minLength(1, expected))], why),
+    v.union([item, v.pipe(v.array(item, expected), v.minLength(least, expected))], why),
     v.transform((given: string | string[]): readonly string[] =>
       typeof given === 'string' ? [given] : [...new Set(given)],
     ),

@@ -1,6 +1,6 @@
 /** Examines the NATS servers in which the members of a fleet keep their leases: each of them, JetStream and the bucket. */
 import { randomBytes } from 'node:crypto'
-import { JetStreamApiCodes, jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { JetStreamApiCodes, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { type KV, Kvm, type KvStatus } from '@nats-io/kv'
 import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
 import type { Config } from '../config/options.ts'
@@ -72,13 +72,13 @@ function notConnected(url: string, error: unknown): Finding {
 
 async function* examineJetStream(connection: NatsConnection, fleet: Fleet): AsyncGenerator<Finding> {
   const options = { timeout: TIMEOUT_MS }
-  await jetstreamManager(connection, options)
+  const jsm = await jetstreamManager(connection, options)
   const kvm = new Kvm(jetstream(connection, options))
   const status = await statusOf(kvm, fleet.bucket)
   if (status === undefined) yield* tryBucket(kvm, fleet.bucket, connection.info?.cluster === undefined ? 1 : REPLICAS)
   else {
     yield* examineCopies(status, fleet)
-    yield* examineContent(kvm, fleet.bucket)
+    yield* examineContent(await kvm.open(fleet.bucket), jsm)
   }
 }
 
@@ -135,13 +135,13 @@ function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: 
   }
 }
 
-async function* examineContent(kvm: Kvm, bucket: string): AsyncGenerator<Finding> {
-  const kv = await kvm.open(bucket)
+async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Finding> {
+  const { bucket } = await kv.status()
   const name = await nameIn(kv, ROSTER_KEY)
   const entry = typeof name === 'string' ? await kv.get(name) : null
   const roster = entry?.operation === 'PUT' ? readRoster(entry.string()) : undefined
   const foreign = name === null ? ['mark'] : entry?.operation === 'PUT' && roster === undefined ? [ROSTER_KEY] : []
-  if (typeof name === 'string') foreign.push(...(await foreignRows(kv, name.slice(0, -ROSTER_KEY.length))))
+  if (typeof name === 'string') foreign.push(...(await foreignRows(kv, jsm, name.slice(0, -ROSTER_KEY.length))))
   for (const key of foreign) {
     const text = `the bucket ${bucket} holds a ${key} that is not of a fleet: something else writes to it`
     yield problem(text, 'give the fleet a bucket of its own: fleet.bucket')
@@ -163,12 +163,15 @@ async function* examineContent(kvm: Kvm, bucket: string): AsyncGenerator<Finding
 }
 
 /** Keys of members, with what no member writes; an epoch out of range is such a thing. */
-async function foreignRows(kv: KV, prefix: string): Promise<string[]> {
+async function foreignRows(kv: KV, jsm: JetStreamManager, prefix: string): Promise<string[]> {
+  const { bucket, streamInfo } = await kv.status()
+  const subject = `$KV.${bucket}.${prefix}`
+  // A list of the keys by a watch would leave a consumer behind for a while.
+  const { state } = await jsm.streams.info(streamInfo.config.name, { subjects_filter: subject + memberKey('*') })
   const found: string[] = []
-  for await (const key of await kv.keys(`${prefix}${memberKey('*')}`)) {
-    const name = memberOf(key.slice(prefix.length))
-    const row = name === undefined ? null : await kv.get(key)
-    if (row?.operation === 'PUT' && readMember(row.string()) === undefined) found.push(key.slice(prefix.length))
+  for (const key of Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length))) {
+    const row = memberOf(key) === undefined ? null : await kv.get(prefix + key)
+    if (row?.operation === 'PUT' && readMember(row.string()) === undefined) found.push(key)
   }
   return found.sort()
 }

@@ -120,7 +120,8 @@ export class OwnRow {
     const { store, rows, mark, onTaken, log, member } = this.#options
     const found = await store.get(this.#key).catch(() => null)
     // Purged, or gone with its store: which of them, the store knows. To write it anew could be to write in a lost one.
-    if (found === undefined && this.#revision !== undefined) await store.startOver().catch(() => undefined)
+    if (found === undefined && this.#revision !== undefined && !this.#ended)
+      await store.startOver().catch(() => undefined)
     if (found === undefined || found === null) return undefined
     rows.saw(this.#key, found)
     const record = readMember(found.value)

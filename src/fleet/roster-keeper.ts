@@ -130,6 +130,8 @@ export class RosterKeeper {
     } catch (error) {
       if (before === undefined || !(error instanceof ConflictError)) throw error
       const found = await this.#look(key).catch(() => null)
+      // What is in the way may be of the store that has taken the place of the lost one.
+      if (this.#ended) throw error
       if (found === undefined) await store.startOver()
       if (found === undefined || found === null || found.revision >= before) throw error
       await write(found.revision)

@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 import { describeConfig } from '../../src/config/describe.ts'
 import { loadConfig, loadHttpConfig, variables } from '../../src/config/load.ts'
 import type { Config, HubConfig } from '../../src/config/options.ts'
-import { HUB, HUB_ENV, load } from './support.ts'
+import { HUB, HUB_ENV, load, mistakesOf } from './support.ts'
 
 describe('values and their sources', () => {
   it('needs nothing but a hub: everything else has a default', () => {
@@ -235,4 +235,19 @@ describe('warnings', () => {
   })
 
   it('has none for a plain configuration', () => expect(load({ yaml: HUB }).warnings).toEqual([]))
+})
+
+it('fleet.nats takes one address as well as a list of them, in the file and in the environment', () => {
+  const yaml = `${HUB}mqtt: {url: "mqtt://broker:1883"}\n`
+  const natsOf = (given: Parameters<typeof load>[0]) => load(given).config.fleet.nats
+  const [one, other] = ['nats://nats-0:4222', 'tls://nats-1:4222']
+  expect(natsOf({ yaml: `${yaml}fleet: {nats: "${one}"}\n` })).toEqual([one])
+  expect(natsOf({ yaml: `${yaml}fleet: {nats: ["${one}", "${other}", "${one}"]}\n` })).toEqual([one, other])
+  expect(natsOf({ yaml: `${yaml}fleet: {nats: []}\n` })).toEqual([])
+  expect(natsOf({ yaml })).toEqual([])
+  expect(natsOf({ yaml, env: { HUB2MQTT_FLEET_NATS: one } })).toEqual([one])
+  expect(natsOf({ yaml, env: { HUB2MQTT_FLEET_NATS: `${one},${other}` } })).toEqual([one, other])
+  for (const wrong of ['mqtt://x:1', 'nats://user:pass@x', '7', '[7]']) {
+    expect(mistakesOf({ yaml: `${yaml}fleet: {nats: ${wrong}}\n` }).join()).toMatch(/^fleet\.nats.*expected an address/)
+  }
 })

@@ -109,6 +109,28 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     ])
   })
 
+  test.each([
+    ['a mark', () => 'mark', 'x'],
+    ['a roster that ends its epochs', (mark: string) => `${mark}.roster`, '{"epoch":9e15,"settled":true,"members":{}}'],
+    ['a row', (mark: string) => `${mark}.member.b`, 'x'],
+    [
+      'a row with an epoch out of range',
+      (mark: string) => `${mark}.member.b`,
+      `{"nonce":"x","adopted":${Number.MAX_SAFE_INTEGER}}`,
+    ],
+  ])('finds %s that no member has written', async (_, keyOf, value) => {
+    const { urls } = await started()
+    const fleet = await member(urls, 'own')
+    await fleet.leave()
+    const kv = await (await buckets(urls[0])).open('own')
+    const key = keyOf((await kv.get('mark'))?.string() ?? '')
+    await kv.put(key, value)
+    const name = key.replace(/^[0-9a-f-]{36}\./, '')
+    expect(problemsIn(await found(urls, { FLEET_BUCKET: 'own' }))).toEqual([
+      expect.stringContaining(`the bucket own holds a ${name} that is not of a fleet: something else writes to it`),
+    ])
+  })
+
   test('finds a bucket that forgets', async () => {
     const { urls } = await started()
     await (await buckets(urls[0])).create('hub2mqtt', { ttl: 60_000 })
