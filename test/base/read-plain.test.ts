@@ -11,6 +11,7 @@ import { MOST_BYTES, readPlain } from '../../src/base/read-plain.ts'
 const DIRECT: Readonly<Record<string, string>> = {
   'src/bin.js': "the program's own files, and the compiled ones that it made of them",
   'src/version.ts': "the program's own package.json",
+  'src/http/start-token.ts': 'opens it the same way, and looks at owner and mode of what it has opened',
   'src/http/page.ts': "the page's own files, by a list made at the build",
   'src/api/services.ts': "the program's own OpenAPI document",
   'src/emulator/data/copy.ts': 'opens what `lstat` has shown to be plain files, and bounds all of them together',
