@@ -94,7 +94,12 @@ async function fetchIcon(hub: Pick<Hub, 'call' | 'file'>, id: string): Promise<I
   return undefined
 }
 
-const SVG = /^\uFEFF?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--[\s\S]*?-->\s*)*(?:<!DOCTYPE\s+svg[^>]*>\s*)?<svg[\s/>]/i
+/** What may stand before `<svg`: how it begins and ends. */
+const PROLOGUE: readonly (readonly [start: RegExp, end: string])[] = [
+  [/^<\?xml\s/, '?>'],
+  [/^<!--/, '-->'],
+  [/^<!doctype\s+svg\b/, '>'],
+]
 
 /** By its content: what the hub calls it does not matter. `undefined` for what is no picture. */
 export function typeOf(body: Buffer): string | undefined {
@@ -102,5 +107,18 @@ export function typeOf(body: Buffer): string | undefined {
   if (start.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'
   if (start.startsWith('\xff\xd8\xff')) return 'image/jpeg'
   if (start.startsWith('RIFF') && start.endsWith('WEBP')) return 'image/webp'
-  return SVG.test(body.toString('utf8', 0, 4096)) ? 'image/svg+xml' : undefined
+  return isSvg(body.toString('utf8', 0, 4096)) ? 'image/svg+xml' : undefined
+}
+
+function isSvg(text: string): boolean {
+  // A byte order mark counts as white space.
+  let rest = text.trimStart().toLowerCase()
+  for (;;) {
+    const [start, end] = PROLOGUE.find(([one]) => one.test(rest)) ?? []
+    if (start === undefined || end === undefined) return /^<svg[\s/>]/.test(rest)
+    const [{ length }] = start.exec(rest) ?? ['']
+    const at = rest.indexOf(end, length)
+    if (at === -1) return false
+    rest = rest.slice(at + end.length).trimStart()
+  }
 }

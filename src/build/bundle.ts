@@ -78,7 +78,7 @@ const builtinsAsObjects: Plugin = {
 const noWebSocketOfNode: Plugin = {
   name: 'no-websocket-of-node',
   transform: {
-    filter: { id: /engine\.io-client\/.*\/websocket\.js$/ },
+    filter: { id: /engine\.io-client\/build\/[a-z-]+\/transports\/websocket\.js$/ },
     handler: (code) => code.replace('globalThis.WebSocket || globalThis.MozWebSocket', 'undefined'),
   },
 }

@@ -32,7 +32,7 @@ function url({ schemes, withPath, example, credentials }: UrlRules) {
     v.string(expected),
     v.regex(new RegExp(`^(?:${forms.join('|')})$`, 'u'), ({ input }) => why(input)),
     v.check(URL.canParse, expected),
-    v.transform((given) => new URL(given).href.replace(/\/+$/, '')),
+    v.transform((given) => new URL(given).href.replace(/(?<!\/)\/+$/, '')),
     v.metadata({ name: 'URL' }),
   )
 }

@@ -24,8 +24,9 @@ function meant(name: string, known: readonly string[], prefix = ''): string {
   const hint = didYouMean(name, known, prefix)
   if (hint !== '') return hint
   const upper = name === name.toUpperCase()
-  const [, head = '', last = ''] = /^(.*?)([^._]+)$/.exec(name.toLowerCase()) ?? []
-  const other = `${head}${ALIASES[last] ?? ''}`
+  const start = 1 + Math.max(name.lastIndexOf('.'), name.lastIndexOf('_'))
+  const last = name.slice(start).toLowerCase()
+  const other = `${name.slice(0, start).toLowerCase()}${ALIASES[last] ?? ''}`
   const alias = upper ? other.toUpperCase() : other
   return ALIASES[last] !== undefined && known.includes(alias) ? `; did you mean ${alias}?` : ''
 }

@@ -55,7 +55,7 @@ export class Session {
     this.#options = options
     const { origin, pathname } = new URL(options.url)
     this.#manager = new Manager(origin, {
-      path: `${pathname.replace(/\/+$/, '')}/socket.io`,
+      path: `${pathname.replace(/(?<!\/)\/+$/, '')}/socket.io`,
       transports: [GuardedWebSocket],
       reconnection: false,
       autoConnect: false,
@@ -148,7 +148,7 @@ export class Session {
 
 /** Whether a hub takes a version of the protocol below Socket.IO; no key is shown. */
 export async function speaks(version: 3 | 4, url: string, timeoutMs: number): Promise<boolean> {
-  const base = url.replace(/^http/, 'ws').replace(/\/+$/, '')
+  const base = url.replace(/^http/, 'ws').replace(/(?<!\/)\/+$/, '')
   const socket = new WebSocket(`${base}/socket.io/?EIO=${version}&transport=websocket`, { handshakeTimeout: timeoutMs })
   const { promise, resolve } = Promise.withResolvers<boolean>()
   socket.on('error', () => resolve(false))

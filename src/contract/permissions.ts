@@ -94,7 +94,7 @@ export function rolloutRefusal(policy: CommandPolicy, command?: RolloutCommand):
 function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoint): string | undefined {
   const { section, item, method, operation } = endpoint
   const isNamed = (rule: CallRule) =>
-    (rule.section ?? section) === section && rule.methods.includes(method) && pattern(rule.item).test(item)
+    (rule.section ?? section) === section && rule.methods.includes(method) && fits(rule.item, item)
   if (!call.some(isNamed)) return `commands.call names no ${method} of this item.`
   if (operation === null) return undefined
   for (const own of COMMANDS) {
@@ -157,12 +157,30 @@ export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Re
 
 /** Whether an app is to be seen, by patterns in which `*` stands for any characters and `?` for one. */
 export function appFilter(include: readonly string[], exclude: readonly string[]): (id: string) => boolean {
-  const included = include.map(pattern)
-  const excluded = exclude.map(pattern)
-  return (id) => included.some((one) => one.test(id)) && !excluded.some((one) => one.test(id))
+  return (id) => include.some((one) => fits(one, id)) && !exclude.some((one) => fits(one, id))
 }
 
-function pattern(glob: string): RegExp {
-  const source = glob.replace(/[.*+?^${}()|[\]\\]/g, (char) => (char === '*' ? '.*' : char === '?' ? '.' : `\\${char}`))
-  return new RegExp(`^${source}$`, 'su')
+/** By an index each, as an expression may backtrack without end. After a miss, the last `*` takes one character more. */
+function fits(pattern: string, text: string): boolean {
+  const after = (at: number) => at + ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1)
+  let [wanted, at, star, taken] = [0, 0, -1, 0]
+  while (at < text.length) {
+    if (pattern[wanted] === '*') {
+      star = wanted++
+      if (wanted === pattern.length) return true
+      taken = at
+    } else if (pattern[wanted] === '?') {
+      wanted += 1
+      at = after(at)
+    } else if (pattern[wanted] === text[at]) {
+      wanted += 1
+      at += 1
+    } else if (star >= 0) {
+      taken = after(taken)
+      at = taken
+      wanted = star + 1
+    } else return false
+  }
+  while (pattern[wanted] === '*') wanted += 1
+  return wanted === pattern.length
 }

@@ -77,7 +77,7 @@ const parametersOf = (path: string) =>
   [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ $ref: `#/components/parameters/${name}` }))
 
 const camel = (text: string) =>
-  text.replace(/[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase()).replace(/[^A-Za-z0-9]/g, '')
+  text.replace(/(?<![^A-Za-z0-9])[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase()).replace(/[^A-Za-z0-9]/g, '')
 
 function operation(route: Route): [string, object] {
   const { method, path, doc, request, access } = route

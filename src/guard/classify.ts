@@ -7,7 +7,7 @@ const TEXTS: readonly (readonly [RegExp, Reason])[] = [
   [/cpu warning limit|cpu limit/i, 'cpu_limit'],
   [/too many memwarns|memory (?:warning )?limit|heap out of memory|out of memory/i, 'memory_limit'],
   [/unloaded by homey core|unloaded by the hub/i, 'unloaded'],
-  [/^\s*at .+[:)]\d*|^\s*File ".+", line \d+|^Traceback /m, 'exception'],
+  [/^[ \t]*at .+[:)]|^[ \t]*File ".+", line \d|^Traceback /m, 'exception'],
   [/\bSIGKILL\b|\bkilled\b/i, 'killed'],
   [/\b[A-Z]\w*(?:Error|Exception)\b|^Error\b|\bunhandled\b|\buncaught\b/im, 'exception'],
   [/\bunloaded\b/i, 'unloaded'],

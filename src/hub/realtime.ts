@@ -45,7 +45,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
   const { origin, pathname } = new URL(options.url)
   const manager = new Manager(origin, {
     // Below the path that has been found to be a hub's: at the root of the host may be somebody else.
-    path: `${pathname.replace(/\/+$/, '')}/socket.io`,
+    path: `${pathname.replace(/(?<!\/)\/+$/, '')}/socket.io`,
     transports: [GuardedWebSocket],
     reconnection: false,
     autoConnect: false,

@@ -97,7 +97,7 @@ export class Rest {
     const { origin, pathname } = new URL(options.url)
     this.#options = options
     this.#clock = clock
-    this.#prefix = pathname.replace(/\/+$/, '')
+    this.#prefix = pathname.replace(/(?<!\/)\/+$/, '')
     this.#origin = origin
   }
 

@@ -17,6 +17,15 @@ describe('a picture', () => {
     ['image/webp', Buffer.from('RIFF\x00\x00\x00\x00WEBP', 'latin1')],
     ['image/svg+xml', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
     ['image/svg+xml', Buffer.from('\uFEFF<?xml version="1.0"?>\n<!-- made by hand -->\n<svg>')],
+    [
+      'image/svg+xml',
+      Buffer.from(`${'<!-- -->\n'.repeat(100)}<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "">\n<SVG>`),
+    ],
+    // They have no end, or end only behind what is read.
+    [undefined, Buffer.from('<!---->'.repeat(36_000))],
+    [undefined, Buffer.from('<!-->'.repeat(50_000))],
+    [undefined, Buffer.from('<?xml '.repeat(40_000))],
+    [undefined, Buffer.from(`<!DOCTYPE svg${' '.repeat(200_000)}`)],
     [undefined, Buffer.from('<!doctype html><svg>')],
     [undefined, Buffer.from('<html><svg/></html>')],
     [undefined, Buffer.from('GIF89a')],

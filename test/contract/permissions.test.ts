@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Act, COMMANDS, type Command, row } from '../../src/contract/commands.ts'
 import { object } from '../../src/contract/payload.ts'
@@ -175,5 +176,22 @@ describe('an app', () => {
     [[], [], 'a', false],
   ])('included by %j and excluded by %j: %j is seen: %j', (include, exclude, id, seen) => {
     expect(appFilter(include, exclude)(id)).toBe(seen)
+  })
+
+  test('is seen by a pattern if its `*` and `?` can stand for the rest of its id, of however many stars', () => {
+    const text = (...parts: string[]) =>
+      fc.array(fc.constantFrom(...parts), { maxLength: 9 }).map((all) => all.join(''))
+    const seenBy = (pattern: string, id: string): boolean => {
+      const [wanted, ...rest] = pattern
+      const [first, ...others] = id
+      if (wanted === '*') return seenBy(rest.join(''), id) || (id !== '' && seenBy(pattern, others.join('')))
+      if (wanted === undefined || first === undefined) return pattern === id
+      return (wanted === '?' || wanted === first) && seenBy(rest.join(''), others.join(''))
+    }
+    const property = fc.property(text('*', '?', 'a', '.', '🔥'), text('a', '.', '*', '🔥'), (pattern, id) => {
+      expect(appFilter([pattern], [])(id)).toBe(seenBy(pattern, id))
+    })
+    fc.assert(property, { numRuns: 3000 })
+    expect(appFilter([`${'*?'.repeat(127)}x`], [])('a'.repeat(2000))).toBe(false)
   })
 })

@@ -1,0 +1,56 @@
+import { globSync, readFileSync } from 'node:fs'
+import { checkSync } from 'recheck'
+import { parseSync } from 'vite'
+import { describe, expect, test } from 'vitest'
+
+/** `file expression` of every regular expression of the program. */
+function written(): string[] {
+  const found = new Set<string>()
+  for (const file of globSync('src/**/*.{ts,tsx,js}', { exclude: ['src/page/dist/**'] }).sort()) {
+    const source = readFileSync(file, 'utf8')
+    const add = (node: object) => {
+      const made = Reflect.get(node, 'type') === 'NewExpression' || Reflect.get(node, 'type') === 'CallExpression'
+      const isMade = made && Reflect.get(Reflect.get(node, 'callee'), 'name') === 'RegExp'
+      if (!isMade && !('regex' in node)) return
+      found.add(`${file.slice('src/'.length)} ${source.slice(Reflect.get(node, 'start'), Reflect.get(node, 'end'))}`)
+    }
+    const walk = (node: unknown): void => {
+      if (typeof node !== 'object' || node === null) return
+      add(node)
+      Object.values(node).forEach(walk)
+    }
+    walk(parseSync(file, source).program)
+  }
+  return [...found]
+}
+
+/** What `expressions.txt` has: below each input the files that read it, and below each file its expressions. */
+function listed(): { rows: string[]; samples: Map<string, string> } {
+  const rows: string[] = []
+  const samples = new Map<string, string>()
+  let file = ''
+  for (const line of readFileSync('test/base/expressions.txt', 'utf8').split('\n')) {
+    if (line.startsWith('    ')) samples.set(rows.at(-1) ?? '', line.trim())
+    else if (line.startsWith('  ')) rows.push(`${file} ${line.trim()}`)
+    else if (!line.startsWith('#')) file = line
+  }
+  return { rows, samples }
+}
+
+const { rows, samples } = listed()
+
+test('every regular expression stands in expressions.txt, below the input that it reads and how long that may be', () => {
+  expect(rows.toSorted()).toEqual(written().sort())
+})
+
+/** An expression that is put together at run time has a sample below it. */
+const expressionOf = (row: string) => samples.get(row) ?? row.slice(row.indexOf(' ') + 1)
+const expressions = [...new Set(written().map(expressionOf))]
+
+describe('no input makes a regular expression backtrack', () => {
+  test.each(expressions)('%s', (expression) => {
+    const end = expression.lastIndexOf('/')
+    const found = checkSync(expression.slice(1, end), expression.slice(end + 1), { timeout: null })
+    expect(found).toMatchObject({ status: 'safe' })
+  })
+})
