@@ -7,6 +7,37 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Far above what a hub has to say. Parsing so many, and working through them, takes the event loop for a moment only. */
+const MAX_VALUES = 200_000
+
+/** Whether a JSON text holds so many values that parsing it would keep everything else waiting. */
+export function holdsTooMany(text: string): boolean {
+  if (text.length <= MAX_VALUES) return false
+  let values = 0
+  for (let at = 0; at < text.length && values <= MAX_VALUES; at += 1) {
+    const char = text[at]
+    if (char === ',' || char === '[' || char === '{') values += 1
+    else if (char === '"') at = endOfString(text, at)
+  }
+  return values > MAX_VALUES
+}
+
+function endOfString(text: string, start: number): number {
+  let at = start + 1
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
+  return at
+}
+
+/** What a text from outside is as JSON; `undefined` for what is none, or holds too many values. */
+export function parseJson(text: string): Json | undefined {
+  try {
+    const value: Json | undefined = holdsTooMany(text) ? undefined : JSON.parse(text)
+    return value
+  } catch {
+    return undefined
+  }
+}
+
 /** Whether arrays and objects nest at most `levels` deep; what nests deeper can overflow the stack of a recursion. */
 export function isShallow(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true

@@ -12,3 +12,9 @@ export function tidy(text: string | null | undefined, max = MAX_NAME): string | 
   const cut = [...line].slice(0, max).join('')
   return cut === '' ? undefined : cut
 }
+
+export function withoutSlashes(path: string): string {
+  let end = path.length
+  while (path[end - 1] === '/') end -= 1
+  return path.slice(0, end)
+}

@@ -1,5 +1,7 @@
 /** Things that are reached or opened: hubs, brokers, topics, hosts, files; and secrets. */
+
 import * as v from 'valibot'
+import { withoutSlashes } from '../base/text.ts'
 import { oneOrMore, text } from './schemas.ts'
 
 const AUTHORITY = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::\d*)?`
@@ -32,7 +34,7 @@ function url({ schemes, withPath, example, credentials }: UrlRules) {
     v.string(expected),
     v.regex(new RegExp(`^(?:${forms.join('|')})$`, 'u'), ({ input }) => why(input)),
     v.check(URL.canParse, expected),
-    v.transform((given) => new URL(given).href.replace(/(?<!\/)\/+$/, '')),
+    v.transform((given) => withoutSlashes(new URL(given).href)),
     v.metadata({ name: 'URL' }),
   )
 }

@@ -58,27 +58,53 @@ const SYNTAX: Readonly<Record<string, string>> = {
   MULTIPLE_DOCS: 'the file holds more than one document (---); keep one',
 }
 
+const require = createRequire(import.meta.url)
+let parser: typeof import('yaml') | undefined
 /** Who configures by environment alone need not load the parser. */
-const yaml = (): typeof import('yaml') => createRequire(import.meta.url)('yaml')
+function yaml() {
+  const loaded: typeof import('yaml') = parser ?? require('yaml')
+  parser = loaded
+  return loaded
+}
 
 function parseText(text: string, path: string, mistakes: Mistakes): { doc: Document; lines: LineCounter } | undefined {
   const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
-  const doc: Document.Parsed<ParsedNode> = parseDocument(text, {
-    lineCounter: lines,
-    prettyErrors: false,
-    uniqueKeys: true,
-    stringKeys: true,
-  })
+  let doc: Document.Parsed<ParsedNode>
+  try {
+    // The parser compares each key with all others, which takes long where there are thousands.
+    doc = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false, stringKeys: true })
+  } catch {
+    // It calls itself for each level of a list, until the stack is full.
+    mistakes.add(path, TOO_DEEP)
+    return undefined
+  }
   // One slip often causes more errors further down, which would only confuse; the same key twice is no such slip.
-  const wrong = [...doc.errors, ...doc.warnings]
-  const shown = wrong.every(({ code }) => code === 'DUPLICATE_KEY') ? wrong : wrong.slice(0, 1)
-  for (const { code, pos } of shown) {
-    const { line, col } = lines.linePos(pos[0])
+  const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
+  const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
+  for (const { code, at } of wrong) {
+    const { line, col } = lines.linePos(at)
     const reason = SYNTAX[code] ?? 'this is not valid YAML or JSON; look for a missing quote, colon or space here'
     mistakes.add(`${path} line ${line}, column ${col}`, reason)
   }
   return wrong.length === 0 ? { doc, lines } : undefined
+}
+
+/** Where keys stand that their map has already. */
+function repeatedKeys(doc: Document.Parsed<ParsedNode>): number[] {
+  const { isScalar, visit } = yaml()
+  const found: number[] = []
+  visit(doc, {
+    Map(_, { items }) {
+      const seen = new Set<unknown>()
+      for (const { key } of items) {
+        if (!isScalar(key)) continue
+        if (seen.has(key.value)) found.push(key.range?.[0] ?? 0)
+        seen.add(key.value)
+      }
+    },
+  })
+  return found
 }
 
 /** Why the values cannot be walked through: an alias may name what it stands in. */

@@ -27,6 +27,9 @@ interface Request {
   readonly full: string
 }
 
+/** Of one option: more are not read, and each is looked up in the file. */
+const MAX_PROBLEMS = 50
+
 const subjectOf = ({ name, where }: Found) => `${name} (${where([])})`
 
 /** The value that a schema makes of what was found, or `undefined` and all that is wrong with it as mistakes. */
@@ -34,7 +37,7 @@ function check({ option, full }: Request, schema: v.GenericSchema, found: Found,
   const result = v.safeParse(schema, found.raw, { abortPipeEarly: true })
   if (result.success) return result.output
   const quotable = about(schema).quotable && !option.sensitive
-  for (const { keys, message, value } of problemsOf(result.issues, found.raw)) {
+  for (const { keys, message, value } of problemsOf(result.issues, found.raw).slice(0, MAX_PROBLEMS)) {
     const subject = `${found.name}${describeKeys(keys, mistakes)} (${found.where(keys)})`
     mistakes.add(subject, message + (quotable ? mistakes.quote(value) : ''), full)
   }

@@ -1,8 +1,10 @@
 /** The realtime channel, one step after the other, and where it ends. */
+
 import { Manager, type Socket } from 'socket.io-client'
 import { WebSocket } from 'ws'
 import { type Clock, sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
+import { withoutSlashes } from '../base/text.ts'
 import { GuardedWebSocket } from '../hub/websocket.ts'
 
 const APPS_URI = 'homey:manager:apps'
@@ -55,7 +57,7 @@ export class Session {
     this.#options = options
     const { origin, pathname } = new URL(options.url)
     this.#manager = new Manager(origin, {
-      path: `${pathname.replace(/(?<!\/)\/+$/, '')}/socket.io`,
+      path: `${withoutSlashes(pathname)}/socket.io`,
       transports: [GuardedWebSocket],
       reconnection: false,
       autoConnect: false,
@@ -148,7 +150,7 @@ export class Session {
 
 /** Whether a hub takes a version of the protocol below Socket.IO; no key is shown. */
 export async function speaks(version: 3 | 4, url: string, timeoutMs: number): Promise<boolean> {
-  const base = url.replace(/^http/, 'ws').replace(/(?<!\/)\/+$/, '')
+  const base = withoutSlashes(url.replace(/^http/, 'ws'))
   const socket = new WebSocket(`${base}/socket.io/?EIO=${version}&transport=websocket`, { handshakeTimeout: timeoutMs })
   const { promise, resolve } = Promise.withResolvers<boolean>()
   socket.on('error', () => resolve(false))

@@ -1,9 +1,10 @@
 /** Asks a hub and keeps what it answered as it came: nothing is decoded that could hide what is unusual about it. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
+import { type Answer, header, isPage } from '../hub/answer.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Method } from '../hub/operations.ts'
-import { type Answer, header, isPage, Rest } from '../hub/rest.ts'
+import { Rest } from '../hub/rest.ts'
 
 /** Between two requests: hubs have been seen to mind less. */
 const PAUSE_MS = 200

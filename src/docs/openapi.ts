@@ -77,7 +77,10 @@ const parametersOf = (path: string) =>
   [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ $ref: `#/components/parameters/${name}` }))
 
 const camel = (text: string) =>
-  text.replace(/(?<![^A-Za-z0-9])[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase()).replace(/[^A-Za-z0-9]/g, '')
+  text
+    .split(/[^A-Za-z0-9]+/)
+    .map((word, at) => (at === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1)))
+    .join('')
 
 function operation(route: Route): [string, object] {
   const { method, path, doc, request, access } = route

@@ -1,8 +1,9 @@
 /** Paths of requests and the templates that they are held against. */
+import { withoutSlashes } from '../base/text.ts'
 import { HubError } from './hub-error.ts'
 
 /** The segments of a path that begins with a slash; those at the end do not count. */
-export const split = (path: string): string[] => path.replace(/(?<!\/)\/+$/, '').split('/').slice(1)
+export const split = (path: string): string[] => withoutSlashes(path).split('/').slice(1)
 
 /** The parameters of a path that fits the template, where `:name` stands for one; `undefined` for one that does not. */
 export function fill(

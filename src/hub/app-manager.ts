@@ -1,4 +1,5 @@
 /** The apps of one hub as they are known: read over REST, kept true by the realtime events. */
+import { setImmediate as turn } from 'node:timers/promises'
 import { type Clock, sleep } from '../base/clock.ts'
 import { type App, type AppPatch, patchApp } from '../model/app.ts'
 import { type AppEvent, type Apps, type Change, reduce } from '../model/reduce.ts'
@@ -9,6 +10,8 @@ import { HubError } from './errors.ts'
 const SECOND_LOOK_MS = 2000
 /** After so many looks the last two such lists are believed, although they differ. */
 const MAX_LOOKS = 5
+/** After so many changes the event loop turns: with thousands of apps, everything else would wait. */
+const AT_ONCE = 500
 /** How long an event may be under way behind others: on a slow channel, lists overtake it. */
 const OVERTAKEN_MS = 60_000
 
@@ -260,15 +263,26 @@ export class AppManager {
     if (this.#destroyed.signal.aborted) return
     this.replaceNow()
     const silent = !this.#complete
-    const meanwhile = this.#meanwhile.filter(({ id }) => this.#shows(id))
-    const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile })
+    const era = this.#era
     this.#rememberUnlisted(records)
     this.#uninstalled.clear()
-    this.#complete = true
-    const shownAnew = changes.filter(({ id, before }) => before === undefined && this.#newlyShown(id))
-    if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
-    if (shows === this.#shows) this.#formerlyShown = undefined
-    this.#apply({ changes: changes.filter((change) => !shownAnew.includes(change)), silent, read: true })
+    for (;;) {
+      const meanwhile = this.#meanwhile.filter(({ id }) => this.#shows(id))
+      const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile })
+      const read = changes.length <= AT_ONCE
+      this.#complete ||= read
+      const { shownAnew = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
+        before === undefined && this.#newlyShown(id) ? 'shownAnew' : 'others',
+      )
+      if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
+      if (read && shows === this.#shows) this.#formerlyShown = undefined
+      this.#apply({ changes: others, silent, read })
+      if (read) return
+      await turn()
+      if (this.#destroyed.signal.aborted) return
+      // What is left is another hub's, or was chosen by another filter.
+      if (era !== this.#era || shows !== this.#shows) return await this.#read()
+    }
   }
 
   #mayBeOvertaken(id: string): boolean {

@@ -1,6 +1,7 @@
 /** The typed client: `call(operation, parameters)` over REST, each outcome decoded or one HubError. */
 import type { Clock } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
+import { type Answer, header, isHubs, isPage, parse, textOf } from './answer.ts'
 import { decodeJson } from './decode.ts'
 import { type Endpoint, pathOf } from './endpoints.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
@@ -13,7 +14,7 @@ import {
   type Result,
 } from './operations.ts'
 import { isSuccess, type RefusedCall, refusal } from './refusal.ts'
-import { type Answer, header, isHubs, isPage, parse, Rest, type RestOptions, type Sending, textOf } from './rest.ts'
+import { Rest, type RestOptions, type Sending } from './rest.ts'
 import { Spacing } from './spacing.ts'
 import { asItIs, type Clean } from './text.ts'
 import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'

@@ -6,6 +6,8 @@ import { HubError } from './errors.ts'
 import { normaliseScope } from './scopes.ts'
 import { asItIs, type Clean, shortText } from './text.ts'
 
+/** Far above what any hub runs. */
+const MAX_APPS = 5_000
 const CRASH_MESSAGE_LENGTH = 1024
 /** Far above any real name, version or author; limits what a hub can make the broker keep. */
 const TEXT_LENGTH = 1024
@@ -84,9 +86,11 @@ function decodeOffer(updateAvailable: unknown, clean: Clean): Pick<AppPatch, 'up
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is no list of apps.')
   if (!isRecord(value)) throw nonsense()
+  const records = Object.entries(value)
+  if (records.length > MAX_APPS) throw new HubError('nonsense', `The hub named more than ${MAX_APPS} apps.`)
   const apps = new Map<string, AppPatch | undefined>()
   let unreadable = 0
-  for (const [key, record] of Object.entries(value)) {
+  for (const [key, record] of records) {
     const id = isRecord(record) ? idOf(record) : undefined
     if (id !== undefined && id !== key) throw nonsense()
     if (id === undefined) unreadable += 1

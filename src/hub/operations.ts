@@ -32,7 +32,7 @@ export interface Operation<I extends object, R> {
   readonly scope?: string
   /** Not every hub has it: 404 for an app that exists means `unsupported`. */
   readonly optional?: true
-  /** Largest answer in bytes; default: far above the list of a hub with thousands of apps. */
+  /** Largest answer in bytes; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query

@@ -2,6 +2,7 @@
 import { Manager, type Socket } from 'socket.io-client'
 import type { Clock } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
+import { withoutSlashes } from '../base/text.ts'
 import type { AppEvent } from '../model/reduce.ts'
 import { decodeEvent } from './decode.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
@@ -11,7 +12,7 @@ import { GuardedWebSocket } from './websocket.ts'
 
 const APPS_URI = 'homey:manager:apps'
 /** Far above any app record. */
-const MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+const MAX_MESSAGE_BYTES = 1024 * 1024
 
 export interface RealtimeOptions {
   readonly url: string
@@ -45,7 +46,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
   const { origin, pathname } = new URL(options.url)
   const manager = new Manager(origin, {
     // Below the path that has been found to be a hub's: at the root of the host may be somebody else.
-    path: `${pathname.replace(/(?<!\/)\/+$/, '')}/socket.io`,
+    path: `${withoutSlashes(pathname)}/socket.io`,
     transports: [GuardedWebSocket],
     reconnection: false,
     autoConnect: false,

@@ -1,8 +1,8 @@
 /** What the hub means by an answer that is no success: one HubError for each. */
 import { isRecord } from '../base/json.ts'
+import { type Answer, header, isPage, parse } from './answer.ts'
 import { HubError } from './errors.ts'
 import type { Method, Operation } from './operations.ts'
-import { type Answer, header, isPage, parse } from './rest.ts'
 import { asItIs, type Clean, shortText } from './text.ts'
 
 const HUB_TEXT_LENGTH = 200
@@ -92,8 +92,11 @@ function errorOf(answer: Answer): unknown {
   return bodyOf(answer)['error']
 }
 
+/** Of a refusal, which is read again for each question about it. */
+const MAX_BODY_BYTES = 64 * 1024
+
 function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {
-  const parsed = parse(answer)
+  const parsed = answer.body.length > MAX_BODY_BYTES ? undefined : parse(answer)
   return isRecord(parsed) ? parsed : {}
 }
 

@@ -1,11 +1,12 @@
 /** One HTTP request to the hub: a deadline, a bounded body, no redirect, no retry, and one typed error. */
 import { type Dispatcher, Pool } from 'undici'
 import type { Clock } from '../base/clock.ts'
-import type { Json } from '../base/json.ts'
+import { withoutSlashes } from '../base/text.ts'
+import type { Answer } from './answer.ts'
 import { HubError } from './errors.ts'
 import type { Method } from './operations.ts'
 
-const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 5 * 1024 * 1024
 
 export interface RestOptions {
   /** Base URL of the hub; a path in it is kept in front of `/api`. */
@@ -22,61 +23,10 @@ export interface RestOptions {
   readonly onDisconnected?: (() => void) | undefined
 }
 
-export interface Answer {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  readonly body: Buffer
-  /** Of a write: the body was too large to be read and is empty here; the status still counts. */
-  readonly isCut?: true
-}
-
-const UTF8 = new TextDecoder()
-
-/** The body as text, without a byte order mark. */
-export function textOf({ body }: Answer): string {
-  return UTF8.decode(body)
-}
-
-/** The body as JSON; `undefined` for anything else. */
-export function parse(answer: Answer): Json | undefined {
-  try {
-    const value: Json = JSON.parse(textOf(answer))
-    return value
-  } catch {
-    return undefined
-  }
-}
-
-/** No header of a hub that is read here is longer. */
-const HEADER_LENGTH = 200
-
-/** A header of an answer; `null` if it is missing, empty, repeated or of an insane length. */
-export function header(answer: Answer, name: string): string | null {
-  const value = answer.headers[name]
-  return typeof value === 'string' && value !== '' && value.length <= HEADER_LENGTH ? value : null
-}
-
-/** Whether an answer is an HTML page that does not say that it is the hub's: a gateway's or a portal's. */
-export function isPage(answer: Answer): boolean {
-  if (header(answer, 'x-homey-id') !== null) return false
-  const type = header(answer, 'content-type') ?? ''
-  return /^(text\/html|application\/xhtml)/i.test(type) || /^\s*</.test(answer.body.toString('utf8', 0, 100))
-}
-
-/**
- * Whether an answer to a request with the key is the hub's own. A hub that `signs` such answers signs each of them; of
- * another one JSON and nothing count, and text where `takesText`.
- */
-export function isHubs(answer: Answer, signs: boolean, takesText = false): boolean {
-  if (header(answer, 'x-homey-id') !== null) return true
-  if (signs || answer.isCut || isPage(answer)) return false
-  return takesText || textOf(answer).trim() === '' || parse(answer) !== undefined
-}
-
 /** What a request may bring besides its path. */
 export interface Sending {
   readonly body?: string | undefined
-  /** Largest answer in bytes; default: far above the list of a hub with thousands of apps. */
+  /** Largest answer in bytes; default: far above the list of a hub with 2,000 apps. */
   readonly maxBytes?: number | undefined
   /** Whether to show the API key. */
   readonly key: boolean
@@ -97,7 +47,7 @@ export class Rest {
     const { origin, pathname } = new URL(options.url)
     this.#options = options
     this.#clock = clock
-    this.#prefix = pathname.replace(/(?<!\/)\/+$/, '')
+    this.#prefix = withoutSlashes(pathname)
     this.#origin = origin
   }
 

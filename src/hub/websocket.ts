@@ -1,6 +1,6 @@
 /** The client library's WebSocket, with a check of what comes in: some packets make the library throw where nobody catches. */
 import { NodeWebSocket } from 'socket.io-client'
-import { isRecord } from '../base/json.ts'
+import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 
 export class GuardedWebSocket extends NodeWebSocket {
   protected override onData(data: unknown): void {
@@ -13,7 +13,7 @@ export class GuardedWebSocket extends NodeWebSocket {
 function isSound(packet: string): boolean {
   // Engine.IO: open.
   if (packet.startsWith('0')) {
-    const opening = parse(packet.slice(1))
+    const opening = parseJson(packet.slice(1))
     return isRecord(opening) && typeof opening['sid'] === 'string' && Array.isArray(opening['upgrades'])
   }
   // Engine.IO: everything else that is no message.
@@ -21,17 +21,9 @@ function isSound(packet: string): boolean {
   // Socket.IO: connect and disconnect.
   if (/^4[01]/.test(packet)) return true
   // Socket.IO: event and acknowledgement.
-  if (/^4[23]/.test(packet)) return /^4[23](\/[^,]*,)?\d*\[/.test(packet)
+  if (/^4[23]/.test(packet)) return /^4[23](\/[^,]*,)?\d*\[/.test(packet) && !holdsTooMany(packet)
   // Socket.IO: connect error.
   if (!packet.startsWith('44')) return false
-  const refusal = parse(packet.slice(2).replace(/^\/[^,]*,/, ''))
+  const refusal = parseJson(packet.slice(2).replace(/^\/[^,]*,/, ''))
   return isRecord(refusal) && ['string', 'undefined'].includes(typeof refusal['message'])
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

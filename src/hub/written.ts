@@ -1,12 +1,12 @@
 /** The one judge of answers to writes: the hub did it, it says no, or nothing tells. */
 import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'
 import type { AppPatch } from '../model/app.ts'
+import { type Answer, parse, textOf } from './answer.ts'
 import { decodePatch, JSON_LEVELS } from './decode.ts'
 import type { Endpoint } from './endpoints.ts'
 import { HubError } from './errors.ts'
 import { type Body, OPERATIONS, type OperationName } from './operations.ts'
 import { isSuccess } from './refusal.ts'
-import { type Answer, parse, textOf } from './rest.ts'
 
 /** What a write asked for: what its answer may contradict, and a look can find. */
 export interface Asked {

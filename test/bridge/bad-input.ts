@@ -3,6 +3,7 @@
  * said here once more, apart from the command table: a generator that derived it would agree with anything.
  */
 
+import { nasty } from '../fuzz/nasty.ts'
 import { Random } from '../support/random.ts'
 import { ANY, APP, app, OBJECTS, ON_APP, RAW, WORDS, WRONG_TYPES } from './payload-samples.ts'
 
@@ -59,6 +60,20 @@ const KINDS: Readonly<Record<string, Make>> = {
     const [topic, right] = random.pick(OBJECTS)
     const name = random.pick(['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf'])
     return invalid(topic, among(right, `"${name}":${random.pick(['{"a":1}', '1', 'null', '"x"'])}`))
+  },
+  'much of one thing': (random) => {
+    const [topic, right] = random.pick(OBJECTS)
+    const text = nasty(random, 60 * 1024)
+    return random.chance(0.5)
+      ? invalid(topic, among(right, `"${random.word()}":${JSON.stringify(text).slice(0, 60 * 1024)}`))
+      : invalid(topic, `{"a":${text}`)
+  },
+  'much of one thing in the topic': (random) => {
+    // Brokers close the connection for control characters and for hundreds of levels.
+    const text = nasty(random, 8 * 1024)
+      .toWellFormed()
+      .replace(/[+#/\p{Cc}]/gu, '')
+    return { topic: `${app('x')}${text}`, payload: bytes(''), code: 'unknown_command' }
   },
   'unknown key': (random) => {
     const [topic, right] = random.pick(OBJECTS)

@@ -1,10 +1,6 @@
-/**
- * Sends bad commands to a running bridge over a real broker and counts what became of them; as a program:
- * `node test/bridge/fuzz.ts --count 100000 --seed 1 --broker mosquitto`.
- */
-import { pathToFileURL } from 'node:url'
-import { parseArgs } from 'node:util'
-import { BROKERS, type BrokerKind } from '../support/brokers.ts'
+/** Sends bad commands to a running bridge over a real broker and counts what became of them. */
+import { longestIn } from '../fuzz/run.ts'
+import type { BrokerKind } from '../support/brokers.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 import { type BadInput, badInputs } from './bad-input.ts'
@@ -32,6 +28,8 @@ export interface FuzzReport {
   readonly hubCalls: number
   readonly aliveAfter: boolean
   readonly seconds: number
+  /** In which the event loop did not turn, in milliseconds. */
+  readonly longestMs: number
 }
 
 const resultTopic = ({ topic }: BadInput) => `hub2mqtt/${topic.replace(/(^|\/)cmd(?=\/|$)/, '$1result')}`
@@ -53,15 +51,17 @@ export async function fuzz({ count, seed, broker }: FuzzOptions): Promise<FuzzRe
   const uncaught = () => tally.crash()
   process.on('uncaughtException', uncaught).on('unhandledRejection', uncaught)
   const started = performance.now()
+  let longestMs = 0
   for (let left = count; left > 0; left -= BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, left) }, next)
-    await runBatch(world, batch, tally)
+    const feed = (inputs: readonly BadInput[]) => runBatch(world, inputs, inputs === batch ? tally : new Tally())
+    longestMs = Math.max(longestMs, await longestIn(batch, feed))
   }
   const seconds = (performance.now() - started) / 1000
   process.off('uncaughtException', uncaught).off('unhandledRejection', uncaught)
   const hubCalls = world.hub.requests.length
   const aliveAfter = (await world.ask('bridge/cmd/ping')).ok
-  return { ...tally.report(), hubCalls, aliveAfter, seconds }
+  return { ...tally.report(), hubCalls, aliveAfter, seconds, longestMs }
 }
 
 async function runBatch(world: World, batch: readonly BadInput[], tally: Tally): Promise<void> {
@@ -125,7 +125,11 @@ class Tally {
   }
 }
 
-function render({ sent, answered, ...rest }: FuzzReport): string {
+/** Whether each was answered as the contract says, and nothing else happened. */
+export const isGood = ({ wrong, unanswered, crashed, hubCalls, aliveAfter }: FuzzReport) =>
+  wrong.length + unanswered + crashed + hubCalls === 0 && aliveAfter
+
+export function render({ sent, answered, ...rest }: FuzzReport): string {
   const lines = (title: string, counts: Readonly<Record<string, number>>) => [
     `${title}: ${Object.values(counts).reduce((sum, one) => sum + one, 0)}`,
     ...Object.entries(counts).map(([name, count]) => `  ${name.padEnd(34)}${count}`),
@@ -141,15 +145,4 @@ function render({ sent, answered, ...rest }: FuzzReport): string {
     `alive afterwards: ${rest.aliveAfter}`,
     `seconds: ${rest.seconds.toFixed(1)}`,
   ].join('\n')
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const { values } = parseArgs({
-    options: { count: { type: 'string' }, seed: { type: 'string' }, broker: { type: 'string' } },
-  })
-  const broker = BROKERS.find((one) => one === values.broker) ?? BROKERS[0]
-  const report = await fuzz({ count: Number(values.count ?? 100_000), seed: Number(values.seed ?? 1), broker })
-  console.log(render(report))
-  const bad = report.wrong.length + report.unanswered + report.crashed + report.hubCalls
-  process.exitCode = bad === 0 && report.aliveAfter ? 0 : 1
 }

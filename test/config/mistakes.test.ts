@@ -129,6 +129,7 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['an alias to itself', `${HUB}log: &x { level: *x }`, /^hub2mqtt\.yaml: an alias .* stands inside/],
     ['hubs that hold themselves', 'hubs: &h {home: *h}', /^hub2mqtt\.yaml: an alias .* stands inside/],
     ['a list that holds itself', 'apps: { include: &x [*x] }', /^hub2mqtt\.yaml: an alias .* stands inside/],
+    ['lists in lists, dash by dash', `${'- '.repeat(8000)}x`, /^hub2mqtt\.yaml.*: .*nest too deep/],
     ['lists in lists', `apps: { include: ${'['.repeat(100)}${']'.repeat(100)} }`, /^hub2mqtt\.yaml: .*nest too deep/],
     [
       'lists in lists without end',

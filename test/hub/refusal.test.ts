@@ -1,9 +1,9 @@
 /** What each refusal of a hub comes down to, for the one who asked. */
 import { describe, expect, test } from 'vitest'
+import type { Answer } from '../../src/hub/answer.ts'
 import type { HubError } from '../../src/hub/errors.ts'
 import { OPERATIONS, type OperationName } from '../../src/hub/operations.ts'
 import { lacksLicence, refusal } from '../../src/hub/refusal.ts'
-import type { Answer } from '../../src/hub/rest.ts'
 
 const APP = 'the.app'
 const NOW = Date.parse('2026-01-01T00:00:00Z')

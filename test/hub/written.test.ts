@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { sameJson } from '../../src/base/json.ts'
+import type { Answer } from '../../src/hub/answer.ts'
 import { readEndpoint } from '../../src/hub/endpoints.ts'
-import type { Answer } from '../../src/hub/rest.ts'
 import { isErrorBody } from '../../src/hub/verify.ts'
 import { agrees, askedBy, askedOf, judgeWritten } from '../../src/hub/written.ts'
 

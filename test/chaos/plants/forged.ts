@@ -1,5 +1,6 @@
 /** What a planted bug takes for an answer of the hub: `null`, with the identity that the hub showed last. */
-import { type Answer, header, Rest } from '../../../src/hub/rest.ts'
+import { type Answer, header } from '../../../src/hub/answer.ts'
+import { Rest } from '../../../src/hub/rest.ts'
 
 let id: string | null = null
 

@@ -1,6 +1,8 @@
 /** A bug on purpose: a hub that does not say who it is is another one than before. */
+
+import { header } from '../../../src/hub/answer.ts'
 import { HubClient } from '../../../src/hub/client.ts'
-import { header, Rest } from '../../../src/hub/rest.ts'
+import { Rest } from '../../../src/hub/rest.ts'
 
 const { request } = Rest.prototype
 let latest: string | null = null

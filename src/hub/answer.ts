@@ -1,0 +1,46 @@
+/** What a hub, or something on the way to it, answers to a request: reading it, and whose it is. */
+import { type Json, parseJson } from '../base/json.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: Buffer
+  /** Of a write: the body was too large to be read and is empty here; the status still counts. */
+  readonly isCut?: true
+}
+
+const UTF8 = new TextDecoder()
+
+/** The body as text, without a byte order mark. */
+export function textOf({ body }: Answer): string {
+  return UTF8.decode(body)
+}
+
+/** The body as JSON; `undefined` for anything else, and for what holds too many values. */
+export const parse = (answer: Answer): Json | undefined => parseJson(textOf(answer))
+
+/** No header of a hub that is read here is longer. */
+const HEADER_LENGTH = 200
+
+/** A header of an answer; `null` if it is missing, empty, repeated or of an insane length. */
+export function header(answer: Answer, name: string): string | null {
+  const value = answer.headers[name]
+  return typeof value === 'string' && value !== '' && value.length <= HEADER_LENGTH ? value : null
+}
+
+/** Whether an answer is an HTML page that does not say that it is the hub's: a gateway's or a portal's. */
+export function isPage(answer: Answer): boolean {
+  if (header(answer, 'x-homey-id') !== null) return false
+  const type = header(answer, 'content-type') ?? ''
+  return /^(text\/html|application\/xhtml)/i.test(type) || /^\s*</.test(answer.body.toString('utf8', 0, 100))
+}
+
+/**
+ * Whether an answer to a request with the key is the hub's own. A hub that `signs` such answers signs each of them; of
+ * another one JSON and nothing count, and text where `takesText`.
+ */
+export function isHubs(answer: Answer, signs: boolean, takesText = false): boolean {
+  if (header(answer, 'x-homey-id') !== null) return true
+  if (signs || answer.isCut || isPage(answer)) return false
+  return takesText || textOf(answer).trim() === '' || parse(answer) !== undefined
+}

@@ -1,0 +1,81 @@
+/** Hands inputs to an entry and finds the one that keeps the event loop busy for longest. */
+import { Random } from '../support/random.ts'
+import { longestBlock } from './blocks.ts'
+
+export interface Entry<T> {
+  readonly name: string
+  /** Inputs at a time. */
+  readonly batch: number
+  input(random: Random): T
+  /** What comes first of all, as chance seldom finds it. */
+  readonly first?: readonly T[]
+  open(): Opened<T> | Promise<Opened<T>>
+}
+
+export interface Opened<T> extends AsyncDisposable {
+  /** Hands them over; what it returns resolves when all have been dealt with. */
+  feed(inputs: readonly T[]): unknown
+}
+
+/** In milliseconds; the daemon is dead for everybody else meanwhile. */
+export const LIMIT_MS = 100
+
+export interface Row {
+  readonly entry: string
+  readonly inputs: number
+  readonly longestMs: number
+  /** The inputs that take longer than the limit, shortened. */
+  readonly slow: readonly string[]
+  readonly seconds: number
+}
+
+export const fuzzed = <T>(entry: Entry<T>) => ({
+  name: entry.name,
+  run: (count: number, seed: number) => run(entry, count, seed),
+})
+
+/**
+ * For how long some inputs stop the event loop. A batch that takes too long may be only a batch, or the garbage of others:
+ * each of its inputs is tried alone, three times.
+ */
+export async function longestIn<T>(
+  inputs: readonly T[],
+  feed: (inputs: readonly T[]) => unknown,
+  onSlow: (input: T, ms: number) => void = () => {},
+): Promise<number> {
+  const together = await longestBlock(() => feed(inputs))
+  if (together <= LIMIT_MS) return together
+  let longest = 0
+  for (const input of inputs) {
+    let ms = Number.POSITIVE_INFINITY
+    for (let tries = 0; tries < 3 && ms > LIMIT_MS; tries += 1)
+      ms = Math.min(ms, await longestBlock(() => feed([input])))
+    if (ms > LIMIT_MS) onSlow(input, ms)
+    longest = Math.max(longest, ms)
+  }
+  return longest
+}
+
+async function run<T>(entry: Entry<T>, count: number, seed: number): Promise<Row> {
+  const random = new Random(seed)
+  const started = performance.now()
+  const slow: string[] = []
+  let longestMs = 0
+  await using opened = await entry.open()
+  const first = [...(entry.first ?? [])]
+  const next = () => first.shift() ?? entry.input(random)
+  for (let left = count; left > 0; left -= entry.batch) {
+    const inputs = Array.from({ length: Math.min(entry.batch, left) }, next)
+    const feed = (some: readonly T[]) => opened.feed(some)
+    longestMs = Math.max(
+      longestMs,
+      await longestIn(inputs, feed, (input, ms) => slow.push(`${ms.toFixed(0)} ms: ${shown(input)}`)),
+    )
+  }
+  return { entry: entry.name, inputs: count, longestMs, slow, seconds: (performance.now() - started) / 1000 }
+}
+
+function shown(input: unknown): string {
+  const text = Buffer.isBuffer(input) ? input.toString() : typeof input === 'string' ? input : JSON.stringify(input)
+  return `${text.length} characters, ${JSON.stringify(text.slice(0, 150))}`
+}

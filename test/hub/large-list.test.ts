@@ -1,0 +1,107 @@
+/** A list with thousands of changes is taken in over several turns of the event loop, and nothing is lost between them. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { holdsTooMany, parseJson } from '../../src/base/json.ts'
+import { AppManager, type AppsNews } from '../../src/hub/app-manager.ts'
+import { decodeApps } from '../../src/hub/decode.ts'
+import type { AppPatch } from '../../src/model/app.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+const list = (size: number, patch: AppPatch = {}) =>
+  new Map<string, AppPatch | undefined>(Array.from({ length: size }, (_, i) => [`app.${i}`, patch]))
+
+/** On a hub that answers with each of these lists in turn. */
+function manage(lists: Map<string, AppPatch | undefined>[]) {
+  const client = {
+    call: () => Promise.resolve(lists.shift() ?? new Map()),
+    confirm: () => Promise.resolve(),
+    listSigned: true,
+  }
+  // The one operation that is called here.
+  const manager = new AppManager(client as never, new FakeClock(), { shows: () => true, onStranger() {} })
+  const news: AppsNews[] = []
+  manager.subscribe((one) => news.push(one))
+  return { manager, news }
+}
+
+test('listeners get at most 500 changes in a turn, and hear only with the last that the list was read', async () => {
+  const { manager, news } = manage([list(1200)])
+  const completeAt: boolean[] = []
+  manager.subscribe(() => completeAt.push(manager.complete))
+  await manager.refresh()
+  expect(news.map(({ changes, read, silent }) => [changes.length, read, silent])).toEqual([
+    [500, false, true],
+    [500, false, true],
+    [200, true, true],
+  ])
+  expect(completeAt).toEqual([false, false, true])
+  expect(manager.all.size).toBe(1200)
+})
+
+test.each(['the first list', 'a later list'])(
+  'what happens between the turns of %s is newer than the list',
+  async (which) => {
+    const lists =
+      which === 'the first list' ? [list(1200, { state: 'running' })] : [list(1200), list(1200, { state: 'running' })]
+    const { manager, news } = manage(lists)
+    if (lists.length > 1) await manager.refresh()
+    news.length = 0
+    const end = manager.subscribe(() => {
+      end()
+      manager.receive({ type: 'delete', id: 'app.0' })
+      manager.receive({ type: 'delete', id: 'app.1199' })
+      manager.receive({ type: 'update', id: 'app.1198', patch: { state: 'crashed' } })
+      manager.receive({ type: 'create', id: 'app.new', patch: { state: 'starting' } })
+    })
+    await manager.refresh()
+    expect(manager.all.size).toBe(1199)
+    expect(['app.0', 'app.1199', 'app.1198', 'app.new', 'app.7'].map((id) => manager.all.get(id)?.state)).toEqual([
+      undefined,
+      undefined,
+      'crashed',
+      'starting',
+      'running',
+    ])
+    expect(news.filter(({ read }) => read)).toHaveLength(1)
+  },
+)
+
+test('an app that a new filter hides between the turns does not come back', async () => {
+  const { manager } = manage([list(1200), list(1200)])
+  const end = manager.subscribe(() => {
+    end()
+    manager.setFilter((id) => id !== 'app.1199')
+  })
+  await manager.refresh()
+  expect(manager.all.size).toBe(1199)
+})
+
+test('a destroyed manager takes in nothing more', async () => {
+  const { manager, news } = manage([list(1200)])
+  const end = manager.subscribe(() => {
+    end()
+    manager.destroy()
+  })
+  await manager.refresh()
+  expect(news).toHaveLength(1)
+  expect(manager.all.size).toBe(0)
+})
+
+test('more than 5,000 apps are no list', () => {
+  const named = (size: number) => Object.fromEntries(Array.from({ length: size }, (_, i) => [`a${i}`, { id: `a${i}` }]))
+  expect(decodeApps(named(5000)).size).toBe(5000)
+  expect(() => decodeApps(named(5001))).toThrow(expect.objectContaining({ code: 'nonsense' }))
+})
+
+test('JSON is read as it is, up to 200,000 values, whatever stands in its texts', () => {
+  const property = fc.property(fc.json(), (text) => {
+    expect(parseJson(text)).toEqual(JSON.parse(text))
+  })
+  fc.assert(property)
+  const parsed = (text: string) => [holdsTooMany(text), parseJson(text) !== undefined]
+  expect(parsed(`[${'0,'.repeat(199_999)}0]`)).toEqual([false, true])
+  expect(parsed(`[${'0,'.repeat(200_000)}0]`)).toEqual([true, false])
+  expect(parsed('['.repeat(200_001) + ']'.repeat(200_001))).toEqual([true, false])
+  expect(parsed(JSON.stringify(',[{\\"'.repeat(300_000)))).toEqual([false, true])
+  expect(parsed(`"${',\\"'.repeat(300_000)}`)).toEqual([false, false])
+})
