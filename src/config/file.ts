@@ -71,13 +71,18 @@ function parseText(text: string, path: string, mistakes: Mistakes): { doc: Docum
   const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   let doc: Document.Parsed<ParsedNode>
+  const { stackTraceLimit } = Error
   try {
+    // It makes an error for each slip, of which there may be thousands: their stacks take longer than all the rest.
+    Error.stackTraceLimit = 0
     // The parser compares each key with all others, which takes long where there are thousands.
     doc = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false, stringKeys: true })
   } catch {
     // It calls itself for each level of a list, until the stack is full.
     mistakes.add(path, TOO_DEEP)
     return undefined
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
   }
   // One slip often causes more errors further down, which would only confuse; the same key twice is no such slip.
   const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
