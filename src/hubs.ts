@@ -39,7 +39,7 @@ export class Hubs implements AsyncDisposable {
   readonly #closing = new Set<Promise<void>>()
   readonly #keys: ApiKeys
   readonly #gate: Gate
-  /** Hubs of which it was said that an app's id holds a key. */
+  /** Hubs that the log has named because an app's id holds a key. */
   readonly #told = new Set<string>()
 
   constructor(options: HubsOptions) {

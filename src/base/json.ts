@@ -28,7 +28,7 @@ function endOfString(text: string, start: number): number {
   return at
 }
 
-/** What a text from outside is as JSON; `undefined` for what is none, or holds too many values. */
+/** A text from outside as JSON; `undefined` if it is not JSON, or holds too many values. */
 export function parseJson(text: string): Json | undefined {
   try {
     const value: Json | undefined = holdsTooMany(text) ? undefined : JSON.parse(text)

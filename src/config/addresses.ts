@@ -66,7 +66,7 @@ export const natsUrl = url({
 /** Addresses of a broker, the preferred one first. */
 export const brokerUrls = oneOrMore(brokerUrl, 'expected an address such as mqtt://broker:1883, or a list of them')
 
-/** Addresses of NATS servers; an empty list is none. */
+/** Addresses of NATS servers; may be empty. */
 export const natsUrls = oneOrMore(natsUrl, 'expected an address such as nats://nats-0:4222, or a list of them', 0)
 
 /** Where a web page comes from, as browsers say it. */

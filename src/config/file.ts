@@ -73,7 +73,7 @@ function parseText(text: string, path: string, mistakes: Mistakes): { doc: Docum
   let doc: Document.Parsed<ParsedNode>
   const { stackTraceLimit } = Error
   try {
-    // It makes an error for each slip, of which there may be thousands: their stacks take longer than all the rest.
+    // It makes an error for each slip, perhaps thousands: their stacks take longer than all the rest.
     Error.stackTraceLimit = 0
     // The parser compares each key with all others, which takes long where there are thousands.
     doc = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false, stringKeys: true })

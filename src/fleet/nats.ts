@@ -215,7 +215,7 @@ const nameOf = (mark: string, key: string) => `${mark}.${key}`
 /** What was deleted is empty, and stays a row that can be written over. */
 const textOf = (entry: KvEntry) => (entry.operation === 'PUT' ? Buffer.from(entry.value).toString('utf8') : '')
 
-/** The name that a key has in a bucket; `undefined` while no member has used that, `null` where its mark is none. */
+/** The name that a key has in a bucket; `undefined` while no member has used that, `null` where its mark is invalid. */
 export async function nameIn(kv: KV, key: string): Promise<string | null | undefined> {
   const known = await kv.get(MARK_KEY)
   if (known === null) return undefined
@@ -223,7 +223,7 @@ export async function nameIn(kv: KV, key: string): Promise<string | null | undef
   return MARK.test(mark) ? nameOf(mark, key) : null
 }
 
-/** Of a new bucket, or of one in which something else has written over it: whoever writes it first. */
+/** Of a new bucket, or of one where something else has overwritten it: the first member to write it wins. */
 const markOf = (kv: KV): Promise<string> => newMark(kv, undefined)
 
 /** The mark of a bucket; another one if it is `former`, or none. */

@@ -90,7 +90,7 @@ export class RosterKeeper {
     }
     const isListed = members[member]?.nonce === self.nonce
     const settles = !settled && clock.elapsed() - roster.seenAt >= leaseMs
-    // Members that go by a later epoch would wait for that: somebody else has written this roster.
+    // Members that go by a later epoch would wait for that: this roster was not written by a member.
     const isBehind = roster.record.epoch < rows.highestEpoch
     if (isListed && gone.length === 0 && !settles && !isBehind) return undefined
     const left = without({ ...roster.record, epoch }, gone)

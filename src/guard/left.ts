@@ -52,7 +52,7 @@ export class LeftOver {
     for (const key of this.#texts.keys()) {
       const prefix = prefixes.find((one) => key.startsWith(one))
       const app = prefix === undefined ? undefined : key.slice(prefix.length)
-      // An app of which it is not known yet that it is gone.
+      // An app that may be gone.
       if (app !== undefined && !hours.has(app)) hours.set(app, 0)
     }
     return [...hours].flatMap(([app, hours]) => {

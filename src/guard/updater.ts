@@ -44,7 +44,7 @@ export class Updater {
   readonly #failed = new WeakMap<Ward, number>()
   /** Hubs that have installed another version than the one that was named. */
   readonly #headstrong = new Set<string>()
-  /** Apps of which the log has said that they are left out. */
+  /** Apps that the log has named as left out. */
   readonly #unheld = new WeakSet<Ward>()
 
   constructor(options: UpdaterOptions) {

@@ -4,7 +4,7 @@ import { type History, sinceCalm } from './history.ts'
 
 /** An app that has run for so long starts afresh: nothing counts against it any more. */
 export const CALM_MS = 3_600_000
-/** Restarts of which the times are kept, as more do not fit the limit, and versions. */
+/** How many times of restarts, and how many versions, are kept. */
 const MAX_TIMES = 100
 
 export interface Watch {
@@ -83,7 +83,7 @@ export function afresh(watch: Watch): Watch {
   return { ...watch, phase, recent: [], versions: [] }
 }
 
-/** A version that the app has not had since the count began is a fresh start; one that it goes back to is none. */
+/** A version that the app has not had since the count began is a fresh start; one that it goes back to is not. */
 export function updated(watch: Watch, from: string, to: string): Watch {
   const versions = watch.versions.includes(from) ? watch.versions : [...watch.versions, from]
   if (versions.includes(to) || versions.length >= MAX_TIMES) return { ...watch, versions }

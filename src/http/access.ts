@@ -31,7 +31,7 @@ export class AccessControl {
   readonly #options: AccessOptions
   readonly #sessions: Sessions
   readonly #tries: Tries
-  /** Apart, so that a script with a former token keeps nobody from the password. */
+  /** Counted apart, so that a script with a former token does not use up the password's tries. */
   readonly #tokenTries: Tries
   #comparing: Promise<unknown> = Promise.resolve()
   #waiting = 0
@@ -50,7 +50,7 @@ export class AccessControl {
     return senderOf(request, this.#options.config())
   }
 
-  /** What a login takes. Beyond this machine the start-up token does not count: nobody has chosen to let others in. */
+  /** What a login takes. Beyond this machine the start-up token does not count: letting others in takes a password. */
   get loginBy(): Session['login'] {
     const { password, host } = this.#options.config()
     if (password !== null) return 'password'

@@ -2,7 +2,7 @@
 import { isIP, SocketAddress } from 'node:net'
 
 /**
- * The address in a header or of a socket, which may have a port, brackets or a zone; `undefined` if it is none. An IPv4
+ * The address in a header or of a socket, which may have a port, brackets or a zone; `undefined` if it is not an address. An IPv4
  * address as a listener on IPv6 shows it is an IPv4 address.
  */
 export function addressOf(text: string): string | undefined {

@@ -166,7 +166,7 @@ export class HubClient {
     return this.#observed(name, this.#call(name, parameters, mayLeave, false))
   }
 
-  /** Reads what shall prove something: only the hub's own answer does. @throws HubError */
+  /** Reads to prove something: only the hub's own answer counts. @throws HubError */
   look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#observed(name, this.#call(name, parameters, undefined, true))
   }

@@ -157,7 +157,7 @@ export class Hub {
     }
   }
 
-  /** Reads what shall prove something: only the hub's own answer does. @throws HubError */
+  /** Reads to prove something: only the hub's own answer counts. @throws HubError */
   look<N extends OperationName>(name: N, parameters: Parameters<N>): Promise<Result<N>> {
     return this.#client.look(name, parameters)
   }

@@ -42,7 +42,7 @@ export function askedBy({ operation, parameters, app, body }: Endpoint): Asked {
 /**
  * What the hub says besides that a write is done; `null` for nothing, and for what is too large or too deep to pass on.
  * @param asked `null` for what an app answers: its own affair
- * @param isHubs whether the answer is the hub's own; a 4xx is a refusal, whoever says it
+ * @param isHubs whether the answer is the hub's own; a 4xx is a refusal, also of a gateway
  * @throws HubError `no_answer` where nothing tells whether it is done, `nonsense` for a no that is called a success, or
  * what `refused` makes of a refusal
  */

@@ -44,7 +44,7 @@ export interface SenderOptions {
   /** Whether a topic may be published at this moment; default: all may. */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
   /**
-   * Runs `task` on another connection to the broker, without a will: nobody sees when it is lost. Resolves to what ended
+   * Runs `task` on another connection to the broker, without a will, so that its loss stays unseen. Resolves to what ended
    * it before the task, or why there is none.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>

@@ -9,7 +9,7 @@ export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
 
-/** `from`: this process gave the answer itself, or the broker passed the message on, whoever sent it. */
+/** `from`: this process gave the answer itself, or the broker passed the message on, from any client. */
 type Listener = (text: string, from: 'process' | 'broker') => void
 
 /** Fixed header, topic length, packet id and properties: more than any packet of ours has besides topic and payload. */
