@@ -6,6 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { MOST_BYTES, readPlain } from '../../src/base/read-plain.ts'
+import { available } from '../support/skipped.ts'
+
+const hasSpecialFiles = available(
+  process.platform !== 'win32',
+  'reading special files',
+  'Windows has no pipes and devices among its files',
+)
 
 /** Files that are read in another way, and why that is safe. */
 const DIRECT: Readonly<Record<string, string>> = {
@@ -39,7 +46,7 @@ test('every file that a person names is read by one function; the others are lis
   expect(reading.filter((file) => ![...given, ...other].includes(file)).sort()).toEqual(Object.keys(DIRECT).sort())
 })
 
-describe.skipIf(process.platform === 'win32')('a file that a person names', () => {
+describe.runIf(hasSpecialFiles)('a file that a person names', () => {
   function folder() {
     const made = mkdtempDisposableSync(join(tmpdir(), 'plain-'))
     onTestFinished(() => made.remove())

@@ -5,6 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { BridgeProcess } from '../support/bridge-process.ts'
+import { available } from '../support/skipped.ts'
+
+const hasSpecialFiles = available(
+  process.platform !== 'win32',
+  'special files in a configuration',
+  'Windows has no pipes and devices among its files',
+)
 
 const MAKE: Readonly<Record<string, (path: string) => void>> = {
   'a pipe': (path) => void execFileSync('mkfifo', [path]),
@@ -28,7 +35,7 @@ const PLACES: Readonly<Record<string, ((path: string) => string) | undefined>> =
   'http.password_file': (path) => `${HUB}http: {password_file: ${path}}`,
 }
 
-describe.skipIf(process.platform === 'win32')('the daemon says what is wrong, and ends', () => {
+describe.runIf(hasSpecialFiles)('the daemon says what is wrong, and ends', () => {
   const cases = Object.keys(PLACES).flatMap((place) => Object.keys(MAKE).map((kind) => [place, kind] as const))
 
   test.each(cases)('when %s is %s', async (place, kind) => {
@@ -46,7 +53,7 @@ describe.skipIf(process.platform === 'win32')('the daemon says what is wrong, an
   })
 })
 
-describe.skipIf(process.platform === 'win32')('while the daemon runs, a hub whose file becomes', () => {
+describe.runIf(hasSpecialFiles)('while the daemon runs, a hub whose file becomes', () => {
   test.each(Object.keys(MAKE))('%s is a mistake, and the configuration from before holds on', async (kind) => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'special-'))
     const hub = join(folder.path, 'home.yaml')

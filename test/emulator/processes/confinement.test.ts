@@ -2,8 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { available } from '../../support/skipped.ts'
 import { until } from '../../support/until.ts'
 import { APP, running, written } from './support.ts'
+
+const hasSpecialFiles = available(process.platform !== 'win32', 'the confinement of socket files', 'Windows has none')
 
 describe('an app is confined', () => {
   test.each([
@@ -93,7 +96,7 @@ const WAYS: readonly (readonly [name: string, code: string, error?: string])[] =
   ['an engine of OpenSSL', '(await import("node:crypto")).setEngine(OUT)', 'ERR_CRYPTO_CUSTOM_ENGINE_NOT_SUPPORTED'],
 ]
 
-describe.skipIf(process.platform === 'win32')('an app makes no file and reaches no socket file', () => {
+describe.runIf(hasSpecialFiles)('an app makes no file and reaches no socket file', () => {
   test('whichever way it tries', async () => {
     const tries = WAYS.map(([name, code]) => `[${JSON.stringify(name)}, async (OUT, Pipe) => { ${code} }]`)
     const folder = await written(`
