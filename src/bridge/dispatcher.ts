@@ -3,7 +3,14 @@
 import type { Logger } from 'pino'
 import { nearest } from '../base/nearest.ts'
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
-import { type BridgeControl, COMMANDS, type Command, findCommand, settled } from '../contract/commands.ts'
+import {
+  type BridgeControl,
+  COMMANDS,
+  type Command,
+  findCommand,
+  MAX_NAME_LENGTH,
+  settled,
+} from '../contract/commands.ts'
 import { CommandError, ERROR_CODES, type ErrorCode, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
 import { commandKey } from '../contract/permissions.ts'
@@ -205,6 +212,9 @@ export class Dispatcher {
     this.#underWay += 1
     try {
       if (command.payload.emptyIsValue && request.asker === undefined) this.#refuseClearing(request.message)
+      if ((request.topic.argument?.length ?? 0) > MAX_NAME_LENGTH) {
+        throw new CommandError('invalid_payload', `A name has at most ${MAX_NAME_LENGTH} characters.`)
+      }
       const input = reading.input()
       if (command.target === 'bridge') {
         const refusal = this.#options.refuses(command, input)

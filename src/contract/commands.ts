@@ -120,7 +120,9 @@ export function row(target: string, name: string, rest: object): unknown {
   return { target, name, ...rest }
 }
 
-const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(256))
+/** Of a setting, in a payload or in the topic. */
+export const MAX_NAME_LENGTH = 256
+const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_NAME_LENGTH))
 const channel = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const version = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))
 const nothing = object({})

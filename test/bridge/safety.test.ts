@@ -255,6 +255,7 @@ describe('an answer comes to every command', () => {
     ['home/app/com.athom.hue/cmd/get-setting/nope', '', 'unknown_setting'],
     ['home/app/com.athom.hue/cmd/get-setting/%FF', '', 'invalid_payload'],
     ['home/app/com.athom.hue/cmd/get-setting/a/b', '', 'invalid_payload'],
+    [`home/app/com.athom.hue/cmd/set-setting/${'n'.repeat(257)}`, '1', 'invalid_payload'],
     ['home/app/com.athom.hue/cmd/update', '{}', 'invalid_payload'],
     ['home/app/com.athom.hue/cmd/update', '{"autoupdate":"true"}', 'invalid_payload'],
     ['home/app/com.athom.hue/cmd/autoupdate', 'On', 'invalid_payload'],
