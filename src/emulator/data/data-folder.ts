@@ -1,5 +1,5 @@
 /** The data folder of an emulated hub: what may be one, who may use it, and who may read it. */
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { syncFolderNow } from './sync.ts'
@@ -13,22 +13,29 @@ export class HubDataError extends Error {
 export const APPS_FOLDER = 'apps'
 export const DATABASE = 'hub.db'
 const LOCK = 'hub.lock'
+const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK]
 /** What may lie in a folder that no hub has used: what an interrupted first start leaves, and what a new disk has. */
-const OWN_NAMES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, LOCK, 'lost+found']
+const OWN_NAMES = [...FILES, 'lost+found']
 
 /** Whether a hub has its data there. */
 export function holdsHub(folder: string): boolean {
   return existsSync(join(folder, DATABASE))
 }
 
-/** Makes a data folder, or checks that it is one. @throws HubDataError */
+/** Makes a data folder, or checks that it is one, and leaves that as it is. @throws HubDataError */
 export function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const foreign = holdsHub(folder) ? undefined : readdirSync(folder).find((name) => !OWN_NAMES.includes(name))
     // Its apps folder is swept and its mode changed: nothing that may happen to a folder of something else.
     if (foreign !== undefined) throw new HubDataError(`${folder}: is not empty and holds no hub`)
-    makePrivate(folder)
+    for (const name of FILES) {
+      const path = join(folder, name)
+      // What a link leads to belongs to something else, and a pipe would be waited for.
+      if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) {
+        throw new HubDataError(`${path}: is not a plain file; it was left as it is`)
+      }
+    }
     syncFolderNow(dirname(folder))
   } catch (cause) {
     if (cause instanceof HubDataError) throw cause
@@ -36,7 +43,7 @@ export function makeFolder(folder: string): void {
   }
 }
 
-function makePrivate(folder: string): void {
+export function makePrivate(folder: string): void {
   if ((statSync(folder).mode & 0o077) === 0 || process.platform === 'win32') return
   try {
     chmodSync(folder, 0o700)
@@ -51,26 +58,24 @@ function makePrivate(folder: string): void {
  */
 export function lockFolder(folder: string): DatabaseSync {
   const path = join(folder, LOCK)
-  createPrivate(path)
-  const lock = new DatabaseSync(path, { timeout: 0 })
+  let lock: DatabaseSync | undefined
   try {
+    createPrivate(path)
+    lock = new DatabaseSync(path, { timeout: 0 })
     // Nothing is ever written: a journal on disk would be one more file.
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE;')
+    chmodSync(path, 0o600)
     return lock
   } catch (cause) {
-    lock.close()
+    lock?.close()
     if (isBusy(cause)) throw new HubDataError(`${folder}: another hub uses this folder`, { cause })
     throw new HubDataError(`${path}: cannot be locked (${messageOf(cause)})`, { cause })
   }
 }
 
-/**
- * SQLite gives its other files the mode of the database. What is there already must not be opened: on POSIX systems, to
- * close a file ends every lock that this process has on it, SQLite's included.
- */
+/** What is there is not opened: on POSIX systems, to close a file ends every lock of this process on it, SQLite's included. */
 export function createPrivate(path: string): void {
-  if (existsSync(path)) chmodSync(path, 0o600)
-  else closeSync(openSync(path, 'a', 0o600))
+  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }
 
 const SQLITE_BUSY = 5

@@ -1,7 +1,17 @@
 /** The SQLite database in a data folder: its tables, and what is refused as no database of ours. */
+import { chmodSync, existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { createPrivate, DATABASE, HubDataError, isBusy, lockFolder, makeFolder, messageOf } from './data-folder.ts'
+import {
+  createPrivate,
+  DATABASE,
+  HubDataError,
+  isBusy,
+  lockFolder,
+  makeFolder,
+  makePrivate,
+  messageOf,
+} from './data-folder.ts'
 import { syncFolderNow } from './sync.ts'
 
 /** `h2mq`: tells our database from those of other programs. */
@@ -58,8 +68,10 @@ export interface Database {
 export function openDatabase(path: string, { alone }: { readonly alone: boolean }): Database {
   const folder = resolve(path)
   makeFolder(folder)
+  look(join(folder, DATABASE))
   const lock = alone ? lockFolder(folder) : undefined
   try {
+    makePrivate(folder)
     const sql = openFile(folder)
     return { folder, sql, transaction: (task) => transaction(sql, task), close: () => closeAll(sql, lock) }
   } catch (error) {
@@ -85,14 +97,30 @@ function transaction<T>(sql: DatabaseSync, task: () => T): T {
   }
 }
 
+/** Everything is checked before anything is changed, so that a file that is not ours stays as it is. */
+function look(path: string): void {
+  if (!existsSync(path)) return
+  // Who may write brings in a log when it closes; who may not leaves an empty one where there was none.
+  useFile(path, { readOnly: existsSync(`${path}-wal`) }, (sql) => check(sql, path)).close()
+}
+
 function openFile(folder: string): DatabaseSync {
   const path = join(folder, DATABASE)
+  return useFile(path, {}, (sql) => {
+    // SQLite gives its other files the mode of the database.
+    chmodSync(path, 0o600)
+    prepare(sql)
+    syncFolderNow(folder)
+  })
+}
+
+/** The file, opened and used, or closed again and an error for people. */
+function useFile(path: string, options: { readonly readOnly?: boolean }, use: (sql: DatabaseSync) => void) {
   let sql: DatabaseSync | undefined
   try {
     createPrivate(path)
-    sql = new DatabaseSync(path, { timeout: BUSY_MS })
-    prepare(sql, path)
-    syncFolderNow(folder)
+    sql = new DatabaseSync(path, { timeout: BUSY_MS, ...options })
+    use(sql)
     return sql
   } catch (cause) {
     sql?.close()
@@ -104,11 +132,13 @@ function openFile(folder: string): DatabaseSync {
   }
 }
 
-/** Everything is checked before the first write, so that a file that is not ours stays as it is. */
-function prepare(sql: DatabaseSync, path: string): void {
-  const empty = pragma(sql, 'schema_version') === 0 && pragma(sql, 'user_version') === 0
+function isEmpty(sql: DatabaseSync): boolean {
+  return pragma(sql, 'schema_version') === 0 && pragma(sql, 'user_version') === 0
+}
+
+function check(sql: DatabaseSync, path: string): void {
   const version = pragma(sql, 'user_version')
-  if (!empty && pragma(sql, 'application_id') !== APPLICATION_ID) {
+  if (!isEmpty(sql) && pragma(sql, 'application_id') !== APPLICATION_ID) {
     throw new HubDataError(`${path}: is a database of another program`)
   }
   if (typeof version !== 'number' || version > SCHEMA_VERSION) {
@@ -118,8 +148,12 @@ function prepare(sql: DatabaseSync, path: string): void {
   }
   const health = pragma(sql, 'quick_check')
   if (health !== 'ok') throw new HubDataError(`${path}: is damaged (${String(health).trim()}); it was left as it is`)
+}
+
+function prepare(sql: DatabaseSync): void {
+  const isNew = isEmpty(sql)
   sql.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;')
-  if (!empty) return
+  if (!isNew) return
   transaction(sql, () => {
     // Another process may have been faster.
     if (pragma(sql, 'user_version') !== 0) return

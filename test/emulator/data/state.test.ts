@@ -1,4 +1,17 @@
-import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
@@ -22,6 +35,8 @@ const refusal = (path: string) =>
     () => 'opened',
     (error: unknown) => (error instanceof HubDataError ? error.message.replace(path, 'DATA') : error),
   )
+
+const hasModes = available(process.platform !== 'win32', 'the rights of a data folder', 'that has modes of files')
 
 describe('a data folder', () => {
   it('brings back the hub with its id, apps, settings and notifications', async () => {
@@ -119,7 +134,6 @@ describe('a data folder', () => {
     expect([state.settings('hub').size, state.apps().length]).toEqual([0, 1])
   })
 
-  const hasModes = available(process.platform !== 'win32', 'the rights of a data folder', 'that has modes of files')
   test.runIf(hasModes)('can be read by its owner alone', async () => {
     const path = await usedFolder()
     const { folder: data, state } = await opened({ folder: path })
@@ -194,6 +208,56 @@ describe('a data folder that cannot be used', () => {
     sql.exec(statement)
     sql.close()
     expect(await refusal(path)).toBe(`DATA/hub.db: ${reason}`)
+  })
+
+  const changed = (path: string, statement: string) => {
+    const sql = new DatabaseSync(path)
+    sql.exec(statement)
+    return sql
+  }
+  const makes: [string, (path: string, other: string) => void][] = [
+    ['something else', (path) => writeFileSync(join(path, 'letter.txt'), 'Dear')],
+    ['a text in place of the database', (path) => writeFileSync(join(path, 'hub.db'), 'text '.repeat(999))],
+    ['a database of another program', (path) => changed(join(path, 'hub.db'), 'CREATE TABLE mine (a)').close()],
+    [
+      'one that keeps a log',
+      (path) => changed(join(path, 'hub.db'), 'PRAGMA journal_mode = WAL; CREATE TABLE mine (a)').close(),
+    ],
+    [
+      'one that was killed with a log',
+      (path, other) => {
+        const sql = changed(other, 'PRAGMA journal_mode = WAL; CREATE TABLE mine (a)')
+        for (const end of ['', '-wal', '-shm']) copyFileSync(`${other}${end}`, join(path, `hub.db${end}`))
+        sql.close()
+      },
+    ],
+    ['a folder in place of the database', (path) => mkdirSync(join(path, 'hub.db'))],
+    ['a pipe in place of the database', (path) => execFileSync('mkfifo', [join(path, 'hub.db')])],
+    ['a link in place of the database', (path, other) => symlinkSync(other, join(path, 'hub.db'))],
+    ['a folder in place of the lock', (path) => mkdirSync(join(path, 'hub.lock'))],
+    ['a pipe in place of the lock', (path) => execFileSync('mkfifo', [join(path, 'hub.lock')])],
+    ['a link in place of the lock', (path, other) => symlinkSync(other, join(path, 'hub.lock'))],
+    ['a text in place of the lock', (path) => writeFileSync(join(path, 'hub.lock'), 'text '.repeat(999))],
+  ]
+  test.runIf(hasModes).each(makes)('keeps its names, modes and contents: %s', async (_, make) => {
+    const [path, around] = [folder(), folder()]
+    const other = join(around, 'other')
+    writeFileSync(other, '', { mode: 0o644 })
+    make(path, other)
+    const files = [path, other, ...readdirSync(path).map((name) => join(path, name))]
+    for (const file of files) if (!lstatSync(file).isSymbolicLink()) chmodSync(file, 0o755)
+    const look = () => [
+      readdirSync(path),
+      files.map((file) => {
+        const found = lstatSync(file)
+        // The third is an index of the second, which each reader may make anew.
+        const hasBytes = found.isFile() && !file.endsWith('-shm')
+        return [file, found.mode.toString(8), hasBytes && readFileSync(file, 'latin1')]
+      }),
+    ]
+    const before = look()
+    expect(await refusal(path)).toMatch(/^DATA/)
+    expect(look()).toEqual(before)
   })
 })
 
