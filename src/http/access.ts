@@ -133,8 +133,8 @@ export class AccessControl {
     return { 'set-cookie': this.#setCookie(session, SESSION_MS / 1000, sender) }
   }
 
-  #setCookie(value: string, seconds: number, { secure }: Sender): string {
-    return `${this.#cookie}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`
+  #setCookie(value: string, seconds: number, { scheme }: Sender): string {
+    return `${this.#cookie}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${scheme === 'https' ? '; Secure' : ''}`
   }
 
   #sessionOf({ headers }: IncomingMessage): string | undefined {

@@ -17,8 +17,8 @@ export interface Sender {
   readonly trusted: boolean
   /** Whether a program on this machine sent it, which may pass on what others send: a tunnel, or a proxy that adds nothing. */
   readonly local: boolean
-  /** Whether the browser uses TLS. */
-  readonly secure: boolean
+  /** What the browser speaks, `http` or `https`, where a trusted proxy names it. */
+  readonly scheme: string | undefined
   /** The name and port by which it came. */
   readonly host: string | undefined
   /** Whether the proxy has logged its client in. */
@@ -41,7 +41,8 @@ export function senderOf({ socket, headers }: IncomingMessage, rules: ProxyRules
         .findLast((one) => one === undefined || !isTrusted(one)) ?? peer,
     trusted,
     local: !trusted && !isForwarded && isLoopback(peer),
-    secure: given('x-forwarded-proto')[0] === 'https',
+    // Traefik names the WebSocket's.
+    scheme: given('x-forwarded-proto')[0]?.toLowerCase().replace('ws', 'http'),
     host: given('x-forwarded-host')[0] ?? headers.host,
     ingress: trusted && rules.ingress && typeof headers['x-ingress-path'] === 'string',
   }
@@ -58,7 +59,7 @@ function listOf(headers: IncomingHttpHeaders, name: string): string[] {
 
 /**
  * Whether a browser's page that sent a request is of the same origin as what it asks; `absent`: no page did. Behind a
- * trusted proxy the scheme is the proxy's affair.
+ * trusted proxy that does not name the scheme, either will do.
  */
 export function originOf(headers: IncomingHttpHeaders, sender: Sender): 'same' | 'other' | 'absent' {
   const site = headers['sec-fetch-site']
@@ -67,7 +68,15 @@ export function originOf(headers: IncomingHttpHeaders, sender: Sender): 'same' |
   if (origin === undefined) return 'absent'
   if (!URL.canParse(origin)) return 'other'
   const page = new URL(origin)
-  if (page.protocol !== 'http:' && !(sender.trusted && page.protocol === 'https:')) return 'other'
+  if (!schemesOf(sender).includes(page.protocol.slice(0, -1))) return 'other'
   const here = `${page.protocol}//${sender.host}`
   return URL.canParse(here) && new URL(here).host === page.host ? 'same' : 'other'
+}
+
+const SCHEMES = ['http', 'https']
+
+function schemesOf({ trusted, scheme, ingress }: Sender): readonly string[] {
+  if (!trusted) return ['http']
+  // Home Assistant names that of its own listener where a proxy with TLS before it names none.
+  return scheme === undefined || ingress ? SCHEMES : SCHEMES.filter((one) => one === scheme)
 }

@@ -141,7 +141,8 @@ export class Gate implements Further {
     const { access } = this.#options
     const origin = originOf(request.headers, sender)
     if (origin === 'other') {
-      const hint = 'The page of another origin may not ask. Behind a reverse proxy: name it in http.trusted_proxies.'
+      const hint =
+        'The page of another origin may not ask. Behind a reverse proxy: name it in http.trusted_proxies; its X-Forwarded-Proto has to be right.'
       return refuse(403, 'origin', hint)
     }
     if (writes && origin === 'absent') {

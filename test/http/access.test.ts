@@ -276,6 +276,53 @@ describe('a reverse proxy that is trusted', () => {
     expect(told).toHaveLength(1)
   })
 
+  const HOME = 'home.example.org'
+  const schemes: [string | undefined, string, 'same' | 'other'][] = [
+    ['https', 'https', 'same'],
+    ['https', 'http', 'other'],
+    ['http', 'http', 'same'],
+    ['http', 'https', 'other'],
+    ['HTTPS', 'https', 'same'],
+    ['HTTPS', 'http', 'other'],
+    // As Traefik has it for a WebSocket.
+    ['wss', 'https', 'same'],
+    ['wss', 'http', 'other'],
+    ['ws', 'http', 'same'],
+    ['ws', 'https', 'other'],
+    ['h2', 'https', 'other'],
+    ['h2', 'http', 'other'],
+    ['https', 'ftp', 'other'],
+    ['ftp', 'ftp', 'other'],
+    // It says nothing of the scheme.
+    [undefined, 'https', 'same'],
+    [undefined, 'http', 'same'],
+    [undefined, 'ftp', 'other'],
+    [',', 'https', 'same'],
+  ]
+  it.each(schemes)('names the scheme as %s: a page of %s: is of the %s origin', async (named, scheme, wanted) => {
+    const { ask, login, told, webSocket } = await openDoor({ env })
+    const cookie = await login(PASSWORD)
+    const proto = named === undefined ? {} : { 'x-forwarded-proto': named }
+    const headers = { 'x-forwarded-host': HOME, ...proto, cookie, origin: `${scheme}://${HOME}` }
+    const isSame = wanted === 'same'
+    expect((await ask(RESTART, { method: 'POST', headers })).status).toBe(isSame ? 200 : 403)
+    expect(await fateOf(webSocket(headers))).toBe(isSame ? 'open' : 403)
+    expect(told).toHaveLength(isSame ? 1 : 0)
+  })
+
+  it('lets a page of either scheme be that of Home Assistant, which does not know of TLS before itself', async () => {
+    const { ask } = await openDoor({ env: { ...EVERYWHERE, HTTP_INGRESS: 'true', HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
+    for (const scheme of ['http', 'https']) {
+      const ingress = {
+        'x-ingress-path': '/api/hassio_ingress/x',
+        'x-forwarded-host': HOME,
+        'x-forwarded-proto': 'http',
+      }
+      const page = { method: 'POST', headers: { ...ingress, origin: `${scheme}://${HOME}` } }
+      expect((await ask(RESTART, page)).status).toBe(200)
+    }
+  })
+
   it('is not believed if it is not trusted', async () => {
     const { ask, login } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '10.9.9.9' } })
     const cookie = await login(PASSWORD)
