@@ -17,7 +17,8 @@ const LONGEST_QUOTE = 20
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 export class Mistakes {
-  readonly #lines: string[] = []
+  /** Each once: of what may not be repeated, several lines may say the same. */
+  readonly #lines = new Set<string>()
   readonly #failed = new Set<string>()
   readonly #secrets = new Set<string>()
 
@@ -28,7 +29,7 @@ export class Mistakes {
 
   /** `subject` is what the line begins with; `path` the option, if there is one, that has no good value now. */
   add(subject: string, problem: string, path?: string): void {
-    this.#lines.push(`${subject}: ${problem}`)
+    this.#lines.add(`${subject}: ${problem}`)
     if (path !== undefined) this.#failed.add(path)
   }
 
@@ -56,10 +57,10 @@ export class Mistakes {
 
   /** A line that names its key itself. */
   addLine(line: string): void {
-    this.#lines.push(line)
+    this.#lines.add(line)
   }
 
   get lines(): readonly string[] {
-    return this.#lines
+    return [...this.#lines]
   }
 }

@@ -29,6 +29,8 @@ interface Request {
 
 /** Of one option: more are not read, and each is looked up in the file. */
 const MAX_PROBLEMS = 50
+/** A token of `http.tokens` has at least as many characters. */
+const LEAST_OF_TOKEN = 16
 
 const subjectOf = ({ name, where }: Found) => `${name} (${where([])})`
 
@@ -38,7 +40,9 @@ function check({ option, full }: Request, schema: v.GenericSchema, found: Found,
   if (result.success) return result.output
   const quotable = about(schema).quotable && !option.sensitive
   for (const { keys, message, value } of problemsOf(result.issues, found.raw).slice(0, MAX_PROBLEMS)) {
-    const subject = `${found.name}${describeKeys(keys, mistakes)} (${found.where(keys)})`
+    // A secret may stand as a key by mistake: below a sensitive option only short names of entries are repeated.
+    const name = keys.slice(0, 1).map((key) => (String(key).length < LEAST_OF_TOKEN ? key : ''))
+    const subject = `${found.name}${describeKeys(option.sensitive ? name : keys, mistakes)} (${found.where(keys)})`
     mistakes.add(subject, message + (quotable ? mistakes.quote(value) : ''), full)
   }
   return undefined

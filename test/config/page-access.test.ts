@@ -36,6 +36,37 @@ describe('the tokens', () => {
     expect(mistakes[0]).not.toContain(token)
   })
 
+  const stray = 'kU8s0aT2n_0qYxZ-4e5T6o7k8e9n'
+  const strays: unknown[] = [
+    { [stray]: 'full' },
+    { [stray]: null },
+    { [stray]: { token: 'short', access: 'read' } },
+    { [stray]: { token } },
+    { x: { [stray]: 'full' } },
+    { x: { token, access: 'read', [stray]: true } },
+    { x: { token, access: { [stray]: 'read' } } },
+    { x: { token, access: 'read', hunter2: true } },
+    [{ [stray]: 'full' }],
+  ]
+  it.each(strays)('are not repeated where one stands as a key by mistake: %j', (written) => {
+    const json = JSON.stringify(written)
+    for (const given of [
+      { yaml: withTokens(json) },
+      { yaml: `${HUB}http:\n  tokens_file: secret.json\n`, files: { 'secret.json': json } },
+      { env: { ...HUB_ENV, HUB2MQTT_HTTP_TOKENS: json } },
+    ]) {
+      const mistakes = mistakesOf(given)
+      expect(mistakes).toHaveLength(1)
+      expect(mistakes[0]).toMatch(/^http\.tokens(_file)?(\.x|\[…\])? \(.*expected /)
+      expect(mistakes[0]).not.toMatch(/kU8s|hunter2/)
+    }
+  })
+
+  it('are named by their names in a mistake, where those are shorter than any token', () => {
+    const [line] = mistakesOf({ yaml: withTokens('{node-red: {token: short, access: read}}') })
+    expect(line).toMatch(/^http\.tokens\["node-red"\] \(hub2mqtt\.yaml line 6\): expected \{token: /)
+  })
+
   it('let another option be called by a word that says what they may', () => {
     const yaml = `${withTokens(`{x: {token: ${token}, access: read}}`)}commands:\n  read_only: true\n`
     expect(mistakesOf({ yaml })).toEqual([])
