@@ -51,6 +51,7 @@ export function healthReport(facts: HealthFacts): HealthReport {
     problems: [
       ...brokerProblems(mqtt, losing),
       ...othersProblems(contested, role),
+      ...(all.length === 0 && !mayBeIdle ? ['no hub is configured'] : []),
       ...[...hubs].flatMap(([name, hub]) => hubProblems(name, hub)),
     ],
     version,

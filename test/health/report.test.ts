@@ -77,7 +77,7 @@ describe('the health report', () => {
       { hubs: { home: good, attic: down } },
       { live: true, ready: true, problems: ['hub attic is offline: unreachable'] },
     ],
-    ['no hub', { hubs: {} }, { live: true, ready: false, problems: [] }],
+    ['no hub', { hubs: {} }, { live: true, ready: false, problems: ['no hub is configured'] }],
     ['a member of a fleet without a hub', { hubs: {}, mayBeIdle: true }, { live: true, ready: true, problems: [] }],
     [
       'a hub whose apps may not be read',
