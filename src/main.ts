@@ -90,10 +90,10 @@ async function health(line: Extract<ReturnType<typeof parseCommandLine>, { comma
 
 /** The address that logs a browser in, as the daemon with the same configuration keeps its token. */
 async function printPage({ config: file }: Line<'open'>): Promise<number> {
-  const { configFileOf, loadHttpConfig } = await import('./config/load.ts')
+  const { configFileOf, hasPassword, loadHttpConfig } = await import('./config/load.ts')
   const { pageAddress } = await import('./http/start-token.ts')
   const request = { file, env: process.env }
-  console.log(pageAddress(loadHttpConfig(request), configFileOf(request)))
+  console.log(pageAddress(loadHttpConfig(request), configFileOf(request), hasPassword(request)))
   return ok.code
 }
 
@@ -213,8 +213,12 @@ async function daemon(
   const log = createLog({ ...begun.loaded.config.log, secrets: begun.loaded.secrets })
   diesLoudly(log)
   const { signal, onReload } = daemonSignals()
-  // Not a line of the log, which may be kept where others read.
-  const onPage = (address: string) => log.print(`the page, to look and to change things: ${address}`)
+  let page: string | undefined
+  const onPage = (address: string) => {
+    // After a set-up it is the same; and not a line of the log, which may be kept where others read.
+    if (address !== page) log.print(`the page, to look and to change things: ${address}`)
+    page = address
+  }
   const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload, onPage, ...shown }
   const sessions = begun.problem && (await setUp({ ...begun, problem: begun.problem, request, ...world }))
   if (signal.aborted) return ok.code

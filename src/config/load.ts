@@ -10,8 +10,15 @@ import { ConfigError, Mistakes } from './mistakes.ts'
 import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
 import { type Reading, readTable } from './read.ts'
 import { rules } from './rules.ts'
-import { type Environment, environmentSource, fileSource, ownEnvironment, protectSecrets } from './sources.ts'
-import { environmentName, fileKeys, type Table, type Values } from './table.ts'
+import {
+  type Environment,
+  environmentSource,
+  fileSource,
+  ownEnvironment,
+  protectSecrets,
+  type Source,
+} from './sources.ts'
+import { environmentName, fileKey, fileKeys, type Table, type Values } from './table.ts'
 import { checkKeys, checkVariables } from './unknown.ts'
 
 export interface LoadOptions {
@@ -93,13 +100,16 @@ function open({ file: named, env: given, readFile, isExposed: exposed, requireFi
   }
 }
 
-/** The options at the top of the configuration, or a part of them. */
-function readTop<T extends Table>(table: T, { file, env, inFile, inEnv, reading }: Opened): Values<T> {
-  const sources = [
+function sourcesOf({ file, env, inFile, inEnv }: Opened): Source[] {
+  return [
     fileSource(file, { at: [], resolvePath: inFile }),
     environmentSource(env, { prefix: '', at: [], resolvePath: inEnv }),
   ]
-  const values = readTable({ table, sources, reading })
+}
+
+/** The options at the top of the configuration, or a part of them. */
+function readTop<T extends Table>(table: T, opened: Opened): Values<T> {
+  const values = readTable({ table, sources: sourcesOf(opened), reading: opened.reading })
   if (values === undefined) throw new Error('an option at the top of the configuration is required: it needs a default')
   return values
 }
@@ -161,6 +171,13 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
  */
 export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   return readTop(httpOptions, open(request)).http
+}
+
+/** Whether the page takes a password, which is not read for that. */
+export function hasPassword(request: LoadOptions): boolean {
+  const sources = sourcesOf(open(request))
+  const { schema } = options['http.password']
+  return ['http.password', fileKey('http.password')].some((path) => sources.some((one) => one.find(path, schema)))
 }
 
 function checkRules(config: Omit<Config, 'hubs'>, mistakes: Mistakes): string[] {

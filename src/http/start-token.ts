@@ -72,11 +72,12 @@ export class PageAddressError extends Error {
 }
 
 /** The same of a daemon that runs with this configuration. @throws PageAddressError */
-export function pageAddress(http: Listening, configFile: string | null): string {
+export function pageAddress(http: Listening, configFile: string | null, hasPassword: boolean): string {
   const { host, port } = http
   const refuse = (why: string): never => {
     throw new PageAddressError(why)
   }
+  if (hasPassword) return refuse('http.password is set: the page takes that, and no start-up token')
   if (!isLoopback(host)) return refuse(`http.host is ${host}: there the page takes http.password`)
   if (port === 0) return refuse('http.port is 0: only what hub2mqtt prints when it starts has the address')
   const file = tokenFileOf(http, configFile)

@@ -187,6 +187,18 @@ describe('hub2mqtt open says why there is no address', () => {
     expect(await openCommand()).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(words) })
   })
 
+  it('with a password that came after the token, whose file is still there', async () => {
+    const { config, write, openCommand } = await start()
+    writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
+    expect(await openCommand()).toMatchObject({ status: 0, stdout: expect.stringContaining(GOOD) })
+    // One that cannot be read, or that is no good, is no reason to take the token.
+    for (const http of [{ password: 'correct horse battery' }, { password_file: 'not-there' }, { password: 'short' }]) {
+      write(http)
+      const said = { status: 1, stdout: '', stderr: expect.stringContaining('http.password is set') }
+      expect(await openCommand()).toMatchObject(said)
+    }
+  })
+
   it('without a file', async () => {
     const ran = await runProgram(process.execPath, ['src/bin.js', 'open'], { env: { PATH: process.env['PATH'] } })
     expect(ran).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('http.token_file') })

@@ -50,6 +50,9 @@ describe('without a hub in the configuration', () => {
     // The key is in the file, and nowhere else.
     expect(text).not.toContain(KEY)
     expect([...daemon.lines, ...daemon.errors].join('\n')).not.toContain(KEY)
+    // The address that logs in is still good, and not said again.
+    expect(daemon.lines.filter((line) => line.includes('?token='))).toHaveLength(1)
+    expect((await ask('api/session')).answer).toMatchObject({ access: 'full' })
   })
 
   test('what the file holds already stays, comments too', async () => {
