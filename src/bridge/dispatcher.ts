@@ -161,10 +161,15 @@ export class Dispatcher {
       const times = this.#times(message, reading)
       const key = replayKey(message, reading.transaction)
       const isRepeatable = command.target === 'bridge' && command.repeatable === true
-      const known = key.consult && !isRepeatable ? this.#replay.recall(key.text) : undefined
+      // The broker sends again only what has a QoS above 0, and says so.
+      const isKept = !isRepeatable && (key.consult || (message.qos > 0 && request.asker === undefined))
+      const known = isKept && key.consult ? this.#replay.recall(key.text) : undefined
       request.replayed = known !== undefined
+      const isWrite = isAudited(request.command)
+      if (known === undefined && isKept && isWrite && !this.#replay.hasRoom) throw new CommandError('busy', FULL)
       const running = known ?? this.#execute(request, command, reading, times)
-      if (known === undefined) this.#replay.remember(key.text, running)
+      if (known === undefined && isKept)
+        this.#replay.remember(key.text, running, isWrite ? () => request.asked : undefined)
       outcome = await running
     } catch (error) {
       outcome = this.#failed(error, false)
@@ -320,6 +325,8 @@ export class Dispatcher {
 
 /** Bytes of correlation data that a short answer carries. */
 const MAX_SHORT_MARK = 256
+
+const FULL = 'Too many writes within five minutes for another one to be remembered.'
 
 const NOTHING: Outcome = { ok: true, json: 'null' }
 

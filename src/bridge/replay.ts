@@ -6,8 +6,11 @@ import type { ErrorCode } from '../contract/errors.ts'
 import type { Message } from '../mqtt/types.ts'
 
 const MEMORY_MS = 5 * 60_000
-const MAX_ENTRIES = 20_000
-/** For all data together; only reads have any, and those may run again. A character may take two bytes. */
+/** Beyond it the oldest reads are forgotten: they may run again. */
+const MAX_READS = 20_000
+/** Beyond it no write is begun, as none may be forgotten: 50 MB, or 100 MB if all have failed. */
+const MAX_WRITES = 100_000
+/** For the data of all reads together, and for that of all writes. A character may take two bytes. */
 const MAX_DATA_LENGTH = (8 * 1024 * 1024) / 2
 
 /** These say that nothing was done and that trying again is right, so trying again must be possible. */
@@ -15,82 +18,61 @@ const TRY_AGAIN: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unrea
 
 interface Entry {
   readonly key: string
-  readonly outcome: Promise<Outcome>
+  outcome: Promise<Outcome>
   readonly at: number
   /** Length of the data in the answer. */
   length: number
-  isForgotten: boolean
 }
 
-export class Replay {
-  readonly #clock: Clock
-  /** In the order of their time. */
+/** Entries in the order in which they came. */
+class Line {
   readonly #entries = new Map<string, Entry>()
-  /** Stands behind `#oldest`: from the start of the map, each look would step over all that was forgotten since it grew. */
+  /** Stands behind `#oldest`: from the start of the map, each look would step over all that was deleted since it grew. */
   #inOrder = this.#entries.values()
   #oldest: Entry | undefined
-  /** Those with data in their answer, in the order in which it came. */
-  readonly #withData = new Map<string, Entry>()
-  #dataLength = 0
+  /** Of the data in all answers. */
+  #length = 0
 
-  constructor(clock: Clock) {
-    this.#clock = clock
+  get size(): number {
+    return this.#entries.size
   }
 
-  /** The outcome of the same command, also while it is still under way. */
-  recall(key: string): Promise<Outcome> | undefined {
-    this.#forgetOld()
-    return this.#entries.get(key)?.outcome
+  get length(): number {
+    return this.#length
   }
 
-  remember(key: string, outcome: Promise<Outcome>): void {
-    const entry: Entry = { key, outcome, at: this.#clock.elapsed(), length: 0, isForgotten: false }
-    this.#forget(key)
-    this.#entries.set(key, entry)
-    this.#forgetOld()
-    void outcome.then((result) => {
-      if (entry.isForgotten) return
-      if (!result.ok && TRY_AGAIN.has(result.error.code)) this.#forget(key)
-      if (result.ok && result.json !== 'null') this.#count(entry, result.json.length)
-    })
+  get(key: string): Entry | undefined {
+    return this.#entries.get(key)
   }
 
-  #count(entry: Entry, length: number): void {
-    if (length > MAX_DATA_LENGTH) {
-      this.#forget(entry.key)
-      return
-    }
+  has(entry: Entry): boolean {
+    return this.#entries.get(entry.key) === entry
+  }
+
+  add(entry: Entry): void {
+    this.#entries.set(entry.key, entry)
+  }
+
+  addData(entry: Entry, length: number): void {
     entry.length = length
-    this.#withData.set(entry.key, entry)
-    this.#dataLength += length
-    for (const oldest of this.#withData.keys()) {
-      if (this.#dataLength <= MAX_DATA_LENGTH) return
-      this.#forget(oldest)
-    }
+    this.#length += length
   }
 
-  #forget(key: string): void {
-    const entry = this.#entries.get(key)
-    if (entry === undefined) return
-    entry.isForgotten = true
-    this.#dataLength -= entry.length
+  delete(key: string): void {
+    this.#length -= this.#entries.get(key)?.length ?? 0
     this.#entries.delete(key)
-    this.#withData.delete(key)
   }
 
-  #forgetOld(): void {
-    const oldest = this.#clock.elapsed() - MEMORY_MS
-    for (let entry = this.#findOldest(); entry !== undefined; entry = this.#findOldest()) {
-      if (entry.at > oldest && this.#entries.size <= MAX_ENTRIES) return
-      this.#forget(entry.key)
-    }
+  deleteOldest(isToGo: (oldest: Entry) => boolean): void {
+    for (let entry = this.#findOldest(); entry !== undefined && isToGo(entry); entry = this.#findOldest())
+      this.delete(entry.key)
   }
 
   #findOldest(): Entry | undefined {
-    while (this.#oldest === undefined || this.#oldest.isForgotten) {
+    while (this.#oldest === undefined || !this.has(this.#oldest)) {
       this.#oldest = this.#inOrder.next().value
       if (this.#oldest === undefined) {
-        // All are forgotten, and this iterator has come to its end.
+        // All are deleted, and this iterator has come to its end.
         this.#inOrder = this.#entries.values()
         return undefined
       }
@@ -98,6 +80,70 @@ export class Replay {
     return this.#oldest
   }
 }
+
+export class Replay {
+  readonly #clock: Clock
+  readonly #writes = new Line()
+  /** Also writes that have failed before anything was asked of the hub: there is nothing that they could do twice. */
+  readonly #reads = new Line()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Whether one more write can be remembered. */
+  get hasRoom(): boolean {
+    this.#trim()
+    return this.#writes.size < MAX_WRITES
+  }
+
+  /** The outcome of the same command, also while it is still under way. */
+  recall(key: string): Promise<Outcome> | undefined {
+    const entry = this.#writes.get(key) ?? this.#reads.get(key)
+    return entry === undefined || this.#isOld(entry) ? undefined : entry.outcome
+  }
+
+  /** @param hasAsked of a write: whether the hub was asked to change something */
+  remember(key: string, outcome: Promise<Outcome>, hasAsked?: () => boolean): void {
+    const entry: Entry = { key, outcome, at: this.#clock.elapsed(), length: 0 }
+    const line = hasAsked === undefined ? this.#reads : this.#writes
+    this.#writes.delete(key)
+    this.#reads.delete(key)
+    line.add(entry)
+    this.#trim()
+    void outcome.then((result) => {
+      if (!line.has(entry)) return
+      if (result.ok) this.#keepData(entry, line, result.json)
+      else {
+        const isRetried = TRY_AGAIN.has(result.error.code)
+        const isHarmless = hasAsked?.() === false
+        if (isRetried || isHarmless) line.delete(key)
+        if (!isRetried && isHarmless) this.#reads.add(entry)
+      }
+      this.#trim()
+    })
+  }
+
+  #keepData(entry: Entry, line: Line, json: string): void {
+    const { length } = json
+    if (json === 'null') return
+    if (line === this.#writes && line.length + length > MAX_DATA_LENGTH) entry.outcome = NO_DATA
+    else if (length > MAX_DATA_LENGTH) line.delete(entry.key)
+    else line.addData(entry, length)
+  }
+
+  #isOld({ at }: Entry): boolean {
+    return at <= this.#clock.elapsed() - MEMORY_MS
+  }
+
+  #trim(): void {
+    const reads = this.#reads
+    this.#writes.deleteOldest((entry) => this.#isOld(entry))
+    reads.deleteOldest((entry) => this.#isOld(entry) || reads.size > MAX_READS || reads.length > MAX_DATA_LENGTH)
+  }
+}
+
+const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 
 /**
  * What makes two messages the same command: the asker's own mark, or, where there is none, being sent again by the

@@ -7,11 +7,20 @@ import { CommandError } from './errors.ts'
 export const MAX_PAYLOAD_BYTES = 64 * 1024
 export const MAX_JSON_DEPTH = 32
 
+/** A time of ISO 8601 with its offset; whether there is such a day, `timeOf` sees. */
+const TIME =
+  /^\d{4}-\d{2}-\d{2}T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)$/
+
 /** What any JSON-object payload may carry besides its own keys. */
 export const ENVELOPE = v.object({
   // Beyond the range of numbers JSON reads Infinity, which no answer could echo.
   transaction: v.optional(v.union([v.pipe(v.string(), v.maxLength(256)), v.pipe(v.number(), v.finite())])),
-  expires_at: v.optional(v.union([v.pipe(v.string(), v.isoTimestamp()), v.pipe(v.number(), v.finite())])),
+  expires_at: v.optional(
+    v.union([
+      v.pipe(v.string(), v.regex(TIME, 'expected a time such as 2026-11-21T09:00:00Z, its offset as Z or +hh:mm.')),
+      v.pipe(v.number(), v.finite()),
+    ]),
+  ),
 })
 
 export interface Envelope {
@@ -179,10 +188,15 @@ function openEnvelope(value: Json): { envelope: Envelope; rest: Json } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid('Expected a JSON object.')
   const { transaction, expires_at, ...rest } = value
   const read = check(ENVELOPE, { transaction, expires_at })
-  const expiresAt = typeof read.expires_at === 'string' ? Date.parse(read.expires_at) : read.expires_at
-  // `+02` is ISO 8601 and not what Date reads: a time that is not understood must not be one that never comes.
-  if (Number.isNaN(expiresAt)) throw invalid('expires_at: iso timestamp expected, its offset as Z or +hh:mm.')
+  const expiresAt = typeof read.expires_at === 'string' ? timeOf(read.expires_at) : read.expires_at
   return { envelope: { transaction: read.transaction ?? null, expiresAt: expiresAt ?? null }, rest }
+}
+
+/** Date reads the 30th of February as a day in March. */
+function timeOf(text: string): number {
+  const day = text.slice(0, text.indexOf('T'))
+  if (new Date(day).toJSON()?.startsWith(day)) return Date.parse(text)
+  throw invalid('expires_at: there is no such day.')
 }
 
 function check<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> {
@@ -196,7 +210,7 @@ function explain(issue: v.BaseIssue<unknown>): string {
   const path = v.getDotPath(issue)
   const field = path === null ? '' : `${path.slice(0, 64)}: `
   if (issue.type === 'strict_object' && issue.expected === 'never') return `${field}there is no such key.`
-  if (issue.type === 'check') return `${field}${issue.message}`
+  if (issue.type === 'check' || issue.requirement === TIME) return `${field}${issue.message}`
   if (issue.kind !== 'schema')
     return `${field}${issue.type.replaceAll('_', ' ')} expected${issue.expected === null ? '' : ` (${issue.expected})`}.`
   return `${field}expected ${issue.expected}.`

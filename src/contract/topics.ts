@@ -142,7 +142,7 @@ export function createTopics(base: string, member?: string) {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what a topic must not hold.
       if (topic === '' || topic.startsWith('$') || /[+#\u0000]/.test(topic)) return false
       const levels = levelsBelow(base, topic)
-      if (levels !== undefined) return levels[levels[1] === 'app' ? 3 : 1] === 'result'
+      if (levels !== undefined) return levels[levels[1] === 'app' ? 3 : 1] === 'result' && !this.parse(topic)
       const isBelow = (prefix: string) => topic === prefix || topic.startsWith(`${prefix}/`)
       return !isBelow(base) && !isBelow(discoveryPrefix) && (only.length === 0 || only.some(isBelow))
     },

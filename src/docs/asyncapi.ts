@@ -20,7 +20,8 @@ const DESCRIPTION = `Puts the apps of a home hub on MQTT: their state, their eve
 A command is answered always: on MQTT 5's Response Topic with its Correlation Data if it has one, else on the command's
 topic with \`cmd\` replaced by \`result\`. A payload that is a JSON object may carry \`transaction\`, which the answer
 repeats, and \`expires_at\`, after which the command is not carried out; under MQTT 5, Correlation Data and Message Expiry
-do the same for any payload. A command must not be retained. A payload has at most ${MAX_PAYLOAD_BYTES / 1024} KiB and ${MAX_JSON_DEPTH} levels of JSON.`
+do the same for any payload. A command must not be retained. A payload has at most ${MAX_PAYLOAD_BYTES / 1024} KiB and ${MAX_JSON_DEPTH} levels of JSON.
+The length of a text counts UTF-16 code units: an emoji is two or more.`
 
 /** An address with the parameters that stand in it. */
 function addressed(topic: string) {

@@ -191,7 +191,7 @@ describe('the memory of answers', () => {
 
   test('keeps at most 8 MiB of data, the newest, and forgets no write for it', async () => {
     const replay = new Replay(new FakeClock())
-    replay.remember('write', Promise.resolve(done))
+    replay.remember('write', Promise.resolve(done), () => true)
     const million = `"${'ü'.repeat(1024 * 1024)}"`
     for (let i = 0; i < 70; i++) replay.remember(`k${i}`, Promise.resolve({ ok: true, json: million }))
     await turn()

@@ -6,9 +6,13 @@ import { CommandError, ERROR_CODES, type ErrorCode } from '../../src/contract/er
 import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
-import { World } from '../support/world.ts'
+import { KEY, World } from '../support/world.ts'
 
 const MINUTES = 60_000
+const MEBIBYTE = 1024 * 1024
+const NOTHING: Outcome = { ok: true, json: 'null' }
+const REFUSED: Outcome = { ok: false, error: new CommandError('unknown_app') }
+const turn = () => new Promise((resolve) => setImmediate(resolve))
 const RETRIED: readonly string[] = ['busy', 'expired', 'hub_unreachable', 'rate_limited', 'retained']
 const isCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code)
 const codes = Object.keys(ERROR_CODES).filter(isCode)
@@ -39,6 +43,47 @@ test('the memory of answers knows each for five minutes, unless it says to try a
         await clock.advance(wait)
       }
     }),
+  )
+})
+
+test('whatever reads and writes come in between, a write never runs twice within five minutes', async () => {
+  const some = (kind: 'write' | 'read' | 'flood' | 'refused' | 'wait', n: number, data = 0) =>
+    fc.record({ kind: fc.constant(kind), n: fc.nat(n), data: fc.nat(data) })
+  const step = fc.oneof(
+    { weight: 4, arbitrary: some('write', 5, 3 * MEBIBYTE) },
+    { weight: 2, arbitrary: some('read', 5, 5 * MEBIBYTE) },
+    some('flood', 30_000),
+    some('refused', 5),
+    some('wait', 2 * MINUTES),
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const clock = new FakeClock()
+      const replay = new Replay(clock)
+      const ran = new Map<string, number>()
+      const flood = (n: number) => {
+        for (let i = 0; i < n; i++) read(`flood${n} ${i}`, NOTHING)
+      }
+      const write = async (key: string, outcome: Outcome) => {
+        const known = await replay.recall(key)
+        const at = ran.get(key) ?? Number.NEGATIVE_INFINITY
+        expect(known?.ok ?? false).toBe(clock.elapsed() - at < 5 * MINUTES)
+        if (known !== undefined) return
+        replay.remember(key, Promise.resolve(outcome), () => true)
+        ran.set(key, clock.elapsed())
+      }
+      const read = (key: string, outcome: Outcome) => replay.remember(key, Promise.resolve(outcome))
+      for (const { kind, n, data } of steps) {
+        const outcome: Outcome = { ok: true, json: 'x'.repeat(data) }
+        if (kind === 'write') await write(`write${n}`, outcome)
+        if (kind === 'read') read(`read${n}`, outcome)
+        if (kind === 'flood') flood(n)
+        if (kind === 'refused') replay.remember(`refused${n}`, Promise.resolve(REFUSED), () => false)
+        if (kind === 'wait') await clock.advance(n)
+        await turn()
+      }
+    }),
+    { numRuns: 60 },
   )
 })
 
@@ -74,5 +119,22 @@ describe.each(BROKERS)('on %s', (broker) => {
       }),
       { numRuns: 40 },
     )
+  })
+
+  test('a call that posts is executed once, though ten large answers to reads came in between', async () => {
+    const apps = [{ id: 'a', settings: { big: 'x'.repeat(500_000) } }]
+    await using world = await World.start({
+      broker,
+      env: { COMMANDS_ALLOW: 'hub/call' },
+      hub: { apps, keys: { [KEY]: ['homey'] } },
+    })
+    const notification = { item: 'notifications', method: 'POST', path: '/notification', body: { excerpt: 'Hi' } }
+    const post = () => world.ask('home/cmd/call', JSON.stringify({ ...notification, transaction: 'once' }))
+    const { data } = await post()
+    expect(data).toMatchObject({ excerpt: 'Hi' })
+    for (let i = 0; i < 10; i++)
+      expect(await world.ask('home/app/a/cmd/get-settings', `{"transaction":${i}}`)).toMatchObject({ ok: true })
+    expect(await post()).toMatchObject({ ok: true, data, replayed: true })
+    expect(world.hub.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 })

@@ -86,6 +86,58 @@ describe('the memory of answers', () => {
     expect(replay.recall('large')).toBeUndefined()
   })
 
+  test('holds each write for five minutes, however many reads come in between, and however large they are', async () => {
+    const clock = new FakeClock()
+    const replay = new Replay(clock)
+    replay.remember('pay', done('{"charged":1}'), () => true)
+    replay.remember('under way', new Promise<Outcome>(() => {}), () => false)
+    for (let i = 0; i < 20_001; i++) replay.remember(`k${i}`, done('null'))
+    for (let i = 0; i < 9; i++) replay.remember(`data${i}`, done('x'.repeat(MEBIBYTE / 2)))
+    await turn()
+    expect(await replay.recall('pay')).toEqual({ ok: true, json: '{"charged":1}' })
+    expect(replay.recall('under way')).toBeDefined()
+    await clock.advance(5 * 60_000 - 1)
+    expect(replay.recall('pay')).toBeDefined()
+    await clock.advance(1)
+    expect([replay.recall('pay'), replay.recall('under way')]).toEqual([undefined, undefined])
+  })
+
+  test('has room for 100,000 writes, and then for none until the oldest is five minutes old', async () => {
+    const clock = new FakeClock()
+    const replay = new Replay(clock)
+    replay.remember('first', done('null'), () => true)
+    await clock.advance(1000)
+    for (let i = 1; i < 100_000; i++) {
+      expect(replay.hasRoom).toBe(true)
+      replay.remember(`w${i}`, done('null'), () => true)
+    }
+    await turn()
+    expect(replay.hasRoom).toBe(false)
+    expect([replay.recall('first'), replay.recall('w99999')]).not.toContain(undefined)
+    await clock.advance(299_000)
+    expect(replay.hasRoom).toBe(true)
+    expect([replay.recall('first'), replay.recall('w1')].map((one) => one !== undefined)).toEqual([false, true])
+  })
+
+  test('takes no room for a write that failed before the hub was asked, and holds it as it holds reads', async () => {
+    const replay = new Replay(new FakeClock())
+    const failed = () => Promise.resolve({ ok: false, error: new CommandError('unknown_app') } as const)
+    for (let i = 0; i < 100_000; i++) replay.remember(`refused${i}`, failed(), () => false)
+    await turn()
+    expect(replay.hasRoom).toBe(true)
+    expect([0, 99_999].map((i) => replay.recall(`refused${i}`) !== undefined)).toEqual([false, true])
+  })
+
+  test('holds a write whose data is too much without its data', async () => {
+    const replay = new Replay(new FakeClock())
+    for (const name of ['a', 'b', 'c']) {
+      replay.remember(name, done('x'.repeat(1.5 * MEBIBYTE)), () => true)
+      await turn()
+    }
+    const answers = await Promise.all(['a', 'b', 'c'].map((name) => replay.recall(name)))
+    expect(answers.map((one) => one?.ok && one.json.length)).toEqual([1.5 * MEBIBYTE, 1.5 * MEBIBYTE, 'null'.length])
+  })
+
   test('keeps every failure but those that say to try again', async () => {
     const replay = new Replay(new FakeClock())
     const codes = Object.keys(ERROR_CODES).filter(isErrorCode)

@@ -136,6 +136,7 @@ describe('an answer', () => {
       'b/home/app/x/cmd/restart',
       'b/home/app/x/event',
       'b/home/app/x/setting/result',
+      'b/rollout/result',
       'homeassistant',
       'homeassistant/switch/x/config',
     ]
