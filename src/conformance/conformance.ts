@@ -40,10 +40,11 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   const prefix = prefixOf(pings)
   // Nobody else is shown the key.
   if (prefix === undefined) return unreachableReport(options, pings)
+  asker.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
   onStep('asking what changes nothing')
   const reading = await read(asker, pings, prefix, options.app)
   onStep('opening the realtime channel')
-  const { evidence, session } = await examineRealtime(options, reading)
+  const { evidence, session } = await examineRealtime(options, asker, reading)
   try {
     if (options.limits) onStep('sending requests quickly')
     const limit = options.limits ? await hurry(options, asker, reading) : null
@@ -58,10 +59,11 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   }
 }
 
-async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, reading: Reading) {
+async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, asker: Asker, reading: Reading) {
   const protocols = { 3: await speaks(3, url, timeoutMs), 4: await speaks(4, url, timeoutMs) }
   const hubId = reading.pings[reading.prefix].id
-  const base: Omit<SessionOptions, 'withToken'> = { url, key, hubId, timeoutMs, clock }
+  const prove = async () => (await asker.prove()) === undefined
+  const base: Omit<SessionOptions, 'withToken'> = { url, key, hubId, prove, timeoutMs, clock }
   const without = new Session({ ...base, withToken: false })
   await without.run()
   const isOpen = without.seen.open === 'ok'

@@ -85,11 +85,6 @@ export function pathTo(
   return `/api/${prefix}/${manager}${filled}`
 }
 
-/** Whether an answer to a ping is a hub's: before that nobody is shown the key. */
-function isGreeting({ status, id, content }: Seen): boolean {
-  return status === 200 && (id !== null || content === 'json')
-}
-
 export async function greetings(asker: Asker): Promise<Record<ApiPrefix, Seen>> {
   const ask = (prefix: ApiPrefix) => asker.ask('GET', pathTo(prefix, PROBES.ping), { show: 'no key' })
   return { manager: await ask('manager'), managers: await ask('managers') }
@@ -97,7 +92,7 @@ export async function greetings(asker: Asker): Promise<Record<ApiPrefix, Seen>> 
 
 /** The spelling that the hub answers; the wire's first. */
 export function prefixOf(pings: Readonly<Record<ApiPrefix, Seen>>): ApiPrefix | undefined {
-  return API_PREFIXES.find((prefix) => isGreeting(pings[prefix]))
+  return API_PREFIXES.find((prefix) => pings[prefix].greets)
 }
 
 const NOBODY = 'hub2mqtt.conformance.no-such-app'

@@ -31,6 +31,8 @@ export interface SessionOptions {
   readonly url: string
   readonly key: string
   readonly hubId: string | null
+  /** Whether the hub is there, asked before the connection is shown the key. */
+  readonly prove: () => Promise<boolean>
   /** Whether to show the token of the handshake to the namespace. */
   readonly withToken: boolean
   readonly timeoutMs: number
@@ -66,11 +68,11 @@ export class Session {
   }
 
   async run(): Promise<void> {
-    const { key, hubId, withToken } = this.#options
+    const { key, hubId, prove, withToken } = this.#options
     const root = this.#socket('/')
     const connect = await this.#connect(root)
     this.#saw({ connect })
-    if (connect !== 'ok') return
+    if (connect !== 'ok' || !(await prove())) return
     const [handshake, welcome] = await this.#emit(root, 'handshakeClient', { token: key, homeyId: hubId })
     const { namespace, token } = isRecord(welcome) ? welcome : {}
     const name = typeof namespace === 'string' && namespace.startsWith('/') ? namespace : null

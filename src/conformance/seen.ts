@@ -1,7 +1,7 @@
 /** Asks a hub and keeps what it answered as it came: nothing is decoded that could hide what is unusual about it. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
-import { type Answer, header, isPage } from '../hub/answer.ts'
+import { type Answer, header, isGreeting, isPage } from '../hub/answer.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Method } from '../hub/operations.ts'
 import { Rest } from '../hub/rest.ts'
@@ -25,7 +25,19 @@ export interface Seen {
   readonly content: 'json' | 'nothing' | 'text' | 'page'
   /** Of a JSON body. */
   readonly value: unknown
+  /** Whether a hub answers a ping like that. */
+  readonly greets: boolean
 }
+
+const NONE = {
+  status: null,
+  id: null,
+  firmware: null,
+  retryAfter: null,
+  content: 'nothing',
+  value: undefined,
+  greets: false,
+} as const satisfies Partial<Seen>
 
 export interface AskerOptions {
   readonly url: string
@@ -45,15 +57,46 @@ export class Asker implements AsyncDisposable {
   readonly #known: Rest
   readonly #unknown: Rest
   #isFirst = true
+  /** Where which hub has shown itself. */
+  #hub: { readonly ping: string; readonly id: string | null } | undefined
+  /** Whether the connections have not ended since. */
+  #isSure = true
+  #proving: Promise<Seen | undefined> | undefined
 
   constructor(options: AskerOptions) {
     this.#options = options
     const rest = (apiKey: string) => {
       const { url, timeoutMs, clock } = options
-      return new Rest({ url, timeoutMs, apiKey: () => apiKey, maxRequests: 2 }, clock)
+      const onDisconnected = () => {
+        this.#isSure = false
+      }
+      return new Rest({ url, timeoutMs, apiKey: () => apiKey, maxRequests: 2, onDisconnected }, clock)
     }
     this.#known = rest(options.key)
     this.#unknown = rest(UNKNOWN_KEY)
+  }
+
+  /** From now on the key is shown: to this hub alone. */
+  trust(ping: string, id: string | null): void {
+    this.#hub = { ping, id }
+  }
+
+  /** Asks who is there, unless that is known. Returns the answer that speaks against showing the key. */
+  prove(): Promise<Seen | undefined> {
+    if (this.#isSure && this.#hub !== undefined) return Promise.resolve(undefined)
+    this.#proving ??= this.#askWhoItIs().finally(() => {
+      this.#proving = undefined
+    })
+    return this.#proving
+  }
+
+  async #askWhoItIs(): Promise<Seen | undefined> {
+    const hub = this.#hub
+    if (hub === undefined) throw new Error('No hub has shown itself.')
+    const seen = await this.askNow('GET', hub.ping, { show: 'no key' })
+    this.#isSure = seen.greets && seen.id === hub.id
+    if (this.#isSure) return undefined
+    return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
   }
 
   /** One request after a pause; where the hub puts it off, once more after the time that it wants. */
@@ -75,6 +118,8 @@ export class Asker implements AsyncDisposable {
     { show = 'key' as Shown, body = undefined as unknown } = {},
   ): Promise<Seen> {
     const { clock, onAsk } = this.#options
+    const against = show === 'key' ? await this.prove() : undefined
+    if (against !== undefined) return against
     onAsk?.()
     const rest = show === 'unknown key' ? this.#unknown : this.#known
     const started = clock.elapsed()
@@ -84,8 +129,7 @@ export class Asker implements AsyncDisposable {
       return seenOf(await rest.request(method, path, { key: show !== 'no key', body: text }), ms())
     } catch (error) {
       if (!(error instanceof HubError)) throw error
-      const none = { id: null, firmware: null, retryAfter: null, content: 'nothing', value: undefined } as const
-      return { status: null, failure: error.code, ms: ms(), ...none }
+      return { ...NONE, failure: error.code, ms: ms() }
     }
   }
 
@@ -106,6 +150,7 @@ function seenOf(answer: Answer, ms: number): Seen {
     retryAfter: header(answer, 'retry-after'),
     content,
     value,
+    greets: isGreeting(answer),
   }
 }
 

@@ -66,7 +66,8 @@ export async function* examineHub({ name, hub, config, clock }: HubExamination):
     try {
       const { id: hubId } = greeting
       const signal = new AbortController().signal
-      const options = { url, apiKey: hub.api_key, hubId, timeoutMs, settleMs: SETTLE_MS, clock, signal }
+      const prove = () => client.assure()
+      const options = { url, apiKey: hub.api_key, hubId, prove, timeoutMs, settleMs: SETTLE_MS, clock, signal }
       const session = await openRealtime({ ...options, onEvent: () => {} })
       session.close()
       yield ok('the realtime channel is up: changes come at once')

@@ -35,6 +35,20 @@ export function isPage(answer: Answer): boolean {
   return /^(text\/html|application\/xhtml)/i.test(type) || /^\s*</.test(answer.body.toString('utf8', 0, 100))
 }
 
+/** What a hub answers to a ping that does not say there which one it is. */
+const GREETINGS: ReadonlySet<unknown> = new Set([true, null, 'pong'])
+
+/**
+ * Whether an answer to a ping is a hub's: it says which one it is, or it is JSON that only answers to a ping are like. What
+ * answers any path, such as a portal, says that with an object, a list, a text or nothing.
+ */
+export function isGreeting(answer: Answer): boolean {
+  if (answer.status !== 200) return false
+  if (header(answer, 'x-homey-id') !== null) return true
+  const type = header(answer, 'content-type') ?? ''
+  return /^application\/json *(?:;|$)/i.test(type) && GREETINGS.has(parse(answer))
+}
+
 /**
  * Whether an answer to a request with the key is the hub's own. A hub that `signs` such answers signs each of them; of
  * another one JSON and nothing count, and text where `takesText`.

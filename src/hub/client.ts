@@ -1,7 +1,7 @@
 /** The typed client: `call(operation, parameters)` over REST, each outcome decoded or one HubError. */
 import type { Clock } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
-import { type Answer, header, isHubs, isPage, parse, textOf } from './answer.ts'
+import { type Answer, header, isGreeting, isHubs, isPage, parse, textOf } from './answer.ts'
 import { decodeJson } from './decode.ts'
 import { type Endpoint, pathOf } from './endpoints.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
@@ -50,6 +50,8 @@ export interface HubCall {
 
 /** A hub whose connections end as fast as they are made is not asked for ever who it is. */
 const MAX_PROOFS = 3
+
+const NO_HUB = 'What answers at the address is no hub.'
 
 /** Nothing was sent, as who is at the other end is not known any more. */
 class Unproven extends Error {}
@@ -101,16 +103,20 @@ export class HubClient {
     this.#proven = false
   }
 
+  /** Before the key goes another way than with a call: asks who is there, unless that is known. @throws HubError */
+  async assure(): Promise<void> {
+    if (!this.#proven || this.#unsure) await this.#prove()
+  }
+
   /** Asks who is there and which path prefix it answers; later calls are for that hub. @throws HubError */
   async identify(): Promise<Identity> {
     const found = await this.#observed('ping', this.#ping())
     const before = this.#identity
     if (found.id !== null && before?.id !== found.id) this.#signs = false
-    // Who does not say who he is may be the one from before.
-    this.#identity = found.id === null && before !== undefined ? { ...before, api: found.api } : found
+    this.#identity = found
     this.#prefix = found.api
     this.#trust()
-    return this.#identity
+    return found
   }
 
   /** Asks whether the hub that calls are for still answers. @throws HubError `nonsense` if another one does */
@@ -133,25 +139,34 @@ export class HubClient {
     this.#unsure = false
   }
 
-  /** The question that needs no key, and whose answer shows that a hub is there. */
+  /** The question that needs no key; who does not answer it as the hub is not shown the key after it. */
   async #ping(): Promise<Identity> {
+    try {
+      return await this.#greeted()
+    } catch (error) {
+      this.#proven = false
+      throw error
+    }
+  }
+
+  async #greeted(): Promise<Identity> {
     const { pathPrefix } = this.#options
     const candidates = pathPrefix === 'auto' ? API_PREFIXES : [pathPrefix]
     let failure = new HubError('unsupported', 'The hub answers no known API path.', { status: 404 })
     for (const prefix of candidates) {
       const answer = await this.#request('GET', `/api/${prefix}/system/ping`, { key: false })
-      if (isGreeting(answer)) {
-        return {
-          id: this.#cleanId(header(answer, 'x-homey-id')),
-          firmware: header(answer, 'x-homey-version'),
-          api: prefix,
-        }
+      const id = this.#cleanId(header(answer, 'x-homey-id'))
+      // Anything can answer like a hub that does not say which one it is: not in place of one that has said it.
+      const isNameless = id === null && (this.#identity?.id ?? null) !== null
+      if (isGreeting(answer) && !isNameless) {
+        return { id, firmware: header(answer, 'x-homey-version'), api: prefix }
       }
       const refused = this.#refusal('ping', {}, answer)
       // The other one may still be a hub's, where this one is answered by somebody else, or with "no such path".
       if (!isElsewhere(answer) || refused.code === 'subscription') throw refused
       if (answer.status !== 404) {
-        failure = new HubError('nonsense', 'What answers at the address is no hub.', { status: answer.status })
+        const what = isNameless ? 'Its answer lacks the identity that the hub showed before.' : NO_HUB
+        failure = new HubError('nonsense', what, { status: answer.status })
       }
     }
     throw failure
@@ -397,12 +412,6 @@ export class HubClient {
   #refuse(call: RefusedCall, answer: Answer): HubError {
     return refusal(call, answer, { knows: this.#options.knows, now: this.#clock.now(), clean: this.#options.clean })
   }
-}
-
-/** Whether an answer to a ping is a hub's: it says which one it is, or it is JSON. */
-function isGreeting(answer: Answer): boolean {
-  if (answer.status !== 200 || isPage(answer)) return false
-  return header(answer, 'x-homey-id') !== null || (answer.body.length > 0 && parse(answer) !== undefined)
 }
 
 /** Of the answer to a call by its path. */

@@ -388,6 +388,7 @@ export class Hub {
             hubId: this.#greeted?.id ?? null,
             timeoutMs,
             settleMs: REALTIME_SETTLE_MS,
+            prove: () => this.#client.assure(),
             mayAsk: this.#options.mayAsk,
             onSubscribed: () => {
               this.#isStarting = false

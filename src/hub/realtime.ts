@@ -22,6 +22,8 @@ export interface RealtimeOptions {
   readonly timeoutMs: number
   /** How long a session must have stayed up to count: a hub can accept one and drop it at once. */
   readonly settleMs: number
+  /** Called when the connection is there, before it is shown the key; a HubError ends the session. */
+  readonly prove: () => Promise<void>
   /** Called right before each message that asks for something; what it throws ends the session. */
   readonly mayAsk?: (() => void) | undefined
   /** Only the time until it has settled is left. */
@@ -75,6 +77,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
   try {
     watch(root)
     await connected(root, options, ended)
+    await options.prove()
     const [, welcome] = await ask(root, options, ended, 'handshakeClient', {
       token: options.apiKey,
       homeyId: options.hubId,

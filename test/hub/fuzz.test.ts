@@ -141,7 +141,13 @@ describe('a server that speaks the realtime protocol', () => {
     const ending = new AbortController()
     try {
       const url = `http://127.0.0.1:${port}`
-      const opened = await openRealtime({ ...options, url, onEvent: () => {}, signal: ending.signal })
+      const opened = await openRealtime({
+        ...options,
+        prove: async () => {},
+        url,
+        onEvent: () => {},
+        signal: ending.signal,
+      })
       await opened.ended
     } catch (error) {
       expect(error).toBeInstanceOf(HubError)

@@ -106,7 +106,7 @@ describe('a list that lost more than half of its apps', () => {
 })
 
 describe('an identity', () => {
-  test('that is missing once is not another one', async () => {
+  test('that is missing once is not another one, and no proof either', async () => {
     const emulated = await emulate()
     const watched = hold(emulated.url, POLLS)
     await listed(watched)
@@ -114,7 +114,9 @@ describe('an identity', () => {
     const lost: string[] = []
     watched.hub.apps.subscribe(({ changes }) => lost.push(...changes.map((change) => change.id)))
     emulated.behave('no-identity')
-    await watched.hub.refresh()
+    const { length } = emulated.requests
+    await expect(watched.hub.refresh()).rejects.toMatchObject({ code: 'nonsense' })
+    expect(emulated.requests.slice(length).filter(({ key }) => key !== undefined)).toEqual([])
     emulated.behaveWell()
     await watched.hub.refresh()
     expect(lost).toEqual([])

@@ -1,7 +1,15 @@
 /** Somebody else takes the hub's address: the key must not go there, not even with the first request. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
-import { expect, onTestFinished, test } from 'vitest'
+import type { Socket } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { WebSocketServer } from 'ws'
+import { systemClock } from '../../src/base/clock.ts'
+import { HubClient } from '../../src/hub/client.ts'
+import { readEndpoint } from '../../src/hub/endpoints.ts'
+import { tryHub } from '../../src/setup/trials.ts'
+import { KEY as EXAMINERS, reportOn } from '../conformance/support.ts'
+import { configured } from '../doctor/support.ts'
 import { until } from '../support/until.ts'
 import { connected, emulate, hold, listed } from './support.ts'
 
@@ -75,4 +83,190 @@ test('a hub that ends each connection with its answer can be used, with one ques
   expect(paths.filter((path) => path.endsWith('/restart'))).toHaveLength(5)
   const pings = paths.filter((path) => path.endsWith('/ping')).length
   expect(pings).toBeLessThanOrEqual(1 + paths.length / 2)
+})
+
+interface Reply {
+  readonly status?: number
+  readonly type?: string
+  readonly id?: string
+  readonly body: string
+}
+
+const JSON_TYPE = 'application/json'
+const HOME = 'the-hub'
+
+/** What may answer a ping, and whether the key goes there: at first, and in place of a hub that had shown its identity. */
+const REPLIES: readonly (readonly [reply: Reply, atFirst: boolean, inPlace: boolean])[] = [
+  ...['true', 'null', '"pong"', ' true\n', '\ufefftrue'].map((body) => [{ body }, true, false] as const),
+  [{ type: 'Application/JSON; charset=utf-8', body: 'true' }, true, false],
+  ...['{"login":"required"}', '{"error":"not found"}', '{"ok":true}', '{"pong":true}', '{}', '[]', '[true]', 'false']
+    .concat('0', '1', '""', '"x"', '"true"', 'tru', '', '{', 'true true', '<html>', '[null]', '"hello"', 'TRUE')
+    .map((body) => [{ body }, false, false] as const),
+  ...['text/plain', 'text/html', '', 'application/json-seq', 'application/jsonp', 'x-application/json'].map(
+    (type) => [{ type, body: 'true' }, false, false] as const,
+  ),
+  ...[201, 204, 301, 401, 403, 404, 500, 503].map((status) => [{ status, body: 'true' }, false, false] as const),
+  ...[401, 404, 500].map((status) => [{ status, id: HOME, body: 'true' }, false, false] as const),
+  ...['true', '{"login":"required"}', 'false', '', 'OK'].map((body) => [{ id: HOME, body }, true, true] as const),
+  [{ id: HOME, type: 'text/html', body: '<p>' }, true, true],
+  [{ id: '', body: 'true' }, true, false],
+  [{ id: '', body: '{}' }, false, false],
+  [{ id: 'x'.repeat(201), body: '{}' }, false, false],
+]
+
+/** A server that answers all that it is asked with one reply, and writes down each key that it is shown. */
+async function impostor(reply: Reply) {
+  const shown: string[] = []
+  const present = { reply, asked: 0 }
+  const { server, port } = await listen((request, response) => {
+    const { status = 200, type = JSON_TYPE, id, body } = present.reply
+    present.asked += 1
+    if (request.headers.authorization !== undefined) shown.push(`${request.method} ${request.url}`)
+    response.writeHead(status, { ...(type && { 'content-type': type }), ...(id !== undefined && { 'x-homey-id': id }) })
+    response.end(status === 204 ? undefined : body)
+  })
+  const become = (next: Reply) => {
+    present.reply = next
+    server.closeAllConnections()
+    shown.length = 0
+  }
+  return { url: `http://127.0.0.1:${port}`, shown, present, become }
+}
+
+function client(url: string): HubClient {
+  const options = { url, apiKey: () => 'key', timeoutMs: 2000, maxRequests: 4, knows: () => true } as const
+  const made = new HubClient({ ...options, pathPrefix: 'auto' }, systemClock)
+  onTestFinished(() => made.close())
+  return made
+}
+
+const RESTART = { section: 'manager', item: 'apps', method: 'POST', path: '/app/a/restart' } as const
+
+/** Every way in which the client asks with the key. */
+const WAYS: Readonly<Record<string, (hub: HubClient) => Promise<unknown>>> = {
+  call: (hub) => hub.call('restartApp', { id: 'a' }),
+  look: (hub) => hub.look('getApps', {}),
+  callEndpoint: (hub) => hub.callEndpoint(readEndpoint(RESTART)),
+  askApp: (hub) => hub.askApp('a', '/'),
+}
+
+async function isShown(
+  url: string,
+  shown: readonly string[],
+  ask: (hub: HubClient) => Promise<unknown>,
+  hub = client(url),
+) {
+  await ask(hub).catch(() => undefined)
+  return shown.length > 0
+}
+
+describe('the key is sent to what answers a ping as a hub does, and to nothing else', () => {
+  test.each(REPLIES)('by a call: %j', async (reply, atFirst, inPlace) => {
+    const outcomes: Record<string, readonly boolean[]> = {}
+    for (const [way, ask] of Object.entries(WAYS)) {
+      const { url, shown, become } = await impostor(reply)
+      const first = await isShown(url, shown, ask)
+      become({ id: HOME, body: 'true' })
+      const known = client(url)
+      await known.identify()
+      become(reply)
+      // As at a read of the list, and with what a command makes of a refusal.
+      await known.identify().catch(() => undefined)
+      outcomes[way] = [first, await isShown(url, shown, ask, known)]
+    }
+    expect(outcomes).toEqual(Object.fromEntries(Object.keys(WAYS).map((way) => [way, [atFirst, inPlace]])))
+  })
+
+  test.each(REPLIES)('by doctor and the set-up page, and by the examination of a hub: %j', async (reply, atFirst) => {
+    const { url, shown } = await impostor(reply)
+    const { config } = configured({ HUB_URL: url, MQTT_URL: 'mqtt://127.0.0.1:1' })
+    for (const [name, hub] of Object.entries(config.hubs)) await tryHub({ name, hub, config, clock: systemClock })
+    const byDoctor = shown.splice(0).length > 0
+    await reportOn(url)
+    expect([byDoctor, shown.length > 0]).toEqual([atFirst, atFirst])
+  })
+})
+
+test.each([{ body: '{"login":"required"}' }, { body: 'true' }, { body: '{}' }])(
+  'what takes the place of a hub and says %j gets no key; the apps stay, until the hub itself is back',
+  async (reply) => {
+    const emulated = await emulate()
+    const watched = hold(emulated.url)
+    await connected(watched)
+    const { id } = watched.hub.status
+    const apps = [...watched.hub.apps.all.keys()]
+    const { port } = emulated
+    await emulated.close()
+    const shown: string[] = []
+    let asked = 0
+    const { server } = await listen((request, response) => {
+      asked += 1
+      if (request.headers.authorization !== undefined) shown.push(request.url ?? '')
+      response.setHeader('content-type', JSON_TYPE).end(reply.body)
+    }, port)
+    await until('offline', () => watched.history.at(-1) === 'offline polling nonsense')
+    const refused = await watched.hub.call('restartApp', { id: 'com.athom.hue' }).catch((error: unknown) => error)
+    expect(shown).toEqual([])
+    expect(refused).toMatchObject({ code: 'nonsense' })
+    expect(asked).toBeGreaterThan(3)
+    expect([watched.hub.status.id, ...watched.hub.apps.all.keys()]).toEqual([id, ...apps])
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+    await emulate({ port, ...(id !== null && { id }) })
+    watched.hub.wake()
+    await until('the hub', () => watched.hub.status.online)
+    expect(watched.news).toEqual([])
+  },
+)
+
+test('who takes the address while the realtime channel connects is not shown the key there', async () => {
+  let isHub = true
+  const sockets = new Set<Socket>()
+  const { server, port } = await listen((request, response) => {
+    if (!isHub) return stranger(request, response)
+    response.setHeader('content-type', JSON_TYPE).end(hub(request))
+  })
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  const said: string[] = []
+  let hasEnded = false
+  const channel = new WebSocketServer({ noServer: true })
+  channel.on('connection', (socket) => {
+    socket.on('close', () => {
+      hasEnded = true
+    })
+    socket.on('message', (data) => {
+      said.push(String(data))
+      if (String(data) === '40') socket.send('40{"sid":"s"}')
+    })
+    socket.send('0{"sid":"s","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1000000}')
+  })
+  server.on('upgrade', async (request, socket: Socket, head) => {
+    sockets.delete(socket)
+    isHub = false
+    for (const other of sockets) other.end()
+    await until('the hub to be gone', () => sockets.size === 0)
+    channel.handleUpgrade(request, socket, head, (open) => channel.emit('connection', open))
+  })
+  hold(`http://127.0.0.1:${port}`)
+  await until('an end', () => hasEnded)
+  expect(said).toContain('40')
+  expect(said.filter((text) => text.includes('key'))).toEqual([])
+})
+
+test('what takes the address while a hub is examined gets no key', async () => {
+  const shown: string[] = []
+  let pings = 0
+  const { port } = await listen((request, response) => {
+    if (request.headers.authorization?.includes(EXAMINERS)) shown.push(request.url ?? '')
+    pings += request.url?.endsWith('/ping') ? 1 : 0
+    const body = pings <= 2 ? 'true' : '{"login":"required"}'
+    response.setHeader('connection', 'close').setHeader('content-type', JSON_TYPE).end(body)
+  })
+  const { usable } = await reportOn(`http://127.0.0.1:${port}`)
+  expect(pings).toBeGreaterThan(2)
+  expect({ usable, shown }).toEqual({ usable: false, shown: [] })
 })

@@ -60,7 +60,7 @@ describe('the search for hubs', () => {
     ]
     const { found } = await find(answerPacket(services))
     expect(found).toEqual([])
-    expect(web.asked.map(({ key }) => key)).toEqual([undefined])
+    expect(web.asked.map(({ key }) => key)).toEqual([undefined, undefined])
   })
 
   test('asks no more than sixteen addresses, whatever a responder names', async () => {

@@ -266,7 +266,7 @@ export const GATEWAY_FAULTS: Faults = {
       world.hubProxy.reset()
       await after(3500)
       const since = Date.now()
-      const answers = random.pick([page(200), page(404), json({ welcome: 'to the router' }, 404)])
+      const answers = random.pick([page(200), json({ login: 'required' }), json(true), page(404)])
       const lets = random.chance(0.5)
       const end = world.gateway.rule(({ path, headers, upgrade }) => {
         if (headers.authorization !== undefined) world.watch.object('key shown', `to a stranger: ${path}`)
