@@ -288,7 +288,7 @@ export const options = defineOptions({
     example: ['http://localhost:3000'],
   },
   'mqtt.embedded.max_payload': {
-    doc: 'Largest message that it takes.',
+    doc: 'Largest payload that it takes.',
     schema: size('1KiB', '256MiB'),
     default: '1MiB',
   },

@@ -26,7 +26,7 @@ export interface EmbeddedBrokerOptions {
   readonly wsHosts?: readonly string[] | undefined
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** The largest packet accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
+  /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
   /** Connections at a time, TCP and WebSocket together (default 200). */
   readonly maxConnections?: number | undefined
@@ -50,6 +50,10 @@ export class EmbeddedBrokerError extends Error {
   }
 }
 
+/** What a packet has besides its payload, at most: fixed header, the longest topic with its length, packet id. */
+const BESIDES = 5 + 2 + 65_535 + 2
+const MAX_PAYLOAD = 1024 * 1024
+
 /** Starts the broker. `log` gets a notice of its limits, and its errors. */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: Logger): Promise<EmbeddedBroker> {
   const { host, username, password } = options
@@ -70,7 +74,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
   return broker
 }
 
-function brokerOptions({ username, password }: EmbeddedBrokerOptions): AedesOptions {
+function brokerOptions({ username, password, maxPayload = MAX_PAYLOAD }: EmbeddedBrokerOptions): AedesOptions {
   return {
     authenticate: (_client, givenName, givenPassword, done) => {
       const open = username === undefined && password === undefined
@@ -79,8 +83,10 @@ function brokerOptions({ username, password }: EmbeddedBrokerOptions): AedesOpti
       // CONNACK 4: bad user name or password.
       else done(Object.assign(new Error('bad user name or password'), { returnCode: 4 }), null)
     },
-    authorizePublish: (_client, { topic }, done) =>
-      done(topic.startsWith('$') ? new Error('topics with $ are the broker’s') : null),
+    authorizePublish: (_client, { topic, payload }, done) => {
+      if (topic.startsWith('$')) done(new Error('topics with $ are the broker’s'))
+      else done(Buffer.byteLength(payload) > maxPayload ? new Error('message too large') : null)
+    },
   }
 }
 
@@ -112,7 +118,7 @@ class RunningBroker implements EmbeddedBroker {
     http.maxConnections = this.#maxConnections
     const ws = new WebSocketServer({
       server: http,
-      maxPayload: this.#maxPayload,
+      maxPayload: this.#maxPacket,
       perMessageDeflate: false,
       handleProtocols: (offered) => (offered.has('mqtt') ? 'mqtt' : false),
       verifyClient: ({ req: { headers } }: { req: IncomingMessage }) =>
@@ -136,8 +142,8 @@ class RunningBroker implements EmbeddedBroker {
     return this.#options.maxConnections ?? 200
   }
 
-  get #maxPayload(): number {
-    return this.#options.maxPayload ?? 1024 * 1024
+  get #maxPacket(): number {
+    return (this.#options.maxPayload ?? MAX_PAYLOAD) + BESIDES
   }
 
   #serve(stream: Duplex): void {
@@ -148,7 +154,7 @@ class RunningBroker implements EmbeddedBroker {
     }
     this.#streams.add(stream)
     stream.once('close', () => this.#streams.delete(stream))
-    limitPackets(stream, this.#maxPayload)
+    limitPackets(stream, this.#maxPacket)
     this.#backlog.watch(stream)
     this.#aedes.handle(stream)
   }

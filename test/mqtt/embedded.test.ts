@@ -69,11 +69,33 @@ describe('the embedded broker', () => {
     await using good = await Observer.on(port)
     await using bad = await Observer.on(port, { filter: 'none' })
     await bad.publish('a', 'x'.repeat(9_000))
-    await expect(bad.publish('a', 'x'.repeat(20_000))).rejects.toThrow()
+    await expect(bad.publish('a', 'x'.repeat(100_000))).rejects.toThrow()
     await good.publish('b', 'y')
     await until('the good message', () => good.last('b') === 'y')
     expect(good.texts('a').map((text) => text.length)).toEqual([9_000])
   })
+
+  test.each([3, 65_535])(
+    'takes a message of max_payload, and none that is larger, on a topic of %i bytes',
+    async (length) => {
+      await using broker = await startEmbeddedBroker(
+        { host: '127.0.0.1', port: 0, wsPort: 0, maxPayload: 65_536 },
+        silent,
+      )
+      const topic = 't'.repeat(length)
+      await using good = await Observer.on(portOf(broker.url))
+      for (const qos of [0, 1, 2] as const) {
+        await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
+        await sender.publish(topic, 'x'.repeat(65_536), { qos })
+        await until('the message', () => good.texts(topic).length === qos + 1)
+        const tooLarge = sender.publish(topic, 'x'.repeat(65_537), { qos })
+        // With QoS 0 the end comes after it was sent.
+        if (qos > 0) await expect(tooLarge).rejects.toThrow()
+        await until('its end', () => !sender.ready)
+      }
+      expect(good.texts(topic).map((text) => text.length)).toEqual([65_536, 65_536, 65_536])
+    },
+  )
 
   test('drops a subscriber that does not read, and keeps nobody waiting for it', { timeout: 60_000 }, async () => {
     const log = new RecordingLog()
