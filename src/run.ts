@@ -97,6 +97,7 @@ export async function run(options: RunOptions): Promise<void> {
     topics,
     broker: () => brokerAccess(live.value.mqtt, urls),
     clientId: `${clientId}-rollout`,
+    link: () => link,
     serves: (hub) => fleet === undefined || hubs.all.has(hub),
     refusal: (command) => rolloutRefusal(policyOf(live), command),
     clock,
@@ -181,7 +182,7 @@ export async function run(options: RunOptions): Promise<void> {
 
   bridge.start()
   link.start({
-    ...hearing(bridge, others),
+    ...hearing(bridge, others, rollouts),
     onConnected: (status) => bridge.onConnected(status),
     onMessage: (message) => bridge.onMessage(message),
     onStatus: followRole,
@@ -266,10 +267,15 @@ function limitHeap({ hubs }: Config): void {
 }
 
 /** What the broker holds, or others have published: for the bridge, and for who looks at the whole fleet. */
-function hearing(bridge: Bridge, others: Others | undefined): Pick<LinkHandlers, 'onReadBack' | 'onTouched'> {
+function hearing(
+  bridge: Bridge,
+  others: Others | undefined,
+  rollouts: Rollouts,
+): Pick<LinkHandlers, 'onReadBack' | 'onTouched'> {
   return {
     onReadBack(topic, payload) {
       others?.heard(topic, payload)
+      rollouts.found(topic, payload)
       return bridge.furtherFilters(topic, payload)
     },
     onTouched(topic, payload) {

@@ -68,7 +68,10 @@ export interface BridgeOptions {
   /** The configuration that holds now; `reconfigured` tells of another one. */
   readonly live: Live
   readonly setLogLevel: (level: LogLevel) => void
-  readonly rollouts: Pick<BridgeControl, 'rollOut' | 'cancelRollout'>
+  readonly rollouts: Pick<BridgeControl, 'rollOut' | 'cancelRollout'> & {
+    /** Whether the link holds the record on this topic. */
+    holds(topic: string): boolean
+  }
   readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
@@ -211,6 +214,7 @@ export class Bridge {
       isActive: () => this.#active,
       hubTopics: this.#hubTopics,
       homeAssistant: this.#homeAssistant,
+      holdsRollout: (topic) => options.rollouts.holds(topic),
       onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes }),
       clock,
       log,

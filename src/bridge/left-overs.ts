@@ -24,6 +24,8 @@ export interface LeftOversOptions {
   readonly isActive: () => boolean
   readonly hubTopics: Pick<HubTopics, 'publishes'>
   readonly homeAssistant: Pick<HomeAssistant, 'orphans' | 'settle'>
+  /** Whether this process answers for the record on a topic. */
+  readonly holdsRollout: (topic: string) => boolean
   /** Nothing can be left under a former discovery prefix. */
   readonly onSettled: () => void
   readonly clock: Clock
@@ -113,8 +115,7 @@ export class LeftOvers {
   isOurs(topic: string, payload: string): boolean {
     const own = this.#options.topics.parse(topic)
     if (own === undefined) return payload !== ''
-    // A rollout writes over another connection, which sees to its own topic.
-    return own.name !== 'rollout' && this.#owns(own.owner)
+    return own.name === 'rollout' ? this.#options.holdsRollout(topic) : this.#owns(own.owner)
   }
 
   stop(): void {

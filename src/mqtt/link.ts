@@ -144,6 +144,14 @@ export class MqttLink implements AsyncDisposable {
     if (this.#retained.hold(topic, payload === '' ? null : payload, recall)) this.#sender.pump()
   }
 
+  /**
+   * The same, where another connection of this process is about to publish it: it is sent here only if the broker is found
+   * to lack it. Call what it returns when the broker has it.
+   */
+  expect(topic: string, payload: string | null): () => void {
+    return this.#retained.expect(topic, payload)
+  }
+
   /** Sends again what is held on these topics, for a reader that may have lost it. The state topic may be among them. */
   refresh(topics: Iterable<string>): void {
     for (const topic of topics) {

@@ -91,7 +91,10 @@ export class Retained {
   /** Sets what is wanted. Returns whether that has to be sent. */
   hold(topic: string, payload: string | null, recall?: Recall): boolean {
     const entry = this.#entries.get(topic)
-    if (entry === undefined) return this.#create(topic, payload, recall)
+    if (entry === undefined) {
+      const made = this.#create(topic, payload, recall)
+      return made !== undefined && this.#enqueue(made)
+    }
     if (recall !== undefined) markAll(entry)
     entry.recall = recall
     const wanted = kept(payload, entry)
@@ -109,10 +112,10 @@ export class Retained {
   }
 
   /** Adds an entry; what the broker holds there is known from the read-back. */
-  #create(topic: string, payload: string | null, recall?: Recall): boolean {
+  #create(topic: string, payload: string | null, recall?: Recall): Entry | undefined {
     const known = this.#known(topic)
     const unclaimed = this.#unclaimed.has(topic)
-    if (payload === null && known && !unclaimed) return false
+    if (payload === null && known && !unclaimed) return undefined
     const marked = recall !== undefined
     const wanted = kept(payload, { marked })
     const entry: Entry = {
@@ -141,14 +144,30 @@ export class Retained {
     }
     this.#entries.set(topic, entry)
     spare(entry)
-    return this.#enqueue(entry)
+    return entry
+  }
+
+  /**
+   * Another connection of this process is about to publish what is wanted from now on. Call what it returns when the broker
+   * has that.
+   */
+  expect(topic: string, payload: string | null): () => void {
+    const entry = this.#entries.get(topic) ?? this.#create(topic, payload)
+    if (entry === undefined) return () => {}
+    const wanted = kept(payload, entry)
+    entry.wanted = wanted
+    return () => {
+      if (entry.wanted !== wanted) return
+      entry.held = wanted
+      this.#conclude(entry)
+    }
   }
 
   /** Clears the unclaimed topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const found: string[] = []
     for (const { topic, text } of this.#unclaimed.list()) if (owned(topic, text)) found.push(topic)
-    for (const topic of found) this.#create(topic, null)
+    for (const topic of found) this.hold(topic, null)
     return found.length
   }
 

@@ -13,6 +13,8 @@ export interface Session {
   readonly client: Client
   readonly topics: Topics
   readonly clock: Clock
+  /** Publishes a record; null clears it. Resolves when the broker has it. @throws DeniedError */
+  readonly write: (rollout: Rollout, text: string | null) => Promise<void>
   /** Whether this process serves a hub, and so answers its commands itself. */
   readonly serves: (hub: string) => boolean
   /** Aborted when the connection is lost, and when nobody wants the rollout to go on here. */
@@ -43,10 +45,9 @@ export async function carryOut(
   session: Session,
   refusal: (command: RolloutCommand) => string | undefined,
 ): Promise<void> {
-  const { client, topics, signal } = session
-  const write = (rollout: Rollout) =>
-    client.publish(topics.of('rollout', rollout), JSON.stringify(rollout), { retain: true })
-  await Promise.race([progress.keepRecorded(write, signal), inWaves(progress, session, refusal)])
+  const { write, signal } = session
+  const record = (rollout: Rollout) => write(rollout, JSON.stringify(rollout))
+  await Promise.race([progress.keepRecorded(record, signal), inWaves(progress, session, refusal)])
 }
 
 async function inWaves(

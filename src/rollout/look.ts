@@ -8,14 +8,14 @@ const MANY = 500
 
 type Place = Pick<Session, 'client' | 'topics'>
 
-/** The rollouts, the one that was changed last at the end. */
-export async function recordsOn({ client, topics }: Place): Promise<Rollout[]> {
-  const found: Rollout[] = []
+/** The rollouts, each with its text, the one that was changed last at the end. */
+export async function recordsOn({ client, topics }: Place): Promise<Map<Rollout, string>> {
+  const found: [Rollout, string][] = []
   await client.read([topics.filterOf('rollout')], (topic, text) => {
     const rollout = readRollout(topics, topic, text)
-    if (rollout !== undefined) found.push(rollout)
+    if (rollout !== undefined) found.push([rollout, text])
   })
-  return found.sort((one, other) => Date.parse(one.updated_at) - Date.parse(other.updated_at))
+  return new Map(found.sort(([one], [other]) => Date.parse(one.updated_at) - Date.parse(other.updated_at)))
 }
 
 /** The apps that an order may mean, and perhaps others. */

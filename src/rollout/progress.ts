@@ -1,4 +1,5 @@
 /** A rollout as it changes, and what of it the broker has. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../base/clock.ts'
 import type { Rollout } from '../contract/rollout.ts'
 import { type RolloutEvent, reduce } from './machine.ts'
@@ -41,6 +42,11 @@ export class Progress {
     if (next === this.#value) return
     this.#value = { ...next, updated_at: new Date(this.#clock.now()).toISOString() }
     this.changed.ring()
+  }
+
+  /** After a lost connection the broker holds this record, or none. */
+  readBack(found: Rollout | undefined): void {
+    this.#recorded = isDeepStrictEqual(found, this.#value) ? this.#value : undefined
   }
 
   /** Resolves when the broker has all that is known. */

@@ -10,12 +10,13 @@ import type { BridgeControl } from '../contract/commands.ts'
 import { CommandError } from '../contract/errors.ts'
 import type { Rollout, RolloutCommand, RolloutOrder } from '../contract/rollout.ts'
 import type { Topics } from '../contract/topics.ts'
+import type { MqttLink } from '../mqtt/link.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
 import type { BrokerOptions } from '../mqtt/types.ts'
 import { carryOut, type Session } from './carry-out.ts'
 import { Client, DeniedError } from './client.ts'
 import { appsOn, recordsOn } from './look.ts'
-import { checkName, isOrderOf, plan } from './plan.ts'
+import { checkName, isOrderOf, plan, readRollout } from './plan.ts'
 import { Notice, Progress } from './progress.ts'
 
 export interface RolloutsOptions {
@@ -24,6 +25,8 @@ export interface RolloutsOptions {
   readonly broker: () => BrokerOptions
   /** Nobody else's on the broker. */
   readonly clientId: string
+  /** Holds the records: what others change is put right, and a broker that has lost them gets them again. */
+  readonly link: () => Pick<MqttLink, 'hold' | 'expect' | 'release'>
   /** Whether this process serves a hub. */
   readonly serves: (hub: string) => boolean
   /** Why configuration refuses rollouts; of no command, all of them. */
@@ -49,6 +52,8 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
   #client: Client | undefined
   /** The one that ended here last. */
   #last: Progress | undefined
+  /** Topics of records that the link holds. */
+  readonly #held = new Set<string>()
   /** Rings when a rollout is under way. */
   readonly #found = new Notice()
 
@@ -68,6 +73,7 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
   stop(): void {
     this.#active?.abort()
     this.#active = undefined
+    this.#release([...this.#held])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -108,6 +114,24 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
   /** Call it with each answer of this process to a command, without secrets. */
   answered(topic: string, text: () => string): void {
     this.#client?.answered(topic, text)
+  }
+
+  /** Whether the link holds the record on this topic. */
+  holds(topic: string): boolean {
+    return this.#held.has(topic)
+  }
+
+  /** Call it with what the broker holds when the link connects: what another bridge has made of the rollout since counts. */
+  found(topic: string, text: string): void {
+    const { topics } = this.#options
+    const own = this.#progress?.value
+    if (own === undefined || topic !== topics.of('rollout', own)) return
+    if (isNewer(readRollout(topics, topic, text), own)) this.#release([topic])
+  }
+
+  #release(topics: readonly string[]): void {
+    for (const topic of topics) this.#held.delete(topic)
+    if (topics.length > 0) this.#options.link().release((topic) => topics.includes(topic))
   }
 
   #begin(task: () => Promise<void>): void {
@@ -156,17 +180,21 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
     try {
       await this.#connected(AbortSignal.any([signal, inTime.signal]), async (session) => {
         const { client, topics, clock } = session
-        const records = await recordsOn(session)
+        const records = [...(await recordsOn(session)).keys()]
         const before = records.find((one) => one.transaction === transaction) ?? records.find(isUnfinished)
         if (before === undefined) {
           const now = new Date(clock.now()).toISOString()
           const rollout = plan(transaction, order, await appsOn(session, order), now)
           stage.isRecording = true
-          await client.publish(topics.of('rollout', rollout), JSON.stringify(rollout), { retain: true })
+          const topic = topics.of('rollout', rollout)
+          const text = JSON.stringify(rollout)
+          await client.publish(topic, text, { retain: true })
           // Under MQTT 3.1.1 a broker does not say that it has dropped it.
-          if (!(await recordsOn(session)).some((one) => one.transaction === transaction)) {
+          if (![...(await recordsOn(session)).keys()].some((one) => one.transaction === transaction)) {
             throw new DeniedError('the broker does not keep the record of a rollout')
           }
+          this.#held.add(topic)
+          this.#options.link().expect(topic, text)()
           accepted.resolve({ transaction, total: rollout.total })
         } else if (isUnfinished(before)) accepted.resolve(same(before, transaction, order))
         else throw new CommandError('invalid_payload', 'transaction: a rollout of this name has ended.')
@@ -189,8 +217,13 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
   async #carryOutAll(session: Session): Promise<void> {
     const { clock, log, refusal } = this.#options
     for (;;) {
+      const records = await this.#recordsOn(session)
+      const own = this.#progress?.value
+      const there = records.find(({ transaction }) => transaction === own?.transaction)
+      if (own !== undefined && isNewer(there, own)) this.#progress = undefined
+      this.#progress?.readBack(there)
       if (this.#progress === undefined) {
-        const unfinished = (await recordsOn(session)).find(isUnfinished)
+        const unfinished = records.find(isUnfinished)
         if (unfinished === undefined) return
         this.#progress = new Progress(unfinished, clock)
         this.#found.ring()
@@ -205,9 +238,33 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
   }
 
   async #clearOld(session: Session): Promise<void> {
-    const { client, topics } = session
-    const ended = (await recordsOn(session)).filter((one) => !isUnfinished(one))
-    for (const old of ended.slice(0, -KEPT)) await client.publish(topics.of('rollout', old), '', { retain: true })
+    const ended = (await this.#recordsOn(session)).filter((one) => !isUnfinished(one))
+    for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
+  }
+
+  /** From now on the link holds those that stay. */
+  async #recordsOn(session: Session): Promise<Rollout[]> {
+    const found = await recordsOn(session)
+    const records = [...found.keys()]
+    const ended = records.filter((one) => !isUnfinished(one))
+    for (const one of [...records.filter(isUnfinished).slice(0, 1), ...ended.slice(-KEPT)]) {
+      const topic = session.topics.of('rollout', one)
+      const text = found.get(one) ?? ''
+      this.found(topic, text)
+      if (session.signal.aborted || this.#held.has(topic)) continue
+      this.#held.add(topic)
+      this.#options.link().hold(topic, text)
+    }
+    return records
+  }
+
+  /** Publishes a record over the rollout's own connection. */
+  async #write(client: Client, topic: string, text: string | null): Promise<void> {
+    if (text === null) this.#held.delete(topic)
+    else this.#held.add(topic)
+    const isThere = this.#options.link().expect(topic, text)
+    await client.publish(topic, text ?? '', { retain: true })
+    isThere()
   }
 
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
@@ -219,7 +276,8 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
       await withSession(session, clock, async (connection) => {
         const client = new Client(connection, { probeTopic: topics.of('bridgeProbe', {}), clock })
         this.#client = client
-        await task({ client, topics, clock, serves, signal: AbortSignal.any([signal, over.signal]) })
+        const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
+        await task({ client, topics, clock, write, serves, signal: AbortSignal.any([signal, over.signal]) })
       })
     } finally {
       this.#client = undefined
@@ -237,6 +295,10 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
 }
 
 type Packet = Parameters<Client['received']>[0]
+
+/** Whether another process has gone on with the same rollout. */
+const isNewer = (there: Rollout | undefined, own: Rollout) =>
+  there?.transaction === own.transaction && Date.parse(there.updated_at) > Date.parse(own.updated_at)
 
 const isUnfinished = ({ state }: Rollout) => state === 'running'
 

@@ -51,6 +51,43 @@ function unclaimed(): string[] {
   return found
 }
 
+describe('what another connection of this process publishes', () => {
+  test('is not sent, before and after the broker has it, and is an own message all along', () => {
+    holding({ a: '1' })
+    const isThere = set.expect('a', '2')
+    expect([set.mayBeOwn('a', '1'), set.mayBeOwn('a', '2'), set.mayBeOwn('a', '3')]).toEqual([true, true, false])
+    expect(flush()).toEqual([])
+    isThere()
+    set.expect('b', '1')()
+    set.expect('a', null)()
+    expect([flush(), set.concerns('a'), set.concerns('b')]).toEqual([[], false, true])
+    set.expect('never held', null)()
+    expect(set.concerns('never held')).toBe(false)
+  })
+
+  test('is sent where the broker is found to lack it, or to hold something else', () => {
+    holding({ a: '1', b: '1', c: '1' })
+    for (const topic of ['a', 'b', 'c']) set.expect(topic, '2')()
+    set.changedByOthers('c', 'x')
+    set.refresh('c')
+    expect(flush()).toEqual(['c=2'])
+    set.forget()
+    set.found('b', 'x')
+    set.found('c', '2')
+    set.settle(all)
+    expect(flush()).toEqual(['a=2', 'b=2'])
+  })
+
+  test('replaces at the end what was on its way here before', () => {
+    holding({ a: '1' })
+    set.refresh('a')
+    const old = send()
+    set.expect('a', '2')()
+    set.acked(old)
+    expect(flush()).toEqual(['a=2'])
+  })
+})
+
 describe('what is held', () => {
   test('is sent when it changes, once and as it is by then', () => {
     expect([set.hold('a', '1'), set.hold('a', '1'), set.hold('a', '2')]).toEqual([true, false, false])
