@@ -1,5 +1,5 @@
-/** Names of members, which are a topic level and part of a key. */
-export const MEMBER_NAME = /^(?!(?:cmd|result)$)[a-z0-9_-]{1,32}$/
+/** Names of members: a topic level, part of a key, and the key of a record, which three names cannot be. */
+export const MEMBER_NAME = /^(?!(?:cmd|result|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/
 
 /** Of a machine or a container, as a member's name. */
 export function memberNameOf(host: string): string {

@@ -60,7 +60,8 @@ const shard = text({
 
 const member = text({
   name: 'member',
-  expected: 'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -, other than cmd and result',
+  expected:
+    'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -, other than cmd, result and words of JavaScript (constructor, prototype, __proto__)',
   pattern: MEMBER_NAME,
 })
 
@@ -612,7 +613,10 @@ export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
-/** A hub's name is a topic level of its own beside `bridge`. */
-export const hubName = v.pipe(v.string(), v.regex(/^(?!(?:bridge|fleet|rollout|__proto__)$)[a-z0-9_-]{1,32}$/u))
+/** A topic level of its own beside `bridge`. Three names are those of what every object of JavaScript has. */
+export const hubName = v.pipe(
+  v.string(),
+  v.regex(/^(?!(?:bridge|fleet|rollout|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/u),
+)
 export const EXPECTED_NAME =
-  'expected a hub name such as home: 1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet and rollout'
+  'expected a hub name such as home: 1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout and words of JavaScript (constructor, prototype, __proto__)'

@@ -63,12 +63,17 @@ export async function openListener(options: ListenerOptions): Promise<HttpListen
 async function openPage(options: ListenerOptions) {
   const { live, feed, services, sessions, clock, log, onPage, addSecret } = options
   const config = () => live.value.http
-  const token = await startToken(config().password === null ? tokenFileOf(config(), services.path) : null, log)
+  const file = tokenFileOf(config(), services.path)
+  const keep = config().password === null
+  const token = await startToken(file, log, { keep })
   addSecret(token)
   let address: string | undefined
   /** Shown when it first counts: at the start, or when a changed configuration has no password any more. */
   const shown = () => {
-    if (address !== undefined) onPage?.(addressWith(address, token))
+    if (address !== undefined) {
+      onPage?.(addressWith(address, token))
+      if (!keep) void startToken(file, log, { token })
+    }
     address = undefined
     return token
   }

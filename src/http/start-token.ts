@@ -49,11 +49,15 @@ function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number 
 }
 
 /** The one that is kept, or a new one, which is kept where the file can be written. */
-export async function startToken(file: string | null, log: { warn(fields: object, message: string): void }) {
-  const token = randomBytes(32).toString('base64url')
+export async function startToken(
+  file: string | null,
+  log: { warn(fields: object, message: string): void },
+  { keep = true, token = randomBytes(32).toString('base64url') } = {},
+) {
   if (file === null) return token
   const found = lookInto(file)
   if (found?.isPrivate) return found.token
+  if (!keep) return token
   try {
     if (found === undefined) log.warn({ file }, 'the file of the start-up token is something else, and stays as it is')
     else if (await isOurs(file)) await writeWhole(file, `${token}\n`)

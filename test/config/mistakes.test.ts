@@ -120,6 +120,8 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       `${HUB}  __proto__: { url: http://h, api_key: abcd }`,
       /^hubs\.__proto__ .*expected a hub name/,
     ],
+    ['a hub named constructor', `${HUB}  constructor: { url: http://h, api_key: abcd }`, /expected a hub name/],
+    ['a hub named prototype', `${HUB}  prototype: { url: http://h, api_key: abcd }`, /expected a hub name/],
     ['a key __proto__', `${HUB}__proto__: { polluted: true }`, /^__proto__ .*there is no such option/],
     ['a list for a file', '- a\n', /^hub2mqtt\.yaml: expected options/],
     ['a key twice', `${HUB}log: {}\nlog: {}`, /^hub2mqtt\.yaml line 6, column 1: the same key stands here twice/],

@@ -172,6 +172,8 @@ describe('a daemon without a password', () => {
     daemon.signal('SIGHUP')
     await daemon.untilLine('configuration read again')
     await until('it to be open for reading', async () => JSON.parse(await ask('api/session')).access === 'local')
+    const address = await daemon.page()
+    await until('open to print the same address', async () => (await openCommand()).stdout.trim() === address)
     expect(JSON.parse(await ask('api/session', { cookie: 'x', ...(await daemon.owner()) }))).toMatchObject({
       access: 'full',
     })
