@@ -36,6 +36,11 @@ export function makeFolder(folder: string): void {
         throw new HubDataError(`${path}: is not a plain file; it was left as it is`)
       }
     }
+    const apps = join(folder, APPS_FOLDER)
+    // What is not in use is removed from it at each start, which must not happen to what a link leads to.
+    if (lstatSync(apps, { throwIfNoEntry: false })?.isDirectory() === false) {
+      throw new HubDataError(`${apps}: is not a folder; it was left as it is`)
+    }
     syncFolderNow(dirname(folder))
   } catch (cause) {
     if (cause instanceof HubDataError) throw cause

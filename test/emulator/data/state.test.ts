@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -208,6 +209,16 @@ describe('a data folder that cannot be used', () => {
     sql.exec(statement)
     sql.close()
     expect(await refusal(path)).toBe(`DATA/hub.db: ${reason}`)
+  })
+
+  test.runIf(hasModes)('is refused with a link in place of its apps, and what that leads to stays', async () => {
+    const [path, elsewhere] = [await usedFolder(), folder()]
+    mkdirSync(join(elsewhere, 'Documents', 'photos'), { recursive: true })
+    writeFileSync(join(elsewhere, 'Documents', 'photos', 'p.jpg'), 'photo')
+    rmSync(join(path, 'apps'), { recursive: true, force: true })
+    symlinkSync(elsewhere, join(path, 'apps'))
+    expect(await refusal(path)).toBe('DATA/apps: is not a folder; it was left as it is')
+    expect(readFileSync(join(elsewhere, 'Documents', 'photos', 'p.jpg'), 'utf8')).toBe('photo')
   })
 
   const changed = (path: string, statement: string) => {
