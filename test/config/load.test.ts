@@ -176,9 +176,9 @@ describe('hubs', () => {
     expect(Object.keys(load({ yaml }).config.hubs)).toEqual(['timeout'])
   })
 
-  it('takes a hub named like a property of every object', () => {
+  it('refuses a hub named like a property of every object, which records cannot hold', () => {
     const yaml = 'hubs: { constructor: { url: http://h, api_key: abcd } }'
-    expect(Object.keys(load({ yaml }).config.hubs)).toEqual(['constructor'])
+    expect(() => load({ yaml })).toThrow('expected a hub name')
   })
 })
 
