@@ -34,7 +34,6 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
       bridge.removeHub(name)
     }
   }
-  bridge.hubsKnown()
   if (!isDeepStrictEqual(before.apps, after.apps)) hubs.refilter()
   const ofBridge = ({ commands, settings, guard, updates }: Config) => [commands, settings, guard, updates]
   if (!isDeepStrictEqual(ofBridge(before), ofBridge(after))) bridge.reconfigured()
@@ -43,4 +42,6 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
     if (known === undefined) openHub(name, config)
     else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.renewed()
   }
+  // With the new ones: what the broker holds of a hub that is not open yet belongs to nothing.
+  bridge.hubsKnown()
 }
