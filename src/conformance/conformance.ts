@@ -1,10 +1,11 @@
 /** `hub2mqtt conformance`: what a hub answers, and how that differs from what is expected of one. */
 import { type Clock, sleep } from '../base/clock.ts'
+import { isRecord } from '../base/json.ts'
 import type { LimitSeen } from './evidence.ts'
+import { Client, outcomeOf } from './observation.ts'
 import { greetings, PROBES, pathTo, prefixOf, type Reading, read } from './probes.ts'
-import { Session, type SessionOptions, speaks } from './realtime.ts'
+import { Session, type SessionOptions, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, unreachableReport } from './report.ts'
-import { Asker } from './seen.ts'
 import { write } from './writes.ts'
 
 /** More would be a nuisance to a hub, and show nothing else. */
@@ -29,43 +30,53 @@ export interface ConformanceOptions {
   readonly clock: Clock
   /** Told what is about to be looked at. */
   readonly onStep?: (step: string) => void
+  /** Called before the app is changed: what ends the examination from then on has to let it put the app back. */
+  readonly stops?: () => AbortSignal
 }
 
 /** Examines a hub. It never fails for what a hub does: that is the report. */
 export async function examine(options: ConformanceOptions): Promise<Report> {
-  const { url, key, timeoutMs, clock, onStep = () => {} } = options
-  await using asker = new Asker({ url, key, timeoutMs, clock })
+  const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
+  await using client = new Client({ url, key, timeoutMs, clock })
   onStep('looking for a hub')
-  const pings = await greetings(asker)
+  const pings = await greetings(client)
   const prefix = prefixOf(pings)
   // Nobody else is shown the key.
   if (prefix === undefined) return unreachableReport(options, pings)
-  asker.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
+  client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
   onStep('asking what changes nothing')
-  const reading = await read(asker, pings, prefix, options.app)
+  const reading = await read(client, pings, prefix, options.app)
   onStep('opening the realtime channel')
-  const { evidence, session } = await examineRealtime(options, asker, reading)
+  const { evidence, session } = await examineRealtime(options, client, reading)
+  const change = async () => {
+    onStep('changing the app')
+    const { app = '', downgrade } = options
+    const onPutBack = () => onStep('putting the app back')
+    return await write({ client, reading, app, downgrade, session, clock, signal: stops(), onPutBack })
+  }
   try {
     if (options.limits) onStep('sending requests quickly')
-    const limit = options.limits ? await hurry(options, asker, reading) : null
-    const app = options.writes ? options.app : undefined
-    if (app !== undefined) onStep('changing the app, and putting it back')
-    const isThere = reading.answers.get('getApp')?.status === 200
-    const { downgrade } = options
-    const writes = app !== undefined && isThere ? await write({ asker, reading, app, downgrade, session, clock }) : null
-    return reportOf(options, { ...evidence, reading, limit, writes, port: portOf(url) })
+    const limit = options.limits ? await hurry(options, client, reading) : null
+    const writes = options.writes && isApp(reading) ? await change() : null
+    const noLimit = options.limits ? 'the hub did not answer each' : 'without --limits'
+    return reportOf(options, { ...evidence, reading, limit, noLimit, writes, port: portOf(url) })
   } finally {
     session?.close()
   }
 }
 
-async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, asker: Asker, reading: Reading) {
-  const protocols = { 3: await speaks(3, url, timeoutMs), 4: await speaks(4, url, timeoutMs) }
+async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
+  /** Whether it does; of a hub that is away that is not known. */
+  const takes = async (version: 3 | 4) => {
+    if (await speaks(version, url, timeoutMs)) return true
+    const ping = await client.ask('GET', pathTo(reading.prefix, PROBES.ping), { show: 'no key' })
+    return ping.greets ? await speaks(version, url, timeoutMs) : null
+  }
+  const protocols = { 3: await takes(3), 4: await takes(4) }
   const hubId = reading.pings[reading.prefix].id
-  const prove = async () => (await asker.prove()) === undefined
+  const prove = async () => (await client.prove()) === undefined
   const base: Omit<SessionOptions, 'withToken'> = { url, key, hubId, prove, timeoutMs, clock }
-  const without = new Session({ ...base, withToken: false })
-  await without.run()
+  const without = await opened({ ...base, withToken: false })
   const isOpen = without.seen.open === 'ok'
   if (isOpen || !without.seen.tokenOffered) {
     if (!isOpen) without.close()
@@ -73,22 +84,42 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
     return { evidence, session: isOpen ? without : undefined }
   }
   without.close()
-  const withToken = new Session({ ...base, withToken: true })
-  await withToken.run()
+  const withToken = await opened({ ...base, withToken: true })
   const evidence = { session: without.seen, sessionWithToken: withToken.seen, protocols }
   return { evidence, session: withToken }
 }
 
-/** As many requests at once as a hub may mind, and no more. */
-async function hurry({ clock }: ConformanceOptions, asker: Asker, { prefix }: Reading): Promise<LimitSeen> {
+const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
+
+/** A session that went as far as it could: once more, where the hub may just have been away. */
+async function opened(options: SessionOptions): Promise<Session> {
+  const first = new Session(options)
+  await first.run()
+  const { connect, handshake, open, subscribe } = first.seen
+  if (![connect, handshake, open, subscribe].some((step) => LOST.has(step))) return first
+  first.close()
+  const second = new Session(options)
+  await second.run()
+  return second
+}
+
+/** As many requests at once as a hub may mind, and no more; `null`: it did not answer each. */
+async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading): Promise<LimitSeen | null> {
   const path = pathTo(prefix, PROBES.getSessionMe)
   await sleep(clock, CALM_MS)
-  const answers = await Promise.all(Array.from({ length: QUICK }, () => asker.askNow('GET', path)))
+  const answers = await Promise.all(Array.from({ length: QUICK }, () => client.askNow('GET', path)))
   await sleep(clock, CALM_MS)
+  if (answers.some(({ status }) => status === null)) return null
   const limited = answers.filter(({ status }) => status === 429)
   const header = limited.find((seen) => seen.retryAfter !== null)?.retryAfter ?? null
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return { sent: QUICK, limitedAfter: limited.length === 0 ? null : QUICK - limited.length, retryAfter }
+}
+
+/** Whether the app that was asked about is there, and its record was read. */
+function isApp({ answers }: Reading): boolean {
+  const seen = answers.get('getApp')
+  return seen !== undefined && outcomeOf(seen) === 'ok' && isRecord(seen.value)
 }
 
 function portOf(url: string): number {

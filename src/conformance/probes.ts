@@ -2,7 +2,7 @@
 import { isRecord } from '../base/json.ts'
 import { API_PREFIXES, type ApiPrefix } from '../hub/client.ts'
 import { OPERATIONS, type OperationName } from '../hub/operations.ts'
-import type { Asker, Seen } from './seen.ts'
+import { type Client, type Observation, outcomeOf } from './observation.ts'
 import { SHAPES, type Shape } from './shapes.ts'
 
 /** An operation as a request: of most the table knows it. */
@@ -21,7 +21,7 @@ function of(name: OperationName, shape: Shape): Probe {
 
 /** Every operation, in the order of the report. */
 export const PROBES = {
-  ping: of('ping', SHAPES.truth),
+  ping: of('ping', SHAPES.greeting),
   getSessionMe: of('getSessionMe', SHAPES.scopes),
   getApps: of('getApps', SHAPES.apps),
   getApp: of('getApp', SHAPES.app),
@@ -58,21 +58,43 @@ export const QUESTIONS = [
 ] as const
 export type Question = (typeof QUESTIONS)[number]
 
-export type Answers = Map<ProbeName | Question, Seen>
+export type Answers = Map<ProbeName | Question, Observation>
 
 /** An app as the hub tells of it. */
 export type AppRecord = Record<string, unknown>
 
 /** What the reading part has found out. */
 export interface Reading {
-  readonly pings: Readonly<Record<ApiPrefix, Seen>>
+  readonly pings: Readonly<Record<ApiPrefix, Observation>>
   readonly prefix: ApiPrefix
   readonly answers: Answers
   readonly records: readonly AppRecord[]
   /** The app that was asked about, and one of its settings. */
   readonly app: string | null
   readonly setting: string | null
+  /** Why something was not asked. */
+  readonly untried: Map<ProbeName | Question, string>
 }
+
+/** Why there is no answer to this. */
+export const whyNot = ({ untried }: Reading, name: ProbeName | Question): string => untried.get(name) ?? 'not reached'
+
+/** What changes the app; in the order in which it is tried. */
+export const WRITES = [
+  'setAppSetting',
+  'readBack',
+  'unsetAppSetting',
+  'unsetAgain',
+  'updateApp',
+  'garbageCollectApp',
+  'restartApp',
+  'disableApp',
+  'enableApp',
+  'getAppStd',
+  'speak',
+  'speakReference',
+  'installFromAppStore',
+] as const satisfies readonly (ProbeName | Question)[]
 
 /** The path of a probe on the hub. */
 export function pathTo(
@@ -85,13 +107,13 @@ export function pathTo(
   return `/api/${prefix}/${manager}${filled}`
 }
 
-export async function greetings(asker: Asker): Promise<Record<ApiPrefix, Seen>> {
-  const ask = (prefix: ApiPrefix) => asker.ask('GET', pathTo(prefix, PROBES.ping), { show: 'no key' })
+export async function greetings(client: Client): Promise<Record<ApiPrefix, Observation>> {
+  const ask = (prefix: ApiPrefix) => client.ask('GET', pathTo(prefix, PROBES.ping), { show: 'no key' })
   return { manager: await ask('manager'), managers: await ask('managers') }
 }
 
 /** The spelling that the hub answers; the wire's first. */
-export function prefixOf(pings: Readonly<Record<ApiPrefix, Seen>>): ApiPrefix | undefined {
+export function prefixOf(pings: Readonly<Record<ApiPrefix, Observation>>): ApiPrefix | undefined {
   return API_PREFIXES.find((prefix) => pings[prefix].greets)
 }
 
@@ -99,18 +121,18 @@ const NOBODY = 'hub2mqtt.conformance.no-such-app'
 
 /** @param wanted the app to ask about; by default one that runs */
 export async function read(
-  asker: Asker,
-  pings: Readonly<Record<ApiPrefix, Seen>>,
+  client: Client,
+  pings: Readonly<Record<ApiPrefix, Observation>>,
   prefix: ApiPrefix,
   wanted: string | undefined,
 ): Promise<Reading> {
   const answers: Answers = new Map()
   const ask = async (name: ProbeName, id = '', setting = '') => {
     const probe = PROBES[name]
-    answers.set(name, await asker.ask(probe.method, pathTo(prefix, probe, id, setting)))
+    answers.set(name, await client.ask(probe.method, pathTo(prefix, probe, id, setting)))
   }
   const question = async (name: Question, path: string, show: 'key' | 'unknown key' | 'no key') => {
-    answers.set(name, await asker.ask('GET', path, { show }))
+    answers.set(name, await client.ask('GET', path, { show }))
   }
   answers.set('ping', pings[prefix])
   await question('pingOther', `${pathTo(prefix, PROBES.ping)}?id=hub2mqtt-conformance`, 'no key')
@@ -118,19 +140,34 @@ export async function read(
   await question('unknownKey', pathTo(prefix, PROBES.getApps), 'unknown key')
   await ask('getSessionMe')
   await ask('getApps')
-  const records = recordsIn(answers.get('getApps')?.value)
+  const records = recordsIn(answers.get('getApps'))
   const app = wanted ?? idOf(records.find(({ state }) => state === 'running') ?? records[0])
-  if (app !== null)
-    for (const name of ['getApp', 'getAppUsage', 'getAppLocales', 'getAppSettings'] as const) await ask(name, app)
-  const setting = firstKey(answers.get('getAppSettings')?.value)
+  const untried: Reading['untried'] = new Map([
+    ...WRITES.map((name) => [name, 'without --writes'] as const),
+    ['uninstallApp', 'never done'],
+    ['createBackup', 'never done'],
+  ])
+  const ofApp = ['getApp', 'getAppUsage', 'getAppLocales', 'getAppSettings'] as const
+  for (const name of ofApp) {
+    const listed = answers.get('getApps')
+    const none = listed !== undefined && outcomeOf(listed) === 'ok' ? 'there is no app' : 'the apps are not listed'
+    const found = answers.get('getApp')
+    if (app === null) untried.set(name, none)
+    else if (found !== undefined && outcomeOf(found) === 'absent') untried.set(name, 'the app is not there')
+    else await ask(name, app)
+  }
+  const settings = answers.get('getAppSettings')
+  const setting = settings !== undefined && outcomeOf(settings) === 'ok' ? firstKey(settings.value) : null
   if (app !== null && setting !== null) await ask('getAppSetting', app, setting)
+  else untried.set('getAppSetting', untried.get('getAppSettings') ?? 'no setting is known')
   await ask('getVoices')
   await question('unknownApp', pathTo(prefix, PROBES.getApp, NOBODY), 'key')
   await question('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
-  return { pings, prefix, answers, records, app, setting }
+  return { pings, prefix, answers, records, app, setting, untried }
 }
 
-function recordsIn(value: unknown): AppRecord[] {
+function recordsIn(seen: Observation | undefined): AppRecord[] {
+  const value: unknown = seen !== undefined && outcomeOf(seen) === 'ok' ? seen.value : undefined
   return isRecord(value) ? Object.values(value).filter(isRecord) : []
 }
 

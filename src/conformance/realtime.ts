@@ -101,6 +101,11 @@ export class Session {
     return await promise.finally(cancel)
   }
 
+  /** Whether events can still come. */
+  get isOpen(): boolean {
+    return this.seen.subscribe === 'ok' && this.#sockets.every(({ connected }) => connected)
+  }
+
   close(): void {
     for (const socket of this.#sockets.toReversed()) {
       socket.removeAllListeners()

@@ -1,12 +1,14 @@
 /** What is told of an examination: the same facts for programs and for people, without secrets and names. */
 import { createHash } from 'node:crypto'
 import type { ApiPrefix } from '../hub/client.ts'
+import { decodeApps } from '../hub/decode.ts'
 import { type Evidence, firmwareOf, type Kind, kindOfHub, type LimitSeen, scopesOf } from './evidence.ts'
-import { EXPECTATIONS, judged, type Mark, told, type Verdict } from './expectations.ts'
-import { PROBES, type Probe, pathTo } from './probes.ts'
+import { EXPECTATIONS, judged, type Mark } from './expectations.ts'
+import { errorOf, type Observation, type Outcome, outcomeOf } from './observation.ts'
+import { PROBES, type Probe, type ProbeName, pathTo, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
-import { errorOf, type Outcome, outcomeOf, type Seen } from './seen.ts'
 import { fieldsOf } from './shapes.ts'
+import { told, type Verdict } from './verdict.ts'
 
 /** Of the JSON report: keys are added to it; those that are there keep their meaning. */
 export const FORMAT = 1
@@ -20,10 +22,12 @@ export interface OperationReport {
   readonly outcome: Outcome | 'not_tried'
   /** The hub's code of an error; `prose` for a sentence. */
   readonly error: string | null
-  readonly content: Seen['content'] | null
+  readonly content: Observation['content'] | null
   readonly ms: number | null
   /** How the answer differs from what the operation promises. */
   readonly differs: string | null
+  /** Why it was not tried. */
+  readonly untried: string | null
 }
 
 export interface ExpectationReport extends Verdict {
@@ -38,7 +42,7 @@ export interface Report {
   readonly version: string
   /** Whether hub2mqtt can work with this hub and key. */
   readonly usable: boolean
-  /** Why not. */
+  /** Why not; and what else went wrong. */
   readonly problems: readonly string[]
   readonly hub: {
     readonly kind: Kind
@@ -61,8 +65,12 @@ export interface Report {
   readonly limit: LimitSeen | null
   /** What writes have left changed; `null`: none were made. */
   readonly left: readonly string[] | null
+  /** What could not be looked at in the end, so that it may be changed; `null` as well. */
+  readonly unseen: readonly string[] | null
   readonly expectations: readonly ExpectationReport[]
 }
+
+const PROBE_NAMES = Object.keys(PROBES).filter((name): name is ProbeName => Object.hasOwn(PROBES, name))
 
 interface About {
   readonly version: string
@@ -72,7 +80,7 @@ interface About {
 /** Of an address at which no hub has been found. */
 export function unreachableReport(
   { version }: Pick<About, 'version'>,
-  pings: Readonly<Record<ApiPrefix, Seen>>,
+  pings: Readonly<Record<ApiPrefix, Observation>>,
 ): Report {
   const found = Object.entries(pings).map(([prefix, seen]) => `/api/${prefix}/system/ping: ${told(seen)}`)
   return {
@@ -87,6 +95,7 @@ export function unreachableReport(
     realtime: null,
     limit: null,
     left: null,
+    unseen: null,
     expectations: [],
   }
 }
@@ -94,12 +103,12 @@ export function unreachableReport(
 export function reportOf(about: About, evidence: Evidence): Report {
   const { reading, session, sessionWithToken, protocols, limit, writes } = evidence
   const { pings, answers, records, app } = reading
-  const problems = problemsOf(about, evidence)
+  const unusable = unusableBecause(evidence)
   return {
     format: FORMAT,
     version: about.version,
-    usable: problems.length === 0,
-    problems,
+    usable: unusable.length === 0,
+    problems: [...unusable, ...troubleOf(about, evidence)],
     hub: {
       ...kindOfHub(evidence),
       prefixes: (['manager', 'managers'] as const).filter((prefix) => outcomeOf(pings[prefix]) === 'ok'),
@@ -108,7 +117,7 @@ export function reportOf(about: About, evidence: Evidence): Report {
       apps: answers.get('getApps')?.status === 200 ? records.length : null,
     },
     app: app === null ? null : hashed(app, pings[reading.prefix].id),
-    operations: Object.entries<Probe>(PROBES).map(([name, probe]) => operationOf(name, probe, evidence)),
+    operations: PROBE_NAMES.map((name) => operationOf(name, PROBES[name], evidence)),
     fields: fieldsOf(records),
     realtime: {
       protocols: ([3, 4] as const).filter((version) => protocols[version]),
@@ -117,35 +126,58 @@ export function reportOf(about: About, evidence: Evidence): Report {
     },
     limit,
     left: writes?.left ?? null,
+    unseen: writes?.unseen ?? null,
     expectations: EXPECTATIONS.map((row) => ({ id: row.id, mark: row.mark, says: row.says, ...judged(row, evidence) })),
   }
 }
 
-function problemsOf({ writes: wanted }: About, { reading, writes }: Evidence): string[] {
+function unusableBecause({ reading }: Evidence): string[] {
   const apps = reading.answers.get('getApps')
   if (apps === undefined) return ['the list of apps was not asked for']
   const outcome = outcomeOf(apps)
-  const wrong = outcome === 'ok' ? PROBES.getApps.shape(apps.value, '') : undefined
+  const wrong = outcome === 'ok' && !isList(apps.value) ? PROBES.getApps.shape(apps.value, '') : undefined
   return [
     ...(outcome === 'refused' ? [`the key may not list the apps: ${told(apps)}`] : []),
     ...(outcome !== 'ok' && outcome !== 'refused' ? [`the apps cannot be listed: ${told(apps)}`] : []),
     ...(wrong === undefined ? [] : [`the list of apps ${wrong}`]),
-    ...(wanted && writes === null ? ['the app that may be changed is not there: nothing was changed'] : []),
-    ...(writes?.left.length ? [`the app was not put back: ${writes.left.join(', ')}`] : []),
   ]
 }
 
-function operationOf(name: string, probe: Probe, { reading }: Evidence): OperationReport {
+/** What went otherwise than was asked for. */
+function troubleOf({ writes: wanted }: About, { reading, writes }: Evidence): string[] {
+  const app = reading.answers.get('getApp')
+  const isAbsent = app === undefined || outcomeOf(app) === 'absent'
+  const noApp = isAbsent ? 'is not there' : `could not be read (${told(app)})`
+  return [
+    ...(wanted && writes === null ? [`the app that may be changed ${noApp}: nothing was changed`] : []),
+    ...(writes?.left.length ? [`the app was not put back: ${writes.left.join(', ')}`] : []),
+    ...(writes?.unseen.length ? [`the app may not be put back: ${writes.unseen.join(', ')}`] : []),
+    ...(writes?.stopped ? ['it was stopped before the end'] : []),
+  ]
+}
+
+function operationOf(name: ProbeName, probe: Probe, { reading }: Evidence): OperationReport {
   const { prefix, answers, app } = reading
   const head = { name, method: probe.method, path: pathTo(prefix, probe, ':id', ':name').replaceAll('%3A', ':') }
-  const seen = [...answers].find(([one]) => one === name)?.[1]
+  const seen = answers.get(name)
   if (seen === undefined) {
-    return { ...head, status: null, outcome: 'not_tried', error: null, content: null, ms: null, differs: null }
+    const untried = whyNot(reading, name)
+    return { ...head, status: null, outcome: 'not_tried', error: null, content: null, ms: null, differs: null, untried }
   }
   const { status, content, ms, value } = seen
   const outcome = outcomeOf(seen)
   const differs = outcome === 'ok' ? (probe.shape(value, app ?? '') ?? null) : null
-  return { ...head, status, outcome, error: errorOf(value), content, ms, differs }
+  return { ...head, status, outcome, error: errorOf(value), content, ms, differs, untried: null }
+}
+
+/** Whether hub2mqtt takes that for a list of apps: it bears a few entries that are none. */
+function isList(value: unknown): boolean {
+  try {
+    decodeApps(value)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Nobody who does not know the hub can look for the app behind it. */

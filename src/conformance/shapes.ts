@@ -1,5 +1,6 @@
 /** What kinds of values an answer has, without the values: they may be names and secrets. */
-import { isRecord } from '../base/json.ts'
+import { isRecord, type Json } from '../base/json.ts'
+import { saysNo } from '../hub/written.ts'
 
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
@@ -24,17 +25,26 @@ export function fieldsOf(records: readonly Record<string, unknown>[]): Record<st
   return Object.fromEntries(sorted.map(([name, found]) => [name, [...found].sort().join(' | ')]))
 }
 
+/** Whether an app runs: what its state says, and without one, whether it is ready. `null`: neither, or on the way. */
+export function runs({ state, ready }: Record<string, unknown>): boolean | null {
+  if (typeof state !== 'string') return typeof ready === 'boolean' ? ready : null
+  return state === 'stopping' || state === 'starting' ? null : state === 'running'
+}
+
 /** What an operation should answer: `undefined` if it does, else what is wrong with it. */
-export type Shape = (value: unknown, id: string) => string | undefined
+export type Shape = (value: Json | undefined, id: string) => string | undefined
 
 export const SHAPES = {
   anything: () => undefined,
-  nothing: (value) =>
-    value === undefined || value === null || isRecord(value) ? undefined : `answers ${kindOf(value)}`,
-  truth: (value) => (value === true ? undefined : `answers ${kindOf(value)} and not true`),
+  /** Whatever a hub says besides that it is done, unless that is a no. */
+  nothing: (value) => (saysNo(value) ? 'calls a no a success' : undefined),
+  greeting: (value) => (value === false ? 'answers false, as if it were another hub' : undefined),
   object: (value) => (isRecord(value) ? undefined : `answers ${kindOf(value)} and no object`),
   collection: (value) => (typeof value === 'object' && value !== null ? undefined : `answers ${kindOf(value)}`),
-  scopes: (value) => (isRecord(value) && Array.isArray(value['scopes']) ? undefined : 'has no list of scopes'),
+  scopes: (value) =>
+    isRecord(value) && Array.isArray(value['intersectedScopes'] ?? value['scopes'])
+      ? undefined
+      : 'has no list of scopes',
   app: (value, id) => (isRecord(value) && value['id'] === id ? undefined : 'is not the record of the app'),
   apps(value) {
     if (!isRecord(value)) return `answers ${kindOf(value)} and no object`

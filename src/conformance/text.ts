@@ -2,13 +2,16 @@
 import type { OperationReport, Report } from './report.ts'
 
 export function reportText(report: Report): string {
-  const { usable, problems, hub, operations, expectations, limit, left, version } = report
+  const { usable, problems, hub, operations, expectations, limit, left, unseen, version } = report
+  const all = problems.join('; ')
+  const trouble = problems.length === 0 ? '' : ` But: ${all}.`
   const verdict = usable
-    ? 'hub2mqtt can work with this hub and key.'
-    : `hub2mqtt cannot work with it: ${problems.join('; ')}.`
+    ? `hub2mqtt can work with this hub and key.${trouble}`
+    : `hub2mqtt cannot work with it: ${all}.`
   if (hub === null) return `${verdict}\n`
   const { kind, because, prefixes, firmware, scopes, apps } = hub
-  const differing = expectations.filter(({ result }) => result === 'differs')
+  const inferred = expectations.filter(({ result, mark }) => result === 'differs' && mark === 'I')
+  const differing = expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I')
   const agreeing = expectations.filter(({ result }) => result === 'agrees')
   const open = expectations.filter(({ result }) => result === 'unknown')
   const said = (rows: typeof expectations) => rows.map(({ mark, says, found }) => [`  ${mark}`, says, found])
@@ -21,8 +24,8 @@ export function reportText(report: Report): string {
       ['Paths', prefixes.map((prefix) => `/api/${prefix}/`).join(', ')],
       ['Key', scopes === null ? 'the hub does not tell what it permits' : scopes.join(', ') || 'no permissions'],
       ['Apps', apps === null ? 'not listed' : String(apps)],
-      ['Limit', limitText(limit)],
-      ...(left === null ? [] : [['Left changed', left.join(', ') || 'nothing']]),
+      ['Limit', limitText(limit) ?? expectations.find(({ id }) => id === 'rate-limit')?.found ?? ''],
+      ...(left === null ? [] : [['Left changed', leftText(left, unseen ?? [])]]),
     ]),
     '',
     'Operations',
@@ -30,6 +33,9 @@ export function reportText(report: Report): string {
     '',
     `Otherwise than expected (${differing.length})`,
     ...columns(said(differing)),
+    '',
+    `Otherwise than inferred, and no fault (${inferred.length})`,
+    ...columns(said(inferred)),
     '',
     `As expected (${agreeing.length})`,
     ...columns(said(agreeing)),
@@ -43,16 +49,33 @@ export function reportText(report: Report): string {
   ].join('\n')
 }
 
-function limitText(limit: Report['limit']): string {
-  if (limit === null) return 'not tried'
+function leftText(left: readonly string[], unseen: readonly string[]): string {
+  if (unseen.length === 0) return left.join(', ') || 'nothing'
+  return [...left, ...unseen.map((item) => `perhaps ${item}`)].join(', ')
+}
+
+function limitText(limit: Report['limit']): string | undefined {
+  if (limit === null) return undefined
   const { sent, limitedAfter, retryAfter } = limit
   if (limitedAfter === null) return `none within ${sent} quick requests`
   return `429 after ${limitedAfter} of ${sent} quick requests${retryAfter === null ? '' : ', with Retry-After'}`
 }
 
-function operationColumns({ name, method, path, status, outcome, error, ms, differs }: OperationReport): string[] {
+function operationColumns({
+  name,
+  method,
+  path,
+  status,
+  outcome,
+  error,
+  ms,
+  differs,
+  untried,
+}: OperationReport): string[] {
   const answer = [status ?? '', error ?? ''].filter((part) => part !== '').join(' ')
-  const notes = [differs ?? '', outcome === 'ok' && ms !== null ? `${ms} ms` : ''].filter((part) => part !== '')
+  const notes = [differs ?? '', untried ?? '', outcome === 'ok' && ms !== null ? `${ms} ms` : ''].filter(
+    (part) => part !== '',
+  )
   return [`  ${name}`, method, path, outcome.replace('_', ' '), answer, notes.join(', ')]
 }
 

@@ -4,9 +4,11 @@ import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { type ConformanceOptions, examine } from '../../src/conformance/conformance.ts'
 import type { Report } from '../../src/conformance/report.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { APP } from './plants.ts'
+
+export { APP }
 
 export const KEY = 'key-of-the-examiner'
-export const APP = 'com.secretmaker.garden'
 /** What must be in no report. */
 export const SECRETS = [KEY, APP, 'secretmaker', 'Rose garden', 'gate_code', '4711-gate', 'com.other.app', '127.0.0.1']
 

@@ -1,10 +1,10 @@
 /** Asks a hub and keeps what it answered as it came: nothing is decoded that could hide what is unusual about it. */
 import { type Clock, sleep } from '../base/clock.ts'
-import { isRecord } from '../base/json.ts'
-import { type Answer, header, isGreeting, isPage } from '../hub/answer.ts'
+import { isRecord, type Json } from '../base/json.ts'
+import { type Answer, header, isGreeting, isPage, parse } from '../hub/answer.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
+import { HttpClient } from '../hub/http-client.ts'
 import type { Method } from '../hub/operations.ts'
-import { Rest } from '../hub/rest.ts'
 
 /** Between two requests: hubs have been seen to mind less. */
 const PAUSE_MS = 200
@@ -12,7 +12,7 @@ const LIMITED_MS = 1500
 const MAX_LIMITED_MS = 30_000
 
 /** One answer, or that there was none. */
-export interface Seen {
+export interface Observation {
   /** `null`: no answer. */
   readonly status: number | null
   /** Why there was none. */
@@ -24,7 +24,7 @@ export interface Seen {
   readonly retryAfter: string | null
   readonly content: 'json' | 'nothing' | 'text' | 'page'
   /** Of a JSON body. */
-  readonly value: unknown
+  readonly value: Json | undefined
   /** Whether a hub answers a ping like that. */
   readonly greets: boolean
 }
@@ -37,7 +37,7 @@ const NONE = {
   content: 'nothing',
   value: undefined,
   greets: false,
-} as const satisfies Partial<Seen>
+} as const satisfies Partial<Observation>
 
 export interface AskerOptions {
   readonly url: string
@@ -52,16 +52,16 @@ export type Shown = 'key' | 'unknown key' | 'no key'
 
 const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
 
-export class Asker implements AsyncDisposable {
+export class Client implements AsyncDisposable {
   readonly #options: AskerOptions
-  readonly #known: Rest
-  readonly #unknown: Rest
+  readonly #known: HttpClient
+  readonly #unknown: HttpClient
   #isFirst = true
   /** Where which hub has shown itself. */
   #hub: { readonly ping: string; readonly id: string | null } | undefined
   /** Whether the connections have not ended since. */
   #isSure = true
-  #proving: Promise<Seen | undefined> | undefined
+  #proving: Promise<Observation | undefined> | undefined
 
   constructor(options: AskerOptions) {
     this.#options = options
@@ -70,7 +70,7 @@ export class Asker implements AsyncDisposable {
       const onDisconnected = () => {
         this.#isSure = false
       }
-      return new Rest({ url, timeoutMs, apiKey: () => apiKey, maxRequests: 2, onDisconnected }, clock)
+      return new HttpClient({ url, timeoutMs, apiKey: () => apiKey, maxRequests: 2, onDisconnected }, clock)
     }
     this.#known = rest(options.key)
     this.#unknown = rest(UNKNOWN_KEY)
@@ -82,7 +82,7 @@ export class Asker implements AsyncDisposable {
   }
 
   /** Asks who is there, unless that is known. Returns the answer that speaks against showing the key. */
-  prove(): Promise<Seen | undefined> {
+  prove(): Promise<Observation | undefined> {
     if (this.#isSure && this.#hub !== undefined) return Promise.resolve(undefined)
     this.#proving ??= this.#askWhoItIs().finally(() => {
       this.#proving = undefined
@@ -90,7 +90,7 @@ export class Asker implements AsyncDisposable {
     return this.#proving
   }
 
-  async #askWhoItIs(): Promise<Seen | undefined> {
+  async #askWhoItIs(): Promise<Observation | undefined> {
     const hub = this.#hub
     if (hub === undefined) throw new Error('No hub has shown itself.')
     const seen = await this.askNow('GET', hub.ping, { show: 'no key' })
@@ -100,7 +100,11 @@ export class Asker implements AsyncDisposable {
   }
 
   /** One request after a pause; where the hub puts it off, once more after the time that it wants. */
-  async ask(method: Method, path: string, { show = 'key' as Shown, body = undefined as unknown } = {}): Promise<Seen> {
+  async ask(
+    method: Method,
+    path: string,
+    { show = 'key' as Shown, body = undefined as unknown } = {},
+  ): Promise<Observation> {
     const { clock } = this.#options
     if (!this.#isFirst) await sleep(clock, PAUSE_MS)
     this.#isFirst = false
@@ -116,7 +120,7 @@ export class Asker implements AsyncDisposable {
     method: Method,
     path: string,
     { show = 'key' as Shown, body = undefined as unknown } = {},
-  ): Promise<Seen> {
+  ): Promise<Observation> {
     const { clock, onAsk } = this.#options
     const against = show === 'key' ? await this.prove() : undefined
     if (against !== undefined) return against
@@ -138,8 +142,8 @@ export class Asker implements AsyncDisposable {
   }
 }
 
-function seenOf(answer: Answer, ms: number): Seen {
-  const value = parse(answer.body)
+function seenOf(answer: Answer, ms: number): Observation {
+  const value = parse(answer)
   const content = isPage(answer) ? 'page' : answer.body.length === 0 ? 'nothing' : value === undefined ? 'text' : 'json'
   return {
     status: answer.status,
@@ -154,19 +158,11 @@ function seenOf(answer: Answer, ms: number): Seen {
   }
 }
 
-function parse(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
-
 export const OUTCOMES = ['ok', 'absent', 'refused', 'limited', 'rejected', 'failed', 'no_answer'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
 /** What an answer amounts to. */
-export function outcomeOf({ status, value }: Seen): Outcome {
+export function outcomeOf({ status, value }: Observation): Outcome {
   if (status === null) return 'no_answer'
   if (status >= 200 && status < 300) return 'ok'
   if (status === 404 || (status === 500 && errorOf(value) === 'missing_api_method')) return 'absent'
