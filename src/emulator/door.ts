@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { EmulatorOptionError } from './scopes.ts'
 
 /** The hub's listening port and every connection through it: what a reboot slams and a hang freezes. */
 export class Door {
@@ -30,12 +31,17 @@ export class Door {
     return this.#sockets.size
   }
 
-  /** Opens the port and resolves with its number. */
+  /** Opens the port and resolves with its number. @throws EmulatorOptionError with the `code` of the system */
   listen(port: number): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#server.once('error', reject)
+      const refuse = (cause: NodeJS.ErrnoException) => {
+        const { code } = cause
+        const message = `cannot listen on ${this.#host}:${port} (${code}); choose another by --port`
+        reject(Object.assign(new EmulatorOptionError(message, { cause }), { code }))
+      }
+      this.#server.once('error', refuse)
       this.#server.listen(port, this.#host, () => {
-        this.#server.off('error', reject)
+        this.#server.off('error', refuse)
         const address = this.#server.address()
         resolve(typeof address === 'object' && address !== null ? address.port : port)
       })

@@ -9,7 +9,7 @@ expectTypeOf<CommandName<'bridge'>>().toEqualTypeOf<'log-level' | 'ping' | 'roll
 expectTypeOf<'speak'>().not.toExtend<CommandName<'app'>>()
 
 const rest = { payload: anyValue, operation: 'enableApp', write: true, doc: '', run: async () => null } as const
-row('app', 'enabled', { ...rest, acts: ['enable', 'disable'] })
+row('app', 'enabled', { ...rest, capabilities: ['enable', 'disable'] })
 // @ts-expect-error a command can only do what there is to be done
 row('app', 'enabled', { ...rest, acts: ['enabel'] })
 // @ts-expect-error the same where it depends on the input

@@ -1,6 +1,7 @@
 /** Checked by the compiler alone: the interface that apps are written with, by the name that they import it by. */
 
 import type { Hub, Settings, Start } from 'hub2mqtt/sdk'
+import { startApp, type TestApp } from 'hub2mqtt/sdk/testing'
 import { expectTypeOf } from 'vitest'
 
 export const start: Start = async ({ app, hub, log }) => {
@@ -22,4 +23,13 @@ export const start: Start = async ({ app, hub, log }) => {
   expectTypeOf(await hub.manager('apps')['getApp']?.({ id: app.id })).toBeUnknown()
   expectTypeOf<Hub['speak']>().parameters.toEqualTypeOf<[text: string]>()
   await hub.app('com.example.other').put('/lights/hall', { body: { on: true } })
+}
+
+export async function tested(): Promise<void> {
+  const app = await startApp(start, { managers: { apps: { getApp: ({ id }) => id } } })
+  expectTypeOf(app).toEqualTypeOf<TestApp>()
+  expectTypeOf(await app.get('/')).toBeUnknown()
+  expectTypeOf(app.spoken).toEqualTypeOf<readonly string[]>()
+  // @ts-expect-error an app has settings, and no single setting
+  await startApp(start, { setting: {} })
 }

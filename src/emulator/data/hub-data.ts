@@ -14,7 +14,7 @@ export interface HubDataOptions {
   readonly store?: string | undefined
   /** Of the hub; default: the one it had, or a new one. */
   readonly hubId?: string | undefined
-  /** What is wrong with a version in the store, which is then left out. */
+  /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
   readonly tell?: ((problem: string) => void) | undefined
 }
 

@@ -2,12 +2,14 @@
 import { lstatSync, realpathSync, statSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import { isRecord } from '../../base/json.ts'
-import { readPlainText } from '../../base/read-plain.ts'
+import { isRecord, isShallow } from '../../base/json.ts'
+import { MOST_BYTES, readPlainText } from '../../base/read-plain.ts'
+import { listed } from '../../base/text.ts'
 import { VERSION } from '../../base/versions.ts'
 import { explain } from '../hub-file.ts'
 import { normaliseScope, scopeNames } from '../scopes.ts'
-import { MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
+import { adapted } from './foreign-manifest.ts'
+import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
 
 export const MANIFEST_FILE = 'app.json'
 
@@ -20,8 +22,15 @@ export class ManifestError extends Error {
 export const CHANNELS = ['stable', 'beta', 'alpha'] as const
 export type Channel = (typeof CHANNELS)[number]
 
-const MAX_FILE_BYTES = 256 * 1024
+/** Those of real apps, with their drivers and flows, have some hundred kilobytes. */
+const MAX_FILE_BYTES = MOST_BYTES
 const MAX_TEXT = 200
+const MAX_LEVELS = 100
+/** Ignored fields that are named. */
+const MOST_IGNORED = 20
+/** Mistakes that are named, and characters of each. */
+const MOST_MISTAKES = 20
+const LONGEST_MISTAKE = 400
 
 /** The id names a folder and stands in addresses and topics: letters, digits, `-` and `_`, two parts or more. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$/
@@ -41,6 +50,14 @@ const SettingName = v.pipe(
   v.string(),
   v.nonEmpty('the name must not be empty'),
   v.maxLength(MAX_SETTING_NAME, 'the name is too long'),
+  v.check((name) => name.isWellFormed() && !name.includes('\0'), 'the name has to be plain text'),
+)
+const Setting = v.pipe(
+  v.unknown(),
+  v.check(
+    (value) => isShallow(value, MAX_LEVELS) && Buffer.byteLength(JSON.stringify(value)) <= MAX_SETTING_BYTES,
+    'is too large or nests too deep',
+  ),
 )
 
 export const AppId = v.pipe(
@@ -69,7 +86,7 @@ export const ManifestFields = {
   permissions: v.optional(described(v.array(scope), 'What it may do on the hub; default: nothing.'), []),
   settings: v.optional(
     described(
-      v.pipe(mapping, v.record(SettingName, v.unknown()), v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`)),
+      v.pipe(mapping, v.record(SettingName, Setting), v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`)),
       'The values that its settings have at first.',
     ),
   ),
@@ -88,10 +105,13 @@ export const ManifestSchema = v.pipe(mapping, v.strictObject(ManifestFields))
 
 export type Manifest = Readonly<v.InferOutput<typeof ManifestSchema>>
 
+/** Told what a manifest has that this hub ignores. */
+export type Warn = (warning: string) => void
+
 /** The manifest of the app in a folder. @throws ManifestError where there is none, or the app cannot be what it says */
-export function readManifest(folder: string): Manifest {
+export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
-  const manifest = parseManifest(readText(path), path)
+  const manifest = parseManifest(readText(path), path, warn)
   // A link can lead anywhere, whatever its name looks like.
   const main = real(join(folder, manifest.main))
   if (main === undefined || !statSync(main).isFile()) throw new ManifestError(`${path}: main: there is no such file`)
@@ -99,17 +119,31 @@ export function readManifest(folder: string): Manifest {
   return manifest
 }
 
-/** What a manifest says. `name` stands before each mistake. @throws ManifestError */
-export function parseManifest(json: string, name: string): Manifest {
+/** What a manifest says, of this form or of that of real apps. `name` stands before each mistake. @throws ManifestError */
+export function parseManifest(json: string, name: string, warn: Warn = () => {}): Manifest {
   let value: unknown
   try {
     value = JSON.parse(json)
   } catch (cause) {
     throw new ManifestError(`${name}: is not valid JSON`, { cause })
   }
-  const parsed = v.safeParse(ManifestSchema, value)
-  if (parsed.success) return parsed.output
-  throw new ManifestError(parsed.issues.map((issue) => `${name}: ${explain(issue)}`).join('\n'))
+  const { manifest, ignored } = isRecord(value) ? adapted(value, isField, isColor) : { manifest: value, ignored: [] }
+  const { success, output, issues } = v.safeParse(ManifestSchema, manifest)
+  if (!success) throw new ManifestError(wording(issues, name))
+  if (ignored.length > 0) {
+    // By id and version: its folder may be a copy, which is not to be told of again.
+    warn(`${output.id} ${output.version}: this hub ignores in ${MANIFEST_FILE}: ${listed(ignored, MOST_IGNORED)}`)
+  }
+  return output
+}
+
+const isField = (field: string) => Object.hasOwn(ManifestFields, field)
+const isColor = (value: unknown) => v.is(ManifestFields.color.wrapped, value)
+
+function wording(issues: readonly v.BaseIssue<unknown>[], name: string): string {
+  const lines = issues.slice(0, MOST_MISTAKES).map((issue) => `${name}: ${explain(issue).slice(0, LONGEST_MISTAKE)}`)
+  if (issues.length > lines.length) lines.push(`${name}: and ${issues.length - lines.length} more mistakes`)
+  return lines.join('\n')
 }
 
 /** Whether a path lies in a folder, by their names alone. */

@@ -40,17 +40,19 @@ export interface PackagesOptions {
   readonly data: string
   /** Path of the store; without one it has nothing. */
   readonly store?: string | undefined
-  /** What is wrong with a version in the store, which is then left out. */
+  /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
   readonly tell?: ((problem: string) => void) | undefined
 }
 
 export class FolderPackages implements Packages {
   readonly #apps: string
   readonly #store: Store
+  readonly #tell: (problem: string) => void
 
   constructor({ data, store, tell = () => {} }: PackagesOptions) {
     this.#apps = join(data, APPS_FOLDER)
     this.#store = new Store(store, tell)
+    this.#tell = tell
   }
 
   find(wanted: Wanted): Offer | undefined {
@@ -77,7 +79,7 @@ export class FolderPackages implements Packages {
   }
 
   adopt(folder: string): Unpacked {
-    const adopted = { folder: resolve(folder), manifest: readManifest(folder) }
+    const adopted = { folder: resolve(folder), manifest: readManifest(folder, this.#tell) }
     // What was copied has no links.
     if (!isBelow(this.#apps, adopted.folder)) refuseLinksOut(adopted.folder)
     return adopted

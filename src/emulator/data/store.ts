@@ -66,7 +66,7 @@ export class Store {
 
   #offer(id: string, version: string, folder: string): Offer | undefined {
     try {
-      const manifest = readManifest(folder)
+      const manifest = readManifest(folder, this.#tell)
       if (manifest.id !== id || manifest.version !== version) {
         throw new ManifestError(`${folder}: holds ${manifest.id} ${manifest.version}, not what its folders say`)
       }

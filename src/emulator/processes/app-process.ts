@@ -133,9 +133,11 @@ export class AppProcess {
     if (stream === null) return
     const allowance = new Allowance(OUTPUT_PER_SECOND, this.#options.clock, () => stream.resume())
     this.#limits.push(allowance)
+    const output = this.#options.output.stream()
     stream.on('error', () => {})
+    stream.on('end', output.end)
     stream.on('data', (chunk: Buffer) => {
-      this.#options.output.add(chunk)
+      output.add(chunk)
       hear(chunk.toString('utf8'))
       if (this.#gone) return
       allowance.use(chunk.length)

@@ -1,7 +1,7 @@
 /** An emulated hub whose apps are processes: its memory opened, its first apps installed, everything started. */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Clock } from '../../base/clock.ts'
+import { type Clock, systemClock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
 import { type HubData, openHubData } from '../data/hub-data.ts'
 import { ManifestError } from '../data/manifest.ts'
@@ -9,6 +9,7 @@ import type { Packages, Unpacked } from '../data/packages.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../hub.ts'
 import { type Flavour, GENERATIONS } from '../records.ts'
 import { EmulatorOptionError } from '../scopes.ts'
+import { filesIn, MOST_FILES, watchFiles } from './app-files.ts'
 import { addSettings, newApp } from './first-state.ts'
 import { ProcessApps } from './process-apps.ts'
 import { speaker } from './speech.ts'
@@ -19,16 +20,18 @@ export interface ProcessesOptions {
   readonly data?: string | undefined
   /** The folder of the app store; default: that of the sample apps. */
   readonly store?: string | undefined
-  /** Folders of apps to run where they are. With one of them there are no sample apps. */
+  /** Folders of apps to run where they are, anew whenever their files change. With one there are no sample apps. */
   readonly appFolders?: readonly string[] | undefined
   readonly limits?: Partial<Limits> | undefined
   /** A command that is given what the hub says as its last argument. */
   readonly speechCommand?: string | undefined
+  /** What an app of `appFolders` writes, and what becomes of it, line by line. */
+  readonly onLine?: ((id: string, line: string) => void) | undefined
   /** What the hub says. */
   readonly onSpeak?: ((text: string) => void) | undefined
   /** A key for a hub whose data folder has none. */
   readonly spareKey?: { readonly key: string; readonly scopes: readonly string[] } | undefined
-  /** What is wrong with an app in the store, or with the command for speech. */
+  /** What is wrong with an app in the store or with the command for speech, and what of a manifest is ignored. */
   readonly tell?: ((problem: string) => void) | undefined
   readonly clock?: Clock | undefined
 }
@@ -59,12 +62,23 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Process
   await using opened = new AsyncDisposableStack()
   const store = options.store ?? join(SAMPLES, 'store')
   const data = opened.use(await openHubData({ folder: options.data, store, hubId: hub.id, tell }))
-  await install(data, options.appFolders ?? [], hub.flavour ?? 'newer')
+  const own = await install(data, options.appFolders ?? [], hub.flavour ?? 'newer')
   const { state, packages, keys } = data
   const hasOwnKeys = keys.list().length > 0
   const { spareKey } = options
   const spare = spareKey === undefined || hasOwnKeys ? {} : { [spareKey.key]: spareKey.scopes }
   const speak = options.speechCommand === undefined ? onSpeak : speaker(options.speechCommand, onSpeak, tell)
+  const { onLine = () => {} } = options
+  const world = {
+    state,
+    packages: withSamples(packages),
+    limits,
+    clock,
+    onLine: (id: string, line: string) => {
+      if (own.some((app) => app.id === id)) onLine(id, line)
+    },
+  }
+  let apps: ProcessApps | undefined
   const running = opened.use(
     await EmulatedHub.start({
       ...hub,
@@ -73,9 +87,18 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Process
       kept: state,
       storedKeys: keys,
       onSpeak: speak,
-      backend: (host) => new ProcessApps({ state, packages: withSamples(packages), limits, clock }, host),
+      backend: (host) => {
+        apps = new ProcessApps(world, host)
+        return apps
+      },
     }),
   )
+  for (const { id, folder, files } of own) {
+    if (files.size >= MOST_FILES)
+      tell(`${id}: has more than ${MOST_FILES} files; changes of the others are not noticed`)
+    const onChange = async (paths: readonly string[]) => await apps?.reload(id, folder, paths)
+    opened.defer(watchFiles(folder, files, clock ?? systemClock, onChange))
+  }
   const resources = opened.move()
   return { hub: running, folder: data.folder, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
@@ -89,9 +112,11 @@ function onceEach(tell: (problem: string) => void) {
   }
 }
 
-/** The first start brings the sample apps; each one the apps that run where they are. */
-async function install(data: HubData, appFolders: readonly string[], flavour: Flavour): Promise<void> {
+/** The first start brings the sample apps; each one the apps that run where they are, which are returned. */
+async function install(data: HubData, appFolders: readonly string[], flavour: Flavour) {
   const { state, packages } = data
+  // Before anything of them is read: what changes later is noticed.
+  const files = await Promise.all(appFolders.map(filesIn))
   const own = appFolders.map((folder) => adopted(packages, folder))
   if (state.isNew) {
     const samples = own.length > 0 ? [] : await Promise.all(FIRST_APPS.map((id) => sample(packages, id)))
@@ -104,6 +129,7 @@ async function install(data: HubData, appFolders: readonly string[], flavour: Fl
     state.put(present ? { ...present, folder: code.folder, version } : appOf(code, flavour, 'devkit_run'))
     addSettings(state, id, settings)
   }
+  return own.map(({ manifest: { id }, folder }, at) => ({ id, folder, files: files[at] ?? new Map() }))
 }
 
 function appOf({ folder, manifest: { id, version } }: Unpacked, flavour: Flavour, origin: string) {

@@ -20,7 +20,7 @@ const TRIAL_MS = 10_000
 const CURED = { crashed: false, crashedMessage: null, exitCode: null, exitSignal: null }
 
 export class InstalledApp {
-  readonly output = new Output()
+  readonly output: Output
   readonly #world: World
   #code: Unpacked
   #stored: StoredApp
@@ -34,6 +34,8 @@ export class InstalledApp {
   #onTrial = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {
+    const { onLine } = world
+    this.output = new Output(onLine && ((line) => onLine(stored.id, line)))
     this.#world = world
     this.#code = code
     this.#stored = stored
@@ -136,6 +138,14 @@ export class InstalledApp {
     throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
   }
 
+  /** Its files have changed where they are: starts them, whatever becomes of that. */
+  async reload(code: Unpacked): Promise<void> {
+    await this.stop()
+    if (this.#isGone) return
+    this.#take(code, { ...this.#stored, ...CURED, version: code.manifest.version })
+    if (this.#stored.enabled) await this.start()
+  }
+
   /** Starts what is new; resolves with what is wrong with it. */
   async #try(): Promise<string | undefined> {
     await this.start()
@@ -189,11 +199,13 @@ export class InstalledApp {
 
   #enter(state: 'starting' | 'running' | 'stopping'): void {
     const starts = state === 'starting'
+    if (state === 'running') this.output.show('running')
     if (starts && !this.#onTrial) this.#storeIfPossible(CURED)
     this.#stand(state, starts ? GENERATIONS[this.#world.host.flavour].recovered : {})
   }
 
   #onEnd({ asked, code, signal, message }: End): void {
+    this.output.show(asked ? 'stopped' : `crashed: ${message.split('\n', 1)[0]}`)
     if (asked) return void this.#stand('stopped', { usage: NO_USAGE })
     if (this.#onTrial) return
     const crashedCount = this.#stored.crashedCount + 1

@@ -4,7 +4,8 @@ import { realpath } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { ROOT } from '../../base/root.ts'
 
-const SDK = fileURLToPath(new URL('src/emulator/sdk/', ROOT))
+/** What every app may read beside its own folder. */
+export const SDK = fileURLToPath(new URL('src/emulator/sdk/', ROOT))
 
 export interface Launch {
   readonly id: string

@@ -1,10 +1,12 @@
 /** `hub2mqtt emulate new-app`: a folder with an app that works, and its test. */
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import * as v from 'valibot'
+import { VERSION } from '../../version.ts'
 import { AppId } from '../data/manifest.ts'
 import { EmulatorOptionError } from '../scopes.ts'
+import { SDK } from './launch.ts'
 
 /** Resolves with the path of the new folder. @throws EmulatorOptionError for an id or a folder that cannot be used */
 export async function newAppFolder(id: string, given: string | undefined): Promise<string> {
@@ -18,6 +20,8 @@ export async function newAppFolder(id: string, given: string | undefined): Promi
     await mkdir(dirname(join(folder, name)), { recursive: true })
     await writeFile(join(folder, name), text)
   }
+  // As `npm install` does it; so the app can be tested at once.
+  await cp(SDK, join(folder, 'node_modules/hub2mqtt'), { recursive: true })
   return folder
 }
 
@@ -25,9 +29,17 @@ const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`
 
 function filesOf(id: string): Readonly<Record<string, string>> {
   const name = id.split('.').at(-1) ?? id
+  const resolved = `file:${SDK.replaceAll('\\', '/')}`
+  // By its place: the registry may have another package by this name.
+  const devDependencies = { hub2mqtt: resolved }
+  const copied = { 'node_modules/hub2mqtt': { version: VERSION, resolved, dev: true } }
   return {
     'app.json': json({ id, name, version: '1.0.0', permissions: [], settings: { greeting: 'Hello' } }),
-    'package.json': json({ private: true, type: 'module', scripts: { test: 'node --test' } }),
+    'package.json': json({ private: true, type: 'module', scripts: { test: 'node --test' }, devDependencies }),
+    'package-lock.json': json({ lockfileVersion: 3, requires: true, packages: { '': { devDependencies }, ...copied } }),
+    // Copies: a link would lead out of the folder, which the hub refuses.
+    '.npmrc': 'install-links=true\n',
+    'jsconfig.json': json({ compilerOptions: { module: 'nodenext', strict: true, checkJs: true } }),
     'locales/en.json': json({ title: name }),
     'app.js': APP,
     'app.test.js': TEST,
@@ -54,43 +66,18 @@ export default async ({ app, hub, log }) => {
 
 const TEST = `import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { startApp } from 'hub2mqtt/sdk/testing'
 import start from './app.js'
 
-/** What the app has of its hub, as far as it uses it. */
-async function started(settings) {
-  const routes = new Map()
-  const emitted = []
-  let change
-  await start({
-    app: {
-      id: 'test',
-      version: '1.0.0',
-      api: { get: (path, handler) => routes.set(path, handler) },
-      emit: (...event) => emitted.push(event),
-      on: () => {},
-    },
-    hub: {
-      manager: () => ({
-        get: async (name) => settings[name],
-        on: (_event, listener) => {
-          change = listener
-        },
-      }),
-    },
-    log: () => {},
-  })
-  return { ask: (path, params) => routes.get(path)({ params }), emitted, change }
-}
-
 test('greets by the setting, and tells everybody', async () => {
-  const { ask, emitted } = await started({ greeting: 'Good morning' })
-  assert.deepEqual(ask('/greeting/:name', { name: 'Ada' }), { text: 'Good morning, Ada!' })
-  assert.deepEqual(emitted, [['greeting', { text: 'Good morning, Ada!' }]])
+  const app = await startApp(start, { settings: { greeting: 'Good morning' } })
+  assert.deepEqual(await app.get('/greeting/Ada'), { text: 'Good morning, Ada!' })
+  assert.deepEqual(app.emitted, [['greeting', { text: 'Good morning, Ada!' }]])
 })
 
 test('takes a new greeting while it runs', async () => {
-  const { ask, change } = await started({ greeting: 'Hello' })
-  change('greeting', 'Goodbye')
-  assert.deepEqual(ask('/greeting/:name', { name: 'Ada' }), { text: 'Goodbye, Ada!' })
+  const app = await startApp(start, { settings: { greeting: 'Hello' } })
+  app.setSetting('greeting', 'Goodbye')
+  assert.deepEqual(await app.get('/greeting/Ada'), { text: 'Goodbye, Ada!' })
 })
 `

@@ -3,11 +3,38 @@ import { StringDecoder } from 'node:string_decoder'
 
 const LIMIT_BYTES = 64 * 1024
 
+/** A longer line is shown in parts. */
+const LONGEST_LINE = 8192
+
 export class Output {
+  readonly #onLine: ((line: string) => void) | undefined
   #chunks: Buffer[] = []
   #bytes = 0
 
-  add(chunk: Buffer): void {
+  /** @param onLine - Each line, as soon as it is complete. */
+  constructor(onLine?: (line: string) => void) {
+    this.#onLine = onLine
+  }
+
+  /** One stream of a process. */
+  stream(): { readonly add: (chunk: Buffer) => void; readonly end: () => void } {
+    const decoder = new StringDecoder('utf8')
+    let rest = ''
+    const add = (chunk: Buffer) => {
+      this.#add(chunk)
+      if (this.#onLine === undefined) return
+      const lines = (rest + decoder.write(chunk)).split('\n')
+      rest = lines.pop() ?? ''
+      if (rest.length >= LONGEST_LINE) {
+        lines.push(rest)
+        rest = ''
+      }
+      for (const line of lines) this.#onLine(line.endsWith('\r') ? line.slice(0, -1) : line)
+    }
+    return { add, end: () => void (rest === '' || this.#onLine?.(rest)) }
+  }
+
+  #add(chunk: Buffer): void {
     this.#chunks.push(chunk.length > LIMIT_BYTES ? chunk.subarray(-LIMIT_BYTES) : chunk)
     this.#bytes += this.#chunks.at(-1)?.length ?? 0
     // Joined now and then: an app that writes byte by byte must not cost an object for each.
@@ -20,7 +47,13 @@ export class Output {
 
   /** A line of the hub's own. */
   note(text: string): void {
-    this.add(Buffer.from(`[hub] ${text}\n`))
+    this.#add(Buffer.from(`[hub] ${text}\n`))
+    this.show(text)
+  }
+
+  /** A line of the hub's own that is shown, and not kept. */
+  show(text: string): void {
+    for (const line of text.split('\n')) this.#onLine?.(`[hub] ${line}`)
   }
 
   toString(): string {

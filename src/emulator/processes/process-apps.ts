@@ -1,5 +1,6 @@
 /** The apps of a hub, each a process of its own. */
 import { type Clock, systemClock } from '../../base/clock.ts'
+import { listed } from '../../base/text.ts'
 import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
 import type { StoredApp } from '../data/hub-state.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
@@ -16,6 +17,7 @@ export interface ProcessAppsOptions {
   readonly packages: Packages
   readonly limits?: Partial<Limits> | undefined
   readonly clock?: Clock | undefined
+  readonly onLine?: World['onLine']
 }
 
 const OFFERS_MS = 5000
@@ -46,6 +48,7 @@ export class ProcessApps implements HubApps {
         return offer === undefined || offer.version === version ? undefined : offer.version
       },
       isDown: () => this.#isDown,
+      onLine: options.onLine,
       show: (record) => {
         if (this.#apps.has(record.id)) this.records.set(record.id, record)
       },
@@ -121,6 +124,25 @@ export class ProcessApps implements HubApps {
   restart(id: string): void {
     const app = this.#must(id)
     if (app.stored.enabled) void app.start()
+  }
+
+  /** The files of an app that runs where it is have changed, or are gone. */
+  async reload(id: string, folder: string, paths: readonly string[]): Promise<void> {
+    const app = this.#apps.get(id)
+    if (app?.folder !== folder || this.#installing.has(id)) return
+    if (paths.length === 0) return app.output.show('its folder is gone')
+    app.output.show(`changed: ${listed(paths, 3)}`)
+    this.#installing.add(id)
+    try {
+      const code = this.#packages.adopt(folder)
+      if (code.manifest.id !== id) throw new Error(`app.json: has another id, ${code.manifest.id}; start the hub again`)
+      addSettings(this.#world.state, id, code.manifest.settings)
+      await app.reload(code)
+    } catch (error) {
+      app.output.show(`not restarted: ${error instanceof Error ? error.message : String(error)}`)
+    } finally {
+      this.#installing.delete(id)
+    }
   }
 
   collectGarbage(id: string): Promise<void> {

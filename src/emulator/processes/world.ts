@@ -21,6 +21,8 @@ export interface World {
   readonly offered: (app: StoredApp) => string | undefined
   /** The hub ends or reboots: nothing is started. */
   readonly isDown: () => boolean
+  /** A line that an app has written, or that the hub says of it. */
+  readonly onLine: ((id: string, line: string) => void) | undefined
   /** The record has changed. */
   readonly show: (record: AppRecord) => void
 }

@@ -52,7 +52,7 @@ export function connect() {
     const { resolve, reject } = waiting.get(id) ?? {}
     waiting.delete(id)
     if (error === undefined) resolve?.(value)
-    else reject?.(new HubError(error))
+    else reject?.(error)
   }
 
   return {
@@ -60,19 +60,25 @@ export function connect() {
     on: (type, listener) => listeners.set(type, listener),
     serve: (type, server) => servers.set(type, server),
     /** Sends a message and resolves with the hub's answer. */
-    ask(message) {
+    async ask(message) {
       last += 1
       const id = last
-      return new Promise((resolve, reject) => {
+      const answer = new Promise((resolve, reject) => {
         waiting.set(id, { resolve, reject })
         send({ ...message, id })
       })
+      try {
+        return await answer
+      } catch (error) {
+        // Made here, its stack leads to who has asked.
+        throw new HubError(error)
+      }
     },
   }
 }
 
 /** An error of the app, as whoever asked it is told: with a status of its own, or as one that the app did not expect. */
-function refusal(error) {
+export function refusal(error) {
   const { status, code, message } = error instanceof Error ? error : new Error(String(error))
   const known = Number.isInteger(status) && status >= 400 && status <= 599
   if (!known) console.error(error)

@@ -80,6 +80,17 @@ describe('a crash of an app', () => {
     expect(hub.record.crashedMessage).toMatch(message)
   })
 
+  test.each([
+    ['an ES module', 'export const a = 1\nexport const = 2', /^SyntaxError: /],
+    ['a CommonJS module', 'const a = 1\nconst = 2', /^\/lib\/lamps\.js:2\n/],
+  ])('names in the output the file and the line where %s cannot be parsed', async (_name, text, message) => {
+    const hub = await running(await written({ 'app.js': "import './lib/lamps.js'", 'lib/lamps.js': text }))
+    await hub.untilCrashed()
+    expect(hub.record.crashedMessage).toMatch(message)
+    expect(hub.apps.output(APP)).toMatch(/lib\/lamps\.js:2\n[^\n]*const = 2\n/)
+    expect(hub.apps.output(APP).match(/lamps\.js:2/g)).toHaveLength(1)
+  })
+
   test('is made on demand', async () => {
     const hub = await running(await written('export default () => {}'))
     hub.apps.crash(APP)

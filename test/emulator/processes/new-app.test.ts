@@ -1,12 +1,20 @@
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { lstat, mkdtempDisposable, readdir, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import packageJson from '../../../package.json' with { type: 'json' }
 import { newAppFolder } from '../../../src/emulator/processes/new-app.ts'
-import { runProgram } from '../../support/process.ts'
+import { execute, runProgram } from '../../support/process.ts'
 import { running } from './support.ts'
 
 const ID = 'com.example.greeter'
+const TSC = 'node_modules/typescript/bin/tsc'
+
+async function replaceIn(path: string, text: string, other: string): Promise<void> {
+  const before = await readFile(path, 'utf8')
+  expect(before).toContain(text)
+  await writeFile(path, before.replace(text, other))
+}
 
 async function parent() {
   const folder = await mkdtempDisposable(join(tmpdir(), 'new-app-'))
@@ -26,6 +34,44 @@ test('a new app passes its own test and runs', async () => {
     text: 'Hello, Ada!',
   })
   expect(hub.told).toEqual([['greeting', { text: 'Hello, Ada!' }]])
+})
+
+test('has the types of its hub, in its code and in its test', async () => {
+  const folder = await newAppFolder(ID, join(await parent(), 'greeter'))
+  // Editors bring the types of Node themselves.
+  const types = ['--maxNodeModuleJsDepth', '0', '--types', 'node', '--typeRoots', resolve('node_modules/@types')]
+  const check = () =>
+    runProgram(process.execPath, [TSC, '--noEmit', '--project', join(folder, 'jsconfig.json'), ...types])
+  expect(await check()).toEqual({ status: 0, stdout: '', stderr: '' })
+  await replaceIn(join(folder, 'app.js'), "app.on('stop'", "app.on('end'")
+  await replaceIn(join(folder, 'app.test.js'), 'app.emitted', 'app.omitted')
+  const { stdout } = await check()
+  expect(stdout).toMatch(/app\.js.*'"end"'/)
+  expect(stdout).toMatch(/app\.test\.js.*'omitted'/)
+})
+
+test('npm keeps what it has, as a copy, and asks no registry for it', async () => {
+  const folder = await newAppFolder(ID, join(await parent(), 'greeter'))
+  const npm = (...args: readonly string[]) =>
+    execute('npm', [...args, '--registry', 'http://127.0.0.1:9'], { cwd: folder })
+  const files = async () => (await readdir(join(folder, 'node_modules/hub2mqtt'))).sort()
+  const before = await files()
+  for (const command of ['install', 'ci']) {
+    await npm(command)
+    expect(await files()).toEqual(before)
+    expect((await lstat(join(folder, 'node_modules/hub2mqtt'))).isDirectory()).toBe(true)
+    expect(await npm('test')).toMatch(/pass 2\n/)
+  }
+})
+
+test('what it is written with is a package of the same version, with the same exports', async () => {
+  const sdk: unknown = JSON.parse(await readFile('src/emulator/sdk/package.json', 'utf8'))
+  const { './package.json': _, ...exports } = packageJson.exports
+  expect(sdk).toMatchObject({
+    name: packageJson.name,
+    version: packageJson.version,
+    exports: JSON.parse(JSON.stringify(exports).replaceAll('./src/emulator/sdk/', './')),
+  })
 })
 
 test('nothing is overwritten, and the id has to be one', async () => {

@@ -138,6 +138,13 @@ describe('the hub as an app sees it', () => {
     ])
   })
 
+  test('refuses with a stack that leads to the line of the app', async () => {
+    const hub = await running(await written('export default async ({ hub }) => {\n  await hub.speak("x")\n}'))
+    await hub.untilCrashed()
+    expect(hub.record.crashedMessage).toMatch(/^HubError: Missing Scopes: homey\.app\.readonly\n/)
+    expect(hub.record.crashedMessage).toMatch(/ \(?\/app\.js:2:3\)?/)
+  })
+
   test('tells events until the app has had enough, or has ended', async () => {
     const folder = await written(`
       export default async ({ app, hub }) => {

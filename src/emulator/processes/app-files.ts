@@ -1,0 +1,76 @@
+/** Notices when the files of an app that is being written change. */
+import { lstat, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+
+/** What tells one state of each file from another, by path. Empty where the folder is gone. */
+export type Files = ReadonlyMap<string, string>
+
+const LOOK_MS = 250
+/** What is beyond that is not looked at. */
+export const MOST_FILES = 5000
+
+/** Which files have changed; none where the folder is gone. It is not called again before its promise is settled. */
+export type OnChange = (paths: readonly string[]) => Promise<void>
+
+/**
+ * Looks again and again: notices of the file system differ from one to the next, get lost and end with a folder that is
+ * replaced. Changes are told once two looks in a row have found the same.
+ * @param known - The files that the app was started with.
+ * @returns what ends it
+ */
+export function watchFiles(folder: string, known: Files, clock: Clock, onChange: OnChange): () => void {
+  let told = known
+  let last = known
+  let ended = false
+  let cancel = () => {}
+
+  const look = async () => {
+    const found = await filesIn(folder)
+    const isSettled = changed(last, found).length === 0
+    last = found
+    const paths = isSettled && !ended ? changed(told, found) : []
+    if (paths.length > 0) {
+      told = found
+      await onChange(found.size === 0 ? [] : paths)
+    }
+    later()
+  }
+  const later = () => {
+    if (!ended) cancel = clock.after(LOOK_MS, () => void look())
+  }
+  later()
+  return () => {
+    ended = true
+    cancel()
+  }
+}
+
+function changed(before: Files, after: Files): string[] {
+  const paths = new Set([...before.keys(), ...after.keys()])
+  return [...paths].filter((path) => before.get(path) !== after.get(path))
+}
+
+export async function filesIn(folder: string): Promise<Files> {
+  const files = new Map<string, string>()
+  await collect(folder, '', files)
+  return files
+}
+
+/** Packages change with `npm install` only; hidden files and those with a tilde are of editors and of Git. */
+const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('~')
+
+async function collect(folder: string, below: string, files: Map<string, string>): Promise<void> {
+  // What cannot be read has gone meanwhile.
+  const entries = await readdir(join(folder, below), { withFileTypes: true }).catch(() => [])
+  for (const entry of entries.filter(({ name }) => !isLeftOut(name))) {
+    if (files.size >= MOST_FILES) return
+    const path = below === '' ? entry.name : `${below}/${entry.name}`
+    if (entry.isDirectory()) await collect(folder, path, files)
+    else {
+      const stat = await lstat(join(folder, path)).catch(() => undefined)
+      // A file that replaces another may have its size and time.
+      if (stat !== undefined) files.set(path, `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`)
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import type { Start } from './sdk.d.ts'
+
+/**
+ * Starts an app in a test, without a hub and in the process of the test. Resolves when the app runs, and rejects with
+ * what it throws before that:
+ *
+ * ```js
+ * const app = await startApp(start, { settings: { greeting: 'Hello' } })
+ * assert.deepEqual(await app.get('/greeting/Ada'), { text: 'Hello, Ada!' })
+ * ```
+ */
+export function startApp(start: Start, options?: TestOptions): Promise<TestApp>
+
+export interface TestOptions {
+  /** Default: `com.example.app`. */
+  readonly id?: string
+  /** Default: `1.0.0`. */
+  readonly version?: string
+  /** The app's settings, any JSON. */
+  readonly settings?: Readonly<Record<string, unknown>>
+  /**
+   * What the operations of managers answer: `{ apps: { getApp: ({ id }) => ({ id }) } }`. One that throws refuses. Other
+   * operations are refused with 404, except `speak`, which works.
+   */
+  readonly managers?: Readonly<Record<string, Readonly<Record<string, (args: Record<string, unknown>) => unknown>>>>
+  /** What other apps answer, by id: `{ 'com.example.lights': { get: ({ path }) => ({ path }) } }`. */
+  readonly apps?: Readonly<Record<string, OtherAppAnswers>>
+}
+
+export type OtherAppAnswers = Partial<Record<'get' | 'post' | 'put' | 'delete', (request: AppRequest) => unknown>>
+
+export interface AppRequest {
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+/** A running app, as others see it. All values are copied as JSON, as between processes. */
+export interface TestApp {
+  /** Asks the app's web API, with the query in the path: `/lights?on=true`. Rejects with a `HubError` with a `cause`. */
+  get(path: string): Promise<unknown>
+  post(path: string, body?: unknown): Promise<unknown>
+  put(path: string, body?: unknown): Promise<unknown>
+  delete(path: string): Promise<unknown>
+  /** What the app has emitted. */
+  readonly emitted: readonly (readonly [event: string, payload: unknown])[]
+  /** What the app had the hub say. */
+  readonly spoken: readonly string[]
+  /** What the app has logged. */
+  readonly lines: readonly string[]
+  /** The app's settings now. */
+  readonly settings: Readonly<Record<string, unknown>>
+  /** Changes a setting from outside. */
+  setSetting(name: string, value: unknown): void
+  /** Removes a setting from outside. */
+  unsetSetting(name: string): void
+  /** Sends an event of a manager to the app: `managerEvent('apps', 'app.update', { id: 'com.example.lights' })`. */
+  managerEvent(name: string, event: string, payload?: unknown): void
+  /** Sends an event of another app. */
+  appEvent(id: string, event: string, payload?: unknown): void
+  /** Ends the app: resolves when its `stop` listeners are done. */
+  stop(): Promise<void>
+}

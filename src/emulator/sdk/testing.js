@@ -1,0 +1,81 @@
+// Starts an app in a test, without a hub: routes, events and settings work as in the app's process, the test is the hub.
+import { format } from 'node:util'
+import { createApp } from './app.js'
+import { HubError, refusal } from './connection.js'
+import { createHub } from './hub.js'
+
+export async function startApp(start, options = {}) {
+  const { id = 'com.example.app', version = '1.0.0', managers = {}, apps = {} } = options
+  const settings = new Map(Object.entries(asJson(options.settings ?? {})))
+  const [emitted, spoken, lines] = [[], [], []]
+
+  const answers = {
+    subscribe: () => null,
+    setting({ operation, name, value }) {
+      if (operation === 'all') return Object.fromEntries(settings)
+      if (operation === 'set') settings.set(name, value)
+      if (operation === 'unset') settings.delete(name)
+      return operation === 'get' ? settings.get(name) : null
+    },
+    call({ section, item, operation, args }) {
+      const owner = own(section === 'app' ? apps : managers, item)
+      if (owner !== undefined && Object.hasOwn(owner, operation)) return owner[operation](args)
+      if (item !== 'speech-output') throw new HubError(missing(section, item, operation))
+      spoken.push(args.text)
+    },
+  }
+  const connection = {
+    send(message) {
+      if (message.type === 'emit') emitted.push([message.event, asJson(message.payload)])
+    },
+    ask: async (message) => asJson(await answers[message.type](asJson(message))),
+  }
+  const app = createApp(id, version, connection)
+  const hub = createHub(connection)
+
+  const request = (method) => async (path, body) => {
+    const { pathname, searchParams } = new URL(path, 'http://app')
+    const query = Object.fromEntries(searchParams)
+    try {
+      return asJson(await app.answer({ method, path: pathname, query, body: asJson(body) }))
+    } catch (cause) {
+      throw Object.assign(new HubError(refusal(cause)), { cause })
+    }
+  }
+
+  await start({ app: app.public, hub: hub.public, log: (...words) => void lines.push(format(...words)) })
+  return {
+    get: request('GET'),
+    post: request('POST'),
+    put: request('PUT'),
+    delete: request('DELETE'),
+    emitted,
+    spoken,
+    lines,
+    get settings() {
+      return Object.fromEntries(settings)
+    },
+    setSetting(name, value) {
+      settings.set(name, asJson(value))
+      hub.hearSetting({ name, value: asJson(value) })
+    },
+    unsetSetting(name) {
+      settings.delete(name)
+      hub.hearSetting({ name })
+    },
+    managerEvent: (name, event, payload) => hub.hear(`homey:manager:${name}`, event, asJson(payload)),
+    appEvent: (other, event, payload) => hub.hear(`homey:app:${other}`, event, asJson(payload)),
+    stop: () => app.stop(),
+  }
+}
+
+/** As it comes out of the pipe between an app and its hub. */
+const asJson = (value) => JSON.parse(JSON.stringify(value ?? null))
+
+const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : undefined)
+
+const missing = (section, item, operation) => ({
+  status: 404,
+  code: 'not_found',
+  message: `The test has no answer: give startApp ${section}s['${item}'].${operation}`,
+})

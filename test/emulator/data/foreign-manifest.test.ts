@@ -1,0 +1,177 @@
+/** Manifests in the form of apps for real hubs, and hostile ones. */
+import { describe, expect, test } from 'vitest'
+import { type Manifest, ManifestError, parseManifest } from '../../../src/emulator/data/manifest.ts'
+
+const THERMOSTAT = {
+  _comment: 'Made by a tool. Change the parts in place of this file.',
+  id: 'org.northgate.thermostat',
+  version: '3.1.4',
+  compatibility: '>=8.1.0',
+  sdk: 3,
+  runtime: 'nodejs',
+  esm: true,
+  platforms: ['local', 'cloud'],
+  name: { nl: 'Noordpoort Thermostaat', en: 'Northgate Thermostat', 'zh-CN': '北门恒温器' },
+  description: { en: 'Keeps every room at its temperature', nl: 'Houdt elke kamer op temperatuur' },
+  tags: { en: ['heating', 'climate'] },
+  category: ['climate', 'energy'],
+  permissions: ['homey:manager:api', 'homey:app:org.northgate.boiler', 'homey:wireless:868', 'homey.app.readonly'],
+  images: { small: '/assets/images/small.png', large: '/assets/images/large.png', xlarge: '/assets/images/xlarge.png' },
+  author: { name: 'Ines Kowalczyk', email: 'ines@northgate.example' },
+  contributors: { developers: [{ name: 'Tomas Berg' }], translators: [{ name: 'Lotte Vos' }] },
+  contributing: { donate: { paypal: { username: 'northgate' } } },
+  bugs: { url: 'https://northgate.example/bugs' },
+  homepage: 'https://northgate.example',
+  source: 'https://git.northgate.example/thermostat',
+  support: 'mailto:help@northgate.example',
+  homeyCommunityTopicId: 40_404,
+  brandColor: '#C8102e',
+  api: { getRooms: { method: 'GET', path: '/rooms' }, setRoom: { method: 'PUT', path: '/rooms/:id' } },
+  flow: {
+    triggers: [{ id: 'too_cold', title: { en: 'A room is too cold' }, tokens: [{ name: 'room', type: 'string' }] }],
+    actions: [
+      { id: 'boost', title: { en: 'Boost a room' }, args: [{ type: 'range', name: 'minutes', min: 5, max: 60 }] },
+    ],
+  },
+  drivers: [
+    {
+      id: 'radiator',
+      name: { en: 'Radiator' },
+      class: 'thermostat',
+      capabilities: ['target_temperature', 'measure_temperature'],
+      settings: [{ id: 'offset', type: 'number', value: 0 }],
+      pair: [{ id: 'list_devices', template: 'list_devices' }],
+    },
+  ],
+  capabilities: { valve_position: { type: 'number', title: { en: 'Valve' }, getable: true } },
+  discovery: { hub: { type: 'mdns-sd', 'mdns-sd': { name: 'northgate', protocol: 'tcp' } } },
+  widgets: { rooms: { name: { en: 'Rooms' }, height: 200 } },
+}
+
+function read(manifest: unknown): { manifest: Manifest; warnings: string[] } {
+  const warnings: string[] = []
+  const text = typeof manifest === 'string' ? manifest : JSON.stringify(manifest)
+  return { manifest: parseManifest(text, 'app.json', (warning) => warnings.push(warning)), warnings }
+}
+
+const own = { id: 'com.example.lights', name: 'Lights', version: '1.0.0' }
+
+describe('a manifest in the form of apps for real hubs', () => {
+  test('is read, with one warning that lists what is ignored', () => {
+    const { manifest, warnings } = read(THERMOSTAT)
+    expect(manifest).toEqual({
+      id: 'org.northgate.thermostat',
+      name: 'Northgate Thermostat',
+      version: '3.1.4',
+      author: 'Ines Kowalczyk',
+      description: 'Keeps every room at its temperature',
+      main: 'app.js',
+      permissions: ['homey.app.readonly'],
+      color: '#C8102e',
+      channel: 'stable',
+      sdk: 3,
+    })
+    expect(warnings).toEqual([
+      'org.northgate.thermostat 3.1.4: this hub ignores in app.json: _comment, compatibility, runtime, esm, platforms, ' +
+        'tags, category, images, contributors, contributing, bugs, homepage, source, support, homeyCommunityTopicId, ' +
+        'api, flow, drivers, capabilities, discovery and 4 more',
+    ])
+  })
+
+  test.each<[Record<string, unknown>, Partial<Manifest>, string | undefined]>([
+    [{}, {}, undefined],
+    [{ name: { nl: 'Lampen', de: 'Lampen' } }, { name: 'Lampen' }, undefined],
+    [{ name: { en: 7, nl: 'Lampen' } }, { name: 'Lampen' }, undefined],
+    [{ author: { name: 'Ada', email: 'a@b.c' } }, { author: 'Ada' }, undefined],
+    [{ color: '#112233', brandColor: '#445566' }, { color: '#112233' }, undefined],
+    [{ brandColor: 'red' }, {}, 'brandColor'],
+    [{ brandColor: { en: 1 } }, {}, 'brandColor'],
+    [
+      { permissions: ['homey:manager:ledring', 'hub.app'] },
+      { permissions: ['hub.app'] },
+      'permission homey:manager:ledring',
+    ],
+    [{ setings: {} }, {}, 'setings'],
+    [{ constructor: 1, toString: 2, hasOwnProperty: 3 }, {}, 'constructor, toString, hasOwnProperty'],
+  ])('%j', (fields, wanted, ignored) => {
+    const { manifest, warnings } = read({ ...own, ...fields })
+    expect(manifest).toEqual({ ...own, main: 'app.js', permissions: [], channel: 'stable', ...wanted })
+    expect(warnings).toEqual(
+      ignored === undefined ? [] : [`com.example.lights 1.0.0: this hub ignores in app.json: ${ignored}`],
+    )
+  })
+})
+
+/** What is wrong with it, in lines. */
+function mistakes(manifest: unknown): string[] {
+  try {
+    read(manifest)
+  } catch (error) {
+    if (error instanceof ManifestError) return error.message.split('\n')
+    throw error
+  }
+  return []
+}
+
+const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`
+const text = (fields: string) => `{"id":"com.example.lights","name":"Lights","version":"1.0.0",${fields}}`
+
+describe('a hostile manifest', () => {
+  test.each<[string, Record<string, unknown>, string]>([
+    ['a name in no language', { name: {} }, 'name: has to be a string'],
+    ['a name without text', { name: { en: 7 } }, 'name: has to be a string'],
+    ['a list of names', { name: ['Lights'] }, 'name: has to be a string'],
+    ['an empty name', { name: { en: '' } }, 'name: must not be empty'],
+    ['a long name', { name: { en: 'x'.repeat(201) } }, 'name: is too long'],
+    ['an id by language', { id: { en: 'com.example.lights' } }, 'id: has to be a string'],
+    ['a version as a number', { version: 1 }, 'version: has to be a string'],
+    ['an author without a name', { author: { email: 'a@b.c' } }, 'author: has to be a string'],
+    ['permissions by name', { permissions: { 'homey:manager:api': true } }, 'permissions: has to be a list'],
+    ['permissions that are none', { permissions: [7] }, 'permissions[0]: has to be one of'],
+    [
+      'a permission of this form that is unknown',
+      { permissions: ['hub.everything'] },
+      'permissions[0]: has to be one of',
+    ],
+    ['a setting without a usable name', { settings: { 'a\0b': 1 } }, 'settings.a\0b: the name has to be plain text'],
+    ['a broken setting name', { settings: { '\ud800': 1 } }, 'settings.\ud800: the name has to be plain text'],
+    ['a large setting', { settings: { big: 'x'.repeat(300_000) } }, 'settings.big: is too large or nests too deep'],
+  ])('is refused for %s', (_name, fields, mistake) => {
+    expect(mistakes({ ...own, ...fields })).toEqual([expect.stringContaining(`app.json: ${mistake}`)])
+  })
+
+  test('nests as deep as it likes in what is ignored, and not in settings', () => {
+    expect(read(text(`"flow":${nested(200_000)}`)).manifest.name).toBe('Lights')
+    expect(mistakes(text(`"settings":{"a":${nested(200_000)}}`))).toEqual([
+      'app.json: settings.a: is too large or nests too deep',
+    ])
+    expect(read(text(`"settings":{"a":${nested(50)}}`)).manifest.settings).toHaveProperty('a')
+    expect(mistakes(nested(200_000))).toHaveLength(1)
+    expect(mistakes(text(`"name":${nested(200_000)}`))).toHaveLength(1)
+  })
+
+  test('says nothing of a prototype', () => {
+    const proto = '{"permissions":["hub"],"name":"Evil","settings":{"a":1},"color":"#000000"}'
+    const { manifest, warnings } = read(text(`"__proto__":${proto}`))
+    expect(manifest).toMatchObject({ name: 'Lights', permissions: [] })
+    expect(manifest).not.toHaveProperty('color')
+    expect(warnings).toEqual(['com.example.lights 1.0.0: this hub ignores in app.json: __proto__'])
+    expect(mistakes(`{"__proto__":${JSON.stringify(own)}}`)).toHaveLength(3)
+    expect(read(text(`"author":{"__proto__":{"name":"Evil"},"name":"Ada"}`)).manifest.author).toBe('Ada')
+    expect(mistakes(text('"author":{"__proto__":{"name":"Evil"}}'))).toEqual(['app.json: author: has to be a string'])
+    expect(Object.prototype).not.toHaveProperty('permissions')
+  })
+
+  test('that is huge costs few words', () => {
+    const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`field${i}`, i]))
+    const [warning = ''] = read({ ...own, ...many, ['x'.repeat(100_000)]: 1 }).warnings
+    expect(warning).toMatch(/field19 and 99981 more$/)
+    const [long = ''] = read({ ...own, ['x'.repeat(100_000)]: 1 }).warnings
+    expect(long.length).toBeLessThan(200)
+    const wrong = mistakes({ ...own, permissions: Array.from({ length: 100_000 }, () => 0) })
+    expect(wrong.length).toBeLessThan(30)
+    expect(wrong.at(-1)).toBe('app.json: and 99980 more mistakes')
+    const [longest = ''] = mistakes({ ...own, settings: { ['x'.repeat(100_000)]: 1 } })
+    expect(longest.length).toBeLessThan(1000)
+  })
+})

@@ -1,0 +1,213 @@
+/** `emulate --app`: what the app does is shown line by line, and it starts anew when its files change. */
+import { mkdir, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { emulate } from '../../../src/emulator/command.ts'
+import { filesIn, MOST_FILES } from '../../../src/emulator/processes/app-files.ts'
+import { until } from '../../support/until.ts'
+import { ask, KEY } from '../support.ts'
+import { APP, running, written } from './support.ts'
+
+const says = (text: string) => `export default ({ log }) => log(${JSON.stringify(text)})`
+
+/** A hub that runs the app of a folder. */
+async function emulated(folder: string) {
+  const lines: string[] = []
+  const told: string[] = []
+  const emulation = await emulate({
+    apiKeys: [{ key: KEY, scopes: ['hub'] }],
+    rateLimit: false,
+    appFolders: [folder],
+    onLine: (id, line) => lines.push(id === APP ? line : `${id}: ${line}`),
+    tell: (problem) => told.push(problem),
+  })
+  onTestFinished(() => emulation[Symbol.asyncDispose]())
+  const { hub } = emulation
+  return {
+    hub,
+    lines,
+    told,
+    write: (name: string, text: string) => writeFile(join(folder, name), text),
+    /** Resolves with the lines up to one with this text in it, which are taken away. */
+    async until(text: string): Promise<string[]> {
+      await until(`"${text}" in ${JSON.stringify(lines)}`, () => lines.some((line) => line.includes(text)))
+      return lines.splice(0, lines.findIndex((line) => line.includes(text)) + 1)
+    },
+  }
+}
+
+const RESTART = ['[hub] changed: app.js', '[hub] stopped']
+
+test('each line of an app is shown, and each change of its state', async () => {
+  const folder = await written(`
+    import { writeSync } from 'node:fs'
+    export default ({ app, log }) => {
+      log('two\\nlines')
+      console.error('an error')
+      writeSync(1, Buffer.from('half of é').subarray(0, -1))
+      app.api.post('/rest', () => { writeSync(1, Buffer.from('é').subarray(1)); console.log('\\r') })
+      app.api.post('/long', () => writeSync(1, 'x'.repeat(9000) + '\\n'))
+      app.api.post('/exit', () => { writeSync(1, 'no end'); process.exit(3) })
+    }
+  `)
+  const { hub, until } = await emulated(folder)
+  const shown = await until('running')
+  await ask(hub, `POST /api/app/${APP}/rest`, { body: {} })
+  shown.push(...(await until('half')))
+  expect(shown.toSorted()).toEqual(['[hub] running', 'an error', 'half of é', 'lines', 'two'])
+  await ask(hub, `POST /api/app/${APP}/long`, { body: {} })
+  expect((await until('x')).join('')).toMatch(/^x{8192,9000}$/)
+  await ask(hub, `POST /apps/app/${APP}/restart`)
+  expect(await until('running')).toContain('[hub] stopped')
+  await ask(hub, `POST /api/app/${APP}/rest`, { body: {} })
+  await until('half')
+  await ask(hub, `POST /api/app/${APP}/exit`, { body: {} })
+  expect((await until('crashed')).slice(-2)).toEqual(['no end', '[hub] crashed: Error: exited with code 3'])
+})
+
+test('a save restarts the app, however the editor saves, and a burst of saves does it once', async () => {
+  const folder = await written({ 'app.js': says('one'), 'lib/a.js': '' })
+  const app = await emulated(folder)
+  await app.until('running')
+
+  await app.write('app.js', says('two'))
+  expect(await app.until('running')).toEqual([...RESTART, 'two', '[hub] running'])
+
+  await app.write('.app.js.swp', 'x')
+  await app.write('.new', says('six'))
+  await rename(join(folder, 'app.js'), join(folder, 'app.js~'))
+  await rename(join(folder, '.new'), join(folder, 'app.js'))
+  expect(await app.until('running')).toEqual([...RESTART, 'six', '[hub] running'])
+
+  for (let i = 0; i < 40; i++) {
+    await app.write('app.js', says(`burst ${i}`))
+    await app.write(`lib/${i}.js`, '')
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  const shown = await app.until('burst 39')
+  expect(shown.filter((line) => line.startsWith('[hub] changed'))).toEqual([
+    '[hub] changed: app.js, lib/0.js, lib/1.js and 38 more',
+  ])
+  await app.until('running')
+
+  await mkdir(join(folder, 'new/folder'), { recursive: true })
+  await app.write('new/folder/b.js', '')
+  expect(await app.until('running')).toContain('[hub] changed: new/folder/b.js')
+  await rm(join(folder, 'new'), { recursive: true })
+  expect(await app.until('running')).toContain('[hub] changed: new/folder/b.js')
+})
+
+test('what is no file of the app does not restart it', async () => {
+  const folder = await written({ 'app.js': says('one'), 'node_modules/a/index.js': '', '.git/HEAD': '' })
+  const app = await emulated(folder)
+  await app.until('running')
+  await app.write('node_modules/a/index.js', 'x')
+  await app.write('.git/HEAD', 'x')
+  await app.write('app.js~', 'x')
+  await symlink(folder, join(folder, '.link'))
+  // A save afterwards is the first that is noticed.
+  await app.write('app.js', says('two'))
+  expect(await app.until('running')).toEqual([...RESTART, 'two', '[hub] running'])
+})
+
+test('a mistake is shown as a crash, and the next save brings the app back', async () => {
+  const app = await emulated(await written(says('one')))
+  await app.until('running')
+  await app.write('app.js', 'export default (')
+  const shown = await app.until('crashed')
+  expect(shown.slice(0, 2)).toEqual(RESTART)
+  expect(shown.join('\n')).toMatch(/app\.js:1\n/)
+  expect(shown.at(-1)).toMatch(/^\[hub\] crashed: SyntaxError: /)
+  expect(app.hub.apps.get(APP)).toMatchObject({ crashed: true })
+  await app.write('app.js', says('well again'))
+  expect(await app.until('running')).toEqual(['[hub] changed: app.js', 'well again', '[hub] running'])
+  expect(app.hub.apps.get(APP)).toMatchObject({ crashed: false, state: 'running' })
+})
+
+test('a manifest that cannot be used leaves the app as it is, and one that can is taken over', async () => {
+  const folder = await written(says('one'))
+  const app = await emulated(folder)
+  await app.until('running')
+  const manifest = { id: APP, name: 'App', version: '1.0.0' }
+  await app.write('app.json', '{')
+  expect((await app.until('not restarted')).at(-1)).toMatch(/app\.json: is not valid JSON$/)
+  await app.write('app.json', JSON.stringify({ ...manifest, id: 'com.example.other' }))
+  expect((await app.until('not restarted')).at(-1)).toMatch(/another id, com\.example\.other; start the hub again$/)
+  expect(app.hub.apps.get(APP)).toMatchObject({ state: 'running' })
+  await app.write('app.json', JSON.stringify(manifest))
+  await symlink('/etc', join(folder, 'link'))
+  expect((await app.until('not restarted')).at(-1)).toMatch(/link: a link that leads out of the app's folder$/)
+  await rm(join(folder, 'link'))
+  await app.until('running')
+  const next = { ...manifest, name: { en: 'Lamps' }, version: '1.1.0', main: 'lamps.js', settings: { a: 1 }, flow: {} }
+  await app.write('lamps.js', says('lamps'))
+  await app.write('app.json', JSON.stringify(next))
+  expect(await app.until('running')).toContain('lamps')
+  expect(app.hub.apps.get(APP)).toMatchObject({ name: 'Lamps', version: '1.1.0', state: 'running' })
+  expect(app.hub.settings(APP)).toEqual({ a: 1 })
+  await app.write('lamps.js', says('more lamps'))
+  await app.until('more lamps')
+  expect(app.told).toEqual([`${APP} 1.1.0: this hub ignores in app.json: flow`])
+})
+
+test('a folder that vanishes stops nothing, and the app starts anew when it is back', async () => {
+  const folder = await written(says('one'))
+  const app = await emulated(folder)
+  await app.until('running')
+  const now = new Date()
+  await rename(folder, `${folder}-away`)
+  expect(await app.until('gone')).toEqual(['[hub] its folder is gone'])
+  expect(app.hub.apps.get(APP)).toMatchObject({ state: 'running' })
+  await ask(app.hub, `POST /apps/app/${APP}/restart`)
+  await app.until('crashed: Error: ENOENT')
+  await rename(`${folder}-away`, folder)
+  expect(await app.until('running')).toEqual(['[hub] changed: app.js, app.json', 'one', '[hub] running'])
+  // Another with the same names, sizes and times.
+  await rm(folder, { recursive: true })
+  await app.until('gone')
+  await mkdir(folder)
+  await app.write('app.json', JSON.stringify({ id: APP, name: 'App', version: '1.0.0' }))
+  await app.write('app.js', says('two'))
+  await utimes(join(folder, 'app.js'), now, now)
+  expect(await app.until('running')).toContain('two')
+})
+
+test('a disabled app stays down, one that is gone too, and neither is forgotten', async () => {
+  const app = await emulated(await written(says('one')))
+  await app.until('running')
+  await ask(app.hub, `PUT /apps/app/${APP}/disable`)
+  await app.until('stopped')
+  await app.write('app.js', says('two'))
+  expect(await app.until('changed')).toEqual(['[hub] changed: app.js'])
+  await ask(app.hub, `PUT /apps/app/${APP}/enable`)
+  expect(await app.until('running')).toEqual(['two', '[hub] running'])
+  await ask(app.hub, `DELETE /apps/app/${APP}`)
+  await app.until('stopped')
+  expect(app.hub.apps.size).toBe(0)
+})
+
+test('an app that is reloaded while it is uninstalled does not come back', async () => {
+  const folder = await written(`
+    export default ({ app, log }) => { app.on('stop', () => new Promise((resolve) => setTimeout(resolve, 500))) }
+  `)
+  const hub = await running(folder)
+  const pid = hub.apps.pid(APP)
+  const reloaded = hub.apps.reload(APP, folder, ['app.js'])
+  hub.apps.uninstall(APP, { purgeSettings: true })
+  await reloaded
+  expect(hub.apps.records.size).toBe(0)
+  expect(() => process.kill(pid ?? 0, 0)).toThrow()
+  expect(hub.state.apps()).toEqual([])
+})
+
+test('more files than anybody writes are not all looked at', async () => {
+  const folder = await written(says('one'))
+  expect([...(await filesIn(folder)).keys()].sort()).toEqual(['app.js', 'app.json'])
+  await mkdir(join(folder, 'many'))
+  const names = Array.from({ length: MOST_FILES }, (_, at) => join(folder, 'many', `${at}.txt`))
+  for (const name of names) await writeFile(name, '')
+  expect((await filesIn(folder)).size).toBe(MOST_FILES)
+  const app = await emulated(folder)
+  expect(app.told).toEqual([`${APP}: has more than 5000 files; changes of the others are not noticed`])
+  expect((await filesIn(join(folder, 'absent'))).size).toBe(0)
+})

@@ -1,0 +1,115 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Start } from 'hub2mqtt/sdk'
+import { startApp, type TestOptions } from 'hub2mqtt/sdk/testing'
+import { expect, test } from 'vitest'
+import { until } from '../../support/until.ts'
+import { APP, running, written } from './support.ts'
+
+/** The same app in a test of its developer. */
+async function inTest(folder: string, options: TestOptions = {}) {
+  const { default: start }: { default: Start } = await import(pathToFileURL(join(folder, 'app.js')).href)
+  return await startApp(start, { id: APP, ...options })
+}
+
+test('an app does in a test what it does on a hub', async () => {
+  const folder = await written(`
+    export default async ({ app, hub, log }) => {
+      const settings = hub.manager('settings')
+      settings.on('change', (name, value) => app.emit('changed', [name, value]))
+      await settings.set('count', (await settings.get('count')) + 1)
+      await settings.set('date', new Date(0))
+      await settings.unset('old')
+      app.api.get('/lights/:light', ({ params, query, body }) => ({ params, query, body, nothing: undefined }))
+      app.api.post('/echo', ({ body }) => body)
+      app.api.put('/none', () => {})
+      app.api.delete('/known', () => { throw Object.assign(new Error('no such light'), { status: 404, code: 'unknown' }) })
+      app.api.delete('/unknown', () => { throw new TypeError('oh') })
+      app.emit('all', [await settings.all(), await settings.get('absent'), { app: app.id, version: app.version }])
+      app.emit('bare')
+      log('a line', { of: 1 })
+    }
+  `)
+  const settings = { count: 1, old: true }
+  const hub = await running(folder, { settings })
+  const app = await inTest(folder, { settings })
+  expect(app.emitted).toEqual(hub.told)
+  expect(app.settings).toEqual(Object.fromEntries(hub.apps.settings(APP)))
+  // Its output comes another way than its events.
+  await until('the line', () => hub.apps.output(APP).endsWith('\n'))
+  expect(app.lines).toEqual(hub.apps.output(APP).trimEnd().split('\n'))
+
+  const path = '/lights/dining%20room?on=true&a=%26'
+  expect(await app.get(path)).toEqual(await hub.ask(`GET ${path}`))
+  for (const body of [null, 0, '', [1, { a: null }], { deep: { date: '1970' } }]) {
+    expect(await app.post('/echo', body)).toEqual(await hub.ask('POST /echo', body))
+  }
+  expect(await app.put('/none')).toBe(await hub.ask('PUT /none'))
+  for (const wrong of ['/known', '/unknown', '/absent']) {
+    const refused: unknown = await hub.ask(`DELETE ${wrong}`).catch((error: unknown) => error)
+    const { status, error: code, message } = Object(refused)
+    await expect(app.delete(wrong)).rejects.toMatchObject({ name: 'HubError', status, code, message })
+  }
+  await expect(app.delete('/unknown')).rejects.toMatchObject({ cause: new TypeError('oh') })
+
+  hub.apps.setSetting(APP, 'count', { deep: [null] })
+  hub.apps.unsetSetting(APP, 'count')
+  app.setSetting('count', { deep: [null] })
+  app.unsetSetting('count')
+  await until('both changes', () => hub.told.length === app.emitted.length)
+  expect(JSON.parse(JSON.stringify(app.emitted))).toEqual(hub.told)
+})
+
+test('the test answers for the hub and for other apps, tells events and hears what is said', async () => {
+  const folder = await written(`
+    export default async ({ app, hub }) => {
+      app.emit('one', await hub.manager('apps').getApp({ id: 'x', nothing: undefined }))
+      app.emit('other', await hub.app('com.example.lights').put('/hall', { query: { a: 'b' }, body: { on: true } }))
+      for (const ask of [() => hub.manager('apps').getApps(), () => hub.manager('constructor').toString(), () => hub.app('x').get('/')])
+        await ask().catch(({ name, status, message }) => app.emit('refused', [name, status, message]))
+      await hub.manager('system').reboot().catch(({ status }) => app.emit('denied', status))
+      const hear = ({ id }) => {
+        app.emit('heard', id)
+        hub.manager('apps').off('app.update', hear)
+      }
+      await hub.manager('apps').on('app.update', hear)
+      await hub.app('com.example.lights').on('light', (light) => hub.speak(light + ' is on'))
+      app.on('stop', async () => app.emit('goodbye'))
+    }
+  `)
+  const asked: unknown[] = []
+  const app = await inTest(folder, {
+    managers: {
+      apps: { getApp: (args) => args },
+      system: {
+        reboot: () => {
+          throw Object.assign(new Error('no'), { status: 403 })
+        },
+      },
+    },
+    apps: { 'com.example.lights': { put: (request) => asked.push(request) } },
+  })
+  expect(asked).toEqual([{ path: '/hall', query: { a: 'b' }, body: { on: true } }])
+  app.appEvent('com.example.lights', 'light', 'hall')
+  app.appEvent('com.example.lights', 'dark', 'hall')
+  app.managerEvent('apps', 'app.create', { id: 'y' })
+  app.managerEvent('apps', 'app.update', { id: 'y' })
+  app.managerEvent('apps', 'app.update', { id: 'z' })
+  await app.stop()
+  const lacks = 'The test has no answer: give startApp'
+  expect(app.emitted).toEqual([
+    ['one', { id: 'x' }],
+    ['other', 1],
+    ['refused', ['HubError', 404, `${lacks} managers['apps'].getApps`]],
+    ['refused', ['HubError', 404, `${lacks} managers['constructor'].toString`]],
+    ['refused', ['HubError', 404, `${lacks} apps['x'].get`]],
+    ['denied', 403],
+    ['heard', 'y'],
+    ['goodbye', null],
+  ])
+  expect(app.spoken).toEqual(['hall is on'])
+})
+
+test('what an app throws at its start reaches its test', async () => {
+  await expect(startApp(() => Promise.reject(new RangeError('oh')))).rejects.toThrow(new RangeError('oh'))
+})
