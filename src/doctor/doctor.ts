@@ -21,7 +21,9 @@ export interface Examination {
 export async function* examine(examination: Examination): AsyncGenerator<Finding> {
   const scrubber = new Scrubber(examination.secrets)
   // Hubs and brokers are quoted in them.
-  for await (const finding of look(examination)) yield { ...finding, text: shownText(scrubber.text(finding.text)) }
+  const clean = (text: string) => shownText(scrubber.text(text))
+  for await (const { text, remedy, ...finding } of look(examination))
+    yield { ...finding, text: clean(text), ...(remedy !== undefined && { remedy: clean(remedy) }) }
 }
 
 async function* look({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
@@ -35,7 +37,15 @@ async function* look({ config, warnings, clock }: Examination): AsyncGenerator<F
     const { examineNats } = await import('./nats.ts')
     yield* examineNats(config.fleet)
   }
-  for (const [name, hub] of Object.entries(config.hubs)) yield* examineHub({ name, hub, config, clock })
+  const nameById = new Map<string, string>()
+  for (const [name, hub] of Object.entries(config.hubs)) {
+    const id = yield* examineHub({ name, hub, config, clock })
+    const other = id === null ? undefined : nameById.get(id)
+    if (id !== null && other === undefined) nameById.set(id, name)
+    if (other === undefined) continue
+    const text = `it is the same hub as ${other}: its apps are on MQTT twice, and in Home Assistant under one of the names`
+    yield about(`hub ${name}`).problem(text, `keep one of ${other} and ${name}, or correct an address`)
+  }
 }
 
 const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok     ', note: 'note   ', problem: 'problem' }
@@ -50,13 +60,13 @@ export function lineOf({ subject, outcome, text, remedy }: Finding): string {
 export function reportOf(findings: readonly Finding[], config: Config, version: string): string {
   const { platform, arch, versions } = process
   const head = `hub2mqtt ${version}, Node ${versions.node}, ${platform} ${arch}`
-  const hidden = anonymous(config)
-  return ['```', head, ...findings.map((finding) => hidden(lineOf(finding))), '```'].join('\n')
+  const hidden = findings.map((finding) => anonymous(config, finding.names)(lineOf(finding)))
+  return ['```', head, ...hidden, '```'].join('\n')
 }
 
-/** Takes the configuration's own names and addresses out of a text. */
-function anonymous({ hubs, mqtt, discovery, fleet }: Config): (text: string) => string {
-  const words = new Map<string, string>()
+/** Takes the configuration's own names and addresses out of a text, and `others`. */
+function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[] = []) {
+  const words = new Map(others.map((name) => [name, '<name>']))
   const hide = (urls: readonly string[], what: string) => {
     const names = new Set(urls.map((url) => new URL(url).hostname))
     for (const [index, name] of [...names].entries())
@@ -80,5 +90,5 @@ function anonymous({ hubs, mqtt, discovery, fleet }: Config): (text: string) => 
   const patterns = all.map(
     ([word, as]) => [new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as] as const,
   )
-  return (text) => patterns.reduce((rest, [pattern, as]) => rest.replace(pattern, as), text)
+  return (text: string): string => patterns.reduce((rest, [pattern, as]) => rest.replace(pattern, as), text)
 }

@@ -11,12 +11,20 @@ export interface Finding {
   readonly text: string
   /** What a person can do about it. */
   readonly remedy?: string
+  /** Names and addresses in it that are not of the configuration: a report leaves them out too. */
+  readonly names?: readonly string[]
 }
 
 /** Makes the findings on one subject. */
 export function about(subject: string) {
   const say =
     (outcome: Outcome) =>
-    (text: string, remedy = ''): Finding => ({ subject, outcome, text, ...(remedy !== '' && { remedy }) })
+    (text: string, remedy = '', names: readonly string[] = []): Finding => ({
+      subject,
+      outcome,
+      text,
+      ...(remedy !== '' && { remedy }),
+      ...(names.length > 0 && { names }),
+    })
   return { ok: say('ok'), note: say('note'), problem: say('problem') }
 }

@@ -3,8 +3,18 @@ import { randomBytes } from 'node:crypto'
 import { JetStreamApiCodes, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { type KV, Kvm, type KvStatus } from '@nats-io/kv'
 import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
+import { listed } from '../base/text.ts'
 import type { Config } from '../config/options.ts'
-import { bucketOptions, CONFIRMS_TWICE, codeOf, mayConfirmTwice, nameIn, REPLICAS } from '../fleet/nats.ts'
+import {
+  bucketOptions,
+  CONFIRMS_TWICE,
+  codeOf,
+  keyIn,
+  MARK_KEY,
+  mayConfirmTwice,
+  nameIn,
+  REPLICAS,
+} from '../fleet/nats.ts'
 import { memberKey, memberOf, ROSTER_KEY, readMember, readRoster } from '../fleet/records.ts'
 import { about, type Finding } from './finding.ts'
 
@@ -15,6 +25,9 @@ const TIMEOUT_MS = 5_000
 /** A key that nobody reads, at a revision that it never has. */
 const NO_KEY = 'doctor'
 const NO_REVISION = Number.MAX_SAFE_INTEGER
+/** Of the names that no member uses: how many are named, and how many are read for that. */
+const MOST_NAMED = 3
+const MOST_READ = 20
 
 type Fleet = Config['fleet']
 
@@ -152,6 +165,11 @@ async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Fi
     const { length } = Object.keys(roster.members)
     yield ok(`it can be read: epoch ${roster.epoch}, ${length === 1 ? 'one member' : `${length} members`}`)
   }
+  const strays = await strayNames(kv, jsm)
+  if (strays.length > 0) {
+    const text = `the bucket ${bucket} holds other keys, such as ${strays.join(', ')}: members ignore them`
+    yield note(text, 'delete them, or give the fleet a bucket of its own: fleet.bucket', strays)
+  }
   try {
     // The server looks at the right to write first, and then at the revision: nothing is written.
     await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
@@ -174,6 +192,29 @@ async function foreignRows(kv: KV, jsm: JetStreamManager, prefix: string): Promi
     if (row?.operation === 'PUT' && readMember(row.string()) === undefined) found.push(key)
   }
   return found.sort()
+}
+
+/** Escaped and cut, a few of the names that no member uses. Deleted ones do not count. */
+async function strayNames(kv: KV, jsm: JetStreamManager): Promise<string[]> {
+  const { bucket, streamInfo } = await kv.status()
+  const { name } = streamInfo.config
+  const subject = `$KV.${bucket}.`
+  const { state } = await jsm.streams.info(name, { subjects_filter: `${subject}>` })
+  const strays = Object.keys(state.subjects ?? {}).filter((each) => !isOwn(each.slice(subject.length)))
+  const found: string[] = []
+  for (const each of strays.sort().slice(0, MOST_READ)) {
+    // By subject: a name may be one that the key-value client refuses.
+    const message = await jsm.streams.getMessage(name, { last_by_subj: each })
+    if (message === null || message.header.get('KV-Operation') !== '') continue
+    const escaped = encodeURIComponent(each.slice(subject.length).toWellFormed())
+    if (found.push(listed([escaped], 1)) === MOST_NAMED) break
+  }
+  return found
+}
+
+function isOwn(name: string): boolean {
+  const key = keyIn(name)
+  return name === MARK_KEY || key === ROSTER_KEY || (key !== undefined && memberOf(key) !== undefined)
 }
 
 function* failed(error: unknown): Generator<Finding> {

@@ -131,6 +131,35 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     ])
   })
 
+  test('names some of the keys that no member uses, and none that is deleted or of a former mark', async () => {
+    const { urls } = await started()
+    const fleet = await member(urls, 'own')
+    await fleet.leave()
+    const kv = await (await buckets(urls[0])).open('own')
+    const noted = async () => (await found(urls, { FLEET_BUCKET: 'own' })).filter((line) => line.includes('other keys'))
+    const mark = (await kv.get('mark'))?.string()
+    const former = '01234567-89ab-cdef-0123-456789abcdef'
+    for (const key of [`${former}.roster`, `${former}.member.b`, 'deleted', 'purged']) await kv.put(key, 'x')
+    await kv.delete('deleted')
+    await kv.purge('purged')
+    expect(await noted()).toEqual([])
+    for (const key of ['junk', 'member.zz', `${mark}.junk`, 'zz']) await kv.put(key, 'x')
+    expect(await noted()).toEqual([
+      `note     NATS: the bucket own holds other keys, such as ${mark}.junk, junk, member.zz: members ignore them\n` +
+        '         → delete them, or give the fleet a bucket of its own: fleet.bucket',
+    ])
+    for (const key of [`${mark}.junk`, 'junk', 'member.zz']) await kv.delete(key)
+    const connection = await connect({ servers: [...urls] })
+    onTestFinished(() => connection.close())
+    for (const odd of ['\u001b[31m\u202e', 'x'.repeat(900)]) connection.publish(`$KV.own.${odd}`, 'x')
+    await connection.flush()
+    const long = `${'x'.repeat(60)}…`
+    await until(
+      'the odd keys',
+      async () => (await noted())[0]?.includes(`such as %1B%5B31m%E2%80%AE, ${long}, zz:`) ?? false,
+    )
+  })
+
   test('finds a bucket that forgets', async () => {
     const { urls } = await started()
     await (await buckets(urls[0])).create('hub2mqtt', { ttl: 60_000 })

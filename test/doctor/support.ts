@@ -25,7 +25,7 @@ type Variables = Readonly<Record<string, string>>
 
 /** A configuration given as variables, without `HUB2MQTT_`. */
 export function configured(variables: Variables) {
-  const all = { HUB_API_KEY: KEY, ...variables }
+  const all = { ...(!('HUBS_DIR' in variables) && { HUB_API_KEY: KEY }), ...variables }
   const env = Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value]))
   return loadConfig({ file: undefined, env })
 }
