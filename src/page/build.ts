@@ -8,7 +8,7 @@ const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/page/app`
 const OUTPUT = `${FOLDER}src/page/dist`
 /** What the page is made of, besides the packages that the lock file names. */
-const MADE_OF = ['src/{page,api,contract,model,base,log,hub}/**/*.{ts,tsx,css,html,svg}', 'package-lock.json']
+const MADE_OF = ['src/{page,api,contract,guard,model,base,log,hub}/**/*.{ts,tsx,css,html,svg}', 'package-lock.json']
 
 let building: Promise<string | undefined> | undefined
 

@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { canBrowse, quit, visit } from './support/browser.ts'
 import { House, type HouseOptions } from './support/house.ts'
@@ -35,7 +35,8 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await page.getByRole('img', { name: /CPU of the last 15 minutes/ }).waitFor()
     house.hub().crash(HUE, 'Error: the lamp is dark')
     const events = page.getByRole('region', { name: 'Events and commands' })
-    await events.getByText(/Error: the lamp is dark · 1 crash/).waitFor()
+    await events.getByText('Error: the lamp is dark', { exact: true }).waitFor()
+    await events.getByText('1 crash').waitFor()
     house.hub().recover(HUE)
     await events.getByText('Recovered').waitFor()
     house.hub().uninstall(HUE)
@@ -96,6 +97,37 @@ describe.runIf(canBrowse)('the page of an app', () => {
       .waitFor()
     await guardian.getByRole('switch', { name: 'Watches this app' }).click()
     await guardian.getByText('off', { exact: true }).waitFor()
+  })
+
+  test('shows what an app said as it crashed: all of it, on its lines, and nothing else', async () => {
+    const config = { guard: { watch: ['*'], backoff: '1h', backoff_max: '1h' } }
+    const { house, page } = await start({ config })
+    await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
+    const stack = Array.from({ length: 9 }, (_, i) => `    at Lamp.shine${i} (/app/lib/lamp.js:${i}:7)`)
+    const said = ['TypeError: the lamp is dark', ...stack].join('\n')
+    expect(said.length).toBeGreaterThan(300)
+    house.hub().crash(HUE, said)
+    const shown = (within: Locator) => within.locator('.said', { hasText: 'lamp is dark' })
+    const notice = page.locator('.app-head')
+    const seen = page.getByRole('region', { name: 'Crashes and restarts' })
+    const events = page.getByRole('region', { name: 'Events and commands' })
+    for (const within of [notice, seen, events]) {
+      await shown(within).waitFor()
+      // As it is laid out, with its lines.
+      expect(await shown(within).innerText()).toBe(said)
+    }
+    await seen.getByText('7.0.12', { exact: true }).waitFor()
+    // The next crash changes nothing of that one.
+    house.hub().recover(HUE)
+    await page.locator('.app-head').getByText('Running').waitFor()
+    house.hub().crash(HUE, 'Error: the second')
+    await seen.getByText('Error: the second', { exact: true }).waitFor()
+    expect(await shown(seen).innerText()).toBe(said)
+    // What is kept of a crash that this daemon has not seen is its head.
+    await house.restart()
+    await page.goto(house.page + HASH)
+    await shown(seen).waitFor()
+    expect(await shown(seen).innerText()).toMatch(/^TypeError: the lamp is dark at .*…$/)
   })
 
   test('switches automatic updates', async () => {

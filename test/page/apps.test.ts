@@ -1,4 +1,4 @@
-import type { Locator, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { DEFAULT_APPS } from '../../src/emulator/population.ts'
 import { until } from '../support/until.ts'
@@ -22,13 +22,6 @@ async function start(options?: HouseOptions): Promise<{ house: House; page: Page
 }
 
 const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
-/** Waits until a line is drawn within the screen; does not scroll to it. */
-const expectInView = (page: Page, line: Locator) =>
-  until(`${line} in view`, async () => {
-    if ((await line.count()) === 0) return false
-    const box = await line.boundingBox()
-    return box !== null && box.y >= 0 && box.y + box.height <= (page.viewportSize()?.height ?? 0) + 1
-  })
 const asked = (at: House, path: string) => at.hub().requests.filter((request) => request.path.includes(path))
 
 describe.runIf(canBrowse)('the list of apps', () => {
@@ -171,45 +164,4 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await page.getByText('Stopped as you asked').waitFor()
     expect(asked(house, '/restart').length).toBeLessThan(3)
   })
-
-  const SIZES = [
-    { width: 390, height: 844 },
-    { width: 768, height: 1024 },
-    { width: 1440, height: 900 },
-    { width: 1920, height: 1080 },
-  ]
-  test.for(SIZES)(
-    'shows the last of 200 apps at $width × $height: scrolled, by the End key, filtered',
-    async (size) => {
-      const apps = Array.from({ length: 200 }, (_, i) => ({ id: `com.app${i + 1000}`, name: `App ${i + 1000}` }))
-      house = await House.start({ hubs: { home: { apps } } })
-      const page = await visit(house.url, size)
-      const last = row(page, 'App 1199')
-      await row(page, 'App 1000').waitFor()
-      const drawn = `[...document.querySelectorAll('tr.app')].filter((one) => {
-      const { top, bottom } = one.getBoundingClientRect()
-      return bottom > 0 && top < innerHeight
-    }).reduce((sum, one) => sum + one.offsetHeight, 0) / innerHeight`
-      const isAtEnd = 'scrollY + innerHeight >= document.documentElement.scrollHeight - 1'
-      while (!(await page.evaluate<boolean>(isAtEnd))) {
-        await page.evaluate(`new Promise((done) => {
-        scrollBy(0, innerHeight * 0.9)
-        requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))
-      })`)
-        expect(await page.evaluate<number>(drawn)).toBeGreaterThan(0.6)
-      }
-      await expectInView(page, last)
-      await page.keyboard.press('Home')
-      await expectInView(page, row(page, 'App 1000'))
-      await page.keyboard.press('End')
-      await expectInView(page, last)
-      // 110 apps, ten, and all of them again.
-      for (const words of ['App 11', 'App 119', '']) {
-        await page.getByRole('searchbox').fill(words)
-        await page.getByRole('searchbox').blur()
-        await page.keyboard.press('End')
-        await expectInView(page, last)
-      }
-    },
-  )
 })

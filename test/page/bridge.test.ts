@@ -92,4 +92,62 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByRole('searchbox').fill('no such thing')
     await page.getByText('Nothing fits.').waitFor()
   })
+
+  const failure = (page: Page, label: string) =>
+    page.locator('.happenings .badge.bad').getByText(label, { exact: true })
+  /** The list, and the failures among the activity. */
+  async function look(page: Page, name: string, label: string): Promise<void> {
+    const row = page.getByRole('row').filter({ hasText: name })
+    await row.locator('.message').getByText(label).waitFor()
+    await page.getByRole('link', { name: 'Activity' }).click()
+    await page.getByRole('button', { name: 'Failures' }).click()
+    await failure(page, label).waitFor()
+    await page.getByRole('link', { name: 'Apps', exact: true }).click()
+  }
+
+  test('has a failure where the guardian gave up, and so has the list', async () => {
+    const guard = { watch: ['com.athom.hue'], backoff: '1s', backoff_max: '1s', max_restarts: 1 }
+    const { house, page } = await start('', { config: { guard } })
+    const row = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
+    house.hub().crash('com.athom.hue', 'Error: first')
+    await row.getByText('Error: first').waitFor()
+    await row.getByText('Running').waitFor()
+    house.hub().crash('com.athom.hue', 'Error: second')
+    await look(page, 'Lumen Lights', 'Guardian gave up')
+    await row.getByText('Guardian gave up: Error: second').waitFor()
+    await row.getByRole('link').click()
+    await page.locator('.app-head').getByText('Guardian gave up').waitFor()
+    await page.getByRole('switch', { name: 'Watches this app' }).click()
+    await page.locator('.app-head').getByText('Guardian gave up').waitFor({ state: 'detached' })
+  })
+
+  test('has a failure where an update is bad, and so has the list, until there is another version', async () => {
+    const guard = { watch: ['com.athom.hue'], backoff: '1s', backoff_max: '1s' }
+    const { house, page } = await start('', { config: { guard } })
+    const row = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
+    await row.getByText('Running').waitFor()
+    house.hub().change('com.athom.hue', { version: '8.0.0' })
+    await row.getByText('8.0.0').waitFor()
+    for (const time of ['first', 'second', 'third']) {
+      house.hub().crash('com.athom.hue', `Error: ${time}`)
+      await row.getByText(`Error: ${time}`).waitFor()
+      house.hub().recover('com.athom.hue')
+      await row.getByText('Running').waitFor()
+    }
+    await look(page, 'Lumen Lights', 'Bad update')
+    house.hub().change('com.athom.hue', { version: '8.0.1' })
+    await row.getByText('Bad update').waitFor({ state: 'detached' })
+  })
+
+  test('has a failure where an update failed, and so has the list, until there is another version', async () => {
+    const config = {
+      guard: { watch: ['net.lindqvist.heatpump'] },
+      updates: { policy: 'window', window: { start: '* * * * *', length: '1h' }, backup: true },
+    }
+    const { house, page } = await start('', { config })
+    const row = page.getByRole('row').filter({ hasText: 'Heat Pump' })
+    await look(page, 'Heat Pump', 'Update failed')
+    house.hub().change('net.lindqvist.heatpump', { version: '2.5.0' })
+    await row.getByText('Update failed').waitFor({ state: 'detached' })
+  })
 })

@@ -43,7 +43,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
     const broker = page.getByRole('region', { name: 'MQTT broker' })
     await broker.getByText('connected').waitFor()
     await broker.getByText('online').waitFor()
-    expect(await page.getByText('The bridge has no connection to the MQTT broker.').count()).toBe(0)
+    expect(await page.getByText('The bridge has no connection to the MQTT broker').count()).toBe(0)
   })
 
   test('shows the members, which one it is, and when another one comes and goes', async () => {

@@ -1,32 +1,39 @@
-/** The pictures of the page in the documentation: `npm run pictures` makes them anew. */
+/** The pictures of the page in the documentation: `npm run pictures` makes them anew. They show the demo. */
 import { mkdirSync } from 'node:fs'
-import { setTimeout as pause } from 'node:timers/promises'
-import { DEFAULT_APPS } from '../../src/emulator/population.ts'
-import { exitOnSignals } from '../support/process.ts'
+import { freePort } from '../support/ports.ts'
+import { exitOnSignals, Process } from '../support/process.ts'
 import { profile, quit } from './support/browser.ts'
-import { House } from './support/house.ts'
 
 const WIDTH = 1180
-/** Until the lines of the usage fill their width. */
-const WAIT_MS = 150_000
-const METER = 'org.tidewater.meter'
+/** Of all its apps, the one that crashes. */
+const DOORBELL = 'nl.vandermolen.doorbell'
+/** It does so each minute, and the lines of the usage fill their width by the second time. */
+const CRASH_MS = 150_000
 
 exitOnSignals()
 mkdirSync('docs/images', { recursive: true })
 
-const config = { guard: { watch: [METER], backoff: '1s' } }
-await using house = await House.start({ hubs: { home: { usageMs: 3_000, apps: DEFAULT_APPS } }, config })
-await pause(WAIT_MS / 3)
-house.hub().crash(METER, 'Error: read ETIMEDOUT 192.0.2.31:502')
-await pause((WAIT_MS * 2) / 3)
-for (const [name, hash, theme, height] of [
-  ['page-apps', '', 'light', 610],
-  ['page-app', `#/app/home/${METER}`, 'dark', 760],
+await using demo = new Process(process.execPath, ['src/bin.js', 'demo'], {
+  env: {
+    PATH: process.env['PATH'],
+    HOME: process.env['HOME'],
+    HUB2MQTT_HTTP_PORT: String(await freePort()),
+    HUB2MQTT_MQTT_EMBEDDED_PORT: String(await freePort()),
+    HUB2MQTT_MQTT_EMBEDDED_WS_PORT: String(await freePort()),
+    HUB2MQTT_GUARD_WATCH: DOORBELL,
+  },
+  output: 'keep',
+})
+const [address = ''] = /http:\S+/.exec(await demo.untilLine('?token=', 30_000)) ?? []
+const app = `tr.app:has-text("${DOORBELL}")`
+for (const { name, hash, theme, height, ready } of [
+  { name: 'page-apps', hash: '', theme: 'light', height: 455, ready: `${app} >> text=Crashed ×2` },
+  { name: 'page-app', hash: `#/app/home/${DOORBELL}`, theme: 'dark', height: 760, ready: '.app-head >> text=Running' },
 ] as const) {
   const context = await profile({ theme, width: WIDTH, height })
   const page = await context.newPage()
-  await page.goto(house.page + hash)
-  await page.getByText('Tidewater Energy Meter').first().waitFor()
+  await page.goto(address + hash)
+  await page.locator(ready).waitFor({ timeout: CRASH_MS })
   await page.waitForLoadState('networkidle')
   await page.screenshot({ path: `docs/images/${name}.png` })
   await context.close()

@@ -34,7 +34,7 @@ export function refusal({ session, store, channel }: Door, target: For, name: st
   if (store.fleet.value?.acts === false) return S.refused.noLease
   const refused = store.refusals.value[target.hub]?.[commandKey(command)]
   if (refused !== undefined) return refused
-  return store.hub(target.hub)?.state.value === 'offline' ? S.refused.hubOffline : undefined
+  return store.isAway(target.hub) ? S.refused.hubOffline : undefined
 }
 
 /** What is told of an end. */

@@ -1,4 +1,7 @@
 /** Every text of the page, in one table: so that translations can come. */
+
+import type { FailureCode } from '../../mqtt/types.ts'
+import { formatTime } from './format.ts'
 import type { BridgeEvent } from './live/payload.ts'
 
 const many = (count: number, one: string, more: string) => `${count.toLocaleString()} ${count === 1 ? one : more}`
@@ -17,7 +20,7 @@ export const S = {
   online: 'online',
   offline: 'offline',
   nav: { label: 'Main', apps: 'Apps', activity: 'Activity', bridge: 'Bridge' },
-  live: { connecting: 'Connecting', live: 'Live', stale: 'Not live' },
+  live: { connecting: 'Connecting', live: 'Live', stale: 'Not live', away: 'Hub offline' },
   stale: 'No connection to hub2mqtt. What you see may be out of date.',
   connecting: 'Connecting…',
   retryIn: (seconds: number) => `Next try in ${seconds} s.`,
@@ -25,6 +28,17 @@ export const S = {
   readOnly: 'You may look, but not change anything.',
   howToWrite:
     'To change something, open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.',
+  away: {
+    hubs: ([name = '', ...more]: readonly string[], all: number) =>
+      all === 1 ? `The hub ${name} is offline` : `${many(more.length + 1, 'hub is', 'hubs are')} offline:`,
+    /** Follows the name of the hub or the broker. */
+    why: (reason: string | undefined, since: number | undefined) =>
+      [since === undefined ? '' : `since ${formatTime(since)}`, reason ?? ''].filter((part) => part !== '').join(': '),
+    further: (count: number) => `; and ${count.toLocaleString()} more`,
+    seen: 'States are unknown; figures are the last known ones.',
+    broker: 'The bridge has no connection to the MQTT broker',
+    unpublished: 'Nothing is published; this page still follows the hubs.',
+  },
   standby: 'Another hub2mqtt on the same base topic is active. This one stands by and takes no commands.',
   /** As the health report's line has it. */
   standbyMark: 'stands by',
@@ -132,6 +146,7 @@ export const S = {
     more: (name: string) => `More for ${name}`,
     update: 'Update',
     count: (count: number) => many(count, 'app', 'apps'),
+    lastSeen: (state: string) => `Last seen: ${state}`,
     noCrashMessage: 'It crashed and left no message.',
     nothingFound: 'No app fits.',
     noApps: 'There are no apps yet. They appear when a hub has been read.',
@@ -288,7 +303,6 @@ export const S = {
     bridge: 'Bridge',
     problems: 'Problems',
     problemCount: (count: number) => many(count, 'problem', 'problems'),
-    offline: 'The bridge has no connection to the MQTT broker.',
     well: 'all is well',
     ready: 'works, with problems',
     notReady: 'not ready',
@@ -311,8 +325,21 @@ export const S = {
     states: { connecting: 'connecting', connected: 'connected', waiting: 'waiting to connect', stopped: 'stopped' },
     protocol: 'Protocol',
     reason: 'Reason',
+    reasons: {
+      unauthorized: 'it refuses the login',
+      unreachable: 'it cannot be reached',
+      refused: 'it refuses the connection',
+      protocol: 'it speaks no version of MQTT that hub2mqtt speaks',
+      tls: 'TLS failed',
+      unsuitable: 'it lacks a part of MQTT that hub2mqtt needs',
+      taken_over: 'another client has the same client id',
+      timeout: 'it did not answer in time',
+      closed: 'it closed the connection',
+      reset: 'the connection was cut',
+    } satisfies Record<FailureCode, string> as Readonly<Record<string, string>>,
     probe: 'Publishing and reading back',
     probes: { ok: 'works', denied: 'denied by the broker’s rules', unknown: 'not tried yet' },
+    probeAway: 'not while there is no connection',
     announced: 'Announced as',
     since: 'Since',
   },

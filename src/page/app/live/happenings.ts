@@ -1,5 +1,6 @@
 /** The last events and answers, as the lists show them. */
-import type { Happening } from '../../../api/protocol.ts'
+import type { FeedEvent } from '../../../api/protocol.ts'
+import type { EventType } from '../../../contract/events.ts'
 import { PUBLICATIONS } from '../../../contract/publications.ts'
 import { Template } from '../../../contract/templates.ts'
 import { type Answer, type BridgeEvent, parseJson, readAnswer, readEvent } from './payload.ts'
@@ -34,12 +35,12 @@ export class Happenings {
   }
 
   /** The list with these added; the same one if nothing of them is to be shown. */
-  add(before: readonly Entry[], happenings: readonly Happening[]): readonly Entry[] {
+  add(before: readonly Entry[], happenings: readonly FeedEvent[]): readonly Entry[] {
     const read = happenings.flatMap((one) => this.#read(one) ?? [])
     return read.length === 0 ? before : [...before, ...read].slice(-MOST)
   }
 
-  #read({ at, topic, payload }: Happening): Entry | undefined {
+  #read({ at, topic, payload }: FeedEvent): Entry | undefined {
     const hub = this.#hubEvent.match(topic)?.['hub']
     if (hub !== undefined) {
       // The same event is on its app's topic too.
@@ -66,8 +67,37 @@ export class Happenings {
   }
 }
 
+const FAILURES: ReadonlySet<EventType> = new Set([
+  'crashed',
+  'command_failed',
+  'gave_up',
+  'update_failed',
+  'bad_update',
+])
+
 /** Whether it is a failure, which lists mark. */
 export function isFailure(entry: Entry): boolean {
-  if (entry.kind === 'answer') return !entry.answer.ok
-  return entry.event.event_type === 'crashed' || entry.event.event_type === 'command_failed'
+  return entry.kind === 'answer' ? !entry.answer.ok : FAILURES.has(entry.event.event_type)
+}
+
+/** Apps, as `hub/id`, whose update failed and whose version has not changed since. */
+export function failedUpdates(entries: readonly Entry[]): ReadonlySet<string> {
+  const failed = new Set<string>()
+  for (const entry of entries) {
+    if (entry.kind === 'answer') continue
+    const app = `${entry.hub}/${entry.app}`
+    if (entry.event.event_type === 'update_failed') failed.add(app)
+    else if (entry.event.event_type === 'updated' || entry.event.event_type === 'removed') failed.delete(app)
+  }
+  return failed
+}
+
+/** The whole texts of an app's crashes, newest first: those among these entries. */
+export function crashTexts(entries: readonly Entry[], hub: string, app: string): string[] {
+  return entries
+    .flatMap((entry) => {
+      const isOne = entry.kind === 'event' && entry.hub === hub && entry.app === app
+      return isOne && entry.event.event_type === 'crashed' ? (entry.event.message ?? []) : []
+    })
+    .toReversed()
 }

@@ -3,8 +3,9 @@ import { batch, computed, signal } from '@preact/signals'
 import type { FleetStatus, LiveFrame, Refusals, Sample } from '../../../api/protocol.ts'
 import type { Payload } from '../../../contract/publications.ts'
 import { createTopics, type OwnTopic, type Topics } from '../../../contract/topics.ts'
+import { S } from '../strings.ts'
 import { type AppEntry, addSample, type HubEntry, newApp, newHub } from './entries.ts'
-import { type Entry, Happenings } from './happenings.ts'
+import { type Entry, failedUpdates, Happenings } from './happenings.ts'
 import { readPayload } from './payload.ts'
 
 type Snapshot = Extract<LiveFrame, { type: 'snapshot' }>
@@ -28,6 +29,8 @@ export class Store {
   readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
   readonly refusals = signal<Refusals>({})
   readonly recent = signal<readonly Entry[]>([])
+  /** Apps whose last update failed, as `hub/id`; from events only, which a restart of the daemon loses. */
+  readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
   /** Whether a snapshot has been read. */
   readonly complete = signal(false)
   /** Counts changes of apps, for lists that are put in order only now and then. */
@@ -55,6 +58,19 @@ export class Store {
 
   app(hub: string, id: string): AppEntry | undefined {
     return this.hub(hub)?.apps.value.get(id)
+  }
+
+  /** Own hubs that are offline: the page has only the last known state of their apps. */
+  readonly away = computed(() => this.own.value.filter(({ state }) => state.value === 'offline'))
+
+  isAway(hub: string): boolean {
+    return this.away.value.some(({ name }) => name === hub)
+  }
+
+  /** Why a hub is not (wholly) usable, for people. */
+  reasonOf({ name, info }: HubEntry): string | undefined {
+    const reason = info.value?.reason ?? this.health.value?.hubs[name]?.reason
+    return reason == null ? undefined : S.reason(reason)
   }
 
   snapshot({ at, state, recent, since, usage, refusals, fleet }: Snapshot): void {

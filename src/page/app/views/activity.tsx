@@ -101,7 +101,9 @@ export function Activity({ door: { store } }: { readonly door: Door }) {
 
 function textOf(entry: Entry, store: Store): string {
   const app = entry.hub !== null && entry.app !== null ? store.app(entry.hub, entry.app) : undefined
-  return `${entry.hub ?? ''} ${entry.app ?? ''} ${app?.app.peek().name ?? ''} ${labelOf(entry)} ${detailOf(entry)}`.toLowerCase()
+  const { facts, said } = detailOf(entry)
+  const name = app?.app.peek().name ?? ''
+  return `${entry.hub ?? ''} ${entry.app ?? ''} ${name} ${labelOf(entry)} ${facts} ${said}`.toLowerCase()
 }
 
 function newerThan(all: readonly Entry[], paused: readonly Entry[]): number {

@@ -15,6 +15,7 @@ export interface HappeningProps {
 
 export function HappeningRow({ entry, store }: HappeningProps) {
   const { at } = entry
+  const { facts, said } = detailOf(entry)
   return (
     <tr>
       <td class="c-time">
@@ -28,7 +29,10 @@ export function HappeningRow({ entry, store }: HappeningProps) {
           <Where entry={entry} store={store} />
         </td>
       )}
-      <td class="c-what">{detailOf(entry)}</td>
+      <td class="c-what">
+        {facts}
+        {said !== '' && <div class="said">{said}</div>}
+      </td>
     </tr>
   )
 }
@@ -52,20 +56,27 @@ export function labelOf(entry: Entry): string {
   return S.events[entry.event.event_type] ?? entry.event.event_type
 }
 
-/** Everything else that is told, on one line. */
-export function detailOf(entry: Entry): string {
+/** Everything else: facts on one line, and what the app or the hub said, as it said it. */
+export function detailOf(entry: Entry): { readonly facts: string; readonly said: string } {
   if (entry.kind === 'answer') {
     const { answer } = entry
-    const end = answer.ok ? S.activity.ok : (answer.error?.message ?? '')
-    return `${end} · ${formatDuration(answer.duration_ms)}${answer.replayed ? ` · ${S.activity.replayed}` : ''}`
+    const facts = [
+      answer.ok ? S.activity.ok : '',
+      formatDuration(answer.duration_ms),
+      answer.replayed ? S.activity.replayed : '',
+    ]
+    return { facts: joined(facts), said: answer.error?.message ?? '' }
   }
   const { event } = entry
-  if (event.event_type === 'command_failed') return `${S.commands[event.command] ?? event.command}: ${event.code}`
-  const parts = [
+  if (event.event_type === 'command_failed') {
+    return { facts: `${S.commands[event.command] ?? event.command}: ${event.code}`, said: '' }
+  }
+  const facts = [
     event.from !== undefined && event.to !== undefined ? `${event.from} → ${event.to}` : '',
-    event.message ?? '',
     'count' in event && event.count != null ? S.activity.times(event.count) : '',
     event.event_type === 'changed' ? event.changed.join(', ') : '',
   ]
-  return parts.filter((part) => part !== '').join(' · ')
+  return { facts: joined(facts), said: event.message ?? '' }
 }
+
+const joined = (parts: readonly string[]) => parts.filter((part) => part !== '').join(' · ')

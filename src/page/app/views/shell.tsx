@@ -2,6 +2,7 @@
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { bulk, type Door } from '../commands.ts'
+import type { Store } from '../live/store.ts'
 import { ConfirmDialog, confirm } from '../parts/confirm.tsx'
 import { Glyph, type GlyphName } from '../parts/glyph.tsx'
 import { MenuHost } from '../parts/menu.tsx'
@@ -145,8 +146,9 @@ async function leave(): Promise<void> {
   await logout()
 }
 
-function LiveSign({ door: { channel } }: { readonly door: Door }) {
-  const now = channel.liveness.value
+function LiveSign({ door: { channel, store } }: { readonly door: Door }) {
+  const { value } = channel.liveness
+  const now = value === 'live' && store.away.value.length > 0 ? 'away' : value
   return (
     <span class={`live ${now}`} role="status">
       <span class="lamp" aria-hidden="true" />
@@ -160,11 +162,8 @@ function Banners({ door: { channel, session, store } }: { readonly door: Door })
   return (
     <>
       {channel.liveness.value === 'stale' && <StaleBanner channel={channel} />}
-      {store.complete.value && store.bridgeState.value === 'offline' && (
-        <p class="banner" role="status">
-          {S.bridge.offline}
-        </p>
-      )}
+      {store.complete.value && store.bridgeState.value === 'offline' && <BrokerBanner store={store} />}
+      <AwayBanner store={store} />
       {isStandby && (
         <p class="banner" role="status">
           {S.standby}
@@ -176,6 +175,44 @@ function Banners({ door: { channel, session, store } }: { readonly door: Door })
         </p>
       )}
     </>
+  )
+}
+
+function BrokerBanner({ store }: { readonly store: Store }) {
+  const reason = store.health.value?.mqtt.reason ?? ''
+  return (
+    <p class="banner" role="status">
+      <Glyph name="alert" />
+      <span>
+        {S.away.broker} {S.away.why(S.broker.reasons[reason], store.bridgeSince.value)}. {S.away.unpublished}
+      </span>
+    </p>
+  )
+}
+
+/** The page of the bridge lists all of them. */
+const MOST_NAMED = 4
+
+function AwayBanner({ store }: { readonly store: Store }) {
+  const away = store.away.value
+  if (away.length === 0) return null
+  const whys = away.slice(0, MOST_NAMED).map((hub) => {
+    const why = S.away.why(store.reasonOf(hub), hub.since.value)
+    return store.own.value.length === 1 ? why : `${hub.name} ${why}`
+  })
+  const further = away.length - whys.length
+  return (
+    <p class="banner" role="status">
+      <Glyph name="alert" />
+      <span>
+        {S.away.hubs(
+          away.map(({ name }) => name),
+          store.own.value.length,
+        )}{' '}
+        {whys.join('; ')}
+        {further > 0 && S.away.further(further)}. {S.away.seen}
+      </span>
+    </p>
   )
 }
 

@@ -1,17 +1,17 @@
 /** Everything about one app. */
+import { isCrashed } from '../../../../guard/classify.ts'
 import { confirmAndDo, offersOf } from '../../app-actions.ts'
 import { actOn, type Door, nameOf, refusal } from '../../commands.ts'
 import { formatBytes, formatCount, formatPercent } from '../../format.ts'
-import { type AppEntry, furtherOf } from '../../live/entries.ts'
+import type { AppEntry } from '../../live/entries.ts'
 import { parseJson } from '../../live/payload.ts'
 import { AppIcon } from '../../parts/app-icon.tsx'
 import { Glyph } from '../../parts/glyph.tsx'
-import { Action, Card, Copy, Facts, Json, Switch } from '../../parts/small.tsx'
+import { Action, Badge, Card, Copy, Facts, Json, Switch } from '../../parts/small.tsx'
 import { Spark } from '../../parts/spark.tsx'
-import { CrashBadge, StateBadge, UpdateBadge } from '../../parts/state.tsx'
+import { lastState, StateBadge, troubleOf, UpdateBadge } from '../../parts/state.tsx'
 import { hrefOf } from '../../route.ts'
 import { S } from '../../strings.ts'
-import { isCrashed } from '../apps/order.ts'
 import { Diagnostics } from './diagnostics.tsx'
 import { Chronicle, Guardian } from './guardian.tsx'
 import { History } from './history.tsx'
@@ -46,14 +46,14 @@ function Found({ entry, door }: PartProps) {
   return (
     <>
       <Head entry={entry} door={door} />
-      <div class="cards">
+      <div class={door.store.isAway(entry.hub) ? 'cards away' : 'cards'}>
         <div class="column">
           <Details entry={entry} door={door} />
           <Guardian entry={entry} door={door} />
         </div>
         <div class="column">
           <Usage entry={entry} />
-          <Chronicle entry={entry} />
+          <Chronicle entry={entry} door={door} />
           <History entry={entry} door={door} />
         </div>
         <Settings entry={entry} door={door} />
@@ -70,6 +70,8 @@ function Head({ entry, door }: PartProps) {
   const name = nameOf(entry)
   const outcome = entry.outcome.value
   const running = entry.running.value
+  const isAway = door.store.isAway(entry.hub)
+  const trouble = troubleOf(entry, door.store)
   return (
     <header class="app-head">
       <AppIcon entry={entry} name={name} size={56} />
@@ -79,11 +81,9 @@ function Head({ entry, door }: PartProps) {
           <code>{entry.id}</code> <Copy text={entry.id} label={S.app.copyId} />
         </p>
         <p class="badges">
-          {isCrashed(app) ? (
-            <CrashBadge app={app} reason={furtherOf(entry, 'guard')?.last_crash?.reason} />
-          ) : (
-            <StateBadge state={app.state} />
-          )}
+          <StateBadge entry={entry} store={door.store} />
+          {trouble !== undefined && <Badge tone="bad">{S.events[trouble]}</Badge>}
+          {isAway && <small>{lastState(app)}</small>}
           <span>{app.version ?? S.unknown}</span>
           <UpdateBadge app={app} />
         </p>
@@ -104,7 +104,7 @@ function Head({ entry, door }: PartProps) {
       {isCrashed(app) && (
         <div class="notice bad">
           <Glyph name="alert" />
-          <span>{app.crash_message ?? S.apps.noCrashMessage}</span>
+          <span class="said">{app.crash_message ?? S.apps.noCrashMessage}</span>
         </div>
       )}
       {outcome?.ok === false && (

@@ -1,7 +1,11 @@
 /** What the guardian does about an app, and what it has seen of it. */
+import { useComputed } from '@preact/signals'
+import { MAX_GUARD_MESSAGE } from '../../../../contract/guard.ts'
+import { headOf } from '../../../../guard/classify.ts'
 import { actOn, refusal } from '../../commands.ts'
 import { formatBytes } from '../../format.ts'
-import { type AppEntry, furtherOf } from '../../live/entries.ts'
+import { furtherOf } from '../../live/entries.ts'
+import { crashTexts } from '../../live/happenings.ts'
 import { Action, Badge, Card, Facts, Switch, Time, type Tone } from '../../parts/small.tsx'
 import { S } from '../../strings.ts'
 import type { PartProps } from './app.tsx'
@@ -57,9 +61,11 @@ export function Guardian({ entry, door }: PartProps) {
 }
 
 /** Crashes and restarts, as far back as the guardian keeps them. */
-export function Chronicle({ entry }: { readonly entry: AppEntry }) {
+export function Chronicle({ entry, door: { store } }: PartProps) {
   const history = furtherOf(entry, 'history')
+  const texts = useComputed(() => crashTexts(store.recent.value, entry.hub, entry.id)).value
   if (history === undefined || history.length === 0) return null
+  const known = [entry.app.value.crash_message, ...texts]
   return (
     <Card title={S.guard.history}>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and a keyboard must be able to. */}
@@ -75,14 +81,11 @@ export function Chronicle({ entry }: { readonly entry: AppEntry }) {
                   <Badge tone={what === 'restart' || what === 'update' ? 'info' : 'bad'}>{S.guard.kinds[what]}</Badge>
                 </td>
                 <td class="c-what">
-                  {[
-                    reason === null ? '' : S.guard.reasons[reason],
-                    by === null ? '' : (S.guard.by[by] ?? by),
-                    message ?? '',
-                    version ?? '',
-                  ]
+                  {[reason === null ? '' : S.guard.reasons[reason], by === null ? '' : (S.guard.by[by] ?? by)]
                     .filter((part) => part !== '')
                     .join(' · ')}
+                  {version !== null && <small class="version">{version}</small>}
+                  {message !== null && <div class="said">{wholeText(message, known)}</div>}
                 </td>
               </tr>
             ))}
@@ -91,4 +94,9 @@ export function Chronicle({ entry }: { readonly entry: AppEntry }) {
       </div>
     </Card>
   )
+}
+
+/** The history holds only the head of each text, on one line. */
+function wholeText(head: string, known: readonly (string | null)[]): string {
+  return known.find((text) => headOf(text) === head) ?? (head.length < MAX_GUARD_MESSAGE - 1 ? head : `${head}…`)
 }

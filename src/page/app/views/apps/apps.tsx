@@ -3,7 +3,7 @@ import { useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { Door } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
-import { useMedia } from '../../parts/media.ts'
+import type { Store } from '../../live/store.ts'
 import { Badge } from '../../parts/small.tsx'
 import { S } from '../../strings.ts'
 import { BulkBar } from './bulk.tsx'
@@ -13,9 +13,6 @@ import { selected } from './selection.ts'
 import { Toolbar } from './toolbar.tsx'
 import { useWindow } from './window.ts'
 
-/** Pixels of each kind of line, as the style sheet has them. */
-const ROWS = { app: 52, hub: 46 }
-const CARDS = { app: 148, hub: 46 }
 const COLUMNS = 8
 
 export function Apps({ door }: { readonly door: Door }) {
@@ -46,19 +43,7 @@ export function Apps({ door }: { readonly door: Door }) {
 
 function Table({ items, door }: { readonly items: readonly Item[]; readonly door: Door }) {
   const body = useRef<HTMLTableSectionElement>(null)
-  const heights = useMedia('(max-width: 720px)') ? CARDS : ROWS
-  const tops = useMemo(() => {
-    let top = 0
-    return [
-      0,
-      ...items.map(({ kind }) => {
-        top += heights[kind]
-        return top
-      }),
-    ]
-  }, [items, heights])
-  const { from, to } = useWindow(body, tops).value
-  const end = tops.at(-1) ?? 0
+  const { from, to, above, below } = useWindow(body, items).value
   return (
     <table class="apps" aria-rowcount={items.length + 1} aria-label={S.apps.title}>
       <thead>
@@ -75,17 +60,17 @@ function Table({ items, door }: { readonly items: readonly Item[]; readonly door
         </tr>
       </thead>
       <tbody ref={body}>
-        <Space height={tops[from] ?? 0} />
+        <Space height={above} />
         {items
           .slice(from, to)
           .map((item, i) =>
             item.kind === 'app' ? (
               <AppRow key={item.entry.topic} entry={item.entry} door={door} place={from + i + 1} />
             ) : (
-              <HubRow key={`hub ${item.hub.name}`} item={item} place={from + i + 1} />
+              <HubRow key={`hub ${item.hub.name}`} item={item} store={door.store} place={from + i + 1} />
             ),
           )}
-        <Space height={end - (tops[to] ?? end)} />
+        <Space height={below} />
       </tbody>
     </table>
   )
@@ -123,18 +108,23 @@ function Space({ height }: { readonly height: number }) {
   )
 }
 
-function HubRow({ item: { hub, count }, place }: { item: Extract<Item, { kind: 'hub' }>; place: number }) {
-  const info = hub.info.value
+interface HubRowProps {
+  readonly item: Extract<Item, { kind: 'hub' }>
+  readonly store: Store
+  readonly place: number
+}
+
+function HubRow({ item: { hub, count }, store, place }: HubRowProps) {
+  const isOffline = hub.state.value === 'offline'
   return (
     <tr class="hub" aria-rowindex={place + 1}>
       <th colSpan={COLUMNS} scope="colgroup">
-        <span class="hub-name">{hub.name}</span>
-        {hub.state.value === 'offline' ? (
-          <Badge tone="bad">{info?.reason === undefined ? S.offline : `${S.offline}: ${S.reason(info.reason)}`}</Badge>
-        ) : (
-          <Badge tone="ok">{S.online}</Badge>
-        )}
-        <small>{filter.value === 'all' && search.value === '' ? S.apps.count(count) : formatCount(count)}</small>
+        <div class="hub-head">
+          <span class="hub-name">{hub.name}</span>
+          <Badge tone={isOffline ? 'bad' : 'ok'}>{isOffline ? S.offline : S.online}</Badge>
+          <small>{filter.value === 'all' && search.value === '' ? S.apps.count(count) : formatCount(count)}</small>
+        </div>
+        {isOffline && <small>{S.away.why(store.reasonOf(hub), hub.since.value)}</small>}
       </th>
     </tr>
   )

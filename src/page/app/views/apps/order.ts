@@ -1,5 +1,6 @@
 /** Which apps are listed, and in which order. */
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+import { isCrashed } from '../../../../guard/classify.ts'
 import type { App } from '../../../../model/app.ts'
 import { collator } from '../../format.ts'
 import type { AppEntry, HubEntry } from '../../live/entries.ts'
@@ -21,7 +22,6 @@ export const filter = signal<Filter>('all')
 export const sort = signal<{ readonly by: Sort; readonly down: boolean }>({ by: 'name', down: false })
 export const grouped = signal(true)
 
-export const isCrashed = ({ crashed, state }: App) => crashed === true || state === 'crashed'
 const isStopped = (app: App) => !isCrashed(app) && (app.state === 'stopped' || app.enabled === false)
 
 const PASSES: Readonly<Record<Filter, (app: App) => boolean>> = {

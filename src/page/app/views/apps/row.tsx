@@ -1,19 +1,19 @@
 /** An app in the list. It is drawn anew only when this app changes. */
 import { useComputed } from '@preact/signals'
+import { isCrashed } from '../../../../guard/classify.ts'
 import type { App } from '../../../../model/app.ts'
 import { confirmAndDo, menuOf } from '../../app-actions.ts'
 import { type Door, nameOf, refusal } from '../../commands.ts'
 import { formatBytes, formatPercent } from '../../format.ts'
-import { type AppEntry, furtherOf } from '../../live/entries.ts'
+import type { AppEntry } from '../../live/entries.ts'
 import { AppIcon } from '../../parts/app-icon.tsx'
 import { Glyph } from '../../parts/glyph.tsx'
 import { openMenu } from '../../parts/menu.tsx'
 import { Switch } from '../../parts/small.tsx'
 import { type Figure, Spark } from '../../parts/spark.tsx'
-import { CrashBadge, StateBadge, UpdateBadge } from '../../parts/state.tsx'
+import { lastState, StateBadge, troubleOf, UpdateBadge } from '../../parts/state.tsx'
 import { hrefOf } from '../../route.ts'
 import { S } from '../../strings.ts'
-import { isCrashed } from './order.ts'
 import { selected, toggleSelected } from './selection.ts'
 
 export interface RowProps {
@@ -27,9 +27,17 @@ export function AppRow({ entry, door, place }: RowProps) {
   const app = entry.app.value
   const name = nameOf(entry)
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value
-  const crashed = isCrashed(app)
+  const { store } = door
+  const isAway = useComputed(() => store.isAway(entry.hub)).value
+  const trouble = useComputed(() => troubleOf(entry, store)).value
+  const crashed = isCrashed(app) && !isAway
+  const told = [trouble && S.events[trouble], crashed ? app.crash_message : null]
+  const said = isAway ? (lastState(app) ?? '') : told.filter((text) => text != null && text !== '').join(': ')
   return (
-    <tr class={`app${crashed ? ' crashed' : ''}${isSelected ? ' selected' : ''}`} aria-rowindex={place + 1}>
+    <tr
+      class={`app${crashed ? ' crashed' : ''}${isAway ? ' away' : ''}${isSelected ? ' selected' : ''}`}
+      aria-rowindex={place + 1}
+    >
       <td class="c-select">
         <input
           type="checkbox"
@@ -41,7 +49,9 @@ export function AppRow({ entry, door, place }: RowProps) {
       <td class="c-name">
         <AppIcon entry={entry} name={name} />
         <div>
-          <a href={hrefOf({ at: 'app', hub: entry.hub, app: entry.id })}>{name}</a>
+          <a href={hrefOf({ at: 'app', hub: entry.hub, app: entry.id })} title={name}>
+            {name}
+          </a>
           <Below entry={entry} />
         </div>
       </td>
@@ -50,14 +60,10 @@ export function AppRow({ entry, door, place }: RowProps) {
         <UpdateBadge app={app} />
       </td>
       <td class="c-state">
-        {crashed ? (
-          <CrashBadge app={app} reason={furtherOf(entry, 'guard')?.last_crash?.reason} />
-        ) : (
-          <StateBadge state={app.state} />
-        )}
-        {crashed && app.crash_message !== null && (
-          <small class="message" title={app.crash_message}>
-            {app.crash_message}
+        <StateBadge entry={entry} store={store} />
+        {said !== '' && (
+          <small class={isAway ? 'message seen' : 'message'} title={said}>
+            {said}
           </small>
         )}
       </td>

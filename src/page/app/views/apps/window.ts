@@ -2,11 +2,15 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useLayoutEffect, useMemo } from 'preact/hooks'
+import type { Item } from './order.ts'
 
 export interface Range {
   readonly from: number
   /** The first one that is not drawn any more. */
   readonly to: number
+  /** Pixels of the lines before and after them. */
+  readonly above: number
+  readonly below: number
 }
 
 /** Up to so many are all drawn: the browser's own search finds them then. */
@@ -14,40 +18,57 @@ const ALL_DRAWN = 100
 /** Lines before and after those in view; also how far one scrolls until others are drawn. */
 const AROUND = 5
 /** What is drawn before anybody has looked. */
-const FIRST = 30
+const FIRST: Range = { from: 0, to: 30, above: 0, below: 0 }
 
-/** @param tops where each line begins, in pixels from the top of the list, and where the last one ends */
-export function useWindow(list: RefObject<HTMLElement | null>, tops: readonly number[]): ReadonlySignal<Range> {
-  const count = tops.length - 1
-  const range = useMemo(() => signal<Range>({ from: 0, to: FIRST }), [])
-  if (count <= ALL_DRAWN) set(range, { from: 0, to: count })
+/** @param body of the table, whose style says how high a line of each kind is */
+export function useWindow(body: RefObject<HTMLElement | null>, items: readonly Item[]): ReadonlySignal<Range> {
+  const count = items.length
+  const range = useMemo(() => signal(FIRST), [])
+  if (count <= ALL_DRAWN) set(range, { from: 0, to: count, above: 0, below: 0 })
   // A shorter list than before: the effect below looks where it is scrolled to.
-  else if (range.peek().to > count) set(range, { from: 0, to: FIRST })
+  else if (range.peek().to > count) set(range, FIRST)
   useLayoutEffect(() => {
-    if (count <= ALL_DRAWN) return
+    const list = body.current
+    if (count <= ALL_DRAWN || list === null) return
+    let tops = topsOf(items, list)
     let waiting = false
     const look = () => {
       waiting = false
-      const above = -(list.current?.getBoundingClientRect().top ?? 0)
-      const first = lineAt(tops, above)
-      const last = lineAt(tops, above + innerHeight)
-      const rounded = Math.floor(first / AROUND) * AROUND - AROUND
-      set(range, { from: Math.max(0, rounded), to: Math.min(count, Math.ceil(last / AROUND) * AROUND + 2 * AROUND) })
+      const above = -list.getBoundingClientRect().top
+      const first = Math.floor(lineAt(tops, above) / AROUND) * AROUND
+      const last = Math.ceil(lineAt(tops, above + innerHeight) / AROUND) * AROUND
+      const [from, to] = [Math.max(0, first - AROUND), Math.min(count, last + 2 * AROUND)]
+      set(range, { from, to, above: tops[from] ?? 0, below: (tops[count] ?? 0) - (tops[to] ?? 0) })
     }
     const later = () => {
       if (waiting) return
       waiting = true
       requestAnimationFrame(look)
     }
+    // The height of a line depends on the width of the list.
+    const resized = () => {
+      tops = topsOf(items, list)
+      later()
+    }
     look()
     addEventListener('scroll', later, { passive: true })
-    addEventListener('resize', later)
+    addEventListener('resize', resized)
     return () => {
       removeEventListener('scroll', later)
-      removeEventListener('resize', later)
+      removeEventListener('resize', resized)
     }
-  }, [tops])
+  }, [items])
   return range
+}
+
+/** Where each line begins, in pixels from the top of the list, and where the last one ends. */
+function topsOf(items: readonly Item[], list: HTMLElement): number[] {
+  const style = getComputedStyle(list)
+  const height = (kind: Item['kind']) => Number.parseFloat(style.getPropertyValue(`--${kind}-height`))
+  const heights = { app: height('app'), hub: height('hub') }
+  const tops = [0]
+  for (const [i, { kind }] of items.entries()) tops.push((tops[i] ?? 0) + heights[kind])
+  return tops
 }
 
 /** The line at a height. */
@@ -63,5 +84,6 @@ function lineAt(tops: readonly number[], height: number): number {
 
 function set(range: { value: Range; peek(): Range }, next: Range): void {
   const now = range.peek()
-  if (now.from !== next.from || now.to !== next.to) range.value = next
+  const isSame = now.from === next.from && now.to === next.to && now.above === next.above && now.below === next.below
+  if (!isSame) range.value = next
 }

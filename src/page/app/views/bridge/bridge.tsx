@@ -1,12 +1,11 @@
 /** How the bridge, its broker and its hubs are. */
-
+import { isCrashed } from '../../../../guard/classify.ts'
 import { LOG_LEVELS } from '../../../../log/levels.ts'
 import type { Door } from '../../commands.ts'
 import { act, refusal } from '../../commands.ts'
 import { Glyph } from '../../parts/glyph.tsx'
 import { Badge, Card, Facts, Time } from '../../parts/small.tsx'
 import { S } from '../../strings.ts'
-import { isCrashed } from '../apps/order.ts'
 import { FleetCard } from './fleet.tsx'
 import { HubCard } from './hub.tsx'
 import { Reports } from './reports.tsx'
@@ -127,8 +126,8 @@ function BrokerCard({ door: { store } }: { readonly door: Door }) {
       <Facts
         rows={[
           [S.broker.protocol, protocol === null ? undefined : `MQTT ${protocol}`],
-          [S.broker.reason, reason],
-          [S.broker.probe, S.broker.probes[probe]],
+          [S.broker.reason, reason === null ? undefined : (S.broker.reasons[reason] ?? reason)],
+          [S.broker.probe, state === 'connected' ? S.broker.probes[probe] : S.broker.probeAway],
           [
             S.broker.since,
             store.bridgeSince.value === undefined ? undefined : <Time at={store.bridgeSince.value} ago />,

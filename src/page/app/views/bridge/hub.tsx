@@ -2,12 +2,12 @@
 import { useSignal } from '@preact/signals'
 import { COMMANDS } from '../../../../contract/commands.ts'
 import { commandKey } from '../../../../contract/permissions.ts'
+import { isCrashed } from '../../../../guard/classify.ts'
 import { act, type Door, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
 import type { HubEntry } from '../../live/entries.ts'
 import { Action, Badge, Card, Facts, Time } from '../../parts/small.tsx'
 import { S } from '../../strings.ts'
-import { isCrashed } from '../apps/order.ts'
 
 interface HubProps {
   readonly hub: HubEntry
@@ -16,11 +16,9 @@ interface HubProps {
 
 export function HubCard({ hub, door }: HubProps) {
   const { name, state, info, apps, since } = hub
-  const health = door.store.health.value?.hubs[name]
   const host = door.store.bridgeInfo.value?.hubs[name]?.url_host
   const told = info.value
   const crashed = [...apps.value.values()].filter(({ app }) => isCrashed(app.peek())).length
-  const reason = told?.reason ?? health?.reason
   return (
     <Card
       title={S.hub.title(name)}
@@ -34,7 +32,7 @@ export function HubCard({ hub, door }: HubProps) {
         rows={[
           [S.hub.owner, told?.owner],
           [S.hub.since, since.value === undefined ? undefined : <Time at={since.value} ago />],
-          [S.hub.reason, reason == null ? undefined : S.reason(reason)],
+          [S.hub.reason, door.store.reasonOf(hub)],
           [S.hub.host, host],
           [S.hub.firmware, told?.firmware],
           [S.hub.id, told?.id == null ? undefined : <code>{told.id}</code>],

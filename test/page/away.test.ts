@@ -1,0 +1,137 @@
+/** What the page shows while a hub or the broker is away. Pictures go to a temporary folder. */
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { DEFAULT_APPS } from '../../src/emulator/population.ts'
+import { canBrowse, expectAccessible, overflow, quit, type Theme, visit } from './support/browser.ts'
+import { House, type HouseOptions } from './support/house.ts'
+
+const HUE = 'com.athom.hue'
+
+afterAll(quit)
+
+let house: House | undefined
+afterEach(async () => {
+  await house?.[Symbol.asyncDispose]()
+  house = undefined
+})
+
+async function start(options?: HouseOptions, hash = ''): Promise<{ house: House; page: Page }> {
+  house = await House.start(options)
+  return { house, page: await visit(house.page, { hash }) }
+}
+
+const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
+const banner = (page: Page, text: string | RegExp) => page.getByRole('status').filter({ hasText: text })
+const colourOf = (page: Page, selector: string) =>
+  page.evaluate<string>(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).color`)
+const PICTURES = join(tmpdir(), 'hub2mqtt-page')
+const SINCE = /since \d\d:\d\d:\d\d: it cannot be reached/
+
+describe.runIf(canBrowse)('while the only hub is away', () => {
+  test('the list says why and since when, dims the figures, and claims no state', async () => {
+    const { house, page } = await start()
+    await row(page, 'Lumen Lights').getByText('Running').waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
+    const colour = await colourOf(page, 'tr.app .figure')
+    await house.hub().close()
+    await banner(page, 'The hub home is offline').filter({ hasText: SINCE }).waitFor()
+    for (const { name = '' } of DEFAULT_APPS) {
+      await row(page, name).locator('.badge').getByText('unknown', { exact: true }).waitFor()
+    }
+    expect(
+      await page
+        .locator('tr.app .badge')
+        .filter({ hasText: /Running|Crashed|Stopped/ })
+        .count(),
+    ).toBe(0)
+    await row(page, 'Lumen Lights').getByText('Last seen: Running').waitFor()
+    await row(page, 'Doorbell').getByText('Last seen: Crashed').waitFor()
+    expect(await colourOf(page, 'tr.app .figure')).not.toBe(colour)
+    expect(await page.getByText('Live', { exact: true }).count()).toBe(0)
+    await page.getByText('Hub offline', { exact: true }).waitFor()
+    await expectAccessible(page)
+  })
+
+  test('the page of an app does so too, and all of it ends when the hub is back', async () => {
+    const { house, page } = await start(undefined, `#/app/home/${HUE}`)
+    const title = page.locator('.app-head')
+    await title.getByText('Running').waitFor()
+    house.hub().behave('reset-before-executing')
+    house.hub().dropRealtime('cut')
+    await banner(page, 'The hub home is offline').filter({ hasText: SINCE }).waitFor()
+    await title.getByText('unknown', { exact: true }).waitFor()
+    await title.getByText('Last seen: Running').waitFor()
+    house.hub().behaveWell()
+    await title.getByText('Running', { exact: true }).waitFor()
+    await banner(page, 'The hub home is offline').waitFor({ state: 'detached' })
+    await page.getByText('Live', { exact: true }).waitFor()
+  })
+})
+
+describe.runIf(canBrowse)('while some hubs are away', () => {
+  const cabin = DEFAULT_APPS.slice(0, 3).map((app) => ({ ...app, name: `${app.name} of the cabin` }))
+
+  test('each heading says how its hub is, and only the apps of that hub are unknown', async () => {
+    const { house, page } = await start({ hubs: { home: {}, cabin: { apps: cabin } } })
+    const heading = (name: string) => page.locator('tr.hub').filter({ hasText: name })
+    await heading('cabin').getByText('online').waitFor()
+    await house.hub('cabin').close()
+    await heading('cabin').getByText('offline').waitFor()
+    await heading('cabin').getByText(SINCE).waitFor()
+    await heading('home').getByText('online').waitFor()
+    await row(page, 'Lumen Lights of the cabin').getByText('unknown', { exact: true }).waitFor()
+    await page.locator('tr.app:not(.away)').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
+    await banner(page, '1 hub is offline: cabin since').waitFor()
+    await page.getByRole('checkbox', { name: 'By hub' }).uncheck()
+    await banner(page, SINCE).waitFor()
+    await house.hub('home').close()
+    await banner(page, '2 hubs are offline: cabin since').filter({ hasText: '; home since' }).waitFor()
+  })
+})
+
+describe.runIf(canBrowse)('while the broker is away', () => {
+  test('the list says why and since when, and follows the hub', async () => {
+    const { house, page } = await start()
+    await row(page, 'Lumen Lights').getByText('Running').waitFor()
+    await house.broker.stop()
+    await banner(page, 'The bridge has no connection to the MQTT broker since').filter({ hasText: SINCE }).waitFor()
+    house.hub().crash(HUE, 'Error: the lamp is dark')
+    await row(page, 'Lumen Lights').getByText('Error: the lamp is dark').waitFor()
+    await expectAccessible(page)
+    await house.broker.run()
+    await banner(page, 'no connection to the MQTT broker').waitFor({ state: 'detached' })
+  })
+
+  test('the page of the bridge claims no publishing', async () => {
+    const { house, page } = await start(undefined, '#/bridge')
+    const broker = page.getByRole('region', { name: 'MQTT broker' })
+    await broker.getByText('works').waitFor()
+    await house.broker.stop()
+    await broker.getByText('it cannot be reached').waitFor()
+    await broker.getByText('not while there is no connection').waitFor()
+    expect(await broker.getByText('works').count()).toBe(0)
+  })
+})
+
+const WIDTHS = [320, 390, 768, 1101, 1440, 1920]
+const THEMES: readonly Theme[] = ['light', 'dark']
+
+describe.runIf(canBrowse)('what is said of a hub and a broker that are away', () => {
+  test.each(THEMES)('fits at every width, in the %s theme', async (theme) => {
+    house = await House.start({ hubs: { home: {}, cabin: { apps: DEFAULT_APPS.slice(0, 3) } } })
+    const page = await visit(house.page, { theme })
+    await page.locator('tr.hub').first().waitFor()
+    await house.hub('cabin').close()
+    await page.locator('tr.hub').getByText(SINCE).waitFor()
+    await house.broker.stop()
+    await banner(page, 'The bridge has no connection to the MQTT broker since').waitFor()
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 900 })
+      await page.screenshot({ path: join(PICTURES, `away-${theme}-${width}.png`) })
+      expect(await overflow(page), `${width} px`).toBeLessThanOrEqual(0)
+      await expectAccessible(page)
+    }
+  })
+})
