@@ -1,7 +1,7 @@
 #!/bin/sh
 # Puts together the folder from which Home Assistant builds the app, out of the same Dockerfile as everything else:
-#   config/home-assistant-app/assemble.sh /path/to/addons/hub2mqtt
-# /addons of Home Assistant is the share of that name. Then Settings, Apps, App store, Check for updates: it is a local app.
+#   config/home-assistant-app/assemble.sh /path/to/local_apps/hub2mqtt
+# The folder is the share `local_apps` of Home Assistant, formerly `addons`. Then Settings, Apps, App store, Check for updates: it is a local app.
 set -eu
 [ $# -eq 1 ] || { echo "usage: $0 <folder to make>" >&2; exit 2; }
 mkdir -p "$1/config/home-assistant-app" "$1/config/demo"

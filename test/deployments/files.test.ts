@@ -1,12 +1,15 @@
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { join, resolve } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { loadConfig, variables } from '../../src/config/load.ts'
 import { VERSION } from '../../src/version.ts'
-import { hasProgram } from '../support/skipped.ts'
+import { runProgram } from '../support/process.ts'
+import { available, hasProgram } from '../support/skipped.ts'
 
 const text = (path: string) => readFileSync(path, 'utf8')
 
@@ -30,6 +33,51 @@ describe('the files that others run it by', () => {
     )
     expect(new Set(tags.map(({ path }) => path)).size).toBeGreaterThanOrEqual(3)
     for (const { path, tag } of tags) expect(tag, path).toBe(VERSION)
+  })
+})
+
+describe('the example with two hubs', () => {
+  it('passes check-config, and leaves nothing out that two hubs need', async () => {
+    const path = 'config/two-hubs.example.yaml'
+    const env = { PATH: process.env['PATH'] }
+    const { status, stdout, stderr } = await runProgram(
+      process.execPath,
+      ['src/bin.js', 'check-config', '--config', path],
+      { env },
+    )
+    expect({ status, problems: stderr.split('\n').filter((line) => line && !line.includes('chmod 600')) }).toEqual({
+      status: 0,
+      problems: [],
+    })
+    const { hubs, mqtt } = parse(stdout)
+    expect(Object.keys(hubs)).toEqual(['home', 'cabin'])
+    expect(new Set(Object.values<{ url: string }>(hubs).map(({ url }) => url)).size).toBe(2)
+    expect(mqtt.url).toBe('mqtt://broker:1883')
+    expect(stdout).not.toContain('put-')
+  })
+})
+
+describe('the build of the image', () => {
+  const hasShell = available(process.platform !== 'win32', 'the warm-up of the image', 'that is a shell script')
+  it.runIf(hasShell)('waits for its own demo, and asks no daemon that runs beside it', async () => {
+    const asked: (string | undefined)[] = []
+    const other = createServer(({ url }, response) => {
+      asked.push(url)
+      response.end('{"ready":true}')
+    })
+    onTestFinished(() => void other.close())
+    await once(other.listen(0, '127.0.0.1'), 'listening')
+    const address = other.address()
+    const port = typeof address === 'object' ? address?.port : undefined
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-warm-up-'))
+    const program = `#!/bin/sh\nexec '${process.execPath}' '${resolve('src/bin.js')}' "$@"\n`
+    writeFileSync(join(folder.path, 'hub2mqtt'), program, { mode: 0o755 })
+    const [, warmUp = ''] = /^RUN ((?:.*\\\n)*?.*hub2mqtt demo(?:.*\\\n)*.*)$/m.exec(text('Dockerfile')) ?? []
+    const ran = await runProgram('sh', ['-c', warmUp.replaceAll('/tmp/', `${folder.path}/`)], {
+      env: { PATH: `${folder.path}:${process.env['PATH']}`, HUB2MQTT_HTTP_PORT: String(port) },
+    })
+    expect(ran).toMatchObject({ status: 0, stderr: '' })
+    expect(asked).toEqual([])
   })
 })
 
@@ -129,7 +177,7 @@ describe.runIf(hasAnalyze)('the systemd unit', () => {
     writeFileSync(
       unit,
       text('config/systemd/hub2mqtt.service')
-        .replaceAll('/usr/bin/node', process.execPath)
+        .replaceAll('/opt/hub2mqtt/bin/hub2mqtt', process.execPath)
         .replace('WorkingDirectory=/opt/hub2mqtt', 'WorkingDirectory=/'),
     )
     const analyze = (...args: string[]) => spawnSync('systemd-analyze', [...args, unit], { encoding: 'utf8' })

@@ -10,7 +10,7 @@ const workflows = globSync('.github/workflows/*.yml')
 
 describe('the workflows', () => {
   it('use actions of others by a version, and run only what there is', () => {
-    expect(workflows).toHaveLength(2)
+    expect(workflows).toHaveLength(3)
     for (const path of workflows) {
       for (const [, used = ''] of text(path).matchAll(/uses: (.+)$/gm)) {
         if (used.startsWith('./')) expect(existsSync(used), used).toBe(true)

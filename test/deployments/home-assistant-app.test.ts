@@ -2,11 +2,13 @@ import { execFileSync } from 'node:child_process'
 import { globSync, mkdtempDisposableSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { safeParse } from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { loadConfig } from '../../src/config/load.ts'
 import { VERSION } from '../../src/version.ts'
 import { available } from '../support/skipped.ts'
+import { appManifest, repository, translations } from './supervisor.ts'
 
 const app = 'config/home-assistant-app'
 const text = (path: string) => readFileSync(path, 'utf8')
@@ -19,6 +21,13 @@ const sizeOf = (path: string) => {
   expect(bytes.toString('latin1', 1, 4)).toBe('PNG')
   return [bytes.readUInt32BE(16), bytes.readUInt32BE(20)]
 }
+
+/** What the Supervisor objects to, or would log. */
+const objections = (schema: Parameters<typeof safeParse>[0], value: unknown) =>
+  safeParse(schema, value).issues?.map(({ message, path }) => {
+    const place = (path ?? []).map(({ key }: { key?: unknown }) => String(key)).join('.')
+    return `${place}: ${message}`
+  }) ?? []
 
 /** Those that one would write; a key that only repeats its default is an error for the linter of such repositories. */
 const DEFAULTS = {
@@ -60,6 +69,33 @@ describe('the Home Assistant app', () => {
   it('is of this version, fetched as an image from where a release puts it', () => {
     expect(manifest.version).toBe(VERSION)
     expect(manifest.image).toMatch(/^[a-z.]+\/[a-z0-9-]+\/hub2mqtt-home-assistant$/)
+  })
+
+  it('passes the validation of the Supervisor, and is no reason for it to log anything', () => {
+    expect(objections(appManifest, manifest)).toEqual([])
+    expect(objections(translations, parse(text(`${app}/translations/en.yaml`)))).toEqual([])
+    expect(objections(repository, parse(text('repository.yaml')))).toEqual([])
+  })
+
+  it.each([
+    ['a legacy word for its folder', { map: [{ type: 'addon_config' }] }, /legacy map type 'addon_config'/],
+    ['a folder that there is not', { map: [{ type: 'app_configs' }] }, /^map\.0\.type: /],
+    ['a folder as a text, which older Supervisors skip', { map: ['app_config:rw'] }, /^map\.0: /],
+    ['a key with a mistake in it', { panel_icons: 'mdi:apps' }, /^panel_icons: /],
+    ['a key that is ignored', { advanced: true }, /^advanced: /],
+    ['an architecture that is no more', { arch: ['armv7'] }, /^arch\.0: /],
+    ['no version of Home Assistant', { homeassistant: 'newest' }, /^homeassistant: /],
+    ['a type of option that there is not', { schema: { hub_url: 'text?' } }, /^schema\.hub_url: /],
+    ['a port of no kind', { ports: { '8099/http': null } }, /^ports\.8099\/http: /],
+    ['a service that there is not', { services: ['mqtt:wants'] }, /^services\.0: /],
+    ['an image with a tag', { image: 'registry.example/a/b:1' }, /^image: /],
+  ])('would not pass with %s', (_, change, objection) => {
+    expect(objections(appManifest, { ...manifest, ...change })).toEqual([expect.stringMatching(objection)])
+  })
+
+  it('wants the least Home Assistant that the documents name', () => {
+    const [, least] = /^\| Home Assistant \| ([\d.]+) \|/m.exec(text('docs/compatibility.md')) ?? []
+    expect(manifest.homeassistant).toBe(`${least}.0`)
   })
 
   it('has no key that is obsolete or only repeats a default', () => {

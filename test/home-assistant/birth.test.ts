@@ -19,7 +19,8 @@ function start(random: number) {
       live: {
         value: {
           settings: { publish: new Map() },
-          discovery: { format: 'device', prefix: 'homeassistant', birth_topic: BIRTH, rate: 20 },
+          discovery: { format: 'device', prefix: 'homeassistant', birth_topic: BIRTH, rate: 20, triggers: true },
+          http: { enabled: true, page: true, public_url: null },
         },
       },
       clock,

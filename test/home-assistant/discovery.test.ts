@@ -91,8 +91,9 @@ describe.each(FORMS)('every message as %s is one that Home Assistant takes', (fo
 describe('what is offered', () => {
   test('is all there is for a key that may everything', () => {
     const ofApps = ENTITIES.filter(({ device }) => device === 'app').map(({ key }) => key)
-    expect(Object.keys(components())).toEqual([...ofApps, 'trigger_crashed', 'trigger_updated'])
-    expect(Object.keys(components(withSettings))).toHaveLength(ofApps.length + 2 + 7)
+    const triggers = ['crashed', 'updated', 'command_failed', 'gave_up'].map((type) => `trigger_${type}`)
+    expect(Object.keys(components())).toEqual([...ofApps, ...triggers])
+    expect(Object.keys(components(withSettings))).toHaveLength(ofApps.length + 4 + 7)
   })
 
   test('is nothing that the hub does not have', () => {
@@ -114,6 +115,10 @@ describe('what is offered', () => {
 
   test('sends only commands that there are, each to its topic', () => {
     for (const entity of ENTITIES) expect(commandOf(entity) === undefined, entity.key).toBe(!('sends' in entity))
+    for (const entity of ENTITIES.filter(({ platform }) => platform === 'button')) {
+      const press = 'press' in entity ? String(entity.press) : 'PRESS'
+      expect(() => commandOf(entity)?.payload.read(press).input(), entity.key).not.toThrow()
+    }
     expect(components(withSettings)['setting_n-C3-A4me-2F-20-2B-23'].command_topic).toBe(
       'hub2mqtt/home/app/com.athom.hue/cmd/set-setting/n%C3%A4me%2F%20%2B%23',
     )
@@ -152,18 +157,91 @@ describe('how it is shown', () => {
     expect(other).not.toHaveProperty('manufacturer')
   })
 
+  test('an app is told from devices of other kinds, and its page in the store is one click away', () => {
+    expect(deviceOf('--com_athom_hue').model).toBe('Hub app')
+    const inStore = components({ app: { origin: 'appstore' } }).update
+    expect(inStore.release_url).toBe('https://homey.app/a/com.athom.hue')
+    for (const origin of [null, 'devkit_run', 'devkit_install']) {
+      expect(components({ app: { origin } }).update).not.toHaveProperty('release_url')
+    }
+    const odd = components({ app: { id: '../a b?#', origin: 'appstore' } }, '--__-2Fa')
+    expect(odd.update.release_url).toBe('https://homey.app/a/..%2Fa%20b%3F%23')
+  })
+
+  test('bridge and apps link to the page, and apps have their icon, where its address is known', () => {
+    const publicUrl = 'https://home.example.org/hub2mqtt'
+    expect(deviceOf('bridge', { publicUrl }).configuration_url).toBe(`${publicUrl}/#/bridge`)
+    expect(deviceOf('--com_athom_hue', { publicUrl }).configuration_url).toBe(`${publicUrl}/#/app/home/com.athom.hue`)
+    const { enabled, update, restart } = components({ publicUrl })
+    const picture = `${publicUrl}/api/hubs/home/apps/com.athom.hue/icon`
+    expect([enabled.entity_picture, update.entity_picture]).toEqual([picture, picture])
+    expect(restart).not.toHaveProperty('entity_picture')
+    expect(deviceOf('hub2mqtt--abc123/', { publicUrl }).configuration_url).toBe('http://hub.local')
+    expect(deviceOf('bridge')).not.toHaveProperty('configuration_url')
+    expect(components().enabled).not.toHaveProperty('entity_picture')
+  })
+
+  test('every message says where to ask for help', () => {
+    for (const form of FORMS) {
+      for (const payload of messages(form).values()) {
+        expect(JSON.parse(payload).origin.support_url).toMatch(/^https:\/\/.*\/issues$/)
+      }
+    }
+  })
+
+  test('a hub says why it is offline while it is, what its apps use, and updates all of them', () => {
+    const hub = components({}, 'hub2mqtt--abc123/')
+    expect(hub.reason).toMatchObject({
+      state_topic: 'hub2mqtt/home/info',
+      availability: [{ topic: 'hub2mqtt/bridge/state' }],
+    })
+    expect(hub.update_all).toMatchObject({ platform: 'button', command_topic: 'hub2mqtt/home/cmd/update-all' })
+    expect(hub.cpu.unit_of_measurement).toBe('%')
+    expect(hub.memory.unit_of_measurement).toBe('MiB')
+    const refused = components({ allows: ({ name }) => name !== 'update-all' }, 'hub2mqtt--abc123/')
+    expect(refused).not.toHaveProperty('update_all')
+  })
+
+  test('the guardian of an app can be put to rest and back to work, where somebody wants these buttons', () => {
+    const { guard_snooze, guard_resume } = components()
+    const common = { command_topic: 'hub2mqtt/home/app/com.athom.hue/cmd/guard', enabled_by_default: false }
+    expect(guard_snooze).toMatchObject({ ...common, payload_press: '{"snooze":"1h"}' })
+    expect(guard_resume).toMatchObject({ ...common, payload_press: 'ON' })
+  })
+
+  test('why the app crashed the last time is a word of its own, without a crash too', () => {
+    expect(components().last_crash_reason.options).toEqual([
+      ...[
+        'none',
+        'exception',
+        'cpu_limit',
+        'memory_limit',
+        'killed',
+        'unloaded',
+        'silent',
+        'probe',
+        'schedule',
+        'other',
+      ],
+    ])
+  })
+
   test('a hub has a link to its own address', () => {
     expect(deviceOf('hub2mqtt--abc123/').configuration_url).toBe('http://hub.local')
   })
 
-  test('of an app eight entities are there without being asked for', () => {
-    const shown = Object.entries<{ unique_id?: string; enabled_by_default?: boolean }>(components({ guarded: false }))
+  const shown = (device?: string) =>
+    Object.entries<{ unique_id?: string; enabled_by_default?: boolean }>(components({}, device))
       .filter(([, component]) => component.unique_id !== undefined && component.enabled_by_default !== false)
       .map(([key]) => key)
-    expect(shown).toEqual([
-      ...['enabled', 'running', 'problem', 'update', 'event', 'restart', 'autoupdate', 'crash_count'],
-    ])
+
+  test('of an app seven entities are there without being asked for, the guardian on', () => {
+    expect(shown()).toEqual(['enabled', 'running', 'problem', 'update', 'event', 'restart', 'guard'])
     expect(components()).not.toHaveProperty('version')
+  })
+
+  test('of 40 apps, their hub and the bridge it is not three hundred', () => {
+    expect(40 * shown().length + shown('hub2mqtt--abc123/').length + shown('bridge').length).toBe(293)
   })
 
   test('the app itself has an icon', () => {
@@ -191,8 +269,8 @@ describe('how it is shown', () => {
     expect(components({ settings: new Map([['pin', { type: 'text' }]]) }).setting_pin).not.toHaveProperty('mode')
   })
 
-  test('a crash and a new version can start an automation', () => {
-    for (const type of ['crashed', 'updated']) {
+  test('a crash, a new version, a failed command and a guardian that gave up can start an automation', () => {
+    for (const type of ['crashed', 'updated', 'command_failed', 'gave_up']) {
       expect(components()[`trigger_${type}`]).toEqual({
         platform: 'device_automation',
         automation_type: 'trigger',
@@ -256,7 +334,11 @@ describe('an identity', () => {
 describe('the state of an update entity', () => {
   const render = (patch: Parameters<typeof patchApp>[2], installing = false) =>
     JSON.stringify(
-      PUBLICATIONS.appUpdate.render({ app: patchApp(undefined, 'x', { name: 'X', ...patch }), installing }),
+      PUBLICATIONS.appUpdate.render({
+        app: patchApp(undefined, 'x', { name: 'X', ...patch }),
+        installing,
+        foundAt: '2026-11-23 13:05',
+      }),
     )
 
   test.each([
@@ -269,13 +351,32 @@ describe('the state of an update entity', () => {
     [
       'one of which no more is known',
       { version: '1.0', update_available: true },
-      { installed_version: '1.0', latest_version: 'newer than 1.0' },
+      { installed_version: '1.0', latest_version: 'newer version, found 2026-11-23 13:05 UTC' },
     ],
     ['nothing known', { version: null }, {}],
   ])('with %s has only what Home Assistant knows', (_, patch, versions) => {
     expect(faultsOfUpdate(render(patch))).toEqual([])
-    expect(JSON.parse(render(patch))).toEqual({ title: 'X', in_progress: false, ...versions })
+    expect(JSON.parse(render(patch))).toEqual({
+      title: 'X',
+      in_progress: false,
+      update_percentage: null,
+      ...versions,
+    })
+    expect(faultsOfUpdate(render(patch, true))).toEqual([])
     expect(JSON.parse(render(patch, true))).toMatchObject({ in_progress: true })
+  })
+
+  test('shows how far an install is by what the app does', () => {
+    const steps = (
+      [
+        ['running', true],
+        ['stopping', true],
+        ['stopped', true],
+        ['starting', false],
+        ['running', false],
+      ] as const
+    ).map(([state, update_available]) => JSON.parse(render({ version: '1.0', state, update_available }, true)))
+    expect(steps.map(({ update_percentage }) => update_percentage)).toEqual([10, 40, 40, 70, 90])
   })
 })
 
@@ -299,6 +400,12 @@ describe('the check itself finds', () => {
     ['a missing origin', (root) => Object.assign(root, { origin: {} })],
     ['a button with a state', ({ components }) => Object.assign(components?.['restart'] ?? {}, { state_topic: 'x' })],
     ['an update without a payload', ({ components }) => delete components?.['update']?.['payload_install']],
+    [
+      'an enum with a word of Home Assistant',
+      ({ components }) => {
+        Object.assign(components?.['state'] ?? {}, { options: ['running', 'unknown'] })
+      },
+    ],
     ['an enum without options', ({ components }) => delete components?.['state']?.['options']],
     ['a unique id used twice', ({ components }) => Object.assign(components?.['cpu'] ?? {}, components?.['memory'])],
     ['an entity id', ({ components }) => Object.assign(components?.['cpu'] ?? {}, { default_entity_id: 'sensor.x' })],
@@ -320,7 +427,8 @@ describe('the check itself finds', () => {
 describe('where the guardian is off', () => {
   test('nothing of it is offered, and no event of it is named', () => {
     const without = components({ guarded: false })
-    for (const key of ['guard', 'last_crash_reason', 'guard_restarts', 'memory_trend']) {
+    const buttons = ['guard_snooze', 'guard_resume', 'trigger_gave_up']
+    for (const key of ['guard', 'last_crash_reason', 'guard_restarts', 'memory_trend', ...buttons]) {
       expect(components()).toHaveProperty(key)
       expect(without).not.toHaveProperty(key)
     }

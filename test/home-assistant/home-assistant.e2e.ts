@@ -1,12 +1,18 @@
 /** The bridge, an emulated hub, Mosquitto and a real Home Assistant: what a person there sees and does. */
+
+import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { parse } from 'yaml'
+import { crashReasonOf } from '../../src/bridge/home-assistant/templates.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { appId, BLUEPRINT, BRIDGE, CABIN, Home, HUB, KEY } from './support/home.ts'
+import { appId, BLUEPRINT, BRIDGE, CABIN, Home, HUB, KEY, PUBLIC_URL, VACUUM, WEATHER } from './support/home.ts'
+import type { RegisteredEntity } from './support/home-assistant.ts'
 import { testedVersions } from './support/versions.ts'
 
 const HUE = appId('com_athom_hue')
 const PUMP = appId('net_lindqvist_heatpump')
+const SAUNA = appId('fi_kivinen_sauna')
 const BELL = appId('nl_vandermolen_doorbell')
 
 /** What each app has, by hand: unique id's end → domain and name. */
@@ -28,10 +34,14 @@ const OF_AN_APP: Readonly<Record<string, string>> = {
 }
 const OF_THE_HUB: Readonly<Record<string, string>> = {
   connected: 'binary_sensor Connected',
+  reason: 'sensor Reason',
   realtime: 'sensor Realtime',
   apps: 'sensor Apps',
   apps_crashed: 'sensor Crashed apps',
   updates_available: 'sensor Available updates',
+  update_all: 'button Update all',
+  cpu: 'sensor CPU of the apps',
+  memory: 'sensor Memory of the apps',
   speak: 'notify Speak',
   speak_text: 'text Say',
   refresh: 'button Refresh',
@@ -42,7 +52,14 @@ const OF_THE_BRIDGE: Readonly<Record<string, string>> = {
   log_level: 'select Log level',
   last_start: 'sensor Last start',
 }
-const HIDDEN = ['state', 'garbage_collect', 'cpu', 'memory', 'channel', 'origin']
+const HIDDEN = ['state', 'garbage_collect', 'autoupdate', 'cpu', 'memory', 'crash_count', 'channel', 'origin']
+/** Not so, as an earlier version had them on by default, or as their owner enabled them. */
+const SHOWN = [
+  ...['state', 'garbage_collect', 'autoupdate', 'cpu', 'crash_count'].map((key) => `${VACUUM}--${key}`),
+  `${WEATHER}--autoupdate`,
+]
+/** Off by default in version 0.1.0, and no more there: Home Assistant keeps it until its device or its topic goes. */
+const KEPT = `${VACUUM}--version`
 const SETTINGS: Readonly<Record<string, string>> = {
   setting_transition: 'number Transition',
   setting_night: 'switch Night',
@@ -56,7 +73,7 @@ const WAIT = { timeout: 30_000 }
 const eventually = <T>(what: string, probe: () => T | undefined | false | Promise<T | undefined | false>) =>
   until(what, probe, WAIT.timeout, 50)
 
-describe.each(testedVersions())('in Home Assistant $name, a person', (version) => {
+describe.each(await testedVersions())('in Home Assistant $name, a person', (version) => {
   if (version.runtime === undefined) {
     test.skip('would be tested if it could be had here')
     return
@@ -79,18 +96,23 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
   })
   afterAll(async () => {
     await home?.[Symbol.asyncDispose]()
+    const complaints = home?.ha.complaints() ?? []
+    took.push(`         ${complaints.length} warnings and errors of its MQTT integration:`)
+    const words = (line: string) => line.replace(/^.*\[homeassistant[^\]]*\] /, '').slice(0, 35)
+    for (const [what, lines] of Map.groupBy(complaints, words)) took.push(`         ${lines.length} × ${what}…`)
     process.stdout.write(`\nchecks against a real Home Assistant ${version.name}:\n${took.join('\n')}\n`)
   })
 
+  const registered = async () => (await home.ha.entities()).filter(({ unique_id }) => unique_id !== KEPT)
   /** Entity ids by unique id. */
   const registry = async (): Promise<Record<string, string>> => {
-    const entities = await home.ha.entities()
+    const entities = await registered()
     return Object.fromEntries(
       entities.map(({ unique_id, entity_id }): [string, string] => [unique_id, entity_id]).sort(),
     )
   }
   const describeAll = async () => {
-    const entities = await home.ha.entities()
+    const entities = await registered()
     return Object.fromEntries(
       entities.map((entity) => [entity.unique_id, `${entity.entity_id.split('.')[0]} ${entity.original_name}`]),
     )
@@ -118,6 +140,11 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
       },
       { timeout: 60_000 },
     )
+  /** Topics of devices that stay, but have been cleared: Home Assistant says it often of one that goes. */
+  const cleared = () =>
+    home.observer.seen
+      .filter(({ topic, text }) => topic.startsWith('homeassistant/device/') && !topic.includes(SAUNA) && text === '')
+      .map(({ topic }) => topic)
   const untilUnavailable = (uniqueId: string) => home.untilState(uniqueId, 'unavailable', 60_000)
 
   test('finds every device and entity, under the right name', async () => {
@@ -134,7 +161,9 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
     const entities = await home.ha.entities()
     const hidden = entities.filter(({ disabled_by }) => disabled_by !== null).map(({ unique_id }) => unique_id)
     const wanted = [...home.hub.apps.keys()].flatMap((id) => HIDDEN.map((key) => `${appId(byHand(id))}--${key}`))
-    expect(hidden.sort()).toEqual([...wanted, `${HUB}--speak_text`].sort())
+    const expectable = wanted.filter((id) => !SHOWN.includes(id))
+    const hiddenOfHub = ['speak_text', 'cpu', 'memory'].map((key) => `${HUB}--${key}`)
+    expect(hidden.sort()).toEqual([...expectable, ...hiddenOfHub, KEPT].sort())
     expect(await registry()).toMatchObject({
       [`${HUE}--enabled`]: 'switch.lumen_lights',
       [`${HUE}--running`]: 'binary_sensor.lumen_lights_running',
@@ -147,16 +176,44 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
   })
 
   test('keeps the entity ids of an earlier version, and nothing of what there is no more', async () => {
-    const [[uniqueId, before] = ['', '']] = Object.entries(home.legacy).filter(([id]) => id.endsWith('--enabled'))
+    const before = home.legacy.find(({ unique_id }) => unique_id === `${BELL}--enabled`)?.entity_id
     expect(before).toMatch(/^switch\./)
-    expect((await home.entity(uniqueId)).entity_id).toBe(before)
-    expect(Object.keys(home.legacy)).toContain(`${BELL}--version`)
+    expect((await home.entity(`${BELL}--enabled`)).entity_id).toBe(before)
+    expect(home.legacy.map(({ unique_id }) => unique_id)).toContain(`${BELL}--version`)
     expect(Object.keys(await registry())).not.toContain(`${BELL}--version`)
+  })
+
+  test('has every entity of versions 0.1.0 and 0.2.0 enabled or disabled as before, and no device went meanwhile', async () => {
+    const described = (entities: readonly RegisteredEntity[]) =>
+      new Map(entities.map(({ unique_id, entity_id, disabled_by }) => [unique_id, `${entity_id} ${disabled_by}`]))
+    const before = described(home.legacy.filter(({ unique_id }) => unique_id !== `${BELL}--version`))
+    const after = described(await home.ha.entities())
+    expect(new Map([...after].filter(([id]) => before.has(id)))).toEqual(new Map([...before].sort()))
+    for (const [what, all] of Object.entries({ before, after })) {
+      const ofThem = [...all].filter(([id]) => before.has(id)).map(([, state]) => state)
+      const enabled = ofThem.filter((state) => state.endsWith(' null')).length
+      took.push(
+        `         entities of earlier versions ${what}: ${enabled} enabled, ${ofThem.length - enabled} disabled`,
+      )
+    }
+    expect(cleared()).toEqual([])
   })
 
   test('sees who made hub and bridge, and where the hub is', async () => {
     expect(await home.device(HUB)).toMatchObject({ manufacturer: 'Athom', configuration_url: home.hub.url })
-    expect(await home.device(BRIDGE)).toMatchObject({ manufacturer: 'hub2mqtt' })
+    expect(await home.device(BRIDGE)).toMatchObject({
+      manufacturer: 'hub2mqtt',
+      configuration_url: `${PUBLIC_URL}/#/bridge`,
+    })
+  })
+
+  test('sees the icon of an app, and the way to its page', async () => {
+    expect((await home.device(HUE)).configuration_url).toBe(`${PUBLIC_URL}/#/app/home/com.athom.hue`)
+    const entity_picture = `${PUBLIC_URL}/api/hubs/home/apps/com.athom.hue/icon`
+    for (const key of ['enabled', 'update']) {
+      expect((await home.state(`${HUE}--${key}`))?.attributes, key).toMatchObject({ entity_picture })
+    }
+    expect((await home.state(`${HUE}--update`))?.attributes['release_url']).toBe('https://homey.app/a/com.athom.hue')
   })
 
   test('sees the title of an update still there when the app has a new version and a new name', async () => {
@@ -166,6 +223,15 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
     home.hub.change('com.athom.hue', { version: '7.0.12' })
     await eventually('the old version', async () => (await home.device(HUE)).sw_version === '7.0.12')
     expect((await home.state(`${HUE}--update`))?.attributes['title']).toBe('Lumen Lights')
+  })
+
+  test('would see why an app crashed the last time, in words that are not its own', async () => {
+    const template = crashReasonOf('last_crash').jinja
+    const given = (json: string) => `{% set value_json = ${json} %}`
+    expect(await home.ha.render(template)).toBe('None')
+    expect(await home.ha.render(given("{'last_crash': none}") + template)).toBe('none')
+    expect(await home.ha.render(given("{'last_crash': {'reason': 'unknown'}}") + template)).toBe('other')
+    expect(await home.ha.render(given("{'last_crash': {'reason': 'cpu_limit'}}") + template)).toBe('cpu_limit')
   })
 
   test('would see memory in MiB', async () => {
@@ -183,7 +249,7 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
         [`${device}--enabled`, onOff(app.enabled)],
         [`${device}--running`, onOff(app.state === 'running')],
         [`${device}--problem`, onOff(app.crashed)],
-        [`${device}--autoupdate`, onOff(app.autoupdate)],
+        ...(SHOWN.includes(`${device}--autoupdate`) ? [[`${device}--autoupdate`, onOff(app.autoupdate)]] : []),
         [`${device}--update`, onOff(id === 'net.lindqvist.heatpump')],
       ]
     })
@@ -236,9 +302,9 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
   })
 
   test('turns automatic updates on', async () => {
-    await home.use('switch.turn_on', `${PUMP}--autoupdate`)
-    await home.untilState(`${PUMP}--autoupdate`, 'on')
-    expect(home.hub.apps.get('net.lindqvist.heatpump')?.autoupdate).toBe(true)
+    await home.use('switch.turn_on', `${WEATHER}--autoupdate`)
+    await home.untilState(`${WEATHER}--autoupdate`, 'on')
+    expect(home.hub.apps.get('com.parkstreet.weather')?.autoupdate).toBe(true)
   })
 
   test('sees an update that fails end, and the update still there', async () => {
@@ -269,8 +335,19 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
   test('sees an update whose version the hub does not tell', async () => {
     home.hub.change('com.athom.hue', { updateAvailable: true })
     const { attributes } = await home.untilState(`${HUE}--update`, 'on')
-    expect(attributes).toMatchObject({ installed_version: '7.0.12', latest_version: 'newer than 7.0.12' })
+    const latest_version = expect.stringMatching(/^newer version, found 20\d\d-\d\d-\d\d \d\d:\d\d UTC$/)
+    expect(attributes).toMatchObject({ installed_version: '7.0.12', latest_version })
     home.hub.change('com.athom.hue', { updateAvailable: null })
+    await home.untilState(`${HUE}--update`, 'off')
+  })
+
+  test('updates all apps with one button', async () => {
+    const before = home.asked('installFromAppStore')
+    home.hub.change('com.athom.hue', { updateAvailable: { version: '7.0.13' } })
+    await home.untilState(`${HUB}--updates_available`, '1')
+    await home.use('button.press', `${HUB}--update_all`)
+    await eventually('the install', () => home.asked('installFromAppStore') === before + 1)
+    home.hub.change('com.athom.hue', { version: '7.0.12', updateAvailable: null })
     await home.untilState(`${HUE}--update`, 'off')
   })
 
@@ -285,14 +362,15 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
     const watched = await home.ha.watch((await home.entity(`${HUE}--event`)).entity_id)
     const { id } = await home.device(HUE)
     const offered = await home.ha.command<object[]>({ type: 'device_automation/trigger/list', device_id: id })
-    for (const type of ['crashed', 'updated']) {
+    for (const type of ['crashed', 'updated', 'command_failed']) {
       expect(offered).toContainEqual(expect.objectContaining({ domain: 'mqtt', type, subtype: 'app' }))
     }
     const triggered = await home.ha.watchTrigger(id, 'crashed')
     expect((await home.state(`${HUE}--event`))?.attributes['event_types']).toContain('command_failed')
-    home.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}')
+    const stack = '    at boom (/app/boom.js:1:2)\n    at {{ 1/0 }}'
+    home.hub.crash('com.athom.hue', `Error: "boom" {{ 1/0 }}\n${stack}`)
     const { attributes } = await home.untilState(`${HUE}--problem`, 'on')
-    expect(attributes).toMatchObject({ message: 'Error: "boom" {{ 1/0 }}', count: 1 })
+    expect(attributes).toMatchObject({ message: 'Error: "boom" {{ 1/0 }}', stack, count: 1 })
     const event = await eventually('the event', () =>
       watched.seen.find(({ attributes }) => attributes['event_type'] === 'crashed'),
     )
@@ -302,8 +380,8 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
     expect(triggered.fired).toEqual([
       expect.objectContaining({ event_type: 'crashed', app: 'com.athom.hue', count: 1 }),
     ])
-    expect(event.attributes).toMatchObject({ app: 'com.athom.hue', message: 'Error: "boom" {{ 1/0 }}', count: 1 })
-    await home.untilState(`${HUE}--crash_count`, '1')
+    const told = { app: 'com.athom.hue', message: 'Error: "boom" {{ 1/0 }}', stack, count: 1 }
+    expect(event.attributes).toMatchObject(told)
     await home.untilState(`${HUB}--apps_crashed`, '2')
     home.hub.recover('com.athom.hue')
     await home.untilState(`${HUE}--problem`, 'off')
@@ -322,7 +400,7 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
       (await home.ha.notifications()).filter(({ notification_id }) => notification_id.startsWith('hub2mqtt_'))
     // Of the crash before.
     await eventually('a notification', async () => (await ofOurs()).length === 1)
-    home.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}')
+    home.hub.crash('com.athom.hue', 'Error: "boom" {{ 1/0 }}\n    at boom (/app/boom.js:1:2)')
     home.hub.crash('net.lindqvist.heatpump', '')
     await vi.waitFor(async () => {
       expect(await ofOurs()).toEqual(
@@ -380,6 +458,27 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
     expect(await home.ha.render("{{ states('sensor.home_hub_available_updates') }}")).toBe('0')
   })
 
+  test('can copy the dashboard of the documentation', async () => {
+    const [, text = ''] =
+      /```yaml\n(title: Hub apps\n.*?)```/s.exec(readFileSync('docs/home-assistant.md', 'utf8')) ?? []
+    const cards: readonly Record<string, string>[] = parse(text).views[0].sections.flatMap(
+      ({ cards }: { cards: object[] }) => cards,
+    )
+    const entities = cards.map(({ entity }) => entity).filter((entity) => entity !== undefined)
+    const states = await home.ha.states()
+    expect(entities.filter((entity) => !states.has(entity))).toEqual([])
+    expect(entities.length).toBeGreaterThan(4)
+    const contents = cards.map(({ content }) => content).filter((content) => content !== undefined)
+    const [crashed = '', updates = ''] = contents
+    expect(await home.ha.render(crashed)).toMatch(/- \*\*Doorbell\*\*:\s+.*EHOST/)
+    expect((await home.ha.render(updates)).trim()).toBe('No update waits.')
+    home.hub.change('com.athom.hue', { updateAvailable: { version: '8.0.0' } })
+    await home.untilState(`${HUE}--update`, 'on')
+    expect(await home.ha.render(updates)).toMatch(/- \*\*Lumen Lights\*\*:\s+7\.0\.12 → 8\.0\.0/)
+    home.hub.change('com.athom.hue', { updateAvailable: null })
+    await home.untilState(`${HUE}--update`, 'off')
+  })
+
   test('changes how much the bridge logs', async () => {
     await home.use('select.select_option', `${BRIDGE}--log_level`, { option: 'debug' })
     await home.untilState(`${BRIDGE}--log_level`, 'debug')
@@ -388,7 +487,7 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
   test('sees an app come when it is installed and go when it is uninstalled', async () => {
     home.hub.install('fi.kivinen.sauna')
     await allWell()
-    await home.untilState(`${appId('fi_kivinen_sauna')}--running`, 'on')
+    await home.untilState(`${SAUNA}--running`, 'on')
     home.hub.uninstall('fi.kivinen.sauna')
     await allWell()
     const left = (await home.ha.devices()).filter(({ name }) => name === 'Sauna')
@@ -396,28 +495,41 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
   })
 
   test('loses what the key no longer permits, and gets it back', async () => {
+    const before = cleared().length
     home.hub.setKeys({ [KEY]: ['homey.app.readonly'] })
     await home.use('button.press', `${HUB}--refresh`)
     await vi.waitFor(async () => {
-      // One that the user never enabled, Home Assistant does not take away.
+      // One that is off by default, Home Assistant keeps as its owner has it.
       const shown = (await home.ha.entities()).filter((entity) => entity.disabled_by === null)
-      const keys = shown.map(({ unique_id }) => unique_id).filter((id) => id.startsWith(`${BELL}--`))
-      const left = ['crash_count', 'event', 'problem', 'running']
-      expect(keys.map((id) => id.slice(BELL.length + 2)).sort()).toEqual(left)
+      const left = (device: string) =>
+        shown.flatMap(({ unique_id }) =>
+          unique_id.startsWith(`${device}--`) ? unique_id.slice(device.length + 2) : [],
+        )
+      expect(left(BELL).sort()).toEqual(['event', 'problem', 'running'])
+      expect(left(VACUUM).sort()).toEqual([
+        'cpu',
+        'crash_count',
+        'event',
+        'garbage_collect',
+        'problem',
+        'running',
+        'state',
+      ])
     }, WAIT)
     home.hub.setKeys({ [KEY]: ['homey.app', 'homey.speech', 'homey.system'] })
     await home.use('button.press', `${HUB}--refresh`)
     await allWell()
+    expect(cleared().slice(before)).toEqual([])
   })
 
   test('who deletes one entity does not lose the device', async () => {
-    const { entity_id } = await home.entity(`${BELL}--crash_count`)
+    const { entity_id } = await home.entity(`${BELL}--running`)
     await home.ha.command({ type: 'config/entity_registry/remove', entity_id })
     const others = `${BELL}--enabled`
     if (version.deleting === 'clears the device') {
       await eventually('the deletion', async () => !Object.hasOwn(await registry(), others))
     } else {
-      await eventually('the deletion', async () => !Object.hasOwn(await registry(), `${BELL}--crash_count`))
+      await eventually('the deletion', async () => !Object.hasOwn(await registry(), `${BELL}--running`))
       expect(await registry()).toHaveProperty(others)
       home.hub.change('nl.vandermolen.doorbell', { author: { name: 'Somebody Else' } })
     }
@@ -476,14 +588,50 @@ describe.each(testedVersions())('in Home Assistant $name, a person', (version) =
     expect(states.map((message) => message.topic).sort()).toEqual(['hub2mqtt/bridge/state', 'hub2mqtt/home/state'])
   })
 
+  test('is asked about an update that was found while Home Assistant or the bridge was away, until it is skipped', async () => {
+    const update = (await home.entity(`${HUE}--update`)).entity_id
+    const question = async () =>
+      (await home.ha.notifications()).find(({ notification_id }) => notification_id === `asked_${update}`)?.message
+    const asked = () => eventually('a question', question)
+    const restartBridge = async () => {
+      await home.ha.command({ type: 'call_service', domain: 'persistent_notification', service: 'dismiss_all' })
+      await home.bridge.stop()
+      await untilUnavailable(`${HUE}--update`)
+      home.startBridge()
+      await allWell()
+    }
+    const answer = async (which: 'YES' | 'SKIP') => {
+      const action = (await asked()).split(' ').find((word) => word.startsWith(`HUB2MQTT_${which}_`))
+      const event_type = 'mobile_app_notification_action'
+      await home.ha.command({ type: 'fire_event', event_type, event_data: { action } })
+    }
+    await home.ha.stop()
+    // A number, for who is not careful.
+    home.hub.change('com.athom.hue', { updateAvailable: { version: '8.10' } })
+    await home.ha.run()
+    expect(await asked()).toContain('From 7.0.12 to 8.10.')
+    await allWell()
+    await restartBridge()
+    await answer('SKIP')
+    await home.untilState(`${HUE}--update`, 'off')
+    await restartBridge()
+    expect(await question()).toBeUndefined()
+    home.hub.change('com.athom.hue', { updateAvailable: { version: '8.11' } })
+    const installs = home.asked('installFromAppStore')
+    await answer('YES')
+    await eventually('the install', () => home.asked('installFromAppStore') === installs + 1)
+    home.hub.change('com.athom.hue', { version: '7.0.12', updateAvailable: null })
+    await home.untilState(`${HUE}--update`, 'off')
+  })
+
   test('has nothing to read in the log about any of this', () => {
     const expectable = [
       // The broker was away.
       /Disconnected from MQTT server|Failed to connect to MQTT server|Error returned from MQTT server: The connection was lost/,
       // What it says to whoever deletes one entity.
-      /Although entity sensor\.doorbell_crashes was removed from Home Assistant, it will be added again/,
+      /Although entity binary_sensor\.doorbell_running was removed from Home Assistant, it will be added again/,
       // When a device goes, Home Assistant clears its topic for each of its disabled entities, and hears itself do so.
-      new RegExp(`No device components to cleanup for (${BELL}|${appId('fi_kivinen_sauna')}),`),
+      new RegExp(`No device components to cleanup for (${BELL}|${SAUNA}),`),
     ]
     expect(home.ha.complaints().filter((line) => !expectable.some((known) => known.test(line)))).toEqual([])
     expect(home.ha.lines.filter((line) => /(WARNING|ERROR) .*\[homeassistant\.helpers\.template/.test(line))).toEqual(

@@ -31,9 +31,10 @@ async function settled(world: World, size = ALL): Promise<Map<string, string>> {
 /** The bridge, the hub and its eight apps. */
 const ALL = 10
 const rowsOf = (kind: DeviceKind) => ENTITIES.filter(({ device, when }) => device === kind && when === undefined).length
+const TRIGGERS_OF_AN_APP = TRIGGERS.filter(({ when }) => when === undefined).length
 /** Components of the bridge, of a hub that has everything, and of its apps. */
 const components = ({ hub }: World) =>
-  rowsOf('bridge') + rowsOf('hub') + hub.apps.size * (rowsOf('app') + TRIGGERS.length)
+  rowsOf('bridge') + rowsOf('hub') + hub.apps.size * (rowsOf('app') + TRIGGERS_OF_AN_APP)
 const told = (world: World, since: number) =>
   world.observer.seen
     .slice(since)
@@ -212,6 +213,29 @@ test('a hub that is no longer configured leaves no device', async () => {
   expect([...(await settled(world)).keys()].filter((topic) => topic.includes('another'))).toEqual([])
 })
 
+test('two hubs that exchange their addresses have their own devices, which command them alone', async () => {
+  const apps = [{ id: 'com.athom.hue', name: 'Philips Hue' }]
+  await using cabin = await EmulatedHub.start({ id: 'cabin', keys: { [KEY]: ALL_SCOPES }, apps, settleMs: 0 })
+  const second = `cabin: { url: "${cabin.url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }`
+  await using world = await World.start({ file: `hubs: { home: { realtime: true }, ${second} }` })
+  await settled(world, ALL + 2)
+  /** Id of a hub → the hubs that its devices command. */
+  const commanded = (held: ReadonlyMap<string, string>, id: string) =>
+    new Set(
+      [...held]
+        .filter(([topic]) => topic.startsWith(`homeassistant/device/hub2mqtt--${id}`))
+        .flatMap(([, payload]) => [...payload.matchAll(/"command_topic":"hub2mqtt\/(\w+)\//g)].map(([, hub]) => hub)),
+    )
+  await Promise.all([world.hub.reboot({ id: 'cabin' }), cabin.reboot({ id: HUB })])
+  const says = (name: string, id: string) =>
+    world.observer.until(name, () => world.observer.last(`hub2mqtt/${name}/info`)?.includes(`"id":"${id}"`))
+  await Promise.all([says('home', 'cabin'), says('cabin', HUB)])
+  await world.settle('cabin')
+  const after = await settled(world, ALL + 2)
+  expect(commanded(after, 'cabin')).toEqual(new Set(['home']))
+  expect(commanded(after, HUB)).toEqual(new Set(['cabin']))
+})
+
 test('what a key no longer permits is named as gone, and then left out', async () => {
   await using world = await World.start()
   await settled(world)
@@ -260,7 +284,7 @@ test('the counts of a hub and the log level are retained and follow', async () =
   await using world = await World.start()
   const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
   await world.settle()
-  expect(summary()).toEqual({ apps: 8, apps_crashed: 1, updates_available: 1 })
+  expect(summary()).toMatchObject({ apps: 8, apps_crashed: 1, updates_available: 1 })
   world.hub.crash('com.athom.hue')
   await world.settle()
   expect(summary().apps_crashed).toBe(2)
@@ -268,6 +292,79 @@ test('the counts of a hub and the log level are retained and follow', async () =
   await world.ask('bridge/cmd/log-level', 'warn')
   await world.quiet()
   expect(world.observer.last('hub2mqtt/bridge/log-level')).toBe('warn')
+})
+
+test('what the apps of a hub use together follows with each read of the list', async () => {
+  await using world = await World.start()
+  const summary = () => JSON.parse(world.observer.last('hub2mqtt/home/summary') ?? '{}')
+  const used = () => {
+    const states = [...world.hub.apps.keys()].map((id) =>
+      JSON.parse(world.observer.last(`hub2mqtt/home/app/${id}`) ?? ''),
+    )
+    const of = (key: string) => states.reduce((sum, state) => sum + (state[key] ?? 0), 0)
+    return { cpu_percent: Math.round(of('cpu_percent') * 10) / 10, memory_bytes: of('memory_bytes') }
+  }
+  await world.settle()
+  expect(used().memory_bytes).toBeGreaterThan(0)
+  expect(summary()).toMatchObject(used())
+  world.hub.change('com.athom.hue', { usage: { cpu: 0.5, mem: 200_000_000 } })
+  await world.settle()
+  expect(used().memory_bytes).toBeGreaterThan(200_000_000)
+  expect(summary()).toMatchObject(used())
+})
+
+test('an update of an unknown version is told from the one before it, also by a bridge that starts anew', async () => {
+  await using world = await World.start({ hub: { flavour: 'newer' } })
+  const app = 'com.athom.hue'
+  const latest = () => JSON.parse(world.observer.last(`hub2mqtt/home/app/${app}/update`) ?? '{}').latest_version
+  // By little steps: after a long one the bridge would connect anew.
+  const anotherMinute = async () => {
+    for (let steps = 0; steps < 6; steps += 1) await world.quiet()
+  }
+  const offer = async (updateAvailable: true | null) => {
+    world.hub.change(app, { updateAvailable })
+    await world.settle()
+    return latest()
+  }
+  const first = await offer(true)
+  expect(first).toMatch(/^newer version, found \d{4}-\d\d-\d\d \d\d:\d\d UTC$/)
+  await anotherMinute()
+  await world.settle()
+  expect(latest()).toBe(first)
+  await world.restart()
+  await world.ready()
+  await world.settle()
+  expect(latest()).toBe(first)
+  expect(await offer(null)).not.toMatch(/found/)
+  await anotherMinute()
+  const second = await offer(true)
+  expect(second).toMatch(/^newer version, found /)
+  expect(second).not.toBe(first)
+})
+
+test('links to the page come and go with its address, while the bridge runs', async () => {
+  await using world = await World.start({ env: { HTTP_ENABLED: 'true', HTTP_PORT: '0' }, file: 'http: {}\n' })
+  const links = async () =>
+    [...(await settled(world)).values()].map((payload) => JSON.parse(payload).device.configuration_url)
+  // Of the hub, which has a page of its own.
+  expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
+  world.bridge.reload('http: { public_url: "https://home.example.org/hub2mqtt" }\n')
+  expect((await links()).filter((link) => link?.startsWith('https://home.example.org/hub2mqtt/#/'))).toHaveLength(
+    ALL - 1,
+  )
+  world.bridge.reload('http: {}\n')
+  expect((await links()).filter((link) => link !== undefined)).toEqual([world.hub.url])
+})
+
+test('without triggers there are none, and the rest stays', async () => {
+  await using world = await World.start()
+  const before = componentsOf((await settled(world)).get(HUE))
+  await world.restart({ DISCOVERY_TRIGGERS: 'false' })
+  await world.ready()
+  const after = componentsOf((await settled(world)).get(HUE))
+  expect(before.filter((key) => !after.includes(key))).toEqual([
+    ...['trigger_crashed', 'trigger_updated', 'trigger_command_failed'],
+  ])
 })
 
 test('an install shows as progress until it ends, however it ends', async () => {
@@ -285,7 +382,11 @@ test('an install shows as progress until it ends, however it ends', async () => 
     installed_version: '2.5.0',
     latest_version: '2.5.0',
     in_progress: false,
+    update_percentage: null,
   })
+  const steps = world.observer.texts(topic).map((text) => JSON.parse(text).update_percentage)
+  expect(steps.slice(0, 4)).toEqual([null, 10, null, 10])
+  expect(steps.at(-2)).toBeGreaterThan(10)
 })
 
 test('a switch is refused where either of its commands is', async () => {

@@ -8,16 +8,22 @@ import { FakeLink } from './support/fake-link.ts'
 const topics = createDiscoveryTopics('ha')
 const idOf = (app: string) => objectIdOf({ kind: 'app', hubId: 'h', app })
 
-function device(app: string, platforms: Readonly<Record<string, 'switch' | 'sensor' | 'number'>>): Device {
+/** `hidden`: keys of what is off by default. */
+function device(
+  app: string,
+  platforms: Readonly<Record<string, 'switch' | 'sensor' | 'number'>>,
+  hidden: readonly string[] = [],
+): Device {
   const objectId = idOf(app)
-  const entries = Object.entries(platforms).map(
-    ([key, platform]) =>
-      [key, { component: { platform, unique_id: key, state_topic: `state/${app}` }, availability: [] }] as const,
-  )
+  const entries = Object.entries(platforms).map(([key, platform]) => {
+    const component = { platform, unique_id: key, state_topic: `state/${app}` }
+    const off = hidden.includes(key) ? { enabled_by_default: false } : {}
+    return [key, { component: { ...component, ...off }, availability: [] }] as const
+  })
   return {
     objectId,
     info: { identifiers: [objectId], name: app },
-    origin: { name: 'hub2mqtt', sw_version: '1' },
+    origin: { name: 'hub2mqtt', sw_version: '1', support_url: 'https://example.org' },
     availability: [],
     components: new Map(entries),
   }
@@ -174,6 +180,48 @@ describe('discovery', () => {
     await clock.advance(5000)
     expect(componentsOf(link.told[0])).toEqual({ a: { platform: 'switch' }, b: { platform: 'sensor' } })
     expect(componentsOf(link.told[1])).toEqual({ a: expect.objectContaining({ platform: 'number', unique_id: 'a' }) })
+  })
+
+  test('never names what is off by default: some versions would lose the whole device', async () => {
+    const first = start()
+    want(first.publisher, device('x', { a: 'switch', b: 'sensor', c: 'sensor' }, ['b', 'c']))
+    await first.clock.advance(5000)
+    first.link.take()
+    want(first.publisher, device('x', { a: 'switch', b: 'sensor' }, ['b']))
+    await first.clock.advance(5000)
+    expect(first.link.take().map((told) => Object.keys(componentsOf(told)))).toEqual([['a', 'b']])
+    const { clock, link, publisher } = start('device', first.link)
+    want(publisher, device('x', { a: 'switch' }))
+    await clock.advance(5000)
+    expect(link.told.map((told) => componentsOf(told))).toEqual([{ a: expect.anything() }])
+  })
+
+  test('of what is off by default only since an update stays as it was, and is named when it goes', async () => {
+    const platforms = { a: 'switch', b: 'sensor', c: 'number' } as const
+    const first = start()
+    want(first.publisher, device('x', platforms))
+    await first.clock.advance(5000)
+    const before = componentsOf(first.link.take()[0])
+    const second = start('device', first.link)
+    want(second.publisher, device('x', { ...platforms, d: 'sensor' }, ['b', 'd']))
+    await second.clock.advance(5000)
+    const topic = topics.device(idOf('x'))
+    const payload = second.link.held.get(topic)
+    expect(JSON.parse(payload ?? '').components).toEqual({
+      ...before,
+      d: expect.objectContaining({ enabled_by_default: false }),
+    })
+    expect(second.link.recalls.get(topic)?.(topic)).toBe(payload)
+    second.link.take()
+    const third = start('device', second.link)
+    want(third.publisher, device('x', { a: 'switch', d: 'sensor' }, ['d']))
+    await third.clock.advance(1000)
+    expect(componentsOf(third.link.told[0])).toMatchObject({ b: { platform: 'sensor' }, c: { platform: 'number' } })
+    await third.clock.advance(5000)
+    expect(Object.keys(componentsOf(third.link.told[1]))).toEqual(['a', 'd'])
+    want(third.publisher, device('x', platforms, ['b']))
+    await third.clock.advance(5000)
+    expect(componentsOf(third.link.told[2]).b).toHaveProperty('enabled_by_default', false)
   })
 
   test('is not told again to a broker that has it', async () => {

@@ -49,7 +49,7 @@ const PLATFORMS: Readonly<Record<string, Rules>> = {
     required: ['state_topic', 'command_topic', 'payload_install'],
     allowed: ['state_topic', 'command_topic', 'payload_install', 'title', 'release_url'],
   },
-  event: { required: ['state_topic', 'event_types'], allowed: ['state_topic', 'event_types'] },
+  event: { required: ['state_topic', 'event_types'], allowed: [...READS, 'event_types'] },
   notify: { required: ['command_topic'], allowed: SENDS },
   text: { required: ['command_topic', 'max'], allowed: [...READS, ...SENDS, 'min', 'max', 'mode'] },
   select: { required: ['state_topic', 'command_topic', 'options'], allowed: [...READS, ...SENDS, 'options'] },
@@ -181,7 +181,8 @@ function faultsOfPlatform(platform: string, component: Json): string[] {
     [platform === 'number' && step !== undefined && !(Number(step) >= 0.001), 'step is too small'],
     [platform === 'text' && !(Number(max) <= 255), 'a text has at most 255 characters'],
     [platform === 'text' && mode !== undefined && mode !== 'text' && mode !== 'password', 'mode is unknown'],
-    [platform === 'button' && component['payload_press'] !== 'PRESS', 'payload_press is not PRESS'],
+    [platform === 'button' && !isText(component['payload_press']), 'payload_press is no text'],
+    [isList(options) && platform === 'sensor' && options.some(isOwn), 'an option is a word of Home Assistant'],
     ['json_attributes_template' in component !== 'json_attributes_topic' in component, 'attributes are half there'],
   ]
   return wrong.filter(([is]) => is).map(([, what]) => what)
@@ -200,13 +201,18 @@ function faultsOfAvailability(list: unknown): string[] {
   return extra.length > 0 ? ['availability has other keys than topic'] : []
 }
 
+/** What it says of an entity by itself, in the words that a person sees. */
+const isOwn = (word: string) => ['unknown', 'unavailable'].includes(word.toLowerCase())
+
+const isText = (value: unknown) => typeof value === 'string' && value !== ''
+
 /** What is wrong with the state of an update entity. */
 export function faultsOfUpdate(payload: string): string[] {
   const state: Json = JSON.parse(payload)
   return [
     ...unknownKeys('update', state, UPDATE_STATE),
     ...Object.entries(state)
-      .filter(([key, value]) => (key === 'in_progress' ? typeof value !== 'boolean' : typeof value !== 'string'))
+      .filter(([key, value]) => !(UPDATE_VALUES.get(key)?.(value) ?? typeof value === 'string'))
       .map(([key]) => `${key} has a wrong type`),
   ]
 }
@@ -225,6 +231,11 @@ function texts(what: string, object: Json, keys: readonly string[], longest: num
     })
     .map((key) => `${what}: ${key} is ${JSON.stringify(object[key])?.slice(0, 80)}`)
 }
+
+const UPDATE_VALUES: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ['in_progress', (value) => typeof value === 'boolean'],
+  ['update_percentage', (value) => value === null || (typeof value === 'number' && value >= 0 && value <= 100)],
+])
 
 /** Or not there at all. */
 function isOnTheWeb(url: unknown): boolean {

@@ -15,11 +15,19 @@ export interface Component {
   readonly [key: string]: Json | undefined
 }
 
+export interface Software {
+  readonly title: string | undefined
+  /** Address of its picture. */
+  readonly picture: string | undefined
+  /** Address of its page in the store. */
+  readonly releaseUrl: string | undefined
+}
+
 /** What an entity's row leaves open: which device it is on. */
 export interface Place {
   readonly objectId: string
-  /** Name of what the device is, where that is software with versions of its own. */
-  readonly title: string | undefined
+  /** What the device is, where that is software with versions of its own. */
+  readonly software?: Software | undefined
   readonly stateTopic: (entity: Entity) => string | undefined
   readonly commandTopic: (entity: Entity) => string | undefined
 }
@@ -33,6 +41,7 @@ export function componentOf(entity: Entity, place: Place): Component {
     entity_category: category,
     enabled_by_default: enabled,
     icon,
+    entity_picture: name === null || platform === 'update' ? place.software?.picture : undefined,
     // Home Assistant passes a device's `qos` on to none of its components.
     qos: 1,
     state_topic: place.stateTopic(entity),
@@ -73,10 +82,10 @@ function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | u
     case 'switch':
       return { payload_on: entity.on, payload_off: entity.off }
     case 'button':
-      return { payload_press: 'PRESS' }
+      return { payload_press: entity.press ?? 'PRESS' }
     case 'update':
       // The state has the title as well, but a changed discovery message would reset it until the next state.
-      return { payload_install: '{}', title: place.title }
+      return { payload_install: '{}', title: place.software?.title, release_url: place.software?.releaseUrl }
     case 'event':
       return { event_types: [...entity.types] }
     case 'select':

@@ -5,11 +5,12 @@ import type { Topics } from '../../contract/topics.ts'
 import type { ApiPrefix } from '../../hub/client.ts'
 import type { App } from '../../model/app.ts'
 import type { Change } from '../../model/reduce.ts'
-import { type Component, componentOf, type Place, triggerOf } from './component.ts'
+import { SUPPORT_URL } from '../../version.ts'
+import { type Component, componentOf, type Place, type Software, triggerOf } from './component.ts'
 import { type Owner, objectIdOf } from './discovery-topics.ts'
 import type { Entity } from './entity.ts'
 import { appName, hubName } from './names.ts'
-import { TRIGGERS, type Trigger } from './triggers.ts'
+import type { Trigger } from './triggers.ts'
 
 export const ORIGIN = 'hub2mqtt'
 
@@ -37,7 +38,7 @@ export interface OfferedComponent {
 export interface Device {
   readonly objectId: string
   readonly info: DeviceInfo
-  readonly origin: { readonly name: string; readonly sw_version: string }
+  readonly origin: { readonly name: string; readonly sw_version: string; readonly support_url: string }
   /** Of its components, unless they say otherwise. */
   readonly availability: readonly Availability[]
   /** By the key of the entity or trigger. */
@@ -62,13 +63,26 @@ export interface Surroundings {
   readonly bridgeId: string | null
   /** Whether there are devices of other hubs, which may have the same apps. */
   readonly severalHubs: boolean
+  /** Where browsers reach the page of the bridge; `null`: that is not known. */
+  readonly publicUrl: string | null
+  /** Those that an app's device has. */
+  readonly triggers: readonly Trigger[]
 }
 
-export function bridgeDevice(entities: readonly Entity[], { topics, version }: Surroundings, bridgeId: string): Device {
+export function bridgeDevice(
+  entities: readonly Entity[],
+  { topics, version, publicUrl }: Surroundings,
+  bridgeId: string,
+): Device {
   return assemble(entities, {
     owner: { kind: 'bridge', hubId: bridgeId },
-    info: { name: 'hub2mqtt', manufacturer: 'hub2mqtt', model: 'MQTT bridge', sw_version: version },
-    title: undefined,
+    info: {
+      name: 'hub2mqtt',
+      manufacturer: 'hub2mqtt',
+      model: 'MQTT bridge',
+      sw_version: version,
+      configuration_url: below(publicUrl, '#/bridge'),
+    },
     version,
     topics,
     availability: [bridgeState(topics)],
@@ -92,7 +106,6 @@ export function hubDevice(
       configuration_url: new URL(hub.url).origin,
       ...(bridgeId !== null && { via_device: objectIdOf({ kind: 'bridge', hubId: bridgeId }) }),
     },
-    title: undefined,
     version,
     topics,
     availability: bothStates(topics, name),
@@ -104,10 +117,11 @@ export function hubDevice(
 export function appDevice(
   entities: readonly Entity[],
   hub: HubFacts,
-  app: Pick<App, 'id' | 'name' | 'version' | 'author'>,
-  { topics, version, severalHubs }: Surroundings,
+  app: Pick<App, (typeof SHOWN)[number]>,
+  { topics, version, severalHubs, publicUrl, triggers }: Surroundings,
 ): Device {
   const { id } = app
+  const [hubLevel, idLevel] = [hub.name, id].map(encodeURIComponent)
   const title = tidy(app.name)
   const shown = title ?? tidy(id) ?? 'App'
   return assemble(entities, {
@@ -115,13 +129,18 @@ export function appDevice(
     info: {
       name: severalHubs ? appName(shown, hub.name) : shown,
       manufacturer: tidy(app.author),
-      model: 'App',
+      model: 'Hub app',
       model_id: tidy(id),
       sw_version: tidy(app.version),
+      configuration_url: below(publicUrl, `#/app/${hubLevel}/${idLevel}`),
       via_device: objectIdOf({ kind: 'hub', hubId: hub.id }),
     },
-    title,
-    triggers: TRIGGERS,
+    software: {
+      title,
+      picture: below(publicUrl, `api/hubs/${hubLevel}/apps/${idLevel}/icon`),
+      releaseUrl: app.origin === 'appstore' ? `${STORE}${idLevel}` : undefined,
+    },
+    triggers,
     version,
     topics,
     availability: bothStates(topics, hub.name),
@@ -132,13 +151,24 @@ export function appDevice(
 
 /** Whether a change alters the device of an app itself. */
 export function deviceDiffers({ before, after }: Change): boolean {
-  return before?.name !== after?.name || before?.version !== after?.version || before?.author !== after?.author
+  return SHOWN.some((key) => before?.[key] !== after?.[key])
+}
+
+/** What the device of an app is made from. */
+const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies readonly (keyof App)[]
+
+/** The public store, where each app has a page under its id. */
+const STORE = 'https://homey.app/a/'
+
+/** An address of the bridge's own listener. */
+function below(publicUrl: string | null, path: string): string | undefined {
+  return publicUrl === null ? undefined : `${publicUrl}/${path}`
 }
 
 interface Parts {
   readonly owner: Owner
   readonly info: Omit<DeviceInfo, 'identifiers'>
-  readonly title: string | undefined
+  readonly software?: Software
   readonly triggers?: readonly Trigger[]
   readonly version: string
   readonly topics: Topics
@@ -153,7 +183,7 @@ function assemble(entities: readonly Entity[], parts: Parts): Device {
   const objectId = objectIdOf(parts.owner)
   const place: Place = {
     objectId,
-    title: parts.title,
+    software: parts.software,
     stateTopic: (entity) => {
       if (!('reads' in entity) || entity.reads === undefined) return undefined
       const { reads, setting: name } = entity
@@ -173,7 +203,7 @@ function assemble(entities: readonly Entity[], parts: Parts): Device {
   return {
     objectId,
     info: { identifiers: [objectId], ...parts.info },
-    origin: { name: ORIGIN, sw_version: version },
+    origin: { name: ORIGIN, sw_version: version, support_url: SUPPORT_URL },
     availability,
     components: new Map([...offered, ...triggered]),
   }

@@ -11,13 +11,18 @@ import { ENTITIES } from './entities.ts'
 import type { DeviceKind, Entity } from './entity.ts'
 import { guardedForm, isOffered } from './offers.ts'
 import { settingEntities } from './setting-entities.ts'
+import { TRIGGERS } from './triggers.ts'
+
+interface LiveOptions extends Pick<Config, 'discovery' | 'settings'>, Partial<Pick<Config, 'hubs'>> {
+  readonly http: Pick<Config['http'], 'enabled' | 'page' | 'public_url'>
+}
 
 export interface DevicesOptions {
   readonly topics: Topics
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
   readonly allows: (command: Command) => boolean
   /** The configuration that holds now. */
-  readonly live: { readonly value: Pick<Config, 'discovery' | 'settings'> & Partial<Pick<Config, 'hubs'>> }
+  readonly live: { readonly value: LiveOptions }
   /** Whether the guardian is on; default: never. */
   readonly guarded?: () => boolean
   /** Whether other bridges have further hubs; default: none has. */
@@ -67,17 +72,14 @@ export class Devices {
     const bridged = this.#options.hubs.get(name)
     const id = bridged?.hub.status.id ?? null
     if (bridged === undefined || id === null) return false
-    if (this.#isTwin(name, id)) return false
+    const isAnother = this.#forgetFormer(name, id)
+    if (this.#isTwin(name, id)) return isAnother
     const { hub, url } = bridged
-    const before = this.#known.get(name)
     const { firmware, api } = hub.status
     const facts = { name, id, firmware, api, url }
     const entities = { app: this.#offered('app', hub), hub: this.#offered('hub', hub) }
     const signature = this.#signature(facts, [...entities.app, ...entities.hub], hub)
-    if (before?.signature === signature) return false
-    if (before !== undefined && before.facts.id !== id) {
-      this.#sink.withdraw(objectIdOf({ kind: 'hub', hubId: before.facts.id }))
-    }
+    if (this.#known.get(name)?.signature === signature) return false
     this.#know(name, { facts, signature, entities })
     this.bridgeChanged()
     this.#wantHub(name)
@@ -105,9 +107,19 @@ export class Devices {
     if (known !== undefined) this.#sink.releaseAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }))
   }
 
+  /** Forgets the hub that answered under this name before another one did; its id may be another name's now. */
+  #forgetFormer(name: string, id: string): boolean {
+    const former = this.#known.get(name)?.facts.id
+    if (former === undefined || former === id) return false
+    this.#know(name, undefined)
+    this.#sink.withdraw(objectIdOf({ kind: 'hub', hubId: former }))
+    for (const other of [...this.#twins]) this.hubChanged(other)
+    return true
+  }
+
   #know(name: string, known: Known | undefined): void {
     const before = this.#known.get(name)?.facts.id
-    if (before !== undefined) this.#names.delete(before)
+    if (before !== undefined && this.#names.get(before) === name) this.#names.delete(before)
     if (known === undefined) this.#known.delete(name)
     else {
       this.#known.set(name, known)
@@ -142,13 +154,13 @@ export class Devices {
     const hub = this.#options.hubs.get(name)?.hub
     if (known === undefined || hub === undefined) return
     const { allows, live } = this.#options
-    const { id, name: shown, version, author } = app
+    const { id, name: shown, version, author, origin } = app
     this.#sink.want(objectIdOf({ kind: 'app', hubId: known.facts.id, app: id }), () => {
       const own = settingEntities(live.value.settings.publish.get(id)).filter((entity) =>
         isOffered(entity, hub, allows, this.#guarded),
       )
       const entities = [...known.entities.app, ...own]
-      return appDevice(entities, known.facts, { id, name: shown, version, author }, this.#surroundings)
+      return appDevice(entities, known.facts, { id, name: shown, version, author, origin }, this.#surroundings)
     })
   }
 
@@ -184,7 +196,7 @@ export class Devices {
     const settings = [...this.#options.live.value.settings.publish].map(([app, names]) => [app, [...names]])
     const keys = offered.map(({ device, key }) => [device, key])
     const permits = [hub.permits('getAppSettings'), hub.permits('setAppSetting')]
-    return JSON.stringify([facts, this.#severalHubs, keys, settings, permits])
+    return JSON.stringify([facts, this.#severalHubs, this.#publicUrl, keys, settings, permits])
   }
 
   #offered(device: DeviceKind, hub: Hub | undefined): Entity[] {
@@ -204,8 +216,16 @@ export class Devices {
     return (isShared ? Object.keys(live.value.hubs ?? {}).length : hubs.size) > 1
   }
 
+  /** Where browsers reach the page, if there is one. */
+  get #publicUrl(): string | null {
+    const { enabled, page, public_url } = this.#options.live.value.http
+    return enabled && page ? public_url : null
+  }
+
   get #surroundings(): Surroundings {
-    const { topics, version } = this.#options
-    return { topics, version, bridgeId: this.#bridgeId, severalHubs: this.#severalHubs }
+    const { topics, version, live } = this.#options
+    const triggers = TRIGGERS.filter(({ when }) => live.value.discovery.triggers && (when !== 'guard' || this.#guarded))
+    const [bridgeId, severalHubs, publicUrl] = [this.#bridgeId, this.#severalHubs, this.#publicUrl]
+    return { topics, version, bridgeId, severalHubs, publicUrl, triggers }
   }
 }

@@ -19,8 +19,9 @@ export type Readable<D extends DeviceKind> = {
   readonly [N in PublicationName]: Publications[N]['of'] extends ReadableOwner[D] ? N : never
 }[PublicationName]
 
-/** The keys of a topic's payload; a payload that is a mere text has none. */
-type FieldOf<N extends PublicationName> = Payload<N> extends string ? never : keyof Payload<N> & string
+/** The keys of a topic's payload, in any of its forms; a payload that is a mere text has none. */
+type FieldOf<N extends PublicationName> = KeyOf<Payload<N>>
+type KeyOf<P> = P extends string ? never : keyof P & string
 
 interface Common<D extends DeviceKind> {
   readonly device: D
@@ -95,7 +96,11 @@ type ByPlatform<D extends DeviceKind> =
       Attributes<D> &
       OnOff)
   | ({ readonly platform: 'switch' } & Reads<D> & Sends<D> & OnOff)
-  | ({ readonly platform: 'button' } & Sends<D>)
+  | ({
+      readonly platform: 'button'
+      /** The payload that it sends; default: `PRESS`. */
+      readonly press?: string
+    } & Sends<D>)
   | ({ readonly platform: 'update' } & Reads<D> & Sends<D>)
   | ({
       readonly platform: 'event'

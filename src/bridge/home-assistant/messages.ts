@@ -1,6 +1,6 @@
 /** The discovery messages of a device: what Home Assistant's broker shall hold, in either form. */
 import { isRecord } from '../../base/json.ts'
-import type { Device } from './device.ts'
+import type { Device, OfferedComponent } from './device.ts'
 import type { DiscoveryTopics, Form } from './discovery-topics.ts'
 
 /** Announces to Home Assistant that the entities of a topic are about to come from another one. */
@@ -31,7 +31,11 @@ function asComponents({ objectId, info, origin, components }: Device, topics: Di
   return new Map(entries)
 }
 
-/** Component → platform. Equal ones are the same object: of thousands of apps all are. */
+/**
+ * Component → platform, of those that can be taken away: not of those that are off by default. Home Assistant 2026.4 to
+ * 2026.10 answers the stub of one that was never enabled by clearing the whole device.
+ * Equal ones are the same object: of thousands of apps all are.
+ */
 export type Platforms = ReadonlyMap<string, string>
 
 const known = new Map<string, Platforms>()
@@ -48,17 +52,31 @@ const MAX_KNOWN = 1_000
 
 /** Of a device; empty for none. */
 export function platformsOf(device: Device | undefined): Platforms {
-  return same([...(device?.components ?? [])].map(([key, { component }]) => [key, component.platform]))
+  return same([...(device?.components ?? [])].flatMap(([key, { component }]) => removable(key, component)))
 }
 
 /** Of a device's message; empty for what is no payload of ours. */
 export function platformsIn(payload: string): Platforms {
   const components = read(payload)['components']
-  const found = Object.entries(isRecord(components) ? components : {}).flatMap(([key, component]) => {
-    const platform = isRecord(component) ? component['platform'] : undefined
-    return typeof platform === 'string' ? [[key, platform] as const] : []
+  const found = Object.entries(isRecord(components) ? components : {})
+  return same(found.flatMap(([key, component]) => (isRecord(component) ? removable(key, component) : [])))
+}
+
+function removable(key: string, { platform, enabled_by_default }: Readonly<Record<string, unknown>>) {
+  return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
+}
+
+/**
+ * The device with those of its components still on by default that were so when they were published first: their owner
+ * has them enabled, so they must be taken away when they go.
+ */
+export function withFormerDefaults(device: Device, before: Platforms): Device {
+  const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
+    const { enabled_by_default, ...component } = offered.component
+    const wasOn = enabled_by_default === false && before.get(key) === component.platform
+    return [key, wasOn ? { ...offered, component } : offered]
   })
-  return same(found)
+  return { ...device, components: new Map(entries) }
 }
 
 /**

@@ -1,15 +1,23 @@
 /** Keeps the devices that are wanted published: paced, only what changed, and put back when somebody removes it. */
 import type { Clock } from '../../base/clock.ts'
-import type { Recall } from '../../mqtt/retained.ts'
+import type { PayloadSource } from '../../mqtt/retained.ts'
 import type { Device } from './device.ts'
 import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from './discovery-topics.ts'
-import { MIGRATE, messagesOf, type Platforms, platformsIn, platformsOf, withStubs } from './messages.ts'
+import {
+  MIGRATE,
+  messagesOf,
+  type Platforms,
+  platformsIn,
+  platformsOf,
+  withFormerDefaults,
+  withStubs,
+} from './messages.ts'
 import { Pacer } from './pacer.ts'
 
 /** The part of the MQTT link that discovery needs. */
 export interface DiscoveryLink {
-  /** `recall` gives the payload again, so that it need not be kept. */
-  hold(topic: string, payload: string | null, recall?: Recall): void
+  /** `source` gives the payload again, so that it need not be kept. */
+  hold(topic: string, payload: string | null, source?: PayloadSource): void
   send(topic: string, payload: string): void
   /** Sends again what is wanted on these topics, though the broker may have it. */
   refresh(topics: Iterable<string>): void
@@ -71,10 +79,10 @@ export class Publisher {
   /** What waits for the first connection: before, it is not known what has to be taken over from. */
   #waiting: Set<string> | undefined = new Set()
   /** A device's message as it is wanted now. */
-  readonly #recall: Recall = (topic) => {
+  readonly #source: PayloadSource = (topic) => {
     const { form, topics } = this.#options
-    const make = this.#wanted.get(parseDiscoveryTopic(topic)?.objectId ?? '')
-    return make && messagesOf(make(), form, topics).get(topic)
+    const device = this.#made(parseDiscoveryTopic(topic)?.objectId ?? '')
+    return device && messagesOf(device, form, topics).get(topic)
   }
 
   constructor(options: PublisherOptions) {
@@ -171,8 +179,8 @@ export class Publisher {
 
   #publish(objectId: string): void {
     const { link, form, topics } = this.#options
-    const device = this.#wanted.get(objectId)?.()
     const before = this.#before(objectId)
+    const device = this.#made(objectId, before)
     const after: Messages = device === undefined ? new Map() : messagesOf(device, form, topics)
     const platforms = platformsOf(device)
     this.#leave(before.topics, after)
@@ -184,7 +192,7 @@ export class Publisher {
         // What has been named as gone is left out the next time.
         this.#pacer.request(objectId)
       } else if (form === 'device') {
-        link.hold(topic, payload, this.#recall)
+        link.hold(topic, payload, this.#source)
       } else link.hold(topic, payload)
     }
     const again = this.#again.get(objectId)
@@ -194,6 +202,11 @@ export class Publisher {
     if (device === undefined) this.#published.delete(objectId)
     else this.#published.set(objectId, { topics: [...after.keys()], platforms })
     this.#found.delete(objectId)
+  }
+
+  #made(objectId: string, before = this.#before(objectId)): Device | undefined {
+    const device = this.#wanted.get(objectId)?.()
+    return device && withFormerDefaults(device, before.platforms)
   }
 
   /** What is known to be held of a device: published here, or by an earlier run. */

@@ -16,7 +16,7 @@ function settingEntity(name: string, setting: PublishedSetting): EntityOf<'app'>
     key: `setting_${encodeId(name)}`,
     name: tidy(setting.name) ?? tidy(humanise(name)) ?? 'Setting',
     category: 'config',
-    icon: 'mdi:tune-variant',
+    icon: 'mdi:tune',
     reads: 'setting',
     sends: 'set-setting',
     setting: name,

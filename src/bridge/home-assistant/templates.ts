@@ -9,7 +9,7 @@ export interface Template<F extends string> {
   readonly fields: readonly F[]
 }
 
-const field = (key: string) => `(value_json|default({})).${key}|default(none)`
+const field = (key: string) => `(value_json|d({})).${key}|d(none)`
 const onOff = (condition: string) => `'None' if x is none else 'ON' if ${condition} else 'OFF'`
 
 /** Home Assistant refuses longer states. */
@@ -21,7 +21,7 @@ export const fieldOf = <F extends string>(key: F): Template<F> => ({ fields: [ke
 /** A number of bytes in MiB, with the decimals that are shown. */
 export const mebibytesOf = <F extends string>(key: F): Template<F> => ({
   fields: [key],
-  jinja: `{% set x = ${field(key)} %}{{ 'None' if x is none else (x / 1048576)|round(1) }}`,
+  jinja: `{% set x=${field(key)} %}{{ 'None' if x is none else (x/1048576)|round(1) }}`,
 })
 
 /** A text of any length. */
@@ -33,44 +33,66 @@ export const textOf = <F extends string>(key: F): Template<F> => ({
 /** A boolean as `ON`, `OFF` or unknown. */
 export const flagOf = <F extends string>(key: F): Template<F> => ({
   fields: [key],
-  jinja: `{% set x = ${field(key)} %}{{ ${onOff('x')} }}`,
+  jinja: `{% set x=${field(key)} %}{{ ${onOff('x')} }}`,
 })
 
 /** Whether a text is `word`, as `ON`, `OFF` or unknown. */
 export const equals = <F extends string>(key: F, word: string): Template<F> => ({
   fields: [key],
-  jinja: `{% set x = ${field(key)} %}{{ ${onOff(`x == '${word}'`)} }}`,
+  jinja: `{% set x=${field(key)} %}{{ ${onOff(`x == '${word}'`)} }}`,
 })
 
 /** Whether a text is another one than `word`, as `ON`, `OFF` or unknown. */
 export const differs = <F extends string>(key: F, word: string): Template<F> => ({
   fields: [key],
-  jinja: `{% set x = ${field(key)} %}{{ ${onOff(`x != '${word}'`)} }}`,
+  jinja: `{% set x=${field(key)} %}{{ ${onOff(`x != '${word}'`)} }}`,
 })
 
 /** Whether a list has anything in it, as `ON`, `OFF` or unknown. */
 export const anyIn = <F extends string>(key: F): Template<F> => ({
   fields: [key],
-  jinja: `{% set x = ${field(key)} %}{{ ${onOff('x|length > 0')} }}`,
+  jinja: `{% set x=${field(key)} %}{{ ${onOff('x|length > 0')} }}`,
 })
 
-/** A value of the object under a key; unknown where there is none. */
-export const within = <F extends string>(key: F, inner: string): Template<F> => ({
+/** Why the last crash was, in words that are none of Home Assistant's own: `none` without a crash, `other` for unknown. */
+export const crashReasonOf = <F extends string>(key: F): Template<F> => ({
   fields: [key],
-  jinja: `{{ (${field(key)} or {}).${inner}|default(none) }}`,
+  jinja: `{{ 'None' if value_json is undefined else ((value_json.${key}|d(none) or {}).reason|d('none'))|replace('unknown','other') }}`,
 })
 
 /** One of a few words; `otherwise` where there is none. */
 export const wordOf = <F extends string>(key: F, otherwise: string): Template<F> => ({
   fields: [key],
-  jinja: `{{ (value_json|default({})).${key}|default('${otherwise}', true) }}`,
+  jinja: `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`,
 })
 
 /** Attributes: name → key of the payload. */
 export function attributesOf<const F extends string>(keys: Readonly<Record<string, F>>): Template<F> {
-  const entries = Object.entries(keys).map(([name, key]) => `'${name}': ${field(key)}`)
-  return { fields: Object.values(keys), jinja: `{{ {${entries.join(', ')}}|to_json }}` }
+  return { fields: Object.values(keys), jinja: `{{ {${entriesOf(keys)}}|to_json }}` }
 }
+
+const entriesOf = (keys: Readonly<Record<string, string>>) =>
+  Object.entries(keys)
+    .map(([name, key]) => `'${name}': ${field(key)}`)
+    .join(', ')
+
+/** A message may be a whole stack: its first line is for notices, and the others stand by themselves. */
+const linesOf = (text: string) => `{% set x=(${text}|trim).splitlines() %}`
+const LINES = `message=x|first|d(none), stack=x[1:]|join('\\n') or none`
+
+/** Attributes `message` and `stack` of a message, and further ones: name → key of the payload. */
+export function messageOf<const F extends string>(message: F, keys: Readonly<Record<string, F>>): Template<F> {
+  return {
+    fields: [message, ...Object.values(keys)],
+    jinja: `${linesOf(`(value_json|d({})).${message}|d('', true)`)}{{ dict({${entriesOf(keys)}}, ${LINES})|to_json }}`,
+  }
+}
+
+/** The payload itself, its message in one line and the others as `stack`. */
+export const withMessage = <F extends string>(message: F): Template<F> => ({
+  fields: [message],
+  jinja: `{% set m=${field(message)} %}{% if m %}${linesOf('m')}{{ dict(value_json, ${LINES})|to_json }}{% else %}{{ value }}{% endif %}`,
+})
 
 /** A text with nothing that could be taken for JSON by whoever receives it. */
 export const SENT_AS_TEXT = '{{ value|to_json }}'
@@ -81,16 +103,16 @@ export const sentUnder = (key: string): string => `{{ {'${key}': value}|to_json 
 /** The payload itself is the JSON value; one that does not fit the entity counts as unknown. */
 export const WHOLE_TEXT: Template<never> = {
   fields: [],
-  jinja: `{{ (value_json if value_json is defined and value_json is string else value)[:${MAX_STATE}] }}`,
+  jinja: `{{ (value_json if value_json is string else value)[:${MAX_STATE}] }}`,
 }
 
 export function wholeNumber(min: number, max: number): Template<never> {
-  const fits = `value_json is defined and value_json is number and value_json is not boolean and ${min} <= value_json <= ${max}`
+  const fits = `value_json is number and value_json is not boolean and ${min} <= value_json <= ${max}`
   return { fields: [], jinja: `{{ value_json if ${fits} else 'None' }}` }
 }
 
 export function wholeWord(options: readonly string[]): Template<never> {
   // JSON's strings are Jinja's.
-  const fits = `value_json is defined and value_json in ${JSON.stringify(options)}`
+  const fits = `value_json in ${JSON.stringify(options)}`
   return { fields: [], jinja: `{{ value_json if ${fits} else 'None' }}` }
 }

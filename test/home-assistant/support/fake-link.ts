@@ -1,16 +1,16 @@
 import type { DiscoveryLink } from '../../../src/bridge/home-assistant/publisher.ts'
-import type { Recall } from '../../../src/mqtt/retained.ts'
+import type { PayloadSource } from '../../../src/mqtt/retained.ts'
 
 /** A link that writes down what it is told, and a broker that holds what was there before. */
 export class FakeLink implements DiscoveryLink {
   readonly told: string[] = []
   readonly held = new Map<string, string>()
   /** What gives the payloads again that need not be kept, by topic. */
-  readonly recalls = new Map<string, Recall>()
+  readonly recalls = new Map<string, PayloadSource>()
   /** What waits for the broker. */
   queued = 0
 
-  hold(topic: string, payload: string | null, recall?: Recall): void {
+  hold(topic: string, payload: string | null, recall?: PayloadSource): void {
     if (recall === undefined) this.recalls.delete(topic)
     else this.recalls.set(topic, recall)
     if (this.held.get(topic) === (payload ?? undefined)) return

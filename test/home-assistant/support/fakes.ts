@@ -6,6 +6,7 @@ import { ENTITIES } from '../../../src/bridge/home-assistant/entities.ts'
 import { messagesOf } from '../../../src/bridge/home-assistant/messages.ts'
 import { guardedForm, isOffered } from '../../../src/bridge/home-assistant/offers.ts'
 import { settingEntities } from '../../../src/bridge/home-assistant/setting-entities.ts'
+import { TRIGGERS } from '../../../src/bridge/home-assistant/triggers.ts'
 import type { PublishedSetting } from '../../../src/config/settings.ts'
 import type { Command } from '../../../src/contract/commands.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
@@ -28,6 +29,7 @@ export interface Wish {
   readonly facts?: HubFacts
   readonly severalHubs?: boolean
   readonly base?: string
+  readonly publicUrl?: string
   /** Whether the guardian is on; default true. */
   readonly guarded?: boolean
 }
@@ -35,7 +37,7 @@ export interface Wish {
 /** Every message for one bridge, one hub and one app. */
 export function messages(form: Form, wish: Wish = {}): Map<string, string> {
   const { settings = new Map(), missing = [], allows = () => true, facts = FACTS, base = 'hub2mqtt' } = wish
-  const { severalHubs = false, guarded = true } = wish
+  const { severalHubs = false, guarded = true, publicUrl = null } = wish
   const { id = 'com.athom.hue', ...patch } = wish.app ?? {}
   const app = patchApp(undefined, id, { name: 'Philips Hue', version: '6.1.2', author: 'Athom', ...patch })
   const hub = { permits: (name: OperationName) => (missing.includes(name) ? 'unsupported' : 'yes') } as const
@@ -44,7 +46,9 @@ export function messages(form: Form, wish: Wish = {}): Map<string, string> {
   )
   const of = (device: string) => offered.filter((entity) => entity.device === device)
   const own = settingEntities(settings).filter((entity) => isOffered(entity, hub, allows, guarded))
-  const surroundings = { topics: createTopics(base), version: '1.2.3', bridgeId: facts.id, severalHubs }
+  const triggers = TRIGGERS.filter(({ when }) => when === undefined || guarded)
+  const bridgeId = facts.id
+  const surroundings = { topics: createTopics(base), version: '1.2.3', bridgeId, severalHubs, publicUrl, triggers }
   const topics = createDiscoveryTopics('homeassistant')
   return new Map([
     ...messagesOf(bridgeDevice(of('bridge'), surroundings, facts.id), form, topics),

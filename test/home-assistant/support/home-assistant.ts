@@ -45,6 +45,21 @@ export interface Notification {
 const CLIENT_ID = 'http://127.0.0.1/'
 const PASSWORD = 'only-for-tests'
 
+/** Instead of a phone. */
+const ASK = {
+  mode: 'parallel',
+  sequence: [
+    {
+      action: 'persistent_notification.create',
+      data: {
+        notification_id: 'asked_{{ data.tag }}',
+        title: '{{ title }}',
+        message: "{{ message }} {{ data.actions | map(attribute='action') | join(' ') }}",
+      },
+    },
+  ],
+}
+
 export class HomeAssistant implements AsyncDisposable {
   /** Everything it has logged in earlier runs. */
   readonly #earlier: string[] = []
@@ -230,6 +245,7 @@ export class HomeAssistant implements AsyncDisposable {
       logger: { default: 'warning', logs: { 'homeassistant.components.mqtt': 'debug' } },
       config: {},
       automation: automations,
+      script: { ask: ASK },
     })
   }
 

@@ -1,4 +1,5 @@
 /** A home: an emulated hub, a broker, the bridge as a process, and a real Home Assistant. */
+import { readFileSync } from 'node:fs'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -57,6 +58,13 @@ const LEGACY = {
   },
 }
 
+/** What versions 0.1.0 (the vacuum) and 0.2.0 (the weather, the hub and the bridge) published: payloads by topic. */
+const EARLIER: Readonly<Record<string, string>> = JSON.parse(
+  readFileSync(new URL('earlier.json', import.meta.url), 'utf8'),
+)
+export const VACUUM = 'hub2mqtt--5f0c8a1b2d3e4f5061728394--se_norrsken_vacuum'
+export const WEATHER = 'hub2mqtt--5f0c8a1b2d3e4f5061728394--com_parkstreet_weather'
+
 const SETTINGS = `
   com.athom.hue:
     transition: { type: number, min: 0, max: 5000 }
@@ -74,12 +82,24 @@ const TELL_OF_CRASHES = {
   use_blueprint: { path: BLUEPRINT, input: { apps: ['event.lumen_lights_event', 'event.heat_pump_event'] } },
 }
 
+/** The same of the blueprint that asks on a phone: here a script shows the question, and which answers there are. */
+const ASK_BEFORE_AN_UPDATE = {
+  id: 'updates',
+  alias: 'Ask before an update',
+  use_blueprint: {
+    path: 'hub2mqtt/ask_before_an_update.yaml',
+    input: { updates: ['update.lumen_lights_update', 'update.heat_pump_update'], notifier: 'script.ask' },
+  },
+}
+
+export const PUBLIC_URL = 'https://home.example.org/hub2mqtt'
+
 export const CABIN = 'hub2mqtt--00000000000000000000cab1'
 
 export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
   readonly ha: HomeAssistant
-  /** Entity ids that Home Assistant gave before the bridge of today ran, by unique id. */
-  readonly legacy: Readonly<Record<string, string>>
+  /** What was registered before the bridge of today ran, some of it changed by the owner. */
+  readonly legacy: readonly RegisteredEntity[]
   readonly #config: string
 
   private constructor(
@@ -102,20 +122,14 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
     const keys = { [KEY]: ['homey.app', 'homey.speech', 'homey.system'] }
     const hub = open.use(await EmulatedHub.start({ keys, apps, flavour: 'older', settleMs: 200 }))
     const broker = open.use(await Mosquitto.start({ persistent: true }))
-    const ha = open.use(await HomeAssistant.start(installation, broker.port, [TELL_OF_CRASHES]))
+    const ha = open.use(await HomeAssistant.start(installation, broker.port, [TELL_OF_CRASHES, ASK_BEFORE_AN_UPDATE]))
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'hub2mqtt-')))
     const config = join(path, 'hub2mqtt.yaml')
     await writeFile(config, configuration(hub.url, broker.url), { mode: 0o600 })
     const observer = open.use(await Observer.on(broker.port, { comesBack: true }))
-    await observer.publish(`homeassistant/device/${LEGACY_DEVICE}/config`, JSON.stringify(LEGACY), { retain: true })
-    const legacy = await vi.waitFor(
-      async () => {
-        const registered = await ha.entities()
-        expect(registered).toHaveLength(Object.keys(LEGACY.components).length)
-        return Object.fromEntries(registered.map(({ unique_id, entity_id }) => [unique_id, entity_id]))
-      },
-      { timeout: 30_000 },
-    )
+    const earlier = { ...EARLIER, [`homeassistant/device/${LEGACY_DEVICE}/config`]: JSON.stringify(LEGACY) }
+    for (const [topic, payload] of Object.entries(earlier)) await observer.publish(topic, payload, { retain: true })
+    const legacy = await settle(ha, Object.values(earlier))
     const home = new Home({ hub, broker, observer }, ha, legacy, config, open)
     home.startBridge()
     return home.keep(open)
@@ -181,12 +195,47 @@ export class Home extends AnyWorld<EmulatedHub, BridgeProcess, Mosquitto> {
 /** Object id of an app, written by hand as whoever depends on it would. */
 export const appId = (encoded: string) => `${HUB}--${encoded}`
 
+/** What is registered when Home Assistant has all entities, and its owner has disabled one and enabled two others. */
+async function settle(ha: HomeAssistant, payloads: readonly string[]): Promise<RegisteredEntity[]> {
+  const components = payloads.flatMap((payload) => Object.values<object>(JSON.parse(payload).components))
+  const wanted = components.flatMap((component) => ('unique_id' in component ? [component.unique_id] : [])).sort()
+  const registered = () =>
+    vi.waitFor(
+      async () => {
+        const found = await ha.entities()
+        expect(found.map(({ unique_id }) => unique_id).sort()).toEqual(wanted)
+        return found
+      },
+      { timeout: 60_000 },
+    )
+  for (const { unique_id, entity_id } of await registered()) {
+    const byOwner: Readonly<Record<string, string | null>> = {
+      [`${WEATHER}--crash_count`]: 'user',
+      [`${VACUUM}--cpu`]: null,
+      [`${VACUUM}--garbage_collect`]: null,
+    }
+    const disabled_by = byOwner[unique_id]
+    if (disabled_by === undefined) continue
+    await ha.command({ type: 'config/entity_registry/update', entity_id, disabled_by })
+  }
+  // It would do so half a minute later, in the middle of the tests: it takes up only then what has been enabled.
+  await ha.stop()
+  await ha.run()
+  // It takes away only what it has found in this run, and all of it is in the registry before that.
+  await vi.waitFor(
+    async () =>
+      expect([...(await ha.states()).values()].filter(({ attributes }) => attributes['restored'])).toEqual([]),
+    { timeout: 60_000 },
+  )
+  return registered()
+}
+
 function configuration(hubUrl: string, brokerUrl: string): string {
   return `
 hubs:
   home: { url: "${hubUrl}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s }
 mqtt: { url: "${brokerUrl}" }
-http: { enabled: false }
+http: { port: 0, public_url: "${PUBLIC_URL}" }
 log: { level: info, format: json }
 settings:
   publish:

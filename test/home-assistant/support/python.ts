@@ -13,13 +13,14 @@ const SYSTEM = ['/usr/sbin', '/sbin']
 const SCRIPTS = '/usr/share/debootstrap/scripts'
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt'
 
-/** `undefined` where there is none and none can be made. */
-export function findPython(version: string, debian: string): Python | undefined {
+/** `debian`: the release that has it. `undefined` where there is none and none can be made. */
+export function findPython(version: string, debian: string | undefined): Python | undefined {
   const name = `python${version}`
   const pyenv = process.env['PYENV_ROOT'] ?? join(homedir(), '.pyenv')
   const byPyenv = globSync(join(pyenv, 'versions', `${version}*`, 'bin', name))
   const path = [...byPyenv, ...onPath(name)].find((found) => isPython(found, version))
   if (path !== undefined) return { path }
+  if (debian === undefined) return undefined
   return process.getuid?.() === 0 && onPath('debootstrap').length > 0 ? { debian } : undefined
 }
 

@@ -1,41 +1,100 @@
-/** The versions of Home Assistant that are tested against: the oldest that is promised, and the newest there is. */
+/** The versions of Home Assistant that are tested against: the oldest that is promised, some between, and the newest. */
 import { findPython, type Python } from './python.ts'
 
-export interface Version {
+interface Version {
   readonly name: string
   readonly python: string
-  /** The release of Debian that has this Python. */
-  readonly debian: string
-  /** What deleting one entity in its interface does to the others of the device. */
-  readonly deleting: 'clears the device' | 'leaves the device'
 }
 
-const VERSIONS: readonly Version[] = [
-  { name: '2025.4.4', python: '3.13', debian: 'trixie', deleting: 'clears the device' },
-  { name: '2026.11.0', python: '3.14', debian: 'forky', deleting: 'leaves the device' },
-]
-
 export interface TestedVersion extends Version {
+  /** What deleting one entity in its interface does to the others of the device. */
+  readonly deleting: 'clears the device' | 'leaves the device'
   /** `undefined` where it cannot be had. */
   readonly runtime: Python | undefined
 }
 
+const OLDER: readonly Version[] = [
+  { name: '2025.4.4', python: '3.13' },
+  { name: '2026.6.4', python: '3.14' },
+  { name: '2026.10.4', python: '3.14' },
+]
+/** Taken where PyPI cannot be asked, or where what is newer needs a Python that cannot be had. */
+export const KNOWN: Version = { name: '2026.11.0', python: '3.14' }
+
+/** The releases of Debian by their Python. */
+const DEBIANS: Readonly<Record<string, string>> = { '3.13': 'trixie', '3.14': 'forky' }
+const PYPI = 'https://pypi.org/simple/homeassistant/'
+const DAY_MS = 86_400_000
+
 /**
- * All, or the one that `HOME_ASSISTANT_VERSION` names. One whose Python cannot be had is skipped with a line, and is
- * an error with `REQUIRE_HOME_ASSISTANT=1`.
+ * The newest and one of the older ones, another each day; or what `HOME_ASSISTANT_VERSION` names: `all`, `beta` (the
+ * newest, betas included), or one of PyPI. One whose Python cannot be had is skipped with a line, and is an error with
+ * `REQUIRE_HOME_ASSISTANT=1`.
  */
-export function testedVersions(env: NodeJS.ProcessEnv = process.env): TestedVersion[] {
-  const { HOME_ASSISTANT_VERSION: only, REQUIRE_HOME_ASSISTANT: required } = env
-  const chosen = VERSIONS.filter(({ name }) => only === undefined || only === name)
-  if (chosen.length === 0) throw new Error(`there is no test against Home Assistant ${only}`)
+export async function testedVersions(env: NodeJS.ProcessEnv = process.env): Promise<TestedVersion[]> {
+  const { HOME_ASSISTANT_VERSION: wanted, REQUIRE_HOME_ASSISTANT: required } = env
+  const known = [...OLDER, KNOWN].find(({ name }) => name === wanted)
+  const chosen = known === undefined ? choose(wanted, await published(), Date.now()) : [known]
+  process.stderr.write(`tested against Home Assistant ${chosen.map(({ name }) => name).join(', ')}\n`)
   return chosen.map((version) => {
-    const { name, python, debian } = version
-    const runtime = findPython(python, debian)
+    const { name, python } = version
+    const runtime = runtimeOf(version)
     if (runtime === undefined) {
       const why = `there is no Python ${python}, nor can a Debian that has it be made (as root, with debootstrap)`
       if (required === '1') throw new Error(`REQUIRE_HOME_ASSISTANT=1, but for Home Assistant ${name} ${why}`)
       process.stderr.write(`skipped: the tests against Home Assistant ${name}, as ${why}\n`)
     }
-    return { ...version, runtime }
+    const deleting = compare(name, '2026.11.0b0') < 0 ? 'clears the device' : 'leaves the device'
+    return { ...version, deleting, runtime }
   })
+}
+
+export function choose(
+  wanted: string | undefined,
+  onPyPI: readonly Version[],
+  now: number,
+  canRun = (version: Version) => runtimeOf(version) !== undefined,
+): Version[] {
+  const newest = (betas: boolean) =>
+    onPyPI
+      .filter((version) => (betas || !version.name.includes('b')) && canRun(version))
+      .reduce((best, version) => (compare(version.name, best.name) > 0 ? version : best), KNOWN)
+  if (wanted === 'all') return [...OLDER, newest(false)]
+  if (wanted === 'beta') return [newest(true)]
+  if (wanted === undefined) return [...OLDER.slice(Math.floor(now / DAY_MS) % OLDER.length).slice(0, 1), newest(false)]
+  const named = onPyPI.filter(({ name }) => name === wanted)
+  if (named.length === 0) throw new Error(`there is no Home Assistant ${wanted} to test against`)
+  return named
+}
+
+/** What PyPI has; nothing where it cannot be asked. */
+export async function published(index = PYPI): Promise<Version[]> {
+  try {
+    const headers = { accept: 'application/vnd.pypi.simple.v1+json' }
+    const answer = await fetch(index, { headers, signal: AbortSignal.timeout(30_000) })
+    const { files }: { files: readonly Record<string, unknown>[] } = JSON.parse(await answer.text())
+    return files.flatMap(({ filename, yanked, 'requires-python': python }) => {
+      const [, name] = /^homeassistant-(\d+\.\d+\.\d+(?:b\d+)?)-py3/.exec(String(filename)) ?? []
+      const [needed] = /3\.\d+/.exec(String(python)) ?? []
+      return name === undefined || needed === undefined || yanked !== false ? [] : [{ name, python: needed }]
+    })
+  } catch (error) {
+    process.stderr.write(`PyPI cannot be asked for the newest Home Assistant: ${String(error)}\n`)
+    return []
+  }
+}
+
+function runtimeOf({ python }: Version): Python | undefined {
+  return findPython(python, DEBIANS[python])
+}
+
+/** A beta comes before its release. */
+function compare(one: string, other: string): number {
+  const numbers = (name: string) => (name.includes('b') ? name : `${name}b999`).split(/[.b]/).map(Number)
+  const theirs = numbers(other)
+  return (
+    numbers(one)
+      .map((number, i) => number - (theirs[i] ?? 0))
+      .find((difference) => difference !== 0) ?? 0
+  )
 }

@@ -1,0 +1,85 @@
+/**
+ * How the Supervisor of Home Assistant reads an app's files. It is in no package registry, so this repeats the rules of
+ * its `supervisor/apps/validate.py`, `apps/options.py`, `apps/const.py` and `validate.py` (2026.07 and later,
+ * https://github.com/home-assistant/supervisor) for the keys that an app such as this one may have. Where the Supervisor
+ * drops what it does not know, this fails: a key that it drops is a mistake.
+ */
+import * as v from 'valibot'
+
+/** For each of them the Supervisor logs a line. */
+const LEGACY_MAP_TYPES: Readonly<Record<string, string>> = {
+  config: 'homeassistant_config',
+  addons: 'local_apps',
+  all_addon_configs: 'all_app_configs',
+  addon_config: 'app_config',
+}
+const MAP_TYPES = [
+  ...['data', 'ssl', 'backup', 'share', 'media', 'homeassistant_config', 'local_apps', 'all_app_configs', 'app_config'],
+  ...Object.keys(LEGACY_MAP_TYPES),
+]
+
+const number = String.raw`-?\d*\.?\d+`
+const range = String.raw`(\((${number})?,(${number})?\))?`
+const optionType = v.pipe(
+  v.string(),
+  v.regex(new RegExp(`^(bool|email|url|port|device|(str|password|int|float)${range}|match\\(.*\\)|list\\(.+\\))\\??$`)),
+)
+const portName = v.pipe(v.string(), v.regex(/^\d+(\/tcp|\/udp)?$/))
+const port = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65_535))
+const versionTag = v.pipe(v.string(), v.regex(/^\d+(\.\d+)*$/))
+const webAddress = v.pipe(v.string(), v.url())
+const flag = v.optional(v.boolean())
+
+const volume = v.pipe(
+  v.strictObject({ type: v.picklist(MAP_TYPES), read_only: flag, path: v.optional(v.string()) }),
+  v.check(
+    ({ type }) => LEGACY_MAP_TYPES[type] === undefined,
+    ({ input: { type } }) => `uses legacy map type '${type}'; use '${LEGACY_MAP_TYPES[type]}' instead`,
+  ),
+)
+
+export const appManifest = v.strictObject({
+  name: v.string(),
+  version: versionTag,
+  slug: v.pipe(v.string(), v.regex(/^[-_.A-Za-z0-9]+$/)),
+  description: v.string(),
+  // The others are deprecated: armhf, armv7, i386.
+  arch: v.array(v.picklist(['aarch64', 'amd64'])),
+  url: v.optional(webAddress),
+  image: v.optional(v.pipe(v.string(), v.regex(/^([a-zA-Z\-.:\d{}]+\/)*[-\w{}]+\/[-\w{}]+$/))),
+  startup: v.optional(v.picklist(['initialize', 'system', 'services', 'application', 'once'])),
+  boot: v.optional(v.picklist(['auto', 'manual', 'manual_only'])),
+  stage: v.optional(v.picklist(['stable', 'experimental', 'deprecated'])),
+  init: flag,
+  homeassistant: v.optional(versionTag),
+  services: v.optional(v.array(v.pipe(v.string(), v.regex(/^(mqtt|mysql):(provide|want|need)$/)))),
+  // A text in place of an entry is dropped with a log line where its word is not known: then the folder is missing.
+  map: v.optional(v.array(volume)),
+  ingress: flag,
+  ingress_port: v.optional(v.union([port, v.literal(0)])),
+  ingress_entry: v.optional(v.string()),
+  ingress_stream: flag,
+  panel_icon: v.optional(v.string()),
+  panel_title: v.optional(v.string()),
+  panel_admin: flag,
+  ports: v.optional(v.record(portName, v.nullable(port))),
+  watchdog: v.optional(v.pipe(v.string(), v.regex(/^(https?|\[PROTO:\w+\]|tcp):\/\/\[HOST\]:(\[PORT:\d+\]|\d+)/))),
+  backup: v.optional(v.picklist(['hot', 'cold'])),
+  backup_exclude: v.optional(v.array(v.string())),
+  timeout: v.optional(v.pipe(v.number(), v.integer(), v.minValue(10), v.maxValue(300))),
+  options: v.optional(v.record(v.string(), v.unknown())),
+  schema: v.optional(v.record(v.string(), optionType)),
+})
+
+export const translations = v.strictObject({
+  configuration: v.optional(
+    v.record(v.string(), v.strictObject({ name: v.string(), description: v.optional(v.nullable(v.string())) })),
+  ),
+  network: v.optional(v.record(portName, v.string())),
+})
+
+export const repository = v.strictObject({
+  name: v.string(),
+  url: v.optional(webAddress),
+  maintainer: v.optional(v.string()),
+})
