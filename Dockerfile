@@ -65,12 +65,14 @@ COPY config/demo/apps ./config/demo/apps
 COPY config/demo/store ./config/demo/store
 COPY src/bin.js ./src/bin.js
 
-# What Node makes of the program, kept for the user who runs it: the demo loads all that a bridge does.
+# What Node makes of the program, kept for the user who runs it: the demo loads all that a bridge does. It takes any free
+# ports, and its own output says when it is ready: with the host's network another daemon may run on the usual ports.
 FROM program AS compiled
 RUN mkdir -m 777 node_modules/.cache
 USER 1000:1000
-RUN hub2mqtt demo > /dev/null & \
-    until hub2mqtt health --ready > /dev/null 2>&1; do kill -0 $! || exit 1; sleep 1; done; \
+RUN export HUB2MQTT_HTTP_PORT=0 HUB2MQTT_MQTT_EMBEDDED_PORT=0 HUB2MQTT_MQTT_EMBEDDED_WS_PORT=0; \
+    hub2mqtt demo > /tmp/demo & \
+    until grep -qs 'The demo runs' /tmp/demo; do kill -0 $! || exit 1; sleep 1; done; \
     kill -TERM $! && wait $!
 USER root
 RUN chmod 755 node_modules/.cache && chmod -R a+rX node_modules/.cache

@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 
 /** Where a mistake harms: what a command may do, and what the hub and the broker are believed to say. */
 const SAFETY = [
-  'src/bridge/{dispatcher,execution,patience,queue,replay}.ts',
+  'src/bridge/{dispatcher,execution,queue,replay,retry-rate-limited}.ts',
   'src/contract/{commands,installs,payload,permissions,templates,topics,writes}.ts',
   'src/hub/{decode,refusal,verify,written}.ts',
   'src/mqtt/{outbox,retained,sender}.ts',
@@ -16,6 +16,8 @@ export default defineConfig({
     // Only for what hangs: on a busy machine with coverage the longest tests take half of it.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // As `until`: one second, the default, is short for several round trips on a busy machine.
+    expect: { poll: { timeout: 10_000 } },
     pool: 'forks',
     // The tests wait for brokers and timers far more than they compute.
     maxWorkers: 4,

@@ -12,7 +12,7 @@ import { ownerOf } from './fleet/rendezvous.ts'
 import { StaticFleet } from './fleet/static.ts'
 import type { Hubs } from './hubs.ts'
 import type { Log } from './log/log.ts'
-import type { Speaker } from './mqtt/speaker.ts'
+import type { FleetLeader } from './mqtt/fleet-leader.ts'
 
 export interface FleetRunOptions {
   readonly membership: Membership
@@ -25,7 +25,7 @@ export interface FleetRunOptions {
 export interface FleetParts {
   readonly hubs: Hubs
   readonly bridge: Bridge
-  readonly speaker: Speaker
+  readonly speaker: FleetLeader
   readonly openHub: (name: string, config: HubConfig) => void
   readonly onChange: () => void
   /** Whether the broker can be reached. */

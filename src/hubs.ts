@@ -9,8 +9,8 @@ import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import type { HubCall } from './hub/client.ts'
 import { HubError } from './hub/errors.ts'
-import { Gate } from './hub/gate.ts'
 import { Hub } from './hub/hub.ts'
+import { Semaphore } from './hub/semaphore.ts'
 import type { Log } from './log/log.ts'
 
 export interface OpenHub extends BridgedHub {
@@ -38,14 +38,14 @@ export class Hubs implements AsyncDisposable {
   readonly #all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #keys: ApiKeys
-  readonly #gate: Gate
-  /** Hubs that the log has named because an app's id holds a key. */
+  readonly #gate: Semaphore
+  /** Hubs that the log has named because an app's id holds a key or a token. */
   readonly #told = new Set<string>()
 
   constructor(options: HubsOptions) {
     this.#options = options
     this.#keys = new ApiKeys(options.live)
-    this.#gate = new Gate(options)
+    this.#gate = new Semaphore(options)
   }
 
   /** Changes with `open` and `close`. */
@@ -94,14 +94,15 @@ export class Hubs implements AsyncDisposable {
     for (const [name, { hub }] of this.#all) hub.setFilter(this.#filterOf(name))
   }
 
-  /** Which apps of a hub are shown: as configuration says, and none that would put an API key into topics. */
+  /** Which apps of a hub are shown: as configuration says, and none that would put an API key or a token into topics. */
   #filterOf(name: string): (appId: string) => boolean {
     const { include, exclude } = this.#options.live.value.apps
     const isIncluded = appFilter(include, exclude)
     return (appId) => {
       if (!isIncluded(appId)) return false
       if (!this.#keys.areIn(appId)) return true
-      if (!this.#told.has(name)) this.#options.log.warn({ hub: name }, 'an app whose id holds an API key is not shown')
+      if (!this.#told.has(name))
+        this.#options.log.warn({ hub: name }, 'an app whose id holds an API key or a token is not shown')
       this.#told.add(name)
       return false
     }

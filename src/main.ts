@@ -9,14 +9,19 @@ import type { Config } from './config/options.ts'
 import type { FirstRunOptions } from './first-run.ts'
 import { shownJson, shownText } from './log/controls.ts'
 import type { Log } from './log/log.ts'
+import { takeLittleMemory } from './one-off.ts'
 import type { RunOptions } from './run.ts'
-import { daemonSignals, stopSignal } from './signals.ts'
+import { daemonSignals, endSignal, stopSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 
 const { ok, failed, usage } = exitCodes
 
+/** Those that run until they are stopped. */
+const LASTING = new Set(['run', 'demo', 'emulate'])
+
 function main(): number | Promise<number> {
   const line = parseCommandLine(process.argv.slice(2))
+  if (!LASTING.has(line.command)) takeLittleMemory()
   switch (line.command) {
     case 'help':
       console.log(line.text)
@@ -134,7 +139,7 @@ async function doctor(file: string | undefined): Promise<number> {
   return findings.some(({ outcome }) => outcome === 'problem') ? failed.code : ok.code
 }
 
-/** Exit code 0 says that the hub can be worked with, whatever it does otherwise than expected. */
+/** Exit code 0: the hub can be worked with, whatever it does otherwise than expected, and the app is as it was. */
 async function conformance(line: Line<'conformance'>): Promise<number> {
   const { conformanceRequest } = await import('./cli/conformance.ts')
   const { examine } = await import('./conformance/conformance.ts')
@@ -146,11 +151,17 @@ async function conformance(line: Line<'conformance'>): Promise<number> {
     stop()
     stop = waiting(step)
   }
-  const report = await examine({ ...request, version: VERSION, clock: systemClock, onStep }).finally(() => stop())
+  const stops = () => {
+    const signal = endSignal()
+    signal.addEventListener('abort', () => console.error('hub2mqtt: stopping; the app is put back first'))
+    return signal
+  }
+  const options = { ...request, version: VERSION, clock: systemClock, onStep, stops }
+  const report = await examine(options).finally(() => stop())
   const scrubber = new Scrubber([request.key])
   const text = () => scrubber.text(reportText(report)).split('\n').map(shownText).join('\n').trimEnd()
   console.log(line.json ? shownJson(scrubber.payload(JSON.stringify(report))) : text())
-  return report.usable ? ok.code : failed.code
+  return report.problems.length === 0 ? ok.code : failed.code
 }
 
 async function printHash(): Promise<number> {
@@ -296,6 +307,7 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
     apiKeys: given,
     spareKey: spare,
     onSpeak: (text) => console.log(`says: ${shownText(text)}`),
+    onLine: (id, line) => console.log(`${id}: ${shownText(line)}`),
     tell: (problem) => console.error(`hub2mqtt: ${shownText(problem)}`),
   })
   const { hub } = emulation
@@ -313,9 +325,10 @@ async function emulateHub(line: Line<'emulate'>): Promise<number> {
 async function newApp({ id, folder }: Line<'emulate new-app'>): Promise<number> {
   const { newAppFolder } = await import('./emulator/processes/new-app.ts')
   const made = await newAppFolder(id, folder)
-  console.log(
-    `made ${shownText(made)}; try it: node --test ${shownText(made)}, hub2mqtt emulate --app ${shownText(made)}`,
-  )
+  // Single quotes keep everything but themselves from a shell; Windows knows only double ones.
+  const quoted = process.platform === 'win32' ? `"${made}"` : `'${made.replaceAll("'", "'\\''")}'`
+  const typed = shownText(/[^\w./:\\-]/.test(made) ? quoted : made)
+  console.log(`made ${shownText(made)}; try it:\n\n  npm test --prefix ${typed}\n  hub2mqtt emulate --app ${typed}\n`)
   return ok.code
 }
 
@@ -371,7 +384,7 @@ function explain(error: unknown): number {
     return usage.code
   }
   const expected = error instanceof Error && EXPECTED.has(error.name)
-  console.error(expected ? `hub2mqtt: ${error.message}` : error)
+  console.error(expected ? `hub2mqtt: ${error.message.split('\n').map(shownText).join('\n')}` : error)
   return expected && error.name === 'EmulatorOptionError' ? usage.code : failed.code
 }
 

@@ -4,16 +4,16 @@ import { hostname } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import type { Logger } from 'pino'
 import { Feed } from './api/feed.ts'
-import { Others } from './api/others.ts'
+import { Peers } from './api/peers.ts'
 import { camelKeys } from './base/camel-keys.ts'
 import { type Clock, sleep } from './base/clock.ts'
 import { claimInstance } from './base/instance.ts'
-import { Sparing } from './base/sparing.ts'
+import { Throttle } from './base/throttle.ts'
+import { logActivity } from './bridge/activity-log.ts'
 import { Bridge } from './bridge/bridge.ts'
 import { CleanLink } from './bridge/clean-link.ts'
 import { policyOf } from './bridge/guarding.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
-import { tellStory } from './bridge/story.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import { hubFilesIn } from './config/hubs-dir.ts'
 import type { Config, HubConfig } from './config/options.ts'
@@ -31,8 +31,8 @@ import type { Log } from './log/log.ts'
 import { createMetrics } from './metrics/metrics.ts'
 import { Tally } from './metrics/tally.ts'
 import type { EmbeddedBroker } from './mqtt/embedded.ts'
+import { FleetLeader } from './mqtt/fleet-leader.ts'
 import { MqttLink } from './mqtt/link.ts'
-import { Speaker } from './mqtt/speaker.ts'
 import type { LinkHandlers, LinkOptions } from './mqtt/types.ts'
 import { applyChanges } from './reload/apply.ts'
 import { LiveConfig, type Load } from './reload/live-config.ts'
@@ -64,6 +64,10 @@ export interface RunOptions {
 }
 
 const HEALTH_INTERVAL_MS = 15_000
+/** How long commands under way may take at the end: with what the link needs, less than a supervisor waits. */
+const ANSWER_MS = 1500
+/** How long what is cut off may take to be answered. */
+const CUT_MS = 300
 /** From so many hubs on, memory counts for more than the processor time that it takes to collect it more often. */
 const MANY_HUBS = 50
 /** Else V8 lets the heap grow to several times of what is in use before it looks what can go. */
@@ -121,7 +125,7 @@ export async function run(options: RunOptions): Promise<void> {
     fleet: report?.status,
     clock,
   })
-  const others = fleet && new Others({ topics, memberStates, hubs: hubs.all, live, feed })
+  const others = fleet && new Peers({ topics, memberStates, hubs: hubs.all, live, feed })
   const clean = new CleanLink(link, live, feed)
   const bridge = new Bridge(
     {
@@ -152,16 +156,17 @@ export async function run(options: RunOptions): Promise<void> {
   )
   const lost = new Recent(clock)
   const health = () => {
-    const { contested, role } = bridge
+    const { contested, role, failedSettings } = bridge
     const mqtt = link.status()
     const losing = lost.grew(mqtt.dropped)
     const mayBeIdle = fleet !== undefined
-    return healthReport({ version, startedAt, mqtt, losing, contested, role, mayBeIdle, hubs: hubHealth(hubs.all) })
+    const ofHubs = { hubs: hubHealth(hubs.all), failedSettings }
+    return healthReport({ version, startedAt, mqtt, losing, contested, role, mayBeIdle, ...ofHubs })
   }
   let wasReady = false
   const isOnline = () => link.status().state === 'connected' && bridge.role === 'active'
   const tellHealth = () => telling.request()
-  const telling = new Sparing(clock, () => {
+  const telling = new Throttle(clock, () => {
     const report = health()
     bridge.healthChanged(report)
     // The link writes it, and its will.
@@ -193,14 +198,14 @@ export async function run(options: RunOptions): Promise<void> {
     const hub = hubs.open(name, hubConfig)
     hub.subscribe(tellHealth)
     bridge.addHub(name, hub)
-    tellStory(hub, () => live.value.commands, log.child({ part: 'apps', hub: name }))
+    logActivity(hub, () => live.value.commands, log.child({ part: 'apps', hub: name }))
     hub.start()
   }
   await using _member = fleet
   if (fleet === undefined) for (const [name, hubConfig] of Object.entries(config.hubs)) openHub(name, hubConfig)
   else {
     const speaking = { ...basics, clientId: `${clientId}-speaker`, stateTopic: topics.availability }
-    const speaker = new Speaker({ link: speaking, clock, log: log.child({ part: 'speaker' }), random })
+    const speaker = new FleetLeader({ link: speaking, clock, log: log.child({ part: 'speaker' }), random })
     const onSilence = () => {
       link.hold(topics.availability, 'offline')
       // The broker may have got something else from a speaker since that was read.
@@ -258,8 +263,19 @@ export async function run(options: RunOptions): Promise<void> {
   telling.stop()
   live.stop()
   rollouts.stop()
-  bridge.stop()
   log.info('stopping')
+  await answerCommands(bridge, hubs, clock)
+  bridge.stop()
+}
+
+/** Lets commands under way end; those that take too long are cut off, and answered too. */
+async function answerCommands(bridge: Bridge, hubs: Hubs, clock: Clock): Promise<void> {
+  const done = new AbortController()
+  const answered = bridge.endCommands().finally(() => done.abort())
+  await Promise.race([answered, sleep(clock, ANSWER_MS, done.signal)])
+  if (!bridge.isBusy) return
+  for (const { hub } of hubs.all.values()) void hub.endCalls()
+  await Promise.race([answered, sleep(clock, CUT_MS, done.signal)])
 }
 
 function limitHeap({ hubs }: Config): void {
@@ -269,7 +285,7 @@ function limitHeap({ hubs }: Config): void {
 /** What the broker holds, or others have published: for the bridge, and for who looks at the whole fleet. */
 function hearing(
   bridge: Bridge,
-  others: Others | undefined,
+  others: Peers | undefined,
   rollouts: Rollouts,
 ): Pick<LinkHandlers, 'onReadBack' | 'onTouched'> {
   return {
@@ -291,15 +307,15 @@ async function joinFleet(options: FleetRunOptions): Promise<FleetRun> {
 }
 
 /** @throws EmbeddedBrokerError */
-export async function openEmbeddedBroker({ mqtt, http }: Config, log: Logger): Promise<EmbeddedBroker> {
+export async function openEmbeddedBroker({ mqtt, http, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
   // Most have a broker of their own and need not load this one.
   const { startEmbeddedBroker } = await import('./mqtt/embedded.ts')
   const { username, password } = camelKeys(mqtt)
   const { wsPort, ...options } = camelKeys(mqtt.embedded)
-  return startEmbeddedBroker(
-    { ...options, wsPort: wsPort === 0 ? null : wsPort, wsHosts: http.allowed_hosts, username, password },
-    log,
-  )
+  const { commandFilters } = createTopics(mqtt.base_topic)
+  const ws = { wsPort: wsPort === 0 ? null : wsPort, wsHosts: http.allowed_hosts }
+  const watched = { commandFilters, birthTopic: discovery.birth_topic }
+  return startEmbeddedBroker({ ...options, ...ws, ...watched, username, password }, log)
 }
 
 function linkOptions(
@@ -317,7 +333,7 @@ function linkOptions(
     heldFilters: held,
     watchedFilters: held,
     transientFilters: topics.transientFilters,
-    gates: (topic) => topic.startsWith(`${topics.base}/`),
+    delaysOnline: (topic) => topic.startsWith(`${topics.base}/`),
   }
 }
 

@@ -15,6 +15,13 @@ export function stopSignal(): AbortSignal {
   return stopper().signal
 }
 
+/** The same, and also when the terminal is closed. */
+export function endSignal(): AbortSignal {
+  const stop = stopper()
+  process.on('SIGHUP', () => stop.abort())
+  return stop.signal
+}
+
 export function daemonSignals(): Signals {
   const stop = stopper()
   const hadTerminal = isatty(STDIN)

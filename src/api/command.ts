@@ -1,6 +1,6 @@
 /** A command that comes over HTTP: its topic from the path, its payload from the body, its answer as the reply. */
 import type { Clock } from '../base/clock.ts'
-import type { Asker, Reply } from '../bridge/dispatcher.ts'
+import type { Reply, Requester } from '../bridge/dispatcher.ts'
 import { findCommand } from '../contract/commands.ts'
 import { isErrorCode } from '../contract/errors.ts'
 import type { Role } from '../contract/schemas.ts'
@@ -13,7 +13,7 @@ import { type ApiReply, type ApiRequest, refuse } from './reply.ts'
 export interface CommandDoor {
   readonly topics: Topics
   /** The bridge's door for commands. */
-  readonly bridge: { command(message: Message, asker: Asker): boolean; readonly role: Role }
+  readonly bridge: { command(message: Message, requester: Requester): boolean; readonly role: Role }
   /** Takes secrets out of an answer. */
   readonly clean: (payload: string) => string
   readonly clock: Clock

@@ -2,8 +2,8 @@
 import type { Clock } from '../base/clock.ts'
 import type { Topics } from '../contract/topics.ts'
 import {
+  type FeedEvent,
   type FleetStatus,
-  type Happening,
   LIVE_INTERVAL_MS,
   type LiveFrame,
   type LiveMessage,
@@ -248,7 +248,7 @@ const isoTime = (ms: number) => new Date(ms).toISOString()
 
 const lengthOf = ({ topic, payload }: Heard) => topic.length + (typeof payload === 'string' ? payload.length : 0)
 
-function told({ at, topic, payload }: Heard): Happening {
+function told({ at, topic, payload }: Heard): FeedEvent {
   return { at: isoTime(at), topic, payload: typeof payload === 'string' ? payload : payload() }
 }
 

@@ -41,7 +41,7 @@ export type LiveMessage = v.InferOutput<typeof message>
  * asked for is for the asker only, so that their `data` is always `null`.
  */
 const happening = v.strictObject({ at: time, topic: text, payload: text })
-export type Happening = v.InferOutput<typeof happening>
+export type FeedEvent = v.InferOutput<typeof happening>
 
 /** One read of an app's usage: milliseconds since 1970, per cent of one core, bytes. */
 const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])

@@ -23,6 +23,8 @@ export interface Route {
   readonly path: string
   /** What a caller needs. */
   readonly access: 'open' | Access
+  /** Open to all, and to the pages of other origins, where `http.public_url` is set. */
+  readonly shown?: true
   readonly doc: string
   /** Of the body, which is JSON. */
   readonly request?: v.GenericSchema
@@ -108,7 +110,8 @@ export const ROUTES: readonly Route[] = [
     method: 'GET',
     path: 'api/hubs/{hub}/apps/{app}/icon',
     access: 'local',
-    doc: 'The icon of an app, as the hub has it.',
+    shown: true,
+    doc: 'The icon of an app, as the hub has it; with `http.public_url` for anybody who reaches it.',
     answers: {
       200: { doc: 'PNG, JPEG, WebP or SVG.', type: 'image/*' },
       404: { doc: 'There is none.', schema: protocol.API_ERROR },

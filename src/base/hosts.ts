@@ -15,9 +15,12 @@ export function reachable(host: string): string {
 /** The address to open in a browser on this machine, of one that a listener has. */
 export function fromHere(listening: string): string {
   const url = new URL(listening)
-  url.hostname = inUrl(reachable(url.hostname.replace(/^\[|\]$/g, '')))
+  url.hostname = inUrl(reachable(fromUrl(url.hostname)))
   return url.href
 }
+
+/** A host without the brackets that IPv6 has in an address. */
+export const fromUrl = (hostname: string): string => hostname.replace(/^\[|\]$/g, '')
 
 /** A host as it stands in an address. */
 export const inUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host)

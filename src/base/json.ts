@@ -8,7 +8,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /** Far above what a hub has to say. Parsing so many, and working through them, takes the event loop for a moment only. */
-const MAX_VALUES = 200_000
+export const MAX_VALUES = 200_000
 
 /** Whether a JSON text holds so many values that parsing it would keep everything else waiting. */
 export function holdsTooMany(text: string): boolean {

@@ -18,3 +18,12 @@ export function withoutSlashes(path: string): string {
   while (path[end - 1] === '/') end -= 1
   return path.slice(0, end)
 }
+
+const LONGEST_NAME = 60
+
+/** Some names in a sentence, and how many more there are. */
+export function listed(names: readonly string[], most: number): string {
+  const cut = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name)
+  const more = names.length > most ? ` and ${names.length - most} more` : ''
+  return names.slice(0, most).map(cut).join(', ') + more
+}

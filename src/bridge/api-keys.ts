@@ -1,6 +1,6 @@
 /**
- * Takes the API keys of all hubs out of texts. Other secrets are chosen by people and may be words, such as
- * `homeassistant`, without which no topic of a payload would be right.
+ * Takes the API keys of all hubs and the tokens of this program's own API out of texts. Passwords are chosen by people and
+ * may be words, such as `homeassistant`, without which no topic of a payload would be right.
  */
 import type { Live } from '../config/options.ts'
 import { Scrubber } from '../log/scrub.ts'
@@ -11,21 +11,14 @@ const SHORTEST_KEY = 8
 /** What is encoded more often is read by nothing; a long name could be so thousands of times. */
 const MOST_LEVELS = 8
 
-/** What is not UTF-8 stays as it is. */
-function decodedOnce(text: string): string {
-  return text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => {
-    try {
-      return decodeURIComponent(codes)
-    } catch {
-      return codes
-    }
-  })
-}
+/** Bytes that are not UTF-8 hide nothing: a replacement character stands for them alone. */
+const decodedOnce = (text: string) =>
+  text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
 
 export class ApiKeys {
   readonly #live: Live
-  /** The hubs of the configuration that the scrubber was made for. */
-  #hubs: Live['value']['hubs'] | undefined
+  /** The configuration that the scrubber was made for. */
+  #config: Live['value'] | undefined
   readonly #known = new Scrubber([])
 
   constructor(live: Live) {
@@ -34,16 +27,18 @@ export class ApiKeys {
 
   /** For texts, and for JSON. */
   get scrubber(): Scrubber {
-    const { hubs } = this.#live.value
-    if (hubs !== this.#hubs) {
-      this.#hubs = hubs
+    const { value } = this.#live
+    if (value !== this.#config) {
+      this.#config = value
       // Keys of before stay: what was heard of them may still be on its way.
-      for (const { api_key } of Object.values(hubs)) if (api_key.length >= SHORTEST_KEY) this.#known.add(api_key)
+      const keys = Object.values(value.hubs).map(({ api_key }) => api_key)
+      const tokens = [...value.http.tokens.values()].map(({ token }) => token)
+      for (const key of [...keys, ...tokens]) if (key.length >= SHORTEST_KEY) this.#known.add(key)
     }
     return this.#known
   }
 
-  /** Whether a name from a hub holds a key, percent-encoded or not: names become topics, in which nothing is masked. */
+  /** Whether a name from a hub holds a key or a token, percent-encoded or not: names become topics, in which nothing is masked. */
   areIn(name: string): boolean {
     const { scrubber } = this
     let text = name

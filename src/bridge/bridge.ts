@@ -1,7 +1,7 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import { Sparing } from '../base/sparing.ts'
+import { Throttle } from '../base/throttle.ts'
 import type { Live } from '../config/options.ts'
 import type { BridgeControl, Command } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
@@ -13,10 +13,9 @@ import type { Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
-import type { Recall } from '../mqtt/retained.ts'
+import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import { type AnswerLink, type Asker, type CommandEnd, Dispatcher } from './dispatcher.ts'
-import { EarlyTasks } from './early.ts'
+import { type AnswerLink, type CommandEnd, Dispatcher, type Requester } from './dispatcher.ts'
 import { createGuard, policyOf } from './guarding.ts'
 import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
@@ -24,11 +23,12 @@ import { HubTopics } from './hub-topics.ts'
 import { LeftOvers } from './left-overs.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
+import { StartupBuffer } from './startup-buffer.ts'
 
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink {
-  /** As of the link, `recall` gives the payload again. */
-  hold(topic: string, payload: string | null, recall?: Recall): void
+  /** As of the link, `source` gives the payload again. */
+  hold(topic: string, payload: string | null, source?: PayloadSource): void
   status(): Pick<LinkStatus, 'protocol' | 'queued'>
   /** Clears what the broker holds, nobody wants, and the predicate calls ours. Returns how many. */
   sweep(owned: (topic: string, payload: string) => boolean): number
@@ -108,7 +108,7 @@ export class Bridge {
   readonly #presence: Presence
   /** Whether this bridge publishes and executes: the only one on its base topic, or the one that started first. */
   #active = false
-  readonly #early: EarlyTasks
+  readonly #early: StartupBuffer
   #saidStandby = false
   /** Whether another bridge was active since this one was: it may have known more of the hubs. */
   #wasReplaced = false
@@ -123,7 +123,7 @@ export class Bridge {
   readonly #repairs: Repairs
   readonly #leftOvers: LeftOvers
   #facts: Facts['bridge']
-  readonly #tellingHubs: Sparing
+  readonly #tellingHubs: Throttle
   #tookBackAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
 
@@ -137,8 +137,8 @@ export class Bridge {
     const logLevel = logging.level
     const unknown = { health: undefined, prefixes: undefined, fleet: undefined }
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, ...unknown }
-    this.#early = new EarlyTasks(clock)
-    this.#tellingHubs = new Sparing(clock, () => this.#know({ hubs: this.#hubAddresses() }))
+    this.#early = new StartupBuffer(clock)
+    this.#tellingHubs = new Throttle(clock, () => this.#know({ hubs: this.#hubAddresses() }))
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
     const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
@@ -257,7 +257,7 @@ export class Bridge {
         this.#hubTopics.onRun(run)
         this.#guard.ran(run)
       },
-      guard: (hub, app, wish) => this.#guard.wish(hub, app, wish),
+      guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
       onFailedWrite: (failed) => this.#hubTopics.onFailedWrite(failed),
       ...(onAnswer && { onAnswer }),
       clock,
@@ -427,7 +427,7 @@ export class Bridge {
     if (topic === topics.of('bridgeState', {})) this.#foundState = payload
     if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
     const own = topics.parse(topic)
-    if (own !== undefined) this.#learnOfGuard(own, payload)
+    if (own !== undefined) this.#learn(own, payload)
     return this.#homeAssistant.furtherFilters(topic, payload)
   }
 
@@ -452,11 +452,13 @@ export class Bridge {
     const { topics, hubs, fleet } = this.#options
     if (fleet === undefined) return
     const own = topics.parse(topic)
-    if (own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)) this.#learnOfGuard(own, payload)
+    if (own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)) this.#learn(own, payload)
   }
 
-  #learnOfGuard({ name, owner }: OwnTopic, payload: string): void {
-    if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
+  /** What an earlier run, or another member, has written down. */
+  #learn({ name, owner }: OwnTopic, payload: string): void {
+    if (name === 'appUpdate' && owner.kind === 'app') this.#hubTopics.learnUpdate(owner.hub, owner.app, payload)
+    else if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
     else if (owner.kind === 'hub') this.#guard.learn(name, owner.hub, '', payload)
   }
 
@@ -482,6 +484,11 @@ export class Bridge {
     return this.#presence.role
   }
 
+  /** How many settings are not published as their hubs have them. */
+  get failedSettings(): number {
+    return this.#hubTopics.failedSettings
+  }
+
   onMessage(message: Message): void {
     if (this.#left) return
     if (message.topic === this.#options.topics.of('bridgePresence', {})) this.#presence.receive(message)
@@ -496,9 +503,9 @@ export class Bridge {
    * Takes in a command that comes another way than over MQTT; `false`: this bridge is not the active one, and nobody is
    * answered.
    */
-  command(message: Message, asker: Asker): boolean {
+  command(message: Message, requester: Requester): boolean {
     if (!this.#active || this.#left) return false
-    this.#dispatcher.receive(message, asker)
+    this.#dispatcher.receive(message, requester)
     return true
   }
 
@@ -509,13 +516,19 @@ export class Bridge {
     else if (this.role !== 'standby') this.#early.add(task)
   }
 
+  /** Begins nothing more on a hub. Resolves when every command has its answer. */
+  endCommands(): Promise<void> {
+    this.#guard.stop()
+    return this.#dispatcher.stop()
+  }
+
+  /** Called after `endCommands`. */
   stop(): void {
     this.#cancelStartOver()
     this.#leftOvers.stop()
     this.#tellingHubs.stop()
-    this.#guard.stop()
-    this.#dispatcher.stop()
     this.#repairs.stop()
+    this.#hubTopics.stop()
     this.#left = this.contested
     this.#presence.stop()
     // Nobody else says that nobody is there.

@@ -1,12 +1,12 @@
-/** The MQTT link without an API key or the start-up token in any payload: a hub may name it in an error, and an app anywhere. */
+/** The MQTT link without an API key or a token in any payload: a hub may name it in an error, and an app anywhere. */
 import type { Live } from '../config/options.ts'
-import type { Recall } from '../mqtt/retained.ts'
+import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
 import { ApiKeys } from './api-keys.ts'
 import type { BridgeLink } from './bridge.ts'
 
 /** Looks on at what leaves. */
-export interface Onlooker {
+export interface PublishObserver {
   held(topic: string, payload: string | null): void
   /** Somebody else tells of these topics from now on. */
   released(isOthers: (topic: string) => boolean): void
@@ -17,30 +17,30 @@ export interface Onlooker {
 export class CleanLink implements BridgeLink {
   readonly #link: BridgeLink
   readonly #keys: ApiKeys
-  readonly #onlooker: Onlooker
+  readonly #observer: PublishObserver
   /** Each with the one that gives clean payloads: many topics share one. */
-  readonly #recalls = new WeakMap<Recall, Recall>()
+  readonly #sources = new WeakMap<PayloadSource, PayloadSource>()
 
-  constructor(link: BridgeLink, live: Live, onlooker: Onlooker) {
+  constructor(link: BridgeLink, live: Live, observer: PublishObserver) {
     this.#link = link
     this.#keys = new ApiKeys(live)
-    this.#onlooker = onlooker
+    this.#observer = observer
   }
 
-  hold(topic: string, payload: string | null, recall?: Recall): void {
+  hold(topic: string, payload: string | null, source?: PayloadSource): void {
     const clean = payload === null ? null : this.clean(payload)
-    this.#link.hold(topic, clean, recall && this.#cleaned(recall))
-    this.#onlooker.held(topic, clean)
+    this.#link.hold(topic, clean, source && this.#cleaned(source))
+    this.#observer.held(topic, clean)
   }
 
-  #cleaned(recall: Recall): Recall {
-    const known = this.#recalls.get(recall)
+  #cleaned(source: PayloadSource): PayloadSource {
+    const known = this.#sources.get(source)
     if (known !== undefined) return known
-    const cleaned: Recall = (topic) => {
-      const payload = recall(topic)
+    const cleaned: PayloadSource = (topic) => {
+      const payload = source(topic)
       return payload === undefined ? undefined : this.clean(payload)
     }
-    this.#recalls.set(recall, cleaned)
+    this.#sources.set(source, cleaned)
     return cleaned
   }
 
@@ -52,7 +52,7 @@ export class CleanLink implements BridgeLink {
     }
     const clean = this.clean(payload)
     this.#link.send(topic, clean, ifRefused ? { ...options, ifRefused: again } : options)
-    if (!options?.isAnswer) this.#onlooker.sent(topic, clean)
+    if (!options?.isAnswer) this.#observer.sent(topic, clean)
   }
 
   isCurrent(message: Message): boolean {
@@ -69,7 +69,7 @@ export class CleanLink implements BridgeLink {
 
   release(isOthers: (topic: string) => boolean): void {
     this.#link.release(isOthers)
-    this.#onlooker.released(isOthers)
+    this.#observer.released(isOthers)
   }
 
   refresh(topics: Iterable<string>): void {
@@ -93,7 +93,7 @@ export class CleanLink implements BridgeLink {
     this.#keys.scrubber.add(secret)
   }
 
-  /** A payload without API keys. */
+  /** A payload without API keys and tokens. */
   clean(payload: string): string {
     return this.#keys.scrubber.payload(payload)
   }

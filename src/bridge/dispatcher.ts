@@ -7,9 +7,9 @@ import {
   type BridgeControl,
   COMMANDS,
   type Command,
+  effectiveCommand,
   findCommand,
   MAX_NAME_LENGTH,
-  settled,
 } from '../contract/commands.ts'
 import { CommandError, ERROR_CODES, type ErrorCode, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
@@ -42,12 +42,21 @@ export interface CommandEnd {
   readonly ms: number
   /** The topic of its result, wherever the answer went. */
   readonly result: string
-  /** The answer as on that topic, but for its `data`, which may hold what is for the asker only, and is not kept. */
+  /** The answer as on that topic, but for its `data`, which may hold what is for the requester only, and is not kept. */
   readonly summary: () => string
 }
 
+/** No connection has brought what the bridge sends to itself. */
+const NO_CONNECTION = -1
+
+/** A command of the bridge's own, as if it had come over MQTT. */
+export function ownMessage(topic: string, payload: object, receivedAt: number): Message {
+  const text = Buffer.from(JSON.stringify(payload))
+  return { topic, payload: text, retain: false, dup: false, qos: 1, receivedAt, connection: NO_CONNECTION }
+}
+
 /** Who sent a command another way than over MQTT. */
-export interface Asker {
+export interface Requester {
   /** For the log. */
   readonly by: string
   /** Asked when the command's turn comes and before each write: whether it is still wanted. Default: it always is. */
@@ -73,15 +82,15 @@ export interface FailedWrite {
   readonly transaction: string | number | null
 }
 
-export interface DispatcherOptions extends Omit<ExecutionOptions, 'signal'> {
-  readonly topics: Pick<Topics, 'parseCommand'>
+export interface DispatcherOptions extends Omit<ExecutionOptions, 'signal' | 'send'> {
+  readonly topics: Pick<Topics, 'parseCommand' | 'appCommand'>
   readonly link: AnswerLink
   readonly control: BridgeControl
   /** Whether commands on a topic are this bridge's to answer; default: all are. */
   readonly answers?: ((topic: CommandTopic) => boolean) | undefined
   /** Why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
   readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
-  /** Whether an answer may be sent to the topic that its asker wants. */
+  /** Whether an answer may be sent to the topic that its requester wants. */
   readonly mayAnswerOn: (topic: string) => boolean
   /** Not called for each of a flood of refusals. */
   readonly onFailedWrite: (failed: FailedWrite) => void
@@ -94,7 +103,7 @@ export interface DispatcherOptions extends Omit<ExecutionOptions, 'signal'> {
 /** One message on a command topic, and what is found out about it on its way to the answer. */
 interface Request {
   readonly message: Message
-  readonly asker: Asker | undefined
+  readonly requester: Requester | undefined
   readonly topic: CommandTopic
   /** `undefined`: there is no such command. As soon as its input is known, what it is with that. */
   command: Command | undefined
@@ -107,7 +116,7 @@ interface Request {
   asked: boolean
 }
 
-/** When a command must have begun, and when its asker wants none of it any more. */
+/** When a command must have begun, and when its requester wants none of it any more. */
 type Times = Pick<Order, 'deadline' | 'expiresAt'>
 
 export class Dispatcher {
@@ -116,13 +125,16 @@ export class Dispatcher {
   readonly #audit: Audit
   readonly #execution: Execution
   readonly #ending = new AbortController()
+  /** Resolved when the dispatcher has stopped and the last command has its answer. */
+  readonly #answered = Promise.withResolvers<void>()
   #underWay = 0
 
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#replay = new Replay(options.clock)
     this.#audit = new Audit(options.clock, options.audit)
-    this.#execution = new Execution({ ...options, signal: this.#ending.signal })
+    const send: ExecutionOptions['send'] = (...order) => this.#sendOwn(...order)
+    this.#execution = new Execution({ ...options, send, signal: this.#ending.signal })
   }
 
   /** Whether a command waits for its turn or for its hub. */
@@ -130,25 +142,41 @@ export class Dispatcher {
     return this.#underWay > 0
   }
 
-  /** Ends what only waits. */
-  stop(): void {
+  /** Ends what only waits; what comes from now on is `expired`. Resolves when every command has its answer. */
+  stop(): Promise<void> {
     this.#ending.abort()
     this.#audit.stop()
+    if (this.#underWay === 0) this.#answered.resolve()
+    return this.#answered.promise
   }
 
   /** Takes in one message of the command filters, or one like it; it never throws, and always answers a command. */
-  receive(message: Message, asker?: Asker): void {
+  receive(message: Message, requester?: Requester): void {
     const topic = this.#options.topics.parseCommand(message.topic)
     // Nothing retained is how a retained command is cleared, by us or by others.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
-    if (asker === undefined && this.#options.answers?.(topic) === false) return
+    if (requester === undefined && this.#options.answers?.(topic) === false) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
-    void this.#handle({ message, asker, topic, command, transaction: null, replayed: false, asked: false })
+    void this.#handle({ message, requester, topic, command, transaction: null, replayed: false, asked: false })
+  }
+
+  /** A command that another one sends, with a line of its own in the log. */
+  #sendOwn(hub: string, app: string, command: string, isCurrent: () => boolean): Promise<Outcome> {
+    const { topics, clock } = this.#options
+    return new Promise((resolve) => {
+      const topic = topics.appCommand(hub, app, command)
+      this.receive(ownMessage(topic, {}, clock.elapsed()), {
+        by: 'update-all',
+        isCurrent,
+        reply: ({ outcome }) => resolve(outcome),
+      })
+    })
   }
 
   async #handle(request: Request): Promise<void> {
     const { message } = request
     let outcome: Outcome
+    this.#underWay += 1
     try {
       if (message.retain) {
         this.#options.link.hold(message.topic, null)
@@ -162,7 +190,7 @@ export class Dispatcher {
       const key = replayKey(message, reading.transaction)
       const isRepeatable = command.target === 'bridge' && command.repeatable === true
       // The broker sends again only what has a QoS above 0, and says so.
-      const isKept = !isRepeatable && (key.consult || (message.qos > 0 && request.asker === undefined))
+      const isKept = !isRepeatable && (key.consult || (message.qos > 0 && request.requester === undefined))
       const known = isKept && key.consult ? this.#replay.recall(key.text) : undefined
       request.replayed = known !== undefined
       const isWrite = isAudited(request.command)
@@ -176,6 +204,8 @@ export class Dispatcher {
       request.transaction ??= peekTransaction(message.payload)
     }
     this.#answer(request, outcome)
+    this.#underWay -= 1
+    if (this.#underWay === 0 && this.#ending.signal.aborted) this.#answered.resolve()
   }
 
   /** The command, if there is one and configuration permits it. */
@@ -194,7 +224,7 @@ export class Dispatcher {
     try {
       const input = reading.input()
       const { section, item, method, path } = command.reaches(input)
-      request.command = settled(command, input)
+      request.command = effectiveCommand(command, input)
       request.endpoint = `${method} ${section}/${item}${path}`
     } catch (error) {
       if (!(error instanceof CommandError)) throw error
@@ -214,9 +244,8 @@ export class Dispatcher {
 
   /** Never rejects: what failed is an outcome too, and one to remember. */
   async #execute(request: Request, command: Command, reading: Reading<unknown>, times: Times): Promise<Outcome> {
-    this.#underWay += 1
     try {
-      if (command.payload.emptyIsValue && request.asker === undefined) this.#refuseClearing(request.message)
+      if (command.payload.emptyIsValue && request.requester === undefined) this.#refuseClearing(request.message)
       if ((request.topic.argument?.length ?? 0) > MAX_NAME_LENGTH) {
         throw new CommandError('invalid_payload', `A name has at most ${MAX_NAME_LENGTH} characters.`)
       }
@@ -227,9 +256,9 @@ export class Dispatcher {
         const data = await command.act(this.#options.control, input, reading.transaction)
         return data === undefined ? NOTHING : { ok: true, json: JSON.stringify(data) }
       }
-      const { topic, message, asker } = request
-      const isCurrent = asker?.isCurrent ?? (() => asker !== undefined || this.#options.link.isCurrent(message))
-      const by = asker?.by ?? null
+      const { topic, message, requester } = request
+      const isCurrent = requester?.isCurrent ?? (() => requester !== undefined || this.#options.link.isCurrent(message))
+      const by = requester?.by ?? null
       const onWrite = () => {
         request.asked = true
       }
@@ -238,8 +267,6 @@ export class Dispatcher {
     } catch (error) {
       const { command: actual = command } = request
       return this.#failed(error, actual.target !== 'bridge' && actual.write)
-    } finally {
-      this.#underWay -= 1
     }
   }
 
@@ -261,7 +288,7 @@ export class Dispatcher {
 
   #answer(request: Request, outcome: Outcome): void {
     const { clock, onAnswer } = this.#options
-    const { message, asker, topic, command: row, transaction, replayed } = request
+    const { message, requester, topic, command: row, transaction, replayed } = request
     const { command, hub, app = null } = topic
     const ms = clock.elapsed() - message.receivedAt
     const duration_ms = Math.round(ms)
@@ -270,8 +297,8 @@ export class Dispatcher {
     const summarized = outcome.ok ? NOTHING : outcome
     const summary = () => renderAnswer(head, summarized)
     onAnswer?.({ command: nameOf(row), outcome: code, ms, result: topic.result, summary })
-    if (asker === undefined) this.#send(request, outcome, head)
-    else asker.reply({ outcome, payload: renderAnswer(head, outcome), code })
+    if (requester === undefined) this.#send(request, outcome, head)
+    else requester.reply({ outcome, payload: renderAnswer(head, outcome), code })
     this.#tell(request, code, duration_ms)
   }
 
@@ -291,7 +318,7 @@ export class Dispatcher {
     const { payload, options } = as(outcome)
     const short = () => {
       const error = new CommandError('too_large')
-      // What the asker has sent along may be what is too large.
+      // What the requester has sent along may be what is too large.
       const mark = (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData
       return as({ ok: false, error }, mark)
     }
@@ -301,10 +328,10 @@ export class Dispatcher {
 
   /** Tells the log, and subscribers of a write that was not done. */
   #tell(request: Request, code: 'ok' | ErrorCode, duration_ms: number) {
-    const { topic, command: row, asker, transaction, replayed, asked, endpoint } = request
+    const { topic, command: row, requester, transaction, replayed, asked, endpoint } = request
     const { hubs, log, onFailedWrite } = this.#options
     const { command, hub, app = null } = topic
-    const by = asker !== undefined && { by: asker.by }
+    const by = requester !== undefined && { by: requester.by }
     const line = {
       command,
       hub,

@@ -1,6 +1,7 @@
 /** Carries out commands on hubs: each in its turn, and only while it is permitted. */
 import type { Clock } from '../base/clock.ts'
-import { type Command, type HubCommand, settled } from '../contract/commands.ts'
+import type { Outcome } from '../contract/answer.ts'
+import { type Command, effectiveCommand, type HubCommand } from '../contract/commands.ts'
 import { CommandError } from '../contract/errors.ts'
 import type { GuardWish } from '../contract/guard.ts'
 import { lackOf, permission } from '../contract/permissions.ts'
@@ -9,8 +10,8 @@ import { decodeLevel } from '../contract/templates.ts'
 import type { CommandTopic } from '../contract/topics.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
-import { untilTaken } from './patience.ts'
 import { CommandQueue } from './queue.ts'
+import { retryRateLimited } from './retry-rate-limited.ts'
 
 const MAX_WAITING = 32
 
@@ -32,6 +33,8 @@ export interface CommandRun {
   readonly by: string | null
   readonly command: HubCommand
   readonly phase: 'begun' | 'ended'
+  /** Whether it has ended, and well. */
+  readonly ok: boolean
 }
 
 export interface ExecutionOptions {
@@ -39,6 +42,8 @@ export interface ExecutionOptions {
   /** Why configuration refuses a command, if it does; of no input, whether it does with any. */
   readonly refuses: (command: Command, input?: unknown) => string | undefined
   readonly onRun: (run: CommandRun) => void
+  /** Sends a command to an app, as another client would. */
+  readonly send: (hub: string, app: string, command: string, isCurrent: () => boolean) => Promise<Outcome>
   /** Tells the guardian what is wanted of it for an app. */
   readonly guard: (hub: string, app: string, wish: GuardWish) => void
   readonly clock: Clock
@@ -55,7 +60,7 @@ export interface Order {
   readonly by: string | null
   /** In `clock.elapsed()` milliseconds: not begun by then, it never is. */
   readonly deadline: number
-  /** The same for each of its writes, as its asker wants it; `Infinity` if he does not say. */
+  /** The same for each of its writes, as its requester wants it; `Infinity` if he does not say. */
   readonly expiresAt: number
   /** Whether the connection that brought it is still up. */
   readonly isCurrent: () => boolean
@@ -67,6 +72,8 @@ export class Execution {
   readonly #options: ExecutionOptions
   /** By the hub itself: one that is configured anew under the same name starts with an empty queue. */
   readonly #queues = new WeakMap<DispatchHub, CommandQueue>()
+  /** Those on which a command is under way that sends others. */
+  readonly #sending = new WeakSet<DispatchHub>()
 
   constructor(options: ExecutionOptions) {
     this.#options = options
@@ -82,18 +89,36 @@ export class Execution {
     const { hub } = bridged
     const argument = decodeArgument(topic)
     this.#check(hub, order)
+    if (command.fansOut) return await this.#runSending(bridged, order)
     return await this.#queueOf(bridged).run(laneOf(hub, order), deadline, async (isLate) => {
       this.#check(hub, order)
       const about = topic.app ?? command.about?.(input) ?? null
       const app = command.reaches === undefined ? (topic.app ?? null) : about
-      const run = { hub: name, app, about, by: order.by, command: settled(command, input) }
-      onRun({ ...run, phase: 'begun' })
+      const run = { hub: name, app, about, by: order.by, command: effectiveCommand(command, input) }
+      onRun({ ...run, phase: 'begun', ok: false })
+      let ok = false
       try {
-        return await command.run(this.#target(hub, order, argument, isLate), input)
+        const data = await command.run(this.#target(hub, order, argument, isLate), input)
+        ok = true
+        return data
       } finally {
-        onRun({ ...run, phase: 'ended' })
+        onRun({ ...run, phase: 'ended', ok })
       }
     })
+  }
+
+  /** In a place of the queue it would keep out what it sends. */
+  async #runSending(bridged: DispatchHub, order: Order): Promise<unknown> {
+    if (this.#sending.has(bridged)) throw new CommandError('busy', 'The same is under way on this hub already.')
+    this.#sending.add(bridged)
+    try {
+      return await order.command.run(
+        this.#target(bridged.hub, order, '', () => false),
+        order.input,
+      )
+    } finally {
+      this.#sending.delete(bridged)
+    }
   }
 
   #queueOf(hub: DispatchHub): CommandQueue {
@@ -106,7 +131,7 @@ export class Execution {
 
   #target(hub: Hub, order: Order, argument: string, isLate: () => boolean): Target {
     const { clock, signal } = this.#options
-    const { topic, deadline, expiresAt, onWrite } = order
+    const { topic, deadline, expiresAt, onWrite, isCurrent } = order
     const check = () => this.#check(hub, order)
     let begun = false
     const beginWrite = () => {
@@ -116,27 +141,29 @@ export class Execution {
       begun = true
       onWrite()
     }
-    const again: Target['again'] = (read) => untilTaken(read, { clock, deadline, signal, check })
+    const again: Target['again'] = (read) => retryRateLimited(read, { clock, deadline, signal, check })
     // Asked when the request leaves: until then it may wait for a connection, and for the hub to show who it is.
     const call: Target['call'] = (name, parameters) =>
       again(() => hub.call(name, parameters, OPERATIONS[name].method === 'GET' ? undefined : beginWrite))
     const callEndpoint: Target['callEndpoint'] = (endpoint) =>
       again(() => hub.callEndpoint(endpoint, endpoint.method === 'GET' ? undefined : beginWrite))
     const app = topic.app ?? ''
+    const isWanted = () => isCurrent() && clock.elapsed() < expiresAt
+    const send: Target['send'] = (id, name) => this.#options.send(topic.hub ?? '', id, name, isWanted)
     const guard: Target['guard'] = (wish) => this.#options.guard(topic.hub ?? '', app, wish)
-    return { hub, app, argument, call, callEndpoint, again, guard, clock, signal }
+    return { hub, app, argument, call, callEndpoint, again, send, guard, clock, signal }
   }
 
   /** What must hold when a command comes in, when its turn comes, and before each of its writes. */
   #check(hub: Hub, { topic, command, input, isCurrent }: Order): void {
-    if (!isCurrent()) throw new CommandError('expired')
+    if (this.#options.signal.aborted || !isCurrent()) throw new CommandError('expired')
     const refusal = this.#options.refuses(command, input)
     if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
     if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
     const known = typeof topic.app === 'string' && mayExist(hub, topic.app)
     if (command.target === 'app' && !known) throw new CommandError('unknown_app')
     if (isHidden(hub, command, input)) throw new CommandError('unknown_app')
-    const actual = settled(command, input)
+    const actual = effectiveCommand(command, input)
     const permitted = permission(hub, actual)
     if (permitted === 'unsupported') throw new CommandError('unsupported')
     if (permitted === 'forbidden') throw new CommandError('forbidden', lackOf(actual))

@@ -11,7 +11,7 @@ import { asHubError, HubError } from '../hub/errors.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
-import type { Dispatcher } from './dispatcher.ts'
+import { type Dispatcher, ownMessage } from './dispatcher.ts'
 
 export interface GuardingOptions extends Pick<GuardOptions, 'onEvent' | 'onFacts' | 'onAttention'> {
   readonly topics: Topics
@@ -23,21 +23,10 @@ export interface GuardingOptions extends Pick<GuardOptions, 'onEvent' | 'onFacts
   readonly log: Logger
 }
 
-/** No connection has brought what the guardian orders. */
-const NO_CONNECTION = -1
-
 export function createGuard({ topics, hubs, link, dispatcher, ...options }: GuardingOptions): Guard {
   const order = ({ hub, app, command, payload, isCurrent }: GuardOrder) =>
     new Promise<Outcome>((resolve) => {
-      const message = {
-        topic: topics.appCommand(hub, app, command),
-        payload: Buffer.from(JSON.stringify(payload)),
-        retain: false,
-        dup: false,
-        qos: 1,
-        receivedAt: options.clock.elapsed(),
-        connection: NO_CONNECTION,
-      } as const
+      const message = ownMessage(topics.appCommand(hub, app, command), payload, options.clock.elapsed())
       dispatcher().receive(message, { by: BY, isCurrent, reply: ({ outcome }) => resolve(outcome) })
     })
   const read = async (name: string, app: string) => {

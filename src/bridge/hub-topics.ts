@@ -17,7 +17,9 @@ import type { App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
 import type { FailedWrite } from './dispatcher.ts'
 import type { CommandRun } from './execution.ts'
+import { FoundUpdates } from './found-updates.ts'
 import type { Holdings } from './holdings.ts'
+import { Installs } from './installs.ts'
 import { PublishedSettings } from './published-settings.ts'
 
 /** What the guardian lets be published, and what it must hear of. */
@@ -54,11 +56,12 @@ export interface HubTopicsOptions {
 export class HubTopics {
   readonly #options: HubTopicsOptions
   readonly #settings = new Map<string, PublishedSettings>()
-  /** Hub and app of our own installs under way. */
-  readonly #installing = new Set<string>()
+  readonly #installs: Installs
+  readonly #found = new FoundUpdates()
 
   constructor(options: HubTopicsOptions) {
     this.#options = options
+    this.#installs = new Installs(options.clock)
   }
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
@@ -73,6 +76,7 @@ export class HubTopics {
 
   /** Clears all topics of a hub that is no longer in `hubs`. */
   remove(name: string): void {
+    this.#installs.forgetAll(keyOf(name, ''))
     this.#settings.get(name)?.retire()
     this.#settings.delete(name)
     this.#options.holdings.drop({ kind: 'hub', hub: name })
@@ -80,9 +84,14 @@ export class HubTopics {
 
   /** Leaves the topics of a hub that is no longer in `hubs` to somebody else. */
   release(name: string): void {
+    this.#installs.forgetAll(keyOf(name, ''))
     this.#settings.get(name)?.abandon()
     this.#settings.delete(name)
     this.#options.holdings.forget({ kind: 'hub', hub: name })
+  }
+
+  stop(): void {
+    this.#installs.forgetAll()
   }
 
   /** The epoch of the fleet has changed. */
@@ -107,13 +116,19 @@ export class HubTopics {
     return this.#settings.get(setting.hub)?.publishes(setting) ?? false
   }
 
-  onRun({ hub: name, app: id, command, phase }: CommandRun): void {
+  /** How many settings are not published as their hubs have them. */
+  get failedSettings(): number {
+    return [...this.#settings.values()].reduce((sum, { failures }) => sum + failures, 0)
+  }
+
+  onRun({ hub: name, app: id, command, phase, ok }: CommandRun): void {
     if (id === null) return
     if (command.operation === 'installFromAppStore') {
       const key = keyOf(name, id)
-      if (phase === 'begun') this.#installing.add(key)
-      else this.#installing.delete(key)
       const app = this.#options.hubs.get(name)?.hub.apps.all.get(id)
+      if (phase === 'begun') this.#installs.begin(key, app)
+      else if (ok && app !== undefined) this.#installs.confirm(key, () => this.guardChanged(name, id))
+      else this.#installs.forget(key)
       if (app !== undefined) this.#setApp(name, app)
     }
     // A write of ours may have changed a setting, and the hub has no event for that.
@@ -131,6 +146,11 @@ export class HubTopics {
     }
     const isShown = app !== null && this.#options.hubs.get(name)?.hub.apps.all.has(app) === true
     this.#sendEvent(name, isShown ? app : null, JSON.stringify(event))
+  }
+
+  /** What the broker holds of an app's update. */
+  learnUpdate(name: string, id: string, payload: string): void {
+    if (this.#found.learn(keyOf(name, id), payload)) this.guardChanged(name, id)
   }
 
   /** What the guardian knows of an app has changed. */
@@ -155,11 +175,11 @@ export class HubTopics {
     const { changes, silent, read } = news
     const at = this.#now()
     for (const change of changes) {
-      if (change.after === undefined) this.#options.holdings.drop({ kind: 'app', hub: name, app: change.id })
+      if (change.after === undefined) this.#dropApp(name, change.id)
       else this.#setApp(name, change.after)
       if (!silent) this.#sendEvents(name, change, at)
     }
-    if (silent || changes.some(concernsHub)) this.#setHub(name, hub)
+    if (silent || read || changes.some(concernsHub)) this.#setHub(name, hub)
     // After the events of what it acts upon.
     this.#options.guard.appsChanged(name, changes, read, silent)
     if (read) this.#settings.get(name)?.refresh()
@@ -194,10 +214,18 @@ export class HubTopics {
   }
 
   #setApp(name: string, app: App): void {
-    const installing = this.#installing.has(keyOf(name, app.id))
-    const { holdings, guard: guardian } = this.#options
+    const key = keyOf(name, app.id)
+    const installing = this.#installs.has(key, app)
+    const { holdings, guard: guardian, clock } = this.#options
     const guard = guardian.factsOf(name, app.id)
-    holdings.set({ kind: 'app', hub: name, app: app.id }, { app, installing, guard })
+    const foundAt = this.#found.of(key, app, clock.now())
+    holdings.set({ kind: 'app', hub: name, app: app.id }, { app, installing, foundAt, guard })
+  }
+
+  #dropApp(name: string, id: string): void {
+    this.#found.forget(keyOf(name, id))
+    this.#installs.settle(keyOf(name, id))
+    this.#options.holdings.drop({ kind: 'app', hub: name, app: id })
   }
 
   #settingsOf(name: string, hub: Hub): PublishedSettings {

@@ -1,7 +1,7 @@
 /** What earlier runs and configurations left behind in the broker: which topics that is, and when they may be cleared. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import { Sparing } from '../base/sparing.ts'
+import { Throttle } from '../base/throttle.ts'
 import type { Live } from '../config/options.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import { asHubError } from '../hub/errors.ts'
@@ -44,11 +44,11 @@ export class LeftOvers {
   readonly #fresh = new Set<string>()
   readonly #secondLooks = new Set<() => void>()
   /** With many hubs there is much to look through, and each hub that comes asks for it. */
-  readonly #sweeping: Sparing
+  readonly #sweeping: Throttle
 
   constructor(options: LeftOversOptions) {
     this.#options = options
-    this.#sweeping = new Sparing(options.clock, () => this.sweep())
+    this.#sweeping = new Throttle(options.clock, () => this.sweep())
   }
 
   /** Clears what is left over: at once, or soon. */

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Json } from '../base/json.ts'
 import type { PublishedSetting } from '../config/settings.ts'
 import type { OwnerOf } from '../contract/publications.ts'
-import { HubError } from '../hub/errors.ts'
+import { HubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Holdings } from './holdings.ts'
 
@@ -12,6 +12,19 @@ export type SettingsToPublish = ReadonlyMap<string, ReadonlyMap<string, Publishe
 
 /** A state is read by people and automations; what is larger is a database and stays where it is. */
 const MAX_LENGTH = 64 * 1024
+
+/** Failures that say nothing of a single setting: the next one would fail in the same way. */
+const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
+  'unauthorized',
+  'forbidden',
+  'subscription',
+  'unknown_app',
+  'rate_limited',
+  'unreachable',
+  'no_answer',
+])
+
+const isOfAll = ({ code, foreign }: HubError) => foreign || OF_ALL.has(code)
 
 export interface PublishedSettingsOptions {
   /** The hub's configured name. */
@@ -26,6 +39,8 @@ export class PublishedSettings {
   readonly #options: PublishedSettingsOptions
   /** Apps to read; the hub is asked for one at a time. */
   readonly #due = new Set<string>()
+  /** Settings that are not published as the hub has them → why, as the log has said. */
+  readonly #failures = new Map<string, string>()
   #reading = false
   #retired = false
 
@@ -36,6 +51,11 @@ export class PublishedSettings {
   /** Whether a setting is published: what the broker holds of it is not to be swept unread. */
   publishes({ app, name }: OwnerOf<'setting'>): boolean {
     return this.#options.settings.get(app)?.has(name) === true
+  }
+
+  /** How many settings are not published as the hub has them. */
+  get failures(): number {
+    return this.#failures.size
   }
 
   /** Clears what is published, except where the successor publishes too. */
@@ -78,7 +98,7 @@ export class PublishedSettings {
 
   async #readApp(app: string): Promise<void> {
     const { hub, log, settings } = this.#options
-    const names = settings.get(app)?.keys() ?? []
+    const names = [...(settings.get(app)?.keys() ?? [])]
     if (!hub.apps.all.has(app)) {
       if (hub.apps.complete) for (const name of names) this.#hold(app, name, undefined)
       return
@@ -91,6 +111,30 @@ export class PublishedSettings {
       // What is published stays until it is known better; the next read of the list comes back to it.
       if (!(error instanceof HubError)) throw error
       log.debug({ app, reason: error.code }, 'the settings of an app could not be read')
+      // One setting, which need not be published, can make the whole answer unreadable.
+      if (isOfAll(error)) return
+      for (const name of names) if (!(await this.#readOne(app, name))) return
+    }
+  }
+
+  /** @returns whether the next one is worth a request */
+  async #readOne(app: string, name: string): Promise<boolean> {
+    try {
+      // A hub may answer `null` for a setting that is not there.
+      this.#holdSafely(app, name, (await this.#options.hub.call('getAppSetting', { id: app, name })) ?? undefined)
+      return true
+    } catch (error) {
+      if (!(error instanceof HubError)) throw error
+      if (isOfAll(error)) return false
+      if (error.code === 'unknown_setting') this.#holdSafely(app, name, undefined)
+      else
+        this.#noteFailure(
+          app,
+          name,
+          error.code,
+          `a published setting cannot be read, and stays as it was: ${error.message}`,
+        )
+      return true
     }
   }
 
@@ -105,15 +149,26 @@ export class PublishedSettings {
 
   #hold(app: string, name: string, value: Json | undefined): void {
     if (this.#retired) return
-    const { holdings, log } = this.#options
+    const { holdings } = this.#options
     const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
-    if (tooLong) log.warn({ app, setting: name }, 'a setting is too large to be published')
+    if (tooLong) this.#noteFailure(app, name, 'too_large', 'a setting is too large to be published')
+    else this.#failures.delete(keyOf(app, name))
     const owner = this.#owner(app, name)
     if (value === undefined || tooLong) holdings.drop(owner)
     else holdings.set(owner, { value })
+  }
+
+  /** Logs a failure unless the latest one of that setting had the same reason: the hub's words may differ each time. */
+  #noteFailure(app: string, name: string, reason: string, message: string): void {
+    const { name: hub, log } = this.#options
+    if (this.#retired || this.#failures.get(keyOf(app, name)) === reason) return
+    this.#failures.set(keyOf(app, name), reason)
+    log.warn({ hub, app, setting: name, reason }, message)
   }
 
   #owner(app: string, name: string): OwnerOf<'setting'> {
     return { kind: 'setting', hub: this.#options.name, app, name }
   }
 }
+
+const keyOf = (app: string, name: string) => `${app} ${name}`

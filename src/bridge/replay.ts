@@ -146,7 +146,7 @@ export class Replay {
 const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 
 /**
- * What makes two messages the same command: the asker's own mark, or, where there is none, being sent again by the
+ * What makes two messages the same command: the requester's own mark, or, where there is none, being sent again by the
  * broker (`dup`), which repeats the bytes.
  */
 export function replayKey(

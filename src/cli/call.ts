@@ -7,7 +7,7 @@ import { peekTransaction } from '../contract/payload.ts'
 import { type CommandTopic, createTopics } from '../contract/topics.ts'
 import { type Exchange, RequestError, request } from '../mqtt/request.ts'
 import type { Protocol } from '../mqtt/types.ts'
-import { UsageError } from './given.ts'
+import { UsageError } from './flags.ts'
 
 /** No answer came; the message says why. */
 export class CallError extends Error {

@@ -2,11 +2,11 @@
 import { parseArgs } from 'node:util'
 import { didYouMean } from '../base/nearest.ts'
 import { type CommandName, type CommandRequest, commands, type Flag, type Positional } from './commands.ts'
-import { Given, UsageError } from './given.ts'
+import { Flags, UsageError } from './flags.ts'
 import { commandHelp, programHelp } from './help.ts'
 
 export { exitCodes } from './commands.ts'
-export { UsageError } from './given.ts'
+export { UsageError } from './flags.ts'
 
 export type CommandLine =
   | CommandRequest
@@ -32,12 +32,21 @@ function explain(error: unknown, name: CommandName): string {
     return `unknown option${shown(option)}${didYouMean(option, known) || `; ${hint}`}`
   }
   if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') {
-    return `unexpected argument${shown(/'(.*?)'/s.exec(message)?.[1] ?? '')}; a command stands first, ${hint}`
+    const word = /'(.*?)'/s.exec(message)?.[1] ?? ''
+    const meant = didYouMean(`${name} ${word}`, longerNames(name), `${name} `)
+    return `unexpected argument${shown(word)}${meant || `; a command stands first, ${hint}`}`
   }
   return `${message.split(/\.?\n/)[0]}; ${hint}`
 }
 
-function readFlags(name: CommandName, args: readonly string[]): Given {
+/** Names of one word more, those that only begin others included: `emulate keys`. */
+function longerNames(name: string): string[] {
+  const count = name.split(' ').length + 1
+  const longer = names.filter((other) => other.startsWith(`${name} `))
+  return [...new Set(longer.map((other) => other.split(' ').slice(0, count).join(' ')))]
+}
+
+function readFlags(name: CommandName, args: readonly string[]): Flags {
   const flags: Readonly<Record<string, Flag>> = commands[name].flags
   const options = Object.fromEntries(
     Object.entries(flags).map(([flag, { value }]) => {
@@ -68,7 +77,7 @@ function readFlags(name: CommandName, args: readonly string[]): Given {
   }
   // Not repeated, as it may be part of a payload.
   if (words.length > positionals.length) throw new UsageError('too many arguments; put a payload in quotes')
-  return new Given(values, words)
+  return new Flags(values, words)
 }
 
 /**
@@ -83,7 +92,10 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
   const group = groupIn(argv)
   if (group !== undefined) {
     if (wantsHelp) return { command: 'help', text: programHelp(DEFAULT) }
-    throw new UsageError(`${group.name}: one of ${group.next.join(', ')} has to follow`)
+    const written = argv[group.name.split(' ').length] ?? ''
+    throw new UsageError(
+      `${group.name}: one of ${group.next.join(', ')} has to follow${didYouMean(written, group.next)}`,
+    )
   }
   const name = named ? commandNamed(argv) : DEFAULT
   const args = named ? argv.slice(name.split(' ').length) : argv

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { hubUrl, topicPrefix } from '../config/addresses.ts'
 import { duration, size } from '../config/schemas.ts'
-import type { Given } from './given.ts'
+import type { Flags } from './flags.ts'
 
 /** What a process of ours exits with. */
 export const exitCodes = {
@@ -31,7 +31,7 @@ export interface Command<T> {
   /** What may stand after the command without an option before it, the optional ones last. */
   readonly positionals?: readonly Positional[]
   readonly flags: Readonly<Record<string, Flag>>
-  readonly read: (given: Given) => T
+  readonly read: (given: Flags) => T
 }
 
 /** A key that is not given is not there: `{}` or `{ [key]: value }`. */
@@ -97,7 +97,11 @@ export const commands = {
       },
       'api-key': { value: 'KEY=SCOPE,SCOPE', multiple: true, doc: 'a key that it takes, with its scopes' },
       file: { value: 'FILE', doc: 'hub, keys and apps from a file' },
-      app: { value: 'DIR', multiple: true, doc: 'an app to run where it is, in place of the sample apps' },
+      app: {
+        value: 'DIR',
+        multiple: true,
+        doc: 'an app to run where it is, in place of the sample apps: shows its output, follows its files',
+      },
       data: { value: 'DIR', doc: 'keep the state of the hub there; without it, it ends with the run' },
       store: { value: 'DIR', doc: 'what can be installed: DIR/<id>/<version>/app.json' },
       'memory-limit': { value: 'SIZE', default: '256MiB', doc: 'what an app may use before it is ended' },

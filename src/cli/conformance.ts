@@ -4,7 +4,7 @@ import { readPlainText } from '../base/read-plain.ts'
 import { apiKey } from '../config/addresses.ts'
 import { readFailure } from '../config/file.ts'
 import type { CommandRequest } from './commands.ts'
-import { UsageError } from './given.ts'
+import { UsageError } from './flags.ts'
 
 type Request = Extract<CommandRequest, { readonly command: 'conformance' }>
 

@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline'
 import * as v from 'valibot'
 import { pagePassword } from '../config/page-access.ts'
-import { UsageError } from './given.ts'
+import { UsageError } from './flags.ts'
 
 /** The first line, by the rules of the option: what is printed for it is taken. @throws {UsageError} */
 export async function readPassword(input: NodeJS.ReadableStream): Promise<string> {

@@ -47,6 +47,14 @@ export const hubUrl = url({
   credentials: 'the hub takes an api_key only',
 })
 
+/** Where browsers reach the page. */
+export const publicUrl = url({
+  schemes: ['http', 'https'],
+  withPath: ['http', 'https'],
+  example: 'https://home.example.org/hub2mqtt',
+  credentials: 'everybody who sees the link would read them',
+})
+
 /** Address of a broker. */
 export const brokerUrl = url({
   schemes: ['mqtt', 'mqtts', 'ws', 'wss'],

@@ -18,7 +18,8 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerAccess 
     urls,
     username,
     password,
-    protocol,
+    // Without a broker of one's own it is the embedded one, which speaks no other.
+    protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
     ca: pem(caFile),
     cert: pem(certFile),
     key: pem(keyFile),

@@ -18,6 +18,12 @@ export interface ConfigFile {
   where(keys: Keys): string
 }
 
+/** How an option is written in a file: `mqtt: { url: … }` in YAML, `"mqtt": { "url": … }` in JSON. */
+export const example = (path: string | undefined, keys: readonly string[]): string =>
+  keys.reduceRight((below, key) => `${isJson(path) ? `"${key}"` : key}: ${below === '' ? '…' : `{ ${below} }`}`, '')
+
+export const isJson = (path: string | undefined): boolean => path?.endsWith('.json') === true
+
 export const noFile: ConfigFile = { isEmpty: false, root: new Map(), where: () => '' }
 
 /** Enough for a person who repeats a block here and there, too few to blow up memory. */
@@ -45,11 +51,12 @@ export function readFailure(error: unknown): string {
 const MAX_DEPTH = 64
 const TOO_DEEP = 'its values nest too deeply'
 
+const TWICE = 'the same key stands here twice; keep one'
 const BAD_ALIAS = 'an alias (*name) has no anchor (&name) before it'
 
 /** The parser's own messages quote the source, which may hold a secret: only its error codes are used. */
 const SYNTAX: Readonly<Record<string, string>> = {
-  DUPLICATE_KEY: 'the same key stands here twice; keep one',
+  DUPLICATE_KEY: TWICE,
   TAB_AS_INDENT: 'a tab stands where only spaces may indent',
   BAD_INDENT: 'the indentation does not fit the lines above',
   NON_STRING_KEY: 'a key must be plain text',
@@ -57,6 +64,14 @@ const SYNTAX: Readonly<Record<string, string>> = {
   RESOURCE_EXHAUSTION: TOO_DEEP,
   MULTIPLE_DOCS: 'the file holds more than one document (---); keep one',
 }
+
+const NOT_YAML = 'this is not valid YAML or JSON; look for a missing quote, colon or space here'
+/** Of JSON too; everything else is a part of YAML that JSON lacks. */
+const IN_JSON: ReadonlySet<string> = new Set([TWICE, TOO_DEEP])
+const NOT_JSON = 'this is not valid JSON; look for a missing quote, comma or bracket here'
+
+/** What is wrong, in the words of what a file is to hold. */
+const inWordsOf = (path: string, reason: string): string => (isJson(path) && !IN_JSON.has(reason) ? NOT_JSON : reason)
 
 const require = createRequire(import.meta.url)
 let parser: typeof import('yaml') | undefined
@@ -89,8 +104,7 @@ function parseText(text: string, path: string, mistakes: Mistakes): { doc: Docum
   const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
   for (const { code, at } of wrong) {
     const { line, col } = lines.linePos(at)
-    const reason = SYNTAX[code] ?? 'this is not valid YAML or JSON; look for a missing quote, colon or space here'
-    mistakes.add(`${path} line ${line}, column ${col}`, reason)
+    mistakes.add(`${path} line ${line}, column ${col}`, inWordsOf(path, SYNTAX[code] ?? NOT_YAML))
   }
   return wrong.length === 0 ? { doc, lines } : undefined
 }
@@ -151,17 +165,18 @@ export function readConfigFile(
     root = doc.toJS({ mapAsMap: true, maxAliasCount: MAX_ALIASES })
   } catch (error) {
     const tooMany = error instanceof Error && error.message.startsWith('Excessive alias count')
-    mistakes.add(path, tooMany ? 'its aliases (*name) multiply too often; write the values out' : BAD_ALIAS)
+    const reason = tooMany ? 'its aliases (*name) multiply too often; write the values out' : BAD_ALIAS
+    mistakes.add(path, inWordsOf(path, reason))
     return undefined
   }
   const fault = faultOf(root)
   if (fault !== undefined) {
-    mistakes.add(path, fault)
+    mistakes.add(path, inWordsOf(path, fault))
     return undefined
   }
   if (root === null || root === undefined) return emptyFile(path)
   if (!(root instanceof Map)) {
-    mistakes.add(path, 'expected options with their values, such as hubs: { home: { url: … } }')
+    mistakes.add(path, `expected options with their values, such as ${example(path, ['hubs', 'home', 'url'])}`)
     return undefined
   }
   return { path, isEmpty: false, root, where: (keys) => `${path}${lineOf(doc, lines, keys)}` }

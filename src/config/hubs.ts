@@ -1,7 +1,7 @@
 /** The hubs: any number by name in the file, and one by the environment alone. */
 import { dirname, resolve } from 'node:path'
 import * as v from 'valibot'
-import type { ConfigFile, FileMap } from './file.ts'
+import { type ConfigFile, example, type FileMap } from './file.ts'
 import type { HubFile } from './hubs-dir.ts'
 import type { Mistakes } from './mistakes.ts'
 import { DEFAULT_HUB_NAME, EXPECTED_NAME, HUB_NAME_VARIABLE, type HubConfig, hubName, hubOptions } from './options.ts'
@@ -28,14 +28,16 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): Map<string, FileMap> 
   const root = file.root.get('hubs')
   if (root === undefined || root === null) return hubs
   if (!(root instanceof Map)) {
-    mistakes.add(fileSubject(file, ['hubs']), 'expected hubs by name, such as hubs: { home: { url: … } }', 'hubs')
+    const such = example(file.path, ['hubs', 'home', 'url'])
+    mistakes.add(fileSubject(file, ['hubs']), `expected hubs by name, such as ${such}`, 'hubs')
     return hubs
   }
   for (const [key, value] of root) {
     const name = String(key)
     const keys = ['hubs', name]
     if (fileKeys(hubOptions).includes(name) && value !== null && !(value instanceof Map)) {
-      mistakes.add(fileSubject(file, keys), `expected a hub's name above it: hubs: { home: { ${name}: … } }`, 'hubs')
+      const such = example(file.path, ['hubs', 'home', name])
+      mistakes.add(fileSubject(file, keys), `expected a hub's name above it: ${such}`, 'hubs')
     } else if (!v.is(hubName, name)) {
       const subject = mistakes.name(name) === undefined ? `a hub's name (${file.where(keys)})` : fileSubject(file, keys)
       mistakes.add(subject, EXPECTED_NAME, 'hubs')

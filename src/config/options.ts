@@ -5,7 +5,18 @@ import { MEMBER_NAME } from '../base/member-name.ts'
 import { MAX_HISTORY } from '../contract/guard.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
-import { apiKey, brokerUrls, host, hubUrl, natsUrls, origin, password, path, topicPrefix } from './addresses.ts'
+import {
+  apiKey,
+  brokerUrls,
+  host,
+  hubUrl,
+  natsUrls,
+  origin,
+  password,
+  path,
+  publicUrl,
+  topicPrefix,
+} from './addresses.ts'
 import { callRule } from './call-rules.ts'
 import { address, ancestor, pagePassword, token } from './page-access.ts'
 import { boolean, choice, duration, integer, label, list, map, size, text } from './schemas.ts'
@@ -160,6 +171,13 @@ const pageOptions = defineOptions({
     schema: boolean,
     default: true,
   },
+  'http.public_url': {
+    doc: 'Where browsers reach the page: Home Assistant then links to it and shows the icons of apps. Whoever reaches the listener may then see these icons without a login.',
+    schema: publicUrl,
+    default: null,
+    example: 'https://home.example.org/hub2mqtt',
+    live: true,
+  },
   'http.password': {
     doc: 'Password of the page: text, or what `hub2mqtt hash-password` prints. Without one, only this machine may use it, where `http.host` is loopback; to change something takes the start-up token.',
     schema: pagePassword,
@@ -237,7 +255,7 @@ export const options = defineOptions({
     default: 'auto',
   },
   'mqtt.ca_file': {
-    doc: "Certificate authority (PEM) for the broker's certificate, instead of the system's.",
+    doc: "Certificate authority (PEM) for the broker's certificate, instead of those that Node.js knows or, with `NODE_OPTIONS=--use-system-ca`, the system.",
     schema: path,
     opens: true,
     default: null,
@@ -566,6 +584,11 @@ export const options = defineOptions({
     schema: integer(0, 1000),
     default: 20,
   },
+  'discovery.triggers': {
+    doc: 'Whether devices have triggers for automations. Home Assistant cannot delete a device that has them once it has reloaded MQTT, until it restarts.',
+    schema: boolean,
+    default: true,
+  },
   'discovery.birth_topic': {
     doc: 'Where it says that it has started: the birth message of its MQTT integration.',
     schema: topicPrefix,
@@ -618,5 +641,6 @@ export const hubName = v.pipe(
   v.string(),
   v.regex(/^(?!(?:bridge|fleet|rollout|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/u),
 )
-export const EXPECTED_NAME =
-  'expected a hub name such as home: 1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout and words of JavaScript (constructor, prototype, __proto__)'
+export const HUB_NAME =
+  '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout and words of JavaScript (constructor, prototype, __proto__)'
+export const EXPECTED_NAME = `expected a hub name such as home: ${HUB_NAME}`

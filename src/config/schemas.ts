@@ -1,6 +1,7 @@
 /** The kinds of values that options have. Every message says what was expected, and never repeats the value. */
 import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
+import { nearest } from '../base/nearest.ts'
 
 /** What tables and mistakes need to know of a schema besides what it takes. */
 export interface About {
@@ -83,11 +84,17 @@ export function integer(minimum: number, maximum: number) {
   )
 }
 
+/** More words than these say less than the one that was perhaps meant. */
+const MOST_LISTED = 10
+
 /** One of a few words. YAML reads `5` as a number; as a choice it is still plain. */
 export function choice<const T extends string>(values: readonly T[], name?: string) {
   const numbers = values.map(Number).filter(Number.isFinite)
   return v.pipe(
-    v.picklist([...values, ...numbers], `expected one of ${values.join(', ')}`),
+    v.picklist([...values, ...numbers], ({ input }) => {
+      const meant = values.length > MOST_LISTED ? nearest(String(input), values) : undefined
+      return `expected one of ${meant === undefined ? values.join(', ') : `${values.length} words such as ${meant}`}`
+    }),
     // The list holds the words and their numbers only.
     v.transform((given) => String(given) as T),
     v.metadata({ name: name ?? values.map((value) => `\`${value}\``).join(', '), quotable: true }),

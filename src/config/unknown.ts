@@ -1,7 +1,7 @@
 /** Names that no option has: in the environment, and as keys of the file. */
 
 import { didYouMean } from '../base/nearest.ts'
-import type { ConfigFile, FileMap } from './file.ts'
+import { type ConfigFile, example, type FileMap, isJson } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
 import { type Environment, fileSubject } from './sources.ts'
 import { fileKeys, type Table, VARIABLE_PREFIX } from './table.ts'
@@ -31,13 +31,18 @@ function meant(name: string, known: readonly string[], prefix = ''): string {
   return ALIASES[last] !== undefined && known.includes(alias) ? `; did you mean ${alias}?` : ''
 }
 
+/** Anything else that is like no option may be a secret in the wrong place: it is not repeated. */
+const PLAIN_WORD = /^[a-z_]{1,32}$/
+
 /** Complains about every variable that no option has. */
 export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
   for (const name of env.keys()) {
     if (known.includes(name)) continue
-    const shown = mistakes.name(name)
-    const subject = shown ?? `an environment variable that begins with ${VARIABLE_PREFIX}`
-    mistakes.add(subject, `there is no such option${meant(name, known, VARIABLE_PREFIX) || '; unset it'}`)
+    const hint = meant(name, known, VARIABLE_PREFIX)
+    const isPlain = hint !== '' || PLAIN_WORD.test(name.slice(VARIABLE_PREFIX.length).toLowerCase())
+    const subject =
+      (isPlain ? mistakes.name(name) : undefined) ?? `an environment variable that begins with ${VARIABLE_PREFIX}`
+    mistakes.add(subject, `there is no such option${hint || '; unset it'}`)
   }
 }
 
@@ -57,10 +62,10 @@ export function checkKeys(root: FileMap, { file, table, at, also = [], mistakes 
     for (const [key, value] of node) {
       const written = String(key)
       const keys = [...place, written]
-      const problem = problemOf(written, known, mistakes)
+      const problem = problemOf(written, { known, file, mistakes })
       const below = known.filter((path) => path.startsWith(`${written}.`)).map((path) => path.slice(written.length + 1))
       if (problem !== undefined) {
-        mistakes.add(subjectOf(file, keys, mistakes), problem)
+        mistakes.add(problem.showsName ? fileSubject(file, keys) : hiddenSubject(file, keys), problem.text)
       } else if (value instanceof Map && below.length > 0) {
         walk(value, keys, below)
       } else if (value !== null && below.length > 0) {
@@ -71,18 +76,32 @@ export function checkKeys(root: FileMap, { file, table, at, also = [], mistakes 
   walk(root, at, [...fileKeys(table), ...also])
 }
 
-/** A key that is no plain name is not repeated, only where it stands. */
-function subjectOf(file: ConfigFile, keys: readonly string[], mistakes: Mistakes): string {
-  if (mistakes.name(keys.at(-1) ?? '') !== undefined) return fileSubject(file, keys)
+/** Where a key stands that is not repeated. */
+function hiddenSubject(file: ConfigFile, keys: readonly string[]): string {
   const above = keys.slice(0, -1).join('.')
   return `a key ${above === '' ? '' : `below ${above} `}(${file.where(keys)})`
 }
 
-/** What is wrong with a key among `known`, which are the paths of options from where it stands. */
-function problemOf(written: string, known: readonly string[], mistakes: Mistakes): string | undefined {
-  if (mistakes.name(written) === undefined) return 'there is no such option; look for a missing space after a colon'
+interface Context {
+  /** Paths of options from where the key stands. */
+  readonly known: readonly string[]
+  readonly file: ConfigFile
+  readonly mistakes: Mistakes
+}
+
+/** What is wrong with a key, and whether it may be repeated. */
+function problemOf(written: string, { known, file, mistakes }: Context) {
+  const isName = mistakes.name(written) !== undefined
+  if (!isName && !isJson(file.path)) {
+    return { showsName: false, text: 'there is no such option; look for a missing space after a colon' }
+  }
   const names = [...new Set(known.map((path) => path.split('.')[0] ?? path))]
   if (names.includes(written)) return undefined
-  if (known.includes(written)) return 'expected its parts one below the other, such as mqtt: { url: … }'
-  return `there is no such option${meant(written, names) || `; there are ${names.join(', ')}`}`
+  if (known.includes(written)) {
+    const such = example(file.path, ['mqtt', 'url'])
+    return { showsName: true, text: `expected its parts one below the other, such as ${such}` }
+  }
+  const hint = isName ? meant(written, names) : ''
+  const text = `there is no such option${hint || `; there are ${names.join(', ')}`}`
+  return { showsName: isName && (hint !== '' || PLAIN_WORD.test(written)), text }
 }

@@ -1,4 +1,4 @@
-/** What an asker gets back. */
+/** What a requester gets back. */
 import type { CommandError } from './errors.ts'
 
 /** What became of a command. */

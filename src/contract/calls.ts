@@ -6,7 +6,7 @@ import { HubError } from '../hub/errors.ts'
 import type { OperationName } from '../hub/operations.ts'
 import { lookFor } from '../hub/verify.ts'
 import { askedBy } from '../hub/written.ts'
-import type { Act } from './commands.ts'
+import type { Capability } from './commands.ts'
 import { CommandError } from './errors.ts'
 import { object, type PayloadKind } from './payload.ts'
 import type { Target } from './target.ts'
@@ -46,7 +46,7 @@ export const called: PayloadKind<Endpoint> = {
 }
 
 /** What an operation does that commands of other operations do too; in doubt, more than it does. */
-const ACTS: Partial<Record<OperationName, readonly Act[]>> = {
+const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {
   getApps: ['list-apps', 'read-app'],
   getApp: ['read-app'],
   getAppRecord: ['read-app'],
@@ -58,11 +58,11 @@ const ACTS: Partial<Record<OperationName, readonly Act[]>> = {
 }
 
 /** What hubs are known to take of an app's record is its automatic updates; the rest of it is not to be relied on. */
-const WHOLE_APP: readonly Act[] = ['enable', 'disable', 'autoupdate', 'channel', 'update-app']
+const WHOLE_APP: readonly Capability[] = ['enable', 'disable', 'autoupdate', 'channel', 'update-app']
 
-export function actsOf({ operation, query, body }: Endpoint): readonly Act[] {
+export function capabilitiesOfCall({ operation, query, body }: Endpoint): readonly Capability[] {
   if (operation === null) return []
-  if (operation !== 'updateApp') return ACTS[operation] ?? []
+  if (operation !== 'updateApp') return CAPABILITIES[operation] ?? []
   // A hub may take its keys from the query too.
   const keys = isRecord(body) ? Object.keys({ ...query, ...body }) : ['?']
   return keys.every((key) => key === 'autoupdate' || key === 'id') ? ['autoupdate'] : WHOLE_APP

@@ -10,7 +10,7 @@ import { LOG_LEVELS, type LogLevel } from '../log/levels.ts'
 import { APP_KEYS, APP_STATES } from '../model/app.ts'
 import { callEndpoint, called } from './calls.ts'
 import { afterSteps, CommandError } from './errors.ts'
-import { changeChannel, install, installUpdate } from './installs.ts'
+import { changeChannel, install, installUpdate, updateAll } from './installs.ts'
 import {
   anyValue,
   duration,
@@ -40,7 +40,7 @@ export interface BridgeControl {
  * What commands do, for their rights: who refuses one command refuses what it does, by whichever command. A command of
  * which this list knows nothing does what its name says, and nobody else does that.
  */
-export type Act =
+export type Capability =
   | 'enable'
   | 'disable'
   | 'autoupdate'
@@ -69,9 +69,11 @@ export interface HubCommand<T = unknown> extends Common<T> {
   /** Whether it may be used unless configuration says otherwise (default true). */
   readonly allowed?: false
   /** What nobody may do where this command is denied. */
-  readonly acts?: readonly Act[]
-  /** What it does, if that is not its `acts`; of no input, what it does with any. */
-  readonly does?: (input: T | undefined) => readonly Act[]
+  readonly capabilities?: readonly Capability[]
+  /** What it does, if that is not its `capabilities`; of no input, what it does with any. */
+  readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
+  /** It waits for no turn: it sends other commands, which do. One at a time on a hub. */
+  readonly fansOut?: true
   /** A part of the bridge without which it is refused. */
   readonly needs?: 'guard'
   /** The app that it is about, of a command that is for the whole hub. */
@@ -150,8 +152,8 @@ function plainWrite<const N extends string>(name: N, operation: 'restartApp' | '
 }
 
 /** What is done only where a key of the payload asks for it. */
-function some(value: unknown, ...acts: Act[]): Act[] {
-  return value === undefined ? [] : acts
+function some(value: unknown, ...capabilities: Capability[]): Capability[] {
+  return value === undefined ? [] : capabilities
 }
 
 /** @throws CommandError where there is none */
@@ -176,7 +178,7 @@ const ROWS = [
     payload: plain,
     operation: 'enableApp',
     write: true,
-    acts: ['enable'],
+    capabilities: ['enable'],
     doc: 'Enables the app; the hub starts it.',
     run: (target) => setEnabled(target, true),
   }),
@@ -184,7 +186,7 @@ const ROWS = [
     payload: plain,
     operation: 'disableApp',
     write: true,
-    acts: ['disable'],
+    capabilities: ['disable'],
     doc: 'Disables the app; the hub stops it.',
     run: (target) => setEnabled(target, false),
   }),
@@ -192,7 +194,7 @@ const ROWS = [
     payload: switched,
     operation: 'enableApp',
     write: true,
-    acts: ['enable', 'disable'],
+    capabilities: ['enable', 'disable'],
     doc: 'Enables or disables the app: both in one, as a switch needs it.',
     run: setEnabled,
   }),
@@ -202,7 +204,7 @@ const ROWS = [
     payload: object({ message, raw: v.optional(v.boolean()) }),
     operation: 'getApp',
     write: false,
-    acts: ['read-app'],
+    capabilities: ['read-app'],
     doc: "Answers with the app as it is published; with `raw` the hub's own record is added under that key.",
     async run({ hub, app, again, call }, { raw }) {
       const found = await again(() => hub.apps.getApp(app))
@@ -220,7 +222,7 @@ const ROWS = [
     payload: plain,
     operation: 'getAppSettings',
     write: false,
-    acts: ['read-settings'],
+    capabilities: ['read-settings'],
     doc: 'Answers with all settings of the app.',
     run: ({ call, app }) => call('getAppSettings', { id: app }),
   }),
@@ -235,8 +237,11 @@ const ROWS = [
     payload: someOf({ autoupdate: v.optional(v.boolean()), channel: v.optional(channel) }),
     operation: 'updateApp',
     write: true,
-    acts: ['autoupdate', 'channel'],
-    does: (input) => [...some(input?.autoupdate, 'autoupdate'), ...some(input?.channel, 'channel', 'update-app')],
+    capabilities: ['autoupdate', 'channel'],
+    capabilitiesOf: (input) => [
+      ...some(input?.autoupdate, 'autoupdate'),
+      ...some(input?.channel, 'channel', 'update-app'),
+    ],
     doc: 'Changes automatic updates, then the channel by an install from it; at least one of them.',
     async run(target, { autoupdate, channel }) {
       if (autoupdate !== undefined) await setAutoupdate(target, autoupdate)
@@ -252,7 +257,7 @@ const ROWS = [
     payload: switched,
     operation: 'updateApp',
     write: true,
-    acts: ['autoupdate'],
+    capabilities: ['autoupdate'],
     doc: 'Turns automatic updates on or off.',
     run: setAutoupdate,
   }),
@@ -260,8 +265,8 @@ const ROWS = [
     payload: object({ channel: v.optional(channel), version: v.optional(version) }),
     operation: 'installFromAppStore',
     write: true,
-    acts: ['update-app'],
-    does: (input) => ['update-app', ...some(input?.channel, 'channel')],
+    capabilities: ['update-app'],
+    capabilitiesOf: (input) => ['update-app', ...some(input?.channel, 'channel')],
     doc: 'Installs the version that the store has, or another one (newer hubs): the update of the app.',
     run: installUpdate,
   }),
@@ -281,7 +286,7 @@ const ROWS = [
     payload: plain,
     operation: 'getAppSetting',
     write: false,
-    acts: ['read-settings'],
+    capabilities: ['read-settings'],
     doc: 'Answers with one setting.',
     run: ({ call, app, argument }) => call('getAppSetting', { id: app, name: argument }),
   }),
@@ -289,7 +294,7 @@ const ROWS = [
     payload: object({ name: settingName }),
     operation: 'getAppSetting',
     write: false,
-    acts: ['read-settings'],
+    capabilities: ['read-settings'],
     doc: 'Answers with one setting.',
     run: ({ call, app }, { name }) => call('getAppSetting', { id: app, name }),
   }),
@@ -346,8 +351,8 @@ const ROWS = [
     payload: object({ filter: v.optional(APP_FILTER) }),
     operation: 'getApps',
     write: false,
-    acts: ['list-apps'],
-    does: (): Act[] => ['list-apps', 'read-app'],
+    capabilities: ['list-apps'],
+    capabilitiesOf: (): Capability[] => ['list-apps', 'read-app'],
     doc: 'Answers with the apps by id; a filter reads the hub afresh and keeps those that equal it in every key given.',
     run: ({ hub, again }, { filter }) => again(() => hub.apps.getApps(filter)),
   }),
@@ -360,11 +365,21 @@ const ROWS = [
     operation: 'installFromAppStore',
     write: true,
     allowed: false,
-    acts: ['add-app'],
-    does: (input) => ['add-app', 'update-app', ...some(input?.channel, 'channel')],
+    capabilities: ['add-app'],
+    capabilitiesOf: (input) => ['add-app', 'update-app', ...some(input?.channel, 'channel')],
     about: ({ id }) => id,
     doc: 'Installs an app from the store.',
     run: (target, { id, ...wanted }) => install(target, id, wanted),
+  }),
+  row('hub', 'update-all', {
+    payload: nothing,
+    operation: 'installFromAppStore',
+    write: true,
+    // No `capabilities`: who denies this one denies no single update.
+    capabilitiesOf: (): Capability[] => ['update-app'],
+    fansOut: true,
+    doc: 'Installs the update of each app that has one, one after the other, and answers with their ids.',
+    run: updateAll,
   }),
   row('hub', 'speak', {
     payload: spoken,
@@ -427,7 +442,7 @@ export const COMMANDS: readonly Command[] = ROWS
 export type CommandName<D extends Command['target']> = Extract<(typeof ROWS)[number], { readonly target: D }>['name']
 
 /** The row as it is for one input: of most commands, itself. */
-export function settled(command: HubCommand, input: unknown): HubCommand {
+export function effectiveCommand(command: HubCommand, input: unknown): HubCommand {
   const endpoint = input === undefined ? undefined : command.reaches?.(input)
   if (endpoint === undefined) return command
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }

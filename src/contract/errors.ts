@@ -17,8 +17,9 @@ export const ERROR_CODES = {
   forbidden: 'The API key lacks a permission.',
   unsupported: 'This hub has no such operation.',
   hub_unreachable: 'The hub is offline or did not answer.',
-  hub_rejected: 'The hub refused (another 4xx).',
-  hub_failed: 'The hub failed (5xx), said no, answered a read with nonsense, or did something else than it was asked.',
+  hub_rejected: 'The hub, or something on the way to it, refused (another 4xx).',
+  hub_failed:
+    'The hub failed (5xx), said no, answered a read with nonsense, or did something else than it was asked; or something on the way to it answered 404.',
   rate_limited: 'The hub asked for fewer requests (429) until the time of the command was over; nothing was done.',
   too_large: 'The answer does not fit the limits of the broker.',
   outcome_unknown: 'The command was sent, and no answer of the hub says whether it was done: it may have happened.',

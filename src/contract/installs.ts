@@ -4,7 +4,7 @@ import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import { listedApp } from '../hub/verify.ts'
 import type { AppPatch } from '../model/app.ts'
-import { CommandError } from './errors.ts'
+import { afterSteps, CommandError } from './errors.ts'
 import type { Target } from './target.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
 
@@ -33,6 +33,28 @@ export async function installUpdate(target: Target, wanted: StoreVersion): Promi
   return await installOver(before, target, app, wanted)
 }
 
+/** Installs the update of each app that has one: those of the others too, when one fails. */
+export async function updateAll({ hub, send, signal }: Target): Promise<{ updated: string[] }> {
+  const isWaiting = (id: string) => hub.apps.all.get(id)?.update_available === true
+  const waiting = [...hub.apps.all.keys()].filter(isWaiting)
+  const updated: string[] = []
+  const failed: { readonly id: string; readonly error: CommandError }[] = []
+  for (const id of waiting) {
+    if (signal.aborted || hub.apps.ended.aborted) failed.push({ id, error: new CommandError('expired') })
+    // An update may have been installed, or an app removed, by hand meanwhile.
+    else if (isWaiting(id)) {
+      const outcome = await send(id, 'install')
+      if (outcome.ok) updated.push(id)
+      else failed.push({ id, error: outcome.error })
+    }
+  }
+  const [first] = failed
+  if (first === undefined) return { updated }
+  const message = `${failed.length} of ${waiting.length} updates failed; of ${first.id}: ${first.error.message}`
+  const { code, status } = first.error
+  throw afterSteps(new CommandError(code, message, { status: status ?? undefined, cause: first.error }), updated)
+}
+
 /** Hubs do not take the channel as a value: changing it is an install with that channel. */
 export async function changeChannel(target: Target, channel: string): Promise<null> {
   const before = await lookUp(target.hub, target.app)
@@ -52,27 +74,31 @@ async function installOver(before: Before, target: Target, id: string, wanted: S
   } catch (error) {
     if (!isUndecided(error)) throw error
     const lost = error.code === 'no_answer' && before !== undefined
-    if (await shows(target, id, (after) => has(after, wanted) && isNews(before, after), lost)) return null
-    throw undecided(error, true)
+    const done = await shows(target, id, (after) => has(after, wanted) && isNews(before, after), lost)
+    if (done === true) return null
+    throw undecided(error, done === false)
   }
   if (!asked || (await shows(target, id, (after) => has(after, wanted), true))) return null
   throw new CommandError('hub_failed', 'The hub took the install, and does not show the version or channel asked for.')
 }
 
-/** Whether the list shows the app so: now, or within a minute. */
+/** Whether the list shows the app so: now, or within a minute. `undefined`: no list was read that shows it or not. */
 async function shows(
   { hub, clock, signal }: Target,
   id: string,
   proves: (after: AppPatch) => boolean,
   patiently: boolean,
-): Promise<boolean> {
+): Promise<boolean | undefined> {
+  const ended = AbortSignal.any([signal, hub.apps.ended])
+  let found: false | undefined
   for (const pause of [0, ...(patiently ? PAUSES_MS : [])]) {
-    await sleep(clock, pause, signal)
-    if (signal.aborted) return false
+    await sleep(clock, pause, ended)
+    if (ended.aborted) return found
     const after = await tried(() => listedApp(hub, id))
     if (after && proves(after)) return true
+    if (after !== undefined) found = false
   }
-  return false
+  return found
 }
 
 function has(app: AppPatch, { channel, version }: StoreVersion): boolean {

@@ -58,7 +58,8 @@ export function object<E extends v.ObjectEntries>(
     enveloped: true,
     read(text) {
       // A button of Home Assistant cannot send nothing; `PRESS` is its word for it.
-      const value = text === '' || text === 'PRESS' ? {} : parseJson(text)
+      const bare = withoutMark(text)
+      const value = bare === '' || bare === 'PRESS' ? {} : parseJson(bare)
       const { envelope, rest } = openEnvelope(value)
       return { ...envelope, input: () => check(schema, rest) }
     },
@@ -100,7 +101,7 @@ export function word<const T>(words: readonly (readonly [string, T])[]): Payload
     read: (text) => ({
       ...BARE,
       input() {
-        const value = known.get(text)
+        const value = known.get(withoutMark(text))
         if (value === undefined) throw invalid(`Expected ${[...known.keys()].join(', ')}.`)
         return value
       },
@@ -131,7 +132,7 @@ export function durationMs(key: string, written: string): number {
   return ms
 }
 
-/** Any JSON value; text that is not JSON is a string. It has no envelope, as the value may be anything. */
+/** Any JSON value; text that is not JSON is a string, kept exactly. It has no envelope, as the value may be anything. */
 export const anyValue: PayloadKind<Json> = {
   schema: v.any(),
   enveloped: false,
@@ -141,7 +142,7 @@ export const anyValue: PayloadKind<Json> = {
     input() {
       refuseDeep(text)
       try {
-        return parseExact(text)
+        return parseExact(withoutMark(text))
       } catch (error) {
         if (error instanceof CommandError) throw error
         return text
@@ -163,9 +164,15 @@ const SPOKEN_ENTRIES = { text: v.pipe(v.string(), v.nonEmpty()) }
 const SPOKEN_OBJECT_SCHEMA = v.strictObject(SPOKEN_ENTRIES)
 const SPOKEN_OBJECT = object(SPOKEN_ENTRIES)
 
-const decoder = new TextDecoder('utf-8', { fatal: true })
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const BYTE_ORDER_MARK = '\uFEFF'
 
-/** @throws CommandError `invalid_payload` for bytes that are too many or no UTF-8 */
+/** JSON and words may begin with a byte order mark; of a raw text it is a part. */
+function withoutMark(text: string): string {
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text
+}
+
+/** A leading byte order mark is kept. @throws CommandError `invalid_payload` for bytes that are too many or no UTF-8 */
 export function decodeText(payload: Uint8Array): string {
   if (payload.length > MAX_PAYLOAD_BYTES) throw invalid(`Expected at most ${MAX_PAYLOAD_BYTES} bytes.`)
   try {
@@ -175,10 +182,10 @@ export function decodeText(payload: Uint8Array): string {
   }
 }
 
-/** The transaction of a payload that may be nonsense otherwise, so that the refusal finds its asker. */
+/** The transaction of a payload that may be nonsense otherwise, so that the refusal finds its requester. */
 export function peekTransaction(payload: Uint8Array): string | number | null {
   try {
-    return openEnvelope(parseJson(decodeText(payload))).envelope.transaction
+    return openEnvelope(parseJson(withoutMark(decodeText(payload)))).envelope.transaction
   } catch {
     return null
   }

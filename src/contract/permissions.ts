@@ -3,15 +3,15 @@
 import type { Endpoint, Section } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import { type Method, OPERATIONS } from '../hub/operations.ts'
-import { actsOf } from './calls.ts'
+import { capabilitiesOfCall } from './calls.ts'
 import {
-  type Act,
   type BridgeCommand,
+  type Capability,
   COMMANDS,
   type Command,
+  effectiveCommand,
   findCommand,
   type HubCommand,
-  settled,
 } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
@@ -62,14 +62,14 @@ export function refusedBy(policy: CommandPolicy, command: Command, input?: unkno
   const endpoint = input === undefined ? undefined : command.reaches?.(input)
   // Of no input it is not known yet whether it only reads.
   const mayRead = command.reaches !== undefined && input === undefined
-  if (read_only && settled(command, input).write && !mayRead) return 'commands.read_only is set.'
+  if (read_only && effectiveCommand(command, input).write && !mayRead) return 'commands.read_only is set.'
   if (command.allowed === false && !names(allow, command)) return `It is off until commands.allow names ${key}.`
   if (command.needs === 'guard' && !guarded) return 'The guardian is off until guard.watch names an app.'
   if (endpoint !== undefined) return unreachable(policy, endpoint)
-  const { acts = [], does = () => acts } = command
+  const { capabilities = [], capabilitiesOf: does = () => capabilities } = command
   const denied = deniedActs(deny)
-  const isFree = (act: Act) => !denied.has(act)
-  if (does(input).every(isFree) && (acts.length === 0 || acts.some(isFree))) return undefined
+  const isFree = (act: Capability) => !denied.has(act)
+  if (does(input).every(isFree) && (capabilities.length === 0 || capabilities.some(isFree))) return undefined
   return 'commands.deny names a command that does the same.'
 }
 
@@ -98,14 +98,14 @@ function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoi
   if (!call.some(isNamed)) return `commands.call names no ${method} of this item.`
   if (operation === null) return undefined
   for (const own of COMMANDS) {
-    if (own.target === 'bridge' || own.operation !== operation || own.needs !== undefined) continue
+    if (own.target === 'bridge' || own.operation !== operation || own.needs !== undefined || own.fansOut) continue
     if (names(deny, own)) return `commands.deny names ${commandKey(own)}, which is the same.`
     if (own.allowed === false && !names(allow, own)) {
       return `It is off until commands.allow names ${commandKey(own)}, which is the same.`
     }
   }
   const denied = deniedActs(deny)
-  return actsOf(endpoint).some((act) => denied.has(act))
+  return capabilitiesOfCall(endpoint).some((act) => denied.has(act))
     ? 'commands.deny names a command that does the same.'
     : undefined
 }
@@ -124,13 +124,13 @@ function names(selectors: readonly string[], command: Command): boolean {
   return selectors.some((one) => one === '*' || one === command.name || one === commandKey(command))
 }
 
-function deniedActs(deny: readonly string[]): ReadonlySet<Act> {
+function deniedActs(deny: readonly string[]): ReadonlySet<Capability> {
   if (deny.length === 0) return NO_ACTS
   const denied = COMMANDS.filter((command) => names(deny, command))
-  return new Set(denied.flatMap((command) => (command.target === 'bridge' ? [] : (command.acts ?? []))))
+  return new Set(denied.flatMap((command) => (command.target === 'bridge' ? [] : (command.capabilities ?? []))))
 }
 
-const NO_ACTS: ReadonlySet<Act> = new Set()
+const NO_ACTS: ReadonlySet<Capability> = new Set()
 
 /** Names of the commands that configuration, key and hub permit. */
 export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {

@@ -6,6 +6,7 @@
  */
 import type * as v from 'valibot'
 import type { Json } from '../base/json.ts'
+import { readJson } from '../base/read-json.ts'
 import { tidy } from '../base/text.ts'
 import { type HubStatus, reasonOf } from '../hub/status.ts'
 import type { LogLevel } from '../log/levels.ts'
@@ -61,6 +62,8 @@ export interface Facts {
     readonly app: App
     /** Whether an install that the bridge asked for is under way. */
     readonly installing: boolean
+    /** When an update was found whose version the hub does not tell: `2026-11-23 13:05`, in UTC. */
+    readonly foundAt?: string | undefined
     /** What the guardian knows; `null` while it is off, `undefined` before it has heard of the app. */
     readonly guard?: GuardFacts | null | undefined
   }
@@ -274,12 +277,13 @@ export const PUBLICATIONS = {
     schema: schemas.APP_UPDATE,
     doc: "The app's version and the newest one; for Home Assistant.",
     render: updateOf,
-    dependsOn: ({ app: { name, version, latest_version, update_available }, installing }) => [
+    dependsOn: ({ app: { name, version, latest_version, update_available, state }, installing, foundAt }) => [
       name,
       version,
       latest_version,
       update_available,
-      installing,
+      foundAt,
+      installing && state,
     ],
   }),
   guard: app({
@@ -353,11 +357,16 @@ function isUnknown({ reason }: HubStatus): boolean {
 function summaryOf(apps: Apps): schemas.HubSummary {
   let apps_crashed = 0
   let updates_available = 0
-  for (const { crashed, update_available } of apps.values()) {
+  let cpu: number | null = null
+  let memory_bytes: number | null = null
+  for (const { crashed, update_available, cpu_percent, memory_bytes: memory } of apps.values()) {
     if (crashed === true) apps_crashed += 1
     if (update_available === true) updates_available += 1
+    if (cpu_percent !== null) cpu = (cpu ?? 0) + cpu_percent
+    if (memory !== null) memory_bytes = (memory_bytes ?? 0) + memory
   }
-  return { apps: apps.size, apps_crashed, updates_available }
+  const cpu_percent = cpu === null ? null : Math.round(cpu * 10) / 10
+  return { apps: apps.size, apps_crashed, updates_available, cpu_percent, memory_bytes }
 }
 
 /** Whether a change may alter what a hub's rows say; usage figures come by far more often. */
@@ -365,20 +374,56 @@ export function concernsHub({ before, after }: Change): boolean {
   return before?.crashed !== after?.crashed || before?.update_available !== after?.update_available || !before || !after
 }
 
+/** What stands for a version that the hub does not tell, before and after the time when it was found. */
+const FOUND = ['newer version, found ', ' UTC'] as const
+
 /**
  * State of an update entity: only keys that Home Assistant knows, and none that is unknown, else it drops the message.
- * Where the hub says only that there is an update, the newest version is shown as “newer than” the installed one: it
- * must differ, stay the same, and not look like a version, as such would be compared and found no newer.
+ * Where the hub says only that there is an update, the newest version is shown by when it was found: it must differ
+ * from the one before, which a person may have skipped, stay the same while it waits, and not look like a version, as
+ * such would be compared and found no newer.
  */
-function updateOf({ app, installing }: Facts['app']): schemas.AppUpdate {
+function updateOf({ app, installing, foundAt = '' }: Facts['app']): schemas.AppUpdate {
   const { version, latest_version, update_available } = app
   const title = tidy(app.name)
-  const newer = latest_version ?? (version === null ? null : `newer than ${version}`)
+  const newer = latest_version ?? (version === null ? null : FOUND.join(foundAt))
   const latest = update_available === true ? newer : version
   return {
     ...(title !== undefined && { title }),
     ...(version !== null && { installed_version: version }),
     ...(latest !== null && { latest_version: latest }),
     in_progress: installing,
+    update_percentage: installing ? progressOf(app) : null,
   }
+}
+
+/** How far an install is, as the app shows it: asked for, stopped for it, there in its new version, and running. */
+function progressOf({ update_available, state }: App): number {
+  const isReplaced = update_available !== true
+  if (isReplaced) return state === 'running' ? 90 : 70
+  return state === 'running' || state === 'starting' || state === null ? 10 : 40
+}
+
+/** From the state of an update entity, of which version it shows an update found when; `undefined` if it does not say. */
+export function foundIn(payload: string): FoundUpdate | undefined {
+  if (!payload.includes(FOUND[0])) return undefined
+  const { installed_version, latest_version: latest = '' } = readJson(schemas.APP_UPDATE, payload) ?? {}
+  const [before, after] = FOUND
+  if (installed_version === undefined || latest.length !== before.length + TIME_LENGTH + after.length) return undefined
+  if (!latest.startsWith(before) || !latest.endsWith(after)) return undefined
+  return { version: installed_version, foundAt: latest.slice(before.length, -after.length) }
+}
+
+/** An update whose version the hub does not tell. */
+export interface FoundUpdate {
+  /** The one that is installed. */
+  readonly version: string
+  readonly foundAt: string
+}
+
+const TIME_LENGTH = '2026-11-23 13:05'.length
+
+/** A time as it stands in the state of an update entity. */
+export function shownTime(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, TIME_LENGTH).replace('T', ' ')
 }

@@ -299,6 +299,8 @@ export const HUB_SUMMARY = v.strictObject({
   apps: v.pipe(amount, v.integer()),
   apps_crashed: v.pipe(amount, v.integer()),
   updates_available: v.pipe(amount, v.integer()),
+  cpu_percent: about(v.nullable(amount), 'Of all apps together, in per cent of one core, as of the latest read.'),
+  memory_bytes: about(v.nullable(amount), 'Of all apps together, as of the latest read.'),
   needs_attention: v.exactOptional(
     about(v.pipe(v.array(text), v.readonly()), 'Apps that a person should look at, where the guardian is on.'),
   ),
@@ -312,6 +314,7 @@ export const APP_UPDATE = v.strictObject({
   installed_version: v.exactOptional(text),
   latest_version: v.exactOptional(text),
   in_progress: flag,
+  update_percentage: v.nullable(v.pipe(amount, v.integer())),
 })
 export type AppUpdate = v.InferOutput<typeof APP_UPDATE>
 

@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
+import type { Outcome } from './answer.ts'
 import type { GuardWish } from './guard.ts'
 
 export interface Target {
@@ -20,6 +21,8 @@ export interface Target {
   readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
   /** The same for a read that is more than one operation. */
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
+  /** Sends a command of its own to an app of the hub, as any other client would. */
+  readonly send: (app: string, command: string) => Promise<Outcome>
   /** Tells the guardian what is wanted of it for the app. */
   readonly guard: (wish: GuardWish) => void
   readonly clock: Clock

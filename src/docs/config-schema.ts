@@ -2,7 +2,7 @@
 import { type ConversionConfig, type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
 import type * as v from 'valibot'
 import { path as filePath } from '../config/addresses.ts'
-import { hubName, hubOptions, options } from '../config/options.ts'
+import { HUB_NAME, hubName, hubOptions, options } from '../config/options.ts'
 import { fileKey, nest, type Option, type Table } from '../config/table.ts'
 
 type Schema = Readonly<Record<string, unknown>>
@@ -92,7 +92,7 @@ function ofTable(table: Table): Map<string, unknown> {
 export function configSchema(): string {
   const hubs: Schema = {
     type: ['object', 'null'],
-    description: 'The hubs by the name that they have on MQTT.',
+    description: `The hubs by the name that they have on MQTT: ${HUB_NAME}.`,
     propertyNames: convert(hubName),
     additionalProperties: ofNode(ofTable(hubOptions)),
   }

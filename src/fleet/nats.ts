@@ -35,7 +35,7 @@ const PING_MS = 2_000
 const AGAIN_MS = 1_000
 /** On so many servers a bucket goes on when one of them fails. */
 export const REPLICAS = 3
-const MARK_KEY = 'mark'
+export const MARK_KEY = 'mark'
 
 /** Read from its leader: the others may be behind. */
 export const bucketOptions = (replicas: number) => ({ replicas, history: 1, allow_direct: false })
@@ -211,6 +211,12 @@ export function mayConfirmTwice(info: Pick<ServerInfo, 'cluster' | 'version'> | 
 const MARK = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const nameOf = (mark: string, key: string) => `${mark}.${key}`
+
+/** The key that a name in a bucket stands for, under the present mark or a former one; `undefined` for any other name. */
+export function keyIn(name: string): string | undefined {
+  const [mark = ''] = name.split('.', 1)
+  return MARK.test(mark) ? name.slice(nameOf(mark, '').length) : undefined
+}
 
 /** What was deleted is empty, and stays a row that can be written over. */
 const textOf = (entry: KvEntry) => (entry.operation === 'PUT' ? Buffer.from(entry.value).toString('utf8') : '')

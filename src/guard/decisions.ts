@@ -2,8 +2,8 @@
 import type { App } from '../model/app.ts'
 import { hasCrashed, isCrashed, isUp } from './classify.ts'
 import { quietUntil } from './quiet.ts'
+import { countRecent, delayAfter, type RestartLimits, type RestartState } from './restart-state.ts'
 import { isRising } from './trend.ts'
-import { countRecent, delayAfter, type Pace, type Watch } from './watch.ts'
 
 /** After a hub has come back, its apps are still starting. */
 const SETTLING_MS = 120_000
@@ -12,12 +12,12 @@ export const BAD_WITHIN_MS = 30 * 60_000
 
 /** Everything that may stand against a restart that is due. Times are `elapsed` milliseconds. */
 export interface Situation {
-  readonly watch: Watch
+  readonly watch: RestartState
   readonly app: App
   /** Whether the app is watched. */
   readonly on: boolean
   readonly now: number
-  readonly pace: Pace
+  readonly pace: RestartLimits
   /** Whether this bridge is the active one and has a broker. */
   readonly mayAct: boolean
   readonly hubOnline: boolean
@@ -53,12 +53,12 @@ export function obstacle(it: Situation): Obstacle {
 }
 
 /** Whether an app lies where it fell. The flag alone does not say so of one that runs. */
-export function isFallen({ down }: Watch, app: App): boolean {
+export function isFallen({ down }: RestartState, app: App): boolean {
   return down || (isCrashed(app) && !isUp(app))
 }
 
 /** Whether there may be no further restart within the window. */
-export function hasUsedUp(watch: Watch, now: number, pace: Pace): boolean {
+export function hasUsedUp(watch: RestartState, now: number, pace: RestartLimits): boolean {
   return countRecent(watch.recent, now, pace) >= pace.max_restarts
 }
 

@@ -1,8 +1,8 @@
 /** What is known of the apps that are gone from a hub: kept for a day, as a list can be wrong, and an app can come back. */
 import type { Clock } from '../base/clock.ts'
 import type { GoneApp } from '../contract/guard.ts'
-import type { Ward } from './ward.ts'
-import type { Left } from './watch.ts'
+import type { SavedState } from './restart-state.ts'
+import type { WatchedApp } from './watched-app.ts'
 
 const HOUR_MS = 3_600_000
 const KEPT_MS = 24 * HOUR_MS
@@ -14,7 +14,7 @@ const MAX_LENGTH = 32 * 1024
 
 interface Gone {
   /** The app as it was, or what an earlier run has left of it. */
-  readonly known: Ward | Left
+  readonly known: WatchedApp | SavedState
   /** In `clock.elapsed()` milliseconds, the hours before this run included. */
   readonly since: number
 }
@@ -35,7 +35,7 @@ export class GoneApps {
     return this.#apps.has(app)
   }
 
-  add(app: string, known: Ward | Left, hours = 0): void {
+  add(app: string, known: WatchedApp | SavedState, hours = 0): void {
     if (isNothing(leftOf(known))) return
     this.#apps.delete(app)
     this.#apps.set(app, { known, since: this.#clock.elapsed() - hours * HOUR_MS })
@@ -43,7 +43,7 @@ export class GoneApps {
   }
 
   /** What is known of an app that is back; `undefined`: nothing. */
-  take(app: string): Ward | Left | undefined {
+  take(app: string): WatchedApp | SavedState | undefined {
     this.#forget()
     const known = this.#apps.get(app)?.known
     this.#apps.delete(app)
@@ -78,13 +78,13 @@ export class GoneApps {
   }
 }
 
-function leftOf(known: Ward | Left): Left {
+function leftOf(known: WatchedApp | SavedState): SavedState {
   if (!('facts' in known)) return known
   const { state, history = [], memory } = known.facts ?? {}
   return { state, history, memory: memory ?? undefined }
 }
 
 /** Whether the guardian knows nothing of an app that it would not learn anew. */
-function isNothing({ state, history, memory }: Left): boolean {
+function isNothing({ state, history, memory }: SavedState): boolean {
   return memory === undefined && history.length === 0 && !state?.restarts && (state?.snoozed_until ?? null) === null
 }

@@ -15,11 +15,11 @@ import type { App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
 import { GoneApps } from './gone.ts'
-import { isLeftName, LeftOver } from './left.ts'
+import { isSavedName, SavedStates } from './saved-states.ts'
 import { Schedules } from './schedules.ts'
 import { type GuardConfig, isGuarded, type Patterns, patternsOf } from './settings.ts'
 import { Updater } from './updater.ts'
-import { Ward, type WardContext } from './ward.ts'
+import { type Outlook, WatchedApp, type WatchedAppContext } from './watched-app.ts'
 
 /** Who sends the guardian's commands, for the log and for itself. */
 export const BY = 'guard'
@@ -81,22 +81,22 @@ export interface GuardRun {
 
 interface GuardedHub {
   readonly name: string
-  readonly wards: Map<string, Ward>
+  readonly watchedApps: Map<string, WatchedApp>
   readonly gone: GoneApps
   /** What the broker is to hold of those; `undefined`: what it holds is not known yet. */
   goneApps: readonly GoneApp[] | undefined
   /** Whether its list has been read. */
   isRead: boolean
-  readonly timers: Map<Ward, () => void>
+  readonly timers: Map<WatchedApp, () => void>
   online: boolean
   wasOnline: boolean
   backAt: number | null
   /** What the guardian is busy with here. */
-  busy: Ward | null
+  busy: WatchedApp | null
   /** Whether that is an update, which ends in its own way. */
   updating: boolean
   attention: readonly string[]
-  readonly context: WardContext
+  readonly context: WatchedAppContext
 }
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
@@ -112,18 +112,18 @@ export class Guard {
   readonly #options: GuardOptions
   readonly #decisions: Decisions
   readonly #hubs = new Map<string, GuardedHub>()
-  readonly #left = new LeftOver()
+  readonly #left = new SavedStates()
   readonly #schedules: Schedules
   readonly #updater: Updater
   readonly #ending = new AbortController()
   readonly #offset: () => number
   /** Apps whose web API is being asked. */
-  readonly #asking = new WeakSet<Ward>()
+  readonly #asking = new WeakSet<WatchedApp>()
   #cancelUpdates: () => void = () => {}
   #patterns: Patterns
   /** Whether configuration asks for it. */
   #on: boolean
-  /** Whether it ever did; until then no app has a ward, as of many hubs those alone take a lot. */
+  /** Whether it ever did; until then no app has a watched, as of many hubs those alone take a lot. */
   #wasOn: boolean
   /** Whether this bridge is the one that acts. */
   #active = false
@@ -142,14 +142,14 @@ export class Guard {
       clock,
       log,
       config,
-      order: (ward, command, payload, isCurrent) => this.#order(ward, command, payload, isCurrent),
+      order: (watched, command, payload, isCurrent) => this.#order(watched, command, payload, isCurrent),
       candidates: () => this.#updatable(),
-      isLeftOut: (ward) => this.#isLeftOut(ward),
+      isLeftOut: (watched) => this.#isLeftOut(watched),
       takesVersion: options.takesVersion,
       backup: options.backup,
-      take: (ward) => this.#take(ward),
+      take: (watched) => this.#take(watched),
       release: (hub) => this.#release(this.#hub(hub)),
-      tell: (ward, type, details) => this.#tell(ward, { event_type: type, reason: 'schedule', ...details }),
+      tell: (watched, type, details) => this.#tell(watched, { event_type: type, reason: 'schedule', ...details }),
       mayAct: () => this.#mayAct,
       signal: this.#ending.signal,
     })
@@ -157,7 +157,7 @@ export class Guard {
 
   /** What is published of an app; `null` once the guardian is turned off, `undefined` while nothing is known. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined {
-    if (this.#on) return this.#hubs.get(hub)?.wards.get(app)?.facts
+    if (this.#on) return this.#hubs.get(hub)?.watchedApps.get(app)?.facts
     return this.#wasOn ? null : undefined
   }
 
@@ -174,7 +174,7 @@ export class Guard {
 
   /** Takes in what the broker holds of the guardian's topics, before `begin`. `app`: empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void {
-    if (isLeftName(name)) this.#left.add(name, hub, app, text)
+    if (isSavedName(name)) this.#left.add(name, hub, app, text)
   }
 
   /** This bridge is the one that acts from now on. `anew`: what the broker holds is newer than what is known here. */
@@ -184,9 +184,9 @@ export class Guard {
       if (anew) hub.gone.clear()
       // What is known here is newer.
       else if (hub.isRead) this.#left.takeAll(hub.name)
-      for (const ward of hub.wards.values()) {
-        const left = this.#left.take(hub.name, ward.id)
-        if (anew && this.#on) ward.begin(left)
+      for (const watched of hub.watchedApps.values()) {
+        const left = this.#left.take(hub.name, watched.id)
+        if (anew && this.#on) watched.begin(left)
       }
       if (hub.isRead) this.#recall(hub)
       this.#retry(hub)
@@ -216,12 +216,12 @@ export class Guard {
     this.#on = isGuarded(this.#options.live.value)
     if (this.#on && !this.#wasOn) this.#watchAll()
     for (const hub of this.#hubs.values()) {
-      for (const ward of hub.wards.values()) {
+      for (const watched of hub.watchedApps.values()) {
         if (this.#active && this.#on) {
-          if (wasOn) ward.settle()
-          else ward.begin(this.#left.take(hub.name, ward.id))
+          if (wasOn) watched.settle()
+          else watched.begin(this.#left.take(hub.name, watched.id))
         }
-        if (wasOn !== this.#on) this.#options.onFacts(hub.name, ward.id)
+        if (wasOn !== this.#on) this.#options.onFacts(hub.name, watched.id)
       }
       if (wasOn !== this.#on) this.#options.onAttention(hub.name)
       this.#retry(hub)
@@ -236,7 +236,7 @@ export class Guard {
     hub.online = online
     if (online && hub.wasOnline) hub.backAt = this.#options.clock.elapsed()
     if (online) hub.wasOnline = true
-    else for (const ward of hub.wards.values()) ward.lost()
+    else for (const watched of hub.watchedApps.values()) watched.lost()
     this.#retry(hub)
   }
 
@@ -256,47 +256,48 @@ export class Guard {
       if (after === undefined) this.#appGone(hub, id, silent)
       else this.#appChanged(hub, before, after)
     }
-    if (silent && hub.wards.size === 0) hub.gone.clear()
+    if (silent && hub.watchedApps.size === 0) hub.gone.clear()
     hub.isRead ||= read
     if (read) this.#recall(hub)
     else if (changes.some(({ before, after }) => before === undefined || after === undefined)) this.#rememberGone(hub)
     if (!read || !this.#active || !this.#on) return
-    const wards = [...hub.wards.values()]
-    const telling = wards.filter(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null).length
-    for (const ward of wards) {
-      ward.read(telling > 0)
-      void this.#question(ward)
+    const watchedApps = [...hub.watchedApps.values()]
+    const telling = watchedApps.filter(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null).length
+    for (const watched of watchedApps) {
+      watched.read(telling > 0)
+      void this.#question(watched)
     }
+    if (hub.busy !== null) this.#releaseAfter(hub, hub.busy)
     this.#considerUpdates()
   }
 
   /** At most one question to an app at a time. */
-  async #question(ward: Ward): Promise<void> {
-    const { question } = ward
-    if (question === undefined || this.#asking.has(ward)) return
-    this.#asking.add(ward)
+  async #question(watched: WatchedApp): Promise<void> {
+    const { question } = watched
+    if (question === undefined || this.#asking.has(watched)) return
+    this.#asking.add(watched)
     try {
-      const status = await this.#options.ask(ward.hub, ward.id, question.path)
-      if (status !== undefined) ward.answered(status !== null && question.expects(status))
+      const status = await this.#options.ask(watched.hub, watched.id, question.path)
+      if (status !== undefined) watched.answered(status !== null && question.expects(status))
     } finally {
-      this.#asking.delete(ward)
+      this.#asking.delete(watched)
     }
   }
 
   /** A command to an app begins or ends. One for the guardian itself does nothing to the app. */
   ran({ hub, about, command, phase, by }: GuardRun): void {
-    const ward = about === null ? undefined : this.#hubs.get(hub)?.wards.get(about)
-    if (ward === undefined || !this.#active || !this.#on) return
+    const watched = about === null ? undefined : this.#hubs.get(hub)?.watchedApps.get(about)
+    if (watched === undefined || !this.#active || !this.#on) return
     const isOwn = by === BY
-    if (command.operation === 'installFromAppStore') ward.installing(phase, isOwn ? BY : 'command')
+    if (command.operation === 'installFromAppStore') watched.installing(phase, isOwn ? BY : 'command')
     else if (isOwn || !command.write || command.needs === 'guard') return
-    else ward.commanded(STARTS.has(command.operation ?? '') && command.name !== 'enabled')
+    else watched.commanded(STARTS.has(command.operation ?? '') && command.name !== 'enabled')
     this.#retry(this.#hub(hub))
   }
 
   /** What a command wants of it. */
-  wish(hub: string, app: string, wish: GuardWish): void {
-    this.#hubs.get(hub)?.wards.get(app)?.wish(wish)
+  control(hub: string, app: string, wish: GuardWish): void {
+    this.#hubs.get(hub)?.watchedApps.get(app)?.control(wish)
   }
 
   #disarm(): void {
@@ -316,7 +317,7 @@ export class Guard {
     if (known !== undefined) return known
     const hub: GuardedHub = {
       name,
-      wards: new Map(),
+      watchedApps: new Map(),
       gone: new GoneApps(this.#options.clock, (app) => this.#options.shows(name, app)),
       goneApps: undefined,
       isRead: false,
@@ -337,53 +338,54 @@ export class Guard {
   #watchAll(): void {
     this.#wasOn = true
     for (const hub of this.#hubs.values()) {
-      for (const app of this.#options.appsOf(hub.name)) hub.wards.set(app.id, new Ward(hub.name, app, hub.context))
+      for (const app of this.#options.appsOf(hub.name))
+        hub.watchedApps.set(app.id, new WatchedApp(hub.name, app, hub.context))
     }
   }
 
   /** The same for all apps of a hub. */
-  #contextOf(name: string): WardContext {
+  #contextOf(name: string): WatchedAppContext {
     return {
       clock: this.#options.clock,
       offset: this.#offset,
       config: () => this.#options.live.value,
       patterns: () => this.#patterns,
       decisions: this.#decisions,
-      onChange: (ward) => this.#onChange(this.#hub(name), ward),
-      tell: (ward, event_type, reason, details) => this.#tell(ward, { event_type, reason, ...details }),
-      onBad: (ward) => this.#onBad(ward),
+      onChange: (watched) => this.#onChange(this.#hub(name), watched),
+      tell: (watched, event_type, reason, details) => this.#tell(watched, { event_type, reason, ...details }),
+      onBad: (watched) => this.#onBad(watched),
     }
   }
 
   #appChanged(hub: GuardedHub, before: App | undefined, after: App): void {
     if (!this.#wasOn) return
-    const ward = hub.wards.get(after.id)
-    if (ward === undefined) this.#appCame(hub, after)
-    else if (this.#active && this.#on) ward.changed(before ?? ward.app, after)
-    else ward.see(after)
+    const watched = hub.watchedApps.get(after.id)
+    if (watched === undefined) this.#appCame(hub, after)
+    else if (this.#active && this.#on) watched.changed(before ?? watched.app, after)
+    else watched.see(after)
   }
 
   /** An app that is new, or was gone for less than a day. */
   #appCame(hub: GuardedHub, app: App): void {
     const known = hub.gone.take(app.id)
-    const ward = known instanceof Ward ? known : new Ward(hub.name, app, hub.context)
-    hub.wards.set(app.id, ward)
-    if (!this.#active || !this.#on) ward.see(app)
-    else if (known instanceof Ward) {
-      ward.changed(ward.app, app)
-      this.#onChange(hub, ward)
-    } else ward.begin(known ?? this.#left.take(hub.name, app.id))
+    const watched = known instanceof WatchedApp ? known : new WatchedApp(hub.name, app, hub.context)
+    hub.watchedApps.set(app.id, watched)
+    if (!this.#active || !this.#on) watched.see(app)
+    else if (known instanceof WatchedApp) {
+      watched.changed(watched.app, app)
+      this.#onChange(hub, watched)
+    } else watched.begin(known ?? this.#left.take(hub.name, app.id))
   }
 
   #appGone(hub: GuardedHub, id: string, silent: boolean): void {
-    const ward = hub.wards.get(id)
-    if (ward === undefined) return
-    ward.lost()
-    if (!silent) hub.gone.add(id, ward)
-    hub.timers.get(ward)?.()
-    hub.timers.delete(ward)
-    hub.wards.delete(ward.id)
-    if (hub.busy === ward && !hub.updating) hub.busy = null
+    const watched = hub.watchedApps.get(id)
+    if (watched === undefined) return
+    watched.lost()
+    if (!silent) hub.gone.add(id, watched)
+    hub.timers.get(watched)?.()
+    hub.timers.delete(watched)
+    hub.watchedApps.delete(watched.id)
+    if (hub.busy === watched && !hub.updating) hub.busy = null
     this.#countAttention(hub)
     this.#retry(hub)
   }
@@ -392,7 +394,7 @@ export class Guard {
   #recall(hub: GuardedHub): void {
     if (!this.#active || !this.#on) return
     for (const { app, left, hours } of this.#left.takeAll(hub.name)) {
-      if (!hub.wards.has(app) && !hub.gone.has(app)) hub.gone.add(app, left, hours)
+      if (!hub.watchedApps.has(app) && !hub.gone.has(app)) hub.gone.add(app, left, hours)
     }
     this.#rememberGone(hub)
   }
@@ -405,17 +407,22 @@ export class Guard {
     this.#options.onAttention(hub.name)
   }
 
-  #onChange(hub: GuardedHub, ward: Ward): void {
-    if (hub.wards.get(ward.id) !== ward) return
-    this.#options.onFacts(hub.name, ward.id)
-    this.#countAttention(hub, ward)
-    this.#arm(hub, ward)
-    if (hub.busy === ward && !hub.updating && !ward.isRestarting) this.#release(hub)
+  #onChange(hub: GuardedHub, watched: WatchedApp): void {
+    if (hub.watchedApps.get(watched.id) !== watched) return
+    this.#options.onFacts(hub.name, watched.id)
+    this.#countAttention(hub, watched)
+    this.#arm(hub, watched)
+    this.#releaseAfter(hub, watched)
   }
 
-  #countAttention(hub: GuardedHub, ward?: Ward): void {
-    if (ward !== undefined && hub.attention.includes(ward.id) === ward.needsAttention) return
-    const ids = [...hub.wards.values()].filter(({ needsAttention }) => needsAttention).map(({ id }) => id)
+  /** The next one may be restarted as soon as that of `watched` is over. */
+  #releaseAfter(hub: GuardedHub, watched: WatchedApp): void {
+    if (hub.busy === watched && !hub.updating && !watched.isRestarting) this.#release(hub)
+  }
+
+  #countAttention(hub: GuardedHub, watched?: WatchedApp): void {
+    if (watched !== undefined && hub.attention.includes(watched.id) === watched.needsAttention) return
+    const ids = [...hub.watchedApps.values()].filter(({ needsAttention }) => needsAttention).map(({ id }) => id)
     const attention = ids.sort().slice(0, MAX_ATTENTION)
     if (attention.join('\n') === hub.attention.join('\n')) return
     hub.attention = attention
@@ -423,97 +430,98 @@ export class Guard {
   }
 
   /** One timer for what is due next of an app. */
-  #arm(hub: GuardedHub, ward: Ward): void {
+  #arm(hub: GuardedHub, watched: WatchedApp): void {
     const { clock } = this.#options
-    hub.timers.get(ward)?.()
-    hub.timers.delete(ward)
-    const left = ward.wakeAt - clock.elapsed()
+    hub.timers.get(watched)?.()
+    hub.timers.delete(watched)
+    const left = watched.wakeAt - clock.elapsed()
     if (left === Number.POSITIVE_INFINITY || !this.#active || !this.#on) return
     const cancel = clock.after(Math.min(Math.max(left, 1), MAX_TIMER_MS), () => {
-      hub.timers.delete(ward)
+      hub.timers.delete(watched)
       if (!this.#on || !this.#active) return
-      ward.settle()
+      watched.settle()
       // One look at the clock for both: a timer may be early by less than a millisecond, and time goes on.
       const now = clock.elapsed()
-      this.#tryRestart(hub, ward, now)
-      if (!hub.timers.has(ward) && ward.wakeAt > now) this.#arm(hub, ward)
+      this.#tryRestart(hub, watched, now)
+      if (!hub.timers.has(watched) && watched.wakeAt > now) this.#arm(hub, watched)
     })
-    hub.timers.set(ward, cancel)
+    hub.timers.set(watched, cancel)
   }
 
   /** Looks again at everything that is due on a hub, the longest due first. */
   #retry(hub: GuardedHub): void {
-    const due = [...hub.wards.values()].filter(({ watch }) => watch.phase === 'waiting')
+    const due = [...hub.watchedApps.values()].filter(({ watch }) => watch.phase === 'waiting')
     due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
     const now = this.#options.clock.elapsed()
-    for (const ward of due) this.#tryRestart(hub, ward, now)
-    for (const ward of hub.wards.values()) if (!hub.timers.has(ward)) this.#arm(hub, ward)
+    for (const watched of due) this.#tryRestart(hub, watched, now)
+    for (const watched of hub.watchedApps.values()) if (!hub.timers.has(watched)) this.#arm(hub, watched)
   }
 
-  #tryRestart(hub: GuardedHub, ward: Ward, now: number): void {
-    if (this.#mayRestart(hub, ward, now, hub.busy !== null)) void this.#restart(hub, ward)
+  #tryRestart(hub: GuardedHub, watched: WatchedApp, now: number): void {
+    if (this.#mayRestart(hub, watched, now, hub.busy !== null)) void this.#restart(hub, watched)
   }
 
   /** Whether a restart is due and nothing stands in its way; if something does, that is followed. */
-  #mayRestart(hub: GuardedHub, ward: Ward, now: number, hubBusy: boolean): boolean {
-    const { phase, dueAt } = ward.watch
+  #mayRestart(hub: GuardedHub, watched: WatchedApp, now: number, hubBusy: boolean): boolean {
+    const { phase, dueAt } = watched.watch
     if (phase !== 'waiting' || dueAt === null || dueAt > now) return false
-    const found = this.#decisions.obstacle({ ...this.#situation(hub, ward), hubBusy })
-    if (found === 'cancel') ward.cancel()
-    else if (found === 'give_up') ward.giveUp('More restarts than configuration allows.')
-    else if (found !== undefined && found !== 'hold') ward.postpone(found)
+    const found = this.#decisions.obstacle({ ...this.#situation(hub, watched), hubBusy })
+    if (found === 'cancel') watched.cancel()
+    else if (found === 'give_up') watched.giveUp('More restarts than configuration allows.')
+    else if (found !== undefined && found !== 'hold') watched.postpone(found)
     return found === undefined
   }
 
-  #situation(hub: GuardedHub, ward: Ward) {
+  #situation(hub: GuardedHub, watched: WatchedApp) {
     const { online, backAt, busy } = hub
-    return ward.situation({ mayAct: this.#mayAct, hubOnline: online, hubBackAt: backAt, hubBusy: busy !== null })
+    return watched.situation({ mayAct: this.#mayAct, hubOnline: online, hubBackAt: backAt, hubBusy: busy !== null })
   }
 
   /** What is known of an app may be an hour old: it is read anew, and that decides. */
-  async #restart(hub: GuardedHub, ward: Ward): Promise<void> {
+  async #restart(hub: GuardedHub, watched: WatchedApp): Promise<void> {
     const { clock, read, log } = this.#options
-    hub.busy = ward
-    ward.beginRead()
-    const isRead = await read(hub.name, ward.id)
-    if (!isRead) log.info({ hub: hub.name, app: ward.id }, 'guardian: no restart yet, as the app could not be read')
-    const isKnown = hub.wards.get(ward.id) === ward
-    if (isRead && isKnown && this.#mayRestart(hub, ward, clock.elapsed(), false)) await this.#sendRestart(hub, ward)
-    else ward.endRead(isRead)
-    if (hub.busy === ward && !ward.isRestarting) this.#release(hub)
+    hub.busy = watched
+    watched.beginRead()
+    const isRead = await read(hub.name, watched.id)
+    if (!isRead) log.info({ hub: hub.name, app: watched.id }, 'guardian: no restart yet, as the app could not be read')
+    const isKnown = hub.watchedApps.get(watched.id) === watched
+    if (isRead && isKnown && this.#mayRestart(hub, watched, clock.elapsed(), false))
+      await this.#sendRestart(hub, watched)
+    else watched.endRead(isRead)
+    if (hub.busy === watched && !watched.isRestarting) this.#release(hub)
   }
 
-  async #sendRestart(hub: GuardedHub, ward: Ward): Promise<void> {
+  async #sendRestart(hub: GuardedHub, watched: WatchedApp): Promise<void> {
     const { clock } = this.#options
     const readAt = clock.elapsed()
-    const { why } = ward.watch
-    const entry = ward.beginRestart()
+    const { why } = watched.watch
+    const entry = watched.beginRestart()
     const isCurrent = () => {
-      const watch = { ...ward.watch, dueAt: null }
+      const watch = { ...watched.watch, dueAt: null }
       const found = this.#decisions.obstacle({
-        ...this.#situation(hub, ward),
+        ...this.#situation(hub, watched),
         watch: { ...watch, recent: [] },
         hubBusy: false,
       })
-      const isFresh = clock.elapsed() - readAt <= FRESH_MS && !ward.hasStopped
-      return found === undefined && hub.wards.get(ward.id) === ward && isFresh
+      const isFresh = clock.elapsed() - readAt <= FRESH_MS && !watched.hasStopped
+      return found === undefined && hub.watchedApps.get(watched.id) === watched && isFresh
     }
-    const outcome = await this.#order(ward, 'restart', {}, isCurrent)
-    if (outcome.ok) ward.restarted(why)
-    else ward.restartFailed(entry, outcome.error.code, outlookOf(outcome.error.code))
+    const outcome = await this.#order(watched, 'restart', {}, isCurrent)
+    if (outcome.ok) watched.restarted(why)
+    else watched.restartFailed(entry, outcome.error.code, outlookOf(outcome.error.code))
   }
 
-  #order(ward: Ward, command: string, payload: object, isCurrent: () => boolean): Promise<Outcome> {
-    return this.#options.order({ hub: ward.hub, app: ward.id, command, payload, isCurrent })
+  #order(watched: WatchedApp, command: string, payload: object, isCurrent: () => boolean): Promise<Outcome> {
+    return this.#options.order({ hub: watched.hub, app: watched.id, command, payload, isCurrent })
   }
 
-  #take(ward: Ward): boolean {
-    const hub = this.#hubs.get(ward.hub)
+  #take(watched: WatchedApp): boolean {
+    const hub = this.#hubs.get(watched.hub)
     if (hub === undefined || hub.busy !== null) return false
-    const { quietUntil, hubOnline, installing, aloneUntil, now } = this.#situation(hub, ward)
+    const { quietUntil, hubOnline, installing, aloneUntil, now } = this.#situation(hub, watched)
     if (!hubOnline || installing || aloneUntil > now || quietUntil !== undefined) return false
-    if (ward.watch.phase !== 'idle' && ward.watch.phase !== 'given_up') return false
-    hub.busy = ward
+    if (watched.watch.phase !== 'idle' && watched.watch.phase !== 'given_up') return false
+    hub.busy = watched
     hub.updating = true
     return true
   }
@@ -525,12 +533,12 @@ export class Guard {
     this.#updater.consider()
   }
 
-  *#updatable(): Iterable<Ward> {
-    for (const { wards, busy } of this.#hubs.values()) if (busy === null) yield* wards.values()
+  *#updatable(): Iterable<WatchedApp> {
+    for (const { watchedApps, busy } of this.#hubs.values()) if (busy === null) yield* watchedApps.values()
   }
 
   /** Switched off by command, at rest, or ignored by configuration. */
-  #isLeftOut({ id, watch }: Ward): boolean {
+  #isLeftOut({ id, watch }: WatchedApp): boolean {
     if (watch.snoozedUntil !== null) return true
     return watch.switched === null ? this.#patterns.ignores(id) : !watch.switched
   }
@@ -552,35 +560,43 @@ export class Guard {
     const fits = appFilter([pattern], [])
     let found = 0
     for (const hub of this.#hubs.values()) {
-      for (const ward of [...hub.wards.values()].filter(({ id }) => fits(id))) {
+      for (const watched of [...hub.watchedApps.values()].filter(({ id }) => fits(id))) {
         found += 1
-        const { quietUntil, hubOnline } = this.#situation(hub, ward)
+        const { quietUntil, hubOnline } = this.#situation(hub, watched)
         const why = !hubOnline
           ? 'the hub is offline'
           : quietUntil !== undefined
             ? 'it is a quiet hour'
-            : ward.schedule()
-        if (why !== undefined) log.info({ hub: hub.name, app: ward.id }, `no restart by schedule: ${why}`)
+            : watched.schedule()
+        if (why !== undefined) log.info({ hub: hub.name, app: watched.id }, `no restart by schedule: ${why}`)
       }
     }
     if (found === 0) log.info({ pattern }, 'no restart by schedule: there is no such app')
   }
 
-  #onBad(ward: Ward): void {
-    if (!this.#options.live.value.updates.off_when_bad || ward.app.autoupdate === false || !this.#mayAct) return
-    void this.#order(ward, 'update', { autoupdate: false }, () => this.#mayAct)
+  #onBad(watched: WatchedApp): void {
+    if (!this.#options.live.value.updates.off_when_bad || watched.app.autoupdate === false || !this.#mayAct) return
+    void this.#order(watched, 'update', { autoupdate: false }, () => this.#mayAct)
   }
 
-  #tell(ward: Ward, news: Omit<GuardEventPayload, 'app' | 'changed' | 'at'>): void {
+  #tell(watched: WatchedApp, news: Omit<GuardEventPayload, 'app' | 'changed' | 'at'>): void {
     const { clock, log, onEvent } = this.#options
     const { event_type, reason, ...details } = news
-    const event = { event_type, app: ward.id, changed: [], at: new Date(clock.now()).toISOString(), reason, ...details }
-    onEvent(ward.hub, event)
-    log.info({ hub: ward.hub, app: ward.id, reason, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)
+    const event = {
+      event_type,
+      app: watched.id,
+      changed: [],
+      at: new Date(clock.now()).toISOString(),
+      reason,
+      ...details,
+    }
+    onEvent(watched.hub, event)
+    log.info({ hub: watched.hub, app: watched.id, reason, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)
   }
 }
 
-function outlookOf(code: ErrorCode): 'nothing_done' | 'hopeless' | 'unsure' {
+function outlookOf(code: ErrorCode): Outlook {
   if (NOTHING_DONE.has(code)) return 'nothing_done'
-  return HOPELESS.has(code) ? 'hopeless' : 'unsure'
+  if (HOPELESS.has(code)) return 'hopeless'
+  return code === 'outcome_unknown' ? 'unsure' : 'refused'
 }

@@ -4,8 +4,8 @@ import { type Clock, sleep } from '../base/clock.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardConfig } from './settings.ts'
 import { type Candidate, VERIFY_MS, verdictOn, type Window, windowAt } from './updates.ts'
-import type { Ward } from './ward.ts'
-import { versions } from './ward.ts'
+import type { WatchedApp } from './watched-app.ts'
+import { versions } from './watched-app.ts'
 
 /** An update that failed is tried again in a later window. */
 const RETRY_MS = 20 * 3_600_000
@@ -19,19 +19,19 @@ export interface UpdaterOptions {
   readonly log: Logger
   readonly config: () => GuardConfig
   /** Sends a command as the guardian. */
-  readonly order: (ward: Ward, command: string, payload: object, isCurrent: () => boolean) => Promise<Outcome>
+  readonly order: (watched: WatchedApp, command: string, payload: object, isCurrent: () => boolean) => Promise<Outcome>
   /** Apps that may be updated now as far as their hubs are concerned. */
-  readonly candidates: () => Iterable<Ward>
+  readonly candidates: () => Iterable<WatchedApp>
   /** Whether a person wants an app left out. */
-  readonly isLeftOut: (ward: Ward) => boolean
+  readonly isLeftOut: (watched: WatchedApp) => boolean
   /** Whether a hub installs a version that is named, as far as is known. */
   readonly takesVersion: (hub: string) => boolean
   /** Makes a backup of the hub. @throws Error that says why there is none */
   readonly backup: (hub: string) => Promise<void>
   /** Whether the guardian may begin something on this hub now; it then belongs to this update. */
-  readonly take: (ward: Ward) => boolean
+  readonly take: (watched: WatchedApp) => boolean
   readonly release: (hub: string) => void
-  readonly tell: (ward: Ward, type: 'updated_by_guard' | 'update_failed', details: object) => void
+  readonly tell: (watched: WatchedApp, type: 'updated_by_guard' | 'update_failed', details: object) => void
   readonly mayAct: () => boolean
   readonly signal: AbortSignal
 }
@@ -41,11 +41,11 @@ export class Updater {
   #busy = false
   #seen: { readonly updates: GuardConfig['updates']; readonly at: number; readonly window: Window } | undefined
   /** When an update of them failed, in `clock.elapsed()` milliseconds. */
-  readonly #failed = new WeakMap<Ward, number>()
+  readonly #failed = new WeakMap<WatchedApp, number>()
   /** Hubs that have installed another version than the one that was named. */
   readonly #headstrong = new Set<string>()
   /** Apps that the log has named as left out. */
-  readonly #unheld = new WeakSet<Ward>()
+  readonly #unheld = new WeakSet<WatchedApp>()
 
   constructor(options: UpdaterOptions) {
     this.#options = options
@@ -72,76 +72,76 @@ export class Updater {
     const { config, candidates, take, mayAct } = this.#options
     if (this.#busy || !mayAct() || !this.#window.open) return
     const { hold_days } = config().updates
-    for (const ward of candidates()) {
-      const verdict = verdictOn(this.#candidate(ward), hold_days)
-      if (verdict === 'unheld') this.#leaveOut(ward)
-      if (verdict !== 'due' || !take(ward)) continue
+    for (const watched of candidates()) {
+      const verdict = verdictOn(this.#candidate(watched), hold_days)
+      if (verdict === 'unheld') this.#leaveOut(watched)
+      if (verdict !== 'due' || !take(watched)) continue
       this.#busy = true
-      void this.#update(ward).finally(() => {
+      void this.#update(watched).finally(() => {
         this.#busy = false
-        this.#options.release(ward.hub)
+        this.#options.release(watched.hub)
         this.consider()
       })
       return
     }
   }
 
-  #candidate(ward: Ward): Candidate {
+  #candidate(watched: WatchedApp): Candidate {
     const { clock, isLeftOut, takesVersion } = this.#options
-    const { app, offered, hub } = ward
-    const failedAt = this.#failed.get(ward) ?? Number.NEGATIVE_INFINITY
+    const { app, offered, hub } = watched
+    const failedAt = this.#failed.get(watched) ?? Number.NEGATIVE_INFINITY
     return {
       app,
       offered,
-      leftOut: isLeftOut(ward),
+      leftOut: isLeftOut(watched),
       takesVersion: takesVersion(hub) && !this.#headstrong.has(hub),
       failed: clock.elapsed() - failedAt < RETRY_MS,
     }
   }
 
-  #leaveOut(ward: Ward): void {
-    if (this.#unheld.has(ward)) return
-    this.#unheld.add(ward)
+  #leaveOut(watched: WatchedApp): void {
+    if (this.#unheld.has(watched)) return
+    this.#unheld.add(watched)
     const why = 'the hub does not say which version it would install, or does not take one'
     this.#options.log.warn(
-      { hub: ward.hub, app: ward.id },
+      { hub: watched.hub, app: watched.id },
       `not updated in the window: updates.hold_days cannot hold as ${why}; install it by hand`,
     )
   }
 
-  async #update(ward: Ward): Promise<void> {
+  async #update(watched: WatchedApp): Promise<void> {
     const { clock, order, tell, config, mayAct, log } = this.#options
-    const { version: from, latest_version: to } = ward.app
+    const { version: from, latest_version: to } = watched.app
     // The newest may be newer than what was held.
     const named = config().updates.hold_days > 0 ? to : null
     const failed = (message: string) => {
-      this.#failed.set(ward, clock.elapsed())
-      tell(ward, 'update_failed', { message, ...versions(from, to) })
+      this.#failed.set(watched, clock.elapsed())
+      tell(watched, 'update_failed', { message, ...versions(from, to) })
     }
     if (config().updates.backup) {
-      const why = await this.#backUp(ward.hub)
+      const why = await this.#backUp(watched.hub)
       if (why !== undefined) return failed(`No backup, so no update: ${why}`)
     }
     const payload = named === null ? {} : { version: named }
-    const outcome = await order(ward, 'install', payload, () => mayAct() && ward.app.version === from)
+    const outcome = await order(watched, 'install', payload, () => mayAct() && watched.app.version === from)
     const code = outcome.ok ? 'outcome_unknown' : outcome.error.code
     const patience = code === 'outcome_unknown' ? VERIFY_MS : code === 'hub_failed' && named !== null ? OTHER_MS : 0
     const deadline = clock.elapsed() + patience
-    const isUpdated = () => ward.app.version !== null && ward.app.version !== from
+    const isUpdated = () => watched.app.version !== null && watched.app.version !== from
     while (!isUpdated() && clock.elapsed() < deadline && !this.#options.signal.aborted) {
       await sleep(clock, LOOK_MS, this.#options.signal)
     }
     if (this.#options.signal.aborted) return
     if (!isUpdated()) {
-      const still = `The hub took the install and still reports version ${ward.app.version ?? 'unknown'}.`
+      const still = `The hub took the install and still reports version ${watched.app.version ?? 'unknown'}.`
       return failed(outcome.ok || patience === VERIFY_MS ? still : outcome.error.message)
     }
-    const { version } = ward.app
-    tell(ward, 'updated_by_guard', versions(from, version))
+    const { version } = watched.app
+    tell(watched, 'updated_by_guard', versions(from, version))
     if (named === null || version === named) return
-    this.#headstrong.add(ward.hub)
+    this.#headstrong.add(watched.hub)
     log.warn(
-      { hub: ward.hub, app: ward.id, wanted: named, version },
+      { hub: watched.hub, app: watched.id, wanted: named, version },
       'the hub installed another version than the one held',
     )
   }

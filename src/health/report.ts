@@ -21,6 +21,8 @@ export interface HealthFacts {
   /** Whether it may well have no hub: another member of the fleet has them. */
   readonly mayBeIdle: boolean
   readonly hubs: ReadonlyMap<string, HubHealth>
+  /** How many settings are not published as their hubs have them. */
+  readonly failedSettings: number
 }
 
 /** The health of each hub, by its name. */
@@ -42,7 +44,7 @@ function healthOf(hub: Hub, pulse: Pulse): HubHealth {
 }
 
 export function healthReport(facts: HealthFacts): HealthReport {
-  const { version, startedAt, mqtt, losing, contested, role, mayBeIdle, hubs } = facts
+  const { version, startedAt, mqtt, losing, contested, role, mayBeIdle, hubs, failedSettings } = facts
   const all = [...hubs.values()]
   const connected = mqtt.state === 'connected'
   return {
@@ -53,6 +55,9 @@ export function healthReport(facts: HealthFacts): HealthReport {
       ...othersProblems(contested, role),
       ...(all.length === 0 && !mayBeIdle ? ['no hub is configured'] : []),
       ...[...hubs].flatMap(([name, hub]) => hubProblems(name, hub)),
+      ...(failedSettings > 0
+        ? [`settings that are not published as their hubs have them, as the log says: ${failedSettings}`]
+        : []),
     ],
     version,
     started_at: startedAt,

@@ -7,8 +7,8 @@ import { isLoopback } from '../base/hosts.ts'
 import { isPassword, sameSecret } from '../base/secrets.ts'
 import type { Config } from '../config/options.ts'
 import { type Sender, senderOf } from './forwarded.ts'
+import { LoginLimit } from './login-limit.ts'
 import { SESSION_MS, Sessions } from './sessions.ts'
-import { Tries } from './tries.ts'
 
 export interface AccessOptions {
   /** The options that hold now. */
@@ -30,9 +30,9 @@ const BUSY_MS = 2_000
 export class AccessControl {
   readonly #options: AccessOptions
   readonly #sessions: Sessions
-  readonly #tries: Tries
+  readonly #tries: LoginLimit
   /** Counted apart, so that a script with a former token does not use up the password's tries. */
-  readonly #tokenTries: Tries
+  readonly #tokenTries: LoginLimit
   #comparing: Promise<unknown> = Promise.resolve()
   #waiting = 0
   /** Cookies know no ports: two daemons on one host must not overwrite each other's. */
@@ -41,8 +41,8 @@ export class AccessControl {
   constructor(options: AccessOptions) {
     this.#options = options
     this.#sessions = options.sessions ?? new Sessions(options.clock)
-    this.#tries = new Tries(options.clock)
-    this.#tokenTries = new Tries(options.clock)
+    this.#tries = new LoginLimit(options.clock)
+    this.#tokenTries = new LoginLimit(options.clock)
     this.#cookie = `hub2mqtt_${options.config().port}`
   }
 

@@ -12,7 +12,7 @@ import { originOf, type Sender } from './forwarded.ts'
 import type { LiveChannel } from './live.ts'
 import type { Page } from './page.ts'
 import { type Match, routesOf } from './router.ts'
-import { type Further, isQuestion, pathOf, type Reply, text } from './server.ts'
+import { isQuestion, pathOf, type Reply, type RequestHandler, text } from './server.ts'
 
 export interface GateOptions {
   /** The options that hold now. */
@@ -34,7 +34,7 @@ const ANOTHER_TOKEN =
 const NO_PASSWORD =
   'The page and its API are for this machine only, until http.password or a token of http.tokens is set in the configuration.'
 
-export class Gate implements Further {
+export class Gate implements RequestHandler {
   readonly #options: GateOptions
 
   constructor(options: GateOptions) {
@@ -111,6 +111,10 @@ export class Gate implements Further {
       return refuse(405, 'method', `Expected ${allow}.`, { allow })
     }
     const sender = this.#options.access.senderOf(request)
+    if (match.route.shown && this.#options.config().public_url !== null) {
+      const reply = await this.#run(request, match, sender)
+      return { ...reply, headers: { ...reply.headers, 'cross-origin-resource-policy': 'cross-origin' } }
+    }
     return (
       this.#refuse(request, match.route, sender, match.route.method !== 'GET') ??
       (await this.#run(request, match, sender))

@@ -26,7 +26,8 @@ const ENCODINGS = [
 /** Their names hold a hash of what is in them. */
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-const NOT_BUILT = 'The page is not built: npm run build:page builds it. The API is at api/.'
+/** Only of a checkout whose packages were installed without those for development. */
+const NOT_BUILT = 'The page is not built: npm ci --include=dev && npm run build:page builds it. The API is at api/.'
 
 export class Page {
   readonly #built: typeof builtPage

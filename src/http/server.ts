@@ -2,10 +2,12 @@
  * A small HTTP listener: GET and HEAD of a few fixed paths, and what others answer besides, with limits on everything.
  * It allows other origins nothing, and answers only by names that are its own.
  */
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { setTimeout } from 'node:timers/promises'
 import { inUrl, mayAsk } from '../base/hosts.ts'
-import { boundConnections } from './crowd.ts'
+import { boundConnections } from './connection-limit.ts'
 
 export interface Reply {
   readonly status: number
@@ -28,12 +30,12 @@ export interface HttpOptions {
   readonly allowedHosts: readonly string[]
   readonly routes: Routes
   /** Answers what is none of `routes`. */
-  readonly further?: Further
+  readonly further?: RequestHandler
   readonly log: { warn(fields: object, message: string): void }
 }
 
 /** What a listener does besides its fixed paths. */
-export interface Further {
+export interface RequestHandler {
   /** By which name a request came, where that is not its `Host`; `null`: by one that needs no check. */
   hostOf(request: IncomingMessage): string | undefined | null
   /** `undefined`: there is no such path. */
@@ -50,6 +52,8 @@ export interface HttpListener extends AsyncDisposable {
 
 const MAX_CONNECTIONS = 32
 const TIMEOUT_MS = 5000
+/** How long answers may take to leave at the end. */
+const SENDING_MS = 500
 /** For the head of a question, which is sent at once. */
 const HEADERS_TIMEOUT_MS = 2000
 const MAX_HEADER_BYTES = 8 * 1024
@@ -72,6 +76,7 @@ export function json(status: number, value: unknown): Reply {
 
 /** Listens; rejects if it cannot. */
 export async function listen(options: HttpOptions): Promise<HttpListener> {
+  const unanswered = new Set<ServerResponse>()
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -80,7 +85,11 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
       keepAliveTimeout: TIMEOUT_MS,
       connectionsCheckingInterval: 1000,
     },
-    (request, response) => void answer(request, response, options),
+    (request, response) => {
+      unanswered.add(response)
+      response.once('close', () => unanswered.delete(response))
+      void answer(request, response, options)
+    },
   )
   boundConnections(server, MAX_CONNECTIONS)
   server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, options))
@@ -91,7 +100,7 @@ export async function listen(options: HttpOptions): Promise<HttpListener> {
   })
   // What goes wrong on one connection ends that one.
   server.removeAllListeners('error').on('error', (err) => options.log.warn({ err }, 'the HTTP listener has a problem'))
-  return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server, options) }
+  return { url: urlOf(server), [Symbol.asyncDispose]: () => close(server, unanswered, options) }
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, options: HttpOptions): Promise<void> {
@@ -174,10 +183,13 @@ function urlOf(server: Server): string {
   return `http://${inUrl(bound.address)}:${bound.port}`
 }
 
-function close(server: Server, { further }: HttpOptions): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    further?.close()
-    server.closeAllConnections()
-  })
+/** Lets answers that are ready leave: those to commands are made right before the end. */
+async function close(server: Server, unanswered: ReadonlySet<ServerResponse>, { further }: HttpOptions): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  further?.close()
+  const sent = Promise.all([...unanswered].map((response) => new Promise((resolve) => response.once('close', resolve))))
+  await Promise.race([sent, setTimeout(SENDING_MS, undefined, { ref: false })])
+  server.closeAllConnections()
+  await closed
 }

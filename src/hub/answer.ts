@@ -35,6 +35,11 @@ export function isPage(answer: Answer): boolean {
   return /^(text\/html|application\/xhtml)/i.test(type) || /^\s*</.test(answer.body.toString('utf8', 0, 100))
 }
 
+/** Whether an answer to a request with the key lacks the identity of a hub that `signs` such answers, or is a page. */
+export function isUnsigned(answer: Answer, signs: boolean): boolean {
+  return isPage(answer) || (signs && header(answer, 'x-homey-id') === null)
+}
+
 /** What a hub answers to a ping that does not say there which one it is. */
 const GREETINGS: ReadonlySet<unknown> = new Set([true, null, 'pong'])
 
@@ -55,6 +60,6 @@ export function isGreeting(answer: Answer): boolean {
  */
 export function isHubs(answer: Answer, signs: boolean, takesText = false): boolean {
   if (header(answer, 'x-homey-id') !== null) return true
-  if (signs || answer.isCut || isPage(answer)) return false
+  if (isUnsigned(answer, signs) || answer.isCut) return false
   return takesText || textOf(answer).trim() === '' || parse(answer) !== undefined
 }

@@ -35,12 +35,12 @@ export interface AppManagerOptions {
   /** Whether configuration shows an app. */
   readonly shows: (id: string) => boolean
   /** The hub spoke of an app that its list did not have: there is reason to read it again. */
-  readonly onStranger: () => void
+  readonly onUnknownApp: () => void
 }
 
 export class AppManager {
   readonly #client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'>
-  readonly #onStranger: () => void
+  readonly #onUnknownApp: () => void
   readonly #clock: Clock
   #shows: (id: string) => boolean
   /** The filter before `setFilter`, until the list has been read with the new one. */
@@ -52,7 +52,7 @@ export class AppManager {
   /** Whether the realtime channel keeps the list true. */
   #live = false
   /** Events that arrive during a read; they are laid over its list. */
-  #meanwhile: AppEvent[] | undefined
+  #eventsDuringRead: AppEvent[] | undefined
   /** Apps that a list no longer had, and when that was: what is still said of their arrival may be older. */
   readonly #unlisted = new Map<string, number>()
   /** Apps that the hub has confirmed to uninstall: the next list without one is believed. */
@@ -64,17 +64,17 @@ export class AppManager {
   /** Set while what is known is another hub's; called when that is gone and before the new hub's apps come. */
   #onReplaced: (() => void) | undefined
   /** Counts the hubs that have answered at the address. */
-  #era = 0
+  generation = 0
 
   constructor(
     client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'>,
     clock: Clock,
-    { shows, onStranger }: AppManagerOptions,
+    { shows, onUnknownApp }: AppManagerOptions,
   ) {
     this.#client = client
     this.#clock = clock
     this.#shows = shows
-    this.#onStranger = onStranger
+    this.#onUnknownApp = onUnknownApp
   }
 
   get all(): Apps {
@@ -162,11 +162,11 @@ export class AppManager {
   receive(event: AppEvent): void {
     if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return
     if (event.type === 'delete') this.#unlisted.delete(event.id)
-    if (event.type === 'create' && this.#mayBeOvertaken(event.id)) return void this.#onStranger()
-    this.#meanwhile?.push(event)
+    if (event.type === 'create' && this.#mayBeOvertaken(event.id)) return void this.#onUnknownApp()
+    this.#eventsDuringRead?.push(event)
     // Before the first list an event tells of one app only; it is laid over the list when that comes.
     if (!this.#complete || (this.#newlyShown(event.id) && !this.#apps.has(event.id))) return
-    if (event.type === 'update' && !this.#apps.has(event.id)) this.#onStranger()
+    if (event.type === 'update' && !this.#apps.has(event.id)) this.#onUnknownApp()
     const changes = reduce(this.#apps, event)
     if (changes.length > 0) this.#apply({ changes, silent: false, read: false })
   }
@@ -194,7 +194,7 @@ export class AppManager {
   destroy(): void {
     this.#destroyed.abort()
     this.#listeners.clear()
-    this.#meanwhile = undefined
+    this.#eventsDuringRead = undefined
     this.#onReplaced = undefined
     this.#formerlyShown = undefined
     this.#forget()
@@ -211,16 +211,16 @@ export class AppManager {
   expectOther(onReplaced: () => void): void {
     this.#onReplaced = onReplaced
     this.#live = false
-    this.#era += 1
+    this.generation += 1
     // It was the former hub that told of it.
-    if (this.#meanwhile !== undefined) this.#meanwhile = []
+    if (this.#eventsDuringRead !== undefined) this.#eventsDuringRead = []
   }
 
   /** The hub whose apps are known answers after all. */
   expectSame(): void {
     if (this.#onReplaced === undefined) return
     this.#onReplaced = undefined
-    this.#era += 1
+    this.generation += 1
   }
 
   /** Forgets the apps of the former hub at once, as the list of the new one cannot be had. */
@@ -246,7 +246,7 @@ export class AppManager {
     this.#nextRead = undefined
     this.#reading = this.#read().finally(() => {
       this.#reading = undefined
-      this.#meanwhile = undefined
+      this.#eventsDuringRead = undefined
     })
     return this.#reading
   }
@@ -258,17 +258,17 @@ export class AppManager {
 
   async #read(): Promise<void> {
     const shows = this.#shows
-    this.#meanwhile = []
+    this.#eventsDuringRead = []
     const records = await this.#readBelievable()
     if (this.#destroyed.signal.aborted) return
     this.replaceNow()
     const silent = !this.#complete
-    const era = this.#era
+    const era = this.generation
     this.#rememberUnlisted(records)
     this.#uninstalled.clear()
     for (;;) {
-      const meanwhile = this.#meanwhile.filter(({ id }) => this.#shows(id))
-      const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile })
+      const eventsDuringRead = this.#eventsDuringRead.filter(({ id }) => this.#shows(id))
+      const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile: eventsDuringRead })
       const read = changes.length <= AT_ONCE
       this.#complete ||= read
       const { shownAnew = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
@@ -281,7 +281,7 @@ export class AppManager {
       await turn()
       if (this.#destroyed.signal.aborted) return
       // What is left is another hub's, or was chosen by another filter.
-      if (era !== this.#era || shows !== this.#shows) return await this.#read()
+      if (era !== this.generation || shows !== this.#shows) return await this.#read()
     }
   }
 
@@ -323,10 +323,10 @@ export class AppManager {
   /** A list that is surely of the hub that was identified: it says so, has the apps that are known, or a ping tells. */
   async #readSurely(): Promise<AppList> {
     for (;;) {
-      const era = this.#era
+      const era = this.generation
       const list = await this.#readList()
       if (!this.#client.listSigned && this.#isSurprising(list)) await this.#client.confirm()
-      if (era === this.#era) return list
+      if (era === this.generation) return list
     }
   }
 

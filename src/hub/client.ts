@@ -1,10 +1,11 @@
 /** The typed client: `call(operation, parameters)` over REST, each outcome decoded or one HubError. */
 import type { Clock } from '../base/clock.ts'
-import type { Json } from '../base/json.ts'
+import { holdsTooMany, type Json, MAX_VALUES } from '../base/json.ts'
 import { type Answer, header, isGreeting, isHubs, isPage, parse, textOf } from './answer.ts'
 import { decodeJson } from './decode.ts'
 import { type Endpoint, pathOf } from './endpoints.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
+import { HttpClient, type RestOptions, type Sending } from './http-client.ts'
 import {
   type Method,
   OPERATIONS,
@@ -13,8 +14,7 @@ import {
   type Parameters,
   type Result,
 } from './operations.ts'
-import { isSuccess, type RefusedCall, refusal } from './refusal.ts'
-import { Rest, type RestOptions, type Sending } from './rest.ts'
+import { isSuccess, type RefusedCall, refusal, STAND_IN } from './refusal.ts'
 import { Spacing } from './spacing.ts'
 import { asItIs, type Clean } from './text.ts'
 import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
@@ -59,7 +59,7 @@ class Unproven extends Error {}
 export class HubClient {
   readonly #options: HubClientOptions
   readonly #clock: Clock
-  readonly #rest: Rest
+  readonly #rest: HttpClient
   readonly #spacing: Spacing
   #prefix: ApiPrefix
   /** The hub that calls are for; nobody before the first ping was answered. */
@@ -69,6 +69,8 @@ export class HubClient {
   #unsure = false
   #proving: Promise<void> | undefined
   #listSigned = false
+  /** Whether the hub has ever shown its identity with a list: what it answers to other reads shows it, too. */
+  #signsLists = false
   /**
    * Whether the hub has ever shown its identity with an answer to a request with the key. Pings do not count: a hub may
    * show it there alone.
@@ -78,7 +80,7 @@ export class HubClient {
   constructor(options: HubClientOptions, clock: Clock) {
     this.#options = options
     this.#clock = clock
-    this.#rest = new Rest(options, clock)
+    this.#rest = new HttpClient(options, clock)
     this.#spacing = new Spacing(clock)
     this.#prefix = options.pathPrefix === 'auto' ? 'manager' : options.pathPrefix
   }
@@ -112,7 +114,10 @@ export class HubClient {
   async identify(): Promise<Identity> {
     const found = await this.#observed('ping', this.#ping())
     const before = this.#identity
-    if (found.id !== null && before?.id !== found.id) this.#signs = false
+    if (found.id !== null && before?.id !== found.id) {
+      this.#signs = false
+      this.#signsLists = false
+    }
     this.#identity = found
     this.#prefix = found.api
     this.#trust()
@@ -209,13 +214,25 @@ export class HubClient {
       throw new HubError('nonsense', 'Something on the way to the hub answered in its place.')
     }
     if (!isSuccess(operation.method, answer.status)) throw this.#refusal(name, parameters, answer)
-    if (name === 'getApps') this.#listSigned = header(answer, 'x-homey-id') !== null
+    this.#refuseStandIn(answer)
+    if (name === 'getApps') {
+      this.#listSigned = header(answer, 'x-homey-id') !== null
+      this.#signsLists ||= this.#listSigned
+    }
     try {
       return operation.decode(json(answer), parameters, this.#options.clean ?? asItIs)
     } catch (error) {
       this.#proven = false
       throw error
     }
+  }
+
+  /** A read that the hub has not answered itself tells nothing. @throws HubError */
+  #refuseStandIn(answer: Answer): void {
+    const { status } = answer
+    if (!this.#signsLists || header(answer, 'x-homey-id') !== null) return
+    this.#proven = false
+    throw new HubError('failed', `${STAND_IN} ${status}.`, { status, foreign: true })
   }
 
   #judge(answer: Answer, asked: Asked | null, refused: () => HubError): Json {
@@ -253,6 +270,7 @@ export class HubClient {
     }
     const answer = await this.#repeatIfCutOff(request)
     if (!isSuccess(method, answer.status)) throw refused(answer)
+    this.#refuseStandIn(answer)
     try {
       return decodeJson(section === 'app' ? jsonOrText(answer) : json(answer))
     } catch (error) {
@@ -410,7 +428,12 @@ export class HubClient {
   }
 
   #refuse(call: RefusedCall, answer: Answer): HubError {
-    return refusal(call, answer, { knows: this.#options.knows, now: this.#clock.now(), clean: this.#options.clean })
+    return refusal(call, answer, {
+      knows: this.#options.knows,
+      signs: this.#signsLists,
+      now: this.#clock.now(),
+      clean: this.#options.clean,
+    })
   }
 }
 
@@ -431,7 +454,7 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
 /** What an app answers is its own affair, but a page is nobody's. */
 function jsonOrText(answer: Answer): unknown {
   if (answer.body.length === 0) return null
-  if (isPage(answer)) throw new HubError('nonsense', 'A page was answered.', { status: answer.status, page: true })
+  if (isPage(answer)) throw new HubError('nonsense', 'A page was answered.', { status: answer.status, foreign: true })
   return parse(answer) ?? textOf(answer)
 }
 
@@ -480,7 +503,7 @@ function json(answer: Answer): unknown {
   const { status, body } = answer
   if (body.length === 0) return null
   const value = parse(answer)
-  if (value === undefined)
-    throw new HubError('nonsense', 'The hub answered with something that is not JSON.', { status })
-  return value
+  if (value !== undefined) return value
+  const what = holdsTooMany(textOf(answer)) ? `more than ${MAX_VALUES} values` : 'something that is not JSON'
+  throw new HubError('nonsense', `The hub answered with ${what}.`, { status })
 }

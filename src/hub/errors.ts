@@ -33,8 +33,8 @@ export interface HubErrorDetails {
   /** The permission that the operation wants, as the hub's documentation writes it: `hub.app`. */
   readonly scope?: string
   readonly retryAfterMs?: number | undefined
-  /** The answer was an HTML page without the hub's identity: perhaps not the hub's own. */
-  readonly page?: boolean
+  /** The answer may be of something on the way: a page, or without the identity that the hub shows with each answer. */
+  readonly foreign?: boolean
   readonly cause?: unknown
 }
 
@@ -44,7 +44,7 @@ export class HubError extends Error {
   readonly status: number | undefined
   readonly scope: string | undefined
   readonly retryAfterMs: number | undefined
-  readonly page: boolean
+  readonly foreign: boolean
 
   constructor(code: HubErrorCode, message: string, details: HubErrorDetails = {}) {
     super(message, { cause: details.cause })
@@ -52,7 +52,7 @@ export class HubError extends Error {
     this.status = details.status
     this.scope = details.scope
     this.retryAfterMs = details.retryAfterMs
-    this.page = details.page ?? false
+    this.foreign = details.foreign ?? false
   }
 }
 

@@ -10,11 +10,14 @@ export interface Explanation {
 
 const KEYS = 'make a key where the hub makes them: https://my.homey.app, Settings, API Keys'
 
+/** Where a hub listens. */
+export const HUB_PORTS = 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server'
+
 /** Node's and OpenSSL's codes of a connection that failed. */
 const CONNECTIONS: Readonly<Record<string, (at: URL) => Explanation>> = {
   ECONNREFUSED: (at) => ({
     cause: `${at.host} refuses the connection`,
-    remedy: 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server',
+    remedy: HUB_PORTS,
   }),
   ENOTFOUND: (at) => unknownName(at),
   EAI_AGAIN: (at) => unknownName(at),
@@ -55,6 +58,8 @@ export function explain(error: HubError, url: string): Explanation {
   if (at.pathname.split('/').includes('api') && ELSEWHERE.has(error.code)) {
     return { cause: `what answers at ${at.href} is no hub`, remedy: `leave /api out of the address: ${at.origin}` }
   }
+  const { status = 0 } = error
+  if (error.code === 'nonsense' && status >= 300 && status < 400) return redirect(at)
   switch (error.code) {
     case 'unreachable':
     case 'no_answer':
@@ -80,9 +85,30 @@ export function explain(error: HubError, url: string): Explanation {
   }
 }
 
+const redirect = ({ host }: URL): Explanation => ({
+  cause: `what answers at ${host} redirects elsewhere, which no hub does`,
+  remedy: 'log in where the network has a login page, or give the address behind the proxy',
+})
+
+const NOTHING_THERE: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+])
+
+/** Whether something may listen at the address although no hub answers. */
+export function isTaken({ code, cause }: HubError): boolean {
+  return (code === 'unreachable' || code === 'no_answer') && !NOTHING_THERE.has(systemCode(cause))
+}
+
+const systemCode = (cause: unknown): string =>
+  cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
+
 function connection(error: HubError, at: URL): Explanation {
-  const { cause } = error
-  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
+  const code = systemCode(error.cause)
   const known = CONNECTIONS[code]
   if (known !== undefined) return known(at)
   if (CERTIFICATE.test(code)) {
@@ -94,7 +120,7 @@ function connection(error: HubError, at: URL): Explanation {
   if (error.code === 'unreachable') return noWay(at)
   return {
     cause: `${at.host} takes the connection and does not answer as a hub: ${plain(error.message)}`,
-    remedy: at.protocol === 'http:' ? 'if that port is for HTTPS, use https://' : 'check the port',
+    remedy: `${HUB_PORTS}${at.protocol === 'http:' ? '; if that port is for HTTPS, use https://' : ''}`,
   }
 }
 

@@ -63,7 +63,7 @@ async function lacksVoices(client: HubClient): Promise<boolean> {
     await client.call('getVoices', {})
     return false
   } catch (error) {
-    const { code, page } = asHubError(error)
-    return code === 'unsupported' && !page
+    const { code, foreign } = asHubError(error)
+    return code === 'unsupported' && !foreign
   }
 }

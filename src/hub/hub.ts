@@ -9,12 +9,12 @@ import { HubClient, type HubClientOptions } from './client.ts'
 import type { Endpoint } from './endpoints.ts'
 import { asHubError, type HubError, type HubErrorCode, retryDelay } from './errors.ts'
 import { explain } from './explain.ts'
-import { Gate, type Place } from './gate.ts'
 import { type Greeting, greet } from './greeting.ts'
 import { keepRealtime } from './keep-realtime.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { openRealtime } from './realtime.ts'
 import { grants } from './scopes.ts'
+import { Semaphore, type Slot } from './semaphore.ts'
 import { type HubStatus, StatusTracker } from './status.ts'
 
 const BACKOFF = { min: 1000, max: 30_000 }
@@ -22,7 +22,7 @@ const SECOND_TRY_MS = 1000
 /** While a hub answers 429 without a `Retry-After`: twice as long each time. */
 const LIMITED_MS = { min: 1000, max: 30_000 }
 /** Between two reads of the list at once for the same reason: an app that it lacks, or a realtime channel that fell. */
-const SURPRISE_MS = { stranger: 10_000, loss: 30_000 }
+const EARLY_READ_MS = { stranger: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
 
 export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
@@ -43,15 +43,15 @@ export interface HubDependencies {
   readonly log: Logger
   readonly random: () => number
   /** Shared with other hubs; default: one of its own. */
-  readonly gate?: Gate
+  readonly gate?: Semaphore
 }
 
 /** Failures that concern the hub or the key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
 
 /** Whether a failure tells that the hub lacks the operation: it says so, or it has no such path. */
-function isEvidence(name: OperationName, { code, status, page }: HubError): boolean {
-  return code === 'unsupported' && !page && (status === 500 || OPERATIONS[name].optional === true)
+function isEvidence(name: OperationName, { code, status, foreign }: HubError): boolean {
+  return code === 'unsupported' && !foreign && (status === 500 || OPERATIONS[name].optional === true)
 }
 
 export class Hub {
@@ -59,7 +59,7 @@ export class Hub {
   readonly #options: HubOptions
   readonly #dependencies: HubDependencies
   readonly #client: HubClient
-  readonly #gate: Gate
+  readonly #gate: Semaphore
   readonly #stop = new AbortController()
   readonly #status: StatusTracker
   #isStarting = true
@@ -78,16 +78,16 @@ export class Hub {
   #sessions = new AbortController()
   /** Of the interval that goes by before the list is due again. */
   #part = 1
-  /** When the list was last asked for, and when for a surprise; in `clock.elapsed()` milliseconds. */
+  /** When the list was last asked for, and when before its time; in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
-  #surprisedAt = { stranger: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
-  #cancelStranger: (() => void) | undefined
+  #earlyReadAt = { stranger: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
+  #cancelUnknownApp: (() => void) | undefined
   #running: Promise<void> | undefined
 
   constructor(options: HubOptions, dependencies: HubDependencies) {
     this.#options = options
     this.#dependencies = dependencies
-    this.#gate = dependencies.gate ?? new Gate(dependencies)
+    this.#gate = dependencies.gate ?? new Semaphore(dependencies)
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = () => {
       // While no requests are under way, the realtime channel shows that the hub is still there.
@@ -97,9 +97,9 @@ export class Hub {
     this.#client = new HubClient({ ...options, knows, onDisconnected }, dependencies.clock)
     this.apps = new AppManager(this.#client, dependencies.clock, {
       shows: options.shows,
-      onStranger: () => this.#onStranger(),
+      onUnknownApp: () => this.#onUnknownApp(),
     })
-    this.apps.ended.addEventListener('abort', () => this.#cancelStranger?.())
+    this.apps.ended.addEventListener('abort', () => this.#cancelUnknownApp?.())
   }
 
   get status(): HubStatus {
@@ -120,12 +120,18 @@ export class Hub {
     this.#running ??= this.#run()
   }
 
-  /** Ends the subscription, clears the caches and removes all listeners; safe to call twice. */
-  async destroy(): Promise<void> {
+  /** Ends the calls under way, and makes no others. What is known of the hub stays. */
+  async endCalls(): Promise<void> {
     this.#stop.abort()
     this.#status.end()
-    this.apps.destroy()
     await this.#client.close()
+  }
+
+  /** Ends the subscription, clears the caches and removes all listeners; safe to call twice. */
+  async destroy(): Promise<void> {
+    const ended = this.endCalls()
+    this.apps.destroy()
+    await ended
     await this.#running
   }
 
@@ -151,8 +157,8 @@ export class Hub {
       return result
     } catch (error) {
       const failure = asHubError(error)
-      if (isEvidence(name, failure)) await this.#doubt(name, parameters, failure)
-      this.#heed(failure.code)
+      if (isEvidence(name, failure)) await this.#checkSupport(name, parameters, failure)
+      this.#noteFailure(failure.code)
       throw error
     }
   }
@@ -177,7 +183,7 @@ export class Hub {
     } catch (error) {
       const { code } = asHubError(error)
       // What an app or an operation of which nothing is known refuses says nothing of the hub and of the key as a whole.
-      if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#heed(code)
+      if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
     }
   }
@@ -225,7 +231,7 @@ export class Hub {
   }
 
   /** What a failed call says of the hub as a whole is looked into at once. */
-  #heed(code: HubErrorCode): void {
+  #noteFailure(code: HubErrorCode): void {
     if (!CONCERNING.has(code)) return
     this.#stale = true
     this.wake()
@@ -235,7 +241,7 @@ export class Hub {
    * The hub lacks an operation, if it is well otherwise. A 404 can also be meant for the app: it counts if the app
    * exists, and from the second in a row on.
    */
-  async #doubt(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
+  async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')
     try {
       if (typeof id === 'string') await this.#client.call('getApp', { id })
@@ -275,7 +281,7 @@ export class Hub {
   }
 
   /** Reads who is there, what the key may do and which apps there are: each explains why the next one fails. */
-  async #read(place?: Place): Promise<void> {
+  async #read(place?: Slot): Promise<void> {
     await this.#makeSure()
     place?.answered()
     let reason: HubErrorCode | null = null
@@ -433,24 +439,24 @@ export class Hub {
     this.#client.distrust()
     this.#status.update({ realtime: 'polling' })
     this.#turning.abort()
-    if (this.#surprise('loss') === 0) this.wake()
+    if (this.#earlyReadDelay('loss') === 0) this.wake()
   }
 
   /** Late news of an app that is gone, or news of one whose installation was not heard of: the list tells. */
-  #onStranger(): void {
-    if (this.#cancelStranger !== undefined) return
-    this.#cancelStranger = this.#dependencies.clock.after(this.#surprise('stranger'), () => {
-      this.#surprise('stranger')
-      this.#cancelStranger = undefined
+  #onUnknownApp(): void {
+    if (this.#cancelUnknownApp !== undefined) return
+    this.#cancelUnknownApp = this.#dependencies.clock.after(this.#earlyReadDelay('stranger'), () => {
+      this.#earlyReadDelay('stranger')
+      this.#cancelUnknownApp = undefined
       this.wake()
     })
   }
 
   /** How long the list may not be read again for this reason, in milliseconds; at 0 it now is. */
-  #surprise(reason: keyof typeof SURPRISE_MS): number {
+  #earlyReadDelay(reason: keyof typeof EARLY_READ_MS): number {
     const now = this.#dependencies.clock.elapsed()
-    const left = Math.max(0, this.#surprisedAt[reason] + SURPRISE_MS[reason] - now)
-    if (left === 0) this.#surprisedAt[reason] = now
+    const left = Math.max(0, this.#earlyReadAt[reason] + EARLY_READ_MS[reason] - now)
+    if (left === 0) this.#earlyReadAt[reason] = now
     return left
   }
 

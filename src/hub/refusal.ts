@@ -1,12 +1,15 @@
 /** What the hub means by an answer that is no success: one HubError for each. */
 import { isRecord } from '../base/json.ts'
-import { type Answer, header, isPage, parse } from './answer.ts'
+import { type Answer, header, isUnsigned, parse } from './answer.ts'
 import { HubError } from './errors.ts'
 import type { Method, Operation } from './operations.ts'
 import { asItIs, type Clean, shortText } from './text.ts'
 
 const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
+
+/** Begins a message that ends with the status. */
+export const STAND_IN = 'Something on the way to the hub answered in its place:'
 
 /** The call that was refused. */
 export interface RefusedCall {
@@ -19,6 +22,8 @@ export interface RefusedCall {
 export interface RefusalContext {
   /** Whether an app is known to exist: decides what a 404 means. */
   readonly knows: (appId: string) => boolean
+  /** Whether the hub shows its identity with its answers to reads. */
+  readonly signs: boolean
   /** Wall time in epoch milliseconds. */
   readonly now: number
   /** Default: texts stay as they are. */
@@ -31,7 +36,11 @@ export function isSuccess(method: Method, status: number): boolean {
 }
 
 /** The error for an answer that is no success. */
-export function refusal(call: RefusedCall, answer: Answer, { knows, now, clean = asItIs }: RefusalContext): HubError {
+export function refusal(
+  call: RefusedCall,
+  answer: Answer,
+  { knows, signs, now, clean = asItIs }: RefusalContext,
+): HubError {
   const { status } = answer
   const { scope } = call.operation
   const said = hubWords(answer, clean)
@@ -44,28 +53,28 @@ export function refusal(call: RefusedCall, answer: Answer, { knows, now, clean =
     const lacks = scope === undefined ? `forbids ${call.name}${reason}` : `says that the API key lacks ${scope}`
     return new HubError('forbidden', `The hub ${lacks}.`, { status, ...(scope && { scope }) })
   }
-  if (status === 404) return notFound(call, isPage(answer), knows)
+  if (status === 404) return notFound(call, isUnsigned(answer, signs), knows)
   if (status === 429) {
     const retryAfterMs = retryAfter(answer, now)
     return new HubError('rate_limited', 'The hub asks for fewer requests.', { status, retryAfterMs })
   }
   if (status >= 400 && status < 500) return new HubError('rejected', `The hub refused: ${status}${reason}.`, { status })
   if (status === 500 && errorOf(answer) === 'missing_api_method') {
-    return new HubError('unsupported', `This hub has no ${call.name}.`, { status })
+    return new HubError('unsupported', `This hub has no ${call.name}.`, { status, foreign: isUnsigned(answer, signs) })
   }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
   return new HubError('nonsense', `The hub answered with status ${status}, which no operation has.`, { status })
 }
 
 /**
- * A 404 does not say what is missing: the app, its setting or the operation. The path and what is known tell. The page
- * of a gateway says nothing of an app.
+ * A 404 does not say what is missing: the app, its setting or the operation. The path and what is known tell. What
+ * a gateway says tells nothing of an app.
  */
-function notFound({ name, operation, parameters }: RefusedCall, page: boolean, knows: RefusalContext['knows']) {
-  const details = { status: 404, page }
+function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, knows: RefusalContext['knows']) {
+  const details = { status: 404, foreign }
   const id = 'id' in parameters ? parameters.id : 'appId' in parameters ? parameters.appId : undefined
-  if (page && typeof id === 'string') {
-    return new HubError('failed', 'Something on the way to the hub answered with a page: 404.', details)
+  if (foreign && typeof id === 'string') {
+    return new HubError('failed', `${STAND_IN} 404.`, details)
   }
   const known = typeof id === 'string' && knows(id)
   if (typeof id !== 'string' || (known && operation.optional)) {

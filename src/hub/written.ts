@@ -6,7 +6,7 @@ import { decodePatch, JSON_LEVELS } from './decode.ts'
 import type { Endpoint } from './endpoints.ts'
 import { HubError } from './errors.ts'
 import { type Body, OPERATIONS, type OperationName } from './operations.ts'
-import { isSuccess } from './refusal.ts'
+import { isSuccess, STAND_IN } from './refusal.ts'
 
 /** What a write asked for: what its answer may contradict, and a look can find. */
 export interface Asked {
@@ -50,7 +50,7 @@ export function judgeWritten(answer: Answer, asked: Asked | null, isHubs: boolea
   const { status } = answer
   const isNoAnswer = status < 200 || (status >= 300 && status < 400)
   if (isNoAnswer || (!isHubs && !(status >= 400 && status < 500))) {
-    throw new HubError('no_answer', `Something on the way to the hub answered in its place: ${status}.`, { status })
+    throw new HubError('no_answer', `${STAND_IN} ${status}.`, { status })
   }
   if (!isSuccess('POST', status)) throw refused()
   const text = textOf(answer)
@@ -64,7 +64,7 @@ export function judgeWritten(answer: Answer, asked: Asked | null, isHubs: boolea
 function judgeSaid(said: Json, { id, shows, value }: Asked): void {
   if (said === null) return
   const layers = layersOf(said)
-  const isNo = layers.some(saysNo)
+  const isNo = layers.some(isNegative)
   const isEcho = value !== undefined && sameJson(said, value)
   if (isNo && !isEcho) throw new HubError('nonsense', 'The hub answered with an error and called it a success.')
   // `false`, 0 and an empty text may be the value or a no.
@@ -85,7 +85,10 @@ function layersOf(said: Json): Json[] {
   return layers
 }
 
-function saysNo(layer: Json): boolean {
+/** Whether an answer under a success is a no. */
+export const saysNo = (said: Json | undefined): boolean => said !== undefined && layersOf(said).some(isNegative)
+
+function isNegative(layer: Json): boolean {
   if (!isRecord(layer)) return layer === false
   const { ok, success, error, status } = layer
   return ok === false || success === false || Boolean(error) || status === 'error'

@@ -84,6 +84,8 @@ export function createLog({ level, format, secrets, destination, isTTY = process
     isPretty ? harmless(prettyPrinter(output, isTTY)) : output,
   )
   const audit = logger.child({ part: 'audit' }, { level: 'info' })
+  // pino gives a child a level of its own only if that differs from the parent's; else it would follow the parent.
+  audit.level = 'info'
   // The level of all the others is not its own.
   children.clear()
   return Object.assign(logger, {

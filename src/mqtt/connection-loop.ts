@@ -5,9 +5,9 @@ import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import { Addresses } from './addresses.ts'
 import { CLOSED_BY_US, Connection } from './connection.ts'
+import { FailbackProbe } from './failback-probe.ts'
 import { errorFailure, type Failure, lackFailure } from './failure.ts'
 import type { Journal } from './journal.ts'
-import { Lookout } from './lookout.ts'
 import type { Ended } from './pacing.ts'
 import { SessionError, withSession } from './session.ts'
 import { streamOpener } from './stream.ts'
@@ -42,7 +42,7 @@ export interface ConnectionLoopOptions {
 export class ConnectionLoop {
   readonly #options: ConnectionLoopOptions
   readonly #addresses: Addresses
-  readonly #lookout: Lookout
+  readonly #failbackProbe: FailbackProbe
   readonly #stop = new AbortController()
   #connection: Connection | undefined
   #number = 0
@@ -53,7 +53,7 @@ export class ConnectionLoop {
   constructor(options: ConnectionLoopOptions) {
     this.#options = options
     this.#addresses = new Addresses(options.link, options)
-    this.#lookout = new Lookout({ ...options, onOpen: () => this.#move() })
+    this.#failbackProbe = new FailbackProbe({ ...options, onOpen: () => this.#move() })
   }
 
   /** The present connection, accepted or not; undefined while there is none. */
@@ -98,7 +98,7 @@ export class ConnectionLoop {
   /** Makes no further connection. The present one is the caller's to end. */
   stop(): void {
     this.#stop.abort()
-    this.#lookout.stop()
+    this.#failbackProbe.stop()
   }
 
   /** Ends the present connection in good order and connects at once. */
@@ -142,7 +142,7 @@ export class ConnectionLoop {
     const { preferred, name } = this.#addresses
     this.#options.journal.connected(protocol, name)
     this.#setState('connected', undefined)
-    if (preferred !== undefined) this.#lookout.start(preferred.url)
+    if (preferred !== undefined) this.#failbackProbe.start(preferred.url)
   }
 
   #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
@@ -182,7 +182,7 @@ export class ConnectionLoop {
     } catch (error) {
       return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
     } finally {
-      this.#lookout.stop()
+      this.#failbackProbe.stop()
       this.#connection = undefined
     }
   }

@@ -8,7 +8,7 @@ import {
   MqttClient,
 } from 'mqtt'
 import { errorFailure, type Failure, reasonFailure } from './failure.ts'
-import { guardInlet, TOO_LARGE_STAND_IN } from './inlet.ts'
+import { guardInlet, TOO_LARGE_STAND_IN } from './packet-filter.ts'
 import type { Credentials, Protocol } from './types.ts'
 
 export interface ConnectionOptions extends Credentials {

@@ -2,13 +2,22 @@
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { Aedes, type AedesOptions } from 'aedes'
+import { Aedes, type AedesOptions, type PublishPacket } from 'aedes'
 import type { Logger } from 'pino'
 import { createWebSocketStream, WebSocketServer } from 'ws'
 import { isLoopback } from '../base/hosts.ts'
 import { sameSecret } from '../base/secrets.ts'
 import { Backlog } from './embedded-backlog.ts'
 import { limitPackets, mayBrowse } from './embedded-guards.ts'
+import { topicMatcher } from './names.ts'
+
+/** A client of MQTT 5 may try 3.1.1 next; Home Assistant does not. */
+export const REFUSED_MQTT_5 =
+  'an MQTT 5 client was refused: the embedded broker speaks 3.1.1; for Home Assistant, which says cannot_connect then, use a broker such as Mosquitto'
+
+/** Home Assistant chooses a random client id: it is known by where it says that it is there. */
+export const HOME_ASSISTANT_HERE =
+  'Home Assistant uses the embedded broker: this ends with Home Assistant 2027.1, which takes MQTT 5 only; use a broker such as Mosquitto for both, and set mqtt.url'
 
 /** It speaks no MQTT 5, and what it holds ends with this process. */
 export const EMBEDDED_BROKER_NOTICE = 'embedded MQTT broker: MQTT 3.1.1, in memory, for this machine'
@@ -20,12 +29,16 @@ export interface EmbeddedBrokerOptions {
   readonly port: number
   /** MQTT over WebSocket; null: off, 0: any free port. */
   readonly wsPort: number | null
+  /** Topics whose subscribers see the retain flag as it was published, which MQTT 3.1.1 hides. */
+  readonly commandFilters: readonly string[]
   /** Origins of web pages that may connect over WebSocket, besides pages from its own address. */
   readonly wsOrigins?: readonly string[] | undefined
   /** Names by which a web page may reach its WebSocket, besides `host`, `localhost` and any address. */
   readonly wsHosts?: readonly string[] | undefined
   readonly username?: string | undefined
   readonly password?: string | undefined
+  /** Where Home Assistant says that it is there. */
+  readonly birthTopic?: string | undefined
   /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
   /** Connections at a time, TCP and WebSocket together (default 200). */
@@ -74,7 +87,12 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
   return broker
 }
 
-function brokerOptions({ username, password, maxPayload = MAX_PAYLOAD }: EmbeddedBrokerOptions): AedesOptions {
+/** Marks a packet as published with the retain flag. aedes keeps properties inside, and MQTT 3.1.1 sends none. */
+const RETAINED: NonNullable<PublishPacket['properties']> = {}
+
+function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
+  const { username, password, maxPayload = MAX_PAYLOAD } = options
+  const isCommand = topicMatcher(options.commandFilters)
   return {
     authenticate: (_client, givenName, givenPassword, done) => {
       const open = username === undefined && password === undefined
@@ -83,9 +101,16 @@ function brokerOptions({ username, password, maxPayload = MAX_PAYLOAD }: Embedde
       // CONNACK 4: bad user name or password.
       else done(Object.assign(new Error('bad user name or password'), { returnCode: 4 }), null)
     },
-    authorizePublish: (_client, { topic, payload }, done) => {
+    authorizePublish: (_client, packet, done) => {
+      const { topic, payload, retain } = packet
+      if (retain && isCommand(topic)) packet.properties = RETAINED
       if (topic.startsWith('$')) done(new Error('topics with $ are the broker’s'))
       else done(Buffer.byteLength(payload) > maxPayload ? new Error('message too large') : null)
+    },
+    authorizeForward: ({ clean }, packet) => {
+      // aedes does not count a message with the flag as delivered to a session that it keeps.
+      if (clean && packet.properties === RETAINED) packet.retain = true
+      return packet
     },
   }
 }
@@ -105,7 +130,14 @@ class RunningBroker implements EmbeddedBroker {
     this.#options = options
     this.#aedes = aedes
     aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
-    aedes.on('connectionError', (_, { message }) => log.debug({ detail: message }, 'MQTT connection refused'))
+    const once = atMostOnce((text) => log.warn(text))
+    aedes.on('connectionError', (_, { message }) => {
+      log.debug({ detail: message }, 'MQTT connection refused')
+      if (message === 'unacceptable protocol version') once(REFUSED_MQTT_5)
+    })
+    aedes.on('publish', ({ topic }, client) => {
+      if (client !== null && topic === options.birthTopic) once(HOME_ASSISTANT_HERE)
+    })
     this.#backlog = new Backlog(this.#streams, (bytes) =>
       log.warn({ waiting_bytes: bytes }, 'an MQTT client is dropped: it does not read what it has subscribed to'),
     )
@@ -181,6 +213,16 @@ class RunningBroker implements EmbeddedBroker {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+}
+
+/** The same text is said once. */
+function atMostOnce(say: (text: string) => void): (text: string) => void {
+  const said = new Set<string>()
+  return (text) => {
+    if (said.has(text)) return
+    said.add(text)
+    say(text)
   }
 }
 

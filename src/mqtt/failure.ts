@@ -1,10 +1,15 @@
 /** Maps the errors of brokers, sockets and mqtt.js to one code, which decides what happens next. */
+import { isRecord } from '../base/json.ts'
 import type { FailureCode } from './types.ts'
 
 /** Why a connection could not be made or did not last; `detail` is for the log. */
 export interface Failure {
   readonly code: FailureCode
   readonly detail: string
+  /** The system's own code, such as `ECONNREFUSED`. */
+  readonly cause?: string
+  /** Of a certificate for another name: what it is for. */
+  readonly names?: readonly string[]
 }
 
 const CODE_BY_REASON = new Map<number, FailureCode>([
@@ -47,8 +52,9 @@ export function errorFailure(error: Error, connected: boolean): Failure {
   const detail = describe(error)
   if (typeof code === 'number') return reasonFailure(code, detail)
   if (typeof code === 'string') {
-    if (TLS_ERRORS.test(code)) return { code: 'tls', detail }
-    if (CONNECT_ERRORS.test(code)) return { code: connected ? 'reset' : 'unreachable', detail }
+    if (code === WRONG_NAME) return { code: 'tls', detail, cause: code, names: namesIn(error) }
+    if (TLS_ERRORS.test(code)) return { code: 'tls', detail, cause: code }
+    if (CONNECT_ERRORS.test(code)) return { code: connected ? 'reset' : 'unreachable', detail, cause: code }
   }
   if (/connack timeout|Keepalive timeout|handshake has timed out/i.test(error.message))
     return { code: 'timeout', detail }
@@ -59,9 +65,25 @@ export function errorFailure(error: Error, connected: boolean): Failure {
 
 /** Happy Eyeballs wraps one error per address into an AggregateError whose own message is empty. */
 function describe(error: Error): string {
-  if (error.message !== '') return error.message
+  // OpenSSL's words, without its numbers and places.
+  if ('reason' in error && typeof error.reason === 'string') return error.reason
+  // Node.js appends its advice on --use-system-ca, also where `ca` rules that out.
+  if (error.message !== '') return error.message.split('; if the root CA')[0] ?? ''
   if (error instanceof AggregateError) return error.errors.map(String).join('; ')
   return error.name
+}
+
+const WRONG_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID'
+/** Certificates may hold thousands, of any length. */
+const MAX_NAMES = 8
+const MAX_NAME = 253
+
+/** `DNS:broker.lan, IP Address:192.168.1.10` → `broker.lan`, `192.168.1.10`; names before addresses. */
+function namesIn(error: Error): readonly string[] {
+  const names = 'cert' in error && isRecord(error.cert) ? error.cert['subjectaltname'] : undefined
+  const entries = typeof names === 'string' ? names.split(', ') : []
+  const after = (kind: string) => entries.flatMap((entry) => (entry.startsWith(kind) ? [entry.slice(kind.length)] : []))
+  return [...after('DNS:'), ...after('IP Address:')].filter((name) => name.length <= MAX_NAME).slice(0, MAX_NAMES)
 }
 
 /** A failure in words for a person: what was found, and what mends it. */
@@ -72,22 +94,76 @@ export interface Advice {
   readonly remedy: string
 }
 
+const PORTS = 'check the address and the port: mostly 1883 for mqtt://, 8883 for mqtts://'
+
 const ADVICE: Partial<Record<FailureCode, Advice>> = {
   unreachable: { cause: 'nothing answers there', remedy: 'check the address and the port, and that the broker runs' },
+  timeout: { cause: 'it takes the connection and does not answer', remedy: PORTS },
   unauthorized: {
-    cause: 'it refuses the user name or password, next try in a minute',
+    cause: 'it refuses the user name or password',
     remedy: 'check mqtt.username and mqtt.password',
   },
   protocol: { cause: 'it speaks neither MQTT 5 nor the version asked for', remedy: 'check mqtt.protocol' },
-  tls: {
-    cause: 'its certificate or the TLS settings are not right',
-    remedy: 'give mqtt.ca_file for an authority of your own; mqtts:// wants the TLS port, usually 8883',
-  },
+  refused: { cause: '', remedy: PORTS },
+  tls: { cause: 'its certificate or the TLS settings are not right', remedy: 'check mqtt.ca_file and the port' },
   taken_over: { cause: 'another client uses the same client id', remedy: 'give each its own mqtt.client_id' },
 }
 
+const UNKNOWN_NAME = { cause: 'its name is not known', remedy: 'check the spelling, or use its IP address' }
+const UNTRUSTED = {
+  cause: 'its certificate is of no known authority',
+  remedy:
+    'give mqtt.ca_file the certificate of that authority, or a self-signed one itself; without mqtt.ca_file, NODE_OPTIONS=--use-system-ca trusts what this system trusts',
+}
+const OUTDATED = {
+  cause: 'its certificate is not valid now',
+  remedy: 'renew the certificate, or set the clock of this machine',
+}
+const CLIENT_CERTIFICATE = {
+  cause: 'it refuses the connection for its client certificate, or for lack of one',
+  remedy: 'give mqtt.cert_file and mqtt.key_file what the broker accepts',
+}
+
+/** More than the code tells, by the system's own. */
+const BY_CAUSE: Readonly<Record<string, Advice>> = {
+  ENOTFOUND: UNKNOWN_NAME,
+  EAI_AGAIN: UNKNOWN_NAME,
+  ECONNRESET: { cause: 'it ends the connection at once', remedy: PORTS },
+  EPIPE: { cause: 'it ends the connection at once', remedy: PORTS },
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  CERT_HAS_EXPIRED: OUTDATED,
+  CERT_NOT_YET_VALID: OUTDATED,
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: CLIENT_CERTIFICATE,
+  ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: CLIENT_CERTIFICATE,
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: CLIENT_CERTIFICATE,
+  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: CLIENT_CERTIFICATE,
+  ERR_OSSL_X509_KEY_VALUES_MISMATCH: {
+    cause: 'the client certificate and the key do not belong together',
+    remedy: 'give mqtt.cert_file and mqtt.key_file of one pair',
+  },
+}
+
 /** What a failure means, with the broker's or the system's own words behind. */
-export function adviceOn({ code, detail }: Failure): Advice {
-  const { cause, remedy } = ADVICE[code] ?? { cause: '', remedy: '' }
+export function adviceOn({ code, detail, cause: system = '', names }: Failure): Advice {
+  if (names !== undefined) return wrongName(names)
+  const { cause, remedy } = (Object.hasOwn(BY_CAUSE, system) ? BY_CAUSE[system] : ADVICE[code]) ?? NO_ADVICE
   return { cause: cause === '' ? detail : `${cause}: ${detail}`, remedy }
+}
+
+const NO_ADVICE: Advice = { cause: '', remedy: '' }
+
+function wrongName(names: readonly string[]): Advice {
+  // A name with a wildcard is no address.
+  const name = names.find((one) => !one.includes('*'))
+  const such = name === undefined ? '' : `, such as ${name}`
+  if (names.length === 0)
+    return { cause: 'its certificate names no host', remedy: 'make one with the broker’s name in it' }
+  return {
+    cause: `its certificate is for other names: ${names.join(', ')}`,
+    remedy: `use a name of the certificate in mqtt.url${such}, or make one with the broker’s address in it`,
+  }
 }

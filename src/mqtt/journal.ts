@@ -57,7 +57,10 @@ export class Journal {
     const broker = at === undefined ? 'MQTT broker' : `MQTT broker at ${at}`
     if (known) this.#log.debug(fields, `still no ${broker}: ${detail}`)
     else if (livedMs !== undefined) this.#log[level](fields, `connection to the ${broker} lost: ${detail}`)
-    else this.#log[level](fields, `no connection to the ${broker}: ${cause}`)
+    else {
+      const next = code === 'unauthorized' ? ', next try in a minute' : ''
+      this.#log[level](fields, `no connection to the ${broker}: ${cause}${next}`)
+    }
   }
 
   /** Warns of a topic that is not published to, up to a limit per connection. */

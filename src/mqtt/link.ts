@@ -4,20 +4,20 @@ import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import { CLOSED_BY_US, type Connection } from './connection.ts'
 import { ConnectionLoop } from './connection-loop.ts'
+import { EchoFilter } from './echo-filter.ts'
 import type { Failure } from './failure.ts'
-import { Greeting } from './greeting.ts'
-import { Inbox } from './inbox.ts'
-import { Intake } from './intake.ts'
+import { InboundQueue } from './inbound-queue.ts'
 import { Journal } from './journal.ts'
+import { MessageDecoder } from './message-decoder.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
 import { Reread } from './reread.ts'
 import { Resubscription } from './resubscription.ts'
-import { type Order, type Recall, Retained } from './retained.ts'
+import { type Order, type PayloadSource, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
-import { Standstill } from './standstill.ts'
+import { SessionSetup } from './session-setup.ts'
+import { SuspendDetector } from './suspend-detector.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
-import { Watch } from './watch.ts'
 
 /** While so many answers wait, further commands do. */
 const MANY_ANSWERS = { messages: 1_000, bytes: 4 * 1024 * 1024 }
@@ -42,18 +42,18 @@ export class MqttLink implements AsyncDisposable {
   readonly #events: Outbox
   readonly #answers: Outbox
   readonly #sender: Sender
-  readonly #inbox: Inbox
-  readonly #watch: Watch
-  readonly #intake: Intake
+  readonly #messageDecoder: MessageDecoder
+  readonly #watch: EchoFilter
+  readonly #inboundQueue: InboundQueue
   readonly #journal: Journal
   readonly #loop: ConnectionLoop
-  readonly #standstill: Standstill
+  readonly #suspendDetector: SuspendDetector
   readonly #reread: Reread
   readonly #resubscription: Resubscription
   readonly #isTransient: (topic: string) => boolean
   #handlers: LinkHandlers = {}
   /** Runs at the start of a connection. */
-  #greeting: Greeting | undefined
+  #greeting: SessionSetup | undefined
   #started = false
   #closing: Promise<void> | undefined
   #state: LinkStatus['state'] = 'stopped'
@@ -70,18 +70,18 @@ export class MqttLink implements AsyncDisposable {
     this.#clock = clock
     this.#log = log
     this.#journal = journal
-    this.#retained = new Retained(order, options.gates)
+    this.#retained = new Retained(order, options.delaysOnline)
     this.#events = new Outbox(order, { keyOf: () => '' })
     this.#answers = new Outbox(order, { keyOf: (topic) => topic })
-    this.#intake = new Intake({
+    this.#inboundQueue = new InboundQueue({
       hasRoom: () => this.#answers.waiting < MANY_ANSWERS.messages && this.#answers.bytes < MANY_ANSWERS.bytes,
       deliver: (message) => this.#guard('onMessage', () => this.#handlers.onMessage?.(message)),
       onFew: () => this.#loop.connection?.acknowledge(),
     })
-    this.#inbox = new Inbox(options.subscriptions, clock)
+    this.#messageDecoder = new MessageDecoder(options.subscriptions, clock)
     const { watchedFilters = [], transientFilters = [] } = options
     this.#isTransient = topicMatcher(transientFilters)
-    this.#watch = new Watch([...watchedFilters, ...transientFilters], this.#retained)
+    this.#watch = new EchoFilter([...watchedFilters, ...transientFilters], this.#retained)
     this.#sender = new Sender({
       retained: this.#retained,
       events: this.#events,
@@ -95,12 +95,12 @@ export class MqttLink implements AsyncDisposable {
       mayPublish: options.mayPublish,
       onTrial: (task, signal) => this.#loop.aside(task, signal),
       onClear: (topic) => {
-        if (this.#loop.connection?.protocol === '3.1.1') this.#inbox.expectEcho(topic)
+        if (this.#loop.connection?.protocol === '3.1.1') this.#messageDecoder.expectEcho(topic)
       },
       onMessage: (topic, payload) => this.#watch.sending(topic, payload),
-      onAcked: () => this.#intake.resume(),
+      onAcked: () => this.#inboundQueue.resume(),
     })
-    this.#standstill = new Standstill(clock, () => void this.#readAgain([]))
+    this.#suspendDetector = new SuspendDetector(clock, () => void this.#readAgain([]))
     this.#reread = new Reread({
       link: options,
       clock,
@@ -119,7 +119,7 @@ export class MqttLink implements AsyncDisposable {
       onState: (state, reason) => this.#setState(state, reason),
       onAccepted: (connection) => this.#setUp(connection),
       onPublish: (packet, connection) => this.#received(packet, connection),
-      postponesAck: () => this.#intake.isFull,
+      postponesAck: () => this.#inboundQueue.isFull,
       onLost: (failure) => this.#forget(failure),
       isBusy: () => this.#isBusy(),
       onMove: () => this.#guard('onMove', () => this.#handlers.onMove?.()),
@@ -137,11 +137,11 @@ export class MqttLink implements AsyncDisposable {
   /**
    * Sets what the broker should retain under `topic`; null: nothing. Only the newest payload counts. Nothing is sent
    * that the broker already has.
-   * @param recall gives it again if it has to be sent again: it is not kept then once the broker has it
+   * @param source gives it again if it has to be sent again: it is not kept then once the broker has it
    */
-  hold(topic: string, payload: string | null, recall?: Recall): void {
+  hold(topic: string, payload: string | null, source?: PayloadSource): void {
     // A broker deletes a retained message when it gets an empty payload.
-    if (this.#retained.hold(topic, payload === '' ? null : payload, recall)) this.#sender.pump()
+    if (this.#retained.hold(topic, payload === '' ? null : payload, source)) this.#sender.pump()
   }
 
   /**
@@ -224,7 +224,7 @@ export class MqttLink implements AsyncDisposable {
   isCurrent({ connection: number, receivedAt }: Message): boolean {
     const { connection } = this.#loop
     const isUp = number === this.#loop.number && connection?.isAccepted === true && !connection.isDown
-    return isUp && !this.#standstill.outdates(receivedAt)
+    return isUp && !this.#suspendDetector.outdates(receivedAt)
   }
 
   status(): LinkStatus {
@@ -241,12 +241,12 @@ export class MqttLink implements AsyncDisposable {
       reconnects: this.#lost,
       publishes: this.#sender.publishes,
       bytes: this.#sender.bytes,
-      dropped: this.#events.dropped + this.#answers.dropped + this.#intake.dropped,
+      dropped: this.#events.dropped + this.#answers.dropped + this.#inboundQueue.dropped,
     }
   }
 
   /**
-   * Publishes `offline`, then what still waits, and disconnects. Resolves within `deadlineMs` whatever the broker does
+   * Publishes the answers that wait, `offline`, then the rest, and disconnects. Resolves within `deadlineMs` whatever the broker does
    * (default 3,000 ms: a supervisor kills after ten seconds). A second call waits for the first.
    */
   close({ deadlineMs = 3000 }: { readonly deadlineMs?: number } = {}): Promise<void> {
@@ -268,7 +268,7 @@ export class MqttLink implements AsyncDisposable {
     }
     connection?.drop(CLOSED_BY_US)
     this.#resubscription.stop()
-    this.#standstill.stop()
+    this.#suspendDetector.stop()
     done.abort()
     this.#setState('stopped', undefined)
   }
@@ -276,10 +276,10 @@ export class MqttLink implements AsyncDisposable {
   /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#setTaking(true)
-    this.#standstill.start()
+    this.#suspendDetector.start()
     /** What others published during the read-back: topic to the newest text. */
     const live = new Map<string, string>()
-    const greeting = new Greeting(connection, {
+    const greeting = new SessionSetup(connection, {
       options: this.#options,
       clock: this.#clock,
       journal: this.#journal,
@@ -302,7 +302,7 @@ export class MqttLink implements AsyncDisposable {
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
     this.#resubscription.start(connection, deniedFilters)
-    if (this.#standstill.lasts) void this.#readAgain([])
+    if (this.#suspendDetector.lasts) void this.#readAgain([])
   }
 
   /** The broker has denied this filter when the connection began. */
@@ -318,8 +318,8 @@ export class MqttLink implements AsyncDisposable {
     // At the start of a connection it comes afterwards.
     if (!connection?.isAccepted || connection.isDown || this.#greeting !== undefined) return
     const result = await this.#reread.run(connection, filters)
-    if (result === 'proven') this.#standstill.isOver()
-    if (result === 'failed' && this.#standstill.lasts) connection.drop(UNPROVEN)
+    if (result === 'proven') this.#suspendDetector.isOver()
+    if (result === 'failed' && this.#suspendDetector.lasts) connection.drop(UNPROVEN)
   }
 
   #isBusy(): boolean {
@@ -338,8 +338,8 @@ export class MqttLink implements AsyncDisposable {
     this.#greeting = undefined
     const explained = this.#sender.detach(failure)
     this.#retained.forget()
-    this.#inbox.disconnected()
-    this.#standstill.stop()
+    this.#messageDecoder.disconnected()
+    this.#suspendDetector.stop()
     this.#reread.stop()
     this.#resubscription.stop()
     this.#watch.disconnected()
@@ -348,7 +348,7 @@ export class MqttLink implements AsyncDisposable {
 
   #received(packet: IPublishPacket, connection: number): void {
     const isTransient = this.#isTransient(packet.topic)
-    if (!this.#inbox.isCommand(packet.topic) || (isTransient && packet.retain)) {
+    if (!this.#messageDecoder.isCommand(packet.topic) || (isTransient && packet.retain)) {
       if (this.#greeting !== undefined) this.#greeting.received(packet)
       // What is not retained there is nobody's business.
       else if (!this.#reread.takes(packet) && (packet.retain || !isTransient)) {
@@ -356,8 +356,8 @@ export class MqttLink implements AsyncDisposable {
       }
       return
     }
-    const message = this.#inbox.message(packet, connection, this.#standstill.arrivedAt())
-    if (message !== undefined && !this.#intake.take(message)) this.#journal.dropped('commands')
+    const message = this.#messageDecoder.message(packet, connection, this.#suspendDetector.arrivedAt())
+    if (message !== undefined && !this.#inboundQueue.take(message)) this.#journal.dropped('commands')
   }
 
   #live(topic: string, text: string): void {

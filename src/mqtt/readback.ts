@@ -10,7 +10,7 @@ import type { IPublishPacket } from 'mqtt'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import { matches } from './names.ts'
-import { ask } from './question.ts'
+import { retryUntilAnswered } from './retry-until-answered.ts'
 
 export interface ReadBackOptions {
   readonly heldFilters: readonly string[]
@@ -156,7 +156,7 @@ export class ReadBack {
       back = true
       resolve()
     })
-    const asked = await ask({
+    const asked = await retryUntilAnswered({
       clock: this.#options.clock,
       ask: () => this.#publish(marker, resolve),
       answered,

@@ -2,8 +2,8 @@
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
-import { COMMAND, PROBE } from './greeting.ts'
 import { ReadBack } from './readback.ts'
+import { COMMAND, PROBE } from './session-setup.ts'
 import type { LinkOptions } from './types.ts'
 
 /** How long the proof may take. */

@@ -5,7 +5,7 @@
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
-import { COMMAND } from './greeting.ts'
+import { COMMAND } from './session-setup.ts'
 
 const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 

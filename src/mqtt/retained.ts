@@ -2,9 +2,10 @@
  * What the broker should hold, what it is known to hold, and which updates are on their way.
  * It sends nothing and reads no clock: its state depends on the order of the calls alone.
  */
+
+import { digest } from './digest.ts'
 import { Fifo } from './fifo.ts'
-import { markOf } from './mark.ts'
-import { Unclaimed } from './unclaimed.ts'
+import { Unowned } from './unowned.ts'
 
 /** One counter for everything that waits, so that retained topics and messages are sent in the order of their calls. */
 export interface Order {
@@ -21,14 +22,14 @@ export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
  * Gives the payload again that is to be held on a topic; `undefined`: there is nothing to hold any more. Better one for
  * many topics than one for each: those would take more than what they save.
  */
-export type Recall = (topic: string) => string | undefined
+export type PayloadSource = (topic: string) => string | undefined
 
 export interface Entry {
   readonly kind: 'retained'
   readonly topic: string
   /** Whether `wanted`, `held` and `sent` are marks of payloads: from the first one on that can be had again. */
   marked: boolean
-  recall: Recall | undefined
+  source: PayloadSource | undefined
   /** What `wanted` is the mark of; given up when the broker has it, if it can be had again. */
   text: string | undefined
   /** null: the broker should hold nothing. */
@@ -58,10 +59,10 @@ export interface Entry {
 
 export class Retained {
   readonly #order: Order
-  readonly #gates: (topic: string) => boolean
+  readonly #delaysOnline: (topic: string) => boolean
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
-  readonly #unclaimed = new Unclaimed()
+  readonly #unowned = new Unowned()
   /** Grows with each lost connection. */
   #connection = 1
   #awaiting = 0
@@ -72,7 +73,7 @@ export class Retained {
   /** `gates`: whether `online` waits for a topic; default: for all. */
   constructor(order: Order, gates: (topic: string) => boolean = () => true) {
     this.#order = order
-    this.#gates = gates
+    this.#delaysOnline = gates
   }
 
   /** Entries that gate `online`, had to be sent at `settle`, and are neither acknowledged nor blocked yet. */
@@ -89,18 +90,18 @@ export class Retained {
   }
 
   /** Sets what is wanted. Returns whether that has to be sent. */
-  hold(topic: string, payload: string | null, recall?: Recall): boolean {
+  hold(topic: string, payload: string | null, source?: PayloadSource): boolean {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
-      const made = this.#create(topic, payload, recall)
+      const made = this.#create(topic, payload, source)
       return made !== undefined && this.#enqueue(made)
     }
-    if (recall !== undefined) markAll(entry)
-    entry.recall = recall
+    if (source !== undefined) markAll(entry)
+    entry.source = source
     const wanted = kept(payload, entry)
     if (entry.wanted === wanted) {
       // From now on nobody else has it.
-      if (entry.marked && recall === undefined) entry.text = payload ?? undefined
+      if (entry.marked && source === undefined) entry.text = payload ?? undefined
       return false
     }
     entry.wanted = wanted
@@ -112,20 +113,20 @@ export class Retained {
   }
 
   /** Adds an entry; what the broker holds there is known from the read-back. */
-  #create(topic: string, payload: string | null, recall?: Recall): Entry | undefined {
+  #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
     const known = this.#known(topic)
-    const unclaimed = this.#unclaimed.has(topic)
-    if (payload === null && known && !unclaimed) return undefined
-    const marked = recall !== undefined
+    const unowned = this.#unowned.has(topic)
+    if (payload === null && known && !unowned) return undefined
+    const marked = source !== undefined
     const wanted = kept(payload, { marked })
     const entry: Entry = {
       kind: 'retained',
       topic,
       marked,
-      recall,
+      source,
       text: marked ? (payload ?? undefined) : undefined,
       wanted,
-      held: known && !unclaimed ? null : undefined,
+      held: known && !unowned ? null : undefined,
       sent: undefined,
       seq: 0,
       queued: false,
@@ -138,9 +139,9 @@ export class Retained {
       foundOn: 0,
       released: false,
     }
-    if (unclaimed) {
+    if (unowned) {
       entry.foundOn = this.#connection
-      if (this.#unclaimed.take(topic, payload)) entry.held = wanted
+      if (this.#unowned.take(topic, payload)) entry.held = wanted
     }
     this.#entries.set(topic, entry)
     spare(entry)
@@ -163,10 +164,10 @@ export class Retained {
     }
   }
 
-  /** Clears the unclaimed topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
+  /** Clears the unowned topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const found: string[] = []
-    for (const { topic, text } of this.#unclaimed.list()) if (owned(topic, text)) found.push(topic)
+    for (const { topic, text } of this.#unowned.list()) if (owned(topic, text)) found.push(topic)
     for (const topic of found) this.hold(topic, null)
     return found.length
   }
@@ -212,8 +213,8 @@ export class Retained {
       this.#conclude(entry)
       const last = entry.sent === undefined ? entry.held : entry.sent
       if (typeof last !== 'string') continue
-      if (entry.marked) this.#unclaimed.addMark(entry.topic, last)
-      else this.#unclaimed.add(entry.topic, last)
+      if (entry.marked) this.#unowned.addMark(entry.topic, last)
+      else this.#unowned.add(entry.topic, last)
     }
   }
 
@@ -245,7 +246,7 @@ export class Retained {
   #payloadOf(entry: Entry): string | null {
     if (!entry.marked || entry.wanted === null) return entry.wanted
     if (entry.text === undefined) {
-      entry.text = entry.recall?.(entry.topic)
+      entry.text = entry.source?.(entry.topic)
       entry.wanted = kept(entry.text ?? null, entry)
     }
     return entry.text ?? null
@@ -301,7 +302,7 @@ export class Retained {
   /** Forgets what the broker holds, after a lost connection. Every unacknowledged entry must have been `lost` before. */
   forget(): void {
     this.#connection += 1
-    this.#unclaimed.clear()
+    this.#unowned.clear()
     this.#known = () => false
     for (const entry of this.#entries.values()) entry.held = undefined
   }
@@ -310,7 +311,7 @@ export class Retained {
   found(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
-      this.#unclaimed.add(topic, text)
+      this.#unowned.add(topic, text)
       return
     }
     entry.foundOn = this.#connection
@@ -322,13 +323,13 @@ export class Retained {
 
   /** Whether `topic` is wanted, on its way to be cleared, or was found on the broker. */
   concerns(topic: string): boolean {
-    return this.#entries.has(topic) || this.#unclaimed.has(topic)
+    return this.#entries.has(topic) || this.#unowned.has(topic)
   }
 
   /** Whether a live message may be an own publish: it says what is wanted, on its way, or known to be held. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
-    if (entry === undefined) return text === '' && !this.#unclaimed.has(topic)
+    if (entry === undefined) return text === '' && !this.#unowned.has(topic)
     const payload = kept(text === '' ? null : text, entry)
     return entry.wanted === payload || entry.sent === payload || entry.held === payload
   }
@@ -337,8 +338,8 @@ export class Retained {
   changedByOthers(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry !== undefined) entry.held = text === '' ? null : undefined
-    else if (text === '') this.#unclaimed.take(topic, null)
-    else this.#unclaimed.add(topic, text)
+    else if (text === '') this.#unowned.take(topic, null)
+    else this.#unowned.add(topic, text)
   }
 
   /** Ends the read-back and queues the difference, what gates `online` first. The broker holds nothing on a `known` topic that was not found. */
@@ -359,7 +360,7 @@ export class Retained {
     for (const entry of different) {
       if (!entry.queued) entry.seq = this.#order.next++
       entry.queued = true
-      entry.awaited = this.#gates(entry.topic)
+      entry.awaited = this.#delaysOnline(entry.topic)
       if (entry.awaited) this.#awaiting += 1
     }
     this.#queue.reset(different.sort((a, b) => Number(b.awaited) - Number(a.awaited) || a.seq - b.seq))
@@ -397,7 +398,7 @@ export class Retained {
 
 /** What is kept of a payload: itself, or its mark where it can be had again. */
 function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
-  return payload === null || !marked ? payload : markOf(payload)
+  return payload === null || !marked ? payload : digest(payload)
 }
 
 /** From now on its payloads are kept as marks. */
@@ -412,5 +413,5 @@ function markAll(entry: Entry): void {
 
 /** The broker has what is wanted: where that can be had again, it need not be kept. */
 function spare(entry: Entry): void {
-  if (entry.recall !== undefined && entry.held === entry.wanted) entry.text = undefined
+  if (entry.source !== undefined && entry.held === entry.wanted) entry.text = undefined
 }

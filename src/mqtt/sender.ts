@@ -5,9 +5,9 @@ import { AckTimer } from './ack-timer.ts'
 import { type Connection, PACKET_TOO_LARGE } from './connection.ts'
 import type { Failure } from './failure.ts'
 import type { Journal } from './journal.ts'
-import { GIVE_UP_AFTER, isBlameless, Losses } from './losses.ts'
 import { topicFault } from './names.ts'
 import type { Outbox, Outgoing } from './outbox.ts'
+import { GIVE_UP_AFTER, isBlameless, PoisonMessages } from './poison-messages.ts'
 import type { Block, Entry, Retained } from './retained.ts'
 import { SizeLimit } from './size-limit.ts'
 
@@ -68,7 +68,7 @@ export class Sender {
   /** Oldest first. */
   readonly #unacknowledged = new Set<Item>()
   readonly #ackTimer: AckTimer
-  readonly #losses: Losses<Item>
+  readonly #losses: PoisonMessages<Item>
   readonly #sizes: SizeLimit
   /** Taken, and kept back until they are tried alone. */
   readonly #suspects = new Set<Item>()
@@ -98,7 +98,7 @@ export class Sender {
     const { clock, ackTimeoutMs } = options
     this.#options = options
     this.#sizes = new SizeLimit(options.maximumPacketSize ?? Number.POSITIVE_INFINITY, clock)
-    this.#losses = new Losses(clock, this.#sizes)
+    this.#losses = new PoisonMessages(clock, this.#sizes)
     this.#ackTimer = new AckTimer(
       clock,
       ackTimeoutMs,
@@ -141,7 +141,7 @@ export class Sender {
     this.pump()
   }
 
-  /** Publishes `offline` before everything else that waits. Resolves when everything is acknowledged. */
+  /** Publishes the answers that wait, `offline`, and then everything else. Resolves when everything is acknowledged. */
   finish(connection: Wire): Promise<void> {
     this.#closing = true
     this.#trial?.abort()
@@ -261,10 +261,12 @@ export class Sender {
     const { retained, events, answers, stateTopic } = this.#options
     const wanted = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
     const state = this.#writing ? wanted : undefined
+    const answer = answers.peek()
     if (state !== undefined && state !== this.#state) {
+      // At the end the answers come first. Where the broker is too slow for them, its will says `offline`.
+      if (this.#closing && answer !== undefined) return answer
       return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0, sentBytes: 0 }
     }
-    const answer = answers.peek()
     const other = earlier(this.#writing ? retained.peek() : undefined, events.peek())
     if (answer === undefined || other === undefined) return answer ?? other
     // They take turns: many answers do not keep events waiting, nor many states the answers.

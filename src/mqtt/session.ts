@@ -1,8 +1,9 @@
 /** A connection for a short task, made as the bridge makes its own: with the same login and the same versions of MQTT. */
+import type { Duplex } from 'node:stream'
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
-import { CLOSED_BY_US, Connection } from './connection.ts'
-import type { Failure } from './failure.ts'
+import { CLOSED_BY_US, Connection, type ConnectionOptions } from './connection.ts'
+import { errorFailure, type Failure } from './failure.ts'
 import { Login } from './login.ts'
 import { streamOpener } from './stream.ts'
 import type { BrokerOptions, LinkOptions } from './types.ts'
@@ -94,10 +95,9 @@ async function connect(
   for (;;) {
     const { credentials, protocol } = login
     const { keepaliveMs } = broker
-    const connection = new Connection(await streamOpener(url, { ...broker, connectTimeoutMs }), {
-      ...credentials,
-      ...{ clientId, protocol, keepaliveMs, connectTimeoutMs, onPublish, onNoSubscribers },
-    })
+    const openStream = await streamOpener(url, { ...broker, connectTimeoutMs })
+    const options = { ...credentials, clientId, protocol, keepaliveMs, connectTimeoutMs, onPublish, onNoSubscribers }
+    const connection = open(openStream, options)
     try {
       const failure = await Promise.race([connection.accepted, connection.down, late])
       if (failure === undefined) return connection
@@ -106,6 +106,15 @@ async function connect(
       connection.drop(CLOSED_BY_US)
       throw error
     }
+  }
+}
+
+/** @throws SessionError for certificates that TLS cannot use */
+function open(openStream: () => Duplex, options: ConnectionOptions): Connection {
+  try {
+    return new Connection(openStream, options)
+  } catch (error) {
+    throw error instanceof Error ? noConnection(errorFailure(error, false)) : error
   }
 }
 

@@ -56,7 +56,7 @@ export interface LinkOptions extends BrokerOptions {
    */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Whether `online` waits until the broker holds what is wanted on a topic (default: for all). */
-  readonly gates?: ((topic: string) => boolean) | undefined
+  readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** The largest packet that the broker is known to take, in bytes (default: as it says, or as its refusals show). */
   readonly maximumPacketSize?: number | undefined
   /** Publishes without acknowledgement at a time, at most (default 32, or fewer if the broker says so). */

@@ -35,7 +35,13 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
     }
   }
   if (!isDeepStrictEqual(before.apps, after.apps)) hubs.refilter()
-  const ofBridge = ({ commands, settings, guard, updates }: Config) => [commands, settings, guard, updates]
+  const ofBridge = ({ commands, settings, guard, updates, http }: Config) => [
+    commands,
+    settings,
+    guard,
+    updates,
+    http.public_url,
+  ]
   if (!isDeepStrictEqual(ofBridge(before), ofBridge(after))) bridge.reconfigured()
   for (const [name, config] of Object.entries(after.hubs)) {
     const known = before.hubs[name]

@@ -36,8 +36,7 @@ function verdict(findings: readonly Finding[], secrets: readonly string[]): Setu
   const problems = findings.filter(({ outcome }) => outcome === 'problem')
   const told = problems.length === 0 ? findings : problems
   const lines = told.map(({ text, remedy }) => {
-    const line = shownText(scrubber.text(text))
-    return remedy === undefined ? line : `${line} → ${remedy}`
+    return shownText(scrubber.text(remedy === undefined ? text : `${text} → ${remedy}`))
   })
   return { ok: problems.length === 0, message: lines.join('\n') }
 }

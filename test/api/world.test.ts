@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { STATE } from '../../src/api/answers.ts'
-import { DOCTOR_REPORT, type Happening } from '../../src/api/protocol.ts'
+import { DOCTOR_REPORT, type FeedEvent } from '../../src/api/protocol.ts'
 import { until } from '../support/until.ts'
 import type { World } from '../support/world.ts'
 import { KEY, startWorld, World as Worlds } from '../support/world.ts'
@@ -121,6 +121,20 @@ describe('over HTTP', () => {
     expect(count()).toBe(before + 1)
   })
 
+  it.each([
+    ['that ends in time', 500, { ok: true }],
+    ['that is cut off', 60_000, { ok: false, error: { code: 'outcome_unknown' } }],
+  ])('answers a command under way at the end %s', async (_, ms, expected) => {
+    await using ending = await Worlds.start({ env: http })
+    const api = await addressOf(ending)
+    const headers = await ending.bridge.owner
+    ending.hub.behave('slow-headers', { ms, times: 1, operation: 'restartApp' })
+    const asked = fetch(`${api}/api/commands/home/app/${ending.app}/restart`, { method: 'POST', headers })
+    await until('the request', () => ending.hub.requests.some(({ operation }) => operation === 'restartApp'))
+    await ending.bridge.stop()
+    expect(await (await asked).json()).toMatchObject(expected)
+  })
+
   it('goes on with a command whose asker has gone away', async () => {
     const { app } = world
     const count = () =>
@@ -198,8 +212,8 @@ describe('with http.page: false', () => {
 interface Frame {
   readonly type: string
   readonly refusals: Record<string, Record<string, string>>
-  readonly recent?: readonly Happening[]
-  readonly happenings?: readonly Happening[]
+  readonly recent?: readonly FeedEvent[]
+  readonly happenings?: readonly FeedEvent[]
 }
 
 /** The first frames of a new connection. */

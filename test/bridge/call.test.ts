@@ -232,3 +232,30 @@ test('an API key in an answer is not passed on', async () => {
   const answer = await world.ask(TOPIC, '{"item":"apps","path":"/app/the.app/setting"}')
   expect(answer.data).toEqual({ x: 'a *** b' })
 })
+
+test('a token of the API that the hub repeats is not passed on, nor one of a reload; a password is in no line of the log', async () => {
+  const first = 'token-of-a-script-1'
+  const second = 'token-of-a-script-2'
+  const password = 'password-of-the-page'
+  const file = (token: string) => `http:\n  enabled: false\n  tokens: {script: {token: ${token}, access: read}}\n`
+  const world = await startWorld({ file: file(first), env: { HTTP_PASSWORD: password } })
+  const { app, hub, observer } = world
+  const crash = (message: string) => {
+    hub.crash(app, message)
+    return until('the crash', () => world.state(app)?.['crash_message'] !== null)
+  }
+  await crash(`Error: ${first}, ${password}`)
+  expect(world.state(app)).toMatchObject({ crash_message: `Error: ***, ${password}` })
+  hub.behave('answer-status', { operation: 'restartApp', times: 1, status: 500, description: `no ${first}` })
+  const refused = await world.ask(`home/app/${app}/cmd/restart`)
+  expect(refused.error?.message).toBe('The hub failed: 500, no ***.')
+  world.bridge.reload(file(second))
+  expect((await world.ask(`home/app/${app}/cmd/restart`)).ok).toBe(true)
+  await until('the start', () => world.state(app)?.['crash_message'] === null)
+  await crash(`Error: ${first}, ${second}`)
+  expect(world.state(app)).toMatchObject({ crash_message: 'Error: ***, ***' })
+  expect(observer.seen.filter(({ text }) => text.includes(first) || text.includes(second))).toEqual([])
+  const log = world.bridge.lines.join('')
+  for (const secret of [first, second, password]) expect(log).not.toContain(secret)
+  expect(log).toContain('Error: ***, ***')
+})

@@ -224,7 +224,7 @@ describe('a command of several parts', () => {
     expect(asked(world, 'installFromAppStore')).toEqual([])
   })
 
-  test('goes on where its asker named no time, however long the first part took', async () => {
+  test('goes on where its requester named no time, however long the first part took', async () => {
     const world = await begin()
     world.hub.behave('slow-headers', { operation: 'updateApp', ms: 300 })
     const answer = world.ask(cmd('update'), '{"autoupdate":false,"channel":"beta"}')
@@ -270,6 +270,59 @@ describe('an install that takes longer than a call may', () => {
     const world = await begin()
     world.hub.behave('execute-then-reset', { operation: 'installFromAppStore' })
     expect(await world.ask('home/app/another.app/cmd/install', '{"channel":"beta"}')).toMatchObject({ ok: true })
+  })
+})
+
+describe('an install that the hub confirms before it is done', () => {
+  /** What the update entity has shown: whether there is progress, and of which version. */
+  const shown = ({ observer }: World) =>
+    observer.texts(`hub2mqtt/home/app/${APP}/update`).map((text) => {
+      const { in_progress, installed_version } = JSON.parse(text || '{}')
+      return `${in_progress} ${installed_version}`
+    })
+
+  /** Resolves when the hub has confirmed an install, and its list was read again after that. */
+  async function confirmed(world: World): Promise<void> {
+    world.hub.behave('pretend', { operation: 'installFromAppStore', value: null })
+    expect(await world.ask(cmd('install'))).toMatchObject({ ok: true })
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    expect(shown(world)).toEqual(['false 1.0.0', 'true 1.0.0'])
+  }
+
+  test.each(['true', 'false'])('shows progress until its version is there (realtime: %s)', async (realtime) => {
+    const world = await begin({ env: { HUB_REALTIME: realtime } })
+    await confirmed(world)
+    world.hub.install(APP)
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    await until('the end of the progress', () => shown(world).at(-1) === 'false 1.1.0')
+    expect(shown(world)).not.toContain('true 1.1.0')
+    expect(shown(world).filter((one) => one === 'false 1.0.0')).toHaveLength(1)
+  })
+
+  test('shows progress for a minute at most', async () => {
+    const world = await begin()
+    await confirmed(world)
+    world.clock.jump(60_000)
+    await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
+  })
+
+  test('shows no progress once it is started again and fails', async () => {
+    const world = await begin()
+    await confirmed(world)
+    world.hub.behaveWell()
+    world.hub.behave('answer-status', { status: 400, operation: 'installFromAppStore' })
+    expect(await world.ask(cmd('install'))).toMatchObject({ ok: false })
+    await until('the end of the progress', () => shown(world).at(-1) === 'false 1.0.0')
+  })
+
+  test('shows no progress after its app was hidden and is shown again', async () => {
+    const world = await begin()
+    await confirmed(world)
+    world.bridge.reload(`apps: { exclude: [${APP}] }\n`)
+    await until('the app to go', () => world.observer.last(`hub2mqtt/home/app/${APP}/update`) === '')
+    world.bridge.reload('apps: { exclude: [] }\n')
+    await until('the app to come back', () => world.observer.last(`hub2mqtt/home/app/${APP}/update`) !== '')
+    expect(shown(world).at(-1)).toBe('false 1.0.0')
   })
 })
 

@@ -21,7 +21,7 @@ describe('an answer', () => {
     expect(desk.ends[1]).toMatchObject({ command: 'hub/install', outcome: 'invalid_payload' })
   })
 
-  test('is marked as one for the broker, and carries what its asker needs', async () => {
+  test('is marked as one for the broker, and carries what its requester needs', async () => {
     const desk = await openDesk()
     const mark = { correlationData: Buffer.from('c') }
     await desk.ask('bridge/cmd/ping', '', mark)
@@ -31,7 +31,7 @@ describe('an answer', () => {
     expect(desk.sent[1]?.options.userProperties).toEqual({ 'error-code': 'unknown_command' })
   })
 
-  test('goes where its asker wants it, if it may', async () => {
+  test('goes where its requester wants it, if it may', async () => {
     const desk = await openDesk()
     for (const responseTopic of ['me/answers', 'b/home/state']) await desk.ask('bridge/cmd/ping', '', { responseTopic })
     await desk.ask('bridge/cmd/ping')
@@ -335,7 +335,7 @@ describe('who is told', () => {
     await desk.ask(app('restart'))
     expect(desk.failed).toHaveLength(61)
     expect(desk.audit).toHaveLength(61)
-    desk.dispatcher.stop()
+    void desk.dispatcher.stop()
     expect(desk.audit.at(-1)).toMatchObject({ refused: 10 })
   })
 })

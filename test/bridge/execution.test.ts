@@ -1,6 +1,6 @@
 /** When the hub is asked, and whether it still may be then. */
 import { describe, expect, test } from 'vitest'
-import { untilTaken } from '../../src/bridge/patience.ts'
+import { retryRateLimited } from '../../src/bridge/retry-rate-limited.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
@@ -175,23 +175,25 @@ describe('a request that the hub puts off', () => {
 
   test('is sent again after one, two and four seconds, and then every four', async () => {
     const clock = new FakeClock()
-    expect(await end(clock, untilTaken(request(5), patient(clock)))).toBe(6)
+    expect(await end(clock, retryRateLimited(request(5), patient(clock)))).toBe(6)
     expect(clock.waits).toEqual([1000, 2000, 4000, 4000, 4000])
   })
 
   test('is sent again when the hub wants it, but not sooner than that', async () => {
     const clock = new FakeClock()
-    await end(clock, untilTaken(request(2, off(1500)), patient(clock)))
+    await end(clock, retryRateLimited(request(2, off(1500)), patient(clock)))
     expect(clock.waits).toEqual([1500, 2000])
   })
 
   test('is not sent again at its deadline or later', async () => {
     const clock = new FakeClock()
     const error = off()
-    await expect(end(clock, untilTaken(request(9, error), patient(clock, { deadline: 3000 })))).rejects.toBe(error)
+    await expect(end(clock, retryRateLimited(request(9, error), patient(clock, { deadline: 3000 })))).rejects.toBe(
+      error,
+    )
     expect(clock.waits).toEqual([1000])
     const later = new FakeClock()
-    expect(await end(later, untilTaken(request(1), patient(later, { deadline: 1001 })))).toBe(2)
+    expect(await end(later, retryRateLimited(request(1), patient(later, { deadline: 1001 })))).toBe(2)
   })
 
   test('is not sent again when it may not be any more, or when the bridge ends', async () => {
@@ -200,10 +202,10 @@ describe('a request that the hub puts off', () => {
     const check = () => {
       throw denied
     }
-    await expect(end(clock, untilTaken(request(1), patient(clock, { check })))).rejects.toBe(denied)
+    await expect(end(clock, retryRateLimited(request(1), patient(clock, { check })))).rejects.toBe(denied)
     const ending = new AbortController()
     const error = off()
-    const running = untilTaken(request(1, error), patient(clock, { signal: ending.signal }))
+    const running = retryRateLimited(request(1, error), patient(clock, { signal: ending.signal }))
     setImmediate(() => ending.abort())
     await expect(running).rejects.toBe(error)
   })
@@ -211,7 +213,7 @@ describe('a request that the hub puts off', () => {
   test('is told from one that fails otherwise', async () => {
     const clock = new FakeClock()
     for (const error of [new HubError('failed', 'x'), new Error('x'), { code: 'rate_limited' }])
-      await expect(untilTaken(request(1, error), patient(clock))).rejects.toBe(error)
+      await expect(retryRateLimited(request(1, error), patient(clock))).rejects.toBe(error)
     expect(clock.waits).toEqual([])
   })
 
@@ -226,7 +228,7 @@ describe('a request that the hub puts off', () => {
     desk.emulated.behave('answer-status', { status: 429, operation: 'restartApp' })
     desk.hand(app('restart'))
     await until('it waits', () => desk.clock.pending === 1)
-    desk.dispatcher.stop()
+    void desk.dispatcher.stop()
     await until('the answer', () => desk.sent.length === 2)
     expect(codes(desk)[1]).toBe('rate_limited')
   })

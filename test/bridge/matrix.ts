@@ -77,6 +77,7 @@ export const ROWS: readonly Row[] = [
     topic: () => 'home/cmd/get-apps',
   },
   { ...app('install', () => `{"id":"${STORE_APP}"}`), name: 'hub/cmd/install', topic: () => 'home/cmd/install' },
+  { ...app('update-all'), name: 'hub/cmd/update-all', topic: () => 'home/cmd/update-all' },
   {
     ...app('speak', () => '{"text":"Hello"}', { olderOnly: true }),
     name: 'hub/cmd/speak',

@@ -26,6 +26,7 @@ export const OBJECTS: readonly Right[] = [
   [app('unset-setting'), '{"name":"one"}'],
   ['home/cmd/get-apps', '{"filter":{"enabled":true}}'],
   ['home/cmd/install', '{"id":"com.harborlight.irrigation"}'],
+  ['home/cmd/update-all', '{}'],
   ['home/cmd/speak', '{"text":"Hello"}'],
   ['home/cmd/call', '{"item":"system","path":"/ping"}'],
   ['home/cmd/refresh', '{}'],

@@ -36,10 +36,11 @@ describe('commands that do the same share their rights', () => {
     ['update', ['update {"channel":"beta"}', 'autoupdate ON', 'install {"channel":"beta"}'], ['install']],
     [
       'install',
-      ['install', 'update {"channel":"beta"}', 'home/cmd/install {"id":"x"}'],
+      ['install', 'update {"channel":"beta"}', 'home/cmd/install {"id":"x"}', 'home/cmd/update-all'],
       ['update {"autoupdate":true}'],
     ],
-    ['hub/install', ['home/cmd/install {"id":"x"}'], ['install']],
+    ['hub/install', ['home/cmd/install {"id":"x"}'], ['install', 'home/cmd/update-all']],
+    ['update-all', ['home/cmd/update-all'], ['install']],
     ['get-setting', ['get-setting/transition', 'get-setting {"name":"transition"}', 'get-settings'], ['get']],
     ['get-settings', ['get-settings', 'get-setting/transition'], ['get']],
     ['get', ['get', 'home/cmd/get-apps'], ['get-locales']],

@@ -27,6 +27,25 @@ describe.each(BROKERS)('on %s', (broker) => {
     expect(asked(world, 'restartApp')).toBe(0)
   })
 
+  test('a retained command that comes live is refused and cleared, and clearing one is no command', async () => {
+    await using world = await World.start({ broker })
+    const topic = `hub2mqtt/${restartOf(world.app)}`
+    const codes = () => resultsOf(world, world.app).map(({ ok, error }) => (ok ? 'ok' : error.code))
+    for (const qos of [0, 1, 2] as const) await world.observer.publish(topic, '{}', { retain: true, qos })
+    await until('the refusals', () => codes().length === 3)
+    await world.ask('bridge/cmd/ping')
+    expect((await retainedOn(world.broker.port)).has(topic)).toBe(false)
+    for (const qos of [0, 1, 2] as const) await world.observer.publish(topic, '', { retain: true, qos })
+    await world.ask('bridge/cmd/ping')
+    expect(codes()).toEqual(['retained', 'retained', 'retained'])
+    expect(asked(world, 'restartApp')).toBe(0)
+    // What follows at once is a command again.
+    await world.observer.publish(topic, '{}', { retain: true })
+    await until('its refusal', () => codes().length === 4)
+    expect(await world.ask(restartOf(world.app))).toMatchObject({ ok: true })
+    expect(asked(world, 'restartApp')).toBe(1)
+  })
+
   test('nothing that was sent while the bridge was away is executed', async () => {
     await using world = await World.start({ broker })
     await world.bridge.stop()
@@ -35,6 +54,28 @@ describe.each(BROKERS)('on %s', (broker) => {
     await world.ready()
     await world.ask('bridge/cmd/ping')
     expect(asked(world, 'restartApp')).toBe(0)
+  })
+
+  test('answers every command under way before it ends, and begins none', async () => {
+    await using world = await World.start({ broker })
+    const [slow, stuck] = [...world.hub.apps.values()].filter(({ state }) => state === 'running').map(({ id }) => id)
+    if (slow === undefined || stuck === undefined) throw new Error('too few apps run')
+    world.hub.behave('slow-headers', { ms: 700, times: 1, operation: 'restartApp' })
+    world.hub.behave('slow-headers', { ms: 60_000, times: 1, operation: 'disableApp' })
+    await world.observer.publish(`hub2mqtt/${restartOf(slow)}`, '{"transaction":"under way"}')
+    await world.observer.publish(`hub2mqtt/${restartOf(slow)}`, '{"transaction":"waits"}')
+    await world.observer.publish(`hub2mqtt/home/app/${stuck}/cmd/disable`, '{"transaction":"cut off"}')
+    await until('both writes', () => asked(world, 'restartApp') + asked(world, 'disableApp') === 2)
+    await world.bridge.stop()
+    const answers = [...resultsOf(world, slow), ...resultsOf(world, stuck, 'disable')]
+    const outcomes = answers.map(({ transaction, ok, error }) => [transaction, ok ? 'ok' : error.code])
+    expect(Object.fromEntries(outcomes)).toEqual({ 'under way': 'ok', waits: 'expired', 'cut off': 'outcome_unknown' })
+    expect(asked(world, 'restartApp')).toBe(1)
+    const failed = (topic: string) =>
+      world.observer.texts(`hub2mqtt/home/${topic}`).filter((text) => text.includes('"command_failed"'))
+    expect(failed(`app/${stuck}/event`)).toHaveLength(1)
+    expect(failed('event')).toHaveLength(2)
+    expect(world.observer.texts('hub2mqtt/bridge/state').at(-1)).toBe('offline')
   })
 
   test('the same transaction on the same topic is executed once and answered each time', async () => {
@@ -96,7 +137,7 @@ describe.each(BROKERS)('on %s', (broker) => {
 })
 
 describe.skipIf(mosquittoPath === undefined)('under MQTT 5', () => {
-  test('the answer goes where the asker wants it, with its correlation data and the code of a failure', async () => {
+  test('the answer goes where the requester wants it, with its correlation data and the code of a failure', async () => {
     await using world = await World.start({ broker: 'mosquitto' })
     const properties = { responseTopic: 'me/answers', correlationData: Buffer.from([0, 1, 255]) }
     await world.observer.publish(`hub2mqtt/${restartOf(world.app)}`, '', { properties })
@@ -215,7 +256,7 @@ describe('what the hub does not have', () => {
 describe('secrets', () => {
   const CANARY = 'canary-value-of-a-setting'
 
-  test('of settings go to the asker and into no log, and the key goes nowhere', async () => {
+  test('of settings go to the requester and into no log, and the key goes nowhere', async () => {
     await using world = await World.start()
     const cmd = `home/app/${world.app}/cmd`
     await world.ask(`${cmd}/set-setting/password`, CANARY)
@@ -312,18 +353,18 @@ describe('an answer comes to every command', () => {
   })
 })
 
-describe.skipIf(mosquittoPath === undefined)('an answer that the broker denies where its asker wants it', () => {
+describe.skipIf(mosquittoPath === undefined)('an answer that the broker denies where its requester wants it', () => {
   test('comes on the result topic, and one that is denied there too shows in the health', async () => {
-    const open = ['topic readwrite hub2mqtt/#', 'topic readwrite homeassistant/#', 'topic readwrite asker/#']
+    const open = ['topic readwrite hub2mqtt/#', 'topic readwrite homeassistant/#', 'topic readwrite requester/#']
     const denied = 'hub2mqtt/home/app/+/result/get'
-    const acl = ['user bridge', `topic deny ${denied}`, ...open.slice(0, 2), 'user asker', ...open]
-    const broker = await Mosquitto.start({ acl, users: { bridge: 'b', asker: 'a' } })
+    const acl = ['user bridge', `topic deny ${denied}`, ...open.slice(0, 2), 'user requester', ...open]
+    const broker = await Mosquitto.start({ acl, users: { bridge: 'b', requester: 'a' } })
     const env = { MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'b' }
-    await using world = await World.start({ broker, env, login: { username: 'asker', password: 'a' } })
-    const options = { properties: { responseTopic: 'asker/inbox', correlationData: Buffer.from('1') } }
+    await using world = await World.start({ broker, env, login: { username: 'requester', password: 'a' } })
+    const options = { properties: { responseTopic: 'requester/inbox', correlationData: Buffer.from('1') } }
     const answer = await world.ask(`home/app/${world.app}/cmd/get-locales`, '', options)
     expect(answer).toMatchObject({ ok: true, command: 'get-locales' })
-    expect(world.observer.seen.filter(({ topic }) => topic === 'asker/inbox')).toEqual([])
+    expect(world.observer.seen.filter(({ topic }) => topic === 'requester/inbox')).toEqual([])
     const problems = () => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').problems
     await until('no problem', () => problems()?.length === 0)
     await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/get`, '', options)

@@ -4,7 +4,7 @@ import { APP_KEYS } from '../../src/model/app.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { World } from '../support/world.ts'
+import { KEY, World } from '../support/world.ts'
 
 /** Whether the broker holds exactly the apps that the hub has, each in its state. */
 async function agrees({ hub, broker }: World): Promise<boolean> {
@@ -253,6 +253,106 @@ describe('a published setting', () => {
     await until('the setting', () => world.observer.last(topic) === '"x"')
     await world.restart({ SETTINGS_PUBLISH: '{}' })
     await until('nothing', () => world.observer.last(topic) === '')
+  })
+
+  describe('that cannot be published as the hub has it', () => {
+    const id = 'com.example.app'
+    const deep = JSON.parse('['.repeat(70) + ']'.repeat(70))
+    const large = 'x'.repeat(65 * 1024)
+    const publish = 'settings:\n  publish:\n    com.example.app: { fine: switch, odd: text, missing: text }\n'
+    const topic = `hub2mqtt/home/app/${id}/setting`
+
+    const startWith = async (settings: Record<string, unknown>) => {
+      const world = await World.start({ file: publish, hub: { apps: [{ id, settings }] } })
+      const set = async (name: string, value: unknown) => {
+        const path = `/api/manager/apps/app/${id}/setting/${name}`
+        const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+        const body = JSON.stringify({ value })
+        expect((await fetch(world.hub.url + path, { method: 'PUT', headers, body })).status).toBe(200)
+      }
+      const warnings = (words: string) =>
+        world.bridge.lines.filter((line) => line.includes('"level":"warn"') && line.includes(words)).length
+      const problems = (): string[] => JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '').problems
+      const untilProblems = (wanted: readonly string[]) =>
+        until('the problems', () => {
+          world.clock.jump(20_000)
+          return JSON.stringify(problems()) === JSON.stringify(wanted)
+        })
+      return { world, set, warnings, untilProblems }
+    }
+    const problem = ['settings that are not published as their hubs have them, as the log says: 1']
+
+    test('keeps no other one of its app back, nested too deep, and is named once until that changes', async () => {
+      const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: 'a' })
+      await using _ = world
+      const { observer } = world
+      await until(
+        'the settings',
+        () => observer.last(`${topic}/fine`) === 'true' && observer.last(`${topic}/odd`) === '"a"',
+      )
+      await set('odd', deep)
+      await world.ask(`home/app/${id}/cmd/set-setting/fine`, 'false')
+      await until('our write', () => observer.last(`${topic}/fine`) === 'false')
+      await set('fine', true)
+      await world.settle()
+      await until('the write of another', () => observer.last(`${topic}/fine`) === 'true')
+      await untilProblems(problem)
+      await world.settle()
+      expect(warnings('cannot be read')).toBe(1)
+      expect(observer.last(`${topic}/odd`)).toBe('"a"')
+      expect(observer.texts(`${topic}/missing`)).toEqual([])
+      await set('odd', 'b')
+      await world.settle()
+      await until('the value', () => observer.last(`${topic}/odd`) === '"b"')
+      await untilProblems([])
+      await set('odd', deep)
+      await world.settle()
+      await until('the second warning', () => warnings('cannot be read') === 2)
+    })
+
+    test('keeps no other one back where it is not published itself', async () => {
+      const { world, warnings, untilProblems } = await startWith({ fine: true, other: deep })
+      await using _ = world
+      await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
+      await world.settle()
+      expect(world.observer.texts(`${topic}/missing`)).toEqual([])
+      expect(warnings('setting')).toBe(0)
+      await untilProblems([])
+    })
+
+    test('is named once, being too large, until it is smaller', async () => {
+      const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: large })
+      await using _ = world
+      await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
+      await untilProblems(problem)
+      await world.settle()
+      await set('odd', `${large}.`)
+      await world.settle()
+      expect(warnings('too large to be published')).toBe(1)
+      await set('odd', 'small')
+      await world.settle()
+      await until('the value', () => world.observer.last(`${topic}/odd`) === '"small"')
+      await untilProblems([])
+      await set('odd', large)
+      await world.settle()
+      await until('nothing', () => world.observer.last(`${topic}/odd`) === '')
+      expect(warnings('too large to be published')).toBe(2)
+    })
+
+    test('says nothing of the settings while the hub puts reads off', async () => {
+      const { world, warnings } = await startWith({ fine: true })
+      await using _ = world
+      await until('the setting', () => world.observer.last(`${topic}/fine`) === 'true')
+      world.hub.behave('answer-status', { operation: 'getAppSettings', status: 429 })
+      world.hub.forgetRequests()
+      const asked = (operation: string) => world.hub.requests.filter((request) => request.operation === operation)
+      await until('two reads', async () => {
+        await world.ask('home/cmd/refresh')
+        return asked('getAppSettings').length >= 2
+      })
+      expect(asked('getAppSetting')).toEqual([])
+      expect(warnings('setting')).toBe(0)
+    })
   })
 })
 

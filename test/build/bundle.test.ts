@@ -108,7 +108,7 @@ describe('the bundle', () => {
     expect(needs('config.js').sort()).toEqual(['rolldown-runtime.js', 'start.js'])
     expect(needs('daemon.js').sort()).toEqual(['config.js', 'rolldown-runtime.js', 'start.js'])
     expect(needs('main.js').sort()).toEqual(['rolldown-runtime.js', 'start.js'])
-    for (const part of ['src/bridge/bridge.ts', 'src/mqtt/link.ts', 'src/http/listener.ts', 'src/hub/rest.ts'])
+    for (const part of ['src/bridge/bridge.ts', 'src/mqtt/link.ts', 'src/http/listener.ts', 'src/hub/http-client.ts'])
       expect(textOf('daemon.js')).toContain(`// ${part}\n`)
   })
 

@@ -79,6 +79,7 @@ describe('a command line', () => {
 
   it.each([
     ['rnu', /^unknown command "rnu"; did you mean run\?$/],
+    ['emulte', /^unknown command "emulte"; did you mean emulate\?$/],
     ['start', /^unknown command "start"; there are run, demo, .*cleanup$/],
     ['constructor', /^unknown command "constructor"/],
     ['run --confg x', /^unknown option "--confg"; did you mean --config\?$/],
@@ -98,7 +99,10 @@ describe('a command line', () => {
     ['emulate --apps 100001', /^--apps: expected/],
     ['emulate keys', /^emulate keys: one of create, list, revoke has to follow$/],
     ['emulate keys make --data d', /^emulate keys: one of create, list, revoke has to follow$/],
-    ['emulate kyes', /^unexpected argument "kyes"/],
+    ['emulate keys lst', /^emulate keys: one of create, list, revoke has to follow; did you mean list\?$/],
+    ['emulate kyes', /^unexpected argument "kyes"; did you mean emulate keys\?$/],
+    ['emulate new_ap x', /^unexpected argument "new_ap"; did you mean emulate new-app\?$/],
+    ['emulate lamp', /^unexpected argument "lamp"; a command stands first/],
     ['keys list', /^unknown command "keys"/],
     ['emulate keys list', /^--data is missing$/],
     ['emulate keys create --data d', /^--scope is missing$/],

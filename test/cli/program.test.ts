@@ -1,15 +1,18 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { BROKERS, startBroker } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
-import { Process, runProgram } from '../support/process.ts'
+import { execute, Process, runProgram } from '../support/process.ts'
+import { available } from '../support/skipped.ts'
 import { ownerOf } from '../support/start-token.ts'
 import { until } from '../support/until.ts'
 
@@ -30,13 +33,16 @@ async function occupied(open: AsyncDisposableStack): Promise<number> {
 
 type Environment = Readonly<Record<string, string>>
 
+/** Ports that others may use are not needed: any free one will do, or none. */
+const PORTS: Environment = { HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0', HUB2MQTT_HTTP_PORT: '0' }
+
 /** The program to its end, in an environment of its own. */
 const program = (args: readonly string[], env: Environment = {}) =>
-  runProgram(process.execPath, [MAIN, ...args], { env })
+  runProgram(process.execPath, [MAIN, ...args], { env: { ...PORTS, ...env } })
 
 /** The program until it is told to end. */
 const lasting = (args: readonly string[], env: Environment = {}) =>
-  new Process(process.execPath, [MAIN, ...args], { env })
+  new Process(process.execPath, [MAIN, ...args], { env: { ...PORTS, ...env } })
 
 describe('the program', () => {
   test('tells its version and its help, and ends well', async () => {
@@ -86,6 +92,21 @@ describe('the program', () => {
   })
 })
 
+const hasScores = available(process.platform === 'linux', 'what Linux ends first', 'that is about Linux')
+
+describe.runIf(hasScores)('where memory runs out', () => {
+  const scoreOf = async (pid: number | 'self') => Number(await readFile(`/proc/${pid}/oom_score_adj`, 'utf8'))
+
+  test('a command that ends by itself goes first, and one that lasts stays', async () => {
+    await using broker = await startBroker('aedes')
+    await using call = lasting(['call', 'bridge/cmd/ping', '--timeout', '60s'], { HUB2MQTT_MQTT_URL: broker.url })
+    await using hub = lasting(['emulate', '--port', '0'])
+    await hub.untilLine('listening on')
+    await until('its score', async () => (await scoreOf(call.pid)) === 1000)
+    expect(await scoreOf(hub.pid)).toBe(await scoreOf('self'))
+  })
+})
+
 describe('the keys of an emulated hub', () => {
   test('are printed once, listed and revoked', async () => {
     await using dir = await temporary()
@@ -113,6 +134,29 @@ describe('the keys of an emulated hub', () => {
   })
 })
 
+describe('a new app', () => {
+  /** A `PATH` for each version of Node that this machine has. */
+  const PATHS = new Map(
+    (process.env['PATH'] ?? '').split(delimiter).flatMap((folder) => {
+      const found = existsSync(join(folder, 'node')) ? [join(folder, 'node')] : []
+      return found.map((node) => [execFileSync(node, ['--version'], { encoding: 'utf8' }).trim(), folder])
+    }),
+  )
+
+  test('passes its test by the command that is printed, under each Node of this machine', async () => {
+    await using dir = await temporary()
+    const folder = join(dir.path, "a Developer's apps", 'com.example.greeter')
+    const { stdout } = await program(['emulate', 'new-app', 'com.example.greeter', folder])
+    const [command = '', emulate] = [...stdout.matchAll(/^ {2}(.*)$/gm)].map(([, line]) => line)
+    expect(emulate).toBe(`hub2mqtt emulate --app '${folder.replace("'", "'\\''")}'`)
+    expect(PATHS.size).toBeGreaterThan(0)
+    for (const [version, path] of PATHS) {
+      const env = { ...process.env, NODE_OPTIONS: '', PATH: `${path}${delimiter}${process.env['PATH']}` }
+      expect(await execute('sh', ['-c', command], { env }), version).toMatch(/ pass 2\n/)
+    }
+  })
+})
+
 describe('the emulated hub as a program', () => {
   test('makes a key and prints it where none is given', async () => {
     await using hub = lasting(['emulate', '--port', '0'])
@@ -120,6 +164,16 @@ describe('the emulated hub as a program', () => {
     const [, key = ''] = /: (\w+) \(/.exec(await hub.untilLine('its API key')) ?? []
     const headers = { authorization: `Bearer ${key}` }
     expect((await fetch(`${url}/api/manager/apps/app`, { headers })).status).toBe(200)
+  })
+
+  test.each([[['--simulated']], [[]]])('says in one line that its port is taken, with %j', async (args) => {
+    await using open = new AsyncDisposableStack()
+    const port = await occupied(open)
+    expect(await program(['emulate', '--port', String(port), ...args])).toEqual({
+      status: 2,
+      stdout: '',
+      stderr: `hub2mqtt: cannot listen on 127.0.0.1:${port} (EADDRINUSE); choose another by --port\n`,
+    })
   })
 
   test('makes none where its data folder has one', async () => {
@@ -158,6 +212,45 @@ describe('the emulated hub as a program', () => {
     const { status, stderr } = await program(['emulate', '--port', '0', '--control-port', new URL(`${control}`).port])
     expect(status).toBe(2)
     expect(stderr).toMatch(/^hub2mqtt: cannot open the control port \d+; is it taken\?\n$/)
+  })
+
+  test('shows what an app of its own writes, and starts it anew when a file changes', async () => {
+    await using dir = await temporary()
+    const app = (text: string) =>
+      writeFile(join(dir.path, 'app.js'), `export default () => console.log(${JSON.stringify(text)})`)
+    await writeFile(
+      join(dir.path, 'app.json'),
+      JSON.stringify({ id: 'com.example.app', name: 'App', version: '1.0.0' }),
+    )
+    await app('\u001b[31mone')
+    await using hub = lasting(['emulate', '--port', '0', '--app', dir.path])
+    await hub.untilLine('com.example.app: [hub] running')
+    await app('two')
+    await hub.untilLine('com.example.app: two')
+    await hub.stop('SIGTERM')
+    const shown = hub.lines.filter((line) => line.startsWith('com.example.app: '))
+    expect(shown).toContain('com.example.app: \\u001b[31mone')
+    expect(shown).toContain('com.example.app: [hub] changed: app.js')
+    expect(hub.errors).toEqual([])
+    expect(hub.end).toBe('code 0')
+  })
+
+  test('says once what it ignores of a manifest, and shows what steers a terminal', async () => {
+    await using dir = await temporary()
+    const made = await program(['emulate', 'new-app', 'com.example.app', dir.path])
+    expect(made.status).toBe(0)
+    const manifest = { id: 'com.example.app', name: { en: 'App' }, version: '1.0.0', flow: {}, '\u001b[2J': 1 }
+    await writeFile(join(dir.path, 'app.json'), JSON.stringify(manifest))
+    await using hub = lasting(['emulate', '--port', '0', '--app', dir.path])
+    await hub.untilLine('its API key')
+    await hub.stop('SIGTERM')
+    expect(hub.errors).toEqual(['hub2mqtt: com.example.app 1.0.0: this hub ignores in app.json: flow, \\u001b[2J'])
+    const hostile = { ...manifest, settings: { ['\u001b[2J'.repeat(100)]: 1 } }
+    await writeFile(join(dir.path, 'app.json'), JSON.stringify(hostile))
+    const { status, stderr } = await program(['emulate', '--port', '0', '--app', dir.path])
+    expect(status).toBe(2)
+    expect(stderr).toContain('\\u001b[2J')
+    expect(stderr).not.toContain('\u001b')
   })
 
   test.each([

@@ -197,7 +197,12 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     [
       'a command that there is not',
       `${HUB}commands: { allow: [restart, restrat] }`,
-      /^commands\.allow item 2 \(.* line 5\): expected one of \*, enable, .*but it is "restrat"$/,
+      /^commands\.allow item 2 \(.* line 5\): expected one of \d+ words such as restart, but it is "restrat"$/,
+    ],
+    [
+      'a command that resembles none',
+      `${HUB}commands: { deny: [dance] }`,
+      /^commands\.deny item 1 \(.* line 5\): expected one of \*, enable, .*but it is "dance"$/,
     ],
     ['a text for a list', `${HUB}apps: { include: a }`, /^apps\.include \(.*\): expected a list such as \[/],
     [
@@ -263,6 +268,56 @@ describe('a mistake is one line that names the key, where it stands, and how to 
     ['hubs: {home: {url: "http://10.0.0.1", api_key: k, host: a}}', 'did you mean url?'],
   ])('knows what other programs call an option: %s', (yaml, hint) => {
     expect(mistakesOf({ yaml }).join('\n')).toContain(hint)
+  })
+
+  it.each([
+    ['mqtt: { hunter2secretlongkey: x }', 'a key below mqtt (hub2mqtt.yaml line 5)'],
+    ['hunter2: x', 'a key (hub2mqtt.yaml line 5)'],
+    ['mqtt: { embedded: { HunterSecret: x } }', 'a key below mqtt.embedded (hub2mqtt.yaml line 5)'],
+    [`mqtt: { ${'a'.repeat(33)}: x }`, 'a key below mqtt (hub2mqtt.yaml line 5)'],
+  ])('does not repeat a key that may be a secret: %s', (line, subject) => {
+    const [mistake, ...more] = mistakesOf({ yaml: `${HUB}${line}\n` })
+    expect(more).toEqual([])
+    expect(mistake).toMatch(/there is no such option; there are /)
+    expect(mistake?.split(': ')[0]).toBe(subject)
+  })
+
+  it.each([
+    ['mqtt: { pasword2: x }', 'mqtt.pasword2'],
+    ['mqtt: { baseTopic: x }', 'mqtt.baseTopic'],
+    [`mqtt: { ${'a'.repeat(32)}: x }`, `mqtt.${'a'.repeat(32)}`],
+  ])('repeats a key that is like an option, or a plain word: %s', (line, name) => {
+    expect(mistakesOf({ yaml: `${HUB}${line}\n` })).toEqual([expect.stringMatching(`^${RegExp.escape(name)} \\(`)])
+  })
+
+  it.each([
+    ['HUB2MQTT_HUNTER2SECRET', 'an environment variable that begins with HUB2MQTT_'],
+    ['HUB2MQTT_HUB2_URL', 'HUB2MQTT_HUB2_URL'],
+    ['HUB2MQTT_OTHER_THING', 'HUB2MQTT_OTHER_THING'],
+  ])('does the same with variables: %s', (name, subject) => {
+    expect(mistakesOf({ env: { ...HUB_ENV, [name]: 'x' } }).map((line) => line.split(': ')[0])).toEqual([subject])
+  })
+
+  it.each([
+    ['{"hubs": {', /line 1, column \d+: this is not valid JSON; look for a missing quote, comma or bracket here$/],
+    ['{"hubs": {}, "log": *x}', /: this is not valid JSON/],
+    ['{"a": 1}\n---\n{}', /line 2, column 1: this is not valid JSON/],
+    ['{"log": {}, "log": {}}', /line 1, column 13: the same key stands here twice; keep one$/],
+    ['[]', /^hub2mqtt\.json: expected options with their values, such as "hubs": \{ "home": \{ "url": … \} \}$/],
+    ['{"hubs": 5}', /^hubs .*: expected hubs by name, such as "hubs": \{ "home": \{ "url": … \} \}$/],
+    ['{"hubs": {"url": "http://h"}}', /expected a hub's name above it: "hubs": \{ "home": \{ "url": … \} \}$/],
+    ['{"hubs": {}, "mqtt.url": "x"}', /expected its parts one below the other, such as "mqtt": \{ "url": … \}$/],
+    ['{"hubs": {}, "api_key:x": 1}', /^a key \(hub2mqtt\.json line 1\): there is no such option; there are mqtt, /],
+  ])('speaks of JSON where the file is JSON: %s', (text, line) => {
+    const files = { 'hub2mqtt.json': text }
+    const lines = mistakesOf({ env: { HUB2MQTT_CONFIG: 'hub2mqtt.json' }, files })
+    expect(lines).toEqual([expect.stringMatching(line)])
+    expect(lines.join()).not.toMatch(/YAML|anchor|---/)
+  })
+
+  it('takes JSON that is indented by tabs', () => {
+    const files = { 'hub2mqtt.json': '{\n\t"hubs": {},\n\t"log": {\n\t\t"level": "info"\n\t}\n}\n' }
+    expect(mistakesOf({ env: { HUB2MQTT_CONFIG: 'hub2mqtt.json' }, files })).toEqual([])
   })
 
   it('knows the same of variables', () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { Observer } from '../support/observer.ts'
@@ -195,6 +196,18 @@ describe.runIf(hasDocker)('a container', () => {
     const kib = Number(/^VmRSS:\s+(\d+) kB$/m.exec(output)?.[1])
     console.log(`idle: ${Math.round(kib / 1024)} MiB resident`)
     expect(kib).toBeLessThan(160 * 1024)
+  })
+
+  it('lives on beside doctor, and that beside it, with the least memory that the documents name', async () => {
+    const id = installed.bridge.getId()
+    const [, least = ''] = /at least (\d+) MB/.exec(readFileSync('docs/install.md', 'utf8')) ?? []
+    await docker('update', '--memory', `${least}m`, '--memory-swap', `${least}m`, id)
+    for (let times = 0; times < 3; times++) {
+      const { output } = await installed.bridge.exec(['hub2mqtt', 'doctor'])
+      expect(output).toContain('For a bug report')
+    }
+    expect(await inspect(id)).toMatchObject([{ State: { Running: true, OOMKilled: false } }])
+    expect(await ask(homeAssistant, `${APP}/cmd/get`)).toMatchObject({ ok: true })
   })
 
   it('is back, and carries out commands, after the broker was restarted', async () => {

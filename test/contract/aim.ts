@@ -1,8 +1,10 @@
 /** What a command is carried out on: an app of an emulated hub, with no broker and no bridge around it. */
 import { expect } from 'vitest'
 import { type Command, findCommand } from '../../src/contract/commands.ts'
+import { CommandError, fromHubError } from '../../src/contract/errors.ts'
 import type { Target } from '../../src/contract/target.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
+import { HubError } from '../../src/hub/errors.ts'
 import type { Hub } from '../../src/hub/hub.ts'
 import { emulate, hold, listed } from '../hub/support.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -43,6 +45,17 @@ export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
     call: (name, parameters) => hub.call(name, parameters),
     callEndpoint: (endpoint) => hub.callEndpoint(endpoint),
     again: (read) => read(),
+    send: async (app, name) => {
+      const { command } = named(`app ${name}`)
+      try {
+        if (command.target === 'app') await command.run({ ...target, app }, {})
+        return { ok: true, json: 'null' }
+      } catch (error) {
+        if (error instanceof HubError) return { ok: false, error: fromHubError(error, true) }
+        if (error instanceof CommandError) return { ok: false, error }
+        throw error
+      }
+    },
     guard: () => {},
     clock,
     signal: ending.signal,

@@ -1,7 +1,7 @@
 /** Every row of the table of commands, against what a hub is asked for by it. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { COMMANDS, type Command, findCommand, settled } from '../../src/contract/commands.ts'
+import { COMMANDS, type Command, effectiveCommand, findCommand } from '../../src/contract/commands.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
 import { LOG_LEVELS, type LogLevel } from '../../src/log/levels.ts'
 import { APP, aim, carryOut, failure, NEW_APP, named, operations } from './aim.ts'
@@ -43,6 +43,7 @@ const CASES: Readonly<Record<string, Case>> = {
     asks: ['installFromAppStore', { id: NEW_APP }],
     data: null,
   },
+  'hub update-all': { asks: ['installFromAppStore', { id: APP }], data: { updated: [APP] } },
   'hub speak': { payload: 'Hello', asks: ['say', { text: 'Hello' }] },
   'hub call': {
     payload: '{"item":"apps","path":"/app/the.app/locale"}',
@@ -61,7 +62,7 @@ describe('a command', () => {
     const { payload, asks: [operation, body] = [], data } = CASES[words] ?? {}
     const { command: row } = named(words)
     if (row.target === 'bridge') throw new Error('no hub is asked')
-    const command = settled(row, row.payload.read(payload ?? '').input())
+    const command = effectiveCommand(row, row.payload.read(payload ?? '').input())
     if (command.operation === null) throw new Error('nothing that is known is asked')
     const aimed = await aim()
     const found = await carryOut(aimed, words, payload)

@@ -72,6 +72,15 @@ describe('an install without an answer', () => {
     expect(pauses(aimed)).toEqual([0])
   })
 
+  test('is unknown, and nothing is said of a look, when none was answered', async () => {
+    const aimed = await aim()
+    aimed.emulated.behave('execute-then-reset', { operation: 'installFromAppStore' })
+    aimed.emulated.behave('reset-before-executing', { operation: 'getApps' })
+    const failed = await failure(carryOut(aimed, 'app install'))
+    expect(failed).toMatchObject({ code: 'outcome_unknown' })
+    expect(failed).not.toMatchObject({ message: expect.stringContaining('look') })
+  })
+
   test('is unknown after a minute in which nothing is new', async () => {
     const aimed = await aim()
     aimed.emulated.behave('reset-before-executing', { operation: 'installFromAppStore' })

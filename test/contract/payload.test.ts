@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import {
   anyValue,
   decodeText,
+  either,
   inner,
   MAX_JSON_DEPTH,
   MAX_PAYLOAD_BYTES,
@@ -219,6 +220,24 @@ describe('the bytes of a command', () => {
     expect(() => decodeText(new Uint8Array([0xff]))).toThrow('Expected UTF-8 text.')
     expect(decodeText(new Uint8Array(MAX_PAYLOAD_BYTES))).toHaveLength(64 * 1024)
     expect(() => decodeText(new Uint8Array(MAX_PAYLOAD_BYTES + 1))).toThrow('Expected at most 65536 bytes.')
+  })
+
+  test('may begin with a byte order mark, which only a raw text keeps', () => {
+    const marked = (kind: PayloadKind<unknown>, text: string) => read(kind, decodeText(bytes(`\uFEFF${text}`)))
+    for (const text of ['', 'a note', ' a note', '\uFEFFa note', '\uFEFF7', '{"name":', 'a\uFEFF'])
+      expect(marked(anyValue, text), text).toBe(`\uFEFF${text}`)
+    for (const text of ['7', 'null', '"a note"', '{"name":"a"}', ' [1]', '"\uFEFFa"'])
+      expect(marked(anyValue, text), text).toEqual(JSON.parse(text))
+    const optional = object({ on: v.optional(v.boolean()) })
+    for (const text of ['', 'PRESS', '{}']) expect(marked(optional, text), text).toEqual({})
+    expect(optional.read('\uFEFF{"transaction":"t"}').transaction).toBe('t')
+    expect(peekTransaction(bytes('\uFEFF{"transaction":7,"nonsense":[]}'))).toBe(7)
+    expect(() => marked(named, `\uFEFF{"name":"a"}`)).toThrow('Expected JSON.')
+    const onOff = word([['ON', true]])
+    expect(marked(onOff, 'ON')).toBe(true)
+    for (const text of ['ON', '{"name":"a"}'])
+      expect(marked(either(onOff, named), text)).toEqual(read(either(onOff, named), text))
+    for (const text of ['a note', '{"text":"a note"}']) expect(marked(spoken, text)).toEqual({ text: 'a note' })
   })
 
   test('tell their transaction even where the rest is nonsense, so that the refusal finds its asker', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Act, COMMANDS, type Command, row } from '../../src/contract/commands.ts'
+import { type Capability, COMMANDS, type Command, row } from '../../src/contract/commands.ts'
 import { object } from '../../src/contract/payload.ts'
 import {
   appFilter,
@@ -120,7 +120,7 @@ describe('configuration', () => {
   })
 
   test('that denies all that a command may do denies the command', () => {
-    const acts: Act[] = ['enable', 'disable']
+    const acts: Capability[] = ['enable', 'disable']
     const either = {
       payload: object({}),
       operation: 'getApp' as const,
@@ -128,7 +128,7 @@ describe('configuration', () => {
       doc: '',
       run: () => Promise.resolve(),
     }
-    const made = row('app', 'either', { ...either, acts, does: () => [] })
+    const made = row('app', 'either', { ...either, capabilities: acts, capabilitiesOf: () => [] })
     expect(mayUse({ ...OPEN, deny: ['enable'] }, made)).toBe(true)
     expect(mayUse({ ...OPEN, deny: ['enable', 'disable'] }, made)).toBe(false)
     expect(mayUse({ ...OPEN, deny: ['enable', 'disable'] }, row('app', 'either', either))).toBe(true)

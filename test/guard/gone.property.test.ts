@@ -123,7 +123,7 @@ class House {
   }
 
   #wish(id: string, enabled: boolean | undefined, snooze: number | undefined): void {
-    this.guard.wish('home', id, { enabled, snooze })
+    this.guard.control('home', id, { enabled, snooze })
     if (enabled !== undefined) this.switched.set(id, enabled)
     this.snoozed.set(id, snooze === undefined ? 0 : this.clock.now() + snooze)
   }
@@ -145,7 +145,7 @@ class House {
         return Promise.resolve(new Map(records))
       }) as unknown as HubClient['call'],
     }
-    const apps = new AppManager(client, this.clock, { shows: () => true, onStranger: () => {} })
+    const apps = new AppManager(client, this.clock, { shows: () => true, onUnknownApp: () => {} })
     apps.subscribe((news) => this.#onNews(news))
     return apps
   }
@@ -228,7 +228,7 @@ test('switches, rests, counts and the limit of restarts outlive lists that lack 
 test('what is known of an app is forgotten once it has been gone for a day, however often the bridge was restarted', async () => {
   const house = new House()
   await house.start()
-  house.guard.wish('home', 'a', { enabled: false })
+  house.guard.control('home', 'a', { enabled: false })
   const record = house.records.get('a') ?? WELL
   house.records.delete('a')
   for (let hour = 0; hour < 23; hour += 1) {
@@ -266,7 +266,7 @@ test('the broker holds fifty removed apps of a hub at most, the newest, and in 3
   expect(JSON.stringify(long).length).toBeLessThan(33_000)
   for (const id of ids) {
     stand.say(id, {})
-    stand.guard.wish('home', id, { forget: true, enabled: false })
+    stand.guard.control('home', id, { forget: true, enabled: false })
     stand.remove(id)
   }
   const short = stand.guard.goneAppsOf('home') ?? []
@@ -276,7 +276,7 @@ test('the broker holds fifty removed apps of a hub at most, the newest, and in 3
 test('of apps that configuration hides, or that another hub has, nothing is remembered', () => {
   const stand = new Stand().start('a', 'b', 'c', 'd')
   stand.read()
-  for (const id of stand.apps.keys()) stand.guard.wish('home', id, { enabled: false })
+  for (const id of stand.apps.keys()) stand.guard.control('home', id, { enabled: false })
   const remembered = () => stand.guard.goneAppsOf('home')?.map(({ app }) => app)
   stand.remove('a')
   stand.remove('b')

@@ -149,7 +149,7 @@ class Home {
         return stand.command(step.id, row)
       }
       case 'snooze':
-        return stand.guard.wish('home', step.id, { snooze: step.ms })
+        return stand.guard.control('home', step.id, { snooze: step.ms })
       case 'ends':
         this.#end = step.end
         return

@@ -15,8 +15,8 @@ describe('what is watched', () => {
   test('is what the patterns name, unless they say to ignore it, or a command says otherwise', async () => {
     const stand = new Stand('guard: { watch: ["com.*"], ignore: ["com.ignored"] }')
     stand.start('com.app', 'com.ignored', 'net.app', 'net.wanted', 'com.unwanted')
-    stand.guard.wish('home', 'net.wanted', { enabled: true })
-    stand.guard.wish('home', 'com.unwanted', { enabled: false })
+    stand.guard.control('home', 'net.wanted', { enabled: true })
+    stand.guard.control('home', 'com.unwanted', { enabled: false })
     for (const id of stand.apps.keys()) stand.crash(id)
     await stand.clock.advance(10 * MINUTE)
     expect([...new Set(stand.restarted)].sort()).toEqual(['com.app', 'net.wanted'])
@@ -92,7 +92,7 @@ describe('an app that is not restarted', () => {
     [
       'crashed while the guardian rests',
       (stand) => {
-        stand.guard.wish('home', 'a', { snooze: HOUR })
+        stand.guard.control('home', 'a', { snooze: HOUR })
         stand.crash('a')
       },
     ],
@@ -176,7 +176,7 @@ describe('an app is read anew right before its restart, which does not come', ()
   test('where something has come in between while it was read', async () => {
     for (const ends of [
       (stand: Stand) => stand.guard.stop(),
-      (stand: Stand) => stand.guard.wish('home', 'a', { enabled: false }),
+      (stand: Stand) => stand.guard.control('home', 'a', { enabled: false }),
       (stand: Stand) => stand.guard.hubChanged('home', false),
       (stand: Stand) => stand.command('a', 'set-setting'),
     ]) {
@@ -333,7 +333,7 @@ describe('a clock that is set', () => {
     'by %i hours moves neither the minute after a command nor a snooze nor the window',
     async (hours) => {
       const stand = new Stand('guard: { watch: ["*"], max_restarts: 1, window: 2m }').start('a', 'b', 'c')
-      stand.guard.wish('home', 'b', { snooze: 10 * MINUTE })
+      stand.guard.control('home', 'b', { snooze: 10 * MINUTE })
       stand.crash('c')
       await stand.clock.advance(10 * SECOND)
       stand.run('c')
@@ -348,7 +348,7 @@ describe('a clock that is set', () => {
       stand.run('a')
       stand.crash('c')
       expect(stand.state('c').state).toBe('given_up')
-      stand.guard.wish('home', 'c', { enabled: true })
+      stand.guard.control('home', 'c', { enabled: true })
       await stand.clock.advance(9 * MINUTE - 11 * SECOND)
       expect(stand.restarted).not.toContain('b')
       await stand.clock.advance(MINUTE)
@@ -360,7 +360,7 @@ describe('a clock that is set', () => {
     'by %i hours moves the times that are published, and a bridge that starts counts by them',
     async (hours) => {
       const stand = new Stand().start('a')
-      stand.guard.wish('home', 'a', { snooze: HOUR })
+      stand.guard.control('home', 'a', { snooze: HOUR })
       stand.crash('a')
       stand.clock.step(hours * HOUR)
       stand.read()
@@ -396,8 +396,8 @@ describe('a clock that is set', () => {
 })
 
 test.each<[string, (stand: Stand) => void]>([
-  ['turned off for an app', (stand) => stand.guard.wish('home', 'a', { enabled: false })],
-  ['sent to rest for an app', (stand) => stand.guard.wish('home', 'a', { snooze: 10 * HOUR })],
+  ['turned off for an app', (stand) => stand.guard.control('home', 'a', { enabled: false })],
+  ['sent to rest for an app', (stand) => stand.guard.control('home', 'a', { snooze: 10 * HOUR })],
 ])('a guardian that is %s while it restarts that one goes on with the others', async (_, happens) => {
   const stand = new Stand().start('a', 'b')
   stand.crash('a')
@@ -463,8 +463,8 @@ describe('an app that is restarted', () => {
     ],
     ['has a new version', (stand) => stand.say('a', { version: '1.0.1', state: 'running', crashed: false })],
     ['was restarted by command', (stand) => stand.command('a', 'restart')],
-    ['is switched on again', (stand) => stand.guard.wish('home', 'a', { enabled: true })],
-    ['is forgotten', (stand) => stand.guard.wish('home', 'a', { forget: true })],
+    ['is switched on again', (stand) => stand.guard.control('home', 'a', { enabled: true })],
+    ['is forgotten', (stand) => stand.guard.control('home', 'a', { forget: true })],
   ])('starts afresh once it %s', async (_, happens) => {
     const stand = await tired()
     await happens(stand)
@@ -507,9 +507,61 @@ describe('an app that is restarted', () => {
     expect(stand.restarted).toEqual(['a', 'b'])
   })
 
+  test.each(['hub_failed', 'hub_rejected', 'unknown_app'] as const)(
+    'waits no longer for one whose restart the hub refuses: %s',
+    async (code) => {
+      const stand = new Stand().start('a', 'b')
+      stand.answer = ({ app }) =>
+        Promise.resolve(app === 'a' ? { ok: false, error: new CommandError(code) } : { ok: true, json: 'null' })
+      stand.crash('a')
+      await stand.clock.advance(SECOND)
+      stand.crash('b')
+      await stand.clock.advance(10 * SECOND)
+      expect(stand.restarted).toEqual(['a', 'b'])
+      expect(stand.state('a')).toMatchObject({ state: 'waiting', restarts: 1, restarts_in_window: 1 })
+      stand.run('b')
+      await stand.clock.advance(18 * SECOND)
+      expect(stand.restarted).toEqual(['a', 'b'])
+      await stand.clock.advance(2 * SECOND)
+      expect(stand.restarted).toEqual(['a', 'b', 'a'])
+      expect(stand.state('a')).toMatchObject({ restarts: 2, restarts_in_window: 2 })
+    },
+  )
+
+  test('waits on for one whose restart has no known end', async () => {
+    const stand = new Stand().start('a', 'b')
+    stand.answer = () => Promise.resolve({ ok: false, error: new CommandError('outcome_unknown') })
+    stand.crash('a')
+    await stand.clock.advance(SECOND)
+    stand.crash('b')
+    await stand.clock.advance(30 * SECOND)
+    expect(stand.restarted).toEqual(['a'])
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toContain('b')
+  })
+
+  test('waits no longer for one that two lists show running, though nothing told of its restart', async () => {
+    const stand = new Stand().start('a', 'b')
+    stand.say('a', { crashed: true, crash_message: 'Error: boom', crash_count: 1 })
+    await stand.clock.advance(SECOND)
+    stand.crash('b')
+    await stand.clock.advance(12 * SECOND)
+    stand.read()
+    await stand.clock.advance(1)
+    expect(stand.restarted).toEqual(['a'])
+    stand.read()
+    await stand.clock.advance(1)
+    expect(stand.restarted).toEqual(['a', 'b'])
+    expect(stand.state('a').state).toBe('restarting')
+    stand.read(5)
+    await stand.clock.advance(MINUTE)
+    expect(stand.restarted).toEqual(['a', 'b'])
+    expect(stand.state('a').state).toBe('watching')
+  })
+
   test('is helped when the guardian has rested', async () => {
     const stand = new Stand().start('a')
-    stand.guard.wish('home', 'a', { snooze: HOUR })
+    stand.guard.control('home', 'a', { snooze: HOUR })
     stand.crash('a')
     expect(stand.state('a')).toMatchObject({ state: 'snoozed', snoozed_until: '2026-01-05T13:00:00.000Z' })
     await stand.clock.advance(HOUR + 10 * SECOND)
@@ -613,7 +665,7 @@ describe('restarts by schedule', () => {
     const stand = new Stand('guard: { watch: ["*"], schedule: { "*": "0 14 * * *" }, time_zone: UTC }')
     stand.start('a', 'b', 'disabled', 'crashed', 'rests')
     stand.say('disabled', { enabled: false, state: 'stopped' })
-    stand.guard.wish('home', 'rests', { snooze: 24 * HOUR })
+    stand.guard.control('home', 'rests', { snooze: 24 * HOUR })
     await stand.clock.advance(2 * HOUR - SECOND)
     expect(stand.restarted).toEqual([])
     await stand.clock.advance(2 * SECOND)
@@ -658,7 +710,7 @@ describe('updates in a window', () => {
     const stand = new Stand(`${UPDATES} }`).start('a', 'b', 'disabled', 'off')
     for (const id of stand.apps.keys()) stand.say(id, offered)
     stand.say('disabled', { enabled: false })
-    stand.guard.wish('home', 'off', { enabled: false })
+    stand.guard.control('home', 'off', { enabled: false })
     stand.read()
     await stand.clock.advance(HOUR - SECOND)
     expect(commands(stand)).toEqual([])

@@ -29,6 +29,7 @@ interface Changes {
   readonly role?: Role
   readonly mayBeIdle?: boolean
   readonly hubs?: Record<string, HubHealth>
+  readonly failedSettings?: number
 }
 
 function report(facts: Changes = {}) {
@@ -39,6 +40,7 @@ function report(facts: Changes = {}) {
     role = 'active',
     mayBeIdle = false,
     hubs = { home: good },
+    failedSettings = 0,
   } = facts
   const full: HealthFacts = {
     version: '1.2.3',
@@ -49,6 +51,7 @@ function report(facts: Changes = {}) {
     role,
     mayBeIdle,
     hubs: new Map(Object.entries(hubs)),
+    failedSettings,
   }
   return healthReport(full)
 }
@@ -107,6 +110,15 @@ describe('the health report', () => {
       'topics that cannot be published',
       { mqtt: { deniedTopics: 2 } },
       { live: true, ready: true, problems: ['retained topics that are not published, as the log says: 2'] },
+    ],
+    [
+      'settings that cannot be published',
+      { failedSettings: 2 },
+      {
+        live: true,
+        ready: true,
+        problems: ['settings that are not published as their hubs have them, as the log says: 2'],
+      },
     ],
     [
       'messages that were lost',

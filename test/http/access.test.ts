@@ -344,3 +344,30 @@ describe('a reverse proxy that is trusted', () => {
     expect((await untrusted.ask('/api/state', { headers: { ...ingress, host: '127.0.0.1' } })).status).toBe(403)
   })
 })
+
+describe('the icon of an app', () => {
+  const ICON = '/api/hubs/home/apps/x/icon'
+  // As a browser asks for a picture in a page of Home Assistant.
+  const asPicture = { headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' } }
+  const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
+  const shown = { ...env, HTTP_PUBLIC_URL: 'https://home.example.org/hub2mqtt' }
+
+  it('is for those who may look, and for no page of another origin', async () => {
+    const { ask } = await openDoor({ env })
+    expect(await ask(ICON, asPicture)).toMatchObject({ status: 403, code: 'origin' })
+    expect((await ask(ICON)).headers['cross-origin-resource-policy']).toBe('same-origin')
+  })
+
+  it('is for all, pages of other origins too, where browsers are told of the page, and nothing else is', async () => {
+    const { ask } = await openDoor({ env: shown })
+    const answer = await ask(ICON, asPicture)
+    expect(answer).toMatchObject({ status: 404, code: 'no_icon' })
+    expect(answer.headers['cross-origin-resource-policy']).toBe('cross-origin')
+    expect(await ask(ICON, { method: 'POST' })).toMatchObject({ status: 405 })
+    for (const path of ['/api/state', '/api/config', '/api/doctor']) {
+      expect(await ask(path), path).toMatchObject({ status: 401, code: 'login' })
+      expect(await ask(path, asPicture), path).toMatchObject({ status: 403, code: 'origin' })
+    }
+    expect(await ask(RESTART, restart)).toMatchObject({ status: 401, code: 'login' })
+  })
+})

@@ -8,7 +8,7 @@ import { WebSocket } from 'ws'
 import { Feed } from '../../src/api/feed.ts'
 import { Services } from '../../src/api/services.ts'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
-import type { Asker } from '../../src/bridge/dispatcher.ts'
+import type { Requester } from '../../src/bridge/dispatcher.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/options.ts'
 import type { Role } from '../../src/contract/schemas.ts'
@@ -61,7 +61,8 @@ export interface Asking {
 }
 
 const loaded = (env: Readonly<Record<string, string>>): Config => {
-  const all = { HUB_URL: 'http://127.0.0.1:1', HUB_API_KEY: 'key-of-the-hub', ...env }
+  const nowhere = { HUB_URL: 'http://127.0.0.1:1', MQTT_URL: 'mqtt://127.0.0.1:1' }
+  const all = { ...nowhere, HUB_API_KEY: 'key-of-the-hub', ...env }
   return loadConfig({
     env: Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value])),
   }).config
@@ -88,7 +89,7 @@ export async function openDoor({
   const told: Told[] = []
   const bridge = {
     role,
-    command({ topic, payload }: Message, { by, reply }: Asker) {
+    command({ topic, payload }: Message, { by, reply }: Requester) {
       if (role !== 'active') return false
       told.push({ topic, payload: payload.toString(), by })
       const answer = () => reply({ outcome: { ok: true, json: 'null' }, payload: '{"ok":true}', code: 'ok' })

@@ -144,7 +144,11 @@ describe('each way in which a hub fails is one error', () => {
     [302, '', 'nonsense', /302/],
     [200, '<html>', 'nonsense', /not JSON/],
     [200, '[]', 'nonsense', /no list of apps/],
-  ])('status %d with %s', async (status, body, code, message) => {
+    [200, `[${'0,'.repeat(199_998)}0]`, 'nonsense', /no list of apps/],
+    [200, `[${'0,'.repeat(200_000)}0]`, 'nonsense', /more than 200000 values/],
+    [200, `{"a":[${'{},'.repeat(100_000)}0]}`, 'nonsense', /more than 200000 values/],
+    [200, ','.repeat(100), 'nonsense', /not JSON/],
+  ])('status %d, case %#', async (status, body, code, message) => {
     const client = connect(await answer(status, body, { location: 'http://elsewhere.invalid/' }))
     await expect(client.call('getApps', {})).rejects.toThrow(failure(code, { message: expect.stringMatching(message) }))
   })

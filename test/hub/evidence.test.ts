@@ -143,6 +143,75 @@ test('the page of a gateway is no proof that an app is gone', async () => {
   expect(asked(emulated, 'getApp')).toBe(1)
 })
 
+describe('of a hub that signs its answers', () => {
+  test('an unsigned empty list is not believed: its apps stay, and it is offline until it answers itself', async () => {
+    const emulated = await emulate({ flavour: 'older' })
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    const { hub, history, news } = watched
+    const { size } = emulated.apps
+    emulated.behave('gateway-answer', { text: '{}', operation: 'getApps' })
+    await until('offline', () => !hub.status.online)
+    expect(history.at(-1)).toBe('offline polling failed')
+    await expect(hub.refresh()).rejects.toMatchObject({ code: 'failed', status: 200 })
+    expect(hub.apps.all.size).toBe(size)
+    emulated.behaveWell()
+    await until('online', () => hub.status.online)
+    expect(news).toEqual([])
+  })
+
+  test.each([
+    [200, '{}'],
+    [200, 'null'],
+    [204, undefined],
+    [404, '{"error":"not found"}'],
+    [500, '{"error":"missing_api_method"}'],
+  ])('an unsigned %i %s tells nothing of apps, settings, logs and operations', async (status, text) => {
+    const emulated = await emulate({ flavour: 'older' })
+    const watched = hold(emulated.url, { ...POLLS, pollInterval: 60_000, pollIntervalFallback: 60_000 })
+    await listed(watched)
+    const { hub, news } = watched
+    const id = anApp(emulated)
+    const before = hub.apps.all.get(id)
+    const isStandIn = { code: expect.stringMatching(/^(?:failed|unsupported)$/), status, foreign: true }
+    const answers = { status, ...(text !== undefined && { text }) }
+    for (let times = 0; times < 3; times += 1) {
+      emulated.behave('gateway-answer', { ...answers, operation: 'getApp', times: 1 })
+      await expect(hub.apps.readApp(id)).rejects.toMatchObject(isStandIn)
+      emulated.behave('gateway-answer', { ...answers, operation: 'getAppSettings', times: 1 })
+      await expect(hub.call('getAppSettings', { id })).rejects.toMatchObject(isStandIn)
+      emulated.behave('gateway-answer', { ...answers, operation: 'getAppSetting', times: 1 })
+      await expect(hub.call('getAppSetting', { id, name: 'x' })).rejects.toMatchObject(isStandIn)
+      emulated.behave('gateway-answer', { ...answers, operation: 'getVoices', times: 1 })
+      await expect(hub.call('getVoices', {})).rejects.toMatchObject(isStandIn)
+    }
+    expect(hub.apps.all.get(id)).toBe(before)
+    expect(news).toEqual([])
+    expect(hub.status.missing.has('getVoices')).toBe(false)
+  })
+
+  test.each([401, 403, 429, 502])('an unsigned %i is still a refusal', async (status) => {
+    const emulated = await emulate({ flavour: 'older' })
+    const watched = hold(emulated.url, POLLS)
+    await listed(watched)
+    emulated.behave('gateway-answer', { status, text: '{}', operation: 'getAppSettings', times: 1 })
+    const failure = await watched.hub.call('getAppSettings', { id: anApp(emulated) }).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ status })
+    expect(failure).not.toMatchObject({ code: 'failed', foreign: true })
+  })
+})
+
+test('a hub that signs pings alone is believed without', async () => {
+  const emulated = await emulate({ flavour: 'older' })
+  for (const operation of ['getApps', 'getApp', 'getSessionMe', 'getVoices'] as const)
+    emulated.behave('no-identity', { operation })
+  const watched = hold(emulated.url, POLLS)
+  await listed(watched)
+  for (const id of [...emulated.apps.keys()]) emulated.uninstall(id, { silent: true })
+  await until('the empty list', () => watched.hub.apps.all.size === 0)
+  expect(watched.hub.status.online).toBe(true)
+})
+
 test('the realtime namespace is opened with the token that the handshake brought', async () => {
   const emulated = await emulate()
   emulated.behave('namespace-token')

@@ -18,7 +18,7 @@ function manage(lists: Map<string, AppPatch | undefined>[]) {
     listSigned: true,
   }
   // The one operation that is called here.
-  const manager = new AppManager(client as never, new FakeClock(), { shows: () => true, onStranger() {} })
+  const manager = new AppManager(client as never, new FakeClock(), { shows: () => true, onUnknownApp() {} })
   const news: AppsNews[] = []
   manager.subscribe((one) => news.push(one))
   return { manager, news }

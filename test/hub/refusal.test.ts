@@ -14,7 +14,11 @@ function answer(status: number, body: unknown = '', headers: Answer['headers'] =
 
 /** The hub knows one app. */
 function refused(name: OperationName, parameters: object, said: Answer): HubError {
-  return refusal({ name, operation: OPERATIONS[name], parameters }, said, { knows: (id) => id === APP, now: NOW })
+  return refusal({ name, operation: OPERATIONS[name], parameters }, said, {
+    knows: (id) => id === APP,
+    signs: false,
+    now: NOW,
+  })
 }
 
 describe('a hub that refuses', () => {
@@ -87,7 +91,7 @@ describe('a 404', () => {
     ['speak', { text: 'Hello' }, 'unsupported', 'This hub has no speak.'],
     ['installFromAppStore', { appId: 'new' }, 'unknown_app', 'The hub knows no such app.'],
   ] as const)('to %s %j means %s', (name, parameters, code, message) => {
-    expect(refused(name, parameters, answer(404))).toMatchObject({ code, message, status: 404, page: false })
+    expect(refused(name, parameters, answer(404))).toMatchObject({ code, message, status: 404, foreign: false })
   })
 
   test.each([
@@ -98,13 +102,13 @@ describe('a 404', () => {
     expect(refused(name, parameters, html)).toMatchObject({
       code: 'failed',
       status: 404,
-      page: true,
-      message: 'Something on the way to the hub answered with a page: 404.',
+      foreign: true,
+      message: 'Something on the way to the hub answered in its place: 404.',
     })
   })
 
   test('of a gateway to what is for no app is a missing operation', () => {
-    expect(refused('speak', { text: 'x' }, html)).toMatchObject({ code: 'unsupported', page: true })
+    expect(refused('speak', { text: 'x' }, html)).toMatchObject({ code: 'unsupported', foreign: true })
   })
 })
 

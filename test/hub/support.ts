@@ -5,8 +5,8 @@ import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
-import type { Gate } from '../../src/hub/gate.ts'
 import { Hub, type HubOptions } from '../../src/hub/hub.ts'
+import type { Semaphore } from '../../src/hub/semaphore.ts'
 import { until } from '../support/until.ts'
 
 export const KEYS = { key: ['hub.app', 'hub.speech'] }
@@ -29,7 +29,7 @@ export interface Watched {
 export interface Surroundings {
   readonly clock?: Clock
   readonly random?: () => number
-  readonly gate?: Gate
+  readonly gate?: Semaphore
 }
 
 export function hold(

@@ -148,6 +148,15 @@ describe('lines', () => {
     child.warn('hidden')
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['shown', 'shown'])
   })
+
+  it.each(['info', 'warn', 'fatal'] as const)('of the audit are written whatever the level is, from %s on', (level) => {
+    const { log, lines } = recorded({ level })
+    for (const wanted of ['error', 'info', 'fatal', 'debug', 'trace'] as const) {
+      log.setLevel(wanted)
+      log.audit.info(wanted)
+    }
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['error', 'info', 'fatal', 'debug', 'trace'])
+  })
 })
 
 describe('text from a hub', () => {

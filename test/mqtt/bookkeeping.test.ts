@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Intake } from '../../src/mqtt/intake.ts'
+import { InboundQueue } from '../../src/mqtt/inbound-queue.ts'
 import { topicFault, topicMatcher } from '../../src/mqtt/names.ts'
 import { Outbox } from '../../src/mqtt/outbox.ts'
 import { Pacing } from '../../src/mqtt/pacing.ts'
-import { type Entry, type Recall, Retained } from '../../src/mqtt/retained.ts'
+import { type Entry, type PayloadSource, Retained } from '../../src/mqtt/retained.ts'
 import type { Message, Protocol } from '../../src/mqtt/types.ts'
 import { until } from '../support/until.ts'
 
@@ -15,7 +15,7 @@ class World {
   readonly broker = new Map<string, string>()
   /** What the broker holds of others. */
   readonly foreign = new Map<string, string>()
-  readonly #recall: Recall = (topic) => this.wanted.get(topic) ?? undefined
+  readonly #recall: PayloadSource = (topic) => this.wanted.get(topic) ?? undefined
   #wire: { entry: Entry; payload: string | null }[] = []
   /** Of these the broker holds something else than was wanted, but it is not remembered what. */
   readonly #denied = new Set<string>()
@@ -291,7 +291,7 @@ describe('the intake of commands', () => {
     const delivered: string[] = []
     let room = 2
     let few = 0
-    const intake = new Intake({
+    const intake = new InboundQueue({
       hasRoom: () => room > 0,
       deliver: ({ topic }) => {
         room -= 1
@@ -323,7 +323,7 @@ describe('the intake of commands', () => {
   })
 
   test('drops and counts only far beyond the point at which the broker should have waited', () => {
-    const intake = new Intake({
+    const intake = new InboundQueue({
       hasRoom: () => false,
       deliver: () => undefined,
       onFew: () => undefined,

@@ -108,7 +108,10 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await until('a second attempt', () => bridge.attempts() >= 2)
     expect(bridge.link.status()).toMatchObject({ reason: 'unreachable', protocol: null })
     expect(bridge.log.loud).toHaveLength(1)
-    await using broker = await startEmbeddedBroker({ host: '127.0.0.1', port, wsPort: null }, silent)
+    await using broker = await startEmbeddedBroker(
+      { host: '127.0.0.1', port, wsPort: null, commandFilters: [] },
+      silent,
+    )
     await settled(bridge)
     expect(broker.url).toContain(String(port))
   })
@@ -128,6 +131,32 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     expect(after.filter((topic) => topic === 'b/state')).toHaveLength(1)
     expect(observer.last('b/state')).toBe('offline')
     expect(bridge.link.status()).toMatchObject({ state: 'stopped', queued: 0, unacknowledged: 0 })
+  })
+
+  test('at a stop all answers come before offline', async () => {
+    await using broker = await Mosquitto.start()
+    await using observer = await Observer.on(broker.port, { filter: 'b/#' })
+    await using bridge = startLink({ url: broker.url })
+    await until('online', () => observer.last('b/state') === 'online')
+    for (let i = 0; i < 500; i += 1) bridge.link.send(`b/result/${i}`, 'x', { isAnswer: true })
+    await bridge.link.close({ deadlineMs: 5000 })
+    await until('offline', () => observer.last('b/state') === 'offline')
+    const seen = observer.seen.map(({ topic }) => topic)
+    expect(seen.filter((topic) => topic.startsWith('b/result/'))).toHaveLength(500)
+    expect(seen.at(-1)).toBe('b/state')
+  })
+
+  test('the broker says offline where it hangs before it has taken all answers', async () => {
+    await using broker = await Mosquitto.start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using observer = await Observer.on(broker.port, { filter: 'b/#' })
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}` })
+    await until('online', () => observer.last('b/state') === 'online')
+    proxy.pause()
+    for (let i = 0; i < 500; i += 1) bridge.link.send(`b/result/${i}`, 'x', { isAnswer: true })
+    await bridge.link.close({ deadlineMs: 300 })
+    proxy.resume()
+    await until('offline', () => observer.last('b/state') === 'offline')
   })
 
   test('a stop takes no longer than allowed when the broker hangs, and may be asked for twice', async () => {

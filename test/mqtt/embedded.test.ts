@@ -2,17 +2,24 @@ import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { Duplex } from 'node:stream'
 import fc from 'fast-check'
+import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { isLoopback } from '../../src/base/hosts.ts'
-import { EMBEDDED_BROKER_NOTICE, EmbeddedBrokerError, startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
+import {
+  EMBEDDED_BROKER_NOTICE,
+  EmbeddedBrokerError,
+  HOME_ASSISTANT_HERE,
+  REFUSED_MQTT_5,
+  startEmbeddedBroker,
+} from '../../src/mqtt/embedded.ts'
 import { limitPackets, mayBrowse } from '../../src/mqtt/embedded-guards.ts'
 import { Observer } from '../support/observer.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 import { portOf, RecordingLog, settled, silent, startAedes, startLink } from './support.ts'
 
-const local = { host: '127.0.0.1', port: 0, wsPort: null } as const
+const local = { host: '127.0.0.1', port: 0, wsPort: null, commandFilters: ['b/+/cmd/#'] } as const
 
 describe('the embedded broker', () => {
   test('says in one line what it is and is not', async () => {
@@ -22,6 +29,26 @@ describe('the embedded broker', () => {
     expect(EMBEDDED_BROKER_NOTICE).toMatch(/3\.1\.1.*in memory.*this machine/)
     expect(broker.url).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+$/)
     expect(broker.wsUrl).toMatch(/^ws:\/\/127\.0\.0\.1:\d+$/)
+  })
+
+  test('says once that Home Assistant needs another broker, also where it could not connect', async () => {
+    const log = new RecordingLog()
+    await using broker = await startEmbeddedBroker({ ...local, birthTopic: 'homeassistant/status' }, log.logger)
+    const port = portOf(broker.url)
+    const isRefused = () =>
+      Observer.on(port, { protocol: '5' }).then(
+        () => false,
+        () => true,
+      )
+    expect([await isRefused(), await isRefused()]).toEqual([true, true])
+    expect(log.loud).toEqual([REFUSED_MQTT_5])
+    await using client = await Observer.on(port, { protocol: '3.1.1' })
+    await client.publish('homeassistant/other', 'online')
+    expect(log.loud).toHaveLength(1)
+    await client.publish('homeassistant/status', 'online', { qos: 1 })
+    await client.publish('homeassistant/status', 'offline', { qos: 1 })
+    expect(log.loud).toEqual([REFUSED_MQTT_5, HOME_ASSISTANT_HERE])
+    for (const line of log.loud) expect(line).toContain('Mosquitto')
   })
 
   test.each(['0.0.0.0', '::', '', '192.168.1.5', 'broker.local'])(
@@ -39,7 +66,7 @@ describe('the embedded broker', () => {
     const address = taken.address()
     const wsPort = typeof address === 'object' && address !== null ? address.port : 0
     const port = await freePort()
-    const start = () => startEmbeddedBroker({ host: '127.0.0.1', port, wsPort }, silent)
+    const start = () => startEmbeddedBroker({ ...local, port, wsPort }, silent)
     await expect(start()).rejects.toMatchObject({
       code: 'port_in_use',
       message: expect.stringContaining(String(wsPort)),
@@ -78,10 +105,7 @@ describe('the embedded broker', () => {
   test.each([3, 65_535])(
     'takes a message of max_payload, and none that is larger, on a topic of %i bytes',
     async (length) => {
-      await using broker = await startEmbeddedBroker(
-        { host: '127.0.0.1', port: 0, wsPort: 0, maxPayload: 65_536 },
-        silent,
-      )
+      await using broker = await startEmbeddedBroker({ ...local, wsPort: 0, maxPayload: 65_536 }, silent)
       const topic = 't'.repeat(length)
       await using good = await Observer.on(portOf(broker.url))
       for (const qos of [0, 1, 2] as const) {
@@ -131,6 +155,52 @@ describe('the embedded broker', () => {
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'connect')
     socket.destroy()
+  })
+
+  test.each([0, 1, 2] as const)('shows who takes commands that one of QoS %i is retained', async (qos) => {
+    await using broker = await startEmbeddedBroker({ ...local }, silent)
+    const port = portOf(broker.url)
+    await using taker = await Observer.on(port, { filter: 'b/#' })
+    await using sender = await Observer.on(port, { filter: 'none' })
+    const sent = [
+      ['b/x/cmd/y', 'now', true],
+      ['b/x', 'now', true],
+      ['b/x/cmd/y', '', true],
+      ['b/x/cmd/y', '', false],
+    ] as const
+    for (const [i, [topic, text, retain]] of sent.entries()) {
+      await sender.publish(topic, text, { retain, qos })
+      // Of QoS 0, aedes may drop one that another overtakes.
+      await until('it', () => taker.seen.length > i)
+    }
+    expect(taker.seen.map(({ topic, text, retain }) => [topic, text, retain])).toEqual([
+      ['b/x/cmd/y', 'now', true],
+      ['b/x', 'now', false],
+      ['b/x/cmd/y', '', true],
+      ['b/x/cmd/y', '', false],
+    ])
+  })
+
+  test('sends a retained command to a session that it keeps once', async () => {
+    await using broker = await startEmbeddedBroker({ ...local }, silent)
+    await using sender = await Observer.on(portOf(broker.url), { filter: 'none' })
+    const got: string[] = []
+    const join = async () => {
+      const client = await connectAsync(broker.url, { clientId: 'kept', clean: false, reconnectPeriod: 0 })
+      client.on('message', (_, payload) => got.push(payload.toString()))
+      return client
+    }
+    const first = await join()
+    await first.subscribeAsync('b/x/cmd/y', { qos: 1 })
+    await sender.publish('b/x/cmd/y', 'retained', { retain: true })
+    await sender.publish('b/x/cmd/y', 'next')
+    await until('both', () => got.length === 2)
+    await first.endAsync()
+    const second = await join()
+    await sender.publish('b/x/cmd/y', 'last')
+    await until('the last', () => got.includes('last'))
+    await second.endAsync(true)
+    expect(got).toEqual(['retained', 'next', 'last'])
   })
 
   test('nobody publishes to $SYS', async () => {

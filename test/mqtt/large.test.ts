@@ -137,7 +137,7 @@ describe.skipIf(withoutMosquitto)('messages for Home Assistant that the broker d
 test('online waits for what gates it and for nothing else', async () => {
   await using broker = await startAedes()
   await using observer = await Observer.on(portOf(broker.url))
-  await using bridge = startLink({ url: broker.url, gates: (topic) => topic.startsWith('b/'), window: 1 })
+  await using bridge = startLink({ url: broker.url, delaysOnline: (topic) => topic.startsWith('b/'), window: 1 })
   for (let i = 0; i < 50; i += 1) bridge.link.hold(`other/${i}`, 'later')
   for (let i = 0; i < 50; i += 1) bridge.link.hold(`b/app/${i}`, 'first')
   await settled(bridge)

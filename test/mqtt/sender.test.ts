@@ -310,6 +310,19 @@ describe('the state of the bridge', () => {
     expect(rig.wire.sent.slice(2)).toEqual(['a=1', 'b=1'])
   })
 
+  test('is offline after the answers that wait when the bridge ends, and before events', async () => {
+    const rig = new Rig({ window: 2 }).attach()
+    rig.ackAll()
+    for (const payload of ['1', '2', '3']) rig.say('event', payload)
+    for (const payload of ['1', '2', '3', '4']) rig.say('answer', payload, answer)
+    const finished = rig.sender.finish(rig.wire)
+    rig.ackAll()
+    await finished
+    const sent = rig.wire.sent.filter((one) => !one.startsWith('event'))
+    expect(sent).toEqual(['state=online', 'answer=1', 'answer=2', 'answer=3', 'answer=4', 'state=offline'])
+    expect(rig.wire.sent.slice(-1)).toEqual(['event=3'])
+  })
+
   test('is offline also on a connection that was not used yet', async () => {
     const rig = new Rig()
     const finished = rig.sender.finish(rig.wire)

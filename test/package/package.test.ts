@@ -20,10 +20,13 @@ import { until } from '../support/until.ts'
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 const APP = 'com.athom.hue'
 
-/** npm and Node as a user of this machine has them: without the checkout's own, and without what `npm run` adds. */
+/**
+ * npm and Node as a user of this machine has them: without the checkout's own, and without what `npm run` adds. A registry
+ * may have a certificate of its own.
+ */
 const env = Object.fromEntries(
   Object.entries(process.env)
-    .filter(([name]) => !/^(npm_|NODE|VITEST|HUB2MQTT_)/.test(name))
+    .filter(([name]) => !/^(npm_|NODE(?!_EXTRA_CA_CERTS)|VITEST|HUB2MQTT_)/.test(name))
     .map(([name, value = '']) => [name, name === 'PATH' ? withoutCheckout(value) : value]),
 )
 
@@ -55,7 +58,46 @@ const hub2mqtt = (...args: readonly string[]) => runProgram('npx', ['hub2mqtt', 
 /** One that lasts; ended as by Ctrl-C, which reaches npx and what it has started. */
 const lasting = (...args: readonly string[]) => new Process('npx', ['hub2mqtt', ...args], { ...settings, group: true })
 
+/** The commands and the start line of the unit, with the folder of the program and the package's file in their places. */
+function unitIn(prefix: string) {
+  const unit = readFileSync(join(CHECKOUT, 'config/systemd/hub2mqtt.service'), 'utf8').replaceAll(
+    '/opt/hub2mqtt',
+    prefix,
+  )
+  const tarball = join(folder, `hub2mqtt-${manifest.version}.tgz`)
+  const [, install = ''] = /^# +(npm install .*)$/m.exec(unit) ?? []
+  const [, start = ''] = /^ExecStart=(.*)$/m.exec(unit) ?? []
+  const [, doctor = ''] = /^# +runuser -u hub2mqtt -- (.*)$/m.exec(unit) ?? []
+  const variables =
+    /^Environment=(.*)$/m
+      .exec(unit)?.[1]
+      ?.split(' ')
+      .map((one) => one.split(/=(.*)/s)) ?? []
+  const tokensOf = (command: string) => command.replaceAll('/etc/hub2mqtt', home).split(' ')
+  return {
+    install: tokensOf(install).map((word) => (word.endsWith('.tgz') ? tarball : word)),
+    start: tokensOf(start),
+    doctor: tokensOf(doctor),
+    environment: Object.fromEntries(variables),
+  }
+}
+
 describe('the package', () => {
+  it('runs as the systemd unit installs and starts it, with the page', async () => {
+    const { install, start, doctor, environment } = unitIn(join(folder, 'opt'))
+    await execute(install[0] ?? '', install.slice(1), settings)
+    const [port, http] = [await freePort(), await freePort()]
+    const file = JSON.stringify({ mqtt: { embedded: { port, ws_port: 0 } }, http: { port: http } })
+    writeFileSync(join(home, 'hub2mqtt.yaml'), file, { mode: 0o600 })
+    const surroundings = { ...settings, env: { PATH: env['PATH'], ...environment } }
+    await using daemon = new Process(start[0] ?? '', start.slice(1), surroundings)
+    await daemon.untilLine('set it up at')
+    const page = await fetch(`http://127.0.0.1:${http}/`)
+    expect(page.headers.get('content-type')).toContain('text/html')
+    const { status, stderr } = await runProgram(doctor[0] ?? '', doctor.slice(1), surroundings)
+    expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringContaining('no hub configured') })
+  }, 180_000)
+
   it('holds the program, its sources, the documents and the licence, and nothing that others would trip over', () => {
     const files = globSync('**/*', { cwd: installed, exclude: ['node_modules/**'] }).map((path) =>
       path.replaceAll('\\', '/'),
@@ -73,7 +115,10 @@ describe('the package', () => {
       'src/page/dist/index.html',
       'src/page/build.ts',
       'src/emulator/sdk/runner.js',
+      'src/emulator/sdk/package.json',
       'src/emulator/sdk/sdk.d.ts',
+      'src/emulator/sdk/testing.d.ts',
+      'src/emulator/sdk/testing.js',
       'config/demo/apps/com.athom.hue/app.json',
       'config/demo/store/net.lindqvist.heatpump/2.5.0/app.js',
     ]) {
@@ -114,6 +159,14 @@ describe('the package', () => {
     await using hub = lasting('emulate', '--port', '0', '--api-key', 'key=hub.app')
     const [url] = /http:\/\/\S+/.exec(await hub.untilLine('emulated hub listening')) ?? []
     expect((await fetch(`${url}/api/manager/system/ping`)).status).toBe(200)
+  })
+
+  it('brings what apps are tested with, to its own folder and to new apps', async () => {
+    const script = "import { startApp } from 'hub2mqtt/sdk/testing'; console.log(typeof startApp)"
+    const { stdout } = await runProgram('node', ['--input-type=module', '--eval', script], settings)
+    expect(stdout).toBe('function\n')
+    expect(await hub2mqtt('emulate', 'new-app', 'com.example.app')).toMatchObject({ status: 0, stderr: '' })
+    expect(await execute('npm', ['test', '--prefix', 'com.example.app'], settings)).toMatch(/ pass 2\n/)
   })
 
   it('shows everything without hardware, carries out a command and ends by Ctrl-C', async () => {

@@ -1,5 +1,6 @@
 /** The one place here that knows the code under test: all else sees MQTT, and the emulated hub, from outside. */
 import { loadConfig } from '../../src/config/load.ts'
+import { createTopics } from '../../src/contract/topics.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { createLog } from '../../src/log/log.ts'
 import { startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
@@ -20,7 +21,8 @@ export interface Broker extends AsyncDisposable {
 export function startBroker(kind: BrokerKind): Promise<Broker> {
   // Without the delay that Mosquitto else puts into each answer.
   if (kind === 'mosquitto') return Mosquitto.start({ config: ['set_tcp_nodelay true'] })
-  return startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: null }, silentLog())
+  const { commandFilters } = createTopics('hub2mqtt')
+  return startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: null, commandFilters }, silentLog())
 }
 
 export interface Bridge {

@@ -118,7 +118,7 @@ describe('a configuration that is read again changes while running', () => {
     await until('the second hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
     rmSync(hub('home'))
     clock.jump(LOOK_MS)
-    await expect.poll(() => topicsOf('home'), { timeout: 5_000 }).toEqual([])
+    await expect.poll(() => topicsOf('home')).toEqual([])
   })
 
   it('the hubs: a folder that is empty for less than a minute, at work or at a start, clears nothing', async () => {
@@ -162,7 +162,7 @@ describe('a configuration that is read again changes while running', () => {
     clock.jump(LOOK_MS)
     await until('the doubt', () => next.lines.filter((line) => line.includes('has no files')).length === 2)
     clock.jump(EMPTY_MS)
-    await expect.poll(() => topicsOf('home'), { timeout: 5_000 }).toEqual([])
+    await expect.poll(() => topicsOf('home')).toEqual([])
   })
 
   it('the hubs: a folder that stays empty from the start is believed after a minute', async () => {
@@ -175,7 +175,7 @@ describe('a configuration that is read again changes while running', () => {
     await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
     expect(await topicsOf('home')).not.toEqual([])
     clock.jump(EMPTY_MS)
-    await expect.poll(() => topicsOf('home'), { timeout: 5_000 }).toEqual([])
+    await expect.poll(() => topicsOf('home')).toEqual([])
   })
 
   it('the hubs: one with two names is told to Home Assistant under the first, until that is removed', async () => {
@@ -197,7 +197,7 @@ describe('a configuration that is read again changes while running', () => {
     expect(others).toEqual([])
     const second = first === 'home' ? 'attic' : 'home'
     bridge.reload(config(second))
-    await expect.poll(namesTold, { timeout: 5_000 }).toEqual(new Set([second]))
+    await expect.poll(namesTold).toEqual(new Set([second]))
     expect(warnings()).toHaveLength(1)
   })
 })
@@ -222,7 +222,7 @@ describe('a configuration that is read again', () => {
     await using bridge = startBridge({ MQTT_URL: world.broker.url }, hub)
     await until('the hub', () => bridge.lines.some((line) => line.includes('hub online')))
     bridge.reload('hubs: {}')
-    await expect.poll(() => topicsOf('home'), { timeout: 5_000 }).toEqual([])
+    await expect.poll(() => topicsOf('home')).toEqual([])
     await world.observer.publish('hub2mqtt/home/cmd/refresh', '')
     await until('its answer', () => world.observer.last('hub2mqtt/home/result/refresh')?.includes('unknown_hub'))
     bridge.reload('mqtt: {}')

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { mkdtempDisposable, rm, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { createTopics } from '../../src/contract/topics.ts'
 import { startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
 import { freePort } from './ports.ts'
 import { Process } from './process.ts'
@@ -152,6 +153,7 @@ export interface Broker extends AsyncDisposable {
 
 export async function startBroker(kind: BrokerKind): Promise<Broker> {
   if (kind === 'mosquitto') return Mosquitto.start({ persistent: true })
-  const broker = await startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: null }, silentLog)
+  const { commandFilters } = createTopics('hub2mqtt')
+  const broker = await startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: null, commandFilters }, silentLog)
   return Object.assign(broker, { port: Number(new URL(broker.url).port) })
 }

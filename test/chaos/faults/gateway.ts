@@ -234,6 +234,15 @@ export const GATEWAY_FAULTS: Faults = {
       return ({ path }) => (path.includes(lacking) ? json({ error: 'missing_api_method' }, 500) : undefined)
     }),
   ),
+  'gateway answers lists in place of the hub': gateway(
+    during(
+      ({ random }) =>
+        (asking) =>
+          isList(asking) ? random.pick([json({}), json(null), json([]), json({}, 404)]) : undefined,
+      { ms: [2000, 8000] },
+    ),
+    { holds: ['list'] },
+  ),
   'gateway answers writes in place of the hub': gateway(
     during(
       ({ random }) =>

@@ -1,9 +1,9 @@
 /** A bug on purpose: a topic level counts for what it stands for, however it is spelled. */
 import { encodeLevel } from '../../../src/contract/templates.ts'
-import { Inbox } from '../../../src/mqtt/inbox.ts'
+import { MessageDecoder } from '../../../src/mqtt/message-decoder.ts'
 
-const { message } = Inbox.prototype
-Inbox.prototype.message = function (...args) {
+const { message } = MessageDecoder.prototype
+MessageDecoder.prototype.message = function (...args) {
   const found = message.apply(this, args)
   return found && { ...found, topic: found.topic.split('/').map(canonical).join('/') }
 }

@@ -1,5 +1,5 @@
 /** A bug on purpose: what has waited for a process that stood still is new. */
-import { Standstill } from '../../../src/mqtt/standstill.ts'
+import { SuspendDetector } from '../../../src/mqtt/suspend-detector.ts'
 
-Standstill.prototype.arrivedAt = () => performance.now()
-Standstill.prototype.outdates = () => false
+SuspendDetector.prototype.arrivedAt = () => performance.now()
+SuspendDetector.prototype.outdates = () => false

@@ -1,11 +1,16 @@
-/** A bug on purpose: a list in which there is nothing but errors is a list of no apps. */
+/** A bug on purpose: a list in which there is nothing but errors is a list of no apps, and the hub's as those before. */
 import { isRecord } from '../../../src/base/json.ts'
-import { Rest } from '../../../src/hub/rest.ts'
+import { HttpClient } from '../../../src/hub/http-client.ts'
 
-const { request } = Rest.prototype
-Rest.prototype.request = async function (method, path, sending) {
+const { request } = HttpClient.prototype
+let latest: Awaited<ReturnType<HttpClient['request']>> | undefined
+HttpClient.prototype.request = async function (method, path, sending) {
   const answer = await request.call(this, method, path, sending)
   if (method !== 'GET' || !path.endsWith('/apps/app')) return answer
   const list: unknown = JSON.parse(answer.body.toString())
-  return isRecord(list) && list['error'] !== undefined ? { ...answer, body: Buffer.from('{}') } : answer
+  if (!isRecord(list) || list['error'] === undefined) {
+    latest = answer
+    return answer
+  }
+  return { ...(latest ?? answer), body: Buffer.from('{}') }
 }

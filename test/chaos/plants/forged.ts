@@ -1,11 +1,11 @@
 /** What a planted bug takes for an answer of the hub: `null`, with the identity that the hub showed last. */
 import { type Answer, header } from '../../../src/hub/answer.ts'
-import { Rest } from '../../../src/hub/rest.ts'
+import { HttpClient } from '../../../src/hub/http-client.ts'
 
 let id: string | null = null
 
-const { request } = Rest.prototype
-Rest.prototype.request = async function (method, path, sending) {
+const { request } = HttpClient.prototype
+HttpClient.prototype.request = async function (method, path, sending) {
   const answer = await request.call(this, method, path, sending)
   id = header(answer, 'x-homey-id') ?? id
   return answer

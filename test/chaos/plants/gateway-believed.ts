@@ -1,9 +1,9 @@
 /** A bug on purpose: whoever answers a write is taken for the hub. */
-import { Rest } from '../../../src/hub/rest.ts'
+import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'
 
-const { request } = Rest.prototype
-Rest.prototype.request = async function (method, path, sending) {
+const { request } = HttpClient.prototype
+HttpClient.prototype.request = async function (method, path, sending) {
   const answer = await request.call(this, method, path, sending)
   return method === 'GET' || answer.status >= 300 ? answer : { ...answer, headers: forged().headers }
 }

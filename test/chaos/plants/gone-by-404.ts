@@ -1,10 +1,10 @@
 /** A bug on purpose: what is answered with 404 is gone, whoever answers. */
 import { HubError } from '../../../src/hub/errors.ts'
-import { Rest } from '../../../src/hub/rest.ts'
+import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'
 
-const { request } = Rest.prototype
-Rest.prototype.request = async function (method, path, sending) {
+const { request } = HttpClient.prototype
+HttpClient.prototype.request = async function (method, path, sending) {
   try {
     return await request.call(this, method, path, sending)
   } catch (error) {

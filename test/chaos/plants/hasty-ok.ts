@@ -1,10 +1,10 @@
 /** A bug on purpose: a write that is not answered is taken for done. */
 import { HubError } from '../../../src/hub/errors.ts'
-import { Rest } from '../../../src/hub/rest.ts'
+import { HttpClient } from '../../../src/hub/http-client.ts'
 import { forged } from './forged.ts'
 
-const { request } = Rest.prototype
-Rest.prototype.request = async function (method, path, body) {
+const { request } = HttpClient.prototype
+HttpClient.prototype.request = async function (method, path, body) {
   try {
     return await request.call(this, method, path, body)
   } catch (error) {

@@ -1,8 +1,8 @@
 /** A bug on purpose: the value of a setting is logged when it is written. */
-import { Rest } from '../../../src/hub/rest.ts'
+import { HttpClient } from '../../../src/hub/http-client.ts'
 
-const { request } = Rest.prototype
-Rest.prototype.request = function (method, path, body) {
+const { request } = HttpClient.prototype
+HttpClient.prototype.request = function (method, path, body) {
   if (method === 'PUT' && path.includes('/setting/')) console.log(JSON.stringify({ level: 'debug', path, body }))
   return request.call(this, method, path, body)
 }

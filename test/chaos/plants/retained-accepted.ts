@@ -1,8 +1,8 @@
 /** A bug on purpose: a retained command is taken for a fresh one. */
-import { Inbox } from '../../../src/mqtt/inbox.ts'
+import { MessageDecoder } from '../../../src/mqtt/message-decoder.ts'
 
-const { message } = Inbox.prototype
-Inbox.prototype.message = function (...args) {
+const { message } = MessageDecoder.prototype
+MessageDecoder.prototype.message = function (...args) {
   const found = message.apply(this, args)
   return found && found.payload.length > 0 ? { ...found, retain: false } : found
 }

@@ -1,9 +1,9 @@
 /** A bug on purpose: every request that is not answered is sent again, writes too. */
 import { HubError } from '../../../src/hub/errors.ts'
-import { Rest } from '../../../src/hub/rest.ts'
+import { HttpClient } from '../../../src/hub/http-client.ts'
 
-const { request } = Rest.prototype
-Rest.prototype.request = async function (...args) {
+const { request } = HttpClient.prototype
+HttpClient.prototype.request = async function (...args) {
   try {
     return await request.apply(this, args)
   } catch (error) {

@@ -1,7 +1,7 @@
 /** A bug on purpose: what a command may do is decided when it comes in, however long it waits then. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Dispatcher } from '../../../src/bridge/dispatcher.ts'
-import { Rest } from '../../../src/hub/rest.ts'
+import { HttpClient } from '../../../src/hub/http-client.ts'
 import { LiveConfig } from '../../../src/reload/live-config.ts'
 
 const decided = new AsyncLocalStorage<LiveConfig['value']['commands']>()
@@ -22,8 +22,8 @@ Dispatcher.prototype.receive = function (message) {
   else decided.run(current, () => receive.call(this, message))
 }
 
-const { request } = Rest.prototype
-Rest.prototype.request = function (method, path, { mayLeave, ...sending }) {
+const { request } = HttpClient.prototype
+HttpClient.prototype.request = function (method, path, { mayLeave, ...sending }) {
   const bound = mayLeave && AsyncLocalStorage.bind(mayLeave)
   return request.call(this, method, path, { ...sending, mayLeave: bound })
 }

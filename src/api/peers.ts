@@ -1,0 +1,50 @@
+/** What other members of a fleet say on the broker of themselves and of their hubs, for the live channel. */
+import * as v from 'valibot'
+import type { Live } from '../config/options.ts'
+import { AVAILABILITY } from '../contract/schemas.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { Feed } from './feed.ts'
+
+export interface OthersOptions {
+  readonly topics: Topics
+  /** Where other members tell their states, as far as that is read. */
+  readonly memberStates: readonly string[]
+  /** The hubs that this member serves. */
+  readonly hubs: { has(name: string): boolean }
+  readonly live: Live
+  readonly feed: Pick<Feed, 'held'>
+}
+
+export class Peers {
+  readonly #options: OthersOptions
+  readonly #ofMembers: ReadonlySet<string>
+
+  constructor(options: OthersOptions) {
+    this.#options = options
+    this.#ofMembers = new Set([options.topics.availability, ...options.memberStates])
+  }
+
+  /**
+   * Takes in what the broker holds on a topic, or what somebody else has published there. Returns whether it is the state
+   * of a member, or of all: nothing of that is this member's to put right.
+   */
+  heard(topic: string, payload: string): boolean {
+    // Most are of apps.
+    if (!topic.endsWith('/state')) return false
+    const isOfMember = this.#ofMembers.has(topic)
+    const hub = isOfMember ? undefined : this.#hubOf(topic)
+    if (isOfMember || hub !== undefined) {
+      const isKnown = hub === undefined || Object.hasOwn(this.#options.live.value.hubs, hub)
+      this.#options.feed.held(topic, isKnown && v.is(AVAILABILITY, payload) ? payload : null)
+    }
+    return isOfMember
+  }
+
+  /** The hub whose state it is, unless this member serves it. */
+  #hubOf(topic: string): string | undefined {
+    const { topics, hubs } = this.#options
+    const own = topics.parse(topic)
+    if (own?.name !== 'hubState' || own.owner.kind !== 'hub') return undefined
+    return hubs.has(own.owner.hub) ? undefined : own.owner.hub
+  }
+}

@@ -1,0 +1,75 @@
+/** What happens to a hub's apps, and what its key does not permit, told in the log as a person would tell it. */
+import type { Logger } from 'pino'
+import { COMMANDS } from '../contract/commands.ts'
+import { type AppEventPayload, eventsOf } from '../contract/events.ts'
+import { type CommandPolicy, mayUse } from '../contract/permissions.ts'
+import type { Hub } from '../hub/hub.ts'
+import { OPERATIONS } from '../hub/operations.ts'
+import type { App } from '../model/app.ts'
+import type { Change } from '../model/reduce.ts'
+
+/** A line with its time and fields fits a terminal. */
+const MAX_NAME = 30
+const MAX_MESSAGE = 60
+
+/** Tells `log` of the hub's apps from now on; returns what ends that. */
+export function logActivity(hub: Hub, policy: () => CommandPolicy, log: Logger): () => void {
+  let told = ''
+  const ends = [
+    hub.apps.subscribe(({ changes, silent }) => {
+      if (silent) return
+      for (const change of changes) for (const line of activityOf(change)) log.info({ app: change.id }, line)
+    }),
+    hub.subscribe(({ online }) => {
+      const lines = online ? lackingRights(hub, policy()) : []
+      // Once for each key: a hub that was away permits what it did before.
+      if (!online || lines.join() === told) return
+      told = lines.join()
+      for (const line of lines) log.info(line)
+    }),
+  ]
+  return () => {
+    for (const end of ends) end()
+  }
+}
+
+/** The lines for one change of an app: of what its owner wants to hear, not of each start and stop. */
+export function activityOf(change: Change): string[] {
+  const { before, after } = change
+  const name = nameOf(after ?? before)
+  const lines = eventsOf(change, '').flatMap((event) => LINES[event.event_type]?.(name, event) ?? [])
+  if (before !== undefined && before.update_available !== true && after?.update_available === true) {
+    lines.push(
+      `${name}: ${after.latest_version === null ? 'an update' : `version ${short(after.latest_version)}`} is available`,
+    )
+  }
+  return lines
+}
+
+const LINES: { readonly [T in AppEventPayload['event_type']]?: (name: string, event: AppEventPayload) => string } = {
+  installed: (name) => `${name} was added`,
+  removed: (name) => `${name} was removed`,
+  updated: (name, { from, to }) => `${name} was updated from ${short(from ?? '')} to ${short(to ?? '')}`,
+  crashed: (name, { message }) => `${name} crashed${message ? `: ${short(message, MAX_MESSAGE)}` : ''}`,
+  recovered: (name) => `${name} has recovered`,
+}
+
+const nameOf = (app: App | undefined) => short(app?.name ?? app?.id ?? 'An app')
+
+/** On one line. */
+function short(text: string, length = MAX_NAME): string {
+  const line = text.replace(/[\s\p{Cc}]+/gu, ' ').trim()
+  return line.length <= length ? line : `${line.slice(0, length - 1)}…`
+}
+
+/** `no enable, disable, restart: the API key lacks homey.app`: of what configuration allows, a line for each permission. */
+export function lackingRights(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
+  const lacking = new Map<string, string[]>()
+  for (const command of COMMANDS) {
+    if (command.target === 'bridge' || !mayUse(policy, command)) continue
+    if (command.operation === null || hub.permits(command.operation) !== 'forbidden') continue
+    const { scope = '' } = OPERATIONS[command.operation]
+    lacking.set(scope, [...(lacking.get(scope) ?? []), command.name])
+  }
+  return [...lacking].map(([scope, names]) => `no ${[...new Set(names)].join(', ')}: the API key lacks ${scope}`)
+}

@@ -1,0 +1,213 @@
+/** What the guardian holds of one app, and how that follows from what happens: values in, values out. */
+import type { Crash, GuardMemory, GuardPayload, Reason } from '../contract/guard.ts'
+import { type History, sinceCalm } from './history.ts'
+
+/** An app that has run for so long starts afresh: nothing counts against it any more. */
+export const CALM_MS = 3_600_000
+/** How many times of restarts, and how many versions, are kept. */
+const MAX_TIMES = 100
+
+export interface RestartState {
+  /** As a command has switched it; `null`: as configuration says. */
+  readonly switched: boolean | null
+  readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up'
+  /** What it waits, restarts or has given up for. */
+  readonly why: Reason
+  /** Whether the app is to be restarted although it runs. */
+  readonly forced: boolean
+  /** Whether the app has crashed or was stopped by the hub, and does not run since. */
+  readonly down: boolean
+  /** When the next restart is due, in `elapsed` milliseconds like all times here: no clock that is set moves them. */
+  readonly dueAt: number | null
+  /** When the latest restart was sent. */
+  readonly sentAt: number | null
+  /** By the guardian, ever. */
+  readonly restarts: number
+  /** Times of those since the app last started afresh. */
+  readonly recent: readonly number[]
+  /** Versions that it has had since the count began; none until one comes. */
+  readonly versions: readonly string[]
+  /** Since when it runs. */
+  readonly upSince: number | null
+  readonly snoozedUntil: number | null
+  readonly lastCrash: Crash | null
+}
+
+export const UNTOUCHED: RestartState = {
+  switched: null,
+  phase: 'idle',
+  why: 'unknown',
+  forced: false,
+  down: false,
+  dueAt: null,
+  sentAt: null,
+  restarts: 0,
+  recent: [],
+  versions: [],
+  upSince: null,
+  snoozedUntil: null,
+  lastCrash: null,
+}
+
+/** The longest wait that another run can have planned. */
+const MAX_WAIT_MS = 24 * 3_600_000
+
+/** How the watchdog waits and when it gives up; durations in milliseconds. */
+export interface RestartLimits {
+  readonly backoff: number
+  readonly backoff_max: number
+  readonly max_restarts: number
+  readonly window: number
+}
+
+/** How long to wait before a restart: twice as long after each one before. */
+export function delayAfter(restarts: number, { backoff, backoff_max }: RestartLimits): number {
+  return Math.min(backoff_max, backoff * 2 ** Math.min(restarts, 30))
+}
+
+/** Restarts that count against the limit now. */
+export function countRecent(recent: readonly number[], now: number, { window }: RestartLimits): number {
+  return recent.filter((at) => at > now - window).length
+}
+
+const idle = (watch: RestartState): RestartState =>
+  watch.phase === 'idle' && !watch.forced
+    ? watch
+    : { ...watch, phase: 'idle', forced: false, dueAt: null, sentAt: null }
+
+/** Nothing counts against the app any more, and what was given up is taken up again. */
+export function afresh(watch: RestartState): RestartState {
+  const phase = watch.phase === 'given_up' ? 'idle' : watch.phase
+  const { recent, versions } = watch
+  if (recent.length + versions.length === 0 && phase === watch.phase) return watch
+  return { ...watch, phase, recent: [], versions: [] }
+}
+
+/** A version that the app has not had since the count began is a fresh start; one that it goes back to is not. */
+export function updated(watch: RestartState, from: string, to: string): RestartState {
+  const versions = watch.versions.includes(from) ? watch.versions : [...watch.versions, from]
+  if (versions.includes(to) || versions.length >= MAX_TIMES) return { ...watch, versions }
+  return { ...afresh(watch), versions: [...versions, to] }
+}
+
+export function crashed(watch: RestartState, crash: Crash): RestartState {
+  const phase = watch.phase === 'restarting' || watch.forced ? 'idle' : watch.phase
+  return { ...watch, phase, forced: false, down: true, upSince: null, lastCrash: crash, why: crash.reason }
+}
+
+/** The app runs or is on its way to. A restart is under way until it runs. */
+export function up(watch: RestartState, running: boolean, now: number): RestartState {
+  if (watch.phase === 'restarting' && !running) return watch.upSince === null ? watch : { ...watch, upSince: null }
+  const waits = watch.forced && watch.phase === 'waiting'
+  const calm = waits || watch.phase === 'given_up' ? watch : idle(watch)
+  const upSince = running ? (watch.upSince ?? now) : null
+  return calm === watch && upSince === watch.upSince && !watch.down ? watch : { ...calm, down: false, upSince }
+}
+
+/** The app was stopped or disabled: nobody's business but that of who did it. */
+export function stopped(watch: RestartState): RestartState {
+  if (watch.phase === 'restarting') return watch.upSince === null ? watch : { ...watch, upSince: null }
+  const calm = watch.phase === 'given_up' ? watch : idle(watch)
+  return { ...calm, down: false, upSince: null }
+}
+
+/** A restart is due after the wait that follows on those before; at once for what does not hurry. */
+export function planned(
+  watch: RestartState,
+  why: Reason,
+  now: number,
+  pace: RestartLimits,
+  forced = false,
+): RestartState {
+  return { ...watch, phase: 'waiting', why, forced, dueAt: now + delayAfter(watch.recent.length, pace) }
+}
+
+export function postponed(watch: RestartState, until: number): RestartState {
+  return watch.dueAt !== null && watch.dueAt >= until ? watch : { ...watch, dueAt: until }
+}
+
+export function givenUp(watch: RestartState): RestartState {
+  return { ...watch, phase: 'given_up', forced: false, dueAt: null, sentAt: null }
+}
+
+export function restarting(watch: RestartState, now: number): RestartState {
+  const recent = [...watch.recent, now].slice(-MAX_TIMES)
+  return { ...watch, phase: 'restarting', dueAt: null, sentAt: now, restarts: watch.restarts + 1, recent }
+}
+
+/** The restart that was begun last did not come about. */
+export function withdrawn(watch: RestartState): RestartState {
+  return { ...idle(watch), restarts: watch.restarts - 1, recent: watch.recent.slice(0, -1) }
+}
+
+/** Has run long enough for nothing to count against it any more. */
+export function isCalm({ upSince }: RestartState, now: number): boolean {
+  return upSince !== null && now - upSince >= CALM_MS
+}
+
+export interface Shown {
+  /** What is added to a time for that of others. */
+  readonly offset: number
+  /** Whether it is watched. */
+  readonly on: boolean
+  readonly trend: number | null
+  readonly attention: readonly Reason[]
+}
+
+export function payloadOf(
+  watch: RestartState,
+  now: number,
+  pace: RestartLimits,
+  { offset, on, trend, attention }: Shown,
+): GuardPayload {
+  const iso = (at: number | null) => (at === null ? null : new Date(at + offset).toISOString())
+  const snoozed = watch.snoozedUntil !== null && watch.snoozedUntil > now
+  const { phase } = watch
+  return {
+    state: !on ? 'off' : snoozed ? 'snoozed' : phase === 'idle' ? 'watching' : phase,
+    restarts: watch.restarts,
+    restarts_in_window: countRecent(watch.recent, now, pace),
+    next_restart_at: on && !snoozed && phase === 'waiting' ? iso(watch.dueAt) : null,
+    snoozed_until: snoozed ? iso(watch.snoozedUntil) : null,
+    last_crash: watch.lastCrash,
+    memory_trend_bytes_per_hour: trend,
+    attention,
+  }
+}
+
+/** What an earlier run has left on the broker. */
+export interface SavedState {
+  readonly state: GuardPayload | undefined
+  readonly history: History
+  readonly memory: GuardMemory | undefined
+}
+
+/** Takes up what an earlier run has left, by the clock that it had in common with this one; `offset` as in `Shown`. */
+export function restored({ state, history, memory }: SavedState, now: number, offset: number): RestartState {
+  const switched = memory?.enabled ?? null
+  if (state === undefined) return { ...UNTOUCHED, switched }
+  const at = (time: string) => Date.parse(time) - offset
+  const { times, versions } = sinceCalm(history, CALM_MS)
+  // Of restarts that the history has lost, the latest time counts that there may be.
+  const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
+  const known = times.map((time) => Math.min(time - offset, now))
+  const recent = lost > 0 ? [...known, ...Array<number>(lost).fill(known.at(-1) ?? now)] : known
+  const snoozedUntil = state.snoozed_until === null ? null : at(state.snoozed_until)
+  const dueAt = state.next_restart_at === null ? now : Math.min(at(state.next_restart_at), now + MAX_WAIT_MS)
+  const phase =
+    state.state === 'waiting' || state.state === 'restarting' || state.state === 'given_up' ? state.state : 'idle'
+  return {
+    ...UNTOUCHED,
+    switched,
+    phase,
+    why: state.last_crash?.reason ?? 'unknown',
+    down: phase !== 'idle',
+    dueAt: phase === 'waiting' ? dueAt : null,
+    sentAt: phase === 'restarting' ? (recent.at(-1) ?? now) : null,
+    restarts: state.restarts,
+    recent: recent.toSorted((a, b) => a - b).slice(-MAX_TIMES),
+    versions,
+    snoozedUntil,
+    lastCrash: state.last_crash,
+  }
+}

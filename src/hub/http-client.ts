@@ -1,0 +1,210 @@
+/** One HTTP request to the hub: a deadline, a bounded body, no redirect, no retry, and one typed error. */
+import { type Dispatcher, Pool } from 'undici'
+import type { Clock } from '../base/clock.ts'
+import { withoutSlashes } from '../base/text.ts'
+import type { Answer } from './answer.ts'
+import { HubError } from './errors.ts'
+import type { Method } from './operations.ts'
+
+const MAX_RESPONSE_BYTES = 5 * 1024 * 1024
+
+export interface RestOptions {
+  /** Base URL of the hub; a path in it is kept in front of `/api`. */
+  readonly url: string
+  /** Asked before each request, so that a rotated key is used at once. */
+  readonly apiKey: () => string
+  /** Deadline of a call in milliseconds, waiting for a connection and the last byte included. */
+  readonly timeoutMs: number
+  /** Requests under way at once. */
+  readonly maxRequests: number
+  /** Called right before each request goes out; what it throws ends the call, and nothing was sent. */
+  readonly mayAsk?: (() => void) | undefined
+  /** The last connection has ended: who takes the next one may be somebody else. */
+  readonly onDisconnected?: (() => void) | undefined
+}
+
+/** What a request may bring besides its path. */
+export interface Sending {
+  readonly body?: string | undefined
+  /** Largest answer in bytes; default: far above the list of a hub with 2,000 apps. */
+  readonly maxBytes?: number | undefined
+  /** Whether to show the API key. */
+  readonly key: boolean
+  /** Called when a connection is there, right before the request goes out; what it throws ends the request unsent. */
+  readonly mayLeave?: (() => void) | undefined
+}
+
+export class HttpClient {
+  readonly #options: RestOptions
+  readonly #clock: Clock
+  readonly #origin: string
+  readonly #prefix: string
+  /** Only while it has connections or requests: with a thousand hubs, nearly all of them are idle. */
+  #pool: Pool | undefined
+  #closed = false
+
+  constructor(options: RestOptions, clock: Clock) {
+    const { origin, pathname } = new URL(options.url)
+    this.#options = options
+    this.#clock = clock
+    this.#prefix = withoutSlashes(pathname)
+    this.#origin = origin
+  }
+
+  #connections(): Pool {
+    if (this.#pool !== undefined) return this.#pool
+    const { maxRequests, timeoutMs } = this.#options
+    const pool = new Pool(this.#origin, {
+      connections: maxRequests,
+      pipelining: 1,
+      // The hub closes idle connections early, and a write sent into a closing one has an unknown outcome.
+      keepAliveTimeout: 1000,
+      keepAliveMaxTimeout: 1000,
+      allowH2: false,
+      connect: { timeout: timeoutMs },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+    pool.on('disconnect', () => this.#onDisconnect(pool))
+    this.#pool = pool
+    return pool
+  }
+
+  #onDisconnect(pool: Pool): void {
+    const { connected, size } = pool.stats
+    if (connected > 0) return
+    this.#options.onDisconnected?.()
+    if (size > 0 || this.#closed || pool !== this.#pool) return
+    this.#pool = undefined
+    void pool.destroy()
+  }
+
+  /**
+   * `path` is on the hub. Rejects with a HubError `unreachable`, `no_answer` or `nonsense`, or with what `mayLeave`
+   * throws; never by status.
+   */
+  request(method: Method, path: string, { key, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const headers: Record<string, string> = key ? { authorization: `Bearer ${this.#options.apiKey()}` } : {}
+      if (body !== undefined) headers['content-type'] = 'application/json'
+      const { mayAsk } = this.#options
+      const allowed = () => {
+        mayAsk?.()
+        mayLeave?.()
+      }
+      const limits = { maxBytes: maxBytes ?? MAX_RESPONSE_BYTES, cuts: method !== 'GET' }
+      const exchange = new Exchange(resolve, reject, allowed, limits)
+      exchange.onEnd = this.#clock.after(this.#options.timeoutMs, () => exchange.timeOut(this.#options.timeoutMs))
+      this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
+    })
+  }
+
+  /** Ends what is under way; safe to call twice. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#connections().destroy()
+  }
+}
+
+/**
+ * One request, which knows whether it was sent. undici calls `onRequestStart` right before it writes to a live
+ * connection: what fails before that has surely not reached the hub, what fails later may have.
+ */
+class Exchange implements Dispatcher.DispatchHandler {
+  onEnd: () => void = () => {}
+  readonly #resolve: (answer: Answer) => void
+  readonly #reject: (error: unknown) => void
+  readonly #mayLeave: Sending['mayLeave']
+  readonly #limits: { readonly maxBytes: number; readonly cuts: boolean }
+  #controller: Dispatcher.DispatchController | undefined
+  #settled = false
+  #status = 0
+  #headers: Answer['headers'] = {}
+  #chunks: Buffer[] = []
+  #size = 0
+
+  constructor(
+    resolve: (answer: Answer) => void,
+    reject: (error: unknown) => void,
+    mayLeave: Sending['mayLeave'],
+    limits: { readonly maxBytes: number; readonly cuts: boolean },
+  ) {
+    this.#limits = limits
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#mayLeave = mayLeave
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // Its deadline passed while it waited for a connection, and the caller was told that it was not sent.
+    if (this.#settled) {
+      controller.abort(new Error('too late to be sent'))
+      return
+    }
+    this.#controller = controller
+    try {
+      this.#mayLeave?.()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
+    this.#status = status
+    this.#headers = headers
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#size += chunk.length
+    const { maxBytes, cuts } = this.#limits
+    if (this.#size <= maxBytes) this.#chunks.push(chunk)
+    else if (cuts) this.#cut()
+    else this.#fail(new HubError('nonsense', `The hub's answer is larger than ${maxBytes} bytes.`))
+  }
+
+  onResponseEnd(): void {
+    if (this.#settled) return
+    this.#settle()
+    const [first, ...rest] = this.#chunks
+    const body = first !== undefined && rest.length === 0 ? first : Buffer.concat(this.#chunks)
+    this.#resolve({ status: this.#status, headers: this.#headers, body })
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, cause: Error): void {
+    if (this.#controller === undefined)
+      this.#fail(new HubError('unreachable', `The hub cannot be reached${reason(cause)}.`, { cause }))
+    else this.#fail(new HubError('no_answer', `The hub broke off without an answer${reason(cause)}.`, { cause }))
+  }
+
+  timeOut(ms: number): void {
+    if (this.#controller === undefined)
+      this.#fail(new HubError('unreachable', `No connection to the hub within ${ms} ms.`))
+    else this.#fail(new HubError('no_answer', `No answer from the hub within ${ms} ms.`))
+  }
+
+  #fail(error: unknown): void {
+    if (this.#settled) return
+    this.#settle()
+    this.#reject(error)
+    this.#controller?.abort(error instanceof Error ? error : new Error('given up'))
+  }
+
+  /** What answers a write says by its head whether it was done. */
+  #cut(): void {
+    if (this.#settled) return
+    this.#settle()
+    this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.alloc(0), isCut: true })
+    this.#controller?.abort(new Error('too large'))
+  }
+
+  #settle(): void {
+    this.#settled = true
+    this.onEnd()
+  }
+}
+
+/** The system's short code (`ECONNREFUSED`), which is all that a log or an answer needs of a network error. */
+function reason(cause: unknown): string {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  return typeof code === 'string' ? ` (${code})` : ''
+}

@@ -1,0 +1,76 @@
+/** While the link is at another address than the preferred one: looks whether that takes connections again. */
+import { type Clock, sleep } from '../base/clock.ts'
+import { withSession } from './session.ts'
+import type { LinkOptions } from './types.ts'
+
+const INTERVAL_MS = 5 * 60_000
+/** An address that is lost soon after the return is looked at less and less often, up to so many intervals. */
+const MOST_INTERVALS = 16
+const TIMEOUT_MS = 10_000
+/** What is under way gets so long to end, and is looked at so often. */
+const BUSY_MS = { most: 60_000, step: 250 }
+
+export interface LookoutOptions {
+  readonly link: LinkOptions
+  readonly clock: Clock
+  readonly random: () => number
+  /** Whether something would be repeated or refused if the connection ended now. */
+  readonly isBusy: () => boolean
+  /** The preferred address takes connections: the link may go back there. */
+  readonly onOpen: () => void
+}
+
+export class FailbackProbe {
+  readonly #options: LookoutOptions
+  #stop = new AbortController()
+  /** How many intervals to wait. */
+  #intervals = 1
+  #openedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: LookoutOptions) {
+    this.#options = options
+  }
+
+  /** The link is connected, and not to this address, the preferred one. */
+  start(url: string): void {
+    const { clock, link } = this.#options
+    const { preferredAfterMs = INTERVAL_MS } = link
+    this.stop()
+    this.#stop = new AbortController()
+    const wasInVain = clock.elapsed() - this.#openedAt < preferredAfterMs
+    this.#intervals = wasInVain ? Math.min(MOST_INTERVALS, this.#intervals * 2) : 1
+    void this.#run(url, this.#intervals * preferredAfterMs, this.#stop.signal)
+  }
+
+  /** The connection has ended. */
+  stop(): void {
+    this.#stop.abort()
+  }
+
+  async #run(url: string, intervalMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, random, onOpen } = this.#options
+    while (!signal.aborted) {
+      // The bridges of a house do not return to a broker that was restarted all at the same time.
+      await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
+      if (signal.aborted || !(await this.#takesConnections(url, signal))) continue
+      await this.#untilQuiet(signal)
+      if (signal.aborted) return
+      this.#openedAt = clock.elapsed()
+      return onOpen()
+    }
+  }
+
+  async #takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
+    const { clock, link } = this.#options
+    const broker = { ...link, urls: [url] }
+    // Under the bridge's own client id, a cluster would end the connection that there is.
+    const session = { broker, clientId: `${link.clientId}-look`, timeoutMs: TIMEOUT_MS, signal }
+    return await withSession(session, clock, async ({ lack }) => lack === undefined).catch(() => false)
+  }
+
+  async #untilQuiet(signal: AbortSignal): Promise<void> {
+    const { clock, isBusy } = this.#options
+    const until = clock.elapsed() + BUSY_MS.most
+    while (isBusy() && clock.elapsed() < until && !signal.aborted) await sleep(clock, BUSY_MS.step, signal)
+  }
+}

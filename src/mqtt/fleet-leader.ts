@@ -1,0 +1,85 @@
+/** Says `online` for a whole fleet, on a connection of its own whose will says `offline`. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import { CLOSED_BY_US, type Connection } from './connection.ts'
+import { ConnectionLoop } from './connection-loop.ts'
+import { Journal } from './journal.ts'
+import type { LinkOptions } from './types.ts'
+
+export interface SpeakerOptions {
+  /** Its state topic is the one that all readers of the fleet look at. */
+  readonly link: LinkOptions
+  readonly clock: Clock
+  readonly log: Logger
+  readonly random: () => number
+}
+
+/** How long the broker may take at the end. */
+const END_MS = 1_000
+/** A word against it is answered so often at most. */
+const REPEAT_MS = 1_000
+
+const RETAINED = { qos: 1, retain: true } as const
+
+export class FleetLeader {
+  readonly #options: SpeakerOptions
+  #loop: ConnectionLoop | undefined
+
+  constructor(options: SpeakerOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    if (this.#loop !== undefined) return
+    const { link, clock, log, random } = this.#options
+    let saidAt = Number.NEGATIVE_INFINITY
+    const say = (connection: Connection) => {
+      saidAt = clock.elapsed()
+      connection.publish(link.stateTopic, 'online', RETAINED, () => {})
+    }
+    const loop = new ConnectionLoop({
+      link,
+      clock,
+      log,
+      journal: new Journal(clock, log),
+      random,
+      onState: () => {},
+      onAccepted: async (connection) => {
+        await connection.subscribe(link.stateTopic, { qos: 1 })
+        say(connection)
+        loop.ready(connection.protocol)
+      },
+      onPublish: ({ payload }) => {
+        const { connection } = loop
+        if (payload.toString() === 'online' || connection === undefined) return
+        // A former speaker's will may come late.
+        clock.after(Math.max(0, saidAt + REPEAT_MS - clock.elapsed()), () => {
+          if (loop.connection === connection && !loop.stopped) say(connection)
+        })
+      },
+      postponesAck: () => false,
+      onLost: () => false,
+      isBusy: () => false,
+      onMove: () => {},
+    })
+    this.#loop = loop
+    void loop.run()
+  }
+
+  /**
+   * Ends. `handover`: what comes next is others' to say; `lost`: it is not known whether anybody speaks, so the broker
+   * publishes the will, which whoever speaks contradicts.
+   */
+  async stop(how: 'handover' | 'lost'): Promise<void> {
+    const loop = this.#loop
+    if (loop === undefined) return
+    this.#loop = undefined
+    loop.stop()
+    const { connection } = loop
+    if (connection?.isAccepted && how === 'handover') {
+      const cancel = this.#options.clock.after(END_MS, () => connection.drop(CLOSED_BY_US))
+      await connection.end()
+      cancel()
+    } else connection?.drop(CLOSED_BY_US)
+  }
+}

@@ -1,0 +1,136 @@
+/** The start of each connection: subscribes to the commands, reads back what the broker holds, checks access. */
+import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
+import type { Clock } from '../base/clock.ts'
+import type { Connection } from './connection.ts'
+import type { Journal } from './journal.ts'
+import { ReadBack, type ReadBackResult } from './readback.ts'
+import { retryUntilAnswered } from './retry-until-answered.ts'
+import type { LinkOptions } from './types.ts'
+
+export interface GreetingContext {
+  readonly options: LinkOptions
+  readonly clock: Clock
+  readonly journal: Journal
+  /** Whether the self-test failed on the previous connection. It then gets a fifth of the time. */
+  readonly deniedBefore: boolean
+  readonly onFound: (topic: string, text: string) => void
+  /** A message on a held topic that is not stored. */
+  readonly onLive: (topic: string, text: string) => void
+  /** Returns further filters to read back. */
+  readonly furtherFilters: (topic: string, text: string) => readonly string[]
+}
+
+export interface GreetingResult extends ReadBackResult {
+  readonly deniedFilters: readonly string[]
+}
+
+// Stored commands are needed, to refuse and clear them. Own publishes (`nl`: no local) are not: they only clear.
+export const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
+// Own markers come back, and what others retain there is told from them. It stays subscribed.
+export const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
+// From now on only what others publish (`nl`), with its retain flag (`rap`), and nothing stored (`rh: 2`).
+const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
+
+export class SessionSetup {
+  readonly #connection: Connection
+  readonly #context: GreetingContext
+  readonly #readBack: ReadBack
+  /** Filters that only this reads, of topics where nothing may be retained. */
+  readonly #transient: readonly string[]
+
+  constructor(connection: Connection, context: GreetingContext) {
+    const { options, clock, deniedBefore, onFound, onLive, furtherFilters } = context
+    const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic, stateTopic } = options
+    const { probeTimeoutMs = 10_000 } = options
+    this.#connection = connection
+    this.#context = context
+    this.#transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))
+    this.#readBack = new ReadBack(connection, {
+      heldFilters: [...heldFilters, ...this.#transient],
+      lastingFilters: connection.protocol === '5' ? [] : watchedFilters,
+      furtherFilters,
+      probeTopic,
+      clock,
+      timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
+      subscribe: (filter, qos) => {
+        const options = filter === probeTopic ? PROBE : { qos, rap: this.#transient.includes(filter) }
+        return this.#subscribe(filter, options, true)
+      },
+      onFound: (topic, text) => {
+        if (topic !== stateTopic) onFound(topic, text)
+      },
+      onLive,
+    })
+  }
+
+  /** Call it with each message that is not a command. */
+  received(packet: IPublishPacket): void {
+    this.#readBack.received(packet)
+  }
+
+  /** Stays pending if the connection ends first. */
+  async run(): Promise<GreetingResult> {
+    const { subscriptions } = this.#context.options
+    // One SUBSCRIBE each: if one filter of several is denied, brokers differ on what happens to the others.
+    const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND, false)))
+    const deniedFilters = subscriptions.filter((_, i) => !granted[i])
+    const found = await this.#readBack.run()
+    if (!this.#connection.isDown) {
+      this.#watch()
+      this.#report(deniedFilters, found.probe)
+    }
+    return { ...found, deniedFilters }
+  }
+
+  /**
+   * Subscribes to the watched filters, after the read-back has unsubscribed them: Mosquitto 2.0 takes no other options for
+   * a filter that is subscribed. A broker may take `nl` as a reason to keep back also what an earlier connection of this
+   * client has stored, so the read-back goes without. The broker handles this before any publish that follows.
+   */
+  #watch(): void {
+    if (this.#connection.protocol !== '5') return
+    const { watchedFilters = [] } = this.#context.options
+    for (const filter of [...watchedFilters, ...this.#transient]) void this.#connection.subscribe(filter, WATCH)
+  }
+
+  /**
+   * Drops the connection when no SUBACK comes in time; stays pending then. Mosquitto drops it, each time, where it has
+   * more to send for the filter than it queues: then what has come shows that it is granted.
+   */
+  async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
+    const { clock, options: link } = this.#context
+    const ms = link.ackTimeoutMs ?? 30_000
+    const began = clock.elapsed()
+    const { promise: granted, resolve } = Promise.withResolvers<boolean>()
+    const asked = await retryUntilAnswered({
+      clock,
+      ask: () => void this.#connection.subscribe(filter, options).then(resolve),
+      answered: granted,
+      repeats,
+      deadline: () => Math.max(began, this.#readBack.foundAt) + ms,
+      foundAt: () => this.#readBack.foundAt,
+      isEvident: () => this.#readBack.hasFound(filter),
+      signal: this.#readBack.ended,
+    })
+    // A grant may arrive together with the end of the connection.
+    if (asked === undefined && !this.#connection.isDown) {
+      this.#connection.drop({ code: 'timeout', detail: `no SUBACK within ${ms} ms` })
+    }
+    return asked === undefined ? granted : Promise.race([granted, true])
+  }
+
+  #report(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {
+    const { journal, options } = this.#context
+    for (const filter of options.subscriptions) {
+      if (deniedFilters.includes(filter)) journal.denied(filter)
+      else journal.granted(filter)
+    }
+    if (probe === 'ok') journal.forget('probe')
+    else {
+      journal.warnOnce(
+        'probe',
+        `what is published to ${options.probeTopic} does not come back: the MQTT broker's access rules keep this user from writing or reading there; allow it both for everything under the base topic`,
+      )
+    }
+  }
+}

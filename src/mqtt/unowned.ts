@@ -1,0 +1,57 @@
+/**
+ * Retained messages that the broker holds and that nobody has wanted or cleared yet: left over from an earlier run of
+ * this program, or written by others.
+ */
+
+import { digest } from './digest.ts'
+
+/** In UTF-16 code units, as `length` counts. Beyond it only what tells whether another text is the same is kept. */
+const TEXT_LIMIT = 64 * 1024 * 1024
+
+/** One of the two. */
+interface Found {
+  readonly text?: string
+  readonly mark?: string
+}
+
+export class Unowned {
+  readonly #found = new Map<string, Found>()
+  #length = 0
+
+  has(topic: string): boolean {
+    return this.#found.has(topic)
+  }
+
+  /** Topic and text of each; the text is '' where it was too much to keep. */
+  *list(): Generator<{ readonly topic: string; readonly text: string }> {
+    for (const [topic, { text = '' }] of this.#found) yield { topic, text }
+  }
+
+  add(topic: string, text: string): void {
+    this.take(topic, null)
+    const keep = this.#length + text.length <= TEXT_LIMIT
+    if (keep) this.#length += text.length
+    this.#found.set(topic, keep ? { text } : { mark: digest(text) })
+  }
+
+  /** Of a text that is not known any more. */
+  addMark(topic: string, mark: string): void {
+    this.take(topic, null)
+    this.#found.set(topic, { mark })
+  }
+
+  /** Removes a topic, and returns whether its text was this one. */
+  take(topic: string, payload: string | null): boolean {
+    const found = this.#found.get(topic)
+    if (found === undefined) return false
+    this.#found.delete(topic)
+    this.#length -= found.text?.length ?? 0
+    if (payload === null) return false
+    return found.mark === undefined ? found.text === payload : found.mark === digest(payload)
+  }
+
+  clear(): void {
+    this.#found.clear()
+    this.#length = 0
+  }
+}

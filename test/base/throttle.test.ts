@@ -1,0 +1,48 @@
+/** What is done often where it is cheap. */
+import { expect, test } from 'vitest'
+import { Throttle } from '../../src/base/throttle.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+/** Something that takes a while, by a clock that goes on meanwhile. */
+function work(ms: number) {
+  const clock = new FakeClock()
+  let done = 0
+  let ahead = 0
+  const busy = { ...clock, elapsed: () => clock.elapsed() + ahead, after: clock.after }
+  const sparing = new Throttle(busy, () => {
+    done += 1
+    ahead += ms
+  })
+  return { clock, sparing, done: () => done }
+}
+
+test('what is cheap is done each time, at once', () => {
+  const { sparing, clock, done } = work(0.5)
+  for (let i = 0; i < 100; i += 1) sparing.request()
+  expect(done()).toBe(100)
+  expect(clock.pending).toBe(0)
+})
+
+test('what takes long is done at once for the first time, and then once for all that ask within twenty times as long', async () => {
+  const { sparing, clock, done } = work(50)
+  for (let i = 0; i < 100; i += 1) sparing.request()
+  expect(done()).toBe(1)
+  await clock.advance(999)
+  expect(done()).toBe(1)
+  await clock.advance(1)
+  expect(done()).toBe(2)
+  await clock.advance(60_000)
+  expect(done()).toBe(2)
+})
+
+test('nothing is done after the end, and what must be is done at once', async () => {
+  const { sparing, clock, done } = work(50)
+  sparing.request()
+  sparing.request()
+  sparing.stop()
+  await clock.advance(60_000)
+  expect(done()).toBe(1)
+  sparing.now()
+  sparing.now()
+  expect(done()).toBe(3)
+})

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { activityOf, lackingRights } from '../../src/bridge/activity-log.ts'
+import { OPERATIONS } from '../../src/hub/operations.ts'
+import { grants } from '../../src/hub/scopes.ts'
+import { type App, patchApp } from '../../src/model/app.ts'
+
+const app = (patch: Partial<App>) =>
+  patchApp(undefined, 'com.example.bell', { name: 'Doorbell', crashed: false, ...patch })
+const told = (before: App | undefined, after: App | undefined) => activityOf({ id: 'com.example.bell', before, after })
+
+test.each([
+  ['is added', undefined, app({}), ['Doorbell was added']],
+  ['is removed', app({}), undefined, ['Doorbell was removed']],
+  [
+    'crashes',
+    app({}),
+    app({ crashed: true, crash_message: 'connect\n EHOSTUNREACH 10.0.0.7:80' }),
+    ['Doorbell crashed: connect EHOSTUNREACH 10.0.0.7:80'],
+  ],
+  ['crashes and says nothing', app({}), app({ crashed: true }), ['Doorbell crashed']],
+  ['recovers', app({ crashed: true }), app({}), ['Doorbell has recovered']],
+  ['is updated', app({ version: '1.0' }), app({ version: '1.1' }), ['Doorbell was updated from 1.0 to 1.1']],
+  [
+    'can be updated',
+    app({ update_available: false }),
+    app({ update_available: true, latest_version: '2.0' }),
+    ['Doorbell: version 2.0 is available'],
+  ],
+  [
+    'can be updated to an unknown version',
+    app({}),
+    app({ update_available: true }),
+    ['Doorbell: an update is available'],
+  ],
+  ['uses more memory', app({ memory_bytes: 1 }), app({ memory_bytes: 2 }), []],
+  ['stops', app({ state: 'running' }), app({ state: 'stopped' }), []],
+] as const)('an app that %s is told as a person would', (_, before, after, lines) => {
+  expect(told(before, after)).toEqual(lines)
+})
+
+test('a line fits a terminal, whatever an app calls itself', () => {
+  const name = `Ding ${'x'.repeat(500)}`
+  const [line = ''] = told(app({ name }), app({ name, crashed: true, crash_message: '\u001b[31m'.repeat(300) }))
+  expect(line.length).toBeLessThan(110)
+  expect(line).not.toMatch(/\p{Cc}/u)
+})
+
+test('what the key does not permit is named once for each permission, of what configuration allows', () => {
+  const permits = (name: keyof typeof OPERATIONS) =>
+    grants(['hub.app.readonly'], OPERATIONS[name].scope) ? 'yes' : 'forbidden'
+  const policy = { allow: [], deny: [], read_only: false }
+  const lines = lackingRights({ permits }, policy)
+  expect(lines.find((line) => line.endsWith('lacks hub.app'))).toMatch(/^no .*\brestart\b/)
+  expect(new Set(lines.map((line) => line.split(' ').at(-1))).size).toBe(lines.length)
+  expect(lackingRights({ permits }, { ...policy, deny: ['restart'] }).join()).not.toContain('restart')
+  expect(lackingRights({ permits: () => 'yes' }, policy)).toEqual([])
+})

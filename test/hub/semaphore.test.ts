@@ -1,0 +1,155 @@
+/** Many hubs that connect at once. */
+import { describe, expect, test } from 'vitest'
+import { Semaphore, type Slot } from '../../src/hub/semaphore.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { Random } from '../support/random.ts'
+import { until } from '../support/until.ts'
+import { asked, emulate, hold, listed, serve } from './support.ts'
+
+const never = new AbortController().signal
+const settled = () => new Promise(setImmediate)
+
+/** Work that goes on until it is told to end. */
+function crowd(gate: Semaphore) {
+  const begun: { readonly place: Slot; readonly end: () => void }[] = []
+  const join = (signal = never) => gate.pass(signal, (place) => new Promise<void>((end) => begun.push({ place, end })))
+  return { begun, join }
+}
+
+describe('a gate with four places', () => {
+  test('lets in no fifth before one of the four has ended', async () => {
+    const { begun, join } = crowd(new Semaphore({ clock: new FakeClock(), places: 4 }))
+    const all = Array.from({ length: 10 }, () => join())
+    // Whoever finds a place begins at once.
+    expect(begun).toHaveLength(4)
+    await settled()
+    expect(begun).toHaveLength(4)
+    begun[2]?.end()
+    await settled()
+    expect(begun).toHaveLength(5)
+    for (let i = 0; i < 10; i += 1) {
+      begun[i]?.end()
+      await settled()
+    }
+    await Promise.all(all)
+  })
+
+  test('gives the place of one that does not answer to the next, a second later', async () => {
+    const clock = new FakeClock()
+    const { begun, join } = crowd(new Semaphore({ clock, places: 4 }))
+    for (let i = 0; i < 10; i += 1) void join()
+    begun[0]?.place.answered()
+    await clock.advance(999)
+    expect(begun).toHaveLength(4)
+    await clock.advance(1)
+    // Three did not answer.
+    expect(begun).toHaveLength(7)
+    for (const { place } of begun) place.answered()
+    await clock.advance(60_000)
+    expect(begun).toHaveLength(7)
+    // A place that was lost is not given away once more when the work ends.
+    for (const { end } of begun.slice(1, 4)) end()
+    await settled()
+    expect(begun).toHaveLength(7)
+    begun[0]?.place.leave()
+    begun[0]?.end()
+    await settled()
+    expect(begun).toHaveLength(8)
+  })
+
+  test('lets one go on that is not wanted any more, and keeps no place for it', async () => {
+    const { begun, join } = crowd(new Semaphore({ clock: new FakeClock(), places: 1 }))
+    const ending = new AbortController()
+    void join()
+    void join(ending.signal)
+    void join()
+    ending.abort()
+    await settled()
+    expect(begun).toHaveLength(2)
+    begun[1]?.end()
+    await settled()
+    expect(begun).toHaveLength(2)
+    begun[0]?.end()
+    await settled()
+    expect(begun).toHaveLength(3)
+  })
+
+  test('has its place again after work that failed', async () => {
+    const gate = new Semaphore({ clock: new FakeClock(), places: 1 })
+    await expect(gate.pass(never, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused')
+    expect(await gate.pass(never, async () => 'next')).toBe('next')
+  })
+})
+
+describe('hubs that share a gate', () => {
+  test('are greeted no more than so many at a time', async () => {
+    const gate = new Semaphore({ clock: new FakeClock(), places: 3 })
+    const under = new Set<string>()
+    let most = 0
+    const url = await serve((request, response) => {
+      const [, hub = '', ...rest] = (request.url ?? '').split('/')
+      under.add(hub)
+      most = Math.max(most, under.size)
+      if (rest.at(-1) === 'app') under.delete(hub)
+      response.setHeader('x-homey-id', hub).setHeader('content-type', 'application/json').end('{}')
+    })
+    const hubs = Array.from({ length: 30 }, (_, i) => hold(`${url}/hub${i}`, { realtime: false }, { gate }))
+    await Promise.all(hubs.map(listed))
+    expect(most).toBe(3)
+  })
+
+  test('are read although most of those before them are dead', async () => {
+    const clock = new FakeClock()
+    const gate = new Semaphore({ clock, places: 4 })
+    let asked = 0
+    const dead = await serve(() => {
+      asked += 1
+    })
+    const emulated = await emulate()
+    for (let i = 0; i < 40; i += 1) hold(dead, { timeoutMs: 60_000 }, { gate })
+    const living = hold(emulated.url, { realtime: false }, { gate })
+    for (let second = 1; second <= 10; second += 1) {
+      await until(`${4 * second} hubs that are asked`, () => asked === 4 * second)
+      expect(living.hub.apps.complete).toBe(false)
+      await clock.advance(1_000)
+    }
+    await listed(living)
+  })
+})
+
+test('a hub is starting until it has been read and its session is there, or until something fails', async () => {
+  const emulated = await emulate()
+  const refusing = await emulate()
+  refusing.behave('refuse-handshake')
+  const hubs = {
+    well: hold(emulated.url),
+    polled: hold(emulated.url, { realtime: false }),
+    refused: hold(refusing.url),
+    dead: hold('http://127.0.0.1:1'),
+  }
+  for (const { hub } of Object.values(hubs)) expect(hub.isStarting).toBe(true)
+  for (const { hub } of Object.values(hubs)) await until('the end of the start', () => !hub.isStarting)
+  expect(hubs.well.hub.apps.complete).toBe(true)
+  expect(hubs.polled.hub.apps.complete).toBe(true)
+  expect(hubs.refused.hub.status).toMatchObject({ online: true, realtime: 'polling' })
+  expect(hubs.dead.hub.status).toMatchObject({ online: false, reason: 'unreachable' })
+})
+
+test('lists of hubs that came at once are read at different times from then on', async () => {
+  const clock = new FakeClock()
+  const { next: random } = new Random(7)
+  const emulated = await emulate()
+  const options = { realtime: false, pollInterval: 600_000, pollIntervalFallback: 100_000, timeoutMs: 500_000 }
+  const hubs = Array.from({ length: 100 }, () => hold(emulated.url, options, { clock, random }))
+  await Promise.all(hubs.map(listed))
+  const others = new Set([options.timeoutMs, 1_000])
+  const pauses = () => clock.waits.filter((ms) => !others.has(ms))
+  await until('the pauses', () => pauses().length === 100)
+  // How many are due in each tenth of the interval.
+  const tenths = Map.groupBy(pauses(), (ms) => Math.ceil(ms / 10_000))
+  expect([...tenths.keys()].sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  expect(Math.max(...tenths.values().map(({ length }) => length))).toBeLessThan(33)
+  emulated.forgetRequests()
+  await clock.advance(100_000)
+  await until('a read of each', () => asked(emulated, 'getApps') === 100)
+})

@@ -1,0 +1,140 @@
+/** A process that stood still: what has waited for it meanwhile is told as old as it may be. */
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { SuspendDetector } from '../../src/mqtt/suspend-detector.ts'
+import { BROKERS, Mosquitto, mosquittoPath, startBroker } from '../support/brokers.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { Observer } from '../support/observer.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+import { settled, startLink } from './support.ts'
+
+/** A system clock that is ahead by what was slept: no timer ran meanwhile. */
+function sleepyClock() {
+  let ahead = 0
+  let wallAhead = 0
+  let suspended = 0
+  return {
+    ...systemClock,
+    now: () => Date.now() + wallAhead,
+    elapsed: () => performance.now() + ahead,
+    uptime: () => performance.now() + ahead + suspended,
+    /** As after SIGSTOP. */
+    stop(ms: number) {
+      ahead += ms
+      wallAhead += ms
+    },
+    /** As after the suspension of a machine, whose monotonic clock stops too. */
+    suspend(ms: number) {
+      wallAhead += ms
+      suspended += ms
+    },
+    set(ms: number) {
+      wallAhead += ms
+    },
+  }
+}
+
+const KINDS = [
+  ['mosquitto', '5'],
+  ['mosquitto', '3.1.1'],
+  ['aedes', '3.1.1'],
+] as const
+const available = KINDS.filter(([kind]) => BROKERS.some((broker) => broker === kind))
+
+describe.each(available)('on %s under MQTT %s, a link that stood still', (kind, protocol) => {
+  // Mosquitto hands out twenty commands at a time, and keeps the others until those are acknowledged.
+  const start = () => (kind === 'mosquitto' ? Mosquitto.start() : startBroker(kind))
+
+  test.each(['stop', 'suspend'] as const)('tells the age of all that was sent meanwhile: %s', async (how) => {
+    await using broker = await start()
+    await using proxy = await TcpProxy.to(broker.port)
+    await using other = await Observer.on(broker.port)
+    const clock = sleepyClock()
+    await using bridge = startLink({ url: `mqtt://127.0.0.1:${proxy.port}`, protocol, clock })
+    await settled(bridge)
+    proxy.pause()
+    for (let i = 0; i < 100; i += 1) await other.publish('b/hub/cmd/go', String(i))
+    clock[how](15_000)
+    proxy.heal()
+    await until('all of them', () => bridge.messages.length === 100)
+    const now = clock.elapsed()
+    expect(bridge.messages.filter(({ receivedAt }) => now - receivedAt < 15_000)).toEqual([])
+    expect(bridge.messages.filter((message) => bridge.link.isCurrent(message))).toEqual([])
+  })
+
+  test('takes what comes afterwards for new', async () => {
+    await using broker = await start()
+    await using other = await Observer.on(broker.port)
+    const clock = sleepyClock()
+    await using bridge = startLink({ url: broker.url, protocol, clock })
+    await settled(bridge)
+    clock.stop(15_000)
+    const age = await until('a new one', async () => {
+      const before = clock.elapsed()
+      await other.publish('b/hub/cmd/go', '')
+      const message = await until('the message', () => bridge.messages.shift())
+      return message.receivedAt >= before && bridge.link.isCurrent(message)
+    })
+    expect(age).toBe(true)
+    expect(bridge.connected()).toBe(1)
+  })
+})
+
+describe.skipIf(mosquittoPath === undefined)('where own messages do not come back', () => {
+  test('a link that stood still connects anew, as then nothing is old', async () => {
+    const acl = ['topic readwrite b/state', 'topic read b/hub/cmd/#', 'topic write b/hub/cmd/#']
+    await using broker = await Mosquitto.start({ acl })
+    const clock = sleepyClock()
+    await using bridge = startLink({ url: broker.url, clock, probeTimeoutMs: 500 })
+    await settled(bridge)
+    clock.stop(15_000)
+    await until('the second connection', () => bridge.connected() === 2, 10_000)
+  })
+})
+
+describe('a standstill', () => {
+  test('is none while the clock goes on step by step, however long that is', async () => {
+    const clock = new FakeClock()
+    const seen: number[] = []
+    const standstill = new SuspendDetector(clock, () => seen.push(clock.elapsed()))
+    standstill.start()
+    await clock.advance(60_000)
+    expect(seen).toEqual([])
+    expect(standstill.arrivedAt()).toBe(60_000)
+    standstill.stop()
+    expect(clock.pending).toBe(0)
+  })
+
+  test('of less than two seconds is a busy process, and changes nothing', () => {
+    const clock = sleepyClock()
+    const standstill = new SuspendDetector(clock, () => {})
+    standstill.start()
+    clock.stop(1_500)
+    expect(clock.elapsed() - standstill.arrivedAt()).toBeLessThan(1_000)
+    standstill.stop()
+  })
+
+  test('of seconds only makes what arrives as old as that', () => {
+    const clock = sleepyClock()
+    const standstill = new SuspendDetector(clock, () => {})
+    standstill.start()
+    const before = clock.elapsed()
+    clock.stop(5_000)
+    expect(standstill.arrivedAt()).toBeLessThanOrEqual(before)
+    expect(standstill.outdates(before)).toBe(false)
+    standstill.isOver()
+    expect(standstill.arrivedAt()).toBeGreaterThan(before + 4_999)
+    standstill.stop()
+  })
+
+  test.each([-3_600_000, 3_600_000])('a wall clock that is set by %d ms is none', (ms) => {
+    const clock = sleepyClock()
+    const standstill = new SuspendDetector(clock, () => expect.unreachable())
+    standstill.start()
+    clock.set(ms)
+    standstill.look()
+    expect(standstill.lasts).toBe(false)
+    standstill.stop()
+  })
+})
