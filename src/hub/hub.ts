@@ -269,6 +269,11 @@ export class Hub {
         this.#isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
+        // As in `#readPatiently`: a new key is read with a request more than usual, and a busy hub is well.
+        if (failure.code === 'rate_limited' && this.status.online) {
+          await this.#rest(retryDelay(failure, backoff))
+          continue
+        }
         // The configuration has a new key: nobody needs to hear of an outage.
         if (refused && this.#options.renewKey?.()) continue
         const why = explain(failure, this.#options.url)

@@ -76,3 +76,25 @@ test('a key that comes while the hub is still asked about the one before is the 
   await until('online', () => hub.status.online)
   expect(hub.status.scopes).toEqual(['hub.app'])
 })
+
+test('a hub that asks for fewer requests while its new key is read stays online', async () => {
+  const clock = new FakeClock()
+  const { hub, file, emulated } = await hold(clock)
+  emulated.setKeys({ old: ['hub.app'] })
+  hub.start()
+  await until('online', () => hub.status.online)
+  const said: boolean[] = []
+  hub.subscribe(({ online }) => said.push(online))
+  emulated.setKeys({ new: ['hub.app.readonly'] })
+  emulated.behave('answer-status', { operation: 'getSessionMe', status: 429, times: 1 })
+  file.key = 'new'
+  await until('the refusal', async () => {
+    await clock.advance(1000)
+    return emulated.requests.some(({ operation, status }) => operation === 'getSessionMe' && status === 429)
+  })
+  await until('the new rights', async () => {
+    await clock.advance(1000)
+    return hub.status.scopes?.includes('hub.app.readonly')
+  })
+  expect(said).not.toContain(false)
+})
