@@ -1,6 +1,7 @@
 /** The commands: one table, from which reading, help and the documentation follow. */
 import * as v from 'valibot'
 import { hubUrl, topicPrefix } from '../config/addresses.ts'
+import { hubName } from '../config/options.ts'
 import { duration, size } from '../config/schemas.ts'
 import type { Flags } from './flags.ts'
 
@@ -277,7 +278,7 @@ export const commands = {
     read: (flags) => ({
       command: 'cleanup' as const,
       yes: flags.has('yes'),
-      hubs: flags.all('hub'),
+      hubs: flags.parsedAll('hub', hubName),
       ...given('baseTopic', flags.parsed('base-topic', topicPrefix)),
       ...given('prefix', flags.parsed('prefix', topicPrefix)),
       ...given('config', flags.text('config')),

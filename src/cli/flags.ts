@@ -51,11 +51,16 @@ export class Flags {
 
   /** A value as one would write it in an environment variable. */
   parsed<S extends v.GenericSchema>(name: string, schema: S): v.InferOutput<S> | undefined {
-    const text = this.text(name)
-    if (text === undefined) return undefined
-    const result = v.safeParse(schema, fromText(schema, text))
-    if (result.success) return result.output
-    throw new UsageError(`--${name}: ${result.issues[0].message}`)
+    return this.parsedAll(name, schema)[0]
+  }
+
+  /** Each value of an option that may be given several times. */
+  parsedAll<S extends v.GenericSchema>(name: string, schema: S): readonly v.InferOutput<S>[] {
+    return this.all(name).map((text) => {
+      const result = v.safeParse(schema, fromText(schema, text))
+      if (result.success) return result.output
+      throw new UsageError(`--${name}: ${result.issues[0].message}`)
+    })
   }
 
   choice<const T extends string>(name: string, values: readonly T[]): T | undefined {

@@ -65,7 +65,7 @@ const webProbe = text({
 const shard = text({
   name: 'shard',
   quotable: true,
-  expected: 'a number of a number in quotes such as "3/8"',
+  expected: 'the number of this bridge and that of all in quotes, such as "3/8"',
   pattern: /^[1-9]\d{0,2}\/[1-9]\d{0,2}$/,
 })
 
@@ -636,11 +636,12 @@ export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
-/** A topic level of its own beside `bridge`. Three names are those of what every object of JavaScript has. */
-export const hubName = v.pipe(
-  v.string(),
-  v.regex(/^(?!(?:bridge|fleet|rollout|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/u),
-)
 export const HUB_NAME =
   '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout and words of JavaScript (constructor, prototype, __proto__)'
 export const EXPECTED_NAME = `expected a hub name such as home: ${HUB_NAME}`
+
+/** A topic level of its own beside `bridge`. Three names are those of what every object of JavaScript has. */
+export const hubName = v.pipe(
+  v.string(),
+  v.regex(/^(?!(?:bridge|fleet|rollout|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/u, EXPECTED_NAME),
+)

@@ -121,7 +121,10 @@ export function either<T, U>(words: PayloadKind<T>, other: PayloadKind<U>): Payl
 const YEAR_MS = 365 * 24 * DURATION_UNITS.h
 
 /** `30s`, `15m`, `2h`; `durationMs` says how long that is. */
-export const duration = v.pipe(v.string(), v.regex(/^\d{1,9}(?:h|m|s|ms)$/))
+export const duration = v.pipe(
+  v.string(),
+  v.regex(/^\d{1,9}(?:h|m|s|ms)$/, 'expected a duration such as 30s, 15m or 2h.'),
+)
 
 /** A duration in milliseconds. @throws CommandError `invalid_payload` for one under a second or over a year */
 export function durationMs(key: string, written: string): number {
@@ -217,7 +220,7 @@ function explain(issue: v.BaseIssue<unknown>): string {
   const path = v.getDotPath(issue)
   const field = path === null ? '' : `${path.slice(0, 64)}: `
   if (issue.type === 'strict_object' && issue.expected === 'never') return `${field}there is no such key.`
-  if (issue.type === 'check' || issue.requirement === TIME) return `${field}${issue.message}`
+  if (issue.type === 'check' || issue.type === 'regex') return `${field}${issue.message}`
   if (issue.kind !== 'schema')
     return `${field}${issue.type.replaceAll('_', ' ')} expected${issue.expected === null ? '' : ` (${issue.expected})`}.`
   return `${field}expected ${issue.expected}.`

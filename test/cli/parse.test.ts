@@ -80,6 +80,8 @@ describe('a command line', () => {
   it.each([
     ['rnu', /^unknown command "rnu"; did you mean run\?$/],
     ['emulte', /^unknown command "emulte"; did you mean emulate\?$/],
+    ['cleanup --hub Attic', /^--hub: expected a hub name such as home: /],
+    ['cleanup --hub attic --hub bridge', /^--hub: expected a hub name such as home: /],
     ['start', /^unknown command "start"; there are run, demo, .*cleanup$/],
     ['constructor', /^unknown command "constructor"/],
     ['run --confg x', /^unknown option "--confg"; did you mean --config\?$/],
