@@ -82,7 +82,7 @@ export async function run(options: RunOptions): Promise<void> {
   limitHeap(config)
   const live = new LiveConfig(options, options.load, log, clock)
   const membership = membershipOf(config)
-  const topics = createTopics(config.mqtt.base_topic, membership?.member)
+  const topics = createTopics(config.mqtt.base_topic, membership?.member, membership?.mode === 'static')
   const tally = new Tally()
   const startedAt = new Date(clock.now()).toISOString()
 

@@ -21,12 +21,11 @@ export function ownTopics(
   })
   const isKnown = (hub: string) => configured.has(hub) || told.some((one) => one.has(hub))
   // Each device says where its bridge tells whether it is online.
-  const mark = JSON.stringify(topics.availability)
   const isOwn = (topic: string, payload: string) => {
     if (topics.parseMember(topic) !== undefined) return true
     const own = topics.parse(topic)
     if (own !== undefined) return own.owner.kind === 'bridge' || isKnown(own.owner.hub)
-    return parseDiscoveryTopic(topic) !== undefined && originOf(payload) === ORIGIN && payload.includes(mark)
+    return parseDiscoveryTopic(topic) !== undefined && originOf(payload) === ORIGIN && payload.includes(topics.mark)
   }
   return [...held].filter(([topic, payload]) => isOwn(topic, payload)).map(([topic]) => topic)
 }

@@ -49,8 +49,11 @@ const OF_BRIDGE = '{base}/bridge/'
 /** A topic of the bridge, as a member of a fleet has it. */
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
-/** The topics below one base topic. Those of a fleet's `member` as a bridge have its name behind `bridge`. */
-export function createTopics(base: string, member?: string) {
+/**
+ * The topics below one base topic. Those of a fleet's `member` as a bridge have its name behind `bridge`. `alone`: nobody
+ * takes over its hubs from it.
+ */
+export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
   const ownForm = (topic: string) => (member === undefined ? topic : formOf(topic, member))
   const readable = below.map(([name, row]) => ({ name, row, template: new Template(ownForm(row.topic), base) }))
@@ -65,12 +68,17 @@ export function createTopics(base: string, member?: string) {
       name,
       template: new Template(topic.replace(OF_BRIDGE, `${OF_BRIDGE}{member}/`), base),
     }))
+  const availability = new Template(PUBLICATIONS.bridgeState.topic, base).fill({})
   return {
     base,
     /** The member of a fleet whose topics as a bridge these are; `null`: it is alone. */
     member: member ?? null,
     /** Where it is told whether anybody serves the hubs at all: of a single bridge, its own state. */
-    availability: new Template(PUBLICATIONS.bridgeState.topic, base).fill({}),
+    availability,
+    /** Where it is told whether anybody serves the hubs of this bridge. */
+    hubsAvailability: alone ? fill('bridgeState', {}) : availability,
+    /** What only payloads of bridges with this base topic hold: the beginning of a bridge's state topic in JSON. */
+    mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
     /** Where any member of a fleet tells its state. */
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill({}),
     /** The topic of a row. */

@@ -58,6 +58,32 @@ describe('bridges that share hubs by number', () => {
     expect(results.filter(({ text }) => text.includes('unknown_hub'))).toHaveLength(2)
   })
 
+  test.each([
+    ['the one that speaks', true],
+    ['the other one', false],
+  ])('are unavailable in Home Assistant for their own hubs alone when %s is killed', async (_, speaks) => {
+    const world = await started({ hubs: 4, members: shards(2) })
+    await world.served(NAMES)
+    const speaker = ownerOf(SPEAKER, NAMES) === NAMES[0] ? 0 : 1
+    const killed = speaks ? speaker : 1 - speaker
+    // By hub: whether all that its device names as its availability is online.
+    const available = () =>
+      new Map(
+        [...world.owners()].map(([hub, owner]) => {
+          const own = world.observer.seen.filter(
+            ({ topic, text }) => topic.startsWith('homeassistant/device/') && text.includes(`"hub2mqtt/${hub}/state"`),
+          )
+          const topics = own.flatMap(({ text }) => JSON.parse(text).availability ?? [])
+          return [`${owner} ${hub}`, topics.length > 0 && topics.every(({ topic }) => world.text(topic) === 'online')]
+        }),
+      )
+    await until('all', () => [...available().values()].every((one) => one))
+    await world.process(killed).stop('SIGKILL')
+    await until('those of the killed one to go', () =>
+      [...available()].every(([name, one]) => one === !name.startsWith(String(NAMES[killed]))),
+    )
+  })
+
   test('say offline once the one that speaks has ended, and not before', async () => {
     const world = await started({ hubs: 4, members: shards(2) })
     const state = () => world.text('hub2mqtt/bridge/state')

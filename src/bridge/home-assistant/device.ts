@@ -215,7 +215,7 @@ function makeOf({ api }: HubFacts): Pick<DeviceInfo, 'manufacturer' | 'model'> {
 }
 
 function bridgeState(topics: Topics): Availability {
-  return { topic: topics.availability }
+  return { topic: topics.hubsAvailability }
 }
 
 function bothStates(topics: Topics, hub: string): Availability[] {

@@ -113,7 +113,6 @@ export class HomeAssistant {
     const { topics, hubs, live, isShared } = this.#options
     const all = this.#allKnown
     const byId = new Map([...hubs.values()].reverse().map(({ hub }) => [hub.status.id, hub]))
-    const mark = JSON.stringify(topics.availability)
     return (topic, payload) => {
       const parsed = parseDiscoveryTopic(topic)
       if (parsed === undefined || !this.#prefixes.includes(parsed.prefix)) return false
@@ -121,7 +120,7 @@ export class HomeAssistant {
       if (parsed.prefix === live.value.discovery.prefix && this.#publisher?.wants(parsed.objectId)) return false
       const owner = byId.get(parsed.owner.hubId)
       // Of a hub that is configured no longer, if this bridge made it and none of its hubs can be that one.
-      const isLeftOver = owner === undefined ? all && !isShared && payload.includes(mark) : owner.apps.complete
+      const isLeftOver = owner === undefined ? all && !isShared && payload.includes(topics.mark) : owner.apps.complete
       // Empty where the broker held too much to keep it all: then the topic alone must say whose it is.
       return isLeftOver && (payload === '' || originOf(payload) === ORIGIN)
     }
@@ -145,7 +144,7 @@ export class HomeAssistant {
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
       // First, as without it nothing is available; then not once more among the states of its device.
-      const availability = new Set([topics.availability, ...states])
+      const availability = new Set([topics.hubsAvailability, ...states])
       this.#link.refresh(availability)
       publisher.publishAgain(availability)
     })
