@@ -115,9 +115,10 @@ export class RosterKeeper {
   }
 
   /**
-   * Writes over a revision, or where nothing is. What is in the way is looked at: an older revision than the one that is
-   * known is the same record where a server counts otherwise, or what was; the store tells which. One that is not there any
-   * more was purged, or is gone with its store.
+   * Writes over a revision, or where nothing is. What is in the way is looked at: where nothing was known, the watch has
+   * left it out, and a dead member does not write it again. An older revision than the one that is known is the same record
+   * where a server counts otherwise, or what was; the store tells which. One that is not there any more was purged, or is
+   * gone with its store.
    */
   async #put(key: string, value: string, before: number | undefined): Promise<void> {
     const { store, rows } = this.#options
@@ -128,10 +129,10 @@ export class RosterKeeper {
     try {
       await write(before)
     } catch (error) {
-      if (before === undefined || !(error instanceof ConflictError)) throw error
+      if (!(error instanceof ConflictError)) throw error
       const found = await this.#look(key).catch(() => null)
       // What is in the way may be of the store that has taken the place of the lost one.
-      if (this.#ended) throw error
+      if (this.#ended || before === undefined) throw error
       if (found === undefined) await store.startOver()
       if (found === undefined || found === null || found.revision >= before) throw error
       await write(found.revision)

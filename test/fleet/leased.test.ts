@@ -16,6 +16,14 @@ const step = fc.record({
 })
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
+/** With the seed below, the watch of the last one to start leaves out the row of a member that was killed. */
+const UNSEEN: Step[] = [
+  { after: 9742, who: 1, what: 'end', ms: 100 },
+  { after: 451, who: 2, what: 'kill', ms: 39_987 },
+  { after: 13_454, who: 0, what: 'end', ms: 31_039 },
+  { after: 25_584, who: 3, what: 'kill', ms: 100 },
+]
+
 async function live(seed: number, steps: readonly Step[]) {
   const simulation = new Simulation(mulberry(seed))
   const start = (i: number) =>
@@ -92,7 +100,7 @@ describe('a fleet by leases', () => {
         await simulation.run(4 * LEASE_MS)
         expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
       }),
-      { numRuns: Number(process.env['RUNS'] ?? 30) },
+      { numRuns: Number(process.env['RUNS'] ?? 30), examples: [[-2_091_470_843, UNSEEN]] },
     )
   })
 
@@ -102,6 +110,20 @@ describe('a fleet by leases', () => {
     first.killed = true
     await simulation.run(LEASE_MS + 5_000)
     expect([...servers(simulation).values()]).toEqual(RESOURCES.map(() => 1))
+  })
+
+  test('has them served again also by a member whose watch left out what the killed one had written', async () => {
+    let chance = 0.5
+    const simulation = new Simulation(() => chance)
+    const killed = new Member(simulation, 'member-0', RESOURCES, LEASE_MS, 1)
+    await simulation.run(3 * LEASE_MS)
+    killed.killed = true
+    // The simulated watch loses what is told with so low a chance.
+    chance = 0
+    const next = new Member(simulation, 'member-1', RESOURCES, LEASE_MS, 1)
+    chance = 0.5
+    await simulation.run(4 * LEASE_MS)
+    expect(next.serves).toEqual(new Set(RESOURCES))
   })
 
   test('has the hubs of a member that cannot work served by others, and by itself again when it can', async () => {
