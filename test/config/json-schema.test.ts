@@ -36,7 +36,13 @@ function refusals({ schema: own }: Option, value: unknown): string[] {
   // A key with nothing behind it is one left out.
   if (value === null) return []
   const { issues = [] } = v.safeParse(own, maps(value), { abortPipeEarly: true })
-  return issues.map(({ type }) => type)
+  return issues.flatMap(reasonsOf)
+}
+
+/** Of an option that takes several forms, what is wrong with the form that the value has. */
+function reasonsOf({ type, issues }: v.BaseIssue<unknown>): string[] {
+  const own = issues?.filter(({ kind, path }) => kind !== 'schema' || path !== undefined) ?? []
+  return own.length === 0 ? [type] : own.flatMap(reasonsOf)
 }
 const isBeyond = (reasons: readonly string[]) =>
   reasons.length > 0 && reasons.every((reason) => BEYOND_JSON_SCHEMA.includes(reason))
@@ -70,7 +76,7 @@ const published = fc.dictionary(names, fc.oneof(fc.dictionary(names, setting, { 
 
 const address = fc
   .tuple(
-    fc.constantFrom('http', 'https', 'HTTP', 'mqtt', 'mqtts', 'ws', 'WSS', 'ftp', ''),
+    fc.constantFrom('http', 'https', 'HTTP', 'mqtt', 'mqtts', 'ws', 'WSS', 'nats', 'ftp', ''),
     fc.constantFrom('://', ':', '//', ':/', ''),
     fc.constantFrom('hub', '10.0.0.1', '1.2.3.999', '[fe80::1]', '[zz]', 'küche', 'u:p@hub', 'a b', '', 'a:b'),
     fc.constantFrom('', ':80', ':99999', ':', ':x'),
@@ -143,6 +149,8 @@ describe('the JSON Schema of the configuration file', () => {
   it('takes a value just where the loader does, but for what JSON Schema cannot say', () => {
     const beyond = new Set<string>()
     const taken = new Set<string>()
+    const brokers = rows.filter(([path]) => path === 'mqtt.url')
+    const noPort = ['ws://hub:99999', ['ws://hub:99999']]
     fc.assert(
       fc.property(
         fc.constantFrom(...rows).chain((row) => fc.tuple(fc.constant(row), valueFor(row[1]))),
@@ -154,13 +162,13 @@ describe('the JSON Schema of the configuration file', () => {
           else expect(takes, `${path}: ${JSON.stringify(value)} ${reasons}`).toBe(reasons.length === 0)
         },
       ),
-      { numRuns: 10_000 },
+      { numRuns: 10_000, examples: brokers.flatMap((row) => noPort.map((value): [[Row, unknown]] => [[row, value]])) },
     )
     expect(taken.size).toBe(rows.length)
     // The range of numbers with a unit, cron expressions and time zones, what else an address must be, bytes, and that a minimum is below its maximum.
     expect(
       [...beyond].filter(
-        (path) => !/interval|timeout|keepalive|payload|url|topic|prefix|publish|guard|updates|lease/.test(path),
+        (path) => !/interval|timeout|keepalive|payload|url|topic|prefix|publish|guard|updates|lease|nats/.test(path),
       ),
     ).toEqual([])
   })
