@@ -122,7 +122,8 @@ test('no version is installed before the bridge has seen that very version on of
       expect(house.installs.filter(({ held }) => !held)).toEqual([])
       installs += house.installs.length
     }),
-    { numRuns: 100 },
+    // One that surely installs: of those made by chance some eight in a hundred do, and now and then none would.
+    { numRuns: 100, examples: [[[{ offer: '2.0.0' }, { wait: 26 }]]] },
   )
   expect(installs).toBeGreaterThan(0)
 }, 120_000)
