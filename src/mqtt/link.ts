@@ -17,7 +17,7 @@ import { type Order, type PayloadSource, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import { SessionSetup } from './session-setup.ts'
 import { SuspendDetector } from './suspend-detector.ts'
-import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
+import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, Redact, SendOptions } from './types.ts'
 
 /** While so many answers wait, further commands do. */
 const MANY_ANSWERS = { messages: 1_000, bytes: 4 * 1024 * 1024 }
@@ -36,6 +36,7 @@ export interface LinkDependencies {
 
 export class MqttLink implements AsyncDisposable {
   readonly #options: LinkOptions
+  readonly #redact: Redact
   readonly #clock: Clock
   readonly #log: Logger
   readonly #retained: Retained
@@ -66,11 +67,13 @@ export class MqttLink implements AsyncDisposable {
   constructor(options: LinkOptions, { clock, log, random = Math.random }: LinkDependencies) {
     const order: Order = { next: 0 }
     const journal = new Journal(clock, log)
+    const { redact = (payload) => payload } = options
     this.#options = options
+    this.#redact = redact
     this.#clock = clock
     this.#log = log
     this.#journal = journal
-    this.#retained = new Retained(order, options.delaysOnline)
+    this.#retained = new Retained(order, options.delaysOnline, redact)
     this.#events = new Outbox(order, { keyOf: () => '' })
     this.#answers = new Outbox(order, { keyOf: (topic) => topic })
     this.#inboundQueue = new InboundQueue({
@@ -88,6 +91,7 @@ export class MqttLink implements AsyncDisposable {
       answers: this.#answers,
       clock,
       journal,
+      redact,
       stateTopic: options.stateTopic,
       window: options.window ?? 32,
       ackTimeoutMs: options.ackTimeoutMs ?? 30_000,
@@ -141,7 +145,9 @@ export class MqttLink implements AsyncDisposable {
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
     // A broker deletes a retained message when it gets an empty payload.
-    if (this.#retained.hold(topic, payload === '' ? null : payload, source)) this.#sender.pump()
+    const wanted = payload === null || payload === '' ? null : this.#redact(payload)
+    if (this.#retained.hold(topic, wanted, source)) this.#sender.pump()
+    this.#options.observer?.held(topic, wanted)
   }
 
   /**
@@ -168,6 +174,7 @@ export class MqttLink implements AsyncDisposable {
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()
+    this.#options.observer?.released(isOthers)
   }
 
   /**
@@ -205,9 +212,11 @@ export class MqttLink implements AsyncDisposable {
     }
     const outbox = options?.isAnswer ? this.#answers : this.#events
     const before = outbox.dropped
-    outbox.push(topic, payload, options, this.#clock.elapsed())
+    const redacted = this.#redact(payload)
+    outbox.push(topic, redacted, options, this.#clock.elapsed())
     if (outbox.dropped > before) this.#journal.dropped(options?.isAnswer ? 'answers' : 'events')
     this.#sender.pump()
+    if (!options?.isAnswer) this.#options.observer?.sent(topic, redacted)
   }
 
   /**

@@ -5,6 +5,7 @@
 
 import { digest } from './digest.ts'
 import { Fifo } from './fifo.ts'
+import type { Redact } from './types.ts'
 import { Unowned } from './unowned.ts'
 
 /** One counter for everything that waits, so that retained topics and messages are sent in the order of their calls. */
@@ -60,6 +61,7 @@ export interface Entry {
 export class Retained {
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
+  readonly #redact: Redact
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
   readonly #unowned = new Unowned()
@@ -70,10 +72,11 @@ export class Retained {
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
 
-  /** `gates`: whether `online` waits for a topic; default: for all. */
-  constructor(order: Order, gates: (topic: string) => boolean = () => true) {
+  /** `delaysOnline`: default: all topics do. `redact`: applied to what a source gives; `hold` takes redacted payloads. */
+  constructor(order: Order, delaysOnline: (topic: string) => boolean = () => true, redact: Redact = (text) => text) {
     this.#order = order
-    this.#delaysOnline = gates
+    this.#delaysOnline = delaysOnline
+    this.#redact = redact
   }
 
   /** Entries that gate `online`, had to be sent at `settle`, and are neither acknowledged nor blocked yet. */
@@ -246,7 +249,8 @@ export class Retained {
   #payloadOf(entry: Entry): string | null {
     if (!entry.marked || entry.wanted === null) return entry.wanted
     if (entry.text === undefined) {
-      entry.text = entry.source?.(entry.topic)
+      const again = entry.source?.(entry.topic)
+      entry.text = again === undefined ? undefined : this.#redact(again)
       entry.wanted = kept(entry.text ?? null, entry)
     }
     return entry.text ?? null

@@ -10,6 +10,7 @@ import type { Outbox, Outgoing } from './outbox.ts'
 import { GIVE_UP_AFTER, isBlameless, PoisonMessages } from './poison-messages.ts'
 import type { Block, Entry, Retained } from './retained.ts'
 import { SizeLimit } from './size-limit.ts'
+import type { Redact } from './types.ts'
 
 /** The part of a connection on which what may end it is tried. */
 export type TrialWire = Pick<Connection, 'publish'>
@@ -35,6 +36,8 @@ export interface SenderOptions {
   readonly answers: Outbox
   readonly clock: Clock
   readonly journal: Journal
+  /** Applied to what replaces a message; default: it is sent as it is. */
+  readonly redact?: Redact
   readonly stateTopic: string
   /** Publishes without acknowledgement at a time, at most. */
   readonly window: number
@@ -438,13 +441,13 @@ export class Sender {
   }
 
   #replace({ topic, isAnswer, ifRefused }: Outgoing, why: Block): void {
-    const { events, answers, clock } = this.#options
+    const { events, answers, clock, redact = (payload) => payload } = this.#options
     const outbox = isAnswer ? answers : events
     const replacement = why === 'too_large' || why === 'denied' ? ifRefused?.(why) : undefined
     if (replacement === undefined) outbox.lost()
     else {
       const options = { ...replacement.options, isAnswer }
-      outbox.push(replacement.topic ?? topic, replacement.payload, options, clock.elapsed())
+      outbox.push(replacement.topic ?? topic, redact(replacement.payload), options, clock.elapsed())
     }
   }
 
