@@ -102,7 +102,7 @@ export class MqttLink implements AsyncDisposable {
         if (this.#loop.connection?.protocol === '3.1.1') this.#messageDecoder.expectEcho(topic)
       },
       onMessage: (topic, payload) => this.#watch.sending(topic, payload),
-      onAcked: () => this.#inboundQueue.resume(),
+      onAnswer: () => this.#inboundQueue.resume(),
     })
     this.#suspendDetector = new SuspendDetector(clock, () => void this.#readAgain([]))
     this.#reread = new Reread({

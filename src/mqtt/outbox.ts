@@ -12,16 +12,17 @@ export interface Outgoing {
   readonly isAnswer: boolean
   /** What to send instead if the broker does not take it. */
   readonly ifRefused: SendOptions['ifRefused']
-  readonly payloadBytes: number
   /** Topic, payload and properties. */
   readonly bytes: number
+  /** Topic and properties. */
+  readonly bytesBeside: number
   readonly bornAt: number
   readonly seq: number
   /** Connections lost in a row while this message was unacknowledged. */
   losses: number
   sentAt: number
-  /** Of the payload last sent. */
-  sentBytes: number
+  /** Of the payload. */
+  readonly sentBytes: number
 }
 
 export interface OutboxLimits {
@@ -82,8 +83,8 @@ export class Outbox {
   /** Appends a message. Beyond the limits it displaces the oldest of its own key, then those of the key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#options.keyOf(topic)
-    const payloadBytes = Buffer.byteLength(payload)
-    const bytes = payloadBytes + Buffer.byteLength(topic) + propertyBytes(options)
+    const sentBytes = Buffer.byteLength(payload)
+    const bytesBeside = Buffer.byteLength(topic) + propertyBytes(options)
     const before = { messages: this.#waiting, bytes: this.#bytes }
     this.#add(key, {
       kind: 'message',
@@ -92,13 +93,13 @@ export class Outbox {
       options: options === undefined ? NO_PROPERTIES : publishOptions(options),
       isAnswer: options?.isAnswer ?? false,
       ifRefused: options?.ifRefused,
-      payloadBytes,
-      bytes,
+      bytes: sentBytes + bytesBeside,
+      bytesBeside,
       bornAt: now,
       seq: this.#order.next++,
       losses: 0,
       sentAt: 0,
-      sentBytes: 0,
+      sentBytes,
     })
     const limits = this.connected ? this.#options.connected : this.#options.disconnected
     // What was taken in while connected stays: the queue only does not grow any more.

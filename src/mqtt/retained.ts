@@ -2,7 +2,6 @@
  * What the broker should hold, what it is known to hold, and which updates are on their way.
  * It sends nothing and reads no clock: its state depends on the order of the calls alone.
  */
-
 import { digest } from './digest.ts'
 import { Fifo } from './fifo.ts'
 import type { Redact } from './types.ts'
@@ -59,6 +58,8 @@ export interface Entry {
 }
 
 export class Retained {
+  /** Entries that are not sent. */
+  blocked = 0
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
   readonly #redact: Redact
@@ -68,7 +69,6 @@ export class Retained {
   /** Grows with each lost connection. */
   #connection = 1
   #awaiting = 0
-  #blocked = 0
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
 
@@ -88,10 +88,6 @@ export class Retained {
     return this.#queue.size
   }
 
-  get blocked(): number {
-    return this.#blocked
-  }
-
   /** Sets what is wanted. Returns whether that has to be sent. */
   hold(topic: string, payload: string | null, source?: PayloadSource): boolean {
     const entry = this.#entries.get(topic)
@@ -99,7 +95,7 @@ export class Retained {
       const made = this.#create(topic, payload, source)
       return made !== undefined && this.#enqueue(made)
     }
-    if (source !== undefined) markAll(entry)
+    if (source !== undefined && !entry.marked) markAll(entry)
     entry.source = source
     const wanted = kept(payload, entry)
     if (entry.wanted === wanted) {
@@ -109,7 +105,7 @@ export class Retained {
     }
     entry.wanted = wanted
     if (entry.marked) entry.text = payload ?? undefined
-    if (entry.blocked !== 'invalid') this.#unblock(entry)
+    if (entry.blocked !== undefined && entry.blocked !== 'invalid') this.#unblock(entry)
     if (this.#enqueue(entry)) return true
     if (!entry.queued) this.#conclude(entry)
     return false
@@ -176,22 +172,13 @@ export class Retained {
   }
 
   get hasQuarantined(): boolean {
-    return this.#blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
+    return this.blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
   }
 
-  /** Queues the quarantined entries again for which `due` is true. */
-  retryQuarantined(due: (entry: Entry) => boolean): void {
+  /** Queues the entries again that are blocked so, and for which `due` is true. */
+  retry(block: Block, due: (entry: Entry) => boolean = () => true): void {
     for (const entry of this.#entries.values()) {
-      if (entry.blocked !== 'quarantined' || !due(entry)) continue
-      this.#unblock(entry)
-      this.#enqueue(entry)
-    }
-  }
-
-  /** Queues again what was too large. */
-  retryTooLarge(): void {
-    for (const entry of this.#entries.values()) {
-      if (entry.blocked !== 'too_large') continue
+      if (entry.blocked !== block || !due(entry)) continue
       this.#unblock(entry)
       this.#enqueue(entry)
     }
@@ -234,26 +221,19 @@ export class Retained {
   }
 
   /**
-   * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send; null: a
-   * zero-length publish.
+   * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send, which may have
+   * changed where it is asked for again; null: a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
     entry.queued = false
-    const payload = this.#payloadOf(entry)
-    entry.sent = entry.wanted
-    return payload
-  }
-
-  /** What is wanted now; where that is asked for again, it may have changed. */
-  #payloadOf(entry: Entry): string | null {
-    if (!entry.marked || entry.wanted === null) return entry.wanted
-    if (entry.text === undefined) {
+    if (entry.marked && entry.wanted !== null && entry.text === undefined) {
       const again = entry.source?.(entry.topic)
       entry.text = again === undefined ? undefined : this.#redact(again)
       entry.wanted = kept(entry.text ?? null, entry)
     }
-    return entry.text ?? null
+    entry.sent = entry.wanted
+    return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
   }
 
   /** An entry that was taken is not sent after all: it waits again, as the last. */
@@ -266,9 +246,8 @@ export class Retained {
   acked(entry: Entry): void {
     if (entry.released) return
     entry.held = entry.sent
-    spare(entry)
+    if (entry.source !== undefined) spare(entry)
     entry.sent = undefined
-    entry.losses = 0
     entry.reported = undefined
     this.#conclude(entry)
     this.#enqueue(entry)
@@ -279,7 +258,7 @@ export class Retained {
     if (entry.released) return false
     const outdated = entry.sent !== undefined && entry.sent !== entry.wanted
     entry.sent = undefined
-    if (entry.blocked === undefined) this.#blocked += 1
+    if (entry.blocked === undefined) this.blocked += 1
     const isNew = entry.reported !== block
     entry.reported = block
     entry.blocked = block
@@ -396,7 +375,7 @@ export class Retained {
   #unblock(entry: Entry): void {
     if (entry.blocked === undefined) return
     entry.blocked = undefined
-    this.#blocked -= 1
+    this.blocked -= 1
   }
 }
 
@@ -407,7 +386,6 @@ function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string
 
 /** From now on its payloads are kept as marks. */
 function markAll(entry: Entry): void {
-  if (entry.marked) return
   entry.marked = true
   entry.text = entry.wanted ?? undefined
   entry.wanted = kept(entry.wanted, entry)

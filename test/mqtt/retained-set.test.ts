@@ -398,11 +398,11 @@ describe('a topic that the broker does not take', () => {
     ['invalid', [], []],
   ] as const)('and is %s is tried again at its time', (why, quarantined, tooLarge) => {
     block('a', why)
-    set.retryQuarantined(none)
+    set.retry('quarantined', none)
     expect(flush()).toEqual([])
-    set.retryQuarantined(({ topic }) => topic === 'a')
+    set.retry('quarantined', ({ topic }) => topic === 'a')
     expect(flush()).toEqual(quarantined)
-    set.retryTooLarge()
+    set.retry('too_large')
     expect(flush()).toEqual(tooLarge)
     expect(set.blocked).toBe(quarantined.length + tooLarge.length === 0 ? 1 : 0)
     expect(set.hasQuarantined).toBe(false)
