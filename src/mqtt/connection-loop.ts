@@ -27,8 +27,7 @@ export interface ConnectionLoopOptions {
   readonly onState: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
   /** The broker accepted a connection. */
   readonly onAccepted: (connection: Connection) => Promise<void>
-  /** `connection` is the number of the connection that brought the packet. */
-  readonly onPublish: (packet: IPublishPacket, connection: number) => void
+  readonly onPublish: (packet: IPublishPacket) => void
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
   readonly postponesAck: () => boolean
   /** An accepted connection has ended. Returns whether it is known what ended it. */
@@ -45,7 +44,6 @@ export class ConnectionLoop {
   readonly #failbackProbe: FailbackProbe
   readonly #stop = new AbortController()
   #connection: Connection | undefined
-  #number = 0
   #startingOver: 'here' | 'at the preferred address' | undefined
   /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
@@ -59,11 +57,6 @@ export class ConnectionLoop {
   /** The present connection, accepted or not; undefined while there is none. */
   get connection(): Connection | undefined {
     return this.#connection
-  }
-
-  /** Counts connections from 1. */
-  get number(): number {
-    return this.#number
   }
 
   get stopped(): boolean {
@@ -188,8 +181,6 @@ export class ConnectionLoop {
   }
 
   #open(openStream: () => Duplex): Connection {
-    this.#number += 1
-    const number = this.#number
     const { link, onPublish, postponesAck } = this.#options
     const { login } = this.#addresses.current
     return new Connection(openStream, {
@@ -199,7 +190,7 @@ export class ConnectionLoop {
       keepaliveMs: link.keepaliveMs,
       connectTimeoutMs: link.connectTimeoutMs,
       willTopic: link.stateTopic,
-      onPublish: (packet) => onPublish(packet, number),
+      onPublish,
       postponesAck,
     })
   }

@@ -2,12 +2,13 @@
 import type { IClientPublishOptions } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
+import type { EchoFilter } from './echo-filter.ts'
 import type { Failure } from './failure.ts'
 import type { Journal } from './journal.ts'
 import { topicFault } from './names.ts'
 import { GIVE_UP_AFTER, isBlameless, PoisonMessages, type Refusal, TOO_LARGE } from './poison-messages.ts'
 import { type Item, Sequence, type SequenceOptions } from './sequence.ts'
-import type { Redact } from './types.ts'
+import type { LinkOptions } from './types.ts'
 
 /** The part of a connection on which what may end it is tried. */
 export type TrialWire = Pick<Connection, 'publish'>
@@ -15,27 +16,22 @@ export type TrialWire = Pick<Connection, 'publish'>
 /** The part of a connection that sending needs. */
 export type Wire = Pick<Connection, 'isDown' | 'receiveMaximum' | 'maximumPacketSize' | 'publish' | 'drop'>
 
-export interface SenderOptions extends SequenceOptions {
+type Limits = Pick<LinkOptions, 'window' | 'ackTimeoutMs' | 'maximumPacketSize' | 'redact'>
+
+export interface SenderOptions extends SequenceOptions, Limits {
   readonly clock: Clock
   readonly journal: Journal
-  /** Applied to what replaces a message; default: it is sent as it is. */
-  readonly redact?: Redact
-  /** Publishes without acknowledgement at a time, at most. */
-  readonly window: number
-  readonly ackTimeoutMs: number
-  /** The largest packet that the broker is known to take, in bytes; default: as it says. */
-  readonly maximumPacketSize?: number | undefined
   /**
    * Runs `task` on another connection to the broker, without a will, so that its loss stays unseen. Resolves to what ended
    * it before the task, or why there is none.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
-  /** Called before each zero-length retained publish. */
-  readonly onClear: (topic: string) => void
-  /** Called before each event or answer. */
-  readonly onMessage: (topic: string, payload: string) => void
+  /** Learns what may come back. */
+  readonly echoes: Pick<EchoFilter, 'sending' | 'clearing'>
 }
 
+const WINDOW = 32
+export const ACK_TIMEOUT_MS = 30_000
 /** A quarantined topic is tried again after this time; it doubles with each further loss. */
 const RETRY_QUARANTINED_MS = 5_000
 const MOST_DOUBLINGS = 10
@@ -86,7 +82,7 @@ export class Sender {
   /** Starts to send. `online` follows when everything that the retained set awaits is done. */
   attach(connection: Wire): void {
     this.#connection = connection
-    this.#window = Math.min(this.#options.window, connection.receiveMaximum)
+    this.#window = Math.min(this.#options.window ?? WINDOW, connection.receiveMaximum)
     this.#poison.connected(connection.maximumPacketSize)
     this.#sequence.state = undefined
     this.#triesHere = false
@@ -207,31 +203,31 @@ export class Sender {
   }
 
   #publish(wire: TrialWire, item: Item, payload: string): void {
-    const { clock, ackTimeoutMs, onClear, onMessage } = this.#options
-    if (item.kind === 'message') onMessage(item.topic, payload)
-    else if (payload === '') onClear(item.topic)
+    const { clock, echoes } = this.#options
+    if (item.kind === 'message') echoes.sending(item.topic, payload)
+    else if (payload === '') echoes.clearing(item.topic)
     this.publishes += 1
     this.bytes += item.sentBytes
     item.sentAt = clock.elapsed()
     if (wire === this.#connection) {
       this.#suspects.delete(item)
       this.#unacknowledged.add(item)
-      if (this.#cancelAckTimer === undefined) this.#watchAcks(ackTimeoutMs)
+      if (this.#cancelAckTimer === undefined) this.#watchAcks()
     }
     const options = item.kind === 'message' ? item.options : RETAINED
     wire.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
   }
 
   /** One timer for all publishes. When it fires, the oldest one decides how long to go on waiting. */
-  #watchAcks(ms: number): void {
-    const { clock, ackTimeoutMs } = this.#options
-    this.#cancelAckTimer = clock.after(ms, () => {
+  #watchAcks(passedMs = 0): void {
+    const { clock, ackTimeoutMs = ACK_TIMEOUT_MS } = this.#options
+    this.#cancelAckTimer = clock.after(ackTimeoutMs - passedMs, () => {
       this.#cancelAckTimer = undefined
       const oldest = this.#unacknowledged.values().next().value
       if (oldest === undefined) return
-      const left = oldest.sentAt + ackTimeoutMs - clock.elapsed()
+      const waitedMs = clock.elapsed() - oldest.sentAt
       const detail = `no acknowledgement of a publish within ${ackTimeoutMs} ms`
-      if (left > 0) this.#watchAcks(left)
+      if (waitedMs < ackTimeoutMs) this.#watchAcks(waitedMs)
       else this.#connection?.drop({ code: 'timeout', detail })
     })
   }

@@ -1,6 +1,7 @@
 /** What waits to be sent, as one sequence: the state topic, retained topics, events and answers. */
 import type { Outbox, Outgoing } from './outbox.ts'
 import type { Entry, Retained } from './retained.ts'
+import type { LinkOptions } from './types.ts'
 
 /** The state topic's `online` or `offline`. */
 interface State {
@@ -14,13 +15,10 @@ interface State {
 
 export type Item = Entry | Outgoing | State
 
-export interface SequenceOptions {
+export interface SequenceOptions extends Pick<LinkOptions, 'stateTopic' | 'mayPublish'> {
   readonly retained: Retained
   readonly events: Outbox
   readonly answers: Outbox
-  readonly stateTopic: string
-  /** Whether a topic may be published at this moment; default: all may. */
-  readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Called when answers have left the outbox: fewer wait. */
   readonly onAnswer: () => void
 }

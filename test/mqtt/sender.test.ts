@@ -68,7 +68,7 @@ class Rig {
 
   constructor(options: Partial<SenderOptions> = {}) {
     const order = { next: 0 }
-    const keyed = { keyOf: (topic: string) => topic, ageMs: 1000 }
+    const keyed = { byTopic: true, ageMs: 1000 }
     this.retained = new Retained(order)
     this.events = new Outbox(order, keyed)
     this.answers = new Outbox(order, keyed)
@@ -89,8 +89,10 @@ class Rig {
         const stopped = new Promise<Failure>((resolve) => signal.addEventListener('abort', () => resolve(CLOSED)))
         return await Promise.race([task(trial).then(() => undefined), trial.ended.promise, stopped])
       },
-      onClear: (topic) => this.cleared.push(topic),
-      onMessage: (topic, payload) => this.messages.push(`${topic}=${payload}`),
+      echoes: {
+        clearing: (topic) => this.cleared.push(topic),
+        sending: (topic, payload) => this.messages.push(`${topic}=${payload}`),
+      },
       onAnswer: () => {
         this.answered += 1
       },
