@@ -1,5 +1,4 @@
 /** Keeps a broker connected: one connection after the other, with growing waits between those that fail. */
-import type { Duplex } from 'node:stream'
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -51,7 +50,11 @@ export class ConnectionLoop {
   constructor(options: ConnectionLoopOptions) {
     this.#options = options
     this.#addresses = new Addresses(options.link, options)
-    this.#failbackProbe = new FailbackProbe({ ...options, onOpen: () => this.#move() })
+    const onOpen = () => {
+      options.onMove()
+      this.startOver('at the preferred address')
+    }
+    this.#failbackProbe = new FailbackProbe({ ...options, onOpen })
   }
 
   /** The present connection, accepted or not; undefined while there is none. */
@@ -95,16 +98,7 @@ export class ConnectionLoop {
   }
 
   /** Ends the present connection in good order and connects at once. */
-  startOver(): void {
-    this.#startOver('here')
-  }
-
-  #move(): void {
-    this.#options.onMove()
-    this.#startOver('at the preferred address')
-  }
-
-  #startOver(where: 'here' | 'at the preferred address'): void {
+  startOver(where: 'here' | 'at the preferred address' = 'here'): void {
     const connection = this.#connection
     if (!connection?.isAccepted) return
     this.#startingOver = where
@@ -152,12 +146,21 @@ export class ConnectionLoop {
 
   /** One connection from its opening to its end. `ended` is undefined where it was never accepted. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
-    const { link, clock, onAccepted, onLost } = this.#options
+    const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)
     try {
       const openStream = await streamOpener(this.#addresses.current.url, link)
       if (this.stopped) return { failure: CLOSED_BY_US }
-      const connection = this.#open(openStream)
+      const { login } = this.#addresses.current
+      const { credentials, protocol } = login
+      const connection = new Connection(openStream, {
+        ...link,
+        ...credentials,
+        protocol,
+        willTopic: link.stateTopic,
+        onPublish,
+        postponesAck,
+      })
       this.#connection = connection
       const refusal = await Promise.race([connection.accepted, connection.down])
       if (refusal !== undefined) return { failure: refusal }
@@ -178,20 +181,5 @@ export class ConnectionLoop {
       this.#failbackProbe.stop()
       this.#connection = undefined
     }
-  }
-
-  #open(openStream: () => Duplex): Connection {
-    const { link, onPublish, postponesAck } = this.#options
-    const { login } = this.#addresses.current
-    return new Connection(openStream, {
-      ...login.credentials,
-      clientId: link.clientId,
-      protocol: login.protocol,
-      keepaliveMs: link.keepaliveMs,
-      connectTimeoutMs: link.connectTimeoutMs,
-      willTopic: link.stateTopic,
-      onPublish,
-      postponesAck,
-    })
   }
 }
