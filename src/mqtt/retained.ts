@@ -34,7 +34,7 @@ export interface Entry {
   text: string | undefined
   /** null: the broker should hold nothing. */
   wanted: string | null
-  /** null: the broker holds nothing; undefined: unknown. */
+  /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps not what is wanted. */
   held: string | null | undefined
   /** The payload that is sent and not acknowledged; undefined: none. */
   sent: string | null | undefined
@@ -51,8 +51,6 @@ export interface Entry {
   blocked: Block | undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */
   reported: Block | undefined
-  /** The latest connection on which the broker was found to hold something here, as `#connection` counts. */
-  foundOn: number
   /** Whether the topic is somebody else's since. */
   released: boolean
 }
@@ -66,8 +64,6 @@ export class Retained {
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
   readonly #unowned = new Unowned()
-  /** Grows with each lost connection. */
-  #connection = 1
   #awaiting = 0
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
@@ -135,13 +131,9 @@ export class Retained {
       sentBytes: 0,
       blocked: undefined,
       reported: undefined,
-      foundOn: 0,
       released: false,
     }
-    if (unowned) {
-      entry.foundOn = this.#connection
-      if (this.#unowned.take(topic, payload)) entry.held = wanted
-    }
+    if (unowned) entry.held = this.#unowned.take(topic, payload) ? wanted : OTHER
     this.#entries.set(topic, entry)
     spare(entry)
     return entry
@@ -157,7 +149,8 @@ export class Retained {
     const wanted = kept(payload, entry)
     entry.wanted = wanted
     return () => {
-      if (entry.wanted !== wanted) return
+      // After a lost connection the read-back says what the broker has.
+      if (entry.wanted !== wanted || entry.held === undefined) return
       entry.held = wanted
       this.#conclude(entry)
     }
@@ -188,7 +181,8 @@ export class Retained {
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    entry.held = undefined
+    // It may have been found already in a read-back that is not over.
+    entry.held = OTHER
     this.#enqueue(entry)
   }
 
@@ -284,7 +278,6 @@ export class Retained {
 
   /** Forgets what the broker holds, after a lost connection. Every unacknowledged entry must have been `lost` before. */
   forget(): void {
-    this.#connection += 1
     this.#unowned.clear()
     this.#known = () => false
     for (const entry of this.#entries.values()) entry.held = undefined
@@ -297,7 +290,6 @@ export class Retained {
       this.#unowned.add(topic, text)
       return
     }
-    entry.foundOn = this.#connection
     // The wanted string itself, not an equal one: one copy in memory. Another one is kept until what is wanted is known.
     const found = kept(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
@@ -332,7 +324,7 @@ export class Retained {
     const different: Entry[] = []
     for (const entry of this.#entries.values()) {
       entry.awaited = false
-      if (entry.foundOn !== this.#connection && known(entry.topic)) entry.held = null
+      if (entry.held === undefined && known(entry.topic)) entry.held = null
       if (entry.blocked === 'denied' || entry.blocked === 'too_large') this.#unblock(entry)
       if (this.#differs(entry)) different.push(entry)
       else {
@@ -378,6 +370,9 @@ export class Retained {
     this.blocked -= 1
   }
 }
+
+/** No payload: an empty one clears a topic. */
+const OTHER = ''
 
 /** What is kept of a payload: itself, or its mark where it can be had again. */
 function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {

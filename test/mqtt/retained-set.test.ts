@@ -78,6 +78,15 @@ describe('what another connection of this process publishes', () => {
     expect(flush()).toEqual(['a=2', 'b=2'])
   })
 
+  test('is sent where the broker has lost it with the connection', () => {
+    holding({ a: '1' })
+    const isThere = set.expect('a', '2')
+    set.forget()
+    isThere()
+    set.settle(all)
+    expect(flush()).toEqual(['a=2'])
+  })
+
   test('replaces at the end what was on its way here before', () => {
     holding({ a: '1' })
     set.refresh('a')
@@ -237,6 +246,17 @@ describe('a new connection', () => {
     expect(set.hold('a', '2')).toBe(false)
     expect(set.waiting).toBe(1)
     expect(flush()).toEqual(['a=2'])
+  })
+
+  test('is sent to clear what it was found to hold, whatever happened to that before its read-back ended', () => {
+    holding({ a: '1' })
+    set.forget()
+    for (const topic of ['a', 'b']) set.found(topic, '1')
+    set.refresh('a')
+    set.hold('b', '2')
+    for (const topic of ['a', 'b']) set.hold(topic, null)
+    set.settle(all)
+    expect(flush().sort()).toEqual(['a=null', 'b=null'])
   })
 
   test('ends what waited and turns out to be there: it is sent when it changes', () => {
