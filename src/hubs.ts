@@ -2,7 +2,7 @@
 
 import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
-import { ApiKeys } from './bridge/api-keys.ts'
+import type { ApiKeys } from './bridge/api-keys.ts'
 import type { BridgedHub } from './bridge/bridge.ts'
 import type { HubConfig, Live } from './config/options.ts'
 import { appFilter } from './contract/permissions.ts'
@@ -25,6 +25,7 @@ export interface HubsConfig extends Live {
 
 export interface HubsOptions {
   readonly live: HubsConfig
+  readonly keys: ApiKeys
   readonly onCall: (name: string, call: HubCall) => void
   /** Whether hubs may be asked at this moment; default: always. */
   readonly mayAct?: (() => boolean) | undefined
@@ -37,14 +38,12 @@ export class Hubs implements AsyncDisposable {
   readonly #options: HubsOptions
   readonly #all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
-  readonly #keys: ApiKeys
   readonly #gate: Semaphore
   /** Hubs that the log has named because an app's id holds a key or a token. */
   readonly #told = new Set<string>()
 
   constructor(options: HubsOptions) {
     this.#options = options
-    this.#keys = new ApiKeys(options.live)
     this.#gate = new Semaphore(options)
   }
 
@@ -55,7 +54,7 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { live, onCall, mayAct = () => true, clock, log, random } = this.#options
+    const { live, keys, onCall, mayAct = () => true, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
     const hub = new Hub(
       {
@@ -69,7 +68,7 @@ export class Hubs implements AsyncDisposable {
           pulse.called(call)
           onCall(name, call)
         },
-        clean: (text) => this.#keys.scrubber.text(text),
+        clean: (text) => keys.scrubber.text(text),
         shows: this.#filterOf(name),
         timeoutMs: config.timeout,
       },
@@ -96,13 +95,13 @@ export class Hubs implements AsyncDisposable {
 
   /** Which apps of a hub are shown: as configuration says, and none that would put an API key or a token into topics. */
   #filterOf(name: string): (appId: string) => boolean {
-    const { include, exclude } = this.#options.live.value.apps
+    const { live, keys, log } = this.#options
+    const { include, exclude } = live.value.apps
     const isIncluded = appFilter(include, exclude)
     return (appId) => {
       if (!isIncluded(appId)) return false
-      if (!this.#keys.areIn(appId)) return true
-      if (!this.#told.has(name))
-        this.#options.log.warn({ hub: name }, 'an app whose id holds an API key or a token is not shown')
+      if (!keys.areIn(appId)) return true
+      if (!this.#told.has(name)) log.warn({ hub: name }, 'an app whose id holds an API key or a token is not shown')
       this.#told.add(name)
       return false
     }

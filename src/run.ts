@@ -10,8 +10,8 @@ import { type Clock, sleep } from './base/clock.ts'
 import { claimInstance } from './base/instance.ts'
 import { Throttle } from './base/throttle.ts'
 import { logActivity } from './bridge/activity-log.ts'
+import { ApiKeys } from './bridge/api-keys.ts'
 import { Bridge } from './bridge/bridge.ts'
-import { CleanLink } from './bridge/clean-link.ts'
 import { policyOf } from './bridge/guarding.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess } from './config/broker-access.ts'
@@ -26,6 +26,7 @@ import { Recent } from './health/recent.ts'
 import { healthReport, hubHealth } from './health/report.ts'
 import { openListener } from './http/listener.ts'
 import type { Sessions } from './http/sessions.ts'
+import type { HubCall } from './hub/client.ts'
 import { Hubs } from './hubs.ts'
 import type { Log } from './log/log.ts'
 import { createMetrics } from './metrics/metrics.ts'
@@ -95,7 +96,10 @@ export async function run(options: RunOptions): Promise<void> {
   const fleet = membership && (await joinFleet({ membership, live, clock, log }))
   const report = fleet && new FleetReport(fleet)
   const mayAct = fleet && (() => fleet.mayAct())
-  await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
+  const keys = new ApiKeys(live)
+  const redact = (payload: string) => keys.scrubber.payload(payload)
+  const onCall = (name: string, call: HubCall) => tally.call(name, call)
+  await using hubs = new Hubs({ live, keys, onCall, mayAct, clock, log, random })
   const clientId = clientIdOf(config, topics.base, membership?.member, Math.max(...numbers))
   await using rollouts = new Rollouts({
     topics,
@@ -117,7 +121,6 @@ export async function run(options: RunOptions): Promise<void> {
   }
   const isOfBridge = (topic: string) => topic.startsWith(`${topics.base}/bridge/`)
   const mayPublish = mayAct && ((topic: string) => isOfBridge(topic) || mayAct())
-  await using link = new MqttLink({ ...basics, mayPublish }, { clock, log: log.child({ part: 'mqtt' }), random })
   const feed = new Feed({
     topics,
     discoveryPrefix: config.discovery.prefix,
@@ -125,8 +128,9 @@ export async function run(options: RunOptions): Promise<void> {
     fleet: report?.status,
     clock,
   })
+  const linked = { ...basics, mayPublish, redact, observer: feed }
+  await using link = new MqttLink(linked, { clock, log: log.child({ part: 'mqtt' }), random })
   const others = fleet && new Peers({ topics, memberStates, hubs: hubs.all, live, feed })
-  const clean = new CleanLink(link, live, feed)
   const bridge = new Bridge(
     {
       topics,
@@ -137,7 +141,7 @@ export async function run(options: RunOptions): Promise<void> {
       onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => {
         tally.command(end)
-        const summary = () => clean.clean(end.summary())
+        const summary = () => redact(end.summary())
         rollouts.answered(end.result, summary)
         // That of a failure may be long.
         feed.happened(end.result, end.outcome === 'ok' ? summary : summary())
@@ -152,7 +156,7 @@ export async function run(options: RunOptions): Promise<void> {
       log: log.child({ part: 'bridge' }),
       audit: log.audit,
     },
-    clean,
+    link,
   )
   const lost = new Recent(clock)
   const health = () => {
@@ -220,14 +224,14 @@ export async function run(options: RunOptions): Promise<void> {
     topics,
     bridge,
     version,
-    clean: (payload: string) => clean.clean(payload),
+    clean: redact,
     hubs: hubs.all,
     path: options.path ?? null,
   }
   const { sessions, onPage } = options
   const addSecret = (secret: string) => {
     log.addSecret(secret)
-    clean.addSecret(secret)
+    keys.scrubber.add(secret)
   }
   const listening = { live, log, health, metrics, feed, services, sessions, onPage, addSecret, clock }
   await using _listener = config.http.enabled ? await openListener(listening) : undefined

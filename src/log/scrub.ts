@@ -71,16 +71,12 @@ export class Scrubber {
    * one by one, for a secret such as `1767` or `"` would otherwise break numbers and quotes.
    */
   line(line: string): string {
-    return this.#holdsOne(line) ? this.#json(line, true, '\n') : line
+    return this.#sought.inJson.areIn(line) ? this.#json(line, true, '\n') : line
   }
 
   /** The same for JSON without an end of line, or a text. */
   payload(payload: string): string {
-    return this.#holdsOne(payload) ? this.#json(payload, false, '') : payload
-  }
-
-  #holdsOne(json: string): boolean {
-    return this.#sought.inJson.areIn(json)
+    return this.#sought.inJson.areIn(payload) ? this.#json(payload, false, '') : payload
   }
 
   get #sought(): Search {

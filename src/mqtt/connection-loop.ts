@@ -1,5 +1,4 @@
 /** Keeps a broker connected: one connection after the other, with growing waits between those that fail. */
-import type { Duplex } from 'node:stream'
 import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
@@ -27,8 +26,7 @@ export interface ConnectionLoopOptions {
   readonly onState: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
   /** The broker accepted a connection. */
   readonly onAccepted: (connection: Connection) => Promise<void>
-  /** `connection` is the number of the connection that brought the packet. */
-  readonly onPublish: (packet: IPublishPacket, connection: number) => void
+  readonly onPublish: (packet: IPublishPacket) => void
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
   readonly postponesAck: () => boolean
   /** An accepted connection has ended. Returns whether it is known what ended it. */
@@ -45,7 +43,6 @@ export class ConnectionLoop {
   readonly #failbackProbe: FailbackProbe
   readonly #stop = new AbortController()
   #connection: Connection | undefined
-  #number = 0
   #startingOver: 'here' | 'at the preferred address' | undefined
   /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
@@ -53,17 +50,16 @@ export class ConnectionLoop {
   constructor(options: ConnectionLoopOptions) {
     this.#options = options
     this.#addresses = new Addresses(options.link, options)
-    this.#failbackProbe = new FailbackProbe({ ...options, onOpen: () => this.#move() })
+    const onOpen = () => {
+      options.onMove()
+      this.startOver('at the preferred address')
+    }
+    this.#failbackProbe = new FailbackProbe({ ...options, onOpen })
   }
 
   /** The present connection, accepted or not; undefined while there is none. */
   get connection(): Connection | undefined {
     return this.#connection
-  }
-
-  /** Counts connections from 1. */
-  get number(): number {
-    return this.#number
   }
 
   get stopped(): boolean {
@@ -102,16 +98,7 @@ export class ConnectionLoop {
   }
 
   /** Ends the present connection in good order and connects at once. */
-  startOver(): void {
-    this.#startOver('here')
-  }
-
-  #move(): void {
-    this.#options.onMove()
-    this.#startOver('at the preferred address')
-  }
-
-  #startOver(where: 'here' | 'at the preferred address'): void {
+  startOver(where: 'here' | 'at the preferred address' = 'here'): void {
     const connection = this.#connection
     if (!connection?.isAccepted) return
     this.#startingOver = where
@@ -159,12 +146,21 @@ export class ConnectionLoop {
 
   /** One connection from its opening to its end. `ended` is undefined where it was never accepted. */
   async #connectOnce(): Promise<{ readonly failure: Failure; readonly ended?: Ended }> {
-    const { link, clock, onAccepted, onLost } = this.#options
+    const { link, clock, onAccepted, onPublish, postponesAck, onLost } = this.#options
     this.#setState('connecting', this.#reason)
     try {
       const openStream = await streamOpener(this.#addresses.current.url, link)
       if (this.stopped) return { failure: CLOSED_BY_US }
-      const connection = this.#open(openStream)
+      const { login } = this.#addresses.current
+      const { credentials, protocol } = login
+      const connection = new Connection(openStream, {
+        ...link,
+        ...credentials,
+        protocol,
+        willTopic: link.stateTopic,
+        onPublish,
+        postponesAck,
+      })
       this.#connection = connection
       const refusal = await Promise.race([connection.accepted, connection.down])
       if (refusal !== undefined) return { failure: refusal }
@@ -185,22 +181,5 @@ export class ConnectionLoop {
       this.#failbackProbe.stop()
       this.#connection = undefined
     }
-  }
-
-  #open(openStream: () => Duplex): Connection {
-    this.#number += 1
-    const number = this.#number
-    const { link, onPublish, postponesAck } = this.#options
-    const { login } = this.#addresses.current
-    return new Connection(openStream, {
-      ...login.credentials,
-      clientId: link.clientId,
-      protocol: login.protocol,
-      keepaliveMs: link.keepaliveMs,
-      connectTimeoutMs: link.connectTimeoutMs,
-      willTopic: link.stateTopic,
-      onPublish: (packet) => onPublish(packet, number),
-      postponesAck,
-    })
   }
 }

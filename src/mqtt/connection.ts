@@ -40,6 +40,8 @@ const NO_MATCHING_SUBSCRIBERS = 16
 
 export class Connection {
   readonly protocol: Protocol
+  /** Whether it has ended, or cannot be made. */
+  isDown = false
   /** Resolves to undefined when the broker accepts the connection; stays pending if it never does. */
   readonly accepted: Promise<undefined>
   /** Resolves once, when the connection has ended or could not be made. */
@@ -50,7 +52,6 @@ export class Connection {
   /** Ids of messages that are not acknowledged. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
-  #failure: Failure | undefined
   /** Whether DISCONNECT is sent: nothing may follow it. */
   #ending = false
 
@@ -66,7 +67,7 @@ export class Connection {
       this.#accepted.resolve(undefined)
     })
     client.on('message', (_topic, _payload, packet) => {
-      if (this.#failure === undefined) onPublish(packet)
+      if (!this.isDown) onPublish(packet)
     })
     client.handleMessage = ({ messageId, qos }: IPublishPacket, done) => {
       if (messageId === undefined || qos !== 1 || !postponesAck()) return done()
@@ -87,10 +88,6 @@ export class Connection {
       this.drop(reasonFailure(reasonCode, properties?.reasonString ? `${detail}: ${properties.reasonString}` : detail))
     })
     client.on('close', () => this.drop({ code: 'closed', detail: 'the connection was closed by the other side' }))
-  }
-
-  get isDown(): boolean {
-    return this.#failure !== undefined
   }
 
   /** Whether the broker accepted the connection; stays true after its end. */
@@ -119,9 +116,9 @@ export class Connection {
 
   /** Writes in this turn of the event loop. `done` gets PUBACK's reason code, unless the connection ends first. */
   publish(topic: string, payload: string, options: IClientPublishOptions, done: (reason: number) => void): void {
-    if (this.#failure !== undefined || this.#ending) return
+    if (this.isDown || this.#ending) return
     this.#client.publish(topic, payload, options, (error) => {
-      if (this.#failure !== undefined) return
+      if (this.isDown) return
       if (!error) return done(0)
       if ('code' in error && typeof error.code === 'number') {
         return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
@@ -132,7 +129,7 @@ export class Connection {
 
   /** Sends the acknowledgements that were postponed. */
   acknowledge(): void {
-    if (this.#failure !== undefined || this.#ending) return
+    if (this.isDown || this.#ending) return
     for (const id of this.#postponed.splice(0)) this.#client.stream.write(Buffer.from([0x40, 2, id >> 8, id & 0xff]))
   }
 
@@ -142,7 +139,7 @@ export class Connection {
       if (this.#ending) return
       this.#client.subscribe(filter, options, (error, _granted, suback) => {
         if (suback !== undefined) resolve(!error)
-        else if (this.#failure === undefined && error) this.#dropSoon(errorFailure(error, true))
+        else if (!this.isDown && error) this.#dropSoon(errorFailure(error, true))
       })
     })
   }
@@ -161,7 +158,7 @@ export class Connection {
    * is opened before may overtake it: then the broker ends this one for its client id, and publishes the will.
    */
   async end(): Promise<void> {
-    if (this.#failure !== undefined) return
+    if (this.isDown) return
     if (!this.#ending && this.isAccepted) {
       this.#ending = true
       // mqtt.js would delay it until everything is acknowledged. The caller has waited for that as long as it wants to.
@@ -172,8 +169,8 @@ export class Connection {
 
   /** Closes the connection at once, without DISCONNECT. Only the first call's failure counts. */
   drop(failure: Failure): void {
-    if (this.#failure !== undefined) return
-    this.#failure = failure
+    if (this.isDown) return
+    this.isDown = true
     this.#client.end(true)
     this.#client.stream.destroy()
     this.#down.resolve(failure)

@@ -1,15 +1,13 @@
 /** A queue that takes its head in constant time. */
 
 export class Fifo<T> {
+  size = 0
   #items: T[] = []
   #head = 0
 
-  get size(): number {
-    return this.#items.length - this.#head
-  }
-
   push(item: T): void {
     this.#items.push(item)
+    this.size += 1
   }
 
   peek(): T | undefined {
@@ -20,6 +18,7 @@ export class Fifo<T> {
     const item = this.#items[this.#head]
     if (item === undefined) return undefined
     this.#head += 1
+    this.size -= 1
     if (this.#head === this.#items.length) {
       this.#items = []
       this.#head = 0
@@ -34,6 +33,7 @@ export class Fifo<T> {
   reset(items: T[]): void {
     this.#items = items
     this.#head = 0
+    this.size = items.length
   }
 
   /** The items, oldest first. */

@@ -8,7 +8,7 @@ import { EchoFilter } from './echo-filter.ts'
 import type { Failure } from './failure.ts'
 import { InboundQueue } from './inbound-queue.ts'
 import { Journal } from './journal.ts'
-import { MessageDecoder } from './message-decoder.ts'
+import { decodeMessage } from './message-decoder.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
 import { Reread } from './reread.ts'
@@ -17,10 +17,7 @@ import { type Order, type PayloadSource, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import { SessionSetup } from './session-setup.ts'
 import { SuspendDetector } from './suspend-detector.ts'
-import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, SendOptions } from './types.ts'
-
-/** While so many answers wait, further commands do. */
-const MANY_ANSWERS = { messages: 1_000, bytes: 4 * 1024 * 1024 }
+import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, Redact, SendOptions } from './types.ts'
 
 const UNPROVEN: Failure = {
   code: 'timeout',
@@ -36,22 +33,27 @@ export interface LinkDependencies {
 
 export class MqttLink implements AsyncDisposable {
   readonly #options: LinkOptions
+  readonly #redact: Redact
   readonly #clock: Clock
   readonly #log: Logger
   readonly #retained: Retained
   readonly #events: Outbox
   readonly #answers: Outbox
   readonly #sender: Sender
-  readonly #messageDecoder: MessageDecoder
-  readonly #watch: EchoFilter
+  readonly #echoes: EchoFilter
   readonly #inboundQueue: InboundQueue
   readonly #journal: Journal
   readonly #loop: ConnectionLoop
   readonly #suspendDetector: SuspendDetector
   readonly #reread: Reread
   readonly #resubscription: Resubscription
+  readonly #isCommand: (topic: string) => boolean
   readonly #isTransient: (topic: string) => boolean
   #handlers: LinkHandlers = {}
+  /** The present one, from its acceptance until its loss is known. */
+  #connection: Connection | undefined
+  /** Counts accepted connections from 1. */
+  #number = 0
   /** Runs at the start of a connection. */
   #greeting: SessionSetup | undefined
   #started = false
@@ -66,48 +68,42 @@ export class MqttLink implements AsyncDisposable {
   constructor(options: LinkOptions, { clock, log, random = Math.random }: LinkDependencies) {
     const order: Order = { next: 0 }
     const journal = new Journal(clock, log)
+    const { redact = (payload) => payload } = options
     this.#options = options
+    this.#redact = redact
     this.#clock = clock
     this.#log = log
     this.#journal = journal
-    this.#retained = new Retained(order, options.delaysOnline)
-    this.#events = new Outbox(order, { keyOf: () => '' })
-    this.#answers = new Outbox(order, { keyOf: (topic) => topic })
+    this.#retained = new Retained(order, options.delaysOnline, redact)
+    this.#events = new Outbox(order, { byTopic: false })
+    this.#answers = new Outbox(order, { byTopic: true })
     this.#inboundQueue = new InboundQueue({
-      hasRoom: () => this.#answers.waiting < MANY_ANSWERS.messages && this.#answers.bytes < MANY_ANSWERS.bytes,
-      deliver: (message) => this.#guard('onMessage', () => this.#handlers.onMessage?.(message)),
-      onFew: () => this.#loop.connection?.acknowledge(),
+      answers: this.#answers,
+      deliver: (message) => this.#deliver(message),
+      onDrained: () => this.#connection?.acknowledge(),
     })
-    this.#messageDecoder = new MessageDecoder(options.subscriptions, clock)
     const { watchedFilters = [], transientFilters = [] } = options
+    const isCommand = topicMatcher(options.subscriptions)
+    this.#isCommand = isCommand
     this.#isTransient = topicMatcher(transientFilters)
-    this.#watch = new EchoFilter([...watchedFilters, ...transientFilters], this.#retained)
+    const filters = [...watchedFilters, ...transientFilters]
+    this.#echoes = new EchoFilter({ clock, retained: this.#retained, isCommand, watchedFilters: filters })
     this.#sender = new Sender({
+      ...options,
       retained: this.#retained,
       events: this.#events,
       answers: this.#answers,
+      echoes: this.#echoes,
       clock,
       journal,
-      stateTopic: options.stateTopic,
-      window: options.window ?? 32,
-      ackTimeoutMs: options.ackTimeoutMs ?? 30_000,
-      maximumPacketSize: options.maximumPacketSize,
-      mayPublish: options.mayPublish,
       onTrial: (task, signal) => this.#loop.aside(task, signal),
-      onClear: (topic) => {
-        if (this.#loop.connection?.protocol === '3.1.1') this.#messageDecoder.expectEcho(topic)
-      },
-      onMessage: (topic, payload) => this.#watch.sending(topic, payload),
-      onAcked: () => this.#inboundQueue.resume(),
+      onAnswer: () => this.#inboundQueue.resume(),
     })
     this.#suspendDetector = new SuspendDetector(clock, () => void this.#readAgain([]))
     this.#reread = new Reread({
       link: options,
       clock,
-      publish: (marker, onRefused) => {
-        const ifRefused = () => void onRefused()
-        this.send(options.probeTopic, marker, { ifRefused })
-      },
+      publish: (marker, onRefused) => this.send(options.probeTopic, marker, { ifRefused: () => void onRefused() }),
     })
     this.#resubscription = new Resubscription({ clock, random, onGranted: (filter) => this.#granted(filter) })
     this.#loop = new ConnectionLoop({
@@ -118,7 +114,7 @@ export class MqttLink implements AsyncDisposable {
       random,
       onState: (state, reason) => this.#setState(state, reason),
       onAccepted: (connection) => this.#setUp(connection),
-      onPublish: (packet, connection) => this.#received(packet, connection),
+      onPublish: (packet) => this.#received(packet),
       postponesAck: () => this.#inboundQueue.isFull,
       onLost: (failure) => this.#forget(failure),
       isBusy: () => this.#isBusy(),
@@ -141,7 +137,9 @@ export class MqttLink implements AsyncDisposable {
    */
   hold(topic: string, payload: string | null, source?: PayloadSource): void {
     // A broker deletes a retained message when it gets an empty payload.
-    if (this.#retained.hold(topic, payload === '' ? null : payload, source)) this.#sender.pump()
+    const wanted = payload === null || payload === '' ? null : this.#redact(payload)
+    if (this.#retained.hold(topic, wanted, source)) this.#sender.pump()
+    this.#options.observer?.held(topic, wanted)
   }
 
   /**
@@ -168,6 +166,7 @@ export class MqttLink implements AsyncDisposable {
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()
+    this.#options.observer?.released(isOthers)
   }
 
   /**
@@ -183,7 +182,7 @@ export class MqttLink implements AsyncDisposable {
    * all along.
    */
   readTransient(): void {
-    if (this.#loop.connection?.protocol === '5') return
+    if (this.#connection?.protocol === '5') return
     const { transientFilters = [], probeTopic } = this.#options
     void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
@@ -205,9 +204,11 @@ export class MqttLink implements AsyncDisposable {
     }
     const outbox = options?.isAnswer ? this.#answers : this.#events
     const before = outbox.dropped
-    outbox.push(topic, payload, options, this.#clock.elapsed())
+    const redacted = this.#redact(payload)
+    outbox.push(topic, redacted, options, this.#clock.elapsed())
     if (outbox.dropped > before) this.#journal.dropped(options?.isAnswer ? 'answers' : 'events')
     this.#sender.pump()
+    if (!options?.isAnswer) this.#options.observer?.sent(topic, redacted)
   }
 
   /**
@@ -221,17 +222,15 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /** Whether the connection that brought a message is still up, and nothing stood still since. If not, it is stale. */
-  isCurrent({ connection: number, receivedAt }: Message): boolean {
-    const { connection } = this.#loop
-    const isUp = number === this.#loop.number && connection?.isAccepted === true && !connection.isDown
+  isCurrent({ connection, receivedAt }: Message): boolean {
+    const isUp = connection === this.#number && this.#connection?.isDown === false
     return isUp && !this.#suspendDetector.outdates(receivedAt)
   }
 
   status(): LinkStatus {
-    const { connection } = this.#loop
     return {
       state: this.#state,
-      protocol: connection?.isAccepted && !connection.isDown ? connection.protocol : null,
+      protocol: this.#connection?.isDown === false ? this.#connection.protocol : null,
       ...(this.#reason === undefined ? {} : { reason: this.#reason }),
       deniedFilters: this.#deniedFilters,
       deniedTopics: this.#retained.blocked,
@@ -275,6 +274,9 @@ export class MqttLink implements AsyncDisposable {
 
   /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
+    this.#connection = connection
+    this.#number += 1
+    this.#echoes.connected(connection.protocol)
     this.#setTaking(true)
     this.#suspendDetector.start()
     /** What others published during the read-back: topic to the newest text. */
@@ -314,9 +316,9 @@ export class MqttLink implements AsyncDisposable {
 
   /** Reads these filters again; what arrives afterwards was not sent before. */
   async #readAgain(filters: readonly string[]): Promise<void> {
-    const { connection } = this.#loop
+    const connection = this.#connection
     // At the start of a connection it comes afterwards.
-    if (!connection?.isAccepted || connection.isDown || this.#greeting !== undefined) return
+    if (connection === undefined || connection.isDown || this.#greeting !== undefined) return
     const result = await this.#reread.run(connection, filters)
     if (result === 'proven') this.#suspendDetector.isOver()
     if (result === 'failed' && this.#suspendDetector.lasts) connection.drop(UNPROVEN)
@@ -334,35 +336,41 @@ export class MqttLink implements AsyncDisposable {
   /** Returns whether it is known what ended the connection. */
   #forget(failure: Failure): boolean {
     this.#setTaking(false)
+    this.#connection = undefined
     this.#lost += 1
     this.#greeting = undefined
     const explained = this.#sender.detach(failure)
     this.#retained.forget()
-    this.#messageDecoder.disconnected()
     this.#suspendDetector.stop()
     this.#reread.stop()
     this.#resubscription.stop()
-    this.#watch.disconnected()
     return explained
   }
 
-  #received(packet: IPublishPacket, connection: number): void {
-    const isTransient = this.#isTransient(packet.topic)
-    if (!this.#messageDecoder.isCommand(packet.topic) || (isTransient && packet.retain)) {
-      if (this.#greeting !== undefined) this.#greeting.received(packet)
-      // What is not retained there is nobody's business.
-      else if (!this.#reread.takes(packet) && (packet.retain || !isTransient)) {
-        this.#live(packet.topic, packet.payload.toString())
-      }
-      return
+  #received(packet: IPublishPacket): void {
+    const { topic, payload, retain } = packet
+    const isTransient = this.#isTransient(topic)
+    if (this.#isCommand(topic) && !(isTransient && retain)) {
+      const receivedAt = this.#suspendDetector.arrivedAt()
+      if (payload.length === 0 && this.#echoes.isOfClearing(topic, receivedAt)) return
+      const message = decodeMessage(packet, this.#number, receivedAt)
+      if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
+    } else if (this.#greeting !== undefined) this.#greeting.received(packet)
+    // What is not retained there is nobody's business.
+    else if (!this.#reread.takes(packet) && (retain || !isTransient)) this.#live(topic, payload.toString())
+  }
+
+  #deliver(message: Message): void {
+    try {
+      this.#handlers.onMessage?.(message)
+    } catch (error) {
+      this.#failed('onMessage', error)
     }
-    const message = this.#messageDecoder.message(packet, connection, this.#suspendDetector.arrivedAt())
-    if (message !== undefined && !this.#inboundQueue.take(message)) this.#journal.dropped('commands')
   }
 
   #live(topic: string, text: string): void {
     const isState = topic === this.#options.stateTopic
-    if (isState ? text === this.#sender.state : !this.#watch.foreign(topic, text)) return
+    if (isState ? text === this.#sender.state : !this.#echoes.foreign(topic, text)) return
     this.#guard('onTouched', () => this.#handlers.onTouched?.(topic, text))
   }
 
@@ -373,12 +381,16 @@ export class MqttLink implements AsyncDisposable {
     this.#guard('onStatus', () => this.#handlers.onStatus?.(this.status()))
   }
 
-  /** An error in a handler must not end the connection or the loop. */
   #guard(name: string, call: () => void): void {
     try {
       call()
     } catch (error) {
-      this.#log.error({ err: error }, `${name} of the MQTT link failed`)
+      this.#failed(name, error)
     }
+  }
+
+  /** An error in a handler must not end the connection or the loop. */
+  #failed(name: string, error: unknown): void {
+    this.#log.error({ err: error }, `${name} of the MQTT link failed`)
   }
 }

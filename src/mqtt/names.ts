@@ -15,7 +15,8 @@ export function topicMatcher(filters: readonly string[]): (topic: string) => boo
   const split = filters.map((filter) => filter.split('/'))
   return (topic) => {
     const levels = topic.split('/')
-    return split.some((filter) => matches(filter, levels))
+    for (const filter of split) if (matches(filter, levels)) return true
+    return false
   }
 }
 

@@ -12,16 +12,17 @@ export interface Outgoing {
   readonly isAnswer: boolean
   /** What to send instead if the broker does not take it. */
   readonly ifRefused: SendOptions['ifRefused']
-  readonly payloadBytes: number
   /** Topic, payload and properties. */
   readonly bytes: number
+  /** Topic and properties. */
+  readonly bytesBeside: number
   readonly bornAt: number
   readonly seq: number
   /** Connections lost in a row while this message was unacknowledged. */
   losses: number
   sentAt: number
-  /** Of the payload last sent. */
-  sentBytes: number
+  /** Of the payload. */
+  readonly sentBytes: number
 }
 
 export interface OutboxLimits {
@@ -30,8 +31,8 @@ export interface OutboxLimits {
 }
 
 export interface OutboxOptions {
-  /** Messages of one key keep their order; the keys take turns. */
-  readonly keyOf: (topic: string) => string
+  /** Whether topics take turns: messages keep their order on each of them only. */
+  readonly byTopic: boolean
   /** While there is a broker. Beyond these, memory is at stake. */
   readonly connected?: OutboxLimits
   readonly disconnected?: OutboxLimits
@@ -44,79 +45,72 @@ const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
 
 export class Outbox {
-  readonly #order: Order
-  readonly #options: Required<OutboxOptions>
-  /** By key, that whose turn it is first. None is empty. */
-  readonly #queues = new Map<string, Fifo<Outgoing>>()
+  /** Messages that wait to be sent; unacknowledged ones do not count. */
+  waiting = 0
+  /** Their bytes. */
+  bytes = 0
+  /** Messages dropped so far because of the limits, or as the broker did not take them. */
+  dropped = 0
   /** Whether there is a broker that takes messages. */
   connected = false
-  #waiting = 0
-  #bytes = 0
-  #dropped = 0
+  readonly #order: Order
+  readonly #options: Required<OutboxOptions>
+  /** By topic or all under one key, that whose turn it is first. None is empty. */
+  readonly #queues = new Map<string, Fifo<Outgoing>>()
 
   constructor(order: Order, options: OutboxOptions) {
     this.#order = order
     this.#options = { connected: CONNECTED, disconnected: DISCONNECTED, ageMs: 60_000, ...options }
   }
 
-  /** Messages that wait to be sent; unacknowledged ones do not count. */
-  get waiting(): number {
-    return this.#waiting
-  }
-
-  /** Their bytes. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
-  /** Messages dropped so far because of the limits, or as the broker did not take them. */
-  get dropped(): number {
-    return this.#dropped
-  }
-
   /** A message that was taken is lost. */
   lost(): void {
-    this.#dropped += 1
+    this.dropped += 1
   }
 
   /** Appends a message. Beyond the limits it displaces the oldest of its own key, then those of the key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
-    const key = this.#options.keyOf(topic)
-    const payloadBytes = Buffer.byteLength(payload)
-    const bytes = payloadBytes + Buffer.byteLength(topic) + propertyBytes(options)
-    const before = { messages: this.#waiting, bytes: this.#bytes }
-    this.#add(key, {
+    const key = this.#options.byTopic ? topic : ''
+    const sentBytes = Buffer.byteLength(payload)
+    const bytesBeside = Buffer.byteLength(topic) + (options === undefined ? 0 : propertyBytes(options))
+    const bytes = sentBytes + bytesBeside
+    const before = { messages: this.waiting, bytes: this.bytes }
+    const queue = this.#queues.get(key) ?? new Fifo()
+    if (queue.size === 0) this.#queues.set(key, queue)
+    queue.push({
       kind: 'message',
       topic,
       payload,
       options: options === undefined ? NO_PROPERTIES : publishOptions(options),
       isAnswer: options?.isAnswer ?? false,
       ifRefused: options?.ifRefused,
-      payloadBytes,
       bytes,
+      bytesBeside,
       bornAt: now,
       seq: this.#order.next++,
       losses: 0,
       sentAt: 0,
-      sentBytes: 0,
+      sentBytes,
     })
+    this.waiting += 1
+    this.bytes += bytes
     const limits = this.connected ? this.#options.connected : this.#options.disconnected
     // What was taken in while connected stays: the queue only does not grow any more.
     const messages = Math.max(limits.messages, before.messages)
     const most = Math.max(limits.bytes, before.bytes)
-    while (this.#waiting > messages || this.#bytes > most) this.#displace(key)
+    while (this.waiting > messages || this.bytes > most) this.#displace(key)
   }
 
   /** Drops what has waited for too long, and returns how many. */
   expire(now: number): number {
-    const before = this.#dropped
+    const before = this.dropped
     for (const [key, queue] of this.#queues) {
       for (let message = queue.peek(); message !== undefined; message = queue.peek()) {
         if (now - message.bornAt <= this.#options.ageMs) break
         this.#drop(key, queue)
       }
     }
-    return this.#dropped - before
+    return this.dropped - before
   }
 
   /** The next message; it stays in the queue. */
@@ -137,25 +131,14 @@ export class Outbox {
 
   /** Puts messages that a lost connection left unacknowledged back before all others of their keys. */
   restore(messages: readonly Outgoing[]): void {
-    for (const [key, returned] of Map.groupBy(messages, ({ topic }) => this.#options.keyOf(topic))) {
+    for (const [key, returned] of Map.groupBy(messages, ({ topic }) => (this.#options.byTopic ? topic : ''))) {
       const queue = this.#queues.get(key)
       const waiting = queue?.values() ?? []
       this.#queues.set(key, queue ?? new Fifo())
       this.#queues.get(key)?.reset([...returned, ...waiting])
     }
-    this.#waiting += messages.length
-    for (const { bytes } of messages) this.#bytes += bytes
-  }
-
-  #add(key: string, message: Outgoing): void {
-    let queue = this.#queues.get(key)
-    if (queue === undefined) {
-      queue = new Fifo()
-      this.#queues.set(key, queue)
-    }
-    queue.push(message)
-    this.#waiting += 1
-    this.#bytes += message.bytes
+    this.waiting += messages.length
+    for (const { bytes } of messages) this.bytes += bytes
   }
 
   #displace(key: string): void {
@@ -167,14 +150,14 @@ export class Outbox {
 
   #drop(key: string, queue: Fifo<Outgoing>): void {
     this.#shift(key, queue)
-    this.#dropped += 1
+    this.dropped += 1
   }
 
   #shift(key: string, queue: Fifo<Outgoing>): void {
     const message = queue.shift()
     if (message === undefined) return
-    this.#waiting -= 1
-    this.#bytes -= message.bytes
+    this.waiting -= 1
+    this.bytes -= message.bytes
     if (queue.size === 0) this.#queues.delete(key)
   }
 }
@@ -197,12 +180,10 @@ function publishOptions({
 }
 
 /** An upper estimate of the properties' size, which counts against the broker's packet limit. */
-function propertyBytes(options: SendOptions | undefined): number {
-  if (options === undefined) return 0
-  const { correlationData, userProperties = {}, contentType = '' } = options
-  const texts = [
-    contentType,
-    ...Object.entries(userProperties).flatMap(([key, value]) => [value].flat().map((one) => key + one)),
-  ]
-  return (correlationData?.length ?? 0) + texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 5, 8)
+function propertyBytes({ correlationData, userProperties = {}, contentType = '' }: SendOptions): number {
+  let bytes = 13 + (correlationData?.length ?? 0) + Buffer.byteLength(contentType)
+  for (const [key, values] of Object.entries(userProperties)) {
+    for (const value of [values].flat()) bytes += Buffer.byteLength(key + value) + 5
+  }
+  return bytes
 }

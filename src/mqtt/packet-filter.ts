@@ -119,7 +119,8 @@ export class PacketFilter {
     const size = piece.length
     this.#done += size
     if (this.#cut === undefined) {
-      if (this.#packet.type === PUBACK) replaceReason(piece, begin)
+      // Without a reason it says that the broker has taken the publish.
+      if (this.#packet.type === PUBACK && this.#packet.length > 2) replaceReason(piece, begin)
       return { size }
     }
     // A copy: a view would keep the network buffer.

@@ -1,30 +1,51 @@
 /**
- * What a lost connection says about the items that were on their way, and what a refusal right before it says. Some brokers
- * end the connection at a publish that they do not accept. Sent again at each reconnect, it would end every connection. So
- * an item that may be such a one is a suspect: it is sent alone only, so that the next loss is due to it and nothing else.
+ * What a refusal and a lost connection say about the items that were on their way. Some brokers end the connection at a
+ * publish that they do not accept. Sent again at each reconnect, it would end every connection. So an item that may be such
+ * a one is a suspect: it is sent alone only, so that the next loss is due to it and nothing else.
  *
- * | Loss | Counts against |
+ * | What happens | Counts against |
  * | --- | --- |
- * | the broker stopped answering, or another client took over | nothing: the broker did not object to any item |
- * | right after a refusal as too large | that size and all larger ones, from now on |
- * | right after another refusal | the refused item: Mosquitto 2.0.11 with `max_queued_messages 0` refuses, and then ends the connection |
- * | with items on their way larger than any that was acknowledged | these, and all others of such sizes are suspects |
- * | any other | all that were on their way; a second one in a row makes them suspects |
- * | with one item alone on its way | that one; after three losses in a row it is given up |
+ * | a refusal as too large | that size and all larger ones, until the connection ends |
+ * | any other refusal | the refused item, until the connection ends |
+ * | a loss as the broker stopped answering, or as another client took over | nothing: the broker did not object to any item |
+ * | a loss right after a refusal as too large | that size and all larger ones, from now on |
+ * | a loss right after another refusal | the refused item: Mosquitto 2.0.11 with `max_queued_messages 0` refuses, and then ends the connection |
+ * | a loss with items on their way larger than any that was acknowledged | these, and all others of such sizes are suspects |
+ * | any other loss | all that were on their way; a second one in a row makes them suspects |
+ * | a loss with one item alone on its way | that one; after three losses in a row it is given up |
  */
 import type { Clock } from '../base/clock.ts'
+import { PACKET_TOO_LARGE } from './connection.ts'
 import type { Failure } from './failure.ts'
-import type { SizeLimit } from './size-limit.ts'
+import type { Block } from './retained.ts'
 
 const SUSPECT_AFTER = 2
 export const GIVE_UP_AFTER = 3
 /** A loss so soon after a refusal is due to it. */
 const REFUSAL_MS = 500
+/** Fixed header, lengths and packet id. */
+const PACKET_OVERHEAD_BYTES = 16
+/** The broker may be configured anew. How long until a size is tried again; it doubles with each try in vain. */
+const RELEARN_MS = 5 * 60_000
+const MOST_DOUBLINGS = 8
+/** Hardly a broker has a lower limit: smaller payloads become suspect only by what shows the opposite. */
+const LEAST_LIMIT = 2048
 
 /** Whether no publish can have ended the connection. */
 export const isBlameless = ({ code }: Failure) => code === 'timeout' || code === 'taken_over'
 
+/** Why an item is not sent any more; `detail` is for the log. */
+export interface Refusal {
+  readonly block: Block
+  readonly detail: string
+}
+
+export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger than the broker takes' }
+
 interface Sent {
+  readonly topic: string
+  /** Of topic and properties; default: there are no properties. */
+  readonly bytesBeside?: number
   /** Connections lost in a row that count against it. */
   losses: number
   readonly sentBytes: number
@@ -32,56 +53,134 @@ interface Sent {
 
 export class PoisonMessages<T extends Sent> {
   readonly #clock: Clock
-  readonly #sizes: SizeLimit
+  /** Of packets, in bytes: what the broker is known to take, whatever it says. */
+  readonly #known: number
+  /** The least of that and of what the broker says. */
+  #limit: number
+  /** Payloads of so many bytes or more were found too large on this connection. */
+  #tooLargeFrom = Number.POSITIVE_INFINITY
+  /** At payloads of so many bytes or more the broker ended a connection. */
+  #fatalFrom = Number.POSITIVE_INFINITY
+  /** The largest payload that was acknowledged, as far as that still counts. */
+  #taken = LEAST_LIMIT
+  #relearnAt = 0
+  #triesInVain = 0
   /** The last item that the broker refused, and when. */
   #refused: { readonly item: T; readonly isTooLarge: boolean; readonly at: number } | undefined
+  /** Whether a connection was lost with a larger payload on its way than any that was taken; until `allTried`. */
+  doubted = false
 
-  constructor(clock: Clock, sizes: SizeLimit) {
+  constructor(clock: Clock, known = Number.POSITIVE_INFINITY) {
     this.#clock = clock
-    this.#sizes = sizes
+    this.#known = known
+    this.#limit = known
   }
 
-  isSuspect({ losses, sentBytes }: T): boolean {
-    return losses >= SUSPECT_AFTER || this.#sizes.isSuspect(sentBytes)
+  /** `told`: the largest packet that the broker takes, as it says. */
+  connected(told: number): void {
+    this.#limit = Math.min(this.#known, told)
+    this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  refused(item: T, isTooLarge: boolean): void {
+  /** Whether an item can be sent like others, not at all, or alone only. */
+  judge({ topic, bytesBeside, sentBytes, losses }: T): 'fine' | 'too_large' | 'suspect' {
+    if (sentBytes >= this.#tooLargeFrom) return 'too_large'
+    if (this.#limit !== Number.POSITIVE_INFINITY) {
+      const beside = bytesBeside ?? Buffer.byteLength(topic)
+      if (sentBytes + beside + PACKET_OVERHEAD_BYTES > this.#limit) return 'too_large'
+    }
+    const isSuspect = sentBytes >= this.#fatalFrom || (this.doubted && sentBytes > this.#taken)
+    return isSuspect || losses >= SUSPECT_AFTER ? 'suspect' : 'fine'
+  }
+
+  /** Whether to try a suspect even if that costs the connection. */
+  isWorthALoss({ sentBytes }: T): boolean {
+    return sentBytes < this.#fatalFrom || this.#clock.elapsed() >= this.#relearnAt
+  }
+
+  accepted(item: T): void {
+    item.losses = 0
+    this.#taken = Math.max(this.#taken, item.sentBytes)
+    if (item.sentBytes < this.#fatalFrom) return
+    this.#fatalFrom = Number.POSITIVE_INFINITY
+    this.#triesInVain = 0
+  }
+
+  /** `reason`: PUBACK's code. */
+  refused(item: T, reason: number): Refusal {
+    const isTooLarge = reason === PACKET_TOO_LARGE
     this.#refused = { item, isTooLarge, at: this.#clock.elapsed() }
-    if (!isTooLarge) return
-    if (this.isSuspect(item)) this.#sizes.endedConnection(item.sentBytes)
-    this.#sizes.refused(item.sentBytes)
+    if (isTooLarge) {
+      if (this.judge(item) === 'suspect') this.#endedConnection(item)
+      this.#isTooLarge(item)
+    }
+    return { block: isTooLarge ? 'too_large' : 'denied', detail: `the broker refuses it with reason ${reason}` }
   }
 
   /** Counts a loss. Returns whether it is explained by a size that will not be sent again soon. */
   connectionLost(failure: Failure, unacknowledged: Iterable<T>): boolean {
-    const refused = this.#justRefused()
+    const last = this.#refused
     this.#refused = undefined
     if (isBlameless(failure)) return false
+    const refused = last !== undefined && this.#clock.elapsed() - last.at <= REFUSAL_MS ? last : undefined
     if (refused?.isTooLarge) {
-      this.#sizes.endedConnection(refused.item.sentBytes)
+      this.#endedConnection(refused.item)
       return true
     }
     const items = refused === undefined ? [...unacknowledged] : [refused.item]
-    const untried = items.filter(({ sentBytes }) => this.#sizes.isUntried(sentBytes))
+    const untried = items.filter(({ sentBytes }) => sentBytes > this.#taken)
     for (const item of untried.length > 0 ? untried : items) item.losses += 1
-    if (untried.length > 0) this.#sizes.doubt()
-    else this.#sizes.doubtAgain(items.filter(({ losses }) => losses >= SUSPECT_AFTER))
+    if (untried.length > 0) this.doubted = true
+    else if (items.some(({ losses, sentBytes }) => losses >= SUSPECT_AFTER && sentBytes > LEAST_LIMIT)) {
+      // Two in a row with these on their way: what another broker has taken, or this one before, counts no more.
+      this.#taken = LEAST_LIMIT
+      this.doubted = true
+    }
     return untried.length > 0
   }
 
   /** Counts a loss with `item` alone on its way. Returns why to give it up, if it is to be. */
-  aloneLost(failure: Failure, item: T): 'too_large' | 'quarantined' | undefined {
+  aloneLost(failure: Failure, item: T): Refusal | undefined {
     if (isBlameless(failure)) return undefined
     item.losses += 1
-    if (item.losses < GIVE_UP_AFTER) return undefined
-    if (!this.#sizes.isUntried(item.sentBytes)) return 'quarantined'
-    this.#sizes.refused(item.sentBytes)
-    this.#sizes.endedConnection(item.sentBytes)
-    return 'too_large'
+    const { losses, sentBytes } = item
+    if (losses < GIVE_UP_AFTER) return undefined
+    if (sentBytes <= this.#taken) {
+      const detail = `${losses} connections in a row were lost as it was being published`
+      return { block: 'quarantined', detail }
+    }
+    this.#isTooLarge(item)
+    this.#endedConnection(item)
+    return { block: 'too_large', detail: `the broker ends the connection when it gets it, with ${sentBytes} bytes` }
   }
 
-  #justRefused() {
-    if (this.#refused === undefined) return undefined
-    return this.#clock.elapsed() - this.#refused.at <= REFUSAL_MS ? this.#refused : undefined
+  /** No suspects are left. */
+  allTried(): void {
+    this.doubted = this.#fatalFrom !== Number.POSITIVE_INFINITY
+  }
+
+  /** In how many milliseconds a size that ended connections may be tried again; undefined: there is none. */
+  get relearnInMs(): number | undefined {
+    if (this.#fatalFrom === Number.POSITIVE_INFINITY) return undefined
+    return Math.max(0, this.#relearnAt - this.#clock.elapsed())
+  }
+
+  /** The time of `relearnInMs` is over. A timer may be early by a fraction of a millisecond, so it is not asked again. */
+  relearn(): void {
+    this.#relearnAt = 0
+    this.#tooLargeFrom = Number.POSITIVE_INFINITY
+  }
+
+  #isTooLarge({ sentBytes }: T): void {
+    this.#tooLargeFrom = Math.min(this.#tooLargeFrom, sentBytes)
+    // It is another broker than the one that took more, or configured anew.
+    if (sentBytes <= this.#taken) this.#taken = 0
+  }
+
+  #endedConnection({ sentBytes }: T): void {
+    this.doubted = true
+    if (sentBytes >= this.#fatalFrom) this.#triesInVain = Math.min(MOST_DOUBLINGS, this.#triesInVain + 1)
+    this.#fatalFrom = Math.min(this.#fatalFrom, sentBytes)
+    this.#relearnAt = this.#clock.elapsed() + RELEARN_MS * 2 ** this.#triesInVain
   }
 }

@@ -2,9 +2,9 @@
  * What the broker should hold, what it is known to hold, and which updates are on their way.
  * It sends nothing and reads no clock: its state depends on the order of the calls alone.
  */
-
 import { digest } from './digest.ts'
 import { Fifo } from './fifo.ts'
+import type { Redact } from './types.ts'
 import { Unowned } from './unowned.ts'
 
 /** One counter for everything that waits, so that retained topics and messages are sent in the order of their calls. */
@@ -34,7 +34,7 @@ export interface Entry {
   text: string | undefined
   /** null: the broker should hold nothing. */
   wanted: string | null
-  /** null: the broker holds nothing; undefined: unknown. */
+  /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps not what is wanted. */
   held: string | null | undefined
   /** The payload that is sent and not acknowledged; undefined: none. */
   sent: string | null | undefined
@@ -51,29 +51,28 @@ export interface Entry {
   blocked: Block | undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */
   reported: Block | undefined
-  /** The latest connection on which the broker was found to hold something here, as `#connection` counts. */
-  foundOn: number
   /** Whether the topic is somebody else's since. */
   released: boolean
 }
 
 export class Retained {
+  /** Entries that are not sent. */
+  blocked = 0
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
+  readonly #redact: Redact
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
   readonly #unowned = new Unowned()
-  /** Grows with each lost connection. */
-  #connection = 1
   #awaiting = 0
-  #blocked = 0
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
 
-  /** `gates`: whether `online` waits for a topic; default: for all. */
-  constructor(order: Order, gates: (topic: string) => boolean = () => true) {
+  /** `delaysOnline`: default: all topics do. `redact`: applied to what a source gives; `hold` takes redacted payloads. */
+  constructor(order: Order, delaysOnline: (topic: string) => boolean = () => true, redact: Redact = (text) => text) {
     this.#order = order
-    this.#delaysOnline = gates
+    this.#delaysOnline = delaysOnline
+    this.#redact = redact
   }
 
   /** Entries that gate `online`, had to be sent at `settle`, and are neither acknowledged nor blocked yet. */
@@ -85,10 +84,6 @@ export class Retained {
     return this.#queue.size
   }
 
-  get blocked(): number {
-    return this.#blocked
-  }
-
   /** Sets what is wanted. Returns whether that has to be sent. */
   hold(topic: string, payload: string | null, source?: PayloadSource): boolean {
     const entry = this.#entries.get(topic)
@@ -96,7 +91,7 @@ export class Retained {
       const made = this.#create(topic, payload, source)
       return made !== undefined && this.#enqueue(made)
     }
-    if (source !== undefined) markAll(entry)
+    if (source !== undefined && !entry.marked) markAll(entry)
     entry.source = source
     const wanted = kept(payload, entry)
     if (entry.wanted === wanted) {
@@ -106,7 +101,7 @@ export class Retained {
     }
     entry.wanted = wanted
     if (entry.marked) entry.text = payload ?? undefined
-    if (entry.blocked !== 'invalid') this.#unblock(entry)
+    if (entry.blocked !== undefined && entry.blocked !== 'invalid') this.#unblock(entry)
     if (this.#enqueue(entry)) return true
     if (!entry.queued) this.#conclude(entry)
     return false
@@ -136,13 +131,9 @@ export class Retained {
       sentBytes: 0,
       blocked: undefined,
       reported: undefined,
-      foundOn: 0,
       released: false,
     }
-    if (unowned) {
-      entry.foundOn = this.#connection
-      if (this.#unowned.take(topic, payload)) entry.held = wanted
-    }
+    if (unowned) entry.held = this.#unowned.take(topic, payload) ? wanted : OTHER
     this.#entries.set(topic, entry)
     spare(entry)
     return entry
@@ -158,7 +149,8 @@ export class Retained {
     const wanted = kept(payload, entry)
     entry.wanted = wanted
     return () => {
-      if (entry.wanted !== wanted) return
+      // After a lost connection the read-back says what the broker has.
+      if (entry.wanted !== wanted || entry.held === undefined) return
       entry.held = wanted
       this.#conclude(entry)
     }
@@ -173,22 +165,13 @@ export class Retained {
   }
 
   get hasQuarantined(): boolean {
-    return this.#blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
+    return this.blocked > 0 && this.#entries.values().some(({ blocked }) => blocked === 'quarantined')
   }
 
-  /** Queues the quarantined entries again for which `due` is true. */
-  retryQuarantined(due: (entry: Entry) => boolean): void {
+  /** Queues the entries again that are blocked so, and for which `due` is true. */
+  retry(block: Block, due: (entry: Entry) => boolean = () => true): void {
     for (const entry of this.#entries.values()) {
-      if (entry.blocked !== 'quarantined' || !due(entry)) continue
-      this.#unblock(entry)
-      this.#enqueue(entry)
-    }
-  }
-
-  /** Queues again what was too large. */
-  retryTooLarge(): void {
-    for (const entry of this.#entries.values()) {
-      if (entry.blocked !== 'too_large') continue
+      if (entry.blocked !== block || !due(entry)) continue
       this.#unblock(entry)
       this.#enqueue(entry)
     }
@@ -198,7 +181,8 @@ export class Retained {
   refresh(topic: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined || entry.wanted === null) return
-    entry.held = undefined
+    // It may have been found already in a read-back that is not over.
+    entry.held = OTHER
     this.#enqueue(entry)
   }
 
@@ -231,25 +215,19 @@ export class Retained {
   }
 
   /**
-   * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send; null: a
-   * zero-length publish.
+   * Takes the entry that `peek` returned, or one that was taken and not sent. Returns the payload to send, which may have
+   * changed where it is asked for again; null: a zero-length publish.
    */
   take(entry: Entry): string | null {
     if (entry.queued) this.#queue.shift()
     entry.queued = false
-    const payload = this.#payloadOf(entry)
-    entry.sent = entry.wanted
-    return payload
-  }
-
-  /** What is wanted now; where that is asked for again, it may have changed. */
-  #payloadOf(entry: Entry): string | null {
-    if (!entry.marked || entry.wanted === null) return entry.wanted
-    if (entry.text === undefined) {
-      entry.text = entry.source?.(entry.topic)
+    if (entry.marked && entry.wanted !== null && entry.text === undefined) {
+      const again = entry.source?.(entry.topic)
+      entry.text = again === undefined ? undefined : this.#redact(again)
       entry.wanted = kept(entry.text ?? null, entry)
     }
-    return entry.text ?? null
+    entry.sent = entry.wanted
+    return entry.marked && entry.wanted !== null ? (entry.text ?? null) : entry.wanted
   }
 
   /** An entry that was taken is not sent after all: it waits again, as the last. */
@@ -262,9 +240,8 @@ export class Retained {
   acked(entry: Entry): void {
     if (entry.released) return
     entry.held = entry.sent
-    spare(entry)
+    if (entry.source !== undefined) spare(entry)
     entry.sent = undefined
-    entry.losses = 0
     entry.reported = undefined
     this.#conclude(entry)
     this.#enqueue(entry)
@@ -275,7 +252,7 @@ export class Retained {
     if (entry.released) return false
     const outdated = entry.sent !== undefined && entry.sent !== entry.wanted
     entry.sent = undefined
-    if (entry.blocked === undefined) this.#blocked += 1
+    if (entry.blocked === undefined) this.blocked += 1
     const isNew = entry.reported !== block
     entry.reported = block
     entry.blocked = block
@@ -301,7 +278,6 @@ export class Retained {
 
   /** Forgets what the broker holds, after a lost connection. Every unacknowledged entry must have been `lost` before. */
   forget(): void {
-    this.#connection += 1
     this.#unowned.clear()
     this.#known = () => false
     for (const entry of this.#entries.values()) entry.held = undefined
@@ -314,7 +290,6 @@ export class Retained {
       this.#unowned.add(topic, text)
       return
     }
-    entry.foundOn = this.#connection
     // The wanted string itself, not an equal one: one copy in memory. Another one is kept until what is wanted is known.
     const found = kept(text, entry)
     entry.held = entry.wanted === found ? entry.wanted : found
@@ -349,7 +324,7 @@ export class Retained {
     const different: Entry[] = []
     for (const entry of this.#entries.values()) {
       entry.awaited = false
-      if (entry.foundOn !== this.#connection && known(entry.topic)) entry.held = null
+      if (entry.held === undefined && known(entry.topic)) entry.held = null
       if (entry.blocked === 'denied' || entry.blocked === 'too_large') this.#unblock(entry)
       if (this.#differs(entry)) different.push(entry)
       else {
@@ -392,9 +367,12 @@ export class Retained {
   #unblock(entry: Entry): void {
     if (entry.blocked === undefined) return
     entry.blocked = undefined
-    this.#blocked -= 1
+    this.blocked -= 1
   }
 }
+
+/** No payload: an empty one clears a topic. */
+const OTHER = ''
 
 /** What is kept of a payload: itself, or its mark where it can be had again. */
 function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string | null {
@@ -403,7 +381,6 @@ function kept(payload: string | null, { marked }: Pick<Entry, 'marked'>): string
 
 /** From now on its payloads are kept as marks. */
 function markAll(entry: Entry): void {
-  if (entry.marked) return
   entry.marked = true
   entry.text = entry.wanted ?? undefined
   entry.wanted = kept(entry.wanted, entry)

@@ -1,15 +1,14 @@
 /** Sends what waits in the retained set and the outbox: in order, a limited number at a time, each acknowledged. */
 import type { IClientPublishOptions } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
-import { AckTimer } from './ack-timer.ts'
-import { type Connection, PACKET_TOO_LARGE } from './connection.ts'
+import type { Connection } from './connection.ts'
+import type { EchoFilter } from './echo-filter.ts'
 import type { Failure } from './failure.ts'
 import type { Journal } from './journal.ts'
 import { topicFault } from './names.ts'
-import type { Outbox, Outgoing } from './outbox.ts'
-import { GIVE_UP_AFTER, isBlameless, PoisonMessages } from './poison-messages.ts'
-import type { Block, Entry, Retained } from './retained.ts'
-import { SizeLimit } from './size-limit.ts'
+import { GIVE_UP_AFTER, isBlameless, PoisonMessages, type Refusal, TOO_LARGE } from './poison-messages.ts'
+import { type Item, Sequence, type SequenceOptions } from './sequence.ts'
+import type { LinkOptions } from './types.ts'
 
 /** The part of a connection on which what may end it is tried. */
 export type TrialWire = Pick<Connection, 'publish'>
@@ -17,59 +16,38 @@ export type TrialWire = Pick<Connection, 'publish'>
 /** The part of a connection that sending needs. */
 export type Wire = Pick<Connection, 'isDown' | 'receiveMaximum' | 'maximumPacketSize' | 'publish' | 'drop'>
 
-/** The state topic's `online` or `offline`. */
-interface State {
-  readonly kind: 'state'
-  readonly topic: string
-  readonly payload: 'online' | 'offline'
-  losses: number
-  sentAt: number
-  sentBytes: number
-}
+type Limits = Pick<LinkOptions, 'window' | 'ackTimeoutMs' | 'maximumPacketSize' | 'redact'>
 
-type Item = Entry | Outgoing | State
-
-export interface SenderOptions {
-  readonly retained: Retained
-  readonly events: Outbox
-  readonly answers: Outbox
+export interface SenderOptions extends SequenceOptions, Limits {
   readonly clock: Clock
   readonly journal: Journal
-  readonly stateTopic: string
-  /** Publishes without acknowledgement at a time, at most. */
-  readonly window: number
-  readonly ackTimeoutMs: number
-  /** The largest packet that the broker is known to take, in bytes; default: as it says. */
-  readonly maximumPacketSize?: number | undefined
-  /** Whether a topic may be published at this moment; default: all may. */
-  readonly mayPublish?: ((topic: string) => boolean) | undefined
   /**
    * Runs `task` on another connection to the broker, without a will, so that its loss stays unseen. Resolves to what ended
    * it before the task, or why there is none.
    */
   readonly onTrial: (task: (wire: TrialWire) => Promise<void>, signal: AbortSignal) => Promise<Failure | undefined>
-  /** Called before each zero-length retained publish. */
-  readonly onClear: (topic: string) => void
-  /** Called before each event or answer. */
-  readonly onMessage: (topic: string, payload: string) => void
-  /** Called after each acknowledgement: fewer may wait. */
-  readonly onAcked: () => void
+  /** Learns what may come back. */
+  readonly echoes: Pick<EchoFilter, 'sending' | 'clearing'>
 }
 
+const WINDOW = 32
+export const ACK_TIMEOUT_MS = 30_000
 /** A quarantined topic is tried again after this time; it doubles with each further loss. */
 const RETRY_QUARANTINED_MS = 5_000
 const MOST_DOUBLINGS = 10
-const TOO_LARGE = 'it is larger than the broker takes'
 
 const RETAINED: IClientPublishOptions = { qos: 1, retain: true }
 
 export class Sender {
+  /** QoS 1 publishes so far, acknowledged or not. */
+  publishes = 0
+  /** Their payload bytes. */
+  bytes = 0
   readonly #options: SenderOptions
   /** Oldest first. */
   readonly #unacknowledged = new Set<Item>()
-  readonly #ackTimer: AckTimer
-  readonly #losses: PoisonMessages<Item>
-  readonly #sizes: SizeLimit
+  readonly #sequence: Sequence
+  readonly #poison: PoisonMessages<Item>
   /** Taken, and kept back until they are tried alone. */
   readonly #suspects = new Set<Item>()
   #trial: AbortController | undefined
@@ -81,131 +59,96 @@ export class Sender {
   #alone: Item | undefined
   #connection: Wire | undefined
   #window = 0
-  /** What was last sent to the state topic on this connection. */
-  #state: State['payload'] | undefined
-  /** Whether an answer was sent last while something else waited, too. */
-  #answeredLast = false
-  #closing = false
-  /** Whether retained topics are written. */
-  #writing = true
-  #publishes = 0
-  #bytes = 0
+  #cancelAckTimer: (() => void) | undefined
   #cancelRetry: (() => void) | undefined
   #cancelRelearn: (() => void) | undefined
   #onIdle: (() => void) | undefined
 
   constructor(options: SenderOptions) {
-    const { clock, ackTimeoutMs } = options
     this.#options = options
-    this.#sizes = new SizeLimit(options.maximumPacketSize ?? Number.POSITIVE_INFINITY, clock)
-    this.#losses = new PoisonMessages(clock, this.#sizes)
-    this.#ackTimer = new AckTimer(
-      clock,
-      ackTimeoutMs,
-      () => this.#unacknowledged.values().next().value?.sentAt,
-      () => {
-        const detail = `no acknowledgement of a publish within ${ackTimeoutMs} ms`
-        this.#connection?.drop({ code: 'timeout', detail })
-      },
-    )
+    this.#sequence = new Sequence(options)
+    this.#poison = new PoisonMessages(options.clock, options.maximumPacketSize)
   }
 
   get unacknowledged(): number {
     return this.#unacknowledged.size + this.#suspects.size
   }
 
-  get publishes(): number {
-    return this.#publishes
-  }
-
-  get bytes(): number {
-    return this.#bytes
-  }
-
   /** What was last published to the state topic on this connection. */
   get state(): string | undefined {
-    return this.#state
+    return this.#sequence.state
   }
 
   /** Starts to send. `online` follows when everything that the retained set awaits is done. */
   attach(connection: Wire): void {
     this.#connection = connection
-    this.#window = Math.min(this.#options.window, connection.receiveMaximum)
-    this.#sizes.connected(connection.maximumPacketSize)
-    this.#state = undefined
+    this.#window = Math.min(this.#options.window ?? WINDOW, connection.receiveMaximum)
+    this.#poison.connected(connection.maximumPacketSize)
+    this.#sequence.state = undefined
     this.#triesHere = false
-    const { events, answers, clock, journal } = this.#options
+    const { events, answers, clock, journal, onAnswer } = this.#options
     if (events.expire(clock.elapsed()) > 0) journal.dropped('events')
-    if (answers.expire(clock.elapsed()) > 0) journal.dropped('answers')
-    this.#scheduleRetries()
+    if (answers.expire(clock.elapsed()) > 0) {
+      journal.dropped('answers')
+      onAnswer()
+    }
+    this.#retryQuarantined()
+    this.#retryTooLarge()
     this.pump()
   }
 
   /** Publishes the answers that wait, `offline`, and then everything else. Resolves when everything is acknowledged. */
   finish(connection: Wire): Promise<void> {
-    this.#closing = true
+    this.#sequence.closing = true
     this.#trial?.abort()
+    if (this.#connection === undefined) this.attach(connection)
+    else this.pump()
     return new Promise((resolve) => {
-      this.#onIdle = resolve
-      if (this.#connection === undefined) this.attach(connection)
-      else this.pump()
-      this.#checkIdle()
+      if (this.#unacknowledged.size === 0) resolve()
+      else this.#onIdle = resolve
     })
   }
 
   /** Publishes `online` again at the next `pump`, if it was published before. */
   repeatState(): void {
-    if (!this.#closing) this.#state = undefined
+    if (!this.#sequence.closing) this.#sequence.state = undefined
   }
 
   setWriting(writing: boolean): void {
-    this.#writing = writing
+    this.#sequence.writing = writing
     if (writing) this.pump()
   }
 
   /** The connection is lost: unacknowledged items wait again. Returns whether it has shown a size that ended it. */
   detach(failure: Failure): boolean {
     this.#connection = undefined
-    this.#ackTimer.stop()
+    this.#cancelAckTimer?.()
+    this.#cancelAckTimer = undefined
     this.#cancelRetry?.()
     this.#cancelRelearn?.()
     this.#trial?.abort()
     this.#trial = undefined
     this.#tried = undefined
     const alone = this.#alone
+    this.#alone = undefined
     const explained =
       alone === undefined
-        ? this.#losses.connectionLost(failure, this.#unacknowledged)
+        ? this.#poison.connectionLost(failure, this.#unacknowledged)
         : this.#aloneLost(failure, alone) === 'too_large'
-    this.#alone = undefined
-    this.#restore([...this.#unacknowledged, ...this.#suspects], (entry) => this.#options.retained.lost(entry))
+    this.#sequence.restore([...this.#unacknowledged, ...this.#suspects], (entry) => this.#options.retained.lost(entry))
     this.#unacknowledged.clear()
     this.#suspects.clear()
     return explained
   }
 
-  /** These are not on their way any more. */
-  #restore(items: readonly Item[], putBack: (entry: Entry) => void): void {
-    for (const item of items) if (item.kind === 'retained') putBack(item)
-    const messages = items.filter((item) => item.kind === 'message')
-    this.#options.events.restore(messages.filter(({ isAnswer }) => !isAnswer))
-    this.#options.answers.restore(messages.filter(({ isAnswer }) => isAnswer))
-  }
-
-  #aloneLost(failure: Failure, item: Item): Block | undefined {
-    const block = this.#losses.aloneLost(failure, item)
-    if (block === 'too_large') {
-      this.#refuse(item, block, `the broker ends the connection when it gets it, with ${item.sentBytes} bytes`)
-    } else if (block !== undefined) {
-      this.#refuse(item, block, `${item.losses} connections in a row were lost as it was being published`)
+  #aloneLost(failure: Failure, item: Item): Refusal['block'] | undefined {
+    const refusal = this.#poison.aloneLost(failure, item)
+    if (refusal !== undefined) this.#refuse(item, refusal)
+    if (this.#connection !== undefined) {
+      this.#retryQuarantined()
+      this.#retryTooLarge()
     }
-    if (this.#connection !== undefined) this.#scheduleRetries()
-    return block
-  }
-
-  #scheduleRetries(): void {
-    this.#retryQuarantined()
-    this.#retryTooLarge()
+    return refusal?.block
   }
 
   /** Tries the quarantined topics that are due after `ageMs` again in `ms`, and then later. */
@@ -215,7 +158,7 @@ export class Sender {
     if (!retained.hasQuarantined) return
     const afterLosses = (losses: number) => RETRY_QUARANTINED_MS * 2 ** Math.min(MOST_DOUBLINGS, losses - GIVE_UP_AFTER)
     this.#cancelRetry = clock.after(ms, () => {
-      retained.retryQuarantined(({ losses }) => afterLosses(losses) <= ageMs)
+      retained.retry('quarantined', ({ losses }) => afterLosses(losses) <= ageMs)
       this.pump()
       this.#retryQuarantined(ageMs, Math.min(2 * ageMs, afterLosses(Number.POSITIVE_INFINITY)))
     })
@@ -223,12 +166,12 @@ export class Sender {
 
   /** When a size that ended connections is due again, so is what was held back for it. */
   #retryTooLarge(): void {
-    const { relearnInMs } = this.#sizes
+    const { relearnInMs } = this.#poison
     this.#cancelRelearn?.()
     if (relearnInMs === undefined) return
     this.#cancelRelearn = this.#options.clock.after(relearnInMs, () => {
-      this.#sizes.relearn()
-      this.#options.retained.retryTooLarge()
+      this.#poison.relearn()
+      this.#options.retained.retry('too_large')
       this.pump()
     })
   }
@@ -238,110 +181,84 @@ export class Sender {
     const connection = this.#connection
     if (connection === undefined || connection.isDown) return
     while (this.#alone === undefined && this.#unacknowledged.size < this.#window) {
-      const item = this.#next()
-      if (item === undefined) {
-        if (this.#try(connection)) continue
-        return
-      }
-      if (!this.#may(item)) {
-        if (item.kind !== 'message') return
-        this.#options.events.take()
-        continue
-      }
-      this.#send(connection, item)
+      const item = this.#sequence.next()
+      if (item !== undefined) this.#send(connection, item)
+      else if (this.#suspects.size === 0 && !this.#poison.doubted) return
+      else if (!this.#try(connection)) return
     }
   }
 
-  #may(item: Item): boolean {
-    const isFree = item.kind === 'state' || (item.kind === 'message' && item.isAnswer)
-    return isFree || (this.#options.mayPublish?.(item.topic) ?? true)
-  }
-
-  #next(): Item | undefined {
-    const { retained, events, answers, stateTopic } = this.#options
-    const wanted = this.#closing ? 'offline' : retained.awaiting === 0 ? 'online' : undefined
-    const state = this.#writing ? wanted : undefined
-    const answer = answers.peek()
-    if (state !== undefined && state !== this.#state) {
-      // At the end the answers come first. Where the broker is too slow for them, its will says `offline`.
-      if (this.#closing && answer !== undefined) return answer
-      return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0, sentBytes: 0 }
-    }
-    const other = earlier(this.#writing ? retained.peek() : undefined, events.peek())
-    if (answer === undefined || other === undefined) return answer ?? other
-    // They take turns: many answers do not keep events waiting, nor many states the answers.
-    return this.#answeredLast ? other : answer
-  }
-
+  /**
+   * Takes an item and publishes it, unless the broker would not take it, or it may end the connection. `wire`: the
+   * connection, or another one on which a suspect is tried.
+   */
   #send(wire: TrialWire, item: Item): void {
-    this.#answeredLast = item.kind === 'message' && item.isAnswer
-    if (item.kind === 'retained') this.#sendEntry(wire, item)
-    else if (item.kind === 'message') this.#sendMessage(wire, item)
-    else {
-      this.#state = item.payload
-      item.sentBytes = item.payload.length
-      this.#publish(wire, item, item.payload, RETAINED)
-    }
+    const payload = this.#sequence.take(item, this.#suspects.has(item))
+    const fault = item.kind === 'retained' && item.sentAt === 0 ? topicFault(item.topic) : undefined
+    const verdict = item.kind === 'state' ? 'fine' : this.#poison.judge(item)
+    if (fault !== undefined) this.#refuse(item, { block: 'invalid', detail: fault })
+    else if (verdict === 'too_large') this.#refuse(item, TOO_LARGE)
+    else if (verdict === 'suspect' && wire === this.#connection && item !== this.#alone) this.#suspects.add(item)
+    else this.#publish(wire, item, payload)
   }
 
-  #sendMessage(wire: TrialWire, item: Outgoing): void {
-    const { events, answers } = this.#options
-    if (!this.#suspects.has(item)) (item.isAnswer ? answers : events).take()
-    item.sentBytes = item.payloadBytes
-    if (!this.#fits(item)) this.#refuse(item, 'too_large', TOO_LARGE)
-    else if (this.#mayEndConnection(wire, item)) this.#suspects.add(item)
-    else {
-      this.#options.onMessage(item.topic, item.payload)
-      this.#publish(wire, item, item.payload, item.options)
-    }
-  }
-
-  #sendEntry(wire: TrialWire, item: Entry): void {
-    const payload = this.#options.retained.take(item) ?? ''
-    item.sentBytes = Buffer.byteLength(payload)
-    const fault = item.sentAt === 0 ? topicFault(item.topic) : undefined
-    if (fault !== undefined) this.#refuse(item, 'invalid', fault)
-    else if (!this.#fits(item)) this.#refuse(item, 'too_large', TOO_LARGE)
-    else if (this.#mayEndConnection(wire, item)) this.#suspects.add(item)
-    else {
-      if (payload === '') this.#options.onClear(item.topic)
-      this.#publish(wire, item, payload, RETAINED)
-    }
-  }
-
-  #fits(item: Item): boolean {
-    return this.#sizes.allows(item.sentBytes, () =>
-      item.kind === 'message' ? item.bytes - item.payloadBytes : Buffer.byteLength(item.topic),
-    )
-  }
-
-  #mayEndConnection(wire: TrialWire, item: Item): boolean {
-    return wire === this.#connection && item !== this.#alone && this.#losses.isSuspect(item)
-  }
-
-  #publish(wire: TrialWire, item: Item, payload: string, options: IClientPublishOptions): void {
-    this.#publishes += 1
-    this.#bytes += item.sentBytes
-    item.sentAt = this.#options.clock.elapsed()
+  #publish(wire: TrialWire, item: Item, payload: string): void {
+    const { clock, echoes } = this.#options
+    if (item.kind === 'message') echoes.sending(item.topic, payload)
+    else if (payload === '') echoes.clearing(item.topic)
+    this.publishes += 1
+    this.bytes += item.sentBytes
+    item.sentAt = clock.elapsed()
     if (wire === this.#connection) {
       this.#suspects.delete(item)
       this.#unacknowledged.add(item)
-      this.#ackTimer.sent()
+      if (this.#cancelAckTimer === undefined) this.#watchAcks()
     }
+    const options = item.kind === 'message' ? item.options : RETAINED
     wire.publish(item.topic, payload, options, (reason) => this.#acked(item, reason))
+  }
+
+  /** One timer for all publishes. When it fires, the oldest one decides how long to go on waiting. */
+  #watchAcks(passedMs = 0): void {
+    const { clock, ackTimeoutMs = ACK_TIMEOUT_MS } = this.#options
+    this.#cancelAckTimer = clock.after(ackTimeoutMs - passedMs, () => {
+      this.#cancelAckTimer = undefined
+      const oldest = this.#unacknowledged.values().next().value
+      if (oldest === undefined) return
+      const waitedMs = clock.elapsed() - oldest.sentAt
+      const detail = `no acknowledgement of a publish within ${ackTimeoutMs} ms`
+      if (waitedMs < ackTimeoutMs) this.#watchAcks(waitedMs)
+      else this.#connection?.drop({ code: 'timeout', detail })
+    })
+  }
+
+  #acked(item: Item, reason: number): void {
+    if (reason !== 0) {
+      this.#refuse(item, this.#poison.refused(item, reason))
+      this.#retryTooLarge()
+    } else {
+      this.#settle(item, true)
+      this.#poison.accepted(item)
+      if (item.kind === 'retained') this.#options.retained.acked(item)
+      if (this.#suspects.size > 0) this.#releaseSuspects()
+    }
+    this.pump()
+    if (this.#unacknowledged.size === 0) this.#onIdle?.()
   }
 
   /** Nothing else waits: tries what is kept back, the smallest first. Returns whether something was refused. */
   #try(connection: Wire): boolean {
-    if (this.#trial !== undefined || this.#closing) return false
+    if (this.#trial !== undefined || this.#sequence.closing) return false
     const before = this.#suspects.size
     const item = this.#smallest()
-    const isWorthIt = ({ sentBytes }: Item) => !this.#triesHere || this.#sizes.isWorthALoss(sentBytes)
-    for (const one of this.#suspects) if (!this.#fits(one) || !isWorthIt(one)) this.#refuse(one, 'too_large', TOO_LARGE)
-    if (this.#suspects.size === 0) this.#sizes.settled()
+    for (const one of this.#suspects) {
+      const isHopeless = this.#triesHere && !this.#poison.isWorthALoss(one)
+      if (isHopeless || this.#poison.judge(one) === 'too_large') this.#refuse(one, TOO_LARGE)
+    }
+    if (this.#suspects.size === 0 && this.#options.retained.waiting === 0) this.#poison.allTried()
     if (this.#suspects.size < before) return true
     if (item === undefined) return false
-    if (!this.#triesHere) this.#startTrial()
+    if (!this.#triesHere) void this.#tryAside()
     else if (this.#unacknowledged.size === 0) {
       this.#alone = item
       this.#send(connection, item)
@@ -349,49 +266,42 @@ export class Sender {
     return false
   }
 
-  #startTrial(): void {
+  /** Tries suspects on a connection of their own, one after the other. */
+  async #tryAside(): Promise<void> {
     const trial = new AbortController()
     this.#trial = trial
     let isOpen = false
-    const task = (wire: TrialWire) => {
+    const tryAll = async (wire: TrialWire) => {
       isOpen = true
-      return this.#tryAll(wire)
+      for (let item = this.#smallest(); item !== undefined; item = this.#smallest()) {
+        const { promise, resolve } = Promise.withResolvers<boolean>()
+        this.#tried = { item, done: resolve }
+        this.#send(wire, item)
+        // A refusal may end this connection, and that would count against the next one.
+        if (!(await promise)) return
+      }
     }
-    void this.#options.onTrial(task, trial.signal).then((failure) => {
-      if (!trial.signal.aborted) this.#trialEnded(failure, isOpen)
-    })
+    const failure = await this.#options.onTrial(tryAll, trial.signal)
+    if (trial.signal.aborted) return
+    const item = this.#tried?.item
+    this.#trial = undefined
+    this.#tried = undefined
+    if (failure !== undefined) {
+      if (!isOpen || isBlameless(failure)) this.#triesHere = true
+      else if (item !== undefined) this.#aloneLost(failure, item)
+    }
+    this.pump()
   }
 
   #smallest(): Item | undefined {
     let smallest: Item | undefined
     for (const item of this.#suspects) {
       if (item.kind === 'retained' && item.released) this.#suspects.delete(item)
-      else if (item.kind === 'message' || this.#writing) {
-        if (smallest === undefined || item.sentBytes < smallest.sentBytes) smallest = item
+      else if (smallest === undefined || item.sentBytes < smallest.sentBytes) {
+        if (this.#sequence.may(item)) smallest = item
       }
     }
-    return smallest !== undefined && this.#may(smallest) ? smallest : undefined
-  }
-
-  async #tryAll(wire: TrialWire): Promise<void> {
-    for (let item = this.#smallest(); item !== undefined; item = this.#smallest()) {
-      const { promise, resolve } = Promise.withResolvers<boolean>()
-      this.#tried = { item, done: resolve }
-      this.#send(wire, item)
-      // A refusal may end this connection, and that would count against the next one.
-      if (!(await promise)) return
-    }
-  }
-
-  #trialEnded(failure: Failure | undefined, wasOpen: boolean): void {
-    const item = this.#tried?.item
-    this.#trial = undefined
-    this.#tried = undefined
-    if (failure !== undefined) {
-      if (!wasOpen || isBlameless(failure)) this.#triesHere = true
-      else if (item !== undefined) this.#aloneLost(failure, item)
-    }
-    this.pump()
+    return smallest
   }
 
   /** An item is acknowledged, refused or given up. */
@@ -404,58 +314,27 @@ export class Sender {
     this.#tried = undefined
   }
 
-  #acked(item: Item, reason: number): void {
-    this.#settle(item, reason === 0)
-    if (reason !== 0) {
-      const isTooLarge = reason === PACKET_TOO_LARGE
-      this.#losses.refused(item, isTooLarge)
-      this.#refuse(item, isTooLarge ? 'too_large' : 'denied', `the broker refuses it with reason ${reason}`)
-      this.#retryTooLarge()
-    } else {
-      this.#sizes.acknowledged(item.sentBytes)
-      if (item.kind === 'retained') this.#options.retained.acked(item)
-      else item.losses = 0
-      if (this.#suspects.size > 0) this.#releaseSuspects()
-    }
-    this.pump()
-    this.#options.onAcked()
-    this.#checkIdle()
-  }
-
   /** What is no suspect any more, as a larger one was acknowledged, need not be tried alone. */
   #releaseSuspects(): void {
-    const free = [...this.#suspects].filter((item) => !this.#losses.isSuspect(item) && item !== this.#tried?.item)
+    const isFree = (item: Item) => item !== this.#tried?.item && this.#poison.judge(item) !== 'suspect'
+    const free = [...this.#suspects].filter(isFree)
     for (const item of free) this.#suspects.delete(item)
-    this.#restore(free, (entry) => this.#options.retained.putBack(entry))
+    this.#sequence.restore(free, (entry) => this.#options.retained.putBack(entry))
   }
 
   /** Stops sending an item: a retained topic is blocked, a message dropped or replaced. */
-  #refuse(item: Item, block: Block, detail: string): void {
+  #refuse(item: Item, { block, detail }: Refusal): void {
     this.#settle(item, false)
-    const isNew = item.kind !== 'retained' || this.#options.retained.refused(item, block)
-    if (isNew) this.#options.journal.notPublished(item.topic, block, detail)
-    if (item.kind === 'message') this.#replace(item, block)
-  }
-
-  #replace({ topic, isAnswer, ifRefused }: Outgoing, why: Block): void {
-    const { events, answers, clock } = this.#options
+    const { retained, events, answers, clock, journal, redact = (payload) => payload } = this.#options
+    if (item.kind !== 'retained' || retained.refused(item, block)) journal.notPublished(item.topic, block, detail)
+    if (item.kind !== 'message') return
+    const { isAnswer, ifRefused } = item
     const outbox = isAnswer ? answers : events
-    const replacement = why === 'too_large' || why === 'denied' ? ifRefused?.(why) : undefined
+    const replacement = block === 'too_large' || block === 'denied' ? ifRefused?.(block) : undefined
     if (replacement === undefined) outbox.lost()
     else {
       const options = { ...replacement.options, isAnswer }
-      outbox.push(replacement.topic ?? topic, replacement.payload, options, clock.elapsed())
+      outbox.push(replacement.topic ?? item.topic, redact(replacement.payload), options, clock.elapsed())
     }
   }
-
-  #checkIdle(): void {
-    if (this.#onIdle === undefined || this.#unacknowledged.size > 0) return
-    this.#onIdle()
-    this.#onIdle = undefined
-  }
-}
-
-function earlier(entry: Entry | undefined, message: Outgoing | undefined): Entry | Outgoing | undefined {
-  if (entry === undefined || message === undefined) return entry ?? message
-  return entry.seq < message.seq ? entry : message
 }

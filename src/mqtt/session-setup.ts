@@ -5,6 +5,7 @@ import type { Connection } from './connection.ts'
 import type { Journal } from './journal.ts'
 import { ReadBack, type ReadBackResult } from './readback.ts'
 import { retryUntilAnswered } from './retry-until-answered.ts'
+import { ACK_TIMEOUT_MS } from './sender.ts'
 import type { LinkOptions } from './types.ts'
 
 export interface GreetingContext {
@@ -99,7 +100,7 @@ export class SessionSetup {
    */
   async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
     const { clock, options: link } = this.#context
-    const ms = link.ackTimeoutMs ?? 30_000
+    const ms = link.ackTimeoutMs ?? ACK_TIMEOUT_MS
     const began = clock.elapsed()
     const { promise: granted, resolve } = Promise.withResolvers<boolean>()
     const asked = await retryUntilAnswered({

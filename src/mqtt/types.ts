@@ -27,6 +27,18 @@ export interface BrokerOptions {
   readonly connectTimeoutMs?: number | undefined
 }
 
+/** Observes what leaves, as it leaves. */
+export interface PublishObserver {
+  held(topic: string, payload: string | null): void
+  /** Somebody else publishes these topics from now on. */
+  released(isOthers: (topic: string) => boolean): void
+  /** Not called for answers. */
+  sent(topic: string, payload: string): void
+}
+
+/** Takes out of a payload what must not leave. */
+export type Redact = (payload: string) => string
+
 export interface LinkOptions extends BrokerOptions {
   /** Called after a refused login. If they differ from the refused ones, they are tried at once. */
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
@@ -55,6 +67,9 @@ export interface LinkOptions extends BrokerOptions {
    * an event is lost, a retained topic waits until `release` or the next `hold`.
    */
   readonly mayPublish?: ((topic: string) => boolean) | undefined
+  /** Applied to a payload before it is compared, digested or sent (default: all leaves as it is). */
+  readonly redact?: Redact | undefined
+  readonly observer?: PublishObserver | undefined
   /** Whether `online` waits until the broker holds what is wanted on a topic (default: for all). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** The largest packet that the broker is known to take, in bytes (default: as it says, or as its refusals show). */

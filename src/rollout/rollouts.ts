@@ -26,7 +26,7 @@ export interface RolloutsOptions {
   /** Nobody else's on the broker. */
   readonly clientId: string
   /** Holds the records: what others change is put right, and a broker that has lost them gets them again. */
-  readonly link: () => Pick<MqttLink, 'hold' | 'expect' | 'release'>
+  readonly link: () => Pick<MqttLink, 'expect' | 'release'>
   /** Whether this process serves a hub. */
   readonly serves: (hub: string) => boolean
   /** Why configuration refuses rollouts; of no command, all of them. */
@@ -253,7 +253,7 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
       this.found(topic, text)
       if (session.signal.aborted || this.#held.has(topic)) continue
       this.#held.add(topic)
-      this.#options.link().hold(topic, text)
+      this.#options.link().expect(topic, text)()
     }
     return records
   }

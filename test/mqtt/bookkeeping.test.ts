@@ -212,7 +212,7 @@ describe('the retained set', () => {
 
 describe('the outbox', () => {
   const disconnected = { messages: 3, bytes: 100 }
-  const options = { keyOf: (topic: string) => topic, disconnected, ageMs: 1000 }
+  const options = { byTopic: true, disconnected, ageMs: 1000 }
   const drain = (outbox: Outbox) => {
     const payloads: string[] = []
     for (let message = outbox.peek(); message !== undefined; message = outbox.peek()) {
@@ -289,16 +289,17 @@ describe('the intake of commands', () => {
 
   test('hands commands on in order, no more than there is room for, and asks the broker to wait', async () => {
     const delivered: string[] = []
-    let room = 2
-    let few = 0
+    /** Commands wait while there are 1,000. */
+    const answers = { waiting: 998, bytes: 0 }
+    let drained = 0
     const intake = new InboundQueue({
-      hasRoom: () => room > 0,
+      answers,
       deliver: ({ topic }) => {
-        room -= 1
+        answers.waiting += 1
         delivered.push(topic)
       },
-      onFew: () => {
-        few += 1
+      onDrained: () => {
+        drained += 1
       },
       limits: { messages: 3, bytes: 100 },
     })
@@ -308,13 +309,13 @@ describe('the intake of commands', () => {
     intake.take(message('4'))
     expect(intake.isFull).toBe(true)
     intake.resume()
-    expect(few).toBe(0)
-    room = 1
+    expect(drained).toBe(0)
+    answers.waiting = 999
     intake.resume()
     await until('the next', () => delivered.length === 3)
     expect(intake.isFull).toBe(false)
-    expect(few).toBe(1)
-    room = 100
+    expect(drained).toBe(1)
+    answers.waiting = 900
     intake.resume()
     await until('all', () => delivered.length === 5)
     expect(delivered).toEqual(['0', '1', '2', '3', '4'])
@@ -324,9 +325,9 @@ describe('the intake of commands', () => {
 
   test('drops and counts only far beyond the point at which the broker should have waited', () => {
     const intake = new InboundQueue({
-      hasRoom: () => false,
+      answers: { waiting: 0, bytes: 4 * 1024 * 1024 },
       deliver: () => undefined,
-      onFew: () => undefined,
+      onDrained: () => undefined,
       limits: { messages: 3, bytes: 100 },
     })
     const taken = Array.from({ length: 20 }, (_, i) => intake.take(message(String(i))))

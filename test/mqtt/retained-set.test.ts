@@ -78,6 +78,15 @@ describe('what another connection of this process publishes', () => {
     expect(flush()).toEqual(['a=2', 'b=2'])
   })
 
+  test('is sent where the broker has lost it with the connection', () => {
+    holding({ a: '1' })
+    const isThere = set.expect('a', '2')
+    set.forget()
+    isThere()
+    set.settle(all)
+    expect(flush()).toEqual(['a=2'])
+  })
+
   test('replaces at the end what was on its way here before', () => {
     holding({ a: '1' })
     set.refresh('a')
@@ -239,6 +248,17 @@ describe('a new connection', () => {
     expect(flush()).toEqual(['a=2'])
   })
 
+  test('is sent to clear what it was found to hold, whatever happened to that before its read-back ended', () => {
+    holding({ a: '1' })
+    set.forget()
+    for (const topic of ['a', 'b']) set.found(topic, '1')
+    set.refresh('a')
+    set.hold('b', '2')
+    for (const topic of ['a', 'b']) set.hold(topic, null)
+    set.settle(all)
+    expect(flush().sort()).toEqual(['a=null', 'b=null'])
+  })
+
   test('ends what waited and turns out to be there: it is sent when it changes', () => {
     set.hold('a', '1')
     set.found('a', '1')
@@ -398,11 +418,11 @@ describe('a topic that the broker does not take', () => {
     ['invalid', [], []],
   ] as const)('and is %s is tried again at its time', (why, quarantined, tooLarge) => {
     block('a', why)
-    set.retryQuarantined(none)
+    set.retry('quarantined', none)
     expect(flush()).toEqual([])
-    set.retryQuarantined(({ topic }) => topic === 'a')
+    set.retry('quarantined', ({ topic }) => topic === 'a')
     expect(flush()).toEqual(quarantined)
-    set.retryTooLarge()
+    set.retry('too_large')
     expect(flush()).toEqual(tooLarge)
     expect(set.blocked).toBe(quarantined.length + tooLarge.length === 0 ? 1 : 0)
     expect(set.hasQuarantined).toBe(false)

@@ -55,7 +55,7 @@ class Rig {
   readonly log = new RecordingLog()
   readonly cleared: string[] = []
   readonly messages: string[] = []
-  acked = 0
+  answered = 0
   readonly retained: Retained
   readonly events: Outbox
   readonly answers: Outbox
@@ -68,7 +68,7 @@ class Rig {
 
   constructor(options: Partial<SenderOptions> = {}) {
     const order = { next: 0 }
-    const keyed = { keyOf: (topic: string) => topic, ageMs: 1000 }
+    const keyed = { byTopic: true, ageMs: 1000 }
     this.retained = new Retained(order)
     this.events = new Outbox(order, keyed)
     this.answers = new Outbox(order, keyed)
@@ -89,10 +89,12 @@ class Rig {
         const stopped = new Promise<Failure>((resolve) => signal.addEventListener('abort', () => resolve(CLOSED)))
         return await Promise.race([task(trial).then(() => undefined), trial.ended.promise, stopped])
       },
-      onClear: (topic) => this.cleared.push(topic),
-      onMessage: (topic, payload) => this.messages.push(`${topic}=${payload}`),
-      onAcked: () => {
-        this.acked += 1
+      echoes: {
+        clearing: (topic) => this.cleared.push(topic),
+        sending: (topic, payload) => this.messages.push(`${topic}=${payload}`),
+      },
+      onAnswer: () => {
+        this.answered += 1
       },
       ...options,
     })
@@ -177,7 +179,7 @@ describe('a connection', () => {
     expect(rig.wire.sent[2]).toBe('state=online')
     expect(rig.wire.published.map(({ options }) => options)).toEqual(Array(3).fill({ qos: 1, retain: true }))
     rig.ackAll()
-    expect(rig.acked).toBe(3)
+    expect(rig.answered).toBe(0)
     expect(rig.sender).toMatchObject({ publishes: 3, bytes: 7, unacknowledged: 0, state: 'online' })
     rig.hold('a', '2')
     expect(rig.wire.sent.slice(3)).toEqual(['a=2'])
@@ -247,6 +249,7 @@ describe('a connection', () => {
       rig.attach()
       expect(rig.wire.sent).toEqual(['state=online'])
       expect(rig.log.loud).toEqual([expect.stringContaining(`${kind} are dropped`)])
+      expect(rig.answered).toBe(kind === 'answers' ? 1 : 0)
     }
     const fresh = new Rig()
     fresh.say('new', '1')
@@ -272,6 +275,8 @@ describe('the order of sending', () => {
     rig.ackAll()
     expect(rig.wire.sent.slice(1)).toEqual(['answer=1', 'event=1', 'answer=2', 'event=2', 'answer=3', 'event=3'])
     expect(rig.messages).toEqual(rig.wire.sent.slice(1))
+    // Commands wait for their answers to be sent.
+    expect(rig.answered).toBe(3)
   })
 })
 
@@ -375,7 +380,7 @@ describe('a broker that refuses', () => {
     rig.say('event', '1')
     rig.ack(DENIED)
     expect(rig.refused).toEqual(['event denied'])
-    expect([rig.sender.unacknowledged, rig.events.waiting, rig.acked]).toEqual([0, 0, 2])
+    expect([rig.sender.unacknowledged, rig.events.waiting, rig.events.dropped]).toEqual([0, 0, 1])
   })
 
   test('a topic that is none is not asked', () => {

@@ -1,11 +1,10 @@
 /** A bug on purpose: a topic level counts for what it stands for, however it is spelled. */
 import { encodeLevel } from '../../../src/contract/templates.ts'
-import { MessageDecoder } from '../../../src/mqtt/message-decoder.ts'
+import { InboundQueue } from '../../../src/mqtt/inbound-queue.ts'
 
-const { message } = MessageDecoder.prototype
-MessageDecoder.prototype.message = function (...args) {
-  const found = message.apply(this, args)
-  return found && { ...found, topic: found.topic.split('/').map(canonical).join('/') }
+const { take } = InboundQueue.prototype
+InboundQueue.prototype.take = function (message) {
+  return take.call(this, { ...message, topic: message.topic.split('/').map(canonical).join('/') })
 }
 
 function canonical(level: string): string {

@@ -1,8 +1,7 @@
 /** A bug on purpose: a retained command is taken for a fresh one. */
-import { MessageDecoder } from '../../../src/mqtt/message-decoder.ts'
+import { InboundQueue } from '../../../src/mqtt/inbound-queue.ts'
 
-const { message } = MessageDecoder.prototype
-MessageDecoder.prototype.message = function (...args) {
-  const found = message.apply(this, args)
-  return found && found.payload.length > 0 ? { ...found, retain: false } : found
+const { take } = InboundQueue.prototype
+InboundQueue.prototype.take = function (message) {
+  return take.call(this, message.payload.length > 0 ? { ...message, retain: false } : message)
 }

@@ -1,0 +1,97 @@
+/** What waits to be sent, as one sequence: the state topic, retained topics, events and answers. */
+import type { Outbox, Outgoing } from './outbox.ts'
+import type { Entry, Retained } from './retained.ts'
+import type { LinkOptions } from './types.ts'
+
+/** The state topic's `online` or `offline`. */
+interface State {
+  readonly kind: 'state'
+  readonly topic: string
+  readonly payload: 'online' | 'offline'
+  losses: number
+  sentAt: number
+  readonly sentBytes: number
+}
+
+export type Item = Entry | Outgoing | State
+
+export interface SequenceOptions extends Pick<LinkOptions, 'stateTopic' | 'mayPublish'> {
+  readonly retained: Retained
+  readonly events: Outbox
+  readonly answers: Outbox
+  /** Called when answers have left the outbox: fewer wait. */
+  readonly onAnswer: () => void
+}
+
+export class Sequence {
+  readonly #options: SequenceOptions
+  /** What was last taken for the state topic on this connection. */
+  state: State['payload'] | undefined
+  /** Whether retained topics are written. */
+  writing = true
+  /** Whether the bridge ends. */
+  closing = false
+  /** Whether an answer was taken last while something else waited, too. */
+  #answeredLast = false
+
+  constructor(options: SequenceOptions) {
+    this.#options = options
+  }
+
+  /** The next item; it stays where it waits until `take`. The state topic comes first. */
+  next(): Item | undefined {
+    const { retained, answers, stateTopic } = this.#options
+    const answer = answers.peek()
+    const state = this.closing ? 'offline' : retained.awaiting === 0 ? 'online' : this.state
+    if (this.writing && state !== undefined && state !== this.state) {
+      // At the end the answers come first. Where the broker is too slow for them, its will says `offline`.
+      if (this.closing && answer !== undefined) return answer
+      return { kind: 'state', topic: stateTopic, payload: state, losses: 0, sentAt: 0, sentBytes: state.length }
+    }
+    // They take turns: many answers do not keep events waiting, nor many states the answers.
+    if (answer !== undefined && !this.#answeredLast) return answer
+    return this.#earliest() ?? answer
+  }
+
+  /** The retained topic or event that has waited longest. What may not be published is not: an event is lost. */
+  #earliest(): Entry | Outgoing | undefined {
+    const { retained, events, mayPublish } = this.#options
+    for (;;) {
+      const entry = this.writing ? retained.peek() : undefined
+      const event = events.peek()
+      const item = event === undefined || (entry !== undefined && entry.seq < event.seq) ? entry : event
+      if (item === undefined || mayPublish === undefined || mayPublish(item.topic)) return item
+      if (item.kind === 'retained') return undefined
+      events.take()
+    }
+  }
+
+  /** Whether an item that was taken may be published. */
+  may(item: Item): boolean {
+    const isAnswer = item.kind === 'message' && item.isAnswer
+    return (item.kind === 'message' || this.writing) && (isAnswer || (this.#options.mayPublish?.(item.topic) ?? true))
+  }
+
+  /** Takes what `next` returned, or what was taken and not sent `again`. Returns the payload to send. */
+  take(item: Item, again: boolean): string {
+    const { retained, events, answers, onAnswer } = this.#options
+    this.#answeredLast = item.kind === 'message' && item.isAnswer
+    if (item.kind === 'retained') {
+      const payload = retained.take(item) ?? ''
+      item.sentBytes = Buffer.byteLength(payload)
+      return payload
+    }
+    if (item.kind === 'state') this.state = item.payload
+    else if (!again) (item.isAnswer ? answers : events).take()
+    if (this.#answeredLast) onAnswer()
+    return item.payload
+  }
+
+  /** These were taken, and wait again. */
+  restore(items: readonly Item[], putBack: (entry: Entry) => void): void {
+    for (const item of items) if (item.kind === 'retained') putBack(item)
+    const messages = items.filter((item) => item.kind === 'message')
+    this.#options.events.restore(messages.filter(({ isAnswer }) => !isAnswer))
+    this.#options.answers.restore(messages.filter(({ isAnswer }) => isAnswer))
+  }
+}
