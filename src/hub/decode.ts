@@ -1,8 +1,8 @@
 /** The border to the hub: `unknown` in, the model's types out. Hub data is hostile input and firmware changes. */
 import { isRecord, isShallow, type Json } from '../base/json.ts'
-import { APP_STATES, type AppPatch } from '../model/app.ts'
-import type { AppEvent } from '../model/reduce.ts'
+import { APP_STATES, type AppPatch } from './app.ts'
 import { HubError } from './errors.ts'
+import type { AppEvent } from './reduce.ts'
 import { normaliseScope } from './scopes.ts'
 import { asItIs, type Clean, shortText } from './text.ts'
 

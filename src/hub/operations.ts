@@ -3,7 +3,7 @@
  * parameters follow from the path's text and the row's body or query: a call that does not fit does not compile.
  */
 import { isRecord, type Json } from '../base/json.ts'
-import type { AppPatch } from '../model/app.ts'
+import type { AppPatch } from './app.ts'
 import {
   decodeApp,
   decodeApps,

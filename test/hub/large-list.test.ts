@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { holdsTooMany, parseJson } from '../../src/base/json.ts'
+import type { AppPatch } from '../../src/hub/app.ts'
 import { AppManager, type AppsNews } from '../../src/hub/app-manager.ts'
 import { decodeApps } from '../../src/hub/decode.ts'
-import type { AppPatch } from '../../src/model/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const list = (size: number, patch: AppPatch = {}) =>
