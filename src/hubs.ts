@@ -2,6 +2,7 @@
 
 import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
+import type { Limiter } from './base/limiter.ts'
 import { ApiKeys } from './bridge/api-keys.ts'
 import type { BridgedHub } from './bridge/bridge.ts'
 import type { HubConfig, Live } from './config/options.ts'
@@ -9,8 +10,7 @@ import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import type { HubCall } from './hub/client.ts'
 import { HubError } from './hub/errors.ts'
-import { Hub } from './hub/hub.ts'
-import { Semaphore } from './hub/semaphore.ts'
+import { connectGate, Hub } from './hub/hub.ts'
 import type { Log } from './log/log.ts'
 
 export interface OpenHub extends BridgedHub {
@@ -38,14 +38,14 @@ export class Hubs implements AsyncDisposable {
   readonly #all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #keys: ApiKeys
-  readonly #gate: Semaphore
+  readonly #gate: Limiter
   /** Hubs that the log has named because an app's id holds a key or a token. */
   readonly #told = new Set<string>()
 
   constructor(options: HubsOptions) {
     this.#options = options
     this.#keys = new ApiKeys(options.live)
-    this.#gate = new Semaphore(options)
+    this.#gate = connectGate(options.clock)
   }
 
   /** Changes with `open` and `close`. */

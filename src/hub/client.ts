@@ -1,6 +1,7 @@
 /** The typed client: `call(operation, parameters)` over REST, each outcome decoded or one HubError. */
 import type { Clock } from '../base/clock.ts'
 import { holdsTooMany, type Json, MAX_VALUES } from '../base/json.ts'
+import { Limiter } from '../base/limiter.ts'
 import { type Answer, header, isGreeting, isHubs, isPage, parse, textOf } from './answer.ts'
 import { decodeJson } from './decode.ts'
 import { type Endpoint, pathOf } from './endpoints.ts'
@@ -15,7 +16,6 @@ import {
   type Result,
 } from './operations.ts'
 import { isSuccess, type RefusedCall, refusal, STAND_IN } from './refusal.ts'
-import { Spacing } from './spacing.ts'
 import { asItIs, type Clean } from './text.ts'
 import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
 
@@ -51,6 +51,10 @@ export interface HubCall {
 /** A hub whose connections end as fast as they are made is not asked for ever who it is. */
 const MAX_PROOFS = 3
 
+/** What a hub that limits requests takes: from its first complaint on, and for so long after the latest one. */
+const SPACED = { slots: 2, apartMs: 150 }
+const SPACED_MS = 10 * 60_000
+
 const NO_HUB = 'What answers at the address is no hub.'
 
 /** Nothing was sent, as who is at the other end is not known any more. */
@@ -60,7 +64,10 @@ export class HubClient {
   readonly #options: HubClientOptions
   readonly #clock: Clock
   readonly #rest: HttpClient
-  readonly #spacing: Spacing
+  readonly #limiter: Limiter
+  readonly #closing = new AbortController()
+  /** At the end what waits goes on, and fails by itself. */
+  readonly #turn = { signal: this.#closing.signal }
   #prefix: ApiPrefix
   /** The hub that calls are for; nobody before the first ping was answered. */
   #identity: Identity | undefined
@@ -81,7 +88,7 @@ export class HubClient {
     this.#options = options
     this.#clock = clock
     this.#rest = new HttpClient(options, clock)
-    this.#spacing = new Spacing(clock)
+    this.#limiter = new Limiter({ clock, slots: Number.POSITIVE_INFINITY })
     this.#prefix = options.pathPrefix === 'auto' ? 'manager' : options.pathPrefix
   }
 
@@ -287,7 +294,7 @@ export class HubClient {
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
     if (!isPath(path)) return undefined
-    const answer = await this.#spacing.run(() => this.#rest.request('GET', path, { key: false, maxBytes }))
+    const answer = await this.#limiter.run(this.#turn, () => this.#rest.request('GET', path, { key: false, maxBytes }))
     return answer.status === 200 ? answer.body : undefined
   }
 
@@ -322,7 +329,7 @@ export class HubClient {
 
   /** Ends calls under way as `unreachable` or `no_answer`; safe to call twice. */
   close(): Promise<void> {
-    this.#spacing.end()
+    this.#closing.abort()
     return this.#rest.close()
   }
 
@@ -399,8 +406,8 @@ export class HubClient {
 
   async #request(method: Method, path: string, sending: Sending): Promise<Answer> {
     try {
-      const answer = await this.#spacing.run(() => this.#rest.request(method, path, sending))
-      if (answer.status === 429) this.#spacing.complained()
+      const answer = await this.#limiter.run(this.#turn, () => this.#rest.request(method, path, sending))
+      if (answer.status === 429) this.#limiter.restrict(SPACED, SPACED_MS)
       return answer
     } catch (error) {
       if (error instanceof HubError) this.#proven = false
