@@ -8,9 +8,9 @@ import type { BridgedHub } from './bridge/bridge.ts'
 import type { HubConfig, Live } from './config/options.ts'
 import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
-import type { HubCall } from './hub/client.ts'
 import { HubError } from './hub/errors.ts'
 import { connectGate, Hub } from './hub/hub.ts'
+import type { HubCall } from './hub/proven-hub.ts'
 import type { Log } from './log/log.ts'
 
 export interface OpenHub extends BridgedHub {
@@ -55,14 +55,16 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { live, onCall, mayAct = () => true, clock, log, random } = this.#options
+    const { live, onCall, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
+    const fence = () => {
+      if (mayAct?.() === false)
+        throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
+    }
     const hub = new Hub(
       {
         ...camelKeys(config),
-        mayAsk: () => {
-          if (!mayAct()) throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
-        },
+        mayAsk: mayAct && fence,
         apiKey: () => live.value.hubs[name]?.api_key ?? '',
         renewKey: () => live.renewKey(name),
         onCall: (call) => {

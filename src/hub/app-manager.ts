@@ -4,6 +4,7 @@ import { type Clock, sleep } from '../base/clock.ts'
 import { type App, type AppPatch, patchApp } from './app.ts'
 import type { HubClient } from './client.ts'
 import { HubError } from './errors.ts'
+import type { ProvenHub } from './proven-hub.ts'
 import { type AppEvent, type Apps, type Change, reduce } from './reduce.ts'
 
 /** How long to wait before a list that lacks a known app is read again. */
@@ -38,8 +39,13 @@ export interface AppManagerOptions {
   readonly onUnknownApp: () => void
 }
 
+/** What the list is read by. */
+interface ListClient extends Pick<HubClient, 'call'> {
+  readonly hub: Pick<ProvenHub, 'confirm' | 'listSigned'>
+}
+
 export class AppManager {
-  readonly #client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'>
+  readonly #client: ListClient
   readonly #onUnknownApp: () => void
   readonly #clock: Clock
   #shows: (id: string) => boolean
@@ -66,11 +72,7 @@ export class AppManager {
   /** Counts the hubs that have answered at the address. */
   generation = 0
 
-  constructor(
-    client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'>,
-    clock: Clock,
-    { shows, onUnknownApp }: AppManagerOptions,
-  ) {
+  constructor(client: ListClient, clock: Clock, { shows, onUnknownApp }: AppManagerOptions) {
     this.#client = client
     this.#clock = clock
     this.#shows = shows
@@ -325,7 +327,7 @@ export class AppManager {
     for (;;) {
       const era = this.generation
       const list = await this.#readList()
-      if (!this.#client.listSigned && this.#isSurprising(list)) await this.#client.confirm()
+      if (!this.#client.hub.listSigned && this.#isSurprising(list)) await this.#client.hub.confirm()
       if (era === this.generation) return list
     }
   }

@@ -97,7 +97,7 @@ export class Hub {
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = () => {
       // While no requests are under way, the realtime channel shows that the hub is still there.
-      if (this.status.realtime !== 'connected') this.#client.doubt()
+      if (this.status.realtime !== 'connected') this.#client.hub.doubt()
     }
     const knows = (id: string) => this.apps.all.has(id)
     this.#client = new HubClient({ ...options, knows, onDisconnected }, dependencies.clock)
@@ -251,7 +251,7 @@ export class Hub {
     const id: unknown = Reflect.get(parameters, 'id')
     try {
       if (typeof id === 'string') await this.#client.call('getApp', { id })
-      else await this.#client.confirm()
+      else await this.#client.hub.confirm()
     } catch (error) {
       asHubError(error)
       return
@@ -306,7 +306,7 @@ export class Hub {
   /** Asks who is there, unless that is known and nothing speaks against it. @throws HubError */
   async #makeSure(): Promise<void> {
     // Once more where a greeting was under way when there came reason for another, such as a new key.
-    for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.proven); rounds += 1) {
+    for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined
       })
@@ -400,7 +400,7 @@ export class Hub {
             hubId: this.#greeted?.id ?? null,
             timeoutMs,
             settleMs: REALTIME_SETTLE_MS,
-            prove: () => this.#client.assure(),
+            prove: () => this.#client.hub.assure(),
             mayAsk: this.#options.mayAsk,
             onSubscribed: () => {
               this.#isStarting = false
@@ -411,7 +411,7 @@ export class Hub {
             clock,
             signal: AbortSignal.any([signal, this.#sessions.signal]),
           }).catch((error: unknown) => {
-            this.#client.distrust()
+            this.#client.hub.distrust()
             this.#spread()
             throw error
           })
@@ -442,7 +442,7 @@ export class Hub {
   #onRealtimeLost(): void {
     this.apps.setLive(false)
     this.#stale = true
-    this.#client.distrust()
+    this.#client.hub.distrust()
     this.#status.update({ realtime: 'polling' })
     this.#turning.abort()
     if (this.#earlyReadDelay('loss') === 0) this.wake()

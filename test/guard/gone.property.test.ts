@@ -134,9 +134,8 @@ class House {
   }
 
   #startApps(): AppManager {
-    const client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'> = {
-      listSigned: true,
-      confirm: () => Promise.resolve(),
+    const client = {
+      hub: { listSigned: true, confirm: () => Promise.resolve() },
       // The only operation that the apps are read by.
       call: (() => {
         const lacking = this.lacking.shift() ?? []

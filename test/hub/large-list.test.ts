@@ -14,8 +14,7 @@ const list = (size: number, patch: AppPatch = {}) =>
 function manage(lists: Map<string, AppPatch | undefined>[]) {
   const client = {
     call: () => Promise.resolve(lists.shift() ?? new Map()),
-    confirm: () => Promise.resolve(),
-    listSigned: true,
+    hub: { confirm: () => Promise.resolve(), listSigned: true },
   }
   // The one operation that is called here.
   const manager = new AppManager(client as never, new FakeClock(), { shows: () => true, onUnknownApp() {} })

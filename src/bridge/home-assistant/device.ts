@@ -3,7 +3,7 @@
 import { tidy } from '../../base/text.ts'
 import type { Topics } from '../../contract/topics.ts'
 import type { App } from '../../hub/app.ts'
-import type { ApiPrefix } from '../../hub/client.ts'
+import type { ApiPrefix } from '../../hub/proven-hub.ts'
 import type { Change } from '../../hub/reduce.ts'
 import { SUPPORT_URL } from '../../version.ts'
 import { type Component, componentOf, type Place, type Software, triggerOf } from './component.ts'
