@@ -1,11 +1,10 @@
 /** The apps of one hub as they are known: read over REST, kept true by the realtime events. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Clock, sleep } from '../base/clock.ts'
-import { type App, type AppPatch, patchApp } from './app.ts'
+import { type App, type AppEvent, type AppPatch, type Apps, type Change, patchApp, reduce } from './app.ts'
 import type { HubClient } from './client.ts'
 import { HubError } from './errors.ts'
 import type { ProvenHub } from './proven-hub.ts'
-import { type AppEvent, type Apps, type Change, reduce } from './reduce.ts'
 
 /** How long to wait before a list that lacks a known app is read again. */
 const SECOND_LOOK_MS = 2000

@@ -2,14 +2,13 @@
 import type { Clock } from '../base/clock.ts'
 import { holdsTooMany, type Json, MAX_VALUES } from '../base/json.ts'
 import { type Answer, header, isHubs, isPage, parse, textOf } from './answer.ts'
-import { decodeJson } from './decode.ts'
+import { asItIs, decodeJson } from './decode.ts'
 import { type Endpoint, pathOf } from './endpoints.ts'
 import { HubError } from './errors.ts'
 import type { Sending } from './http-client.ts'
 import { OPERATIONS, type Operation, type OperationName, type Parameters, type Result } from './operations.ts'
 import { ProvenHub, type ProvenHubOptions } from './proven-hub.ts'
 import { isSuccess, type RefusedCall, refusal, STAND_IN } from './refusal.ts'
-import { asItIs } from './text.ts'
 import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
 
 export interface HubClientOptions extends ProvenHubOptions {

@@ -1,10 +1,22 @@
 /** The border to the hub: `unknown` in, the model's types out. Hub data is hostile input and firmware changes. */
 import { isRecord, isShallow, type Json } from '../base/json.ts'
-import { APP_STATES, type AppPatch } from './app.ts'
+import { APP_STATES, type AppEvent, type AppPatch } from './app.ts'
 import { HubError } from './errors.ts'
-import type { AppEvent } from './reduce.ts'
 import { normaliseScope } from './scopes.ts'
-import { asItIs, type Clean, shortText } from './text.ts'
+
+/** Takes the API key out of a text. */
+export type Clean = (text: string) => string
+
+export const asItIs: Clean = (text) => text
+
+/** A text cut to a length, in UTF-16 code units. The key goes before the cut: a part of it would not be recognised. */
+export function shortText(text: string, length: number, clean: Clean): string {
+  const whole = clean(text)
+  if (whole.length <= length) return whole
+  const short = whole.slice(0, length)
+  // Half of a surrogate pair is no character.
+  return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
+}
 
 /** Far above what any hub runs. */
 const MAX_APPS = 5_000

@@ -5,6 +5,7 @@
 import { isRecord, type Json } from '../base/json.ts'
 import type { AppPatch } from './app.ts'
 import {
+  type Clean,
   decodeApp,
   decodeApps,
   decodeJson,
@@ -14,7 +15,6 @@ import {
   decodeScopes,
   decodeSettings,
 } from './decode.ts'
-import type { Clean } from './text.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export type Body = { readonly [key: string]: Json | undefined }

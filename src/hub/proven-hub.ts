@@ -2,11 +2,11 @@
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
 import { type Answer, header, isGreeting, isPage } from './answer.ts'
+import { asItIs, type Clean } from './decode.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import { HttpClient, type RestOptions, type Sending } from './http-client.ts'
 import { type Method, OPERATIONS, type OperationName } from './operations.ts'
 import { refusal } from './refusal.ts'
-import { asItIs, type Clean } from './text.ts'
 
 export const API_PREFIXES = ['manager', 'managers'] as const
 /** The two ways in which hubs spell their API's root: `/api/manager/…` and `/api/managers/…`. */

@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { APP_KEYS, type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
-import { type AppEvent, type Apps, type Change, reduce } from '../../src/hub/reduce.ts'
+import {
+  APP_KEYS,
+  type App,
+  type AppEvent,
+  type AppPatch,
+  type Apps,
+  type Change,
+  patchApp,
+  reduce,
+} from '../../src/hub/app.ts'
 
 const app = (id: string, patch: AppPatch = {}) => patchApp(undefined, id, patch)
 const apps = (...list: App[]) => new Map(list.map((one) => [one.id, one]))
