@@ -71,7 +71,7 @@ export class Hubs implements AsyncDisposable {
           pulse.called(call)
           onCall(name, call)
         },
-        clean: (text) => this.#keys.scrubber.text(text),
+        clean: this.#keys.clean,
         shows: this.#filterOf(name),
         timeoutMs: config.timeout,
       },
@@ -94,6 +94,11 @@ export class Hubs implements AsyncDisposable {
   /** Shows other apps from now on, on all hubs, as configuration says by now. */
   refilter(): void {
     for (const [name, { hub }] of this.#all) hub.setFilter(this.#filterOf(name))
+  }
+
+  /** There may be other keys: apps whose ids hold one are gone at once. */
+  hideUnshown(): void {
+    for (const { hub } of this.#all.values()) hub.apps.hideUnshown()
   }
 
   /** Which apps of a hub are shown: as configuration says, and none that would put an API key or a token into topics. */

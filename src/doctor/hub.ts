@@ -70,7 +70,7 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
       const signal = new AbortController().signal
       const prove = () => client.hub.assure()
       const options = { url, apiKey: hub.api_key, hubId, prove, timeoutMs, settleMs: SETTLE_MS, clock, signal }
-      const session = await openRealtime({ ...options, onEvent: () => {} })
+      const session = await openRealtime({ ...options, apps: { receive: () => {} } })
       session.close()
       yield ok('the realtime channel is up: changes come at once')
     } catch (error) {

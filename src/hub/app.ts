@@ -65,7 +65,7 @@ export const APP_KEYS = ['id', ...Object.keys(UNKNOWN)] as readonly (keyof App)[
  * The same reference as `before` if the patch changes nothing.
  */
 export function patchApp(before: App | undefined, id: string, patch: AppPatch): App {
-  const after = { id, ...UNKNOWN, ...before, ...patch }
+  const after = before === undefined ? { id, ...UNKNOWN, ...patch } : { ...before, ...patch }
   // Usage figures of an app that does not run are leftovers of the time when it did.
   if (after.state !== null && after.state !== 'running') {
     after.cpu_percent = null
@@ -75,9 +75,29 @@ export function patchApp(before: App | undefined, id: string, patch: AppPatch): 
   return after
 }
 
+/** One key after the other: a loop over the keys takes as long as all else that an event of usage needs here. */
 function sameApp(one: App, other: App): boolean {
-  for (const key of APP_KEYS) if (one[key] !== other[key]) return false
-  return true
+  return (
+    one.id === other.id &&
+    one.name === other.name &&
+    one.version === other.version &&
+    one.enabled === other.enabled &&
+    one.state === other.state &&
+    one.crashed === other.crashed &&
+    one.crash_message === other.crash_message &&
+    one.crash_count === other.crash_count &&
+    one.autoupdate === other.autoupdate &&
+    one.channel === other.channel &&
+    one.origin === other.origin &&
+    one.update_available === other.update_available &&
+    one.latest_version === other.latest_version &&
+    one.cpu_percent === other.cpu_percent &&
+    one.memory_bytes === other.memory_bytes &&
+    one.has_settings === other.has_settings &&
+    one.sdk === other.sdk &&
+    one.author === other.author &&
+    one.compatibility === other.compatibility
+  )
 }
 
 /** One message of the hub's realtime channel, decoded. */
@@ -85,13 +105,8 @@ export type AppEvent =
   | { readonly type: 'create' | 'update'; readonly id: string; readonly patch: AppPatch }
   | { readonly type: 'delete'; readonly id: string }
 
-/** A whole list as read over REST, and what the realtime channel said while it was being read. */
-export interface Snapshot {
-  readonly type: 'snapshot'
-  /** `undefined` for an app that is there but cannot be read: what is known of it stays. */
-  readonly records: ReadonlyMap<string, AppPatch | undefined>
-  readonly meanwhile: readonly AppEvent[]
-}
+/** A whole list as read over REST: `undefined` for an app that is there but cannot be read: what is known of it stays. */
+export type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export type Apps = ReadonlyMap<string, App>
 
@@ -103,32 +118,30 @@ export interface Change {
 }
 
 /**
- * What an event or a fresh list changes in `apps`; empty if nothing, so that a reconnect costs no message. An update of
- * an app that is not known changes nothing: it may be late news of one that is gone.
+ * What an event changes in `apps`; `undefined` if nothing. An update of an app that is not known changes nothing: it may
+ * be late news of one that is gone.
  */
-export function reduce(apps: Apps, input: AppEvent | Snapshot): Change[] {
-  return input.type === 'snapshot' ? reduceSnapshot(apps, input) : reduceEvent(apps, input)
-}
-
-function reduceEvent(apps: Apps, event: AppEvent): Change[] {
-  const before = apps.get(event.id)
-  if (before === undefined && event.type === 'update') return []
-  const after = event.type === 'delete' ? undefined : patchApp(before, event.id, event.patch)
-  return before === after ? [] : [{ id: event.id, before, after }]
+export function reduceEvent(apps: Apps, event: AppEvent): Change | undefined {
+  const { id } = event
+  const before = apps.get(id)
+  if (before === undefined && event.type === 'update') return undefined
+  const after = event.type === 'delete' ? undefined : patchApp(before, id, event.patch)
+  return before === after ? undefined : { id, before, after }
 }
 
 /**
- * A list may be older than an event that overtook it, so events received during the read are laid over the list
- * before the comparison: otherwise a subscriber would see the app jump back and forth.
+ * What a fresh list changes in `apps`; empty if nothing, so that a reconnect costs no message. A list may be older than
+ * an event that overtook it, so events received during the read are laid over the list before the comparison: otherwise
+ * a subscriber would see the app jump back and forth.
  */
-function reduceSnapshot(apps: Apps, { records, meanwhile }: Snapshot): Change[] {
+export function reduceList(apps: Apps, list: AppList, eventsDuringRead: readonly AppEvent[]): Change[] {
   const wanted = new Map<string, App>()
-  for (const [id, patch] of records) {
+  for (const [id, patch] of list) {
     const known = apps.get(id)
     if (patch !== undefined) wanted.set(id, sameOr(known, patchApp(undefined, id, patch)))
     else if (known !== undefined) wanted.set(id, known)
   }
-  for (const event of meanwhile) {
+  for (const event of eventsDuringRead) {
     const { id } = event
     if (event.type === 'delete') wanted.delete(id)
     else if (event.type === 'create' || wanted.has(id)) {

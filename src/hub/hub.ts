@@ -406,7 +406,7 @@ export class Hub {
               this.#isStarting = false
               slot.leave()
             },
-            onEvent: (event) => this.apps.receive(event),
+            apps: this.apps,
             clean: this.#options.clean,
             clock,
             signal: AbortSignal.any([signal, this.#sessions.signal]),

@@ -27,7 +27,8 @@ export interface RealtimeOptions {
   readonly mayAsk?: (() => void) | undefined
   /** Only the time until it has settled is left. */
   readonly onSubscribed?: () => void
-  readonly onEvent: (event: AppEvent) => void
+  /** Takes in what the hub tells. */
+  readonly apps: { receive(event: AppEvent): void }
   readonly clean?: Clean | undefined
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -91,7 +92,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     watch(api)
     api.on(APPS_URI, (name: unknown, payload: unknown) => {
       const event = decodeEvent(name, payload, options.clean)
-      if (event !== undefined) options.onEvent(event)
+      if (event !== undefined) options.apps.receive(event)
     })
     await connected(api, options, ended)
     await ask(api, options, ended, 'subscribe', APPS_URI)
