@@ -2,15 +2,15 @@
 
 import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
+import type { Limiter } from './base/limiter.ts'
 import type { ApiKeys } from './bridge/api-keys.ts'
 import type { BridgedHub } from './bridge/bridge.ts'
 import type { HubConfig, Live } from './config/options.ts'
 import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
-import type { HubCall } from './hub/client.ts'
 import { HubError } from './hub/errors.ts'
-import { Hub } from './hub/hub.ts'
-import { Semaphore } from './hub/semaphore.ts'
+import { connectGate, Hub } from './hub/hub.ts'
+import type { HubCall } from './hub/proven-hub.ts'
 import type { Log } from './log/log.ts'
 
 export interface OpenHub extends BridgedHub {
@@ -38,13 +38,13 @@ export class Hubs implements AsyncDisposable {
   readonly #options: HubsOptions
   readonly #all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
-  readonly #gate: Semaphore
+  readonly #gate: Limiter
   /** Hubs that the log has named because an app's id holds a key or a token. */
   readonly #told = new Set<string>()
 
   constructor(options: HubsOptions) {
     this.#options = options
-    this.#gate = new Semaphore(options)
+    this.#gate = connectGate(options.clock)
   }
 
   /** Changes with `open` and `close`. */
@@ -54,21 +54,23 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { live, keys, onCall, mayAct = () => true, clock, log, random } = this.#options
+    const { live, keys, onCall, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
+    const fence = () => {
+      if (mayAct?.() === false)
+        throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
+    }
     const hub = new Hub(
       {
         ...camelKeys(config),
-        mayAsk: () => {
-          if (!mayAct()) throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
-        },
+        mayAsk: mayAct && fence,
         apiKey: () => live.value.hubs[name]?.api_key ?? '',
         renewKey: () => live.renewKey(name),
         onCall: (call) => {
           pulse.called(call)
           onCall(name, call)
         },
-        clean: (text) => keys.scrubber.text(text),
+        clean: keys.clean,
         shows: this.#filterOf(name),
         timeoutMs: config.timeout,
       },
@@ -91,6 +93,11 @@ export class Hubs implements AsyncDisposable {
   /** Shows other apps from now on, on all hubs, as configuration says by now. */
   refilter(): void {
     for (const [name, { hub }] of this.#all) hub.setFilter(this.#filterOf(name))
+  }
+
+  /** There may be other keys: apps whose ids hold one are gone at once. */
+  hideUnshown(): void {
+    for (const { hub } of this.#all.values()) hub.apps.hideUnshown()
   }
 
   /** Which apps of a hub are shown: as configuration says, and none that would put an API key or a token into topics. */

@@ -3,10 +3,9 @@ import type { Logger } from 'pino'
 import { COMMANDS } from '../contract/commands.ts'
 import { type AppEventPayload, eventsOf } from '../contract/events.ts'
 import { type CommandPolicy, mayUse } from '../contract/permissions.ts'
+import type { App, Change } from '../hub/app.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
-import type { App } from '../model/app.ts'
-import type { Change } from '../model/reduce.ts'
 
 /** A line with its time and fields fits a terminal. */
 const MAX_NAME = 30

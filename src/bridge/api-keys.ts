@@ -38,6 +38,9 @@ export class ApiKeys {
     return this.#known
   }
 
+  /** A text without keys and tokens. */
+  readonly clean = (text: string): string => this.scrubber.text(text)
+
   /** Whether a name from a hub holds a key or a token, percent-encoded or not: names become topics, in which nothing is masked. */
   areIn(name: string): boolean {
     const { scrubber } = this

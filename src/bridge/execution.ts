@@ -1,5 +1,6 @@
 /** Carries out commands on hubs: each in its turn, and only while it is permitted. */
 import type { Clock } from '../base/clock.ts'
+import { Limiter } from '../base/limiter.ts'
 import type { Outcome } from '../contract/answer.ts'
 import { type Command, effectiveCommand, type HubCommand } from '../contract/commands.ts'
 import { CommandError } from '../contract/errors.ts'
@@ -10,7 +11,6 @@ import { decodeLevel } from '../contract/templates.ts'
 import type { CommandTopic } from '../contract/topics.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
-import { CommandQueue } from './queue.ts'
 import { retryRateLimited } from './retry-rate-limited.ts'
 
 const MAX_WAITING = 32
@@ -71,7 +71,7 @@ export interface Order {
 export class Execution {
   readonly #options: ExecutionOptions
   /** By the hub itself: one that is configured anew under the same name starts with an empty queue. */
-  readonly #queues = new WeakMap<DispatchHub, CommandQueue>()
+  readonly #queues = new WeakMap<DispatchHub, Limiter>()
   /** Those on which a command is under way that sends others. */
   readonly #sending = new WeakSet<DispatchHub>()
 
@@ -90,7 +90,7 @@ export class Execution {
     const argument = decodeArgument(topic)
     this.#check(hub, order)
     if (command.fansOut) return await this.#runSending(bridged, order)
-    return await this.#queueOf(bridged).run(laneOf(hub, order), deadline, async (isLate) => {
+    return await this.#queueOf(bridged).run({ lane: laneOf(hub, order), deadline }, async ({ isLate }) => {
       this.#check(hub, order)
       const about = topic.app ?? command.about?.(input) ?? null
       const app = command.reaches === undefined ? (topic.app ?? null) : about
@@ -121,10 +121,11 @@ export class Execution {
     }
   }
 
-  #queueOf(hub: DispatchHub): CommandQueue {
-    const { concurrency } = hub
+  #queueOf(hub: DispatchHub): Limiter {
+    const { clock } = this.#options
+    const refusal = (why: 'busy' | 'expired') => new CommandError(why)
     const queue =
-      this.#queues.get(hub) ?? new CommandQueue({ concurrency, maxWaiting: MAX_WAITING }, this.#options.clock)
+      this.#queues.get(hub) ?? new Limiter({ clock, slots: hub.concurrency, maxWaiting: MAX_WAITING, refusal })
     this.#queues.set(hub, queue)
     return queue
   }

@@ -1,6 +1,6 @@
 /** When updates were found whose version the hub does not tell, so that one differs from the one before. */
 import { type FoundUpdate, foundIn, shownTime } from '../contract/publications.ts'
-import type { App } from '../model/app.ts'
+import type { App } from '../hub/app.ts'
 
 export class FoundUpdates {
   readonly #found = new Map<string, FoundUpdate>()

@@ -1,6 +1,6 @@
 /** Installs that the bridge asked for: under way until they fail, or until their apps show what came of them. */
 import type { Clock } from '../base/clock.ts'
-import type { App } from '../model/app.ts'
+import type { App } from '../hub/app.ts'
 
 /** How long an app may take to show another version after the hub has confirmed its install. */
 const SHOWN_WITHIN_MS = 60_000

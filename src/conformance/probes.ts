@@ -1,7 +1,7 @@
 /** What is asked of a hub that changes nothing: the operations of the table, and questions about its manners. */
 import { isRecord } from '../base/json.ts'
-import { API_PREFIXES, type ApiPrefix } from '../hub/client.ts'
 import { OPERATIONS, type OperationName } from '../hub/operations.ts'
+import { API_PREFIXES, type ApiPrefix } from '../hub/proven-hub.ts'
 import { type Client, type Observation, outcomeOf } from './observation.ts'
 import { SHAPES, type Shape } from './shapes.ts'
 

@@ -1,7 +1,7 @@
 /** What is told of an examination: the same facts for programs and for people, without secrets and names. */
 import { createHash } from 'node:crypto'
-import type { ApiPrefix } from '../hub/client.ts'
 import { decodeApps } from '../hub/decode.ts'
+import type { ApiPrefix } from '../hub/proven-hub.ts'
 import { type Evidence, firmwareOf, type Kind, kindOfHub, type LimitSeen, scopesOf } from './evidence.ts'
 import { EXPECTATIONS, judged, type Mark } from './expectations.ts'
 import { errorOf, type Observation, type Outcome, outcomeOf } from './observation.ts'

@@ -4,10 +4,10 @@
  */
 import * as v from 'valibot'
 import type { Json } from '../base/json.ts'
+import { APP_KEYS, APP_STATES } from '../hub/app.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { OperationName } from '../hub/operations.ts'
 import { LOG_LEVELS, type LogLevel } from '../log/levels.ts'
-import { APP_KEYS, APP_STATES } from '../model/app.ts'
 import { callEndpoint, called } from './calls.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { changeChannel, install, installUpdate, updateAll } from './installs.ts'

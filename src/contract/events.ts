@@ -1,6 +1,5 @@
 /** What is worth telling of a change: the events of the MQTT contract. */
-import { APP_KEYS, type App } from '../model/app.ts'
-import type { Change } from '../model/reduce.ts'
+import { APP_KEYS, type App, type Change } from '../hub/app.ts'
 import type { ErrorCode } from './errors.ts'
 import type { Reason } from './guard.ts'
 

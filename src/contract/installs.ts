@@ -1,9 +1,9 @@
 /** Installs from the store. They take long, change nothing that a caller could foresee, and may be no news at all. */
 import { sleep } from '../base/clock.ts'
+import type { AppPatch } from '../hub/app.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import { listedApp } from '../hub/verify.ts'
-import type { AppPatch } from '../model/app.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import type { Target } from './target.ts'
 import { isUndecided, tried, undecided } from './writes.ts'

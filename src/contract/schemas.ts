@@ -1,7 +1,7 @@
 /** The payloads that the bridge publishes, as schemas: types, documentation and tests follow from them. */
 import * as v from 'valibot'
+import { APP_STATES, type App } from '../hub/app.ts'
 import { LOG_LEVELS } from '../log/levels.ts'
-import { APP_STATES, type App } from '../model/app.ts'
 import { COMMANDS } from './commands.ts'
 import { ERROR_CODES, isErrorCode } from './errors.ts'
 import {

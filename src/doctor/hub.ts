@@ -5,11 +5,12 @@ import type { Clock } from '../base/clock.ts'
 import { lackingRights } from '../bridge/activity-log.ts'
 import { retryRateLimited } from '../bridge/retry-rate-limited.ts'
 import type { Config, HubConfig } from '../config/options.ts'
-import { HubClient, type Identity } from '../hub/client.ts'
+import { HubClient } from '../hub/client.ts'
 import { HubError } from '../hub/errors.ts'
 import { type Explanation, explain, HUB_PORTS, isTaken } from '../hub/explain.ts'
 import { type Greeting, greet } from '../hub/greeting.ts'
 import { OPERATIONS, type OperationName } from '../hub/operations.ts'
+import type { Identity } from '../hub/proven-hub.ts'
 import { openRealtime } from '../hub/realtime.ts'
 import { grants } from '../hub/scopes.ts'
 import { Scrubber } from '../log/scrub.ts'
@@ -41,7 +42,7 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
     return retryRateLimited(ask, { clock, deadline, signal: new AbortController().signal, check: () => {} })
   }
   try {
-    identity = await patiently(() => client.identify())
+    identity = await patiently(() => client.hub.identify())
     yield ok(`a hub answers at ${url}, firmware ${identity.firmware ?? 'not told'}`)
     yield* examineClock(name, url, clock)
     const greeting = await patiently(() => greet(client, undefined))
@@ -67,9 +68,9 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
     try {
       const { id: hubId } = greeting
       const signal = new AbortController().signal
-      const prove = () => client.assure()
+      const prove = () => client.hub.assure()
       const options = { url, apiKey: hub.api_key, hubId, prove, timeoutMs, settleMs: SETTLE_MS, clock, signal }
-      const session = await openRealtime({ ...options, onEvent: () => {} })
+      const session = await openRealtime({ ...options, apps: { receive: () => {} } })
       session.close()
       yield ok('the realtime channel is up: changes come at once')
     } catch (error) {
@@ -103,7 +104,7 @@ async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promi
   const { host, protocol } = new URL(hub.url)
   if (hub.path_prefix !== 'auto' && (error.code === 'unsupported' || error.code === 'nonsense')) {
     const client = clientFor(hub, 'auto', clock)
-    const found = await client.identify().catch(() => undefined)
+    const found = await client.hub.identify().catch(() => undefined)
     await client.close()
     if (found === undefined || found.api === hub.path_prefix) return undefined
     const cause = `the hub answers at /api/${found.api} and not at /api/${hub.path_prefix}`

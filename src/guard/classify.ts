@@ -1,6 +1,6 @@
 /** Whether a change is a crash, and why the app died, as far as what the hub says tells it. */
 import { MAX_GUARD_MESSAGE, type Reason } from '../contract/guard.ts'
-import type { App } from '../model/app.ts'
+import type { App } from '../hub/app.ts'
 
 /** From the surest text to the least: a stack may quote any of the others. */
 const TEXTS: readonly (readonly [RegExp, Reason])[] = [

@@ -1,5 +1,5 @@
 /** What the guardian decides, one function each: a test can put a wrong one in its place and see that it is found out. */
-import type { App } from '../model/app.ts'
+import type { App } from '../hub/app.ts'
 import { hasCrashed, isCrashed, isUp } from './classify.ts'
 import { quietUntil } from './quiet.ts'
 import { countRecent, delayAfter, type RestartLimits, type RestartState } from './restart-state.ts'

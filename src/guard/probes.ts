@@ -1,6 +1,6 @@
 /** Whether an app that runs should be restarted all the same: it uses too much, or gives no sign of life. */
 import type { Reason } from '../contract/guard.ts'
-import type { App } from '../model/app.ts'
+import type { App } from '../hub/app.ts'
 
 export interface Limits {
   /** Bytes. */

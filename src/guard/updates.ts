@@ -1,7 +1,7 @@
 /** Updates in a window: which app is next, and what became of the one before. One at a time, over all hubs. */
 import { nextAfter } from '../base/cron.ts'
 import type { Offer } from '../contract/guard.ts'
-import type { App } from '../model/app.ts'
+import type { App } from '../hub/app.ts'
 import type { GuardConfig } from './settings.ts'
 
 const DAY_SECONDS = 24 * 3600

@@ -1,10 +1,19 @@
 /** The apps of one hub as they are known: read over REST, kept true by the realtime events. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Clock, sleep } from '../base/clock.ts'
-import { type App, type AppPatch, patchApp } from '../model/app.ts'
-import { type AppEvent, type Apps, type Change, reduce } from '../model/reduce.ts'
+import {
+  type App,
+  type AppEvent,
+  type AppList,
+  type Apps,
+  type Change,
+  patchApp,
+  reduceEvent,
+  reduceList,
+} from './app.ts'
 import type { HubClient } from './client.ts'
 import { HubError } from './errors.ts'
+import type { ProvenHub } from './proven-hub.ts'
 
 /** How long to wait before a list that lacks a known app is read again. */
 const SECOND_LOOK_MS = 2000
@@ -17,8 +26,6 @@ const OVERTAKEN_MS = 60_000
 
 /** What `getApps` answers: id → app. */
 export type AppsById = Readonly<Record<string, App>>
-
-type AppList = ReadonlyMap<string, AppPatch | undefined>
 
 export interface AppsNews {
   /** May be empty after a read. */
@@ -38,8 +45,13 @@ export interface AppManagerOptions {
   readonly onUnknownApp: () => void
 }
 
+/** What the list is read by. */
+interface ListClient extends Pick<HubClient, 'call'> {
+  readonly hub: Pick<ProvenHub, 'confirm' | 'listSigned'>
+}
+
 export class AppManager {
-  readonly #client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'>
+  readonly #client: ListClient
   readonly #onUnknownApp: () => void
   readonly #clock: Clock
   #shows: (id: string) => boolean
@@ -66,11 +78,7 @@ export class AppManager {
   /** Counts the hubs that have answered at the address. */
   generation = 0
 
-  constructor(
-    client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'>,
-    clock: Clock,
-    { shows, onUnknownApp }: AppManagerOptions,
-  ) {
+  constructor(client: ListClient, clock: Clock, { shows, onUnknownApp }: AppManagerOptions) {
     this.#client = client
     this.#clock = clock
     this.#shows = shows
@@ -98,7 +106,12 @@ export class AppManager {
   setFilter(shows: (id: string) => boolean): void {
     this.#formerlyShown ??= this.#shows
     this.#shows = shows
-    const hidden = [...this.#apps.values()].filter(({ id }) => !shows(id))
+    this.hideUnshown()
+  }
+
+  /** Apps that are known and shown no more are gone at once: the filter may judge by what changes without it. */
+  hideUnshown(): void {
+    const hidden = [...this.#apps.values()].filter(({ id }) => !this.#shows(id))
     const changes = hidden.map((before) => ({ id: before.id, before, after: undefined }))
     if (changes.length > 0) this.#apply({ changes, silent: true, read: false })
   }
@@ -160,15 +173,18 @@ export class AppManager {
 
   /** Takes in one realtime event. */
   receive(event: AppEvent): void {
-    if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return
-    if (event.type === 'delete') this.#unlisted.delete(event.id)
-    if (event.type === 'create' && this.#mayBeOvertaken(event.id)) return void this.#onUnknownApp()
+    const { type, id } = event
+    // What is known is shown.
+    const isKnown = this.#apps.has(id)
+    if (!isKnown && (this.ended.aborted || !this.#shows(id))) return
+    if (type === 'delete') this.#unlisted.delete(id)
+    if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(event)
     // Before the first list an event tells of one app only; it is laid over the list when that comes.
-    if (!this.#complete || (this.#newlyShown(event.id) && !this.#apps.has(event.id))) return
-    if (event.type === 'update' && !this.#apps.has(event.id)) this.#onUnknownApp()
-    const changes = reduce(this.#apps, event)
-    if (changes.length > 0) this.#apply({ changes, silent: false, read: false })
+    if (!this.#complete || (!isKnown && this.#newlyShown(id))) return
+    if (type === 'update' && !isKnown) return void this.#onUnknownApp()
+    const change = reduceEvent(this.#apps, event)
+    if (change !== undefined) this.#apply({ changes: [change], silent: false, read: false })
   }
 
   /**
@@ -268,7 +284,7 @@ export class AppManager {
     this.#uninstalled.clear()
     for (;;) {
       const eventsDuringRead = this.#eventsDuringRead.filter(({ id }) => this.#shows(id))
-      const changes = reduce(this.#apps, { type: 'snapshot', records, meanwhile: eventsDuringRead })
+      const changes = reduceList(this.#apps, records, eventsDuringRead)
       const read = changes.length <= AT_ONCE
       this.#complete ||= read
       const { shownAnew = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
@@ -325,7 +341,7 @@ export class AppManager {
     for (;;) {
       const era = this.generation
       const list = await this.#readList()
-      if (!this.#client.listSigned && this.#isSurprising(list)) await this.#client.confirm()
+      if (!this.#client.hub.listSigned && this.#isSurprising(list)) await this.#client.hub.confirm()
       if (era === this.generation) return list
     }
   }

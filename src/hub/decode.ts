@@ -1,10 +1,22 @@
 /** The border to the hub: `unknown` in, the model's types out. Hub data is hostile input and firmware changes. */
 import { isRecord, isShallow, type Json } from '../base/json.ts'
-import { APP_STATES, type AppPatch } from '../model/app.ts'
-import type { AppEvent } from '../model/reduce.ts'
+import { APP_STATES, type AppEvent, type AppPatch, type AppState } from './app.ts'
 import { HubError } from './errors.ts'
 import { normaliseScope } from './scopes.ts'
-import { asItIs, type Clean, shortText } from './text.ts'
+
+/** Takes the API key out of a text. */
+export type Clean = (text: string) => string
+
+export const asItIs: Clean = (text) => text
+
+/** A text cut to a length, in UTF-16 code units. The key goes before the cut: a part of it would not be recognised. */
+export function shortText(text: string, length: number, clean: Clean): string {
+  const whole = clean(text)
+  if (whole.length <= length) return whole
+  const short = whole.slice(0, length)
+  // Half of a surrogate pair is no character.
+  return /[\uD800-\uDBFF]$/.test(short) ? short.slice(0, -1) : short
+}
 
 /** Far above what any hub runs. */
 const MAX_APPS = 5_000
@@ -15,22 +27,13 @@ const TEXT_LENGTH = 1024
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
+/** Rounded, in a unit of which the hub's holds so many. */
+const amount = (value: unknown, units = 1) =>
+  typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.round(value * units) : null
 const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>
   typeof value === 'string' ? shortText(value, length, clean) : null
 
-function isVersion(value: unknown): value is string {
-  return typeof value === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(value)
-}
-
-function percent(fraction: unknown): number | null {
-  const cpu = finite(fraction)
-  return cpu === null || cpu < 0 ? null : Math.round(cpu * 1000) / 10
-}
-
-function bytes(value: unknown): number | null {
-  const mem = finite(value)
-  return mem === null || mem < 0 ? null : Math.round(mem)
-}
+const STATES: ReadonlyMap<unknown, AppState> = new Map(APP_STATES.map((state) => [state, state]))
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 
@@ -58,7 +61,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   const { enabled, state, crashed, crashedMessage, crashedCount, exitCount, updateAvailable, usage } = record
   const patch: Writable<AppPatch> = {}
   if (enabled !== undefined) patch.enabled = boolean(enabled)
-  if (state !== undefined) patch.state = APP_STATES.find((known) => known === state) ?? null
+  if (state !== undefined) patch.state = STATES.get(state) ?? null
   if (crashed !== undefined) patch.crashed = boolean(crashed)
   // Only newer hubs have the state; where it comes without the flag, the two must agree.
   else if (patch.state === 'crashed') patch.crashed = true
@@ -66,15 +69,18 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   if ((crashedCount ?? exitCount) !== undefined) patch.crash_count = count(crashedCount ?? exitCount)
   if (updateAvailable !== undefined) Object.assign(patch, decodeOffer(updateAvailable, clean))
   if (usage !== undefined) {
-    patch.cpu_percent = isRecord(usage) ? percent(usage['cpu']) : null
-    patch.memory_bytes = isRecord(usage) ? bytes(usage['mem']) : null
+    const { cpu, mem }: Record<string, unknown> = isRecord(usage) ? usage : {}
+    const perMille = amount(cpu, 1000)
+    patch.cpu_percent = perMille === null ? null : perMille / 10
+    patch.memory_bytes = amount(mem)
   }
   return patch
 }
 
 /** Older hubs: an object or null. Newer hubs: a boolean, and no word of the version; some say the version alone. */
-function decodeOffer(updateAvailable: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
-  const offer = isVersion(updateAvailable) ? { version: updateAvailable } : updateAvailable
+function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
+  const isVersion = typeof said === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(said)
+  const offer = isVersion ? { version: said } : said
   if (isRecord(offer)) return { update_available: true, latest_version: text(offer['version'], clean) }
   return { update_available: offer === null ? false : boolean(offer), latest_version: null }
 }
@@ -125,8 +131,9 @@ export function decodeRecord(value: unknown, { id }: { readonly id: string }): {
 
 /** Arguments of a realtime message, or `undefined` for one that is none of ours. */
 export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): AppEvent | undefined {
-  const id = isRecord(payload) ? idOf(payload) : undefined
-  if (id === undefined || !isRecord(payload)) return undefined
+  if (!isRecord(payload)) return undefined
+  const id = idOf(payload)
+  if (id === undefined) return undefined
   switch (name) {
     case 'app.create':
       return { type: 'create', id, patch: decodePatch(payload, clean) }

@@ -1,7 +1,8 @@
 /** What is asked of a hub before its apps: who it is, what the key may do, and which operations it lacks. */
-import type { HubClient, Identity } from './client.ts'
+import type { HubClient } from './client.ts'
 import { asHubError } from './errors.ts'
 import type { OperationName } from './operations.ts'
+import type { Identity } from './proven-hub.ts'
 import type { HubStatus } from './status.ts'
 
 export interface Greeting extends Identity {
@@ -13,7 +14,7 @@ export interface Greeting extends Identity {
 
 /** @param known what was found missing on the hub before; it holds for the same hub with the same firmware. @throws HubError */
 export async function greet(client: HubClient, known: Greeting | undefined): Promise<Greeting> {
-  const identity = await client.identify()
+  const identity = await client.hub.identify()
   const scopes = await readScopes(client)
   const missing = await findMissing(client, identity, isSame(identity, known) ? known.missing : [])
   return { ...identity, scopes, missing }

@@ -84,19 +84,14 @@ export class HttpClient {
    * throws; never by status.
    */
   request(method: Method, path: string, { key, body, mayLeave, maxBytes }: Sending): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const headers: Record<string, string> = key ? { authorization: `Bearer ${this.#options.apiKey()}` } : {}
-      if (body !== undefined) headers['content-type'] = 'application/json'
-      const { mayAsk } = this.#options
-      const allowed = () => {
-        mayAsk?.()
-        mayLeave?.()
-      }
-      const limits = { maxBytes: maxBytes ?? MAX_RESPONSE_BYTES, cuts: method !== 'GET' }
-      const exchange = new Exchange(resolve, reject, allowed, limits)
-      exchange.onEnd = this.#clock.after(this.#options.timeoutMs, () => exchange.timeOut(this.#options.timeoutMs))
-      this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
-    })
+    const { apiKey, mayAsk, timeoutMs } = this.#options
+    const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    const limits = { maxBytes: maxBytes ?? MAX_RESPONSE_BYTES, cuts: method !== 'GET' }
+    const exchange = new Exchange(limits, [mayAsk, mayLeave])
+    const cancel = this.#clock.after(timeoutMs, () => exchange.timeOut(timeoutMs))
+    this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
+    return exchange.answer.finally(cancel)
   }
 
   /** Ends what is under way; safe to call twice. */
@@ -111,11 +106,11 @@ export class HttpClient {
  * connection: what fails before that has surely not reached the hub, what fails later may have.
  */
 class Exchange implements Dispatcher.DispatchHandler {
-  onEnd: () => void = () => {}
+  readonly answer: Promise<Answer>
   readonly #resolve: (answer: Answer) => void
   readonly #reject: (error: unknown) => void
-  readonly #mayLeave: Sending['mayLeave']
   readonly #limits: { readonly maxBytes: number; readonly cuts: boolean }
+  readonly #guards: readonly Sending['mayLeave'][]
   #controller: Dispatcher.DispatchController | undefined
   #settled = false
   #status = 0
@@ -123,16 +118,14 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = []
   #size = 0
 
-  constructor(
-    resolve: (answer: Answer) => void,
-    reject: (error: unknown) => void,
-    mayLeave: Sending['mayLeave'],
-    limits: { readonly maxBytes: number; readonly cuts: boolean },
-  ) {
-    this.#limits = limits
+  /** @param guards called right before the request goes out; what one throws ends it unsent */
+  constructor(limits: { readonly maxBytes: number; readonly cuts: boolean }, guards: readonly Sending['mayLeave'][]) {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+    this.answer = promise
     this.#resolve = resolve
     this.#reject = reject
-    this.#mayLeave = mayLeave
+    this.#limits = limits
+    this.#guards = guards
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -143,7 +136,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
     this.#controller = controller
     try {
-      this.#mayLeave?.()
+      for (const guard of this.#guards) guard?.()
     } catch (error) {
       this.#fail(error)
     }
@@ -164,7 +157,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     if (this.#settled) return
-    this.#settle()
+    this.#settled = true
     const [first, ...rest] = this.#chunks
     const body = first !== undefined && rest.length === 0 ? first : Buffer.concat(this.#chunks)
     this.#resolve({ status: this.#status, headers: this.#headers, body })
@@ -184,7 +177,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #fail(error: unknown): void {
     if (this.#settled) return
-    this.#settle()
+    this.#settled = true
     this.#reject(error)
     this.#controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
@@ -192,14 +185,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   /** What answers a write says by its head whether it was done. */
   #cut(): void {
     if (this.#settled) return
-    this.#settle()
+    this.#settled = true
     this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.alloc(0), isCut: true })
     this.#controller?.abort(new Error('too large'))
-  }
-
-  #settle(): void {
-    this.#settled = true
-    this.onEnd()
   }
 }
 

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
+import { Limiter, type Slot } from '../base/limiter.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
 import type { Endpoint } from './endpoints.ts'
@@ -14,7 +15,6 @@ import { keepRealtime } from './keep-realtime.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { openRealtime } from './realtime.ts'
 import { grants } from './scopes.ts'
-import { Semaphore, type Slot } from './semaphore.ts'
 import { type HubStatus, StatusTracker } from './status.ts'
 
 const BACKOFF = { min: 1000, max: 30_000 }
@@ -42,9 +42,15 @@ export interface HubDependencies {
   readonly clock: Clock
   readonly log: Logger
   readonly random: () => number
-  /** Shared with other hubs; default: one of its own. */
-  readonly gate?: Semaphore
+  /** Where hubs connect a few at a time; default: one of its own. */
+  readonly gate?: Limiter
 }
+
+/**
+ * Where hubs that connect pass: a thousand that log in at once keep each other waiting until their time limits have
+ * passed. One that does not answer within a second goes on without a slot, so that the dead do not keep out the others.
+ */
+export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, patienceMs: 1000 })
 
 /** Failures that concern the hub or the key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
@@ -59,7 +65,7 @@ export class Hub {
   readonly #options: HubOptions
   readonly #dependencies: HubDependencies
   readonly #client: HubClient
-  readonly #gate: Semaphore
+  readonly #gate: Limiter
   readonly #stop = new AbortController()
   readonly #status: StatusTracker
   #isStarting = true
@@ -87,11 +93,11 @@ export class Hub {
   constructor(options: HubOptions, dependencies: HubDependencies) {
     this.#options = options
     this.#dependencies = dependencies
-    this.#gate = dependencies.gate ?? new Semaphore(dependencies)
+    this.#gate = dependencies.gate ?? connectGate(dependencies.clock)
     this.#status = new StatusTracker(dependencies)
     const onDisconnected = () => {
       // While no requests are under way, the realtime channel shows that the hub is still there.
-      if (this.status.realtime !== 'connected') this.#client.doubt()
+      if (this.status.realtime !== 'connected') this.#client.hub.doubt()
     }
     const knows = (id: string) => this.apps.all.has(id)
     this.#client = new HubClient({ ...options, knows, onDisconnected }, dependencies.clock)
@@ -245,7 +251,7 @@ export class Hub {
     const id: unknown = Reflect.get(parameters, 'id')
     try {
       if (typeof id === 'string') await this.#client.call('getApp', { id })
-      else await this.#client.confirm()
+      else await this.#client.hub.confirm()
     } catch (error) {
       asHubError(error)
       return
@@ -261,7 +267,7 @@ export class Hub {
     const backoff = new Backoff({ ...BACKOFF, random: this.#dependencies.random })
     while (!this.#stop.signal.aborted) {
       try {
-        await this.#gate.pass(this.#stop.signal, (place) => this.#read(place))
+        await this.#gate.run({ signal: this.#stop.signal }, (slot) => this.#read(slot))
         backoff.reset()
         await this.#stayConnected()
       } catch (error) {
@@ -286,9 +292,9 @@ export class Hub {
   }
 
   /** Reads who is there, what the key may do and which apps there are: each explains why the next one fails. */
-  async #read(place?: Slot): Promise<void> {
+  async #read(slot?: Slot): Promise<void> {
     await this.#makeSure()
-    place?.answered()
+    slot?.keep()
     let reason: HubErrorCode | null = null
     this.#readAt = this.#dependencies.clock.elapsed()
     try {
@@ -305,7 +311,7 @@ export class Hub {
   /** Asks who is there, unless that is known and nothing speaks against it. @throws HubError */
   async #makeSure(): Promise<void> {
     // Once more where a greeting was under way when there came reason for another, such as a new key.
-    for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.proven); rounds += 1) {
+    for (let rounds = 0; rounds < 2 && (this.#stale || !this.#client.hub.isProven); rounds += 1) {
       this.#greeting ??= this.#greet().finally(() => {
         this.#greeting = undefined
       })
@@ -391,7 +397,7 @@ export class Hub {
     const { clock, log, random } = this.#dependencies
     return keepRealtime({
       open: () => {
-        const session = this.#gate.pass(signal, async (place) => {
+        const session = this.#gate.run({ signal }, async (slot) => {
           await this.#makeSure()
           return openRealtime({
             url,
@@ -399,18 +405,18 @@ export class Hub {
             hubId: this.#greeted?.id ?? null,
             timeoutMs,
             settleMs: REALTIME_SETTLE_MS,
-            prove: () => this.#client.assure(),
+            prove: () => this.#client.hub.assure(),
             mayAsk: this.#options.mayAsk,
             onSubscribed: () => {
               this.#isStarting = false
-              place.leave()
+              slot.leave()
             },
-            onEvent: (event) => this.apps.receive(event),
+            apps: this.apps,
             clean: this.#options.clean,
             clock,
             signal: AbortSignal.any([signal, this.#sessions.signal]),
           }).catch((error: unknown) => {
-            this.#client.distrust()
+            this.#client.hub.distrust()
             this.#spread()
             throw error
           })
@@ -441,7 +447,7 @@ export class Hub {
   #onRealtimeLost(): void {
     this.apps.setLive(false)
     this.#stale = true
-    this.#client.distrust()
+    this.#client.hub.distrust()
     this.#status.update({ realtime: 'polling' })
     this.#turning.abort()
     if (this.#earlyReadDelay('loss') === 0) this.wake()

@@ -3,8 +3,9 @@
  * parameters follow from the path's text and the row's body or query: a call that does not fit does not compile.
  */
 import { isRecord, type Json } from '../base/json.ts'
-import type { AppPatch } from '../model/app.ts'
+import type { AppPatch } from './app.ts'
 import {
+  type Clean,
   decodeApp,
   decodeApps,
   decodeJson,
@@ -14,7 +15,6 @@ import {
   decodeScopes,
   decodeSettings,
 } from './decode.ts'
-import type { Clean } from './text.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export type Body = { readonly [key: string]: Json | undefined }

@@ -3,11 +3,10 @@ import { Manager, type Socket } from 'socket.io-client'
 import type { Clock } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
-import type { AppEvent } from '../model/reduce.ts'
-import { decodeEvent } from './decode.ts'
+import type { AppEvent } from './app.ts'
+import { type Clean, decodeEvent } from './decode.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import { lacksLicence } from './refusal.ts'
-import type { Clean } from './text.ts'
 import { GuardedWebSocket } from './websocket.ts'
 
 const APPS_URI = 'homey:manager:apps'
@@ -28,7 +27,8 @@ export interface RealtimeOptions {
   readonly mayAsk?: (() => void) | undefined
   /** Only the time until it has settled is left. */
   readonly onSubscribed?: () => void
-  readonly onEvent: (event: AppEvent) => void
+  /** Takes in what the hub tells. */
+  readonly apps: { receive(event: AppEvent): void }
   readonly clean?: Clean | undefined
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -92,7 +92,7 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     watch(api)
     api.on(APPS_URI, (name: unknown, payload: unknown) => {
       const event = decodeEvent(name, payload, options.clean)
-      if (event !== undefined) options.onEvent(event)
+      if (event !== undefined) options.apps.receive(event)
     })
     await connected(api, options, ended)
     await ask(api, options, ended, 'subscribe', APPS_URI)

@@ -1,9 +1,9 @@
 /** What the hub means by an answer that is no success: one HubError for each. */
 import { isRecord } from '../base/json.ts'
 import { type Answer, header, isUnsigned, parse } from './answer.ts'
+import { asItIs, type Clean, shortText } from './decode.ts'
 import { HubError } from './errors.ts'
 import type { Method, Operation } from './operations.ts'
-import { asItIs, type Clean, shortText } from './text.ts'
 
 const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000

@@ -2,10 +2,10 @@
 
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import type { ApiPrefix, Identity } from './client.ts'
 import type { HubErrorCode } from './errors.ts'
 import type { Explanation } from './explain.ts'
 import type { OperationName } from './operations.ts'
+import type { ApiPrefix, Identity } from './proven-hub.ts'
 
 /** The status of a hub. Replaced as a whole, never changed in place. */
 export interface HubStatus extends Omit<Identity, 'api'> {

@@ -3,7 +3,7 @@
  * a 404 may be the page of a gateway, and a list may be short because the hub is starting. Each may throw a HubError.
  */
 import { isRecord, type Json, sameJson } from '../base/json.ts'
-import type { AppPatch } from '../model/app.ts'
+import type { AppPatch } from './app.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
 import type { Hub } from './hub.ts'
 import type { Asked } from './written.ts'

@@ -1,7 +1,7 @@
 /** The one judge of answers to writes: the hub did it, it says no, or nothing tells. */
 import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'
-import type { AppPatch } from '../model/app.ts'
 import { type Answer, parse, textOf } from './answer.ts'
+import type { AppPatch } from './app.ts'
 import { decodePatch, JSON_LEVELS } from './decode.ts'
 import type { Endpoint } from './endpoints.ts'
 import { HubError } from './errors.ts'

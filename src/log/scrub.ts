@@ -57,7 +57,7 @@ export class Scrubber {
 
   /** Any text without the secrets. */
   text(text: string): string {
-    const { shapes, inText } = this.#sought
+    const { shapes, inText } = this.#search ?? this.#prepare()
     if (!inText.areIn(text)) return text
     let clean = text
     for (const shape of shapes) {
@@ -71,16 +71,18 @@ export class Scrubber {
    * one by one, for a secret such as `1767` or `"` would otherwise break numbers and quotes.
    */
   line(line: string): string {
-    return this.#sought.inJson.areIn(line) ? this.#json(line, true, '\n') : line
+    const { inJson } = this.#search ?? this.#prepare()
+    return inJson.areIn(line) ? this.#json(line, true, '\n') : line
   }
 
   /** The same for JSON without an end of line, or a text. */
   payload(payload: string): string {
-    return this.#sought.inJson.areIn(payload) ? this.#json(payload, false, '') : payload
+    const { inJson } = this.#search ?? this.#prepare()
+    return inJson.areIn(payload) ? this.#json(payload, false, '') : payload
   }
 
-  get #sought(): Search {
-    this.#search ??= searchFor(this.#secrets)
+  #prepare(): Search {
+    this.#search = searchFor(this.#secrets)
     return this.#search
   }
 

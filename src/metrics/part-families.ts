@@ -3,8 +3,8 @@
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import { CONTRACT_VERSION } from '../contract/version.ts'
 import type { Pulse } from '../health/pulse.ts'
+import { APP_STATES } from '../hub/app.ts'
 import type { Hub } from '../hub/hub.ts'
-import { APP_STATES } from '../model/app.ts'
 import type { Family, Sample } from './family.ts'
 
 /** What the MQTT link counts itself. */

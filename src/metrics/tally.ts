@@ -4,7 +4,7 @@
  */
 import type { ErrorCode } from '../contract/errors.ts'
 import type { AppEventPayload, AppEventType } from '../contract/events.ts'
-import type { HubCall } from '../hub/client.ts'
+import type { HubCall } from '../hub/proven-hub.ts'
 import { Timed } from './timed.ts'
 
 /** Apps of a hub that have a crash counter of their own; all others share one. */

@@ -10,6 +10,8 @@ export interface Parts {
     close(name: string): unknown
     /** Shows other apps from now on. */
     refilter(): void
+    /** Apps whose ids hold a key that is new are gone at once. */
+    hideUnshown(): void
   }
   readonly bridge: {
     removeHub(name: string): void
@@ -35,6 +37,8 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
     }
   }
   if (!isDeepStrictEqual(before.apps, after.apps)) hubs.refilter()
+  const keysOf = ({ hubs: all }: Config) => Object.values(all).map(({ api_key }) => api_key)
+  if (!isDeepStrictEqual(keysOf(before), keysOf(after))) hubs.hideUnshown()
   const ofBridge = ({ commands, settings, guard, updates, http }: Config) => [
     commands,
     settings,

@@ -137,7 +137,7 @@ async function ping({ url, name, isHub }: Candidate, clock: Clock): Promise<Ping
   const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, knows: () => true }
   const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
   try {
-    const { id } = await client.identify()
+    const { id } = await client.hub.identify()
     // Many web servers answer whatever they are asked: a hub says who it is, or has said before that it is one.
     return id === null && !isHub ? undefined : { found: { url, name: name || url }, id }
   } catch (error) {

@@ -4,7 +4,7 @@
  *     node --expose-gc test/bench/guard.ts
  */
 import { DECISIONS } from '../../src/guard/decisions.ts'
-import { type App, patchApp } from '../../src/model/app.ts'
+import { type App, patchApp } from '../../src/hub/app.ts'
 import { Stand } from '../guard/stand.ts'
 
 const APPS = 1000

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
 import { type Condition, Holdings } from '../../src/bridge/holdings.ts'
 import { createTopics } from '../../src/contract/topics.ts'
+import { type AppPatch, patchApp } from '../../src/hub/app.ts'
 import { UNKNOWN_STATUS } from '../../src/hub/status.ts'
-import { type AppPatch, patchApp } from '../../src/model/app.ts'
 
 const topics = createTopics('b')
 

@@ -1,6 +1,6 @@
 import { connectAsync } from 'mqtt'
 import { describe, expect, test } from 'vitest'
-import { APP_KEYS } from '../../src/model/app.ts'
+import { APP_KEYS } from '../../src/hub/app.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { eventsOf } from '../../src/contract/events.ts'
-import { type AppPatch, patchApp } from '../../src/model/app.ts'
+import { type AppPatch, patchApp } from '../../src/hub/app.ts'
 
 const AT = '2026-01-01T00:00:00.000Z'
 const base: AppPatch = { name: 'A', version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { MAX_GUARD_MESSAGE } from '../../src/contract/guard.ts'
 import { hasCrashed, headOf, reasonOf } from '../../src/guard/classify.ts'
-import { type AppPatch, patchApp } from '../../src/model/app.ts'
+import { type AppPatch, patchApp } from '../../src/hub/app.ts'
 
 test.each([
   ['CPU Warning Limit Reached', 'cpu_limit'],

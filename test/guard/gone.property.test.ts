@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { GuardOrder } from '../../src/guard/guard.ts'
 import { Guard } from '../../src/guard/guard.ts'
+import type { AppPatch } from '../../src/hub/app.ts'
 import { AppManager, type AppsNews } from '../../src/hub/app-manager.ts'
 import type { HubClient } from '../../src/hub/client.ts'
-import type { AppPatch } from '../../src/model/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { configOf, Stand } from './stand.ts'
@@ -134,9 +134,8 @@ class House {
   }
 
   #startApps(): AppManager {
-    const client: Pick<HubClient, 'call' | 'confirm' | 'listSigned'> = {
-      listSigned: true,
-      confirm: () => Promise.resolve(),
+    const client = {
+      hub: { listSigned: true, confirm: () => Promise.resolve() },
       // The only operation that the apps are read by.
       call: (() => {
         const lacking = this.lacking.shift() ?? []

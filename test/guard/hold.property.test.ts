@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
-import type { AppPatch } from '../../src/model/app.ts'
+import type { AppPatch } from '../../src/hub/app.ts'
 import { Stand } from './stand.ts'
 
 const HOUR = 3_600_000

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { COMMANDS, type HubCommand } from '../../src/contract/commands.ts'
-import type { AppPatch } from '../../src/model/app.ts'
+import type { AppPatch } from '../../src/hub/app.ts'
 import { Stand } from './stand.ts'
 
 const SECOND = 1000

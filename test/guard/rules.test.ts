@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { COMMANDS } from '../../src/contract/commands.ts'
 import { CommandError } from '../../src/contract/errors.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
-import type { AppPatch } from '../../src/model/app.ts'
+import type { AppPatch } from '../../src/hub/app.ts'
 import { configOf, early, Stand } from './stand.ts'
 
 const SECOND = 1000

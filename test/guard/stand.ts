@@ -7,8 +7,8 @@ import type { GuardEventPayload } from '../../src/contract/events.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
 import { Guard, type GuardOrder, type GuardRun } from '../../src/guard/guard.ts'
 import type { GuardConfig } from '../../src/guard/settings.ts'
+import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
 import { createLog } from '../../src/log/log.ts'
-import { type App, type AppPatch, patchApp } from '../../src/model/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 export const configOf = (yaml: string): GuardConfig =>

@@ -10,7 +10,7 @@ import { ENTITIES } from '../../src/bridge/home-assistant/entities.ts'
 import { commandOf } from '../../src/bridge/home-assistant/offers.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { PUBLICATIONS } from '../../src/contract/publications.ts'
-import { patchApp } from '../../src/model/app.ts'
+import { patchApp } from '../../src/hub/app.ts'
 import { FACTS, messages, type Wish } from './support/fakes.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'
 

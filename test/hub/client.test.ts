@@ -49,7 +49,7 @@ describe.each(['older', 'newer'] as const)('with a hub of the %s kind', (flavour
   test.each(['manager', 'managers'] as const)('finds the path prefix %s by itself', async (prefix) => {
     const hub = await emulate({ flavour, prefix })
     const client = connect(hub.url)
-    expect(await client.identify()).toEqual({ id: hub.id, firmware: hub.version, api: prefix })
+    expect(await client.hub.identify()).toEqual({ id: hub.id, firmware: hub.version, api: prefix })
     expect((await client.call('getApps', {})).size).toBe(hub.apps.size)
   })
 
@@ -221,7 +221,7 @@ test('what is answered as not sent stays unsent, though a connection comes free 
     after: (ms: number, task: () => void) => systemClock.after(++calls === 2 ? 10_000 : ms, task),
   }
   const client = connect(url, { maxRequests: 1, timeoutMs: 300 }, clock)
-  await client.identify()
+  await client.hub.identify()
   const first = client.call('enableApp', { id: 'first' })
   await expect(client.call('enableApp', { id: 'second' })).rejects.toThrow(failure('unreachable'))
   release[0]?.()
@@ -239,7 +239,7 @@ test('a request that must not leave any more when its connection is free is not 
   })
   const outcomes: string[] = []
   const client = connect(url, { maxRequests: 1, onCall: ({ outcome }) => outcomes.push(outcome) })
-  await client.identify()
+  await client.hub.identify()
   const first = client.call('enableApp', { id: 'first' })
   const late = new Error('late')
   let asked = 0
@@ -252,7 +252,7 @@ test('a request that must not leave any more when its connection is free is not 
   release[0]?.()
   await expect(second).rejects.toBe(late)
   await first
-  expect(client.proven).toBe(true)
+  expect(client.hub.isProven).toBe(true)
   expect(seen.map((path) => path.split('/').at(-2))).toEqual(['first'])
   expect(outcomes).toEqual(['ok', 'ok'])
 })
@@ -264,7 +264,7 @@ test("an app's own web API is asked with the key, and only below the app", async
     response.writeHead(request.url?.endsWith('/gone') ? 404 : 200).end('<p>of the app</p>')
   })
   const client = connect(url)
-  await client.identify()
+  await client.hub.identify()
   expect(await client.askApp('com.example.app', '/status?all')).toBe(200)
   expect(await client.askApp('a/b', '/gone')).toBe(404)
   expect(seen).toEqual([`/api/app/com.example.app/status?all Bearer key`, `/api/app/a%2Fb/gone Bearer key`])

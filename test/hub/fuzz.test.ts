@@ -5,11 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { systemClock } from '../../src/base/clock.ts'
 import { eventsOf } from '../../src/contract/events.ts'
+import { type App, reduceList } from '../../src/hub/app.ts'
 import { decodeApp, decodeApps, decodeEvent, decodeJson, decodeScopes, decodeSettings } from '../../src/hub/decode.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { openRealtime } from '../../src/hub/realtime.ts'
-import type { App } from '../../src/model/app.ts'
-import { reduce } from '../../src/model/reduce.ts'
 import { until } from '../support/until.ts'
 import { startWorld } from '../support/world.ts'
 
@@ -83,7 +82,7 @@ test('what a hub answers is understood or refused', () => {
     const names = ['app.create', 'app.update', 'app.delete'] as const
     const events = messages.flatMap(([name, payload], i) => decodeEvent(names[i % 4] ?? name, payload) ?? [])
     const apps = new Map<string, App>()
-    for (const change of reduce(apps, { type: 'snapshot', records, meanwhile: events })) {
+    for (const change of reduceList(apps, records, events)) {
       expect(eventsOf(change, '')).toHaveLength(1)
       expect(change.after?.id).toBe(change.id)
       expect(change.id).not.toBe('')
@@ -145,7 +144,7 @@ describe('a server that speaks the realtime protocol', () => {
         ...options,
         prove: async () => {},
         url,
-        onEvent: () => {},
+        apps: { receive: () => {} },
         signal: ending.signal,
       })
       await opened.ended

@@ -2,9 +2,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { holdsTooMany, parseJson } from '../../src/base/json.ts'
+import type { AppPatch } from '../../src/hub/app.ts'
 import { AppManager, type AppsNews } from '../../src/hub/app-manager.ts'
 import { decodeApps } from '../../src/hub/decode.ts'
-import type { AppPatch } from '../../src/model/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const list = (size: number, patch: AppPatch = {}) =>
@@ -14,8 +14,7 @@ const list = (size: number, patch: AppPatch = {}) =>
 function manage(lists: Map<string, AppPatch | undefined>[]) {
   const client = {
     call: () => Promise.resolve(lists.shift() ?? new Map()),
-    confirm: () => Promise.resolve(),
-    listSigned: true,
+    hub: { confirm: () => Promise.resolve(), listSigned: true },
   }
   // The one operation that is called here.
   const manager = new AppManager(client as never, new FakeClock(), { shows: () => true, onUnknownApp() {} })

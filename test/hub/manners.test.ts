@@ -56,7 +56,7 @@ test('after the first 429 requests are spaced, so that the hub takes them all', 
     pathPrefix: 'auto',
   } as const
   const client = new HubClient({ ...options, knows: () => true }, systemClock)
-  await client.identify()
+  await client.hub.identify()
   emulated.behave('rate-limit', { requests: 4, windowMs: 500 })
   const many = (n: number) => Promise.allSettled(Array.from({ length: n }, () => client.call('getApps', {})))
   expect((await many(6)).some(({ status }) => status === 'rejected')).toBe(true)

@@ -168,10 +168,10 @@ describe('the key is sent to what answers a ping as a hub does, and to nothing e
       const first = await isShown(url, shown, ask)
       become({ id: HOME, body: 'true' })
       const known = client(url)
-      await known.identify()
+      await known.hub.identify()
       become(reply)
       // As at a read of the list, and with what a command makes of a refusal.
-      await known.identify().catch(() => undefined)
+      await known.hub.identify().catch(() => undefined)
       outcomes[way] = [first, await isShown(url, shown, ask, known)]
     }
     expect(outcomes).toEqual(Object.fromEntries(Object.keys(WAYS).map((way) => [way, [atFirst, inPlace]])))

@@ -4,9 +4,9 @@ import { createServer, type RequestListener } from 'node:http'
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
+import type { Limiter } from '../../src/base/limiter.ts'
 import { EmulatedHub, type EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { Hub, type HubOptions } from '../../src/hub/hub.ts'
-import type { Semaphore } from '../../src/hub/semaphore.ts'
 import { until } from '../support/until.ts'
 
 export const KEYS = { key: ['hub.app', 'hub.speech'] }
@@ -29,7 +29,7 @@ export interface Watched {
 export interface Surroundings {
   readonly clock?: Clock
   readonly random?: () => number
-  readonly gate?: Semaphore
+  readonly gate?: Limiter
 }
 
 export function hold(

@@ -51,6 +51,16 @@ describe('a configuration that is read again changes while running', () => {
     await until('events as ever', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
   })
 
+  it('which apps have ids that hold an API key: they are gone at once', async () => {
+    await start('hubs: {home: {}}\n', { env: { HUB_POLL_INTERVAL: '1h' } })
+    const { app } = world
+    // The list is read once more when the channel is up.
+    await until('realtime', () => world.observer.last('hub2mqtt/home/info')?.includes('"connected"'))
+    world.bridge.reload(`hubs:\n  home: {}\n  attic: {url: "http://127.0.0.1:1", api_key: "${app}"}\n`)
+    await until('the app is gone', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
+    expect(events()).toEqual([])
+  })
+
   it('which commands are allowed, and the list of them', async () => {
     await start('commands: {read_only: false}\n')
     const commands = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands

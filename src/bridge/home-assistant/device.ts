@@ -2,9 +2,8 @@
 
 import { tidy } from '../../base/text.ts'
 import type { Topics } from '../../contract/topics.ts'
-import type { ApiPrefix } from '../../hub/client.ts'
-import type { App } from '../../model/app.ts'
-import type { Change } from '../../model/reduce.ts'
+import type { App, Change } from '../../hub/app.ts'
+import type { ApiPrefix } from '../../hub/proven-hub.ts'
 import { SUPPORT_URL } from '../../version.ts'
 import { type Component, componentOf, type Place, type Software, triggerOf } from './component.ts'
 import { type Owner, objectIdOf } from './discovery-topics.ts'

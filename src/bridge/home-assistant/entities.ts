@@ -2,8 +2,8 @@
 
 import { EVENT_TYPES, GUARD_EVENT_TYPES } from '../../contract/events.ts'
 import { REASONS } from '../../contract/guard.ts'
+import { APP_STATES } from '../../hub/app.ts'
 import { LOG_LEVELS } from '../../log/levels.ts'
-import { APP_STATES } from '../../model/app.ts'
 import type { Entity } from './entity.ts'
 import {
   anyIn,

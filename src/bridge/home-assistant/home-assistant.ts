@@ -1,7 +1,7 @@
 /** The bridge's side towards Home Assistant: its devices, its birth, and what earlier runs left of ours. */
 
 import type { Clock } from '../../base/clock.ts'
-import type { Change } from '../../model/reduce.ts'
+import type { Change } from '../../hub/app.ts'
 import type { Message } from '../../mqtt/types.ts'
 import { deviceDiffers, ORIGIN } from './device.ts'
 import { Devices, type DevicesOptions } from './devices.ts'

@@ -1,15 +1,11 @@
 /** A bug on purpose: a command waits for its turn however long that takes, and whatever time its asker named. */
+import { Limiter, type Slot, type Turn } from '../../../src/base/limiter.ts'
 import { Execution } from '../../../src/bridge/execution.ts'
-import { CommandQueue } from '../../../src/bridge/queue.ts'
 
-const { run } = CommandQueue.prototype
+const { run } = Limiter.prototype
 const FOR_EVER = 2 ** 31 - 1
-CommandQueue.prototype.run = function <T>(
-  lane: string,
-  _deadline: number,
-  task: (isLate: () => boolean) => Promise<T>,
-): Promise<T> {
-  return Reflect.apply(run, this, [lane, FOR_EVER, task])
+Limiter.prototype.run = function <T>(turn: Turn, work: (slot: Slot) => Promise<T>): Promise<T> {
+  return Reflect.apply(run, this, [{ ...turn, deadline: FOR_EVER }, work])
 }
 
 const { run: carryOut } = Execution.prototype

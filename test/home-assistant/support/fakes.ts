@@ -10,8 +10,8 @@ import { TRIGGERS } from '../../../src/bridge/home-assistant/triggers.ts'
 import type { PublishedSetting } from '../../../src/config/settings.ts'
 import type { Command } from '../../../src/contract/commands.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
+import { type AppPatch, patchApp } from '../../../src/hub/app.ts'
 import type { OperationName } from '../../../src/hub/operations.ts'
-import { type AppPatch, patchApp } from '../../../src/model/app.ts'
 
 export const FACTS: HubFacts = {
   name: 'home',

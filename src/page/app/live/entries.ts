@@ -3,7 +3,7 @@ import { type Signal, signal } from '@preact/signals'
 import type { Sample } from '../../../api/protocol.ts'
 import type { Json } from '../../../base/json.ts'
 import type { Payload, PublicationName } from '../../../contract/publications.ts'
-import type { App } from '../../../model/app.ts'
+import type { App } from '../../../hub/app.ts'
 import { readPayload } from './payload.ts'
 
 /** A command that was sent and has no answer yet. */

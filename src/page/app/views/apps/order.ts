@@ -1,7 +1,7 @@
 /** Which apps are listed, and in which order. */
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { isCrashed } from '../../../../guard/classify.ts'
-import type { App } from '../../../../model/app.ts'
+import type { App } from '../../../../hub/app.ts'
 import { collator } from '../../format.ts'
 import type { AppEntry, HubEntry } from '../../live/entries.ts'
 import type { Store } from '../../live/store.ts'

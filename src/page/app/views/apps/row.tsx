@@ -1,7 +1,7 @@
 /** An app in the list. It is drawn anew only when this app changes. */
 import { useComputed } from '@preact/signals'
 import { isCrashed } from '../../../../guard/classify.ts'
-import type { App } from '../../../../model/app.ts'
+import type { App } from '../../../../hub/app.ts'
 import { confirmAndDo, menuOf } from '../../app-actions.ts'
 import { type Door, nameOf, refusal } from '../../commands.ts'
 import { formatBytes, formatPercent } from '../../format.ts'

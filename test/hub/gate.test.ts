@@ -1,89 +1,14 @@
 /** Many hubs that connect at once. */
 import { describe, expect, test } from 'vitest'
-import { Semaphore, type Slot } from '../../src/hub/semaphore.ts'
+import { Limiter } from '../../src/base/limiter.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
 import { until } from '../support/until.ts'
 import { asked, emulate, hold, listed, serve } from './support.ts'
 
-const never = new AbortController().signal
-const settled = () => new Promise(setImmediate)
-
-/** Work that goes on until it is told to end. */
-function crowd(gate: Semaphore) {
-  const begun: { readonly place: Slot; readonly end: () => void }[] = []
-  const join = (signal = never) => gate.pass(signal, (place) => new Promise<void>((end) => begun.push({ place, end })))
-  return { begun, join }
-}
-
-describe('a gate with four places', () => {
-  test('lets in no fifth before one of the four has ended', async () => {
-    const { begun, join } = crowd(new Semaphore({ clock: new FakeClock(), places: 4 }))
-    const all = Array.from({ length: 10 }, () => join())
-    // Whoever finds a place begins at once.
-    expect(begun).toHaveLength(4)
-    await settled()
-    expect(begun).toHaveLength(4)
-    begun[2]?.end()
-    await settled()
-    expect(begun).toHaveLength(5)
-    for (let i = 0; i < 10; i += 1) {
-      begun[i]?.end()
-      await settled()
-    }
-    await Promise.all(all)
-  })
-
-  test('gives the place of one that does not answer to the next, a second later', async () => {
-    const clock = new FakeClock()
-    const { begun, join } = crowd(new Semaphore({ clock, places: 4 }))
-    for (let i = 0; i < 10; i += 1) void join()
-    begun[0]?.place.answered()
-    await clock.advance(999)
-    expect(begun).toHaveLength(4)
-    await clock.advance(1)
-    // Three did not answer.
-    expect(begun).toHaveLength(7)
-    for (const { place } of begun) place.answered()
-    await clock.advance(60_000)
-    expect(begun).toHaveLength(7)
-    // A place that was lost is not given away once more when the work ends.
-    for (const { end } of begun.slice(1, 4)) end()
-    await settled()
-    expect(begun).toHaveLength(7)
-    begun[0]?.place.leave()
-    begun[0]?.end()
-    await settled()
-    expect(begun).toHaveLength(8)
-  })
-
-  test('lets one go on that is not wanted any more, and keeps no place for it', async () => {
-    const { begun, join } = crowd(new Semaphore({ clock: new FakeClock(), places: 1 }))
-    const ending = new AbortController()
-    void join()
-    void join(ending.signal)
-    void join()
-    ending.abort()
-    await settled()
-    expect(begun).toHaveLength(2)
-    begun[1]?.end()
-    await settled()
-    expect(begun).toHaveLength(2)
-    begun[0]?.end()
-    await settled()
-    expect(begun).toHaveLength(3)
-  })
-
-  test('has its place again after work that failed', async () => {
-    const gate = new Semaphore({ clock: new FakeClock(), places: 1 })
-    await expect(gate.pass(never, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused')
-    expect(await gate.pass(never, async () => 'next')).toBe('next')
-  })
-})
-
 describe('hubs that share a gate', () => {
   test('are greeted no more than so many at a time', async () => {
-    const gate = new Semaphore({ clock: new FakeClock(), places: 3 })
+    const gate = new Limiter({ clock: new FakeClock(), slots: 3 })
     const under = new Set<string>()
     let most = 0
     const url = await serve((request, response) => {
@@ -100,7 +25,7 @@ describe('hubs that share a gate', () => {
 
   test('are read although most of those before them are dead', async () => {
     const clock = new FakeClock()
-    const gate = new Semaphore({ clock, places: 4 })
+    const gate = new Limiter({ clock, slots: 4, patienceMs: 1000 })
     let asked = 0
     const dead = await serve(() => {
       asked += 1

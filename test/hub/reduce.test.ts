@@ -1,12 +1,22 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { APP_KEYS, type App, type AppPatch, patchApp } from '../../src/model/app.ts'
-import { type AppEvent, type Apps, type Change, reduce } from '../../src/model/reduce.ts'
+import {
+  APP_KEYS,
+  type App,
+  type AppEvent,
+  type AppPatch,
+  type Apps,
+  type Change,
+  patchApp,
+  reduceEvent,
+  reduceList,
+} from '../../src/hub/app.ts'
 
 const app = (id: string, patch: AppPatch = {}) => patchApp(undefined, id, patch)
 const apps = (...list: App[]) => new Map(list.map((one) => [one.id, one]))
-const snapshot = (records: Record<string, AppPatch>, meanwhile: AppEvent[] = []) =>
-  ({ type: 'snapshot', records: new Map(Object.entries(records)), meanwhile }) as const
+const reduce = (before: Apps, event: AppEvent) => [reduceEvent(before, event)].filter((change) => change !== undefined)
+const read = (before: Apps, list: Record<string, AppPatch>, eventsDuringRead: AppEvent[] = []) =>
+  reduceList(before, new Map(Object.entries(list)), eventsDuringRead)
 
 function applied(before: Apps, changes: Change[]): Map<string, App> {
   const map = new Map(before)
@@ -32,6 +42,18 @@ describe('an app', () => {
     const running = app('a', { state: 'running', cpu_percent: 1.5, memory_bytes: 100 })
     expect(running).toMatchObject({ cpu_percent: 1.5, memory_bytes: 100 })
     expect(patchApp(running, 'a', { state: 'stopped' })).toMatchObject({ cpu_percent: null, memory_bytes: null })
+  })
+
+  test('is another one when a patch changes any of its keys', () => {
+    const before = app('a', { state: 'running' })
+    for (const key of APP_KEYS.slice(1)) {
+      const patch: AppPatch = { [key]: 'changed' }
+      expect(patchApp(before, 'a', patch), key).toEqual({
+        ...before,
+        ...(key === 'state' && { cpu_percent: null, memory_bytes: null }),
+        ...patch,
+      })
+    }
   })
 
   test('is the same reference when a patch says nothing new', () => {
@@ -60,20 +82,20 @@ describe('reduce', () => {
 
   test('finds nothing in a list that is what is known', () => {
     const known = apps(app('a', { name: 'A' }), app('b'))
-    expect(reduce(known, snapshot({ a: { name: 'A' }, b: {} }))).toEqual([])
+    expect(read(known, { a: { name: 'A' }, b: {} })).toEqual([])
   })
 
   test('takes what a whole record leaves out for unknown', () => {
     const before = app('a', { name: 'A' })
-    expect(reduce(apps(before), snapshot({ a: {} }))).toEqual([{ id: 'a', before, after: app('a') }])
+    expect(read(apps(before), { a: {} })).toEqual([{ id: 'a', before, after: app('a') }])
   })
 
   test('does not let a list undo an event that overtook it', () => {
     const stopped = app('a', { state: 'stopped' })
     const stop: AppEvent = { type: 'update', id: 'a', patch: { state: 'stopped' } }
-    expect(reduce(apps(stopped), snapshot({ a: { state: 'running' } }, [stop]))).toEqual([])
-    expect(reduce(apps(), snapshot({ a: {} }, [{ type: 'delete', id: 'a' }]))).toEqual([])
-    expect(reduce(apps(app('n')), snapshot({}, [{ type: 'create', id: 'n', patch: {} }]))).toEqual([])
+    expect(read(apps(stopped), { a: { state: 'running' } }, [stop])).toEqual([])
+    expect(read(apps(), { a: {} }, [{ type: 'delete', id: 'a' }])).toEqual([])
+    expect(read(apps(app('n')), {}, [{ type: 'create', id: 'n', patch: {} }])).toEqual([])
   })
 
   test('brings what is known to any list, by changes that are never empty, and then has nothing more to say', () => {
@@ -98,9 +120,9 @@ describe('reduce', () => {
           for (const change of changes) expect(change.before).not.toEqual(change.after)
           known = applied(known, changes)
         }
-        const reached = applied(known, reduce(known, snapshot(list)))
+        const reached = applied(known, read(known, list))
         expect(reached).toEqual(apps(...Object.entries(list).map(([key, value]) => app(key, value))))
-        expect(reduce(reached, snapshot(list))).toEqual([])
+        expect(read(reached, list)).toEqual([])
       }),
     )
   })

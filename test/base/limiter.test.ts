@@ -1,0 +1,436 @@
+/** Who may begin, and when. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Limiter, type LimiterOptions, type Slot } from '../../src/base/limiter.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+/** A task that ends when told to, and tells when it began. */
+function task(begun: string[], name: string) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const run = async () => {
+    begun.push(name)
+    await promise
+  }
+  return { run, end: resolve }
+}
+
+/** Work that goes on until it is told to end. */
+function crowd(limiter: Limiter) {
+  const begun: { readonly slot: Slot; readonly end: () => void }[] = []
+  const join = (signal?: AbortSignal) =>
+    limiter.run(signal === undefined ? {} : { signal }, (slot) => new Promise<void>((end) => begun.push({ slot, end })))
+  return { begun, join }
+}
+
+describe('a limiter with lanes', () => {
+  test('runs the commands of one app in order, and those of others beside them', async () => {
+    const limiter = new Limiter({ slots: 4, maxWaiting: 32, clock: new FakeClock() })
+    const begun: string[] = []
+    const tasks = ['a1', 'a2', 'b1'].map((name) => ({ name, ...task(begun, name) }))
+    const all = Promise.all(tasks.map(({ name, run }) => limiter.run({ lane: name.slice(0, 1), deadline: 1e9 }, run)))
+    await settled()
+    expect(begun).toEqual(['a1', 'b1'])
+    for (const { end } of tasks) end()
+    await all
+    expect(begun).toEqual(['a1', 'b1', 'a2'])
+  })
+
+  test('never has more under way than it may, and every app gets its turn', async () => {
+    const limiter = new Limiter({ slots: 2, maxWaiting: 32, clock: new FakeClock() })
+    const begun: string[] = []
+    const tasks = ['a1', 'a2', 'a3', 'b1', 'c1'].map((name) => ({ name, ...task(begun, name) }))
+    const all = Promise.all(tasks.map(({ name, run }) => limiter.run({ lane: name.slice(0, 1), deadline: 1e9 }, run)))
+    await settled()
+    expect(begun).toEqual(['a1', 'b1'])
+    tasks[0]?.end()
+    await settled()
+    expect(begun.slice(2)).toHaveLength(1)
+    for (const { end } of tasks) end()
+    await all
+    expect([...begun].sort()).toEqual(['a1', 'a2', 'a3', 'b1', 'c1'])
+    expect(begun.indexOf('c1')).toBeLessThan(begun.indexOf('a3'))
+  })
+
+  test('refuses what would wait behind too many', async () => {
+    const limiter = new Limiter({ slots: 4, maxWaiting: 2, clock: new FakeClock() })
+    const blocker = task([], 'a')
+    const running = [blocker.run, blocker.run, blocker.run].map((run) => limiter.run({ lane: 'a', deadline: 1e9 }, run))
+    await expect(limiter.run({ lane: 'a', deadline: 1e9 }, blocker.run)).rejects.toThrow('busy')
+    blocker.end()
+    await Promise.all(running)
+  })
+
+  test('refuses at its deadline what still waits, and does not begin it later', async () => {
+    const clock = new FakeClock()
+    const limiter = new Limiter({ slots: 4, maxWaiting: 32, clock })
+    const begun: string[] = []
+    const first = task(begun, 'first')
+    const running = limiter.run({ lane: 'a', deadline: 1e9 }, first.run)
+    const late = expect(limiter.run({ lane: 'a', deadline: 10_000 }, task(begun, 'late').run)).rejects.toThrow(
+      'expired',
+    )
+    await clock.advance(9_999)
+    expect(clock.pending).toBe(1)
+    await clock.advance(1)
+    await late
+    first.end()
+    await running
+    expect(begun).toEqual(['first'])
+    expect(clock.pending).toBe(0)
+  })
+
+  test('does not begin what comes at its deadline, and tells a task when that passes', async () => {
+    const clock = new FakeClock()
+    const limiter = new Limiter({ slots: 4, maxWaiting: 32, clock })
+    const begun: string[] = []
+    await expect(limiter.run({ lane: 'a', deadline: 0 }, task(begun, 'late').run)).rejects.toThrow('expired')
+    expect(begun).toEqual([])
+    await limiter.run({ lane: 'a', deadline: 1000 }, async ({ isLate }) => {
+      await clock.advance(999)
+      expect(isLate()).toBe(false)
+      await clock.advance(1)
+      expect(isLate()).toBe(true)
+    })
+  })
+
+  test('counts what waits no longer: begun or expired, it leaves its place and its timer', async () => {
+    const clock = new FakeClock()
+    const limiter = new Limiter({ slots: 1, maxWaiting: 1, clock })
+    await clock.advance(5000)
+    const begun: string[] = []
+    const first = task(begun, 'first')
+    const second = task(begun, 'second')
+    const running = limiter.run({ lane: 'a', deadline: 1e9 }, first.run)
+    const expired = expect(limiter.run({ lane: 'a', deadline: 10_000 }, task(begun, 'expired').run)).rejects.toThrow(
+      'expired',
+    )
+    expect(clock.waits).toEqual([5000])
+    await clock.advance(5000)
+    await expired
+    const next = limiter.run({ lane: 'a', deadline: 20_000 }, second.run)
+    first.end()
+    await running
+    await settled()
+    expect(begun).toEqual(['first', 'second'])
+    expect(clock.pending).toBe(0)
+    second.end()
+    await next
+  })
+
+  test('frees the place of a task that fails', async () => {
+    const limiter = new Limiter({ slots: 1, maxWaiting: 32, clock: new FakeClock() })
+    await expect(limiter.run({ lane: 'a', deadline: 1e9 }, () => Promise.reject(new Error('x')))).rejects.toThrow('x')
+    await expect(limiter.run({ lane: 'b', deadline: 1e9 }, () => Promise.resolve('done'))).resolves.toBe('done')
+  })
+
+  test('begins each command once and in its order, whatever comes when', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.nat(3)), { maxLength: 60 }),
+        async (plan) => {
+          const limiter = new Limiter({ slots: 2, maxWaiting: 100, clock: new FakeClock() })
+          const begun: number[] = []
+          let active = 0
+          await Promise.all(
+            plan.map(([lane, turns], index) =>
+              limiter.run({ lane, deadline: 1e9 }, async () => {
+                begun.push(index)
+                expect(++active).toBeLessThanOrEqual(2)
+                for (let i = 0; i < turns; i++) await Promise.resolve()
+                active--
+              }),
+            ),
+          )
+          expect([...begun].sort((a, b) => a - b)).toEqual(plan.map((_, index) => index))
+          for (const lane of ['a', 'b', 'c']) {
+            const order = begun.filter((index) => plan[index]?.[0] === lane)
+            expect(order).toEqual([...order].sort((a, b) => a - b))
+          }
+        },
+      ),
+    )
+  })
+})
+
+describe('a limiter with four slots', () => {
+  test('lets in no fifth before one of the four has ended', async () => {
+    const { begun, join } = crowd(new Limiter({ clock: new FakeClock(), slots: 4 }))
+    const all = Array.from({ length: 10 }, () => join())
+    // Whoever finds a place begins at once.
+    expect(begun).toHaveLength(4)
+    await settled()
+    expect(begun).toHaveLength(4)
+    begun[2]?.end()
+    await settled()
+    expect(begun).toHaveLength(5)
+    for (let i = 0; i < 10; i += 1) {
+      begun[i]?.end()
+      await settled()
+    }
+    await Promise.all(all)
+  })
+
+  test('gives the slot of one that does not say in time that it goes well to the next', async () => {
+    const clock = new FakeClock()
+    const { begun, join } = crowd(new Limiter({ clock, slots: 4, patienceMs: 1000 }))
+    for (let i = 0; i < 10; i += 1) void join()
+    begun[0]?.slot.keep()
+    await clock.advance(999)
+    expect(begun).toHaveLength(4)
+    await clock.advance(1)
+    // Three did not answer.
+    expect(begun).toHaveLength(7)
+    for (const { slot } of begun) slot.keep()
+    await clock.advance(60_000)
+    expect(begun).toHaveLength(7)
+    // A place that was lost is not given away once more when the work ends.
+    for (const { end } of begun.slice(1, 4)) end()
+    await settled()
+    expect(begun).toHaveLength(7)
+    begun[0]?.slot.leave()
+    begun[0]?.end()
+    await settled()
+    expect(begun).toHaveLength(8)
+  })
+
+  test('lets one go on that is not wanted any more, and keeps no place for it', async () => {
+    const { begun, join } = crowd(new Limiter({ clock: new FakeClock(), slots: 1 }))
+    const ending = new AbortController()
+    void join()
+    void join(ending.signal)
+    void join()
+    ending.abort()
+    await settled()
+    expect(begun).toHaveLength(2)
+    begun[1]?.end()
+    await settled()
+    expect(begun).toHaveLength(2)
+    begun[0]?.end()
+    await settled()
+    expect(begun).toHaveLength(3)
+  })
+
+  test('has its place again after work that failed', async () => {
+    const limiter = new Limiter({ clock: new FakeClock(), slots: 1 })
+    await expect(limiter.run({}, () => Promise.reject(new Error('refused')))).rejects.toThrow('refused')
+    expect(await limiter.run({}, async () => 'next')).toBe('next')
+  })
+})
+
+describe('a limiter that is restricted for a time', () => {
+  test('spaces what begins from then on, two at a time, until that is over', async () => {
+    const clock = new FakeClock()
+    const limiter = new Limiter({ clock, slots: Number.POSITIVE_INFINITY })
+    const { begun, join } = crowd(limiter)
+    for (let i = 0; i < 3; i += 1) void join()
+    expect(begun).toHaveLength(3)
+    limiter.restrict({ slots: 2, apartMs: 150 }, 10_000)
+    for (let i = 0; i < 4; i += 1) void join()
+    await clock.advance(1_000)
+    expect(begun).toHaveLength(3)
+    for (const { end } of begun.slice(0, 2)) end()
+    await settled()
+    await clock.advance(1_000)
+    // One of the first three is still under way.
+    expect(begun).toHaveLength(4)
+    for (const { end } of begun) end()
+    await settled()
+    expect(begun).toHaveLength(5)
+    await clock.advance(149)
+    expect(begun).toHaveLength(5)
+    await clock.advance(1)
+    expect(begun).toHaveLength(6)
+    await clock.advance(10_000)
+    begun[5]?.end()
+    await settled()
+    for (let i = 0; i < 10; i += 1) void join()
+    await settled()
+    expect(begun).toHaveLength(17)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('holds back nothing that is not wanted any more', async () => {
+    const limiter = new Limiter({ clock: new FakeClock(), slots: 4 })
+    const { begun, join } = crowd(limiter)
+    const ending = new AbortController()
+    limiter.restrict({ slots: 1, apartMs: 150 }, 10_000)
+    for (let i = 0; i < 3; i += 1) void join(ending.signal)
+    expect(begun).toHaveLength(1)
+    ending.abort()
+    void join(ending.signal)
+    await settled()
+    expect(begun).toHaveLength(4)
+  })
+})
+
+/** Something that asks for its turn. */
+interface Asked {
+  readonly at: number
+  readonly lane: string | null
+  readonly ms: number
+  readonly deadline: number | null
+  readonly abortAt: number | null
+}
+
+const LANES = ['a', 'b', 'c', null]
+const ASKED: fc.Arbitrary<Asked> = fc.record({
+  at: fc.nat(20),
+  lane: fc.constantFrom(...LANES),
+  ms: fc.nat(8),
+  deadline: fc.option(fc.nat(30)),
+  abortAt: fc.option(fc.nat(30), { freq: 1 }),
+})
+
+interface Told {
+  readonly what: string
+  readonly one: number
+  readonly at: number
+}
+
+/** Lets all of them ask, and tells in order what became of each. */
+async function carryOut(plan: readonly Asked[], options: Omit<LimiterOptions, 'clock'>): Promise<Told[]> {
+  const clock = new FakeClock()
+  const limiter = new Limiter({ ...options, clock })
+  const log: Told[] = []
+  const note = (what: string, one: number) => log.push({ what, one, at: clock.elapsed() })
+  const work = (one: number, ms: number, signal: AbortSignal) => () => {
+    note(signal.aborted ? 'let go' : 'begun', one)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    clock.after(ms, () => {
+      note('ended', one)
+      resolve()
+    })
+    return promise
+  }
+  for (const [one, { at, lane, ms, deadline, abortAt }] of plan.entries()) {
+    const { signal, ...ending } = abortable()
+    const turn = { ...(lane !== null && { lane }), ...(deadline !== null && { deadline }), signal }
+    clock.after(at, () => {
+      note('asked', one)
+      limiter.run(turn, work(one, ms, signal)).catch((error: Error) => note(error.message, one))
+    })
+    if (abortAt !== null) clock.after(abortAt, ending.abort)
+  }
+  for (let ms = 0; ms < 400 && clock.pending > 0; ms += 1) await clock.advance(1)
+  expect(clock.pending).toBe(0)
+  return log
+}
+
+function abortable() {
+  const ending = new AbortController()
+  return { signal: ending.signal, abort: () => ending.abort() }
+}
+
+/** Who waits and who is under way, in the order in which they asked, after each time at which something happened. */
+function* momentsOf(log: readonly Told[]) {
+  const waiting = new Set<number>()
+  const under = new Set<number>()
+  for (const told of log) {
+    yield { ...told, waiting: [...waiting], under: [...under] }
+    waiting.delete(told.one)
+    under.delete(told.one)
+    if (told.what === 'asked') waiting.add(told.one)
+    if (told.what === 'begun') under.add(told.one)
+  }
+}
+
+describe('whatever asks when', () => {
+  const PLAN = fc.array(ASKED, { maxLength: 30 })
+  const OPTIONS = fc.record({
+    slots: fc.integer({ min: 1, max: 4 }),
+    apartMs: fc.nat(3),
+    maxWaiting: fc.integer({ min: 1, max: 5 }),
+  })
+  type Options = typeof OPTIONS extends fc.Arbitrary<infer T> ? T : never
+
+  const holds = (check: (log: readonly Told[], plan: readonly Asked[], options: Options) => void) =>
+    fc.assert(
+      fc.asyncProperty(PLAN, OPTIONS, async (plan, options) => check(await carryOut(plan, options), plan, options)),
+      { numRuns: 300 },
+    )
+
+  const ofLane = (plan: readonly Asked[], lane: string | null | undefined) => (one: number) => plan[one]?.lane === lane
+
+  test('each begins once, or is refused: at its deadline, or where its lane is full', async () => {
+    await holds((log, plan) => {
+      const ends = log.filter(({ what }) => what !== 'asked' && what !== 'ended')
+      expect(ends.map(({ one }) => one).sort((a, b) => a - b)).toEqual([...plan.keys()])
+      for (const { what, one, at } of ends) {
+        const deadline = plan[one]?.deadline ?? Number.POSITIVE_INFINITY
+        const asked = plan[one]?.at ?? 0
+        if (what === 'expired') expect(at).toBe(Math.max(deadline, asked))
+        else expect(at).toBeLessThan(deadline)
+        if (what === 'busy') expect(at).toBe(asked)
+      }
+    })
+  })
+
+  test('a lane is full when as many wait in it as may', async () => {
+    await holds((log, plan, { maxWaiting }) => {
+      for (const { what, one, waiting } of momentsOf(log)) {
+        const others = waiting.filter((other) => other !== one).filter(ofLane(plan, plan[one]?.lane))
+        expect(others.length).toBeLessThanOrEqual(maxWaiting)
+        if (what === 'busy') expect(others.length).toBe(maxWaiting)
+      }
+    })
+  })
+
+  test('no more than the slots are under way, one of each lane, and they begin apart from each other', async () => {
+    await holds((log, plan, { slots, apartMs }) => {
+      let begunAt = Number.NEGATIVE_INFINITY
+      for (const { what, one, at, under } of momentsOf(log)) {
+        if (what !== 'begun') continue
+        const lane = plan[one]?.lane
+        if (lane !== null) expect(under.filter(ofLane(plan, lane))).toEqual([])
+        expect(under.length).toBeLessThan(slots)
+        expect(at - begunAt).toBeGreaterThanOrEqual(apartMs)
+        begunAt = at
+      }
+    })
+  })
+
+  test('what is of one lane, or of none, begins in its order', async () => {
+    await holds((log, plan) => {
+      for (const { what, one, waiting } of momentsOf(log)) {
+        if (what === 'begun') expect(waiting.find(ofLane(plan, plan[one]?.lane))).toBe(one)
+      }
+    })
+  })
+
+  test('no lane that could begin is overtaken twice by another', async () => {
+    await holds((log, plan) => {
+      /** For each lane of which something could begin: which lanes have begun since then. */
+      let overtaken = new Map<string | null, Set<string | null>>()
+      for (const { what, one, waiting, under } of momentsOf(log)) {
+        const lanes = new Set(waiting.map((other) => plan[other]?.lane ?? null))
+        const could = [...lanes].filter((lane) => lane === null || !under.some(ofLane(plan, lane)))
+        overtaken = new Map(could.map((lane) => [lane, overtaken.get(lane) ?? new Set()]))
+        if (what !== 'begun') continue
+        const lane = plan[one]?.lane ?? null
+        overtaken.delete(lane)
+        for (const by of overtaken.values()) {
+          expect(by).not.toContain(lane)
+          by.add(lane)
+        }
+      }
+    })
+  })
+
+  test('nothing waits while it could begin', async () => {
+    await holds((log, plan, { slots, apartMs }) => {
+      let now = Number.NEGATIVE_INFINITY
+      let begunAt = now
+      for (const { what, at, waiting, under } of momentsOf(log)) {
+        const isOpen = under.length < slots && now - begunAt >= apartMs
+        const isFree = (one: number) => plan[one]?.lane === null || !under.some(ofLane(plan, plan[one]?.lane))
+        // What happens at one time is looked at when all of it has happened.
+        if (at !== now && isOpen) expect(waiting.filter(isFree)).toEqual([])
+        now = at
+        // The turn of one that expires may come with its deadline.
+        if (what === 'begun' || what === 'expired') begunAt = at
+      }
+    })
+  })
+})
