@@ -16,11 +16,12 @@ import type { LogLevel } from '../log/levels.ts'
 import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { type AnswerLink, type CommandEnd, Dispatcher, type Requester } from './dispatcher.ts'
+import { FoundUpdates } from './found-updates.ts'
 import { createGuard, policyOf } from './guarding.ts'
-import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
-import { HubTopics } from './hub-topics.ts'
+import { HubState, type HubStateOptions } from './hub-state.ts'
 import { LeftOvers } from './left-overs.ts'
+import { OwnerRows, RowTable } from './owner-rows.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
 import { StartupBuffer } from './startup-buffer.ts'
@@ -99,9 +100,13 @@ const TAKE_BACK_MS = 1_000
 export class Bridge {
   readonly #options: BridgeOptions
   readonly #link: BridgeLink
-  readonly #holdings: Holdings
+  readonly #rows: OwnerRows<'bridge'>
   readonly #dispatcher: Dispatcher
-  readonly #hubTopics: HubTopics
+  /** By the name of the hub. */
+  readonly #states = new Map<string, HubState>()
+  /** What they share. */
+  readonly #stateOptions: HubStateOptions
+  readonly #found = new FoundUpdates()
   readonly #guard: Guard
   /** Whether the guardian has taken up what the broker holds of it. */
   #hasBegun = false
@@ -139,50 +144,23 @@ export class Bridge {
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, ...unknown }
     this.#early = new StartupBuffer(clock)
     this.#tellingHubs = new Throttle(clock, () => this.#know({ hubs: this.#hubAddresses() }))
-    const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
     const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
     const allows = (command: Command) => refuses(command) === undefined
-    this.#holdings = new Holdings({
+    const table = new RowTable({
       topics,
-      hold,
+      link,
       applies: (when) => (when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off'),
-      onFailure: (topic, error) => log.error({ topic, err: error }, 'what a topic is to hold could not be rendered'),
+      log,
     })
+    this.#rows = new OwnerRows({ kind: 'bridge' }, table)
     this.#guard = createGuard({
       topics,
       live,
       hubs,
+      states: this.#states,
       link,
       dispatcher: () => this.#dispatcher,
-      onEvent: (hub, event) => this.#hubTopics.onGuardEvent(hub, event),
-      onFacts: (hub, app) => this.#hubTopics.guardChanged(hub, app),
-      onAttention: (hub) => this.#hubTopics.attentionChanged(hub),
-      clock,
-      log,
-    })
-    this.#hubTopics = new HubTopics({
-      topics,
-      hubs,
-      live,
-      policy: () => policyOf(live),
-      guard: this.#guard,
-      owner: () => fleet && { member: fleet.member, epoch: fleet.epoch },
-      holdings: this.#holdings,
-      send,
-      whenActive: (task) => this.#whenActive(task),
-      onEvent: options.onEvent,
-      onApps: (name, { changes, silent, read }) => {
-        this.#homeAssistant.appsChanged(name, changes)
-        if (silent) this.#leftOvers.request()
-        if (read) this.#leftOvers.listRead(name)
-      },
-      onStatus: (name) => {
-        // Who the hub is comes after its apps, and only then it is known which devices are its.
-        if (this.#homeAssistant.hubChanged(name)) this.#leftOvers.request()
-        this.#guard.hubChanged(name, hubs.get(name)?.hub.status.online === true)
-        if (this.#facts.hubs[name]?.api !== hubs.get(name)?.hub.status.api) this.#tellingHubs.request()
-      },
       clock,
       log,
     })
@@ -212,13 +190,28 @@ export class Bridge {
       link,
       isShared,
       isActive: () => this.#active,
-      hubTopics: this.#hubTopics,
+      states: this.#states,
       homeAssistant: this.#homeAssistant,
       holdsRollout: (topic) => options.rollouts.holds(topic),
       onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes }),
       clock,
       log,
     })
+    this.#stateOptions = {
+      topics,
+      live,
+      table,
+      link,
+      guard: this.#guard,
+      homeAssistant: this.#homeAssistant,
+      leftOvers: this.#leftOvers,
+      found: this.#found,
+      fleet,
+      whenActive: (task) => this.#whenActive(task),
+      onEvent: options.onEvent,
+      clock,
+      log,
+    }
     this.#repairs = new Repairs({
       repair: (touched) => {
         link.refresh(touched)
@@ -254,11 +247,11 @@ export class Bridge {
           this.#repairs.now()
           link.readTransient()
         }
-        this.#hubTopics.onRun(run)
+        this.#states.get(run.hub)?.onRun(run)
         this.#guard.ran(run)
       },
       guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
-      onFailedWrite: (failed) => this.#hubTopics.onFailedWrite(failed),
+      onFailedWrite: (failed) => this.#states.get(failed.hub)?.onFailedWrite(failed),
       ...(onAnswer && { onAnswer }),
       clock,
       log,
@@ -286,7 +279,10 @@ export class Bridge {
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): void {
     this.#leftOvers.hubAdded(name)
-    this.#hubTopics.add(name, hub)
+    this.#states.set(name, new HubState(name, hub, this.#stateOptions))
+    hub.subscribe(({ api }) => {
+      if (this.#facts.hubs[name]?.api !== api) this.#tellingHubs.request()
+    })
     this.#tellingHubs.request()
     this.#homeAssistant.hubAdded()
   }
@@ -296,7 +292,8 @@ export class Bridge {
     this.#leftOvers.hubGone(name)
     this.#leftOvers.hadHub(name)
     this.#guard.hubRemoved(name)
-    this.#hubTopics.remove(name)
+    this.#states.get(name)?.clear()
+    this.#states.delete(name)
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
     this.#leftOvers.sweep()
@@ -312,7 +309,8 @@ export class Bridge {
     const { topics } = this.#options
     this.#leftOvers.hubGone(name)
     this.#guard.hubRemoved(name)
-    this.#hubTopics.release(name)
+    this.#states.get(name)?.release()
+    this.#states.delete(name)
     this.#homeAssistant.hubReleased(name)
     this.#know({ hubs: this.#hubAddresses() })
     this.#link.release((topic) => {
@@ -327,7 +325,7 @@ export class Bridge {
     if (fleet === undefined) return
     this.#know({ fleet: fleet.isSpeaker ? fleet.payload : undefined })
     if (!fleet.isSpeaker) this.#link.release((topic) => topic === topics.of('fleet', {}))
-    this.#hubTopics.ownerChanged()
+    for (const state of this.#states.values()) state.changed()
   }
 
   /** One member answers each command: the one that has the hub, or who speaks for all where there is no such hub. */
@@ -340,7 +338,7 @@ export class Bridge {
   /** Configuration has changed what commands may do, which settings are published, or what the guardian does. */
   reconfigured(): void {
     this.#guard.reconfigured()
-    this.#hubTopics.reconfigured()
+    for (const state of this.#states.values()) state.reconfigured()
     this.#homeAssistant.reconfigured()
   }
 
@@ -457,8 +455,10 @@ export class Bridge {
 
   /** What an earlier run, or another member, has written down. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
-    if (name === 'appUpdate' && owner.kind === 'app') this.#hubTopics.learnUpdate(owner.hub, owner.app, payload)
-    else if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
+    if (name === 'appUpdate' && owner.kind === 'app') {
+      const { hub, app } = owner
+      if (this.#found.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
+    } else if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
     else if (owner.kind === 'hub') this.#guard.learn(name, owner.hub, '', payload)
   }
 
@@ -486,7 +486,7 @@ export class Bridge {
 
   /** How many settings are not published as their hubs have them. */
   get failedSettings(): number {
-    return this.#hubTopics.failedSettings
+    return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
   }
 
   onMessage(message: Message): void {
@@ -528,7 +528,7 @@ export class Bridge {
     this.#leftOvers.stop()
     this.#tellingHubs.stop()
     this.#repairs.stop()
-    this.#hubTopics.stop()
+    for (const state of this.#states.values()) state.stop()
     this.#left = this.contested
     this.#presence.stop()
     // Nobody else says that nobody is there.
@@ -538,7 +538,7 @@ export class Bridge {
 
   #know(news: Partial<Facts['bridge']>): void {
     this.#facts = { ...this.#facts, ...news }
-    this.#holdings.set({ kind: 'bridge' }, this.#facts)
+    this.#rows.set(this.#facts)
   }
 
   #hubAddresses(): Facts['bridge']['hubs'] {

@@ -8,7 +8,7 @@ import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { FormerHubs } from './former-hubs.ts'
 import type { HomeAssistant } from './home-assistant/home-assistant.ts'
-import type { HubTopics } from './hub-topics.ts'
+import type { HubState } from './hub-state.ts'
 
 export interface LeftOversOptions {
   readonly topics: Topics
@@ -22,7 +22,7 @@ export interface LeftOversOptions {
   readonly isShared: boolean
   /** Nothing is cleared while this bridge is not the active one. */
   readonly isActive: () => boolean
-  readonly hubTopics: Pick<HubTopics, 'publishes'>
+  readonly states: ReadonlyMap<string, Pick<HubState, 'settings'>>
   readonly homeAssistant: Pick<HomeAssistant, 'orphans' | 'settle'>
   /** Whether this process answers for the record on a topic. */
   readonly holdsRollout: (topic: string) => boolean
@@ -162,11 +162,11 @@ export class LeftOvers {
 
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
   #isLeftOver({ name, row, owner }: OwnTopic): boolean {
-    const { hubs, hubTopics, isShared } = this.#options
+    const { hubs, states, isShared } = this.#options
     if ('by' in row) return false
     if (!row.retained) return this.#owns(owner)
     if (owner.kind === 'bridge') return name !== 'bridgeInfo' && (name !== 'fleet' || !isShared)
-    if (owner.kind === 'setting' && hubTopics.publishes(owner)) return false
+    if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return false
     const hub = hubs.get(owner.hub)?.hub
     if (hub === undefined) return this.#isFormer(owner.hub)
     if (this.#unread.has(owner.hub)) return false
