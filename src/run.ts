@@ -121,6 +121,7 @@ export async function run(options: RunOptions): Promise<void> {
   const feed = new Feed({
     topics,
     discoveryPrefix: config.discovery.prefix,
+    retained: () => bridge.retained().map(([topic, payload]) => [topic, clean.clean(payload)]),
     refusals: () => refusals(hubs, live),
     fleet: report?.status,
     clock,
@@ -198,6 +199,7 @@ export async function run(options: RunOptions): Promise<void> {
     const hub = hubs.open(name, hubConfig)
     hub.subscribe(tellHealth)
     bridge.addHub(name, hub)
+    if (config.http.enabled) feed.follow(name, hub.apps)
     logActivity(hub, () => live.value.commands, log.child({ part: 'apps', hub: name }))
     hub.start()
   }

@@ -536,6 +536,12 @@ export class Bridge {
     this.#homeAssistant.stop()
   }
 
+  /** What the broker shall hold, Home Assistant's discovery left out, rendered anew: topics with their payloads. */
+  *retained(): ReturnType<HubState['rendered']> {
+    yield* this.#rows.rendered()
+    for (const state of this.#states.values()) yield* state.rendered()
+  }
+
   #know(news: Partial<Facts['bridge']>): void {
     this.#facts = { ...this.#facts, ...news }
     this.#rows.set(this.#facts)

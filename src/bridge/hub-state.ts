@@ -12,7 +12,7 @@ import {
   type GuardEventPayload,
 } from '../contract/events.ts'
 import { availableCommands } from '../contract/permissions.ts'
-import { concernsHub } from '../contract/publications.ts'
+import { concernsHub, countsOf } from '../contract/publications.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { Guard } from '../guard/guard.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
@@ -132,12 +132,19 @@ export class HubState {
     this.#rows.set({
       status,
       commands: availableCommands(this.#hub, policyOf(live)),
-      apps: apps.all,
+      counts: countsOf(apps.all),
       complete: apps.complete,
       needsAttention: guard.attentionOf(this.#name),
       goneApps: guard.goneAppsOf(this.#name),
       owner: fleet && { member: fleet.member, epoch: fleet.epoch },
     })
+  }
+
+  /** What the broker shall hold of the hub and of what it has, rendered anew. */
+  *rendered(): ReturnType<OwnerRows<'hub'>['rendered']> {
+    yield* this.#rows.rendered()
+    for (const rows of this.#apps.values()) yield* rows.rendered()
+    yield* this.settings.rendered()
   }
 
   #appsChanged({ changes, silent, read }: AppsNews): void {

@@ -53,10 +53,6 @@ export class OwnerRows<K extends OwnerKind> {
     this.#rows = rows
   }
 
-  get facts(): Facts[K] | undefined {
-    return this.#facts
-  }
-
   /** Takes in what is known of the owner; of its rows, those are rendered that follow from something that changed. */
   set(facts: Facts[K]): void {
     const before = this.#facts
@@ -72,6 +68,15 @@ export class OwnerRows<K extends OwnerKind> {
   clear(): void {
     this.#facts = undefined
     for (const place of this.#rows) this.#table.options.link.hold(this.#topic(place), null)
+  }
+
+  /** What the broker shall hold, rendered anew: topics with their payloads. */
+  *rendered(): Generator<readonly [topic: string, payload: string]> {
+    if (this.#facts === undefined) return
+    for (const place of this.#rows) {
+      const payload = this.#render(place, this.#facts)
+      if (typeof payload === 'string') yield [this.#topic(place), payload]
+    }
   }
 
   #render(place: Place<K>, facts: Facts[K]): string | null | undefined {

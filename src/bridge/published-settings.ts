@@ -88,6 +88,11 @@ export class PublishedSettings {
     this.#rows.delete(app)
   }
 
+  /** What the broker shall hold, rendered anew. */
+  *rendered(): ReturnType<OwnerRows<'setting'>['rendered']> {
+    for (const ofApp of this.#rows.values()) for (const rows of ofApp.values()) yield* rows.rendered()
+  }
+
   /** Reads all of them: call after each read of the list, as no event tells of a setting. */
   refresh(): void {
     for (const app of this.#published.keys()) this.refreshApp(app)

@@ -48,7 +48,8 @@ export interface Facts {
     readonly status: HubStatus
     /** Names of the commands that configuration, key and hub permit. */
     readonly commands: readonly string[]
-    readonly apps: Apps
+    /** Of all apps together. */
+    readonly counts: Omit<schemas.HubSummary, 'needs_attention'>
     /** Whether the list of apps has been read. */
     readonly complete: boolean
     /** Apps that a person should look at; `undefined` while the guardian is off. */
@@ -222,7 +223,7 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/info',
     schema: schemas.HUB_INFO,
     doc: 'What is known of the hub, what the key permits, and why the hub is offline.',
-    render({ status, commands, apps, owner }) {
+    render({ status, commands, counts, owner }) {
       if (isUnknown(status)) return undefined
       const { id, firmware, api, realtime, scopes } = status
       const reason = reasonOf(status)
@@ -233,7 +234,7 @@ export const PUBLICATIONS = {
         realtime,
         permissions: [...(scopes ?? [])],
         commands: [...commands],
-        apps: apps.size,
+        apps: counts.apps,
         ...(owner !== undefined && { owner: owner.member, epoch: owner.epoch }),
         ...(reason !== null && { reason }),
       }
@@ -244,9 +245,9 @@ export const PUBLICATIONS = {
     when: 'discovery',
     schema: schemas.HUB_SUMMARY,
     doc: 'Counts over all apps; for Home Assistant.',
-    render: ({ apps, complete, needsAttention }) =>
+    render: ({ counts, complete, needsAttention }) =>
       complete
-        ? { ...summaryOf(apps), ...(needsAttention !== undefined && { needs_attention: [...needsAttention] }) }
+        ? { ...counts, ...(needsAttention !== undefined && { needs_attention: [...needsAttention] }) }
         : undefined,
   }),
   hubGuardMemory: hub({
@@ -354,7 +355,8 @@ function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }
 
-function summaryOf(apps: Apps): schemas.HubSummary {
+/** Kept as facts, as the apps of a hub change where they are. */
+export function countsOf(apps: Apps): Facts['hub']['counts'] {
   let apps_crashed = 0
   let updates_available = 0
   let cpu: number | null = null

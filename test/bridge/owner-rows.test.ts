@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
 import { type Condition, OwnerRows, RowTable } from '../../src/bridge/owner-rows.ts'
+import { countsOf } from '../../src/contract/publications.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { UNKNOWN_STATUS } from '../../src/hub/status.ts'
 import { type AppPatch, patchApp } from '../../src/model/app.ts'
@@ -67,7 +68,7 @@ describe('what is known of an owner', () => {
   test('may leave a row as the broker has it, while nothing better is known', () => {
     const { hub, take } = start()
     const rows = hub()
-    const facts = { commands: [], apps: new Map(), complete: false }
+    const facts = { commands: [], counts: countsOf(new Map()), complete: false }
     rows.set({ ...facts, status: UNKNOWN_STATUS })
     expect(take()).toEqual([])
     rows.set({ ...facts, status: { ...UNKNOWN_STATUS, reason: 'unreachable' } })
