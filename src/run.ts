@@ -135,7 +135,6 @@ export async function run(options: RunOptions): Promise<void> {
       live,
       setLogLevel: (level) => log.setLevel(level),
       rollouts,
-      onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => {
         tally.command(end)
         const summary = () => clean.clean(end.summary())
@@ -198,9 +197,12 @@ export async function run(options: RunOptions): Promise<void> {
   const openHub = (name: string, hubConfig: HubConfig) => {
     const hub = hubs.open(name, hubConfig)
     hub.subscribe(tellHealth)
-    bridge.addHub(name, hub)
+    const state = bridge.addHub(name, hub)
+    logActivity(hub, state, () => live.value.commands, log.child({ part: 'apps', hub: name }))
+    state.subscribe((changes) => {
+      for (const { events } of changes) for (const event of events) tally.event(name, event)
+    })
     if (config.http.enabled) feed.follow(name, hub.apps)
-    logActivity(hub, () => live.value.commands, log.child({ part: 'apps', hub: name }))
     hub.start()
   }
   await using _member = fleet

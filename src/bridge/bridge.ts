@@ -4,7 +4,6 @@ import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
 import type { Live } from '../config/options.ts'
 import type { BridgeControl, Command } from '../contract/commands.ts'
-import type { AppEventPayload } from '../contract/events.ts'
 import { refusedBy } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
@@ -73,7 +72,6 @@ export interface BridgeOptions {
     /** Whether the link holds the record on this topic. */
     holds(topic: string): boolean
   }
-  readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
   readonly onPresence: () => void
@@ -208,7 +206,6 @@ export class Bridge {
       found: this.#found,
       fleet,
       whenActive: (task) => this.#whenActive(task),
-      onEvent: options.onEvent,
       clock,
       log,
     }
@@ -277,14 +274,16 @@ export class Bridge {
   }
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
-  addHub(name: string, hub: Hub): void {
+  addHub(name: string, hub: Hub): HubState {
     this.#leftOvers.hubAdded(name)
-    this.#states.set(name, new HubState(name, hub, this.#stateOptions))
+    const state = new HubState(name, hub, this.#stateOptions)
+    this.#states.set(name, state)
     hub.subscribe(({ api }) => {
       if (this.#facts.hubs[name]?.api !== api) this.#tellingHubs.request()
     })
     this.#tellingHubs.request()
     this.#homeAssistant.hubAdded()
+    return state
   }
 
   /** Clears all topics of a hub that is no longer in `hubs`. */

@@ -43,9 +43,13 @@ export interface HubStateOptions {
   readonly fleet: { readonly member: string; readonly epoch: number } | undefined
   /** Does what only the active bridge does, now or when that is known. */
   readonly whenActive: (task: () => void) => void
-  readonly onEvent: ((hub: string, event: AppEventPayload) => void) | undefined
   readonly clock: Clock
   readonly log: Logger
+}
+
+/** A change of an app by which more has changed than usage figures. */
+export interface NotableChange extends Change {
+  readonly events: readonly AppEventPayload[]
 }
 
 export class HubState {
@@ -56,6 +60,7 @@ export class HubState {
   readonly #rows: OwnerRows<'hub'>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
   readonly #installs: Installs
+  readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
 
   /** Listens to a hub that is new. Its topics are left as the broker has them until something is known of it. */
   constructor(name: string, hub: Hub, options: HubStateOptions) {
@@ -68,6 +73,11 @@ export class HubState {
     this.settings = new PublishedSettings({ name, hub, live, table, log })
     hub.apps.subscribe((news) => this.#appsChanged(news))
     hub.subscribe(() => this.#statusChanged())
+  }
+
+  /** Calls `listener` with what has happened to apps, after everybody who acts upon it. */
+  subscribe(listener: (changes: readonly NotableChange[]) => void): void {
+    this.#listeners.add(listener)
   }
 
   /** Clears all topics of a hub that is no longer configured. */
@@ -116,7 +126,7 @@ export class HubState {
 
   /** The guardian has done or found something. */
   onGuardEvent(event: GuardEventPayload): void {
-    this.#sendWhenActive(event.app, event)
+    this.#sendWhenActive(event)
   }
 
   /** Something is known of an app that the hub does not tell. */
@@ -149,19 +159,26 @@ export class HubState {
 
   #appsChanged({ changes, silent, read }: AppsNews): void {
     const { guard, homeAssistant, leftOvers, clock } = this.#options
-    const at = new Date(clock.now()).toISOString()
+    const at = clock.now()
+    const notable: NotableChange[] = []
     for (const change of changes) {
-      if (change.after === undefined) this.#appGone(change.id)
-      else this.#setApp(change.after)
-      if (!silent) this.#sendEvents(change, at)
+      const { id, after } = change
+      const events = eventsOf(change, at)
+      if (events.length > 0) notable.push({ ...change, events })
+      if (after === undefined) this.#appGone(id)
+      else if (events.length > 0) this.#setApp(after)
+      else this.#apps.get(id)?.setUsage({ app: after })
+      if (!silent) for (const event of events) this.#sendWhenActive(event)
     }
-    if (silent || read || changes.some(concernsHub)) this.changed()
+    if (silent || read || notable.some(concernsHub)) this.changed()
     // After the events of what it acts upon.
     guard.appsChanged(this.#name, changes, read, silent)
     if (read) this.settings.refresh()
-    homeAssistant.appsChanged(this.#name, changes)
+    if (notable.length > 0) homeAssistant.appsChanged(this.#name, notable)
     if (silent) leftOvers.request()
     if (read) leftOvers.listRead(this.#name)
+    if (silent || notable.length === 0) return
+    for (const listener of this.#listeners) listener(notable)
   }
 
   #statusChanged(): void {
@@ -172,16 +189,9 @@ export class HubState {
     guard.hubChanged(this.#name, this.#hub.status.online)
   }
 
-  #sendEvents(change: Change, at: string): void {
-    for (const event of eventsOf(change, at)) {
-      this.#options.onEvent?.(this.#name, event)
-      this.#sendWhenActive(change.id, event)
-    }
-  }
-
-  #sendWhenActive(app: string, event: object): void {
+  #sendWhenActive(event: AppEventPayload | GuardEventPayload): void {
     const payload = JSON.stringify(event)
-    this.#options.whenActive(() => this.#send(app, payload))
+    this.#options.whenActive(() => this.#send(event.app, payload))
   }
 
   /** To the hub's event topic, and to that of an app. */

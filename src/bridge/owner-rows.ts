@@ -58,10 +58,15 @@ export class OwnerRows<K extends OwnerKind> {
     const before = this.#facts
     this.#facts = facts
     for (const place of this.#rows) {
-      if (before !== undefined && sameBase(place.row, before, facts)) continue
-      const payload = this.#render(place, facts)
-      if (payload !== undefined) this.#table.options.link.hold(this.#topic(place), payload)
+      if (before === undefined || !sameBase(place.row, before, facts)) this.#hold(place, facts)
     }
+  }
+
+  /** The same where usage figures have changed and nothing else of what is known. */
+  setUsage(news: Partial<Facts[K]>): void {
+    if (this.#facts === undefined) return
+    this.#facts = { ...this.#facts, ...news }
+    for (const place of this.#rows) if (place.row.hasUsage) this.#hold(place, this.#facts)
   }
 
   /** Clears everything, also where nothing is known: the broker may have more. */
@@ -77,6 +82,11 @@ export class OwnerRows<K extends OwnerKind> {
       const payload = this.#render(place, this.#facts)
       if (typeof payload === 'string') yield [this.#topic(place), payload]
     }
+  }
+
+  #hold(place: Place<K>, facts: Facts[K]): void {
+    const payload = this.#render(place, facts)
+    if (payload !== undefined) this.#table.options.link.hold(this.#topic(place), payload)
   }
 
   #render(place: Place<K>, facts: Facts[K]): string | null | undefined {

@@ -98,6 +98,8 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
   readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
   /** `null`: nothing is to be held. `undefined`: not known yet, the broker keeps what it has. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
+  /** Whether it has the usage figures of an app. They change by far most often, and no other row follows from them. */
+  readonly hasUsage?: true
   /** What the payload follows from, compared by identity; default: all facts. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
@@ -262,6 +264,7 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/app/{app}',
     schema: schemas.APP,
     doc: 'The app; every key is always there, unknown is `null`. Cleared when the app is gone.',
+    hasUsage: true,
     render: ({ app }) => app,
     dependsOn: ({ app }) => [app],
   }),
@@ -371,7 +374,7 @@ export function countsOf(apps: Apps): Facts['hub']['counts'] {
   return { apps: apps.size, apps_crashed, updates_available, cpu_percent, memory_bytes }
 }
 
-/** Whether a change may alter what a hub's rows say; usage figures come by far more often. */
+/** Whether a change may alter what a hub's rows say. */
 export function concernsHub({ before, after }: Change): boolean {
   return before?.crashed !== after?.crashed || before?.update_available !== after?.update_available || !before || !after
 }

@@ -160,7 +160,9 @@ export class AppManager {
 
   /** Takes in one realtime event. */
   receive(event: AppEvent): void {
-    if (this.#destroyed.signal.aborted || !this.#shows(event.id)) return
+    if (this.#destroyed.signal.aborted) return
+    // What is known is shown: `setFilter` takes out the others.
+    if (!this.#apps.has(event.id) && !this.#shows(event.id)) return
     if (event.type === 'delete') this.#unlisted.delete(event.id)
     if (event.type === 'create' && this.#mayBeOvertaken(event.id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(event)

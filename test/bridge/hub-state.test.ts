@@ -32,7 +32,7 @@ async function open() {
     send: (topic: string) => void done.push(`send ${topic}`),
   }
   const live = { value: configOf(PUBLISHED) }
-  const watched = hold(emulated.url)
+  const watched = hold(emulated.url, { realtime: false })
   const state = new HubState('home', watched.hub, {
     topics,
     live,
@@ -50,23 +50,19 @@ async function open() {
     found: new FoundUpdates(),
     fleet: undefined,
     whenActive: (task) => task(),
-    onEvent: undefined,
     clock: new FakeClock(),
     log,
   })
   await listed(watched)
-  await until('realtime', () => watched.hub.status.realtime === 'connected')
   await until('the setting', () => done.includes('hold b/home/app/x/setting/mode'))
-  return { emulated, watched, state, live, take: () => done.splice(0) }
+  return { hub: watched.hub, apps: watched.hub.apps, state, live, take: () => done.splice(0) }
 }
 
 test('a change is held before its event is sent, then the others hear of it in a fixed order', async () => {
-  const { emulated, take } = await open()
+  const { apps, take } = await open()
   take()
-  emulated.crash('y', 'oh')
-  const done: string[] = []
-  await until('the crash', () => done.push(...take()) > 0)
-  expect(done).toEqual([
+  apps.receive({ type: 'update', id: 'y', patch: { crashed: true, crash_message: 'oh' } })
+  expect(take()).toEqual([
     'hold b/home/app/y',
     'send b/home/event',
     'send b/home/app/y/event',
@@ -78,13 +74,18 @@ test('a change is held before its event is sent, then the others hear of it in a
   ])
 })
 
-test('an app that is gone is cleared with its settings', async () => {
-  const { emulated, take } = await open()
+test('usage figures are held at once, and nobody else is kept busy with them but the guardian', async () => {
+  const { apps, take } = await open()
   take()
-  emulated.uninstall('x')
-  const done: string[] = []
-  await until('the end of it', () => done.push(...take()) > 0)
-  expect(done.slice(0, 5)).toEqual([
+  apps.receive({ type: 'update', id: 'y', patch: { cpu_percent: 0.5, memory_bytes: 77_000_000 } })
+  expect(take()).toEqual(['hold b/home/app/y', 'guard: apps'])
+})
+
+test('an app that is gone is cleared with its settings', async () => {
+  const { apps, take } = await open()
+  take()
+  apps.receive({ type: 'delete', id: 'x' })
+  expect(take().slice(0, 5)).toEqual([
     'clear b/home/app/x/setting/mode',
     'clear b/home/app/x',
     'clear b/home/app/x/update',
@@ -110,14 +111,12 @@ test('a hub that is removed leaves nothing, nor does anything below it', async (
 })
 
 test('a hub that another member takes over stays as the broker has it, whatever was under way', async () => {
-  const { state, take, emulated } = await open()
-  const reads = () => emulated.requests.filter(({ operation }) => operation === 'getAppSettings').length
+  const { state, take, hub } = await open()
   take()
-  const before = reads()
   state.settings.refresh()
   state.release()
-  await until('the settings to be read', () => reads() > before)
-  await until('the answer', () => emulated.requests.every(({ status }) => status !== undefined))
+  // The hub answers this one later.
+  await hub.call('getAppSettings', { id: 'x' })
   expect(take()).toEqual([])
 })
 

@@ -28,7 +28,7 @@ function start(conditions: readonly Condition[] = ['discovery', 'settings.publis
   const setting = (app: string, name: string) => new OwnerRows({ kind: 'setting', hub: 'home', app, name }, table)
   const hub = () => new OwnerRows({ kind: 'hub', hub: 'home' }, table)
   const take = () => held.splice(0).map((line) => line.replace(/ [{].*/, ' {}'))
-  return { app, setting, hub, held, failed, take }
+  return { table, app, setting, hub, held, failed, take }
 }
 
 describe('what is known of an owner', () => {
@@ -47,6 +47,21 @@ describe('what is known of an owner', () => {
     expect(take()).toEqual(['b/home/app/x {}'])
     set({ version: '1', crash_count: 1 }, true)
     expect(take()).toEqual(['b/home/app/x {}', 'b/home/app/x/update {}'])
+  })
+
+  test('is rendered into one row where only usage figures changed, as no other has them', () => {
+    const { table, take } = start()
+    const rows = new OwnerRows({ kind: 'app', hub: 'home', app: 'x' }, table)
+    const facts = (usage: AppPatch) => {
+      const known = { version: '1', update_available: true, state: 'running' } as const
+      return { app: patchApp(undefined, 'x', { ...known, ...usage }), installing: true }
+    }
+    rows.set(facts({ cpu_percent: 1, memory_bytes: 1 }))
+    take()
+    rows.set(facts({ cpu_percent: 2, memory_bytes: 2 }))
+    expect(take()).toEqual(['b/home/app/x {}'])
+    rows.setUsage({ app: facts({ cpu_percent: 3, memory_bytes: 3 }).app })
+    expect(take()).toEqual(['b/home/app/x {}'])
   })
 
   test('is rendered only where configuration asks for the row', () => {
