@@ -60,6 +60,8 @@ export class HubState {
   readonly #rows: OwnerRows<'hub'>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
   readonly #installs: Installs
+  /** What is permitted, with all that it follows from: that changes by far less often than apps do. */
+  #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
 
   /** Listens to a hub that is new. Its topics are left as the broker has them until something is known of it. */
@@ -137,11 +139,11 @@ export class HubState {
 
   /** Something is known of the hub as a whole, or of all of its apps together. */
   changed(): void {
-    const { live, guard, fleet } = this.#options
+    const { guard, fleet } = this.#options
     const { status, apps } = this.#hub
     this.#rows.set({
       status,
-      commands: availableCommands(this.#hub, policyOf(live)),
+      commands: this.#commands(),
       counts: countsOf(apps.all),
       complete: apps.complete,
       needsAttention: guard.attentionOf(this.#name),
@@ -179,6 +181,16 @@ export class HubState {
     if (read) leftOvers.listRead(this.#name)
     if (silent || notable.length === 0) return
     for (const listener of this.#listeners) listener(notable)
+  }
+
+  #commands(): readonly string[] {
+    const policy = policyOf(this.#options.live)
+    const { scopes, missing } = this.#hub.status
+    const from = [policy, scopes, missing]
+    if (!this.#permitted?.from.every((one, i) => one === from[i])) {
+      this.#permitted = { from, commands: availableCommands(this.#hub, policy) }
+    }
+    return this.#permitted.commands
   }
 
   #statusChanged(): void {
