@@ -109,14 +109,10 @@ export class Bridge {
   /** Whether the guardian has taken up what the broker holds of it. */
   #hasBegun = false
   readonly #presence: Presence
-  /** Whether this bridge publishes and executes: the only one on its base topic, or the one that started first. */
-  #active = false
   readonly #early: StartupBuffer
   #saidStandby = false
   /** Whether another bridge was active since this one was: it may have known more of the hubs. */
   #wasReplaced = false
-  /** Whether another bridge was told that this one leaves: commands that come in since are that one's. */
-  #left = false
   #protocol: LinkStatus['protocol'] = null
   /** Whether the next connection follows on one that this bridge has ended itself, without saying that it is gone. */
   #startingOver = false
@@ -133,7 +129,7 @@ export class Bridge {
   constructor(options: BridgeOptions, link: BridgeLink) {
     this.#options = options
     this.#link = link
-    const { topics, hubs, live, fleet, version, startedAt, clock, random, log, audit, setLogLevel } = options
+    const { topics, hubs, live, fleet, version, startedAt, clock, random, log, audit, setLogLevel, rollouts } = options
     // Until it is known whether another bridge is there.
     link.setWriting(false)
     const { discovery, log: logging } = live.value
@@ -142,7 +138,6 @@ export class Bridge {
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, ...unknown }
     this.#early = new StartupBuffer(clock)
     this.#tellingHubs = new Throttle(clock, () => this.#know({ hubs: this.#hubAddresses() }))
-    const send = (topic: string, payload: string) => link.send(topic, payload)
     const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
     const allows = (command: Command) => refuses(command) === undefined
     const table = new RowTable({
@@ -162,19 +157,6 @@ export class Bridge {
       clock,
       log,
     })
-    this.#presence = new Presence({
-      topic: topics.of('bridgePresence', {}),
-      startedAt,
-      send,
-      onChange: (before) => this.#onPresence(before),
-      onOtherActive: () => this.#onOtherActive(),
-      hubs: () => [...hubs.keys()],
-      onHubs: (names) => {
-        for (const name of names) this.#leftOvers.hadHub(name)
-      },
-      clock,
-      log,
-    })
     const guarded = () => isGuarded(live.value)
     const isShared = fleet !== undefined
     this.#homeAssistant = new HomeAssistant(
@@ -187,11 +169,22 @@ export class Bridge {
       live,
       link,
       isShared,
-      isActive: () => this.#active,
+      early: this.#early,
       states: this.#states,
       homeAssistant: this.#homeAssistant,
-      holdsRollout: (topic) => options.rollouts.holds(topic),
+      rollouts,
       onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes }),
+      clock,
+      log,
+    })
+    this.#presence = new Presence({
+      topic: topics.of('bridgePresence', {}),
+      startedAt,
+      link,
+      onChange: (before) => this.#onPresence(before),
+      onOtherActive: () => this.#onOtherActive(),
+      hubs,
+      leftOvers: this.#leftOvers,
       clock,
       log,
     })
@@ -205,7 +198,7 @@ export class Bridge {
       leftOvers: this.#leftOvers,
       found: this.#found,
       fleet,
-      whenActive: (task) => this.#whenActive(task),
+      early: this.#early,
       clock,
       log,
     }
@@ -217,7 +210,6 @@ export class Bridge {
       readEverything: () => this.#startOver(),
       clock,
     })
-    const { rollouts } = options
     const control: BridgeControl = {
       setLogLevel: (level) => {
         setLogLevel(level)
@@ -344,9 +336,9 @@ export class Bridge {
   /** The broker is there and what it holds is known. */
   onConnected({ protocol, probe }: LinkStatus): void {
     this.#protocol = protocol
-    const keepsRole = this.#active && this.#startingOver
+    const keepsRole = this.#early.role === 'active' && this.#startingOver
     this.#startingOver = false
-    this.#active = false
+    this.#early.role = 'undecided'
     // What the broker holds has just been read: what differs is put right without them.
     this.#repairs.stop()
     this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online'))
@@ -356,11 +348,11 @@ export class Bridge {
 
   /** Publishes and executes, or not, as this bridge's role is. */
   #followRole(): void {
-    const active = this.role === 'active'
-    if (active && !this.#active) this.#begin()
-    this.#active = active
-    this.#link.setWriting(active)
-    if (this.role !== 'standby') return
+    const { role } = this
+    if (role === 'active' && this.#early.role !== 'active') this.#begin()
+    this.#early.role = role
+    this.#link.setWriting(role === 'active')
+    if (role !== 'standby') return
     this.#guard.standBy()
     this.#early.drop()
     this.#wasReplaced = true
@@ -368,7 +360,7 @@ export class Bridge {
 
   /** This bridge is the active one from now on, and what the broker holds has just been read. */
   #begin(): void {
-    this.#active = true
+    this.#early.role = 'active'
     this.#saidStandby = false
     this.#homeAssistant.connected()
     this.#know({ prefixes: this.#homeAssistant.prefixes })
@@ -381,7 +373,7 @@ export class Bridge {
     this.#leftOvers.sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
     this.#know({ protocol: this.#protocol })
-    this.#early.run()
+    this.#early.flush()
   }
 
   #onPresence(before: Role): void {
@@ -435,7 +427,7 @@ export class Bridge {
     // Also while another bridge is active: what it leaves behind is this one's to clear.
     if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
     this.#learnOfOthers(topic, payload)
-    if (!this.#active) {
+    if (this.#early.role !== 'active') {
       if (saidOffline) this.#presence.doubt()
       return
     }
@@ -489,10 +481,10 @@ export class Bridge {
   }
 
   onMessage(message: Message): void {
-    if (this.#left) return
+    if (this.#early.hasLeft) return
     if (message.topic === this.#options.topics.of('bridgePresence', {})) this.#presence.receive(message)
     else {
-      this.#whenActive(() => {
+      this.#early.run(() => {
         if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
       })
     }
@@ -503,16 +495,9 @@ export class Bridge {
    * answered.
    */
   command(message: Message, requester: Requester): boolean {
-    if (!this.#active || this.#left) return false
+    if (this.#early.role !== 'active' || this.#early.hasLeft) return false
     this.#dispatcher.receive(message, requester)
     return true
-  }
-
-  /** Does what only the active bridge does; waits with it while it is not known which one that is. */
-  #whenActive(task: () => void): void {
-    if (this.#left) return
-    if (this.#active) task()
-    else if (this.role !== 'standby') this.#early.add(task)
   }
 
   /** Begins nothing more on a hub. Resolves when every command has its answer. */
@@ -528,7 +513,7 @@ export class Bridge {
     this.#tellingHubs.stop()
     this.#repairs.stop()
     for (const state of this.#states.values()) state.stop()
-    this.#left = this.contested
+    this.#early.hasLeft = this.contested
     this.#presence.stop()
     // Nobody else says that nobody is there.
     if (this.role === 'undecided') this.#link.setWriting(true)

@@ -28,6 +28,7 @@ import { Installs } from './installs.ts'
 import type { LeftOvers } from './left-overs.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 import { PublishedSettings } from './published-settings.ts'
+import type { StartupBuffer } from './startup-buffer.ts'
 
 /** What the states of all hubs share. */
 export interface HubStateOptions {
@@ -41,8 +42,7 @@ export interface HubStateOptions {
   readonly found: FoundUpdates
   /** The member of a fleet that this bridge is. */
   readonly fleet: { readonly member: string; readonly epoch: number } | undefined
-  /** Does what only the active bridge does, now or when that is known. */
-  readonly whenActive: (task: () => void) => void
+  readonly early: Pick<StartupBuffer, 'run'>
   readonly clock: Clock
   readonly log: Logger
 }
@@ -203,7 +203,7 @@ export class HubState {
 
   #sendWhenActive(event: AppEventPayload | GuardEventPayload): void {
     const payload = JSON.stringify(event)
-    this.#options.whenActive(() => this.#send(event.app, payload))
+    this.#options.early.run(() => this.#send(event.app, payload))
   }
 
   /** To the hub's event topic, and to that of an app. */

@@ -49,7 +49,7 @@ async function open() {
     leftOvers: { request: noted('sweep', undefined), listRead: noted('read', undefined) },
     found: new FoundUpdates(),
     fleet: undefined,
-    whenActive: (task) => task(),
+    early: { run: (task) => task() },
     clock: new FakeClock(),
     log,
   })
