@@ -481,13 +481,12 @@ export class Bridge {
   }
 
   onMessage(message: Message): void {
+    const { topics, live } = this.#options
     if (this.#early.hasLeft) return
-    if (message.topic === this.#options.topics.of('bridgePresence', {})) this.#presence.receive(message)
-    else {
-      this.#early.run(() => {
-        if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
-      })
-    }
+    const { birth_topic } = live.value.discovery
+    if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
+    else if (message.topic === birth_topic) this.#early.run(() => this.#homeAssistant.receive(message))
+    else this.#early.run(() => this.#dispatcher.receive(message))
   }
 
   /**
