@@ -87,7 +87,13 @@ export async function firstRun(options: FirstRunOptions): Promise<Sessions | und
     log,
     health: () => health(version, startedAt),
     metrics: { print: async () => ({ contentType: 'text/plain; charset=utf-8', text: '' }) },
-    feed: new Feed({ topics, discoveryPrefix: config.discovery.prefix, refusals: () => ({}), clock }),
+    feed: new Feed({
+      topics,
+      discoveryPrefix: config.discovery.prefix,
+      retained: () => [],
+      refusals: () => ({}),
+      clock,
+    }),
     services: {
       topics,
       bridge: { role: 'undecided', command: () => false },

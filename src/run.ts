@@ -124,6 +124,7 @@ export async function run(options: RunOptions): Promise<void> {
   const feed = new Feed({
     topics,
     discoveryPrefix: config.discovery.prefix,
+    retained: () => bridge.retained().map(([topic, payload]) => [topic, redact(payload)]),
     refusals: () => refusals(hubs, live),
     fleet: report?.status,
     clock,
@@ -138,7 +139,6 @@ export async function run(options: RunOptions): Promise<void> {
       live,
       setLogLevel: (level) => log.setLevel(level),
       rollouts,
-      onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => {
         tally.command(end)
         const summary = () => redact(end.summary())
@@ -201,8 +201,12 @@ export async function run(options: RunOptions): Promise<void> {
   const openHub = (name: string, hubConfig: HubConfig) => {
     const hub = hubs.open(name, hubConfig)
     hub.subscribe(tellHealth)
-    bridge.addHub(name, hub)
-    logActivity(hub, () => live.value.commands, log.child({ part: 'apps', hub: name }))
+    const state = bridge.addHub(name, hub)
+    logActivity(hub, state, () => live.value.commands, log.child({ part: 'apps', hub: name }))
+    state.subscribe((changes) => {
+      for (const { events } of changes) for (const event of events) tally.event(name, event)
+    })
+    if (config.http.enabled) feed.follow(name, hub.apps)
     hub.start()
   }
   await using _member = fleet

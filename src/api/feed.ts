@@ -1,6 +1,7 @@
 /** What the live channel tells: the bridge's retained topics, and what happens. */
 import type { Clock } from '../base/clock.ts'
 import type { Topics } from '../contract/topics.ts'
+import type { AppManager } from '../hub/app-manager.ts'
 import {
   type FeedEvent,
   type FleetStatus,
@@ -23,6 +24,8 @@ export interface FeedOptions {
   readonly topics: Topics
   /** First levels of Home Assistant's discovery topics, which may lie below the base topic. */
   readonly discoveryPrefix: string
+  /** Renders what the bridge itself retains: for who looks, as most of the time nobody does. */
+  readonly retained: () => Iterable<LiveMessage>
   readonly refusals: () => Refusals
   /** Gives another object whenever it has changed; default: there is no fleet. */
   readonly fleet?: (() => FleetStatus) | undefined
@@ -49,9 +52,10 @@ const ALL: View = { settings: true }
 
 export class Feed {
   readonly #options: FeedOptions
-  readonly #state = new Map<string, string>()
-  /** State topic → since when it is as it is. */
-  readonly #since = new Map<string, string>()
+  /** Every retained topic as it was told; kept while somebody subscribes. */
+  #shown: Map<string, string> | undefined
+  /** State topics, with those of others that the bridge does not retain itself. */
+  readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
   readonly #usage: Usage
   #recent: Heard[] = []
   #recentLength = 0
@@ -74,29 +78,47 @@ export class Feed {
 
   /** Every retained topic with its payload. */
   state(view = ALL): LiveMessage[] {
-    return this.#seen([...this.#state], view)
+    return this.#seen([...(this.#shown ?? this.#render())], view)
+  }
+
+  #render(): Map<string, string> {
+    const states = [...this.#states].map(([topic, { payload }]): LiveMessage => [topic, payload])
+    const retained = [...this.#options.retained()].filter(([topic]) => this.#isOurs(topic))
+    return new Map([...states, ...retained])
   }
 
   #seen<M extends readonly [topic: string, ...unknown[]]>(messages: M[], { settings }: View): M[] {
     return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
   }
 
+  /** Takes samples of the usage of a hub's apps until the hub is closed. */
+  follow(hub: string, apps: Pick<AppManager, 'subscribe' | 'ended'>): void {
+    const { clock } = this.#options
+    apps.subscribe(({ changes }) => this.#usage.take(hub, changes, clock.now()))
+    apps.ended.addEventListener('abort', () => this.#usage.forget(hub))
+  }
+
   /** A retained topic has another payload, or none. */
   held(topic: string, payload: string | null): void {
-    if (!this.#isOurs(topic) || (this.#state.get(topic) ?? null) === payload) return
-    if (payload === null) this.#state.delete(topic)
-    else this.#state.set(topic, payload)
-    if (topic.endsWith('/state')) this.#since.set(topic, this.#now())
-    this.#sample(topic, payload)
-    if (this.#subscribers.size === 0) return
+    if (topic.endsWith('/state')) this.#noteState(topic, payload)
+    const shown = this.#shown
+    if (shown === undefined || !this.#isOurs(topic) || (shown.get(topic) ?? null) === payload) return
+    if (payload === null) shown.delete(topic)
+    else shown.set(topic, payload)
     this.#changed.add(topic)
     this.#batchSoon()
+  }
+
+  #noteState(topic: string, payload: string | null): void {
+    if (!this.#isOurs(topic)) return
+    if (payload === null) this.#states.delete(topic)
+    else if (this.#states.get(topic)?.payload !== payload) this.#states.set(topic, { payload, since: this.#now() })
   }
 
   /** Another bridge tells of these topics from now on. A hub's state is as it was until that one says otherwise. */
   released(isOthers: (topic: string) => boolean): void {
     const { topics } = this.#options
-    for (const topic of [...this.#state.keys()]) {
+    for (const topic of [...(this.#shown?.keys() ?? [])]) {
       if (isOthers(topic) && topics.parse(topic)?.name !== 'hubState') this.held(topic, null)
     }
   }
@@ -131,6 +153,7 @@ export class Feed {
     this.#subscribers.set(subscriber, view)
     if (this.#subscribers.size === 1) {
       this.#spokeAt = this.#options.clock.elapsed()
+      this.#shown = this.#render()
       // The snapshot has it.
       this.#news()
       this.#aliveLater()
@@ -138,6 +161,7 @@ export class Feed {
     return () => {
       this.#subscribers.delete(subscriber)
       if (this.#subscribers.size > 0) return
+      this.#shown = undefined
       this.#cancelAlive()
       this.#cancelBatch?.()
       this.#cancelBatch = undefined
@@ -148,14 +172,14 @@ export class Feed {
   /** Everything. What waits to be told is told before, so that nobody hears of it twice. */
   snapshot(view = ALL): string {
     this.#tell()
-    const { clock, refusals, fleet } = this.#options
+    const { topics, clock, refusals, fleet } = this.#options
     return frame({
       type: 'snapshot',
       at: this.#now(),
       state: this.state(view),
       recent: this.#recent.map(told),
-      since: Object.fromEntries([...this.#since].filter(([topic]) => this.#state.has(topic))),
-      usage: this.#usage.all(clock.now()),
+      since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
+      usage: Object.fromEntries(this.#usage.all(clock.now()).map(([key, samples]) => [topics.of('app', key), samples])),
       refusals: refusals(),
       ...(fleet !== undefined && { fleet: fleet() }),
     })
@@ -164,18 +188,6 @@ export class Feed {
   #isOurs(topic: string): boolean {
     const { topics, discoveryPrefix } = this.#options
     return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
-  }
-
-  #sample(topic: string, payload: string | null): void {
-    if (this.#options.topics.parse(topic)?.name !== 'app') return
-    if (payload === null) this.#usage.forget(topic)
-    const app: unknown = JSON.parse(payload ?? 'null')
-    if (typeof app !== 'object' || app === null) return
-    const number = (key: string) => {
-      const value: unknown = Reflect.get(app, key)
-      return typeof value === 'number' ? value : null
-    }
-    this.#usage.add(topic, this.#options.clock.now(), number('cpu_percent'), number('memory_bytes'))
   }
 
   #batchSoon(): void {
@@ -192,7 +204,7 @@ export class Feed {
     this.#batchAt = this.#options.clock.elapsed()
     const [changed, happenings] = [this.#changed, this.#happened]
     this.#drop()
-    const state = [...changed].map((topic): [string, string | null] => [topic, this.#state.get(topic) ?? null])
+    const state = [...changed].map((topic): [string, string | null] => [topic, this.#shown?.get(topic) ?? null])
     this.#send({ type: 'changes', at: this.#now(), state, happenings: happenings.map(told), ...this.#news() })
   }
 

@@ -1,4 +1,5 @@
 /** The usage of apps in the last minutes, kept small: 12 bytes a sample, at most one every 15 seconds. */
+import type { AppsNews } from '../hub/app-manager.ts'
 import type { Sample } from './protocol.ts'
 
 export const USAGE_MS = 15 * 60_000
@@ -59,34 +60,53 @@ function unpacked(value: number, factor: number): number | null {
   return value === UNKNOWN ? null : value / factor
 }
 
+/** Whose samples they are, as its topic needs it. */
+interface OfApp {
+  readonly hub: string
+  readonly app: string
+}
+
 export class Usage {
   readonly #start: number
-  readonly #tracks = new Map<string, Track>()
+  /** Hub → id of an app → its samples. */
+  readonly #tracks = new Map<string, Map<string, Track>>()
 
   /** @param start epoch milliseconds */
   constructor(start: number) {
     this.#start = start
   }
 
-  add(topic: string, now: number, cpu: number | null, memory: number | null): void {
-    const track = this.#tracks.get(topic) ?? new Track()
-    this.#tracks.set(topic, track)
-    track.add(Math.max(0, now - this.#start), cpu, memory)
+  /** Takes in what has changed; forgets apps that are gone. */
+  take(hub: string, changes: AppsNews['changes'], now: number): void {
+    const tracks = this.#tracks.get(hub) ?? new Map<string, Track>()
+    this.#tracks.set(hub, tracks)
+    for (const { id, after } of changes) {
+      if (after === undefined) tracks.delete(id)
+      else {
+        const track = tracks.get(id) ?? new Track()
+        tracks.set(id, track)
+        track.add(Math.max(0, now - this.#start), after.cpu_percent, after.memory_bytes)
+      }
+    }
   }
 
-  forget(topic: string): void {
-    this.#tracks.delete(topic)
+  forget(hub: string): void {
+    this.#tracks.delete(hub)
   }
 
   /** That the samples take. */
   get bytes(): number {
-    return this.#tracks.values().reduce((sum, track) => sum + track.bytes, 0)
+    return [...this.#tracks.values()]
+      .flatMap((tracks) => [...tracks.values()])
+      .reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  /** Topic → samples, oldest first; without those that have none. */
-  all(now: number): Record<string, Sample[]> {
+  /** Samples by app, oldest first; without apps that have none. */
+  all(now: number): (readonly [OfApp, Sample[]])[] {
     const oldest = now - this.#start - USAGE_MS
-    const entries = [...this.#tracks].map(([topic, track]) => [topic, track.since(oldest, this.#start)] as const)
-    return Object.fromEntries(entries.filter(([, samples]) => samples.length > 0))
+    const all = [...this.#tracks].flatMap(([hub, tracks]) =>
+      [...tracks].map(([app, track]) => [{ hub, app }, track.since(oldest, this.#start)] as const),
+    )
+    return all.filter(([, samples]) => samples.length > 0)
   }
 }

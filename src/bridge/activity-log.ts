@@ -1,42 +1,36 @@
 /** What happens to a hub's apps, and what its key does not permit, told in the log as a person would tell it. */
 import type { Logger } from 'pino'
 import { COMMANDS } from '../contract/commands.ts'
-import { type AppEventPayload, eventsOf } from '../contract/events.ts'
+import type { AppEventPayload } from '../contract/events.ts'
 import { type CommandPolicy, mayUse } from '../contract/permissions.ts'
-import type { App, Change } from '../hub/app.ts'
+import type { App } from '../hub/app.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
+import type { HubState, NotableChange } from './hub-state.ts'
 
 /** A line with its time and fields fits a terminal. */
 const MAX_NAME = 30
 const MAX_MESSAGE = 60
 
-/** Tells `log` of the hub's apps from now on; returns what ends that. */
-export function logActivity(hub: Hub, policy: () => CommandPolicy, log: Logger): () => void {
+/** Tells `log` of a hub's apps from now on. */
+export function logActivity(hub: Hub, state: HubState, policy: () => CommandPolicy, log: Logger): void {
   let told = ''
-  const ends = [
-    hub.apps.subscribe(({ changes, silent }) => {
-      if (silent) return
-      for (const change of changes) for (const line of activityOf(change)) log.info({ app: change.id }, line)
-    }),
-    hub.subscribe(({ online }) => {
-      const lines = online ? lackingRights(hub, policy()) : []
-      // Once for each key: a hub that was away permits what it did before.
-      if (!online || lines.join() === told) return
-      told = lines.join()
-      for (const line of lines) log.info(line)
-    }),
-  ]
-  return () => {
-    for (const end of ends) end()
-  }
+  state.subscribe((changes) => {
+    for (const change of changes) for (const line of activityOf(change)) log.info({ app: change.id }, line)
+  })
+  hub.subscribe(({ online }) => {
+    const lines = online ? lackingRights(hub, policy()) : []
+    // Once for each key: a hub that was away permits what it did before.
+    if (!online || lines.join() === told) return
+    told = lines.join()
+    for (const line of lines) log.info(line)
+  })
 }
 
 /** The lines for one change of an app: of what its owner wants to hear, not of each start and stop. */
-export function activityOf(change: Change): string[] {
-  const { before, after } = change
+export function activityOf({ before, after, events }: NotableChange): string[] {
   const name = nameOf(after ?? before)
-  const lines = eventsOf(change, '').flatMap((event) => LINES[event.event_type]?.(name, event) ?? [])
+  const lines = events.flatMap((event) => LINES[event.event_type]?.(name, event) ?? [])
   if (before !== undefined && before.update_available !== true && after?.update_available === true) {
     lines.push(
       `${name}: ${after.latest_version === null ? 'an update' : `version ${short(after.latest_version)}`} is available`,

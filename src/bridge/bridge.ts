@@ -4,7 +4,6 @@ import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
 import type { Live } from '../config/options.ts'
 import type { BridgeControl, Command } from '../contract/commands.ts'
-import type { AppEventPayload } from '../contract/events.ts'
 import { refusedBy } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
@@ -16,11 +15,12 @@ import type { LogLevel } from '../log/levels.ts'
 import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { type AnswerLink, type CommandEnd, Dispatcher, type Requester } from './dispatcher.ts'
+import { FoundUpdates } from './found-updates.ts'
 import { createGuard, policyOf } from './guarding.ts'
-import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
-import { HubTopics } from './hub-topics.ts'
+import { HubState, type HubStateOptions } from './hub-state.ts'
 import { LeftOvers } from './left-overs.ts'
+import { OwnerRows, RowTable } from './owner-rows.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
 import { StartupBuffer } from './startup-buffer.ts'
@@ -72,7 +72,6 @@ export interface BridgeOptions {
     /** Whether the link holds the record on this topic. */
     holds(topic: string): boolean
   }
-  readonly onEvent?: (hub: string, event: AppEventPayload) => void
   readonly onAnswer?: (end: CommandEnd) => void
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
   readonly onPresence: () => void
@@ -99,21 +98,21 @@ const TAKE_BACK_MS = 1_000
 export class Bridge {
   readonly #options: BridgeOptions
   readonly #link: BridgeLink
-  readonly #holdings: Holdings
+  readonly #rows: OwnerRows<'bridge'>
   readonly #dispatcher: Dispatcher
-  readonly #hubTopics: HubTopics
+  /** By the name of the hub. */
+  readonly #states = new Map<string, HubState>()
+  /** What they share. */
+  readonly #stateOptions: HubStateOptions
+  readonly #found = new FoundUpdates()
   readonly #guard: Guard
   /** Whether the guardian has taken up what the broker holds of it. */
   #hasBegun = false
   readonly #presence: Presence
-  /** Whether this bridge publishes and executes: the only one on its base topic, or the one that started first. */
-  #active = false
   readonly #early: StartupBuffer
   #saidStandby = false
   /** Whether another bridge was active since this one was: it may have known more of the hubs. */
   #wasReplaced = false
-  /** Whether another bridge was told that this one leaves: commands that come in since are that one's. */
-  #left = false
   #protocol: LinkStatus['protocol'] = null
   /** Whether the next connection follows on one that this bridge has ended itself, without saying that it is gone. */
   #startingOver = false
@@ -130,7 +129,7 @@ export class Bridge {
   constructor(options: BridgeOptions, link: BridgeLink) {
     this.#options = options
     this.#link = link
-    const { topics, hubs, live, fleet, version, startedAt, clock, random, log, audit, setLogLevel } = options
+    const { topics, hubs, live, fleet, version, startedAt, clock, random, log, audit, setLogLevel, rollouts } = options
     // Until it is known whether another bridge is there.
     link.setWriting(false)
     const { discovery, log: logging } = live.value
@@ -139,63 +138,22 @@ export class Bridge {
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, ...unknown }
     this.#early = new StartupBuffer(clock)
     this.#tellingHubs = new Throttle(clock, () => this.#know({ hubs: this.#hubAddresses() }))
-    const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
-    const send = (topic: string, payload: string) => link.send(topic, payload)
     const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
     const allows = (command: Command) => refuses(command) === undefined
-    this.#holdings = new Holdings({
+    const table = new RowTable({
       topics,
-      hold,
+      link,
       applies: (when) => (when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off'),
-      onFailure: (topic, error) => log.error({ topic, err: error }, 'what a topic is to hold could not be rendered'),
+      log,
     })
+    this.#rows = new OwnerRows({ kind: 'bridge' }, table)
     this.#guard = createGuard({
       topics,
       live,
       hubs,
+      states: this.#states,
       link,
       dispatcher: () => this.#dispatcher,
-      onEvent: (hub, event) => this.#hubTopics.onGuardEvent(hub, event),
-      onFacts: (hub, app) => this.#hubTopics.guardChanged(hub, app),
-      onAttention: (hub) => this.#hubTopics.attentionChanged(hub),
-      clock,
-      log,
-    })
-    this.#hubTopics = new HubTopics({
-      topics,
-      hubs,
-      live,
-      policy: () => policyOf(live),
-      guard: this.#guard,
-      owner: () => fleet && { member: fleet.member, epoch: fleet.epoch },
-      holdings: this.#holdings,
-      send,
-      whenActive: (task) => this.#whenActive(task),
-      onEvent: options.onEvent,
-      onApps: (name, { changes, silent, read }) => {
-        this.#homeAssistant.appsChanged(name, changes)
-        if (silent) this.#leftOvers.request()
-        if (read) this.#leftOvers.listRead(name)
-      },
-      onStatus: (name) => {
-        // Who the hub is comes after its apps, and only then it is known which devices are its.
-        if (this.#homeAssistant.hubChanged(name)) this.#leftOvers.request()
-        this.#guard.hubChanged(name, hubs.get(name)?.hub.status.online === true)
-        if (this.#facts.hubs[name]?.api !== hubs.get(name)?.hub.status.api) this.#tellingHubs.request()
-      },
-      clock,
-      log,
-    })
-    this.#presence = new Presence({
-      topic: topics.of('bridgePresence', {}),
-      startedAt,
-      send,
-      onChange: (before) => this.#onPresence(before),
-      onOtherActive: () => this.#onOtherActive(),
-      hubs: () => [...hubs.keys()],
-      onHubs: (names) => {
-        for (const name of names) this.#leftOvers.hadHub(name)
-      },
       clock,
       log,
     })
@@ -211,14 +169,39 @@ export class Bridge {
       live,
       link,
       isShared,
-      isActive: () => this.#active,
-      hubTopics: this.#hubTopics,
+      early: this.#early,
+      states: this.#states,
       homeAssistant: this.#homeAssistant,
-      holdsRollout: (topic) => options.rollouts.holds(topic),
+      rollouts,
       onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes }),
       clock,
       log,
     })
+    this.#presence = new Presence({
+      topic: topics.of('bridgePresence', {}),
+      startedAt,
+      link,
+      onChange: (before) => this.#onPresence(before),
+      onOtherActive: () => this.#onOtherActive(),
+      hubs,
+      leftOvers: this.#leftOvers,
+      clock,
+      log,
+    })
+    this.#stateOptions = {
+      topics,
+      live,
+      table,
+      link,
+      guard: this.#guard,
+      homeAssistant: this.#homeAssistant,
+      leftOvers: this.#leftOvers,
+      found: this.#found,
+      fleet,
+      early: this.#early,
+      clock,
+      log,
+    }
     this.#repairs = new Repairs({
       repair: (touched) => {
         link.refresh(touched)
@@ -227,7 +210,6 @@ export class Bridge {
       readEverything: () => this.#startOver(),
       clock,
     })
-    const { rollouts } = options
     const control: BridgeControl = {
       setLogLevel: (level) => {
         setLogLevel(level)
@@ -254,11 +236,11 @@ export class Bridge {
           this.#repairs.now()
           link.readTransient()
         }
-        this.#hubTopics.onRun(run)
+        this.#states.get(run.hub)?.onRun(run)
         this.#guard.ran(run)
       },
       guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
-      onFailedWrite: (failed) => this.#hubTopics.onFailedWrite(failed),
+      onFailedWrite: (failed) => this.#states.get(failed.hub)?.onFailedWrite(failed),
       ...(onAnswer && { onAnswer }),
       clock,
       log,
@@ -284,11 +266,16 @@ export class Bridge {
   }
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
-  addHub(name: string, hub: Hub): void {
+  addHub(name: string, hub: Hub): HubState {
     this.#leftOvers.hubAdded(name)
-    this.#hubTopics.add(name, hub)
+    const state = new HubState(name, hub, this.#stateOptions)
+    this.#states.set(name, state)
+    hub.subscribe(({ api }) => {
+      if (this.#facts.hubs[name]?.api !== api) this.#tellingHubs.request()
+    })
     this.#tellingHubs.request()
     this.#homeAssistant.hubAdded()
+    return state
   }
 
   /** Clears all topics of a hub that is no longer in `hubs`. */
@@ -296,7 +283,8 @@ export class Bridge {
     this.#leftOvers.hubGone(name)
     this.#leftOvers.hadHub(name)
     this.#guard.hubRemoved(name)
-    this.#hubTopics.remove(name)
+    this.#states.get(name)?.clear()
+    this.#states.delete(name)
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
     this.#leftOvers.sweep()
@@ -312,7 +300,8 @@ export class Bridge {
     const { topics } = this.#options
     this.#leftOvers.hubGone(name)
     this.#guard.hubRemoved(name)
-    this.#hubTopics.release(name)
+    this.#states.get(name)?.release()
+    this.#states.delete(name)
     this.#homeAssistant.hubReleased(name)
     this.#know({ hubs: this.#hubAddresses() })
     this.#link.release((topic) => {
@@ -327,7 +316,7 @@ export class Bridge {
     if (fleet === undefined) return
     this.#know({ fleet: fleet.isSpeaker ? fleet.payload : undefined })
     if (!fleet.isSpeaker) this.#link.release((topic) => topic === topics.of('fleet', {}))
-    this.#hubTopics.ownerChanged()
+    for (const state of this.#states.values()) state.changed()
   }
 
   /** One member answers each command: the one that has the hub, or who speaks for all where there is no such hub. */
@@ -340,16 +329,16 @@ export class Bridge {
   /** Configuration has changed what commands may do, which settings are published, or what the guardian does. */
   reconfigured(): void {
     this.#guard.reconfigured()
-    this.#hubTopics.reconfigured()
+    for (const state of this.#states.values()) state.reconfigured()
     this.#homeAssistant.reconfigured()
   }
 
   /** The broker is there and what it holds is known. */
   onConnected({ protocol, probe }: LinkStatus): void {
     this.#protocol = protocol
-    const keepsRole = this.#active && this.#startingOver
+    const keepsRole = this.#early.role === 'active' && this.#startingOver
     this.#startingOver = false
-    this.#active = false
+    this.#early.role = 'undecided'
     // What the broker holds has just been read: what differs is put right without them.
     this.#repairs.stop()
     this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online'))
@@ -359,11 +348,11 @@ export class Bridge {
 
   /** Publishes and executes, or not, as this bridge's role is. */
   #followRole(): void {
-    const active = this.role === 'active'
-    if (active && !this.#active) this.#begin()
-    this.#active = active
-    this.#link.setWriting(active)
-    if (this.role !== 'standby') return
+    const { role } = this
+    if (role === 'active' && this.#early.role !== 'active') this.#begin()
+    this.#early.role = role
+    this.#link.setWriting(role === 'active')
+    if (role !== 'standby') return
     this.#guard.standBy()
     this.#early.drop()
     this.#wasReplaced = true
@@ -371,7 +360,7 @@ export class Bridge {
 
   /** This bridge is the active one from now on, and what the broker holds has just been read. */
   #begin(): void {
-    this.#active = true
+    this.#early.role = 'active'
     this.#saidStandby = false
     this.#homeAssistant.connected()
     this.#know({ prefixes: this.#homeAssistant.prefixes })
@@ -384,7 +373,7 @@ export class Bridge {
     this.#leftOvers.sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
     this.#know({ protocol: this.#protocol })
-    this.#early.run()
+    this.#early.flush()
   }
 
   #onPresence(before: Role): void {
@@ -438,7 +427,7 @@ export class Bridge {
     // Also while another bridge is active: what it leaves behind is this one's to clear.
     if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
     this.#learnOfOthers(topic, payload)
-    if (!this.#active) {
+    if (this.#early.role !== 'active') {
       if (saidOffline) this.#presence.doubt()
       return
     }
@@ -457,8 +446,10 @@ export class Bridge {
 
   /** What an earlier run, or another member, has written down. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
-    if (name === 'appUpdate' && owner.kind === 'app') this.#hubTopics.learnUpdate(owner.hub, owner.app, payload)
-    else if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
+    if (name === 'appUpdate' && owner.kind === 'app') {
+      const { hub, app } = owner
+      if (this.#found.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
+    } else if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
     else if (owner.kind === 'hub') this.#guard.learn(name, owner.hub, '', payload)
   }
 
@@ -486,17 +477,16 @@ export class Bridge {
 
   /** How many settings are not published as their hubs have them. */
   get failedSettings(): number {
-    return this.#hubTopics.failedSettings
+    return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
   }
 
   onMessage(message: Message): void {
-    if (this.#left) return
-    if (message.topic === this.#options.topics.of('bridgePresence', {})) this.#presence.receive(message)
-    else {
-      this.#whenActive(() => {
-        if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
-      })
-    }
+    const { topics, live } = this.#options
+    if (this.#early.hasLeft) return
+    const { birth_topic } = live.value.discovery
+    if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
+    else if (message.topic === birth_topic) this.#early.run(() => this.#homeAssistant.receive(message))
+    else this.#early.run(() => this.#dispatcher.receive(message))
   }
 
   /**
@@ -504,16 +494,9 @@ export class Bridge {
    * answered.
    */
   command(message: Message, requester: Requester): boolean {
-    if (!this.#active || this.#left) return false
+    if (this.#early.role !== 'active' || this.#early.hasLeft) return false
     this.#dispatcher.receive(message, requester)
     return true
-  }
-
-  /** Does what only the active bridge does; waits with it while it is not known which one that is. */
-  #whenActive(task: () => void): void {
-    if (this.#left) return
-    if (this.#active) task()
-    else if (this.role !== 'standby') this.#early.add(task)
   }
 
   /** Begins nothing more on a hub. Resolves when every command has its answer. */
@@ -528,17 +511,23 @@ export class Bridge {
     this.#leftOvers.stop()
     this.#tellingHubs.stop()
     this.#repairs.stop()
-    this.#hubTopics.stop()
-    this.#left = this.contested
+    for (const state of this.#states.values()) state.stop()
+    this.#early.hasLeft = this.contested
     this.#presence.stop()
     // Nobody else says that nobody is there.
     if (this.role === 'undecided') this.#link.setWriting(true)
     this.#homeAssistant.stop()
   }
 
+  /** What the broker shall hold, Home Assistant's discovery left out, rendered anew: topics with their payloads. */
+  *retained(): ReturnType<HubState['rendered']> {
+    yield* this.#rows.rendered()
+    for (const state of this.#states.values()) yield* state.rendered()
+  }
+
   #know(news: Partial<Facts['bridge']>): void {
     this.#facts = { ...this.#facts, ...news }
-    this.#holdings.set({ kind: 'bridge' }, this.#facts)
+    this.#rows.set(this.#facts)
   }
 
   #hubAddresses(): Facts['bridge']['hubs'] {

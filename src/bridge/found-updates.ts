@@ -6,7 +6,8 @@ export class FoundUpdates {
   readonly #found = new Map<string, FoundUpdate>()
 
   /** Takes in what the broker holds of an app's update: it may have been found by an earlier run. Returns whether. */
-  learn(key: string, payload: string): boolean {
+  learn(hub: string, app: string, payload: string): boolean {
+    const key = keyOf(hub, app)
     const found = foundIn(payload)
     if (found === undefined) return false
     const known = this.#found.get(key)
@@ -16,7 +17,8 @@ export class FoundUpdates {
   }
 
   /** When the update of an app was found, if that is to stand for its version. */
-  of(key: string, { version, update_available, latest_version }: App, now: number): string | undefined {
+  of(hub: string, { id, version, update_available, latest_version }: App, now: number): string | undefined {
+    const key = keyOf(hub, id)
     const known = this.#found.get(key)
     if (update_available === false || (known !== undefined && known.version !== version)) this.#found.delete(key)
     if (update_available !== true || latest_version !== null || version === null) return undefined
@@ -26,7 +28,9 @@ export class FoundUpdates {
     return foundAt
   }
 
-  forget(key: string): void {
-    this.#found.delete(key)
+  forget(hub: string, app: string): void {
+    this.#found.delete(keyOf(hub, app))
   }
 }
+
+const keyOf = (hub: string, app: string) => `${hub} ${app}`

@@ -5,25 +5,28 @@ import type { Live } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { CommandPolicy } from '../contract/permissions.ts'
 import type { Topics } from '../contract/topics.ts'
-import { BY, Guard, type GuardOptions, type GuardOrder } from '../guard/guard.ts'
+import { BY, Guard, type GuardOrder } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
 import { type Dispatcher, ownMessage } from './dispatcher.ts'
+import type { HubState } from './hub-state.ts'
 
-export interface GuardingOptions extends Pick<GuardOptions, 'onEvent' | 'onFacts' | 'onAttention'> {
+export interface GuardingOptions {
   readonly topics: Topics
   readonly live: Live
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub }>
+  /** What it finds out becomes part of. */
+  readonly states: ReadonlyMap<string, HubState>
   readonly link: { status(): Pick<LinkStatus, 'protocol'> }
   readonly dispatcher: () => Pick<Dispatcher, 'receive'>
   readonly clock: Clock
   readonly log: Logger
 }
 
-export function createGuard({ topics, hubs, link, dispatcher, ...options }: GuardingOptions): Guard {
+export function createGuard({ topics, hubs, states, link, dispatcher, ...options }: GuardingOptions): Guard {
   const order = ({ hub, app, command, payload, isCurrent }: GuardOrder) =>
     new Promise<Outcome>((resolve) => {
       const message = ownMessage(topics.appCommand(hub, app, command), payload, options.clock.elapsed())
@@ -62,6 +65,9 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
   return new Guard({
     ...options,
     order,
+    onEvent: (hub, event) => states.get(hub)?.onGuardEvent(event),
+    onFacts: (hub, app) => states.get(hub)?.appChanged(app),
+    onAttention: (hub) => states.get(hub)?.changed(),
     read,
     takesVersion,
     shows: (name, app) => hubs.get(name)?.hub.apps.shows(app) === true,

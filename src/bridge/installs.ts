@@ -1,4 +1,4 @@
-/** Installs that the bridge asked for: under way until they fail, or until their apps show what came of them. */
+/** Installs on one hub that the bridge asked for: under way until they fail, or until their apps show what came of them. */
 import type { Clock } from '../base/clock.ts'
 import type { App } from '../hub/app.ts'
 
@@ -20,41 +20,40 @@ export class Installs {
     this.#clock = clock
   }
 
-  begin(key: string, app: App | undefined): void {
-    this.forget(key)
-    this.#installs.set(key, { from: app?.version })
+  begin(id: string, app: App | undefined): void {
+    this.forget(id)
+    this.#installs.set(id, { from: app?.version })
   }
 
   /** The hub has confirmed the install. Calls `onOver` if the app does not show it in time. */
-  confirm(key: string, onOver: () => void): void {
-    const install = this.#installs.get(key)
+  confirm(id: string, onOver: () => void): void {
+    const install = this.#installs.get(id)
     if (install === undefined) return
     const cancel = this.#clock.after(SHOWN_WITHIN_MS, () => {
-      this.#installs.delete(key)
+      this.#installs.delete(id)
       onOver()
     })
-    this.#installs.set(key, { ...install, cancel })
+    this.#installs.set(id, { ...install, cancel })
   }
 
   /** Whether an install is under way: a confirmed one until the app has another version, or no offer any more. */
-  has(key: string, { version, update_available }: App): boolean {
-    const install = this.#installs.get(key)
-    if (version !== install?.from || update_available !== true) this.settle(key)
-    return this.#installs.has(key)
+  has(id: string, { version, update_available }: App): boolean {
+    const install = this.#installs.get(id)
+    if (version !== install?.from || update_available !== true) this.settle(id)
+    return this.#installs.has(id)
   }
 
   /** Forgets an install if the hub has confirmed it; one that the hub has not yet answered goes on. */
-  settle(key: string): void {
-    if (this.#installs.get(key)?.cancel !== undefined) this.forget(key)
+  settle(id: string): void {
+    if (this.#installs.get(id)?.cancel !== undefined) this.forget(id)
   }
 
-  forget(key: string): void {
-    this.#installs.get(key)?.cancel?.()
-    this.#installs.delete(key)
+  forget(id: string): void {
+    this.#installs.get(id)?.cancel?.()
+    this.#installs.delete(id)
   }
 
-  /** Forgets the installs of all apps whose keys begin so. */
-  forgetAll(prefix = ''): void {
-    for (const key of this.#installs.keys()) if (key.startsWith(prefix)) this.forget(key)
+  forgetAll(): void {
+    for (const id of this.#installs.keys()) this.forget(id)
   }
 }

@@ -8,7 +8,8 @@ import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { FormerHubs } from './former-hubs.ts'
 import type { HomeAssistant } from './home-assistant/home-assistant.ts'
-import type { HubTopics } from './hub-topics.ts'
+import type { HubState } from './hub-state.ts'
+import type { StartupBuffer } from './startup-buffer.ts'
 
 export interface LeftOversOptions {
   readonly topics: Topics
@@ -21,11 +22,13 @@ export interface LeftOversOptions {
   /** Whether several bridges share the hubs. */
   readonly isShared: boolean
   /** Nothing is cleared while this bridge is not the active one. */
-  readonly isActive: () => boolean
-  readonly hubTopics: Pick<HubTopics, 'publishes'>
+  readonly early: Pick<StartupBuffer, 'role'>
+  readonly states: ReadonlyMap<string, Pick<HubState, 'settings'>>
   readonly homeAssistant: Pick<HomeAssistant, 'orphans' | 'settle'>
-  /** Whether this process answers for the record on a topic. */
-  readonly holdsRollout: (topic: string) => boolean
+  readonly rollouts: {
+    /** Whether this process answers for the record on a topic. */
+    holds(topic: string): boolean
+  }
   /** Nothing can be left under a former discovery prefix. */
   readonly onSettled: () => void
   readonly clock: Clock
@@ -98,8 +101,8 @@ export class LeftOvers {
 
   /** Clears what belongs to apps and hubs that are gone, and to rows that are not asked for. */
   sweep(): void {
-    const { topics, link, homeAssistant, live, isActive, onSettled, log } = this.#options
-    if (!isActive() || live.awaitsHubs) return
+    const { topics, link, homeAssistant, live, early, onSettled, log } = this.#options
+    if (early.role !== 'active' || live.awaitsHubs) return
     this.#lookTwice()
     const isOrphan = homeAssistant.orphans()
     const cleared = link.sweep((topic, payload) => {
@@ -115,7 +118,7 @@ export class LeftOvers {
   isOurs(topic: string, payload: string): boolean {
     const own = this.#options.topics.parse(topic)
     if (own === undefined) return payload !== ''
-    return own.name === 'rollout' ? this.#options.holdsRollout(topic) : this.#owns(own.owner)
+    return own.name === 'rollout' ? this.#options.rollouts.holds(topic) : this.#owns(own.owner)
   }
 
   stop(): void {
@@ -162,11 +165,11 @@ export class LeftOvers {
 
   /** Nothing of a hub is touched before its list has been read, as then everything would look gone. */
   #isLeftOver({ name, row, owner }: OwnTopic): boolean {
-    const { hubs, hubTopics, isShared } = this.#options
+    const { hubs, states, isShared } = this.#options
     if ('by' in row) return false
     if (!row.retained) return this.#owns(owner)
     if (owner.kind === 'bridge') return name !== 'bridgeInfo' && (name !== 'fleet' || !isShared)
-    if (owner.kind === 'setting' && hubTopics.publishes(owner)) return false
+    if (owner.kind === 'setting' && states.get(owner.hub)?.settings.publishes(owner)) return false
     const hub = hubs.get(owner.hub)?.hub
     if (hub === undefined) return this.#isFormer(owner.hub)
     if (this.#unread.has(owner.hub)) return false

@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
 import { PRESENCE, type Role } from '../contract/schemas.ts'
 import type { Message } from '../mqtt/types.ts'
+import type { LeftOvers } from './left-overs.ts'
 
 /** How often a bridge says that it is there. */
 const INTERVAL_MS = 60_000
@@ -31,13 +32,13 @@ export interface PresenceOptions {
   readonly startedAt: string
   /** Default: a random one. */
   readonly instance?: string
-  readonly send: (topic: string, payload: string) => void
+  readonly link: { send(topic: string, payload: string): void }
   /** The role has changed, or whether others are there. */
   readonly onChange: (before: Role) => void
-  /** Names of the own hubs. */
-  readonly hubs: () => readonly string[]
-  /** Another active bridge publishes hubs of these names. */
-  readonly onHubs: (names: readonly string[]) => void
+  /** By name. */
+  readonly hubs: ReadonlyMap<string, unknown>
+  /** Learns the names of hubs that another active bridge publishes. */
+  readonly leftOvers: Pick<LeftOvers, 'hadHub'>
   /** A later bridge was active until now, as it had not heard of this one. */
   readonly onOtherActive: () => void
   readonly clock: Clock
@@ -125,14 +126,14 @@ export class Presence {
   }
 
   #heardOf({ instance, started_at, role = 'active', hubs }: Hello): void {
-    const { clock, log, topic, onHubs, onOtherActive } = this.#options
+    const { clock, log, topic, leftOvers, onOtherActive } = this.#options
     const known = this.#others.get(instance)
     this.#others.delete(instance)
     const active = role === 'active'
     const other = { instance, startedAt: Date.parse(started_at), active, until: clock.elapsed() + GONE_MS }
     this.#others.set(instance, other)
     for (const oldest of this.#others.keys()) if (this.#others.size > MAX_OTHERS) this.#others.delete(oldest)
-    if (hubs !== undefined) onHubs(hubs)
+    for (const name of hubs ?? []) leftOvers.hadHub(name)
     if (active && !known?.active && !this.#stepsBack) onOtherActive()
     if (known !== undefined) return
     const does = this.#isElder(other) ? 'it started first, this one stands by' : 'this one started first and goes on'
@@ -187,10 +188,10 @@ export class Presence {
   }
 
   #send(rest: Pick<Hello, 'role' | 'asks' | 'leaves'>): void {
-    const { topic, startedAt, hubs, send } = this.#options
-    const own = rest.role === 'active' && { hubs: [...hubs()] }
+    const { topic, startedAt, hubs, link } = this.#options
+    const own = rest.role === 'active' && { hubs: [...hubs.keys()] }
     const hello: Hello = { instance: this.#self.instance, started_at: startedAt, ...rest, ...own }
-    send(topic, JSON.stringify(hello))
+    link.send(topic, JSON.stringify(hello))
   }
 }
 

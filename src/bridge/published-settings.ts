@@ -1,14 +1,13 @@
 /** The settings that configuration publishes by name: read with each list, and after our own writes. */
 import type { Logger } from 'pino'
 import type { Json } from '../base/json.ts'
-import type { PublishedSetting } from '../config/settings.ts'
+import type { Live } from '../config/options.ts'
 import type { OwnerOf } from '../contract/publications.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { Holdings } from './holdings.ts'
+import { OwnerRows, type RowTable } from './owner-rows.ts'
 
-/** App id → name of the setting → what it holds. */
-export type SettingsToPublish = ReadonlyMap<string, ReadonlyMap<string, PublishedSetting>>
+type Published = Live['value']['settings']['publish']
 
 /** A state is read by people and automations; what is larger is a database and stays where it is. */
 const MAX_LENGTH = 64 * 1024
@@ -30,27 +29,31 @@ export interface PublishedSettingsOptions {
   /** The hub's configured name. */
   readonly name: string
   readonly hub: Hub
-  readonly settings: SettingsToPublish
-  readonly holdings: Pick<Holdings, 'set' | 'drop'>
+  readonly live: Live
+  readonly table: RowTable
   readonly log: Logger
 }
 
 export class PublishedSettings {
   readonly #options: PublishedSettingsOptions
+  /** App id → name of the setting → what it holds; as configuration said when it was last looked at. */
+  #published: Published
+  /** App id → name of the setting → its topic, of those that the hub has. */
+  readonly #rows = new Map<string, Map<string, OwnerRows<'setting'>>>()
   /** Apps to read; the hub is asked for one at a time. */
   readonly #due = new Set<string>()
   /** Settings that are not published as the hub has them → why, as the log has said. */
   readonly #failures = new Map<string, string>()
   #reading = false
-  #retired = false
 
   constructor(options: PublishedSettingsOptions) {
     this.#options = options
+    this.#published = options.live.value.settings.publish
   }
 
   /** Whether a setting is published: what the broker holds of it is not to be swept unread. */
-  publishes({ app, name }: OwnerOf<'setting'>): boolean {
-    return this.#options.settings.get(app)?.has(name) === true
+  publishes({ app, name }: Pick<OwnerOf<'setting'>, 'app' | 'name'>): boolean {
+    return this.#published.get(app)?.has(name) === true
   }
 
   /** How many settings are not published as the hub has them. */
@@ -58,31 +61,46 @@ export class PublishedSettings {
     return this.#failures.size
   }
 
-  /** Clears what is published, except where the successor publishes too. */
-  retire(successor?: PublishedSettings): void {
-    const { holdings, settings } = this.#options
-    this.#retired = true
-    for (const [app, names] of settings) {
-      for (const name of names.keys()) {
-        const owner = this.#owner(app, name)
-        if (!successor?.publishes(owner)) holdings.drop(owner)
-      }
-    }
+  /** Configuration has changed: clears what is published no longer, and reads the others. */
+  reconfigured(): void {
+    const before = this.#published
+    this.#published = this.#options.live.value.settings.publish
+    this.#failures.clear()
+    this.#clearUnpublished(before)
+    this.refresh()
+  }
+
+  /** Clears what is published, and publishes nothing any more. */
+  clear(): void {
+    const before = this.#published
+    this.release()
+    this.#clearUnpublished(before)
   }
 
   /** Publishes nothing any more, and leaves what is published. */
-  abandon(): void {
-    this.#retired = true
+  release(): void {
+    this.#published = new Map()
+  }
+
+  /** Clears the settings of an app that is gone. */
+  appGone(app: string): void {
+    for (const rows of this.#rows.get(app)?.values() ?? []) rows.clear()
+    this.#rows.delete(app)
+  }
+
+  /** What the broker shall hold, rendered anew. */
+  *rendered(): ReturnType<OwnerRows<'setting'>['rendered']> {
+    for (const ofApp of this.#rows.values()) for (const rows of ofApp.values()) yield* rows.rendered()
   }
 
   /** Reads all of them: call after each read of the list, as no event tells of a setting. */
   refresh(): void {
-    for (const app of this.#options.settings.keys()) this.refreshApp(app)
+    for (const app of this.#published.keys()) this.refreshApp(app)
   }
 
   /** Reads those of one app, if any of its settings is published. */
   refreshApp(app: string): void {
-    if (!this.#options.settings.has(app)) return
+    if (!this.#published.has(app)) return
     this.#due.add(app)
     if (!this.#reading) void this.#readDue()
   }
@@ -97,8 +115,8 @@ export class PublishedSettings {
   }
 
   async #readApp(app: string): Promise<void> {
-    const { hub, log, settings } = this.#options
-    const names = [...(settings.get(app)?.keys() ?? [])]
+    const { hub, log } = this.#options
+    const names = [...(this.#published.get(app)?.keys() ?? [])]
     if (!hub.apps.all.has(app)) {
       if (hub.apps.complete) for (const name of names) this.#hold(app, name, undefined)
       return
@@ -148,26 +166,37 @@ export class PublishedSettings {
   }
 
   #hold(app: string, name: string, value: Json | undefined): void {
-    if (this.#retired) return
-    const { holdings } = this.#options
+    // Configuration may have changed since the hub was asked.
+    if (!this.publishes({ app, name })) return
     const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
     if (tooLong) this.#noteFailure(app, name, 'too_large', 'a setting is too large to be published')
     else this.#failures.delete(keyOf(app, name))
-    const owner = this.#owner(app, name)
-    if (value === undefined || tooLong) holdings.drop(owner)
-    else holdings.set(owner, { value })
+    const rows = this.#rowsOf(app, name)
+    if (value === undefined || tooLong) rows.clear()
+    else rows.set({ value })
   }
 
   /** Logs a failure unless the latest one of that setting had the same reason: the hub's words may differ each time. */
   #noteFailure(app: string, name: string, reason: string, message: string): void {
     const { name: hub, log } = this.#options
-    if (this.#retired || this.#failures.get(keyOf(app, name)) === reason) return
+    if (!this.publishes({ app, name }) || this.#failures.get(keyOf(app, name)) === reason) return
     this.#failures.set(keyOf(app, name), reason)
     log.warn({ hub, app, setting: name, reason }, message)
   }
 
-  #owner(app: string, name: string): OwnerOf<'setting'> {
-    return { kind: 'setting', hub: this.#options.name, app, name }
+  #clearUnpublished(before: Published): void {
+    for (const [app, names] of before) {
+      for (const name of names.keys()) if (!this.publishes({ app, name })) this.#rowsOf(app, name).clear()
+    }
+  }
+
+  #rowsOf(app: string, name: string): OwnerRows<'setting'> {
+    const ofApp = this.#rows.get(app) ?? new Map<string, OwnerRows<'setting'>>()
+    this.#rows.set(app, ofApp)
+    const hub = this.#options.name
+    const rows = ofApp.get(name) ?? new OwnerRows({ kind: 'setting', hub, app, name }, this.#options.table)
+    ofApp.set(name, rows)
+    return rows
   }
 }
 

@@ -1,11 +1,19 @@
-/** Commands and events that wait until it is known whether another bridge is active: not for ever, and not without bound. */
+/**
+ * What only the active bridge does with commands and events: at once, or when it is known that no other one is active.
+ * They wait not for ever, and not without bound.
+ */
 import type { Clock } from '../base/clock.ts'
+import type { Role } from '../contract/schemas.ts'
 
 const MAX_TASKS = 1_000
 /** The same as of events and answers that wait for the broker. */
 const MAX_MS = 60_000
 
 export class StartupBuffer {
+  /** `active` only from the moment on when this bridge publishes and executes. */
+  role: Role = 'undecided'
+  /** Whether another bridge was told that this one leaves: commands that come in since are that one's. */
+  hasLeft = false
   readonly #clock: Clock
   #tasks: { readonly at: number; readonly run: () => void }[] = []
 
@@ -13,13 +21,16 @@ export class StartupBuffer {
     this.#clock = clock
   }
 
-  add(run: () => void): void {
-    this.#tasks.push({ at: this.#clock.elapsed(), run })
+  /** Runs a task now, when this bridge becomes active, or never. */
+  run(task: () => void): void {
+    if (this.hasLeft || this.role === 'standby') return
+    if (this.role === 'active') task()
+    else this.#tasks.push({ at: this.#clock.elapsed(), run: task })
     if (this.#tasks.length > MAX_TASKS) this.#tasks.shift()
   }
 
   /** Runs what has not waited for too long. */
-  run(): void {
+  flush(): void {
     const oldest = this.#clock.elapsed() - MAX_MS
     for (const { at, run } of this.#tasks.splice(0)) if (at >= oldest) run()
   }

@@ -74,18 +74,22 @@ export interface AppEventPayload {
 
 const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 
-/** The events of one change, in the order of their cause; none for usage figures alone. */
-export function eventsOf({ id, before, after }: Change, at: string): AppEventPayload[] {
+/**
+ * The events of one change, in the order of their cause; none for usage figures alone, and for those only.
+ * @param at epoch milliseconds
+ */
+export function eventsOf({ id, before, after }: Change, at: number): AppEventPayload[] {
   const event = (event_type: AppEventType, changed: readonly string[], more = {}): AppEventPayload => ({
     event_type,
     app: id,
     changed,
-    at,
+    at: new Date(at).toISOString(),
     ...more,
   })
   if (before === undefined) return [event('installed', [])]
   if (after === undefined) return [event('removed', [])]
   const changed = APP_KEYS.filter((key) => before[key] !== after[key] && !USAGE.has(key))
+  if (changed.length === 0) return []
   const events: AppEventPayload[] = []
   if (before.version !== null && after.version !== null && before.version !== after.version) {
     events.push(event('updated', changed, { from: before.version, to: after.version }))
@@ -98,7 +102,7 @@ export function eventsOf({ id, before, after }: Change, at: string): AppEventPay
   if (before.enabled === true && after.enabled === false) events.push(event('disabled', changed))
   if (before.state !== after.state && after.state === 'running') events.push(event('started', changed))
   if (before.state !== after.state && after.state === 'stopped') events.push(event('stopped', changed))
-  if (events.length === 0 && changed.length > 0) events.push(event('changed', changed))
+  if (events.length === 0) events.push(event('changed', changed))
   return events
 }
 

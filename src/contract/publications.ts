@@ -47,7 +47,8 @@ export interface Facts {
     readonly status: HubStatus
     /** Names of the commands that configuration, key and hub permit. */
     readonly commands: readonly string[]
-    readonly apps: Apps
+    /** Of all apps together. */
+    readonly counts: Omit<schemas.HubSummary, 'needs_attention'>
     /** Whether the list of apps has been read. */
     readonly complete: boolean
     /** Apps that a person should look at; `undefined` while the guardian is off. */
@@ -96,6 +97,8 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
   readonly when?: 'discovery' | 'settings.publish' | 'guard' | 'fleet'
   /** `null`: nothing is to be held. `undefined`: not known yet, the broker keeps what it has. */
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
+  /** Whether it has the usage figures of an app. They change by far most often, and no other row follows from them. */
+  readonly hasUsage?: true
   /** What the payload follows from, compared by identity; default: all facts. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
@@ -221,7 +224,7 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/info',
     schema: schemas.HUB_INFO,
     doc: 'What is known of the hub, what the key permits, and why the hub is offline.',
-    render({ status, commands, apps, owner }) {
+    render({ status, commands, counts, owner }) {
       if (isUnknown(status)) return undefined
       const { id, firmware, api, realtime, scopes } = status
       const reason = reasonOf(status)
@@ -232,7 +235,7 @@ export const PUBLICATIONS = {
         realtime,
         permissions: [...(scopes ?? [])],
         commands: [...commands],
-        apps: apps.size,
+        apps: counts.apps,
         ...(owner !== undefined && { owner: owner.member, epoch: owner.epoch }),
         ...(reason !== null && { reason }),
       }
@@ -243,9 +246,9 @@ export const PUBLICATIONS = {
     when: 'discovery',
     schema: schemas.HUB_SUMMARY,
     doc: 'Counts over all apps; for Home Assistant.',
-    render: ({ apps, complete, needsAttention }) =>
+    render: ({ counts, complete, needsAttention }) =>
       complete
-        ? { ...summaryOf(apps), ...(needsAttention !== undefined && { needs_attention: [...needsAttention] }) }
+        ? { ...counts, ...(needsAttention !== undefined && { needs_attention: [...needsAttention] }) }
         : undefined,
   }),
   hubGuardMemory: hub({
@@ -260,6 +263,7 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/app/{app}',
     schema: schemas.APP,
     doc: 'The app; every key is always there, unknown is `null`. Cleared when the app is gone.',
+    hasUsage: true,
     render: ({ app }) => app,
     dependsOn: ({ app }) => [app],
   }),
@@ -353,7 +357,8 @@ function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }
 
-function summaryOf(apps: Apps): schemas.HubSummary {
+/** Kept as facts, as the apps of a hub change where they are. */
+export function countsOf(apps: Apps): Facts['hub']['counts'] {
   let apps_crashed = 0
   let updates_available = 0
   let cpu: number | null = null
@@ -368,7 +373,7 @@ function summaryOf(apps: Apps): schemas.HubSummary {
   return { apps: apps.size, apps_crashed, updates_available, cpu_percent, memory_bytes }
 }
 
-/** Whether a change may alter what a hub's rows say; usage figures come by far more often. */
+/** Whether a change may alter what a hub's rows say. */
 export function concernsHub({ before, after }: Change): boolean {
   return before?.crashed !== after?.crashed || before?.update_available !== after?.update_available || !before || !after
 }

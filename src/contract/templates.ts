@@ -4,7 +4,8 @@
  */
 
 const KEPT = /[A-Za-z0-9._-]/
-const PLAIN = /^[A-Za-z0-9._-]+$/
+/** Written as it is; `.` and `..` are not, as some programs take them for paths. */
+const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
@@ -21,7 +22,7 @@ export type Parameters = Readonly<Record<string, string>>
  */
 export function encodeLevel(text: string): string {
   if (text === '') return '%'
-  if (PLAIN.test(text) && text !== '.' && text !== '..') return text
+  if (PLAIN.test(text)) return text
   const all = text === '.' || text === '..'
   let level = ''
   for (const byte of encoder.encode(text)) {
@@ -36,11 +37,6 @@ export function encodeLevel(text: string): string {
  * by another one a command would pass a broker's rules for the topic, and be another command than itself.
  */
 export function decodeLevel(level: string): string | undefined {
-  const text = readLevel(level)
-  return text !== undefined && encodeLevel(text) === level ? text : undefined
-}
-
-function readLevel(level: string): string | undefined {
   if (PLAIN.test(level)) return level
   if (level === '%') return ''
   if (level === '' || /%(?![0-9A-F]{2})/.test(level)) return undefined
@@ -50,7 +46,8 @@ function readLevel(level: string): string | undefined {
     else bytes.push(...encoder.encode(part))
   }
   try {
-    return decoder.decode(new Uint8Array(bytes))
+    const text = decoder.decode(new Uint8Array(bytes))
+    return encodeLevel(text) === level ? text : undefined
   } catch {
     return undefined
   }

@@ -251,12 +251,14 @@ export class Guard {
    */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent = false): void {
     const hub = this.#hub(name)
+    hub.isRead ||= read
+    // No app is watched.
+    if (!this.#wasOn) return
     for (const { id, before, after } of changes) {
       if (after === undefined) this.#appGone(hub, id, silent)
       else this.#appChanged(hub, before, after)
     }
     if (silent && hub.watchedApps.size === 0) hub.gone.clear()
-    hub.isRead ||= read
     if (read) this.#recall(hub)
     else if (changes.some(({ before, after }) => before === undefined || after === undefined)) this.#rememberGone(hub)
     if (!read || !this.#active || !this.#on) return
@@ -357,7 +359,6 @@ export class Guard {
   }
 
   #appChanged(hub: GuardedHub, before: App | undefined, after: App): void {
-    if (!this.#wasOn) return
     const watched = hub.watchedApps.get(after.id)
     if (watched === undefined) this.#appCame(hub, after)
     else if (this.#active && this.#on) watched.changed(before ?? watched.app, after)

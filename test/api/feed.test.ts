@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { Feed } from '../../src/api/feed.ts'
 import { type FleetStatus, LIVE_FRAME, type LiveFrame, type Refusals } from '../../src/api/protocol.ts'
 import { createTopics } from '../../src/contract/topics.ts'
+import { type AppPatch, patchApp } from '../../src/hub/app.ts'
+import type { AppsListener } from '../../src/hub/app-manager.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const topics = createTopics('b')
@@ -24,7 +26,24 @@ const FLEET: FleetStatus = {
 function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
   const clock = new FakeClock()
   const world: { refusals: Refusals } = { refusals: { home: { uninstall: 'It is off.' } } }
-  const feed = new Feed({ topics, discoveryPrefix: 'b/discovery', refusals: () => world.refusals, fleet, clock })
+  const retained = new Map<string, string>()
+  let rendered = 0
+  const render = () => {
+    rendered += 1
+    return retained
+  }
+  const refusals = () => world.refusals
+  const feed = new Feed({ topics, discoveryPrefix: 'b/discovery', retained: render, refusals, fleet, clock })
+  /** As the bridge does. */
+  const hold = (topic: string, payload: string | null) => {
+    if (payload === null) retained.delete(topic)
+    else retained.set(topic, payload)
+    feed.held(topic, payload)
+  }
+  const release = (prefix: string) => {
+    for (const topic of retained.keys()) if (topic.startsWith(prefix)) retained.delete(topic)
+    feed.released((topic) => topic.startsWith(prefix))
+  }
   const read = (text: string) => v.parse(LIVE_FRAME, JSON.parse(text))
   const snapshot = () => {
     const frame = read(feed.snapshot())
@@ -36,17 +55,17 @@ function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
     const end = feed.subscribe((text) => frames.push(read(text)))
     return { frames, end }
   }
-  return { clock, feed, world, snapshot, follow }
+  return { clock, feed, hold, release, world, snapshot, follow, rendered: () => rendered }
 }
 
 describe('the feed', () => {
   it('begins with every retained topic of the bridge, and none of discovery or of others', () => {
-    const { feed, snapshot } = openFeed()
-    feed.held('b/bridge/state', 'online')
-    feed.held(app('x'), state(1))
-    feed.held('b/discovery/device/x/config', '{}')
-    feed.held('homeassistant/device/x/config', '{}')
-    feed.held('b/home/app/y', null)
+    const { hold, snapshot } = openFeed()
+    hold('b/bridge/state', 'online')
+    hold(app('x'), state(1))
+    hold('b/discovery/device/x/config', '{}')
+    hold('homeassistant/device/x/config', '{}')
+    hold('b/home/app/y', null)
     expect(snapshot().state).toEqual([
       ['b/bridge/state', 'online'],
       [app('x'), state(1)],
@@ -55,15 +74,15 @@ describe('the feed', () => {
   })
 
   it('tells what changed, the newest once, and what was cleared', async () => {
-    const { feed, follow, clock } = openFeed()
-    feed.held(app('x'), state(1))
-    feed.held(app('y'), state(1))
+    const { hold, follow, clock } = openFeed()
+    hold(app('x'), state(1))
+    hold(app('y'), state(1))
     const { frames } = follow()
-    feed.held(app('x'), state(2))
-    feed.held(app('x'), state(3))
-    feed.held(app('y'), null)
-    feed.held('b/home/state', 'online')
-    feed.held('b/home/state', 'online')
+    hold(app('x'), state(2))
+    hold(app('x'), state(3))
+    hold(app('y'), null)
+    hold('b/home/state', 'online')
+    hold('b/home/state', 'online')
     await clock.advance(100)
     expect(frames).toMatchObject([
       {
@@ -79,25 +98,25 @@ describe('the feed', () => {
   })
 
   it('tells at most ten times a second, and nothing where nothing is new', async () => {
-    const { feed, follow, clock } = openFeed()
+    const { hold, follow, clock } = openFeed()
     const { frames } = follow()
     for (let n = 0; n < 100; n += 1) {
-      feed.held(app('x'), state(n))
+      hold(app('x'), state(n))
       await clock.advance(10)
     }
     expect(frames.length).toBeGreaterThan(8)
     expect(frames.length).toBeLessThanOrEqual(10)
-    feed.held(app('x'), state(99))
+    hold(app('x'), state(99))
     await clock.advance(1000)
     expect(frames.length).toBeLessThanOrEqual(11)
   })
 
   it('says every five seconds that it is alive, and only while somebody listens', async () => {
-    const { feed, follow, clock } = openFeed()
+    const { hold, follow, clock } = openFeed()
     const { frames, end } = follow()
     await clock.advance(15_000)
     expect(frames.map(({ type }) => type)).toEqual(['alive', 'alive', 'alive'])
-    feed.held(app('x'), state(1))
+    hold(app('x'), state(1))
     end()
     const waits = clock.waits.length
     await clock.advance(60_000)
@@ -129,12 +148,12 @@ describe('the feed', () => {
   })
 
   it('keeps the state of a hub that another member takes over, and nothing else of it', () => {
-    const { feed, snapshot } = openFeed()
-    feed.held('b/home/info', '{}')
-    feed.held('b/home/state', 'online')
-    feed.held(app('x'), state(1))
-    feed.held('b/bridge/state', 'online')
-    feed.released((topic) => topic.startsWith('b/home/'))
+    const { hold, release, snapshot } = openFeed()
+    hold('b/home/info', '{}')
+    hold('b/home/state', 'online')
+    hold(app('x'), state(1))
+    hold('b/bridge/state', 'online')
+    release('b/home/')
     expect(snapshot().state).toEqual([
       ['b/home/state', 'online'],
       ['b/bridge/state', 'online'],
@@ -186,12 +205,52 @@ describe('the feed', () => {
     expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
   })
 
-  it('keeps the usage of an app for 15 minutes, and forgets it with the app', async () => {
+  it('tells who looks what another member has taken over', async () => {
+    const { hold, release, follow, clock } = openFeed()
+    hold('b/home/info', '{}')
+    hold('b/home/state', 'online')
+    const { frames } = follow()
+    release('b/home/')
+    await clock.advance(100)
+    expect(frames).toMatchObject([{ state: [['b/home/info', null]] }])
+  })
+
+  it('renders nothing while nobody looks, and only once for those who follow', async () => {
+    const { hold, follow, snapshot, clock, rendered } = openFeed()
+    for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
+    expect(rendered()).toBe(0)
+    const { end } = follow()
+    snapshot()
+    for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
+    await clock.advance(1000)
+    snapshot()
+    expect(rendered()).toBe(1)
+    end()
+    for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
+    expect(rendered()).toBe(1)
+  })
+
+  it('keeps the usage of an app for 15 minutes, and forgets it with the app, and with its hub', async () => {
     const { feed, snapshot, clock } = openFeed()
     const start = clock.now()
-    feed.held(app('x'), state(1.25, 4_000_000_000))
+    const listeners: AppsListener[] = []
+    const ending = new AbortController()
+    feed.follow('home', {
+      subscribe(listener) {
+        listeners.push(listener)
+        return () => true
+      },
+      ended: ending.signal,
+    })
+    const change = (patch: AppPatch | undefined) => {
+      const after = patch && patchApp(undefined, 'x', patch)
+      for (const listener of listeners) {
+        listener({ changes: [{ id: 'x', before: undefined, after }], silent: false, read: false })
+      }
+    }
+    change({ cpu_percent: 1.25, memory_bytes: 4_000_000_000 })
     await clock.advance(60_000)
-    feed.held(app('x'), state(null, null))
+    change({})
     expect(snapshot().usage).toEqual({
       [app('x')]: [
         [start, 1.25, 4_000_000_000],
@@ -202,8 +261,11 @@ describe('the feed', () => {
     expect(snapshot().usage[app('x')]).toEqual([[start + 60_000, null, null]])
     await clock.advance(1)
     expect(snapshot().usage).toEqual({})
-    feed.held(app('x'), state(5))
-    feed.held(app('x'), null)
+    change({ cpu_percent: 5 })
+    change(undefined)
+    expect(snapshot().usage).toEqual({})
+    change({ cpu_percent: 5 })
+    ending.abort()
     expect(snapshot().usage).toEqual({})
   })
 })

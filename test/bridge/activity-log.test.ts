@@ -1,12 +1,16 @@
 import { expect, test } from 'vitest'
 import { activityOf, lackingRights } from '../../src/bridge/activity-log.ts'
+import { eventsOf } from '../../src/contract/events.ts'
 import { type App, patchApp } from '../../src/hub/app.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
 import { grants } from '../../src/hub/scopes.ts'
 
 const app = (patch: Partial<App>) =>
   patchApp(undefined, 'com.example.bell', { name: 'Doorbell', crashed: false, ...patch })
-const told = (before: App | undefined, after: App | undefined) => activityOf({ id: 'com.example.bell', before, after })
+const told = (before: App | undefined, after: App | undefined) => {
+  const change = { id: 'com.example.bell', before, after }
+  return activityOf({ ...change, events: eventsOf(change, 0) })
+}
 
 test.each([
   ['is added', undefined, app({}), ['Doorbell was added']],

@@ -19,12 +19,14 @@ class Room {
       topic: TOPIC,
       startedAt,
       instance,
-      send: (topic, text) => {
-        if (this.members.includes(member)) this.say(topic, text, member)
+      link: {
+        send: (topic, text) => {
+          if (this.members.includes(member)) this.say(topic, text, member)
+        },
       },
       onChange: () => {},
-      hubs: () => [],
-      onHubs: () => {},
+      hubs: new Map(),
+      leftOvers: { hadHub() {} },
       onOtherActive: () => this.takenOver.push(instance),
       clock: this.clock,
       log: pino({ level: 'silent' }),

@@ -1,18 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { eventsOf } from '../../src/contract/events.ts'
-import { type AppPatch, patchApp } from '../../src/hub/app.ts'
+import { APP_KEYS, type AppPatch, patchApp } from '../../src/hub/app.ts'
 
 const AT = '2026-01-01T00:00:00.000Z'
+const MS = Date.parse(AT)
 const base: AppPatch = { name: 'A', version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
 const app = (patch: AppPatch = {}) => patchApp(undefined, 'a', { ...base, ...patch })
-const told = (from: AppPatch, to: AppPatch) => eventsOf({ id: 'a', before: app(from), after: app(to) }, AT)
+const told = (from: AppPatch, to: AppPatch) => eventsOf({ id: 'a', before: app(from), after: app(to) }, MS)
 
 describe('a subscriber is told', () => {
   test('of an app that is installed and of one that is removed', () => {
-    expect(eventsOf({ id: 'a', before: undefined, after: app() }, AT)).toEqual([
+    expect(eventsOf({ id: 'a', before: undefined, after: app() }, MS)).toEqual([
       { event_type: 'installed', app: 'a', changed: [], at: AT },
     ])
-    expect(eventsOf({ id: 'a', before: app(), after: undefined }, AT)).toMatchObject([{ event_type: 'removed' }])
+    expect(eventsOf({ id: 'a', before: app(), after: undefined }, MS)).toMatchObject([{ event_type: 'removed' }])
   })
 
   test('of a new version, with both versions', () => {
@@ -59,4 +60,19 @@ describe('a subscriber is told', () => {
   test('nothing when only usage figures move', () => {
     expect(told({ cpu_percent: 1, memory_bytes: 2 }, { cpu_percent: 3, memory_bytes: 4 })).toEqual([])
   })
+})
+
+test('each key of an app makes an event when it changes, but for usage figures', () => {
+  const full: AppPatch = {
+    ...{ ...base, crash_message: 'oh', autoupdate: true, channel: 'live', origin: 'appstore', update_available: true },
+    ...{ latest_version: '2', cpu_percent: 1, memory_bytes: 1, has_settings: true, sdk: 3, author: 'A' },
+    compatibility: '1',
+  }
+  const before = app(full)
+  const silent = APP_KEYS.filter((key) => {
+    if (key === 'id') return false
+    expect(before[key], key).not.toBeNull()
+    return eventsOf({ id: 'a', before, after: { ...before, [key]: null } }, MS).length === 0
+  })
+  expect(silent).toEqual(['cpu_percent', 'memory_bytes'])
 })

@@ -85,7 +85,14 @@ export async function openDoor({
 }: DoorOptions = {}) {
   const live = { value: loaded(env) }
   const topics = createTopics('b')
-  const feed = new Feed({ topics, discoveryPrefix: 'homeassistant', refusals: () => ({ home: {} }), clock })
+  const retained = new Map<string, string>()
+  const feed = new Feed({
+    topics,
+    discoveryPrefix: 'homeassistant',
+    retained: () => retained,
+    refusals: () => ({ home: {} }),
+    clock,
+  })
   const told: Told[] = []
   const bridge = {
     role,
@@ -143,7 +150,11 @@ export async function openDoor({
     })
   return {
     port,
-    feed,
+    /** What the bridge retains from now on. */
+    hold(topic: string, payload: string) {
+      retained.set(topic, payload)
+      feed.held(topic, payload)
+    },
     told,
     channel,
     ask,

@@ -26,19 +26,19 @@ function framesOf(socket: WebSocket): Frame[] {
 
 describe('the live channel', () => {
   it('begins with a snapshot of 1,000 apps, and goes on with what changes', async () => {
-    const { feed, webSocket } = await openDoor({ clock: systemClock })
-    for (let n = 0; n < 1000; n += 1) feed.held(topicOf(n), payloadOf(n))
+    const { hold, webSocket } = await openDoor({ clock: systemClock })
+    for (let n = 0; n < 1000; n += 1) hold(topicOf(n), payloadOf(n))
     const frames = framesOf(webSocket())
     await until('the snapshot', () => frames.length > 0)
     expect(frames[0]?.type).toBe('snapshot')
     expect(frames[0]?.state).toHaveLength(1000)
-    feed.held(topicOf(7), payloadOf(8))
+    hold(topicOf(7), payloadOf(8))
     await until('the change', () => frames.some(({ type }) => type === 'changes'))
     expect(frames.find(({ type }) => type === 'changes')?.state).toEqual([[topicOf(7), payloadOf(8)]])
   })
 
   it('keeps little for a reader that does not read, and gives it a new snapshot when it does', async () => {
-    const { feed, webSocket, channel } = await openDoor({ clock: systemClock })
+    const { hold, webSocket, channel } = await openDoor({ clock: systemClock })
     const socket = webSocket()
     const frames = framesOf(socket)
     await until('the snapshot', () => frames.length > 0)
@@ -48,13 +48,13 @@ describe('the live channel', () => {
     let most = 0
     await until('it to fall behind', () => {
       n += 1
-      for (let i = 0; i < 20; i += 1) feed.held(topicOf(i), large(n))
+      for (let i = 0; i < 20; i += 1) hold(topicOf(i), large(n))
       most = Math.max(most, channel.waitingBytes)
       return channel.behind > 0
     })
     for (let more = 0; more < 20; more += 1) {
       n += 1
-      for (let i = 0; i < 20; i += 1) feed.held(topicOf(i), large(n))
+      for (let i = 0; i < 20; i += 1) hold(topicOf(i), large(n))
       await new Promise((resolve) => systemClock.after(30, () => resolve(undefined)))
       most = Math.max(most, channel.waitingBytes)
     }

@@ -159,10 +159,10 @@ describe.each(Object.entries(WAYS))('%s', (_, { env = {}, port, headers = {}, ma
 
 it('the values of settings are shown to nobody by the way in alone, neither now nor when they change', async () => {
   const clock = new FakeClock()
-  const { ask, askAsOwner, feed, webSocket } = await openDoor({ clock })
+  const { ask, askAsOwner, hold, webSocket } = await openDoor({ clock })
   const topic = 'b/home/app/com.example.lamp/setting/pin'
-  feed.held(topic, '"4711"')
-  feed.held('b/home/state', 'online')
+  hold(topic, '"4711"')
+  hold('b/home/state', 'online')
   expect(JSON.parse((await ask('/api/state')).body)).toEqual({ 'b/home/state': 'online' })
   expect(JSON.parse((await askAsOwner('/api/state')).body)).toHaveProperty([topic], '"4711"')
   const [outside, inside] = [[], []] as [string[], string[]]
@@ -170,8 +170,8 @@ it('the values of settings are shown to nobody by the way in alone, neither now 
   sockets[0]?.on('message', (data) => outside.push(String(data)))
   sockets[1]?.on('message', (data) => inside.push(String(data)))
   expect(await Promise.all(sockets.map(fateOf))).toEqual(['open', 'open'])
-  feed.held(topic, '"0815"')
-  feed.held('b/home/state', 'offline')
+  hold(topic, '"0815"')
+  hold('b/home/state', 'offline')
   await clock.advance(200)
   await expect.poll(() => [outside.length, inside.length]).toEqual([2, 2])
   expect(outside.join()).toContain('offline')

@@ -83,7 +83,7 @@ test('what a hub answers is understood or refused', () => {
     const events = messages.flatMap(([name, payload], i) => decodeEvent(names[i % 4] ?? name, payload) ?? [])
     const apps = new Map<string, App>()
     for (const change of reduceList(apps, records, events)) {
-      expect(eventsOf(change, '')).toHaveLength(1)
+      expect(eventsOf(change, 0)).toHaveLength(1)
       expect(change.after?.id).toBe(change.id)
       expect(change.id).not.toBe('')
       expect(change.id.isWellFormed()).toBe(true)

@@ -60,11 +60,9 @@ export class HomeAssistant {
     this.#cancelBirth?.()
   }
 
-  /** Takes in Home Assistant's own message; false for any other. */
-  receive({ topic, payload, retain }: Message): boolean {
-    if (topic !== this.#options.live.value.discovery.birth_topic) return false
+  /** Takes in Home Assistant's own message. */
+  receive({ payload, retain }: Pick<Message, 'payload' | 'retain'>): void {
     if (!retain && payload.toString() === 'online' && this.#publisher !== undefined) this.#welcome(this.#publisher)
-    return true
   }
 
   /** Somebody published on a discovery topic. */

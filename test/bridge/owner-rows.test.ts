@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
-import { type Condition, Holdings } from '../../src/bridge/holdings.ts'
+import { type Condition, OwnerRows, RowTable } from '../../src/bridge/owner-rows.ts'
+import { countsOf } from '../../src/contract/publications.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { type AppPatch, patchApp } from '../../src/hub/app.ts'
 import { UNKNOWN_STATUS } from '../../src/hub/status.ts'
@@ -10,98 +11,109 @@ const topics = createTopics('b')
 function start(conditions: readonly Condition[] = ['discovery', 'settings.publish']) {
   const held: string[] = []
   const failed: string[] = []
-  const holdings = new Holdings({
+  const table = new RowTable({
     topics,
-    onFailure: (topic) => failed.push(topic),
-    hold: (topic, payload) => held.push(payload === null ? `${topic} cleared` : `${topic} ${payload}`),
+    log: { error: ({ topic }) => failed.push(topic) },
+    link: {
+      hold: (topic, payload) => held.push(payload === null ? `${topic} cleared` : `${topic} ${payload}`),
+    },
     applies: (when) => conditions.includes(when),
   })
-  const app = (id: string, patch: AppPatch = {}, installing = false) =>
-    holdings.set({ kind: 'app', hub: 'home', app: id }, { app: patchApp(undefined, id, patch), installing })
-  const setting = (app: string, name: string, value: boolean | string) =>
-    holdings.set({ kind: 'setting', hub: 'home', app, name }, { value })
+  const app = (id: string) => {
+    const rows = new OwnerRows({ kind: 'app', hub: 'home', app: id }, table)
+    const set = (patch: AppPatch = {}, installing = false) =>
+      rows.set({ app: patchApp(undefined, id, patch), installing })
+    return { rows, set }
+  }
+  const setting = (app: string, name: string) => new OwnerRows({ kind: 'setting', hub: 'home', app, name }, table)
+  const hub = () => new OwnerRows({ kind: 'hub', hub: 'home' }, table)
   const take = () => held.splice(0).map((line) => line.replace(/ [{].*/, ' {}'))
-  return { holdings, app, setting, held, failed, take }
+  return { table, app, setting, hub, held, failed, take }
 }
 
 describe('what is known of an owner', () => {
   test('is rendered into the rows of that owner alone', () => {
     const { app, take } = start()
-    app('a/b')
+    app('a/b').set()
     expect(take()).toEqual(['b/home/app/a%2Fb {}', 'b/home/app/a%2Fb/update {}'])
   })
 
   test('is rendered only into the rows that follow from what changed', () => {
     const { app, take } = start()
-    app('x', { version: '1' })
+    const { set } = app('x')
+    set({ version: '1' })
     take()
-    app('x', { version: '1', crash_count: 1 })
+    set({ version: '1', crash_count: 1 })
     expect(take()).toEqual(['b/home/app/x {}'])
-    app('x', { version: '1', crash_count: 1 }, true)
+    set({ version: '1', crash_count: 1 }, true)
     expect(take()).toEqual(['b/home/app/x {}', 'b/home/app/x/update {}'])
+  })
+
+  test('is rendered into one row where only usage figures changed, as no other has them', () => {
+    const { table, take } = start()
+    const rows = new OwnerRows({ kind: 'app', hub: 'home', app: 'x' }, table)
+    const facts = (usage: AppPatch) => {
+      const known = { version: '1', update_available: true, state: 'running' } as const
+      return { app: patchApp(undefined, 'x', { ...known, ...usage }), installing: true }
+    }
+    rows.set(facts({ cpu_percent: 1, memory_bytes: 1 }))
+    take()
+    rows.set(facts({ cpu_percent: 2, memory_bytes: 2 }))
+    expect(take()).toEqual(['b/home/app/x {}'])
+    rows.setUsage({ app: facts({ cpu_percent: 3, memory_bytes: 3 }).app })
+    expect(take()).toEqual(['b/home/app/x {}'])
   })
 
   test('is rendered only where configuration asks for the row', () => {
     const { app, setting, take } = start([])
-    app('x')
-    setting('x', 'mode', true)
+    app('x').set()
+    setting('x', 'mode').set({ value: true })
     expect(take()).toEqual(['b/home/app/x {}'])
   })
 
   test('keeps no other back when it cannot be rendered', () => {
-    const { holdings, setting, failed, held } = start()
+    const { setting, failed, held } = start()
     const deep: Json = JSON.parse('['.repeat(20_000) + ']'.repeat(20_000))
-    holdings.set({ kind: 'setting', hub: 'home', app: 'x', name: 'deep' }, { value: deep })
-    setting('x', 'mode', true)
+    setting('x', 'deep').set({ value: deep })
+    setting('x', 'mode').set({ value: true })
     expect(failed).toEqual(['b/home/app/x/setting/deep'])
     expect(held).toEqual(['b/home/app/x/setting/mode true'])
   })
 
   test('may leave a row as the broker has it, while nothing better is known', () => {
-    const { holdings, take } = start()
-    const facts = { commands: [], apps: new Map(), complete: false }
-    holdings.set({ kind: 'hub', hub: 'home' }, { ...facts, status: UNKNOWN_STATUS })
+    const { hub, take } = start()
+    const rows = hub()
+    const facts = { commands: [], counts: countsOf(new Map()), complete: false }
+    rows.set({ ...facts, status: UNKNOWN_STATUS })
     expect(take()).toEqual([])
-    holdings.set({ kind: 'hub', hub: 'home' }, { ...facts, status: { ...UNKNOWN_STATUS, reason: 'unreachable' } })
+    rows.set({ ...facts, status: { ...UNKNOWN_STATUS, reason: 'unreachable' } })
     expect(take()).toEqual(['b/home/state offline', 'b/home/info {}'])
   })
 })
 
 describe('an owner that is gone', () => {
-  test('leaves nothing, nor does anything below it', () => {
-    const { holdings, app, setting, take } = start()
-    app('x')
-    app('y')
-    setting('x', 'a b', 'on')
+  test('leaves nothing', () => {
+    const { app, take } = start()
+    const { rows, set } = app('x')
+    set()
     take()
-    holdings.drop({ kind: 'app', hub: 'home', app: 'x' })
-    expect(take()).toEqual([
-      'b/home/app/x/setting/a%20b cleared',
-      'b/home/app/x cleared',
-      'b/home/app/x/update cleared',
-    ])
-    holdings.drop({ kind: 'hub', hub: 'home' })
-    expect(take()).toEqual([
-      'b/home/app/y cleared',
-      'b/home/app/y/update cleared',
-      'b/home/state cleared',
-      'b/home/info cleared',
-      'b/home/summary cleared',
-    ])
+    rows.clear()
+    expect(take()).toEqual(['b/home/app/x cleared', 'b/home/app/x/update cleared'])
   })
 
   test('is rendered anew when it comes back as it was', () => {
-    const { holdings, app, take } = start()
-    app('x')
-    holdings.drop({ kind: 'app', hub: 'home', app: 'x' })
+    const { app, take } = start()
+    const { rows, set } = app('x')
+    set()
+    rows.clear()
     take()
-    app('x')
+    set()
     expect(take()).toEqual(['b/home/app/x {}', 'b/home/app/x/update {}'])
   })
 
   test('of which nothing was known is cleared all the same: the broker may know more', () => {
-    const { holdings, take } = start()
-    holdings.drop({ kind: 'setting', hub: 'home', app: 'x', name: 'mode' })
+    const { setting, take } = start()
+    setting('x', 'mode').clear()
     expect(take()).toEqual(['b/home/app/x/setting/mode cleared'])
   })
 })

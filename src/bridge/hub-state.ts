@@ -1,0 +1,236 @@
+/**
+ * What is known of one hub, its apps and settings: what the broker holds of them, the events of what happens to them, and
+ * who hears of it, in a fixed order.
+ */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { Live } from '../config/options.ts'
+import {
+  type AppEventPayload,
+  type CommandFailedPayload,
+  eventsOf,
+  type GuardEventPayload,
+} from '../contract/events.ts'
+import { availableCommands } from '../contract/permissions.ts'
+import { concernsHub, countsOf } from '../contract/publications.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { Guard } from '../guard/guard.ts'
+import type { App, Change } from '../hub/app.ts'
+import type { AppsNews } from '../hub/app-manager.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { FailedWrite } from './dispatcher.ts'
+import type { CommandRun } from './execution.ts'
+import type { FoundUpdates } from './found-updates.ts'
+import { policyOf } from './guarding.ts'
+import type { HomeAssistant } from './home-assistant/home-assistant.ts'
+import { Installs } from './installs.ts'
+import type { LeftOvers } from './left-overs.ts'
+import { OwnerRows, type RowTable } from './owner-rows.ts'
+import { PublishedSettings } from './published-settings.ts'
+import type { StartupBuffer } from './startup-buffer.ts'
+
+/** What the states of all hubs share. */
+export interface HubStateOptions {
+  readonly topics: Topics
+  readonly live: Live
+  readonly table: RowTable
+  readonly link: { send(topic: string, payload: string): void }
+  readonly guard: Pick<Guard, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
+  readonly homeAssistant: Pick<HomeAssistant, 'appsChanged' | 'hubChanged'>
+  readonly leftOvers: Pick<LeftOvers, 'request' | 'listRead'>
+  readonly found: FoundUpdates
+  /** The member of a fleet that this bridge is. */
+  readonly fleet: { readonly member: string; readonly epoch: number } | undefined
+  readonly early: Pick<StartupBuffer, 'run'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** A change of an app by which more has changed than usage figures. */
+export interface NotableChange extends Change {
+  readonly events: readonly AppEventPayload[]
+}
+
+export class HubState {
+  readonly settings: PublishedSettings
+  readonly #name: string
+  readonly #hub: Hub
+  readonly #options: HubStateOptions
+  readonly #rows: OwnerRows<'hub'>
+  readonly #apps = new Map<string, OwnerRows<'app'>>()
+  readonly #installs: Installs
+  /** What is permitted, with all that it follows from: that changes by far less often than apps do. */
+  #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
+  readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
+
+  /** Listens to a hub that is new. Its topics are left as the broker has them until something is known of it. */
+  constructor(name: string, hub: Hub, options: HubStateOptions) {
+    const { live, table, clock, log } = options
+    this.#name = name
+    this.#hub = hub
+    this.#options = options
+    this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
+    this.#installs = new Installs(clock)
+    this.settings = new PublishedSettings({ name, hub, live, table, log })
+    hub.apps.subscribe((news) => this.#appsChanged(news))
+    hub.subscribe(() => this.#statusChanged())
+  }
+
+  /** Calls `listener` with what has happened to apps, after everybody who acts upon it. */
+  subscribe(listener: (changes: readonly NotableChange[]) => void): void {
+    this.#listeners.add(listener)
+  }
+
+  /** Clears all topics of a hub that is no longer configured. */
+  clear(): void {
+    this.stop()
+    this.settings.clear()
+    for (const rows of this.#apps.values()) rows.clear()
+    this.#rows.clear()
+  }
+
+  /** Leaves all topics to somebody else, as the broker has them. */
+  release(): void {
+    this.stop()
+    this.settings.release()
+  }
+
+  stop(): void {
+    this.#installs.forgetAll()
+  }
+
+  /** Configuration has changed what commands may do, or which settings are published. */
+  reconfigured(): void {
+    this.settings.reconfigured()
+    this.changed()
+  }
+
+  onRun({ app: id, command, phase, ok }: CommandRun): void {
+    if (id === null) return
+    if (command.operation === 'installFromAppStore') {
+      const app = this.#hub.apps.all.get(id)
+      if (phase === 'begun') this.#installs.begin(id, app)
+      else if (ok && app !== undefined) this.#installs.confirm(id, () => this.appChanged(id))
+      else this.#installs.forget(id)
+      this.appChanged(id)
+    }
+    // A write of ours may have changed a setting, and the hub has no event for that.
+    if (phase === 'ended' && command.write) this.settings.refreshApp(id)
+  }
+
+  onFailedWrite({ app, command, code, transaction }: FailedWrite): void {
+    const at = new Date(this.#options.clock.now()).toISOString()
+    const event: CommandFailedPayload = { event_type: 'command_failed', app, command, code, transaction, at }
+    const isShown = app !== null && this.#hub.apps.all.has(app)
+    this.#send(isShown ? app : null, JSON.stringify(event))
+  }
+
+  /** The guardian has done or found something. */
+  onGuardEvent(event: GuardEventPayload): void {
+    this.#sendWhenActive(event)
+  }
+
+  /** Something is known of an app that the hub does not tell. */
+  appChanged(id: string): void {
+    const app = this.#hub.apps.all.get(id)
+    if (app !== undefined) this.#setApp(app)
+  }
+
+  /** Something is known of the hub as a whole, or of all of its apps together. */
+  changed(): void {
+    const { guard, fleet } = this.#options
+    const { status, apps } = this.#hub
+    this.#rows.set({
+      status,
+      commands: this.#commands(),
+      counts: countsOf(apps.all),
+      complete: apps.complete,
+      needsAttention: guard.attentionOf(this.#name),
+      goneApps: guard.goneAppsOf(this.#name),
+      owner: fleet && { member: fleet.member, epoch: fleet.epoch },
+    })
+  }
+
+  /** What the broker shall hold of the hub and of what it has, rendered anew. */
+  *rendered(): ReturnType<OwnerRows<'hub'>['rendered']> {
+    yield* this.#rows.rendered()
+    for (const rows of this.#apps.values()) yield* rows.rendered()
+    yield* this.settings.rendered()
+  }
+
+  #appsChanged({ changes, silent, read }: AppsNews): void {
+    const { guard, homeAssistant, leftOvers, clock } = this.#options
+    const at = clock.now()
+    const notable: NotableChange[] = []
+    for (const change of changes) {
+      const { id, after } = change
+      const events = eventsOf(change, at)
+      if (events.length > 0) notable.push({ ...change, events })
+      if (after === undefined) this.#appGone(id)
+      else if (events.length > 0) this.#setApp(after)
+      else this.#apps.get(id)?.setUsage({ app: after })
+      if (!silent) for (const event of events) this.#sendWhenActive(event)
+    }
+    if (silent || read || notable.some(concernsHub)) this.changed()
+    // After the events of what it acts upon.
+    guard.appsChanged(this.#name, changes, read, silent)
+    if (read) this.settings.refresh()
+    if (notable.length > 0) homeAssistant.appsChanged(this.#name, notable)
+    if (silent) leftOvers.request()
+    if (read) leftOvers.listRead(this.#name)
+    if (silent || notable.length === 0) return
+    for (const listener of this.#listeners) listener(notable)
+  }
+
+  #commands(): readonly string[] {
+    const policy = policyOf(this.#options.live)
+    const { scopes, missing } = this.#hub.status
+    const from = [policy, scopes, missing]
+    if (!this.#permitted?.from.every((one, i) => one === from[i])) {
+      this.#permitted = { from, commands: availableCommands(this.#hub, policy) }
+    }
+    return this.#permitted.commands
+  }
+
+  #statusChanged(): void {
+    const { guard, homeAssistant, leftOvers } = this.#options
+    this.changed()
+    // Who the hub is comes after its apps, and only then it is known which devices are its.
+    if (homeAssistant.hubChanged(this.#name)) leftOvers.request()
+    guard.hubChanged(this.#name, this.#hub.status.online)
+  }
+
+  #sendWhenActive(event: AppEventPayload | GuardEventPayload): void {
+    const payload = JSON.stringify(event)
+    this.#options.early.run(() => this.#send(event.app, payload))
+  }
+
+  /** To the hub's event topic, and to that of an app. */
+  #send(app: string | null, payload: string): void {
+    const { topics, link } = this.#options
+    const hub = this.#name
+    link.send(topics.of('hubEvent', { hub }), payload)
+    if (app !== null) link.send(topics.of('appEvent', { hub, app }), payload)
+  }
+
+  #setApp(app: App): void {
+    const { found, guard, clock, table } = this.#options
+    const { id } = app
+    const rows = this.#apps.get(id) ?? new OwnerRows({ kind: 'app', hub: this.#name, app: id }, table)
+    this.#apps.set(id, rows)
+    rows.set({
+      app,
+      installing: this.#installs.has(id, app),
+      foundAt: found.of(this.#name, app, clock.now()),
+      guard: guard.factsOf(this.#name, id),
+    })
+  }
+
+  #appGone(id: string): void {
+    this.#options.found.forget(this.#name, id)
+    this.#installs.settle(id)
+    this.settings.appGone(id)
+    this.#apps.get(id)?.clear()
+    this.#apps.delete(id)
+  }
+}

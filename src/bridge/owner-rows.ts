@@ -1,0 +1,120 @@
+/** The retained topics of one owner: rendered when something is known of it, cleared when it is gone. */
+import type { Facts, Held, OwnerKind, OwnerOf, PublicationName } from '../contract/publications.ts'
+import { rowsOf, type Topics } from '../contract/topics.ts'
+
+export type Condition = NonNullable<Held<OwnerKind>['when']>
+
+interface Place<K extends OwnerKind> {
+  readonly name: PublicationName
+  readonly row: Held<K>
+  /** Among those of its owner. */
+  readonly at: number
+}
+
+export interface RowTableOptions {
+  readonly topics: Topics
+  readonly link: {
+    /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
+    hold(topic: string, payload: string | null): void
+  }
+  /** Whether configuration asks for the rows with this condition. */
+  readonly applies: (when: Condition) => boolean
+  readonly log: { error(fields: { topic: string; err: unknown }, message: string): void }
+}
+
+/** The rows that configuration asks for, and where they go: what all owners have in common. */
+export class RowTable {
+  readonly options: RowTableOptions
+  readonly rows: { readonly [K in OwnerKind]: readonly Place<K>[] }
+
+  constructor(options: RowTableOptions) {
+    const { applies } = options
+    const asked = <K extends OwnerKind>(kind: K) =>
+      rowsOf(kind)
+        .filter(({ row: { when } }) => when === undefined || applies(when))
+        .map((one, at) => ({ ...one, at }))
+    this.options = options
+    this.rows = { bridge: asked('bridge'), hub: asked('hub'), app: asked('app'), setting: asked('setting') }
+  }
+}
+
+export class OwnerRows<K extends OwnerKind> {
+  readonly #owner: OwnerOf<K>
+  readonly #table: RowTable
+  readonly #rows: readonly Place<K>[]
+  /** By the place of the row, once it is needed. */
+  readonly #topics: string[] = []
+  #facts: Facts[K] | undefined
+
+  constructor(owner: OwnerOf<K>, table: RowTable) {
+    const rows: readonly Place<K>[] = table.rows[owner.kind]
+    this.#owner = owner
+    this.#table = table
+    this.#rows = rows
+  }
+
+  /** Takes in what is known of the owner; of its rows, those are rendered that follow from something that changed. */
+  set(facts: Facts[K]): void {
+    const before = this.#facts
+    this.#facts = facts
+    for (const place of this.#rows) {
+      if (before === undefined || !sameBase(place.row, before, facts)) this.#hold(place, facts)
+    }
+  }
+
+  /** The same where usage figures have changed and nothing else of what is known. */
+  setUsage(news: Partial<Facts[K]>): void {
+    if (this.#facts === undefined) return
+    this.#facts = { ...this.#facts, ...news }
+    for (const place of this.#rows) if (place.row.hasUsage) this.#hold(place, this.#facts)
+  }
+
+  /** Clears everything, also where nothing is known: the broker may have more. */
+  clear(): void {
+    this.#facts = undefined
+    for (const place of this.#rows) this.#table.options.link.hold(this.#topic(place), null)
+  }
+
+  /** What the broker shall hold, rendered anew: topics with their payloads. */
+  *rendered(): Generator<readonly [topic: string, payload: string]> {
+    if (this.#facts === undefined) return
+    for (const place of this.#rows) {
+      const payload = this.#render(place, this.#facts)
+      if (typeof payload === 'string') yield [this.#topic(place), payload]
+    }
+  }
+
+  #hold(place: Place<K>, facts: Facts[K]): void {
+    const payload = this.#render(place, facts)
+    if (payload !== undefined) this.#table.options.link.hold(this.#topic(place), payload)
+  }
+
+  #render(place: Place<K>, facts: Facts[K]): string | null | undefined {
+    const { row } = place
+    try {
+      const value = row.render(facts)
+      if (value === undefined || value === null) return value
+      return row.text ? String(value) : JSON.stringify(value)
+    } catch (err) {
+      // What comes from a hub must not end the daemon, and one row must not keep the others back.
+      const topic = this.#topic(place)
+      this.#table.options.log.error({ topic, err }, 'what a topic is to hold could not be rendered')
+      return undefined
+    }
+  }
+
+  #topic({ name, at }: Place<K>): string {
+    const known = this.#topics[at]
+    if (known !== undefined) return known
+    const topic = this.#table.options.topics.fill(name, this.#owner)
+    this.#topics[at] = topic
+    return topic
+  }
+}
+
+/** Whether what a row follows from is the same before and after. */
+function sameBase<K extends OwnerKind>({ dependsOn }: Held<K>, before: Facts[K], after: Facts[K]): boolean {
+  if (dependsOn === undefined) return false
+  const now = dependsOn(after)
+  return dependsOn(before).every((value, i) => value === now[i])
+}

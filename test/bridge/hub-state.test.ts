@@ -1,0 +1,135 @@
+import pino from 'pino'
+import { expect, test } from 'vitest'
+import { FoundUpdates } from '../../src/bridge/found-updates.ts'
+import { HubState } from '../../src/bridge/hub-state.ts'
+import { RowTable } from '../../src/bridge/owner-rows.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { createTopics } from '../../src/contract/topics.ts'
+import { emulate, hold, listed } from '../hub/support.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { until } from '../support/until.ts'
+
+const topics = createTopics('b')
+const log = pino({ level: 'silent' })
+const PUBLISHED = 'settings: { publish: { x: { mode: text } } }'
+const configOf = (yaml: string) =>
+  loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
+
+/** The state of an emulated hub with the apps `x` and `y`, and what it does, in order. */
+async function open() {
+  const emulated = await emulate({
+    apps: [{ id: 'x', settings: { mode: 'on', other: 1 } }, { id: 'y' }],
+  })
+  const done: string[] = []
+  const noted =
+    <T>(what: string, result: T) =>
+    () => {
+      done.push(what)
+      return result
+    }
+  const link = {
+    hold: (topic: string, payload: string | null) => void done.push(`${payload === null ? 'clear' : 'hold'} ${topic}`),
+    send: (topic: string) => void done.push(`send ${topic}`),
+  }
+  const live = { value: configOf(PUBLISHED) }
+  const watched = hold(emulated.url, { realtime: false })
+  const state = new HubState('home', watched.hub, {
+    topics,
+    live,
+    table: new RowTable({ topics, link, applies: (when) => when !== 'guard', log }),
+    link,
+    guard: {
+      factsOf: () => undefined,
+      attentionOf: () => undefined,
+      goneAppsOf: () => undefined,
+      appsChanged: noted('guard: apps', undefined),
+      hubChanged: noted('guard: hub', undefined),
+    },
+    homeAssistant: { appsChanged: noted('discovery: apps', undefined), hubChanged: noted('discovery: hub', true) },
+    leftOvers: { request: noted('sweep', undefined), listRead: noted('read', undefined) },
+    found: new FoundUpdates(),
+    fleet: undefined,
+    early: { run: (task) => task() },
+    clock: new FakeClock(),
+    log,
+  })
+  await listed(watched)
+  await until('the setting', () => done.includes('hold b/home/app/x/setting/mode'))
+  return { hub: watched.hub, apps: watched.hub.apps, state, live, take: () => done.splice(0) }
+}
+
+test('a change is held before its event is sent, then the others hear of it in a fixed order', async () => {
+  const { apps, take } = await open()
+  take()
+  apps.receive({ type: 'update', id: 'y', patch: { crashed: true, crash_message: 'oh' } })
+  expect(take()).toEqual([
+    'hold b/home/app/y',
+    'send b/home/event',
+    'send b/home/app/y/event',
+    'hold b/home/state',
+    'hold b/home/info',
+    'hold b/home/summary',
+    'guard: apps',
+    'discovery: apps',
+  ])
+})
+
+test('usage figures are held at once, and nobody else is kept busy with them but the guardian', async () => {
+  const { apps, take } = await open()
+  take()
+  apps.receive({ type: 'update', id: 'y', patch: { cpu_percent: 0.5, memory_bytes: 77_000_000 } })
+  expect(take()).toEqual(['hold b/home/app/y', 'guard: apps'])
+})
+
+test('an app that is gone is cleared with its settings', async () => {
+  const { apps, take } = await open()
+  take()
+  apps.receive({ type: 'delete', id: 'x' })
+  expect(take().slice(0, 5)).toEqual([
+    'clear b/home/app/x/setting/mode',
+    'clear b/home/app/x',
+    'clear b/home/app/x/update',
+    'send b/home/event',
+    'send b/home/app/x/event',
+  ])
+})
+
+test('a hub that is removed leaves nothing, nor does anything below it', async () => {
+  const { state, take } = await open()
+  take()
+  state.clear()
+  expect(take()).toEqual([
+    'clear b/home/app/x/setting/mode',
+    'clear b/home/app/x',
+    'clear b/home/app/x/update',
+    'clear b/home/app/y',
+    'clear b/home/app/y/update',
+    'clear b/home/state',
+    'clear b/home/info',
+    'clear b/home/summary',
+  ])
+})
+
+test('a hub that another member takes over stays as the broker has it, whatever was under way', async () => {
+  const { state, take, hub } = await open()
+  take()
+  state.settings.refresh()
+  state.release()
+  // The hub answers this one later.
+  await hub.call('getAppSettings', { id: 'x' })
+  expect(take()).toEqual([])
+})
+
+test('a setting that is published no longer is cleared, and the others are read again', async () => {
+  const { state, live, take } = await open()
+  take()
+  live.value = configOf('settings: { publish: { x: { other: { type: number, min: 0, max: 9 } } } }')
+  state.reconfigured()
+  const done: string[] = []
+  await until('the other', () => {
+    done.push(...take())
+    return done.includes('hold b/home/app/x/setting/other')
+  })
+  expect(done[0]).toBe('clear b/home/app/x/setting/mode')
+  expect(done).not.toContain('hold b/home/app/x/setting/mode')
+})
