@@ -38,11 +38,14 @@ export interface ConnectionLoopOptions {
 }
 
 export class ConnectionLoop {
+  /** The present connection, accepted or not; undefined while there is none. */
+  connection: Connection | undefined
+  /** Counts connections from 1: what a connection brings, it brings while its number is the latest. */
+  number = 0
   readonly #options: ConnectionLoopOptions
   readonly #addresses: Addresses
   readonly #failbackProbe: FailbackProbe
   readonly #stop = new AbortController()
-  #connection: Connection | undefined
   #startingOver: 'here' | 'at the preferred address' | undefined
   /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
@@ -55,11 +58,6 @@ export class ConnectionLoop {
       this.startOver('at the preferred address')
     }
     this.#failbackProbe = new FailbackProbe({ ...options, onOpen })
-  }
-
-  /** The present connection, accepted or not; undefined while there is none. */
-  get connection(): Connection | undefined {
-    return this.#connection
   }
 
   get stopped(): boolean {
@@ -99,7 +97,7 @@ export class ConnectionLoop {
 
   /** Ends the present connection in good order and connects at once. */
   startOver(where: 'here' | 'at the preferred address' = 'here'): void {
-    const connection = this.#connection
+    const connection = this.connection
     if (!connection?.isAccepted) return
     this.#startingOver = where
     void connection.end()
@@ -151,6 +149,7 @@ export class ConnectionLoop {
     try {
       const openStream = await streamOpener(this.#addresses.current.url, link)
       if (this.stopped) return { failure: CLOSED_BY_US }
+      this.number += 1
       const { login } = this.#addresses.current
       const { credentials, protocol } = login
       const connection = new Connection(openStream, {
@@ -161,7 +160,7 @@ export class ConnectionLoop {
         onPublish,
         postponesAck,
       })
-      this.#connection = connection
+      this.connection = connection
       const refusal = await Promise.race([connection.accepted, connection.down])
       if (refusal !== undefined) return { failure: refusal }
       const { lack } = connection
@@ -179,7 +178,7 @@ export class ConnectionLoop {
       return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
     } finally {
       this.#failbackProbe.stop()
-      this.#connection = undefined
+      this.connection = undefined
     }
   }
 }

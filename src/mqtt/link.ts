@@ -52,8 +52,6 @@ export class MqttLink implements AsyncDisposable {
   #handlers: LinkHandlers = {}
   /** The present one, from its acceptance until its loss is known. */
   #connection: Connection | undefined
-  /** Counts accepted connections from 1. */
-  #number = 0
   /** Runs at the start of a connection. */
   #greeting: SessionSetup | undefined
   #started = false
@@ -223,7 +221,7 @@ export class MqttLink implements AsyncDisposable {
 
   /** Whether the connection that brought a message is still up, and nothing stood still since. If not, it is stale. */
   isCurrent({ connection, receivedAt }: Message): boolean {
-    const isUp = connection === this.#number && this.#connection?.isDown === false
+    const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
     return isUp && !this.#suspendDetector.outdates(receivedAt)
   }
 
@@ -275,7 +273,6 @@ export class MqttLink implements AsyncDisposable {
   /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#connection = connection
-    this.#number += 1
     this.#echoes.connected(connection.protocol)
     this.#setTaking(true)
     this.#suspendDetector.start()
@@ -353,7 +350,7 @@ export class MqttLink implements AsyncDisposable {
     if (this.#isCommand(topic) && !(isTransient && retain)) {
       const receivedAt = this.#suspendDetector.arrivedAt()
       if (payload.length === 0 && this.#echoes.isOfClearing(topic, receivedAt)) return
-      const message = decodeMessage(packet, this.#number, receivedAt)
+      const message = decodeMessage(packet, this.#loop.number, receivedAt)
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
     } else if (this.#greeting !== undefined) this.#greeting.received(packet)
     // What is not retained there is nobody's business.
