@@ -23,18 +23,18 @@ export interface ConnectionLoopOptions {
   readonly log: Logger
   readonly journal: Journal
   readonly random: () => number
-  readonly onState: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
+  readonly onState?: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
   /** The broker accepted a connection. */
   readonly onAccepted: (connection: Connection) => Promise<void>
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
-  readonly postponesAck: () => boolean
+  readonly postponesAck?: () => boolean
   /** An accepted connection has ended. Returns whether it is known what ended it. */
-  readonly onLost: (failure: Failure) => boolean
+  readonly onLost?: (failure: Failure) => boolean
   /** Whether something would be repeated or refused if the connection ended now. */
-  readonly isBusy: () => boolean
+  readonly isBusy?: () => boolean
   /** The present connection is about to be ended, for one to the preferred address. */
-  readonly onMove: () => void
+  readonly onMove?: () => void
 }
 
 export class ConnectionLoop {
@@ -54,7 +54,7 @@ export class ConnectionLoop {
     this.#options = options
     this.#addresses = new Addresses(options.link, options)
     const onOpen = () => {
-      options.onMove()
+      options.onMove?.()
       this.startOver('at the preferred address')
     }
     this.#failbackProbe = new FailbackProbe({ ...options, onOpen })
@@ -132,7 +132,7 @@ export class ConnectionLoop {
 
   #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
     this.#reason = reason
-    this.#options.onState(state, reason)
+    this.#options.onState?.(state, reason)
   }
 
   #takeStartingOver(): boolean {
@@ -172,7 +172,7 @@ export class ConnectionLoop {
       const acceptedAt = clock.elapsed()
       await Promise.race([onAccepted(connection), connection.down])
       const failure = await connection.down
-      const explained = onLost(failure)
+      const explained = onLost?.(failure) ?? false
       return { failure, ended: { livedMs: clock.elapsed() - acceptedAt, protocol: connection.protocol, explained } }
     } catch (error) {
       return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
