@@ -124,8 +124,6 @@ function readBack(
     timeoutMs,
     subscribe: (filter, qos) => connection.subscribe(filter, { qos }),
     onFound: (topic, text) => held.set(topic, text),
-    onLive: () => {},
-    lastingFilters: [],
     furtherFilters: (topic, text) =>
       prefixes.learn(topics.parseMember(topic)?.name === 'bridgeDiscovery' ? memory : topic, text),
   })

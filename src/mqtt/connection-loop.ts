@@ -23,26 +23,29 @@ export interface ConnectionLoopOptions {
   readonly log: Logger
   readonly journal: Journal
   readonly random: () => number
-  readonly onState: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
+  readonly onState?: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
   /** The broker accepted a connection. */
   readonly onAccepted: (connection: Connection) => Promise<void>
   readonly onPublish: (packet: IPublishPacket) => void
   /** Whether the acknowledgement of a command is postponed until `connection.acknowledge`. */
-  readonly postponesAck: () => boolean
+  readonly postponesAck?: () => boolean
   /** An accepted connection has ended. Returns whether it is known what ended it. */
-  readonly onLost: (failure: Failure) => boolean
+  readonly onLost?: (failure: Failure) => boolean
   /** Whether something would be repeated or refused if the connection ended now. */
-  readonly isBusy: () => boolean
+  readonly isBusy?: () => boolean
   /** The present connection is about to be ended, for one to the preferred address. */
-  readonly onMove: () => void
+  readonly onMove?: () => void
 }
 
 export class ConnectionLoop {
+  /** The present connection, accepted or not; undefined while there is none. */
+  connection: Connection | undefined
+  /** Counts connections from 1: what a connection brings, it brings while its number is the latest. */
+  number = 0
   readonly #options: ConnectionLoopOptions
   readonly #addresses: Addresses
   readonly #failbackProbe: FailbackProbe
   readonly #stop = new AbortController()
-  #connection: Connection | undefined
   #startingOver: 'here' | 'at the preferred address' | undefined
   /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
@@ -51,15 +54,10 @@ export class ConnectionLoop {
     this.#options = options
     this.#addresses = new Addresses(options.link, options)
     const onOpen = () => {
-      options.onMove()
+      options.onMove?.()
       this.startOver('at the preferred address')
     }
     this.#failbackProbe = new FailbackProbe({ ...options, onOpen })
-  }
-
-  /** The present connection, accepted or not; undefined while there is none. */
-  get connection(): Connection | undefined {
-    return this.#connection
   }
 
   get stopped(): boolean {
@@ -99,7 +97,7 @@ export class ConnectionLoop {
 
   /** Ends the present connection in good order and connects at once. */
   startOver(where: 'here' | 'at the preferred address' = 'here'): void {
-    const connection = this.#connection
+    const connection = this.connection
     if (!connection?.isAccepted) return
     this.#startingOver = where
     void connection.end()
@@ -134,7 +132,7 @@ export class ConnectionLoop {
 
   #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
     this.#reason = reason
-    this.#options.onState(state, reason)
+    this.#options.onState?.(state, reason)
   }
 
   #takeStartingOver(): boolean {
@@ -151,6 +149,7 @@ export class ConnectionLoop {
     try {
       const openStream = await streamOpener(this.#addresses.current.url, link)
       if (this.stopped) return { failure: CLOSED_BY_US }
+      this.number += 1
       const { login } = this.#addresses.current
       const { credentials, protocol } = login
       const connection = new Connection(openStream, {
@@ -161,7 +160,7 @@ export class ConnectionLoop {
         onPublish,
         postponesAck,
       })
-      this.#connection = connection
+      this.connection = connection
       const refusal = await Promise.race([connection.accepted, connection.down])
       if (refusal !== undefined) return { failure: refusal }
       const { lack } = connection
@@ -173,13 +172,13 @@ export class ConnectionLoop {
       const acceptedAt = clock.elapsed()
       await Promise.race([onAccepted(connection), connection.down])
       const failure = await connection.down
-      const explained = onLost(failure)
+      const explained = onLost?.(failure) ?? false
       return { failure, ended: { livedMs: clock.elapsed() - acceptedAt, protocol: connection.protocol, explained } }
     } catch (error) {
       return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
     } finally {
       this.#failbackProbe.stop()
-      this.#connection = undefined
+      this.connection = undefined
     }
   }
 }

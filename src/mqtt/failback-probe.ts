@@ -10,24 +10,24 @@ const TIMEOUT_MS = 10_000
 /** What is under way gets so long to end, and is looked at so often. */
 const BUSY_MS = { most: 60_000, step: 250 }
 
-export interface LookoutOptions {
+export interface FailbackProbeOptions {
   readonly link: LinkOptions
   readonly clock: Clock
   readonly random: () => number
   /** Whether something would be repeated or refused if the connection ended now. */
-  readonly isBusy: () => boolean
+  readonly isBusy?: () => boolean
   /** The preferred address takes connections: the link may go back there. */
   readonly onOpen: () => void
 }
 
 export class FailbackProbe {
-  readonly #options: LookoutOptions
+  readonly #options: FailbackProbeOptions
   #stop = new AbortController()
   /** How many intervals to wait. */
   #intervals = 1
   #openedAt = Number.NEGATIVE_INFINITY
 
-  constructor(options: LookoutOptions) {
+  constructor(options: FailbackProbeOptions) {
     this.#options = options
   }
 
@@ -71,6 +71,6 @@ export class FailbackProbe {
   async #untilQuiet(signal: AbortSignal): Promise<void> {
     const { clock, isBusy } = this.#options
     const until = clock.elapsed() + BUSY_MS.most
-    while (isBusy() && clock.elapsed() < until && !signal.aborted) await sleep(clock, BUSY_MS.step, signal)
+    while (isBusy?.() && clock.elapsed() < until && !signal.aborted) await sleep(clock, BUSY_MS.step, signal)
   }
 }

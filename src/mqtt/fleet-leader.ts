@@ -6,7 +6,7 @@ import { ConnectionLoop } from './connection-loop.ts'
 import { Journal } from './journal.ts'
 import type { LinkOptions } from './types.ts'
 
-export interface SpeakerOptions {
+export interface FleetLeaderOptions {
   /** Its state topic is the one that all readers of the fleet look at. */
   readonly link: LinkOptions
   readonly clock: Clock
@@ -22,10 +22,10 @@ const REPEAT_MS = 1_000
 const RETAINED = { qos: 1, retain: true } as const
 
 export class FleetLeader {
-  readonly #options: SpeakerOptions
+  readonly #options: FleetLeaderOptions
   #loop: ConnectionLoop | undefined
 
-  constructor(options: SpeakerOptions) {
+  constructor(options: FleetLeaderOptions) {
     this.#options = options
   }
 
@@ -43,7 +43,6 @@ export class FleetLeader {
       log,
       journal: new Journal(clock, log),
       random,
-      onState: () => {},
       onAccepted: async (connection) => {
         await connection.subscribe(link.stateTopic, { qos: 1 })
         say(connection)
@@ -57,10 +56,6 @@ export class FleetLeader {
           if (loop.connection === connection && !loop.stopped) say(connection)
         })
       },
-      postponesAck: () => false,
-      onLost: () => false,
-      isBusy: () => false,
-      onMove: () => {},
     })
     this.#loop = loop
     void loop.run()

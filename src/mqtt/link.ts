@@ -52,10 +52,8 @@ export class MqttLink implements AsyncDisposable {
   #handlers: LinkHandlers = {}
   /** The present one, from its acceptance until its loss is known. */
   #connection: Connection | undefined
-  /** Counts accepted connections from 1. */
-  #number = 0
   /** Runs at the start of a connection. */
-  #greeting: SessionSetup | undefined
+  #setup: SessionSetup | undefined
   #started = false
   #closing: Promise<void> | undefined
   #state: LinkStatus['state'] = 'stopped'
@@ -223,7 +221,7 @@ export class MqttLink implements AsyncDisposable {
 
   /** Whether the connection that brought a message is still up, and nothing stood still since. If not, it is stale. */
   isCurrent({ connection, receivedAt }: Message): boolean {
-    const isUp = connection === this.#number && this.#connection?.isDown === false
+    const isUp = connection === this.#loop.number && this.#loop.connection?.isDown === false
     return isUp && !this.#suspendDetector.outdates(receivedAt)
   }
 
@@ -275,14 +273,13 @@ export class MqttLink implements AsyncDisposable {
   /** Subscribes to the commands, reads back what the broker holds, sends the difference, then `online`. */
   async #setUp(connection: Connection): Promise<void> {
     this.#connection = connection
-    this.#number += 1
     this.#echoes.connected(connection.protocol)
     this.#setTaking(true)
     this.#suspendDetector.start()
     /** What others published during the read-back: topic to the newest text. */
     const live = new Map<string, string>()
-    const greeting = new SessionSetup(connection, {
-      options: this.#options,
+    const setup = new SessionSetup(connection, {
+      link: this.#options,
       clock: this.#clock,
       journal: this.#journal,
       deniedBefore: this.#probe === 'denied',
@@ -292,10 +289,10 @@ export class MqttLink implements AsyncDisposable {
       },
       furtherFilters: (topic, text) => this.#handlers.onReadBack?.(topic, text) ?? [],
     })
-    this.#greeting = greeting
-    const { deniedFilters, probe, known } = await greeting.run()
+    this.#setup = setup
+    const { deniedFilters, probe, known } = await setup.run()
     if (connection.isDown || this.#loop.stopped) return
-    this.#greeting = undefined
+    this.#setup = undefined
     this.#deniedFilters = deniedFilters
     this.#probe = probe
     this.#loop.ready(connection.protocol)
@@ -318,7 +315,7 @@ export class MqttLink implements AsyncDisposable {
   async #readAgain(filters: readonly string[]): Promise<void> {
     const connection = this.#connection
     // At the start of a connection it comes afterwards.
-    if (connection === undefined || connection.isDown || this.#greeting !== undefined) return
+    if (connection === undefined || connection.isDown || this.#setup !== undefined) return
     const result = await this.#reread.run(connection, filters)
     if (result === 'proven') this.#suspendDetector.isOver()
     if (result === 'failed' && this.#suspendDetector.lasts) connection.drop(UNPROVEN)
@@ -338,7 +335,7 @@ export class MqttLink implements AsyncDisposable {
     this.#setTaking(false)
     this.#connection = undefined
     this.#lost += 1
-    this.#greeting = undefined
+    this.#setup = undefined
     const explained = this.#sender.detach(failure)
     this.#retained.forget()
     this.#suspendDetector.stop()
@@ -353,9 +350,9 @@ export class MqttLink implements AsyncDisposable {
     if (this.#isCommand(topic) && !(isTransient && retain)) {
       const receivedAt = this.#suspendDetector.arrivedAt()
       if (payload.length === 0 && this.#echoes.isOfClearing(topic, receivedAt)) return
-      const message = decodeMessage(packet, this.#number, receivedAt)
+      const message = decodeMessage(packet, this.#loop.number, receivedAt)
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
-    } else if (this.#greeting !== undefined) this.#greeting.received(packet)
+    } else if (this.#setup !== undefined) this.#setup.received(packet)
     // What is not retained there is nobody's business.
     else if (!this.#reread.takes(packet) && (retain || !isTransient)) this.#live(topic, payload.toString())
   }

@@ -22,12 +22,12 @@ export interface ReadBackOptions {
   readonly subscribe: (filter: string, qos: 0 | 1) => Promise<boolean>
   /** Publishes a marker with QoS 1; default: at once, as far as the broker takes it. `done` gets PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
-  readonly onFound: (topic: string, text: string) => void
+  readonly onFound?: (topic: string, text: string) => void
   /** A message that is not stored: as nothing is published yet, it comes from somebody else. */
-  readonly onLive: (topic: string, text: string) => void
+  readonly onLive?: (topic: string, text: string) => void
   /** Those of `heldFilters` that stay subscribed. */
-  readonly lastingFilters: readonly string[]
-  readonly furtherFilters: (topic: string, text: string) => readonly string[]
+  readonly lastingFilters?: readonly string[]
+  readonly furtherFilters?: (topic: string, text: string) => readonly string[]
 }
 
 export interface ReadBackResult {
@@ -87,24 +87,25 @@ export class ReadBack {
 
   /** Call it with each message that is not a command. */
   received({ topic, payload, retain }: IPublishPacket): void {
+    const { clock, probeTopic, onFound, onLive, furtherFilters } = this.#options
     if (!retain) {
-      if (topic === this.#options.probeTopic) this.#markers.get(payload.toString())?.()
-      else this.#options.onLive(topic, payload.toString())
+      if (topic === probeTopic) this.#markers.get(payload.toString())?.()
+      else onLive?.(topic, payload.toString())
     } else if (payload.length > 0) {
       this.#found += 1
-      this.#foundAt = this.#options.clock.elapsed()
+      this.#foundAt = clock.elapsed()
       this.#grantTime()
       this.#see(topic)
       const text = payload.toString()
-      for (const filter of this.#options.furtherFilters(topic, text)) {
+      for (const filter of furtherFilters?.(topic, text) ?? []) {
         if (!this.#filters.includes(filter)) this.#filters.push(filter)
       }
-      this.#options.onFound(topic, text)
+      onFound?.(topic, text)
     }
   }
 
   async run(): Promise<ReadBackResult> {
-    const { subscribe, lastingFilters } = this.#options
+    const { subscribe, lastingFilters = [] } = this.#options
     this.#grantTime()
     const result = await this.#read(subscribe)
     const done = this.#filters.filter((filter) => !lastingFilters.includes(filter))

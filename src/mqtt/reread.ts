@@ -42,9 +42,6 @@ export class Reread {
         return connection.subscribe(filter, options)
       },
       publish: (marker, done) => publish(marker, () => done(1)),
-      onFound: () => {},
-      onLive: () => {},
-      furtherFilters: () => [],
     })
     this.#current = readBack
     const { probe } = await readBack.run()

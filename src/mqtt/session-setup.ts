@@ -8,8 +8,8 @@ import { retryUntilAnswered } from './retry-until-answered.ts'
 import { ACK_TIMEOUT_MS } from './sender.ts'
 import type { LinkOptions } from './types.ts'
 
-export interface GreetingContext {
-  readonly options: LinkOptions
+export interface SessionSetupOptions {
+  readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
   /** Whether the self-test failed on the previous connection. It then gets a fifth of the time. */
@@ -21,7 +21,7 @@ export interface GreetingContext {
   readonly furtherFilters: (topic: string, text: string) => readonly string[]
 }
 
-export interface GreetingResult extends ReadBackResult {
+export interface SessionSetupResult extends ReadBackResult {
   readonly deniedFilters: readonly string[]
 }
 
@@ -34,17 +34,17 @@ const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
 export class SessionSetup {
   readonly #connection: Connection
-  readonly #context: GreetingContext
+  readonly #options: SessionSetupOptions
   readonly #readBack: ReadBack
   /** Filters that only this reads, of topics where nothing may be retained. */
   readonly #transient: readonly string[]
 
-  constructor(connection: Connection, context: GreetingContext) {
-    const { options, clock, deniedBefore, onFound, onLive, furtherFilters } = context
-    const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic, stateTopic } = options
-    const { probeTimeoutMs = 10_000 } = options
+  constructor(connection: Connection, options: SessionSetupOptions) {
+    const { link, clock, deniedBefore, onFound, onLive, furtherFilters } = options
+    const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic, stateTopic } = link
+    const { probeTimeoutMs = 10_000 } = link
     this.#connection = connection
-    this.#context = context
+    this.#options = options
     this.#transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))
     this.#readBack = new ReadBack(connection, {
       heldFilters: [...heldFilters, ...this.#transient],
@@ -53,10 +53,8 @@ export class SessionSetup {
       probeTopic,
       clock,
       timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
-      subscribe: (filter, qos) => {
-        const options = filter === probeTopic ? PROBE : { qos, rap: this.#transient.includes(filter) }
-        return this.#subscribe(filter, options, true)
-      },
+      subscribe: (filter, qos) =>
+        this.#subscribe(filter, filter === probeTopic ? PROBE : { qos, rap: this.#transient.includes(filter) }, true),
       onFound: (topic, text) => {
         if (topic !== stateTopic) onFound(topic, text)
       },
@@ -70,8 +68,8 @@ export class SessionSetup {
   }
 
   /** Stays pending if the connection ends first. */
-  async run(): Promise<GreetingResult> {
-    const { subscriptions } = this.#context.options
+  async run(): Promise<SessionSetupResult> {
+    const { subscriptions } = this.#options.link
     // One SUBSCRIBE each: if one filter of several is denied, brokers differ on what happens to the others.
     const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND, false)))
     const deniedFilters = subscriptions.filter((_, i) => !granted[i])
@@ -90,7 +88,7 @@ export class SessionSetup {
    */
   #watch(): void {
     if (this.#connection.protocol !== '5') return
-    const { watchedFilters = [] } = this.#context.options
+    const { watchedFilters = [] } = this.#options.link
     for (const filter of [...watchedFilters, ...this.#transient]) void this.#connection.subscribe(filter, WATCH)
   }
 
@@ -99,7 +97,7 @@ export class SessionSetup {
    * more to send for the filter than it queues: then what has come shows that it is granted.
    */
   async #subscribe(filter: string, options: IClientSubscribeOptions, repeats: boolean): Promise<boolean> {
-    const { clock, options: link } = this.#context
+    const { clock, link } = this.#options
     const ms = link.ackTimeoutMs ?? ACK_TIMEOUT_MS
     const began = clock.elapsed()
     const { promise: granted, resolve } = Promise.withResolvers<boolean>()
@@ -121,8 +119,8 @@ export class SessionSetup {
   }
 
   #report(deniedFilters: readonly string[], probe: ReadBackResult['probe']): void {
-    const { journal, options } = this.#context
-    for (const filter of options.subscriptions) {
+    const { journal, link } = this.#options
+    for (const filter of link.subscriptions) {
       if (deniedFilters.includes(filter)) journal.denied(filter)
       else journal.granted(filter)
     }
@@ -130,7 +128,7 @@ export class SessionSetup {
     else {
       journal.warnOnce(
         'probe',
-        `what is published to ${options.probeTopic} does not come back: the MQTT broker's access rules keep this user from writing or reading there; allow it both for everything under the base topic`,
+        `what is published to ${link.probeTopic} does not come back: the MQTT broker's access rules keep this user from writing or reading there; allow it both for everything under the base topic`,
       )
     }
   }

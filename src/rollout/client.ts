@@ -56,9 +56,6 @@ export class Client {
         return granted
       },
       onFound,
-      onLive: () => {},
-      lastingFilters: [],
-      furtherFilters: () => [],
     })
     this.#reading = reading
     const { probe } = await reading.run()
