@@ -25,7 +25,8 @@ export interface HubsConfig extends Live {
 
 export interface HubsOptions {
   readonly live: HubsConfig
-  readonly onCall: (name: string, call: HubCall) => void
+  /** Counts the calls. */
+  readonly tally: { call(hub: string, call: HubCall): void }
   /** Whether hubs may be asked at this moment; default: always. */
   readonly mayAct?: (() => boolean) | undefined
   readonly clock: Clock
@@ -55,7 +56,7 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { live, onCall, mayAct, clock, log, random } = this.#options
+    const { live, tally, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
     const fence = () => {
       if (mayAct?.() === false)
@@ -69,7 +70,7 @@ export class Hubs implements AsyncDisposable {
         renewKey: () => live.renewKey(name),
         onCall: (call) => {
           pulse.called(call)
-          onCall(name, call)
+          tally.call(name, call)
         },
         clean: this.#keys.clean,
         shows: this.#filterOf(name),

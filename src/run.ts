@@ -95,7 +95,7 @@ export async function run(options: RunOptions): Promise<void> {
   const fleet = membership && (await joinFleet({ membership, live, clock, log }))
   const report = fleet && new FleetReport(fleet)
   const mayAct = fleet && (() => fleet.mayAct())
-  await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
+  await using hubs = new Hubs({ live, tally, mayAct, clock, log, random })
   const clientId = clientIdOf(config, topics.base, membership?.member, Math.max(...numbers))
   await using rollouts = new Rollouts({
     topics,

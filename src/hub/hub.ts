@@ -14,8 +14,7 @@ import { type Greeting, greet } from './greeting.ts'
 import { keepRealtime } from './keep-realtime.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
 import { openRealtime } from './realtime.ts'
-import { grants } from './scopes.ts'
-import { type HubStatus, StatusTracker } from './status.ts'
+import { grants, type HubStatus, StatusTracker } from './status.ts'
 
 const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
