@@ -9,8 +9,9 @@ import type { HubConfig, Live } from './config/options.ts'
 import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import { HubError } from './hub/errors.ts'
-import { connectGate, Hub } from './hub/hub.ts'
+import { Hub } from './hub/hub.ts'
 import type { HubCall } from './hub/proven-hub.ts'
+import { connectGate } from './hub/session.ts'
 import type { Log } from './log/log.ts'
 
 export interface OpenHub extends BridgedHub {
