@@ -9,8 +9,9 @@ import type { HubConfig, Live } from './config/options.ts'
 import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import { HubError } from './hub/errors.ts'
-import { connectGate, Hub } from './hub/hub.ts'
+import { Hub } from './hub/hub.ts'
 import type { HubCall } from './hub/proven-hub.ts'
+import { connectGate } from './hub/session.ts'
 import type { Log } from './log/log.ts'
 
 export interface OpenHub extends BridgedHub {
@@ -26,7 +27,8 @@ export interface HubsConfig extends Live {
 export interface HubsOptions {
   readonly live: HubsConfig
   readonly keys: ApiKeys
-  readonly onCall: (name: string, call: HubCall) => void
+  /** Counts the calls. */
+  readonly tally: { call(hub: string, call: HubCall): void }
   /** Whether hubs may be asked at this moment; default: always. */
   readonly mayAct?: (() => boolean) | undefined
   readonly clock: Clock
@@ -54,7 +56,7 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { live, keys, onCall, mayAct, clock, log, random } = this.#options
+    const { live, keys, tally, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
     const fence = () => {
       if (mayAct?.() === false)
@@ -68,7 +70,7 @@ export class Hubs implements AsyncDisposable {
         renewKey: () => live.renewKey(name),
         onCall: (call) => {
           pulse.called(call)
-          onCall(name, call)
+          tally.call(name, call)
         },
         clean: keys.clean,
         shows: this.#filterOf(name),

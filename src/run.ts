@@ -26,7 +26,6 @@ import { Recent } from './health/recent.ts'
 import { healthReport, hubHealth } from './health/report.ts'
 import { openListener } from './http/listener.ts'
 import type { Sessions } from './http/sessions.ts'
-import type { HubCall } from './hub/proven-hub.ts'
 import { Hubs } from './hubs.ts'
 import type { Log } from './log/log.ts'
 import { createMetrics } from './metrics/metrics.ts'
@@ -98,8 +97,7 @@ export async function run(options: RunOptions): Promise<void> {
   const mayAct = fleet && (() => fleet.mayAct())
   const keys = new ApiKeys(live)
   const redact = (payload: string) => keys.scrubber.payload(payload)
-  const onCall = (name: string, call: HubCall) => tally.call(name, call)
-  await using hubs = new Hubs({ live, keys, onCall, mayAct, clock, log, random })
+  await using hubs = new Hubs({ live, keys, tally, mayAct, clock, log, random })
   const clientId = clientIdOf(config, topics.base, membership?.member, Math.max(...numbers))
   await using rollouts = new Rollouts({
     topics,

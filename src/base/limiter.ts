@@ -77,8 +77,11 @@ export class Limiter {
     if (isFirst) this.#begin(lane)
     let isHeld = isFirst || (await this.#wait(turn))
     const leave = () => {
-      if (isHeld) this.#end(lane)
+      if (!isHeld) return
       isHeld = false
+      this.#underWay -= 1
+      this.#busy.delete(lane)
+      if (this.#waiting.size > 0) this.#admit()
     }
     const { patienceMs } = this.#options
     const keep = patienceMs === undefined ? () => {} : this.#clock.after(patienceMs, leave)
@@ -166,12 +169,6 @@ export class Limiter {
     this.#underWay += 1
     this.#begunAt = this.#clock.elapsed()
     if (lane !== undefined) this.#busy.add(lane)
-  }
-
-  #end(lane: string | undefined): void {
-    this.#underWay -= 1
-    this.#busy.delete(lane)
-    this.#admit()
   }
 
   #refusal(why: 'busy' | 'expired'): Error {

@@ -1,5 +1,6 @@
 /** What a hub, or something on the way to it, answers to a request: reading it, and whose it is. */
 import { type Json, parseJson } from '../base/json.ts'
+import type { Method } from './operations.ts'
 
 export interface Answer {
   readonly status: number
@@ -7,6 +8,11 @@ export interface Answer {
   readonly body: Buffer
   /** Of a write: the body was too large to be read and is empty here; the status still counts. */
   readonly isCut?: true
+}
+
+/** Whether a status says that a write was done, or that a read has the whole answer: 206 is a part of a list. */
+export function isSuccess(method: Method, status: number): boolean {
+  return method === 'GET' ? status === 200 || status === 204 : status >= 200 && status < 300
 }
 
 const UTF8 = new TextDecoder()

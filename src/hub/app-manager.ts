@@ -58,6 +58,7 @@ export class AppManager {
   /** The filter before `setFilter`, until the list has been read with the new one. */
   #formerlyShown: ((id: string) => boolean) | undefined
   readonly #apps = new Map<string, App>()
+  readonly all: Apps = this.#apps
   readonly #listeners = new Set<AppsListener>()
   readonly #destroyed = new AbortController()
   #complete = false
@@ -83,10 +84,6 @@ export class AppManager {
     this.#clock = clock
     this.#shows = shows
     this.#onUnknownApp = onUnknownApp
-  }
-
-  get all(): Apps {
-    return this.#apps
   }
 
   /** Whether the list has been read: before that, an app that is missing in `all` may exist all the same. */

@@ -1,14 +1,14 @@
 /** The typed client: a row of the table over REST, by the hub that has proven itself, decoded or one HubError. */
 import type { Clock } from '../base/clock.ts'
 import { holdsTooMany, type Json, MAX_VALUES } from '../base/json.ts'
-import { type Answer, header, isHubs, isPage, parse, textOf } from './answer.ts'
+import { type Answer, header, isHubs, isPage, isSuccess, parse, textOf } from './answer.ts'
 import { asItIs, decodeJson } from './decode.ts'
 import { type Endpoint, pathOf } from './endpoints.ts'
 import { HubError } from './errors.ts'
 import type { Sending } from './http-client.ts'
 import { OPERATIONS, type Operation, type OperationName, type Parameters, type Result } from './operations.ts'
 import { ProvenHub, type ProvenHubOptions } from './proven-hub.ts'
-import { isSuccess, type RefusedCall, refusal, STAND_IN } from './refusal.ts'
+import { type RefusedCall, refusal, STAND_IN } from './refusal.ts'
 import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
 
 export interface HubClientOptions extends ProvenHubOptions {

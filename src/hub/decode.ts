@@ -2,7 +2,6 @@
 import { isRecord, isShallow, type Json } from '../base/json.ts'
 import { APP_STATES, type AppEvent, type AppPatch, type AppState } from './app.ts'
 import { HubError } from './errors.ts'
-import { normaliseScope } from './scopes.ts'
 
 /** Takes the API key out of a text. */
 export type Clean = (text: string) => string
@@ -144,6 +143,11 @@ export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): Ap
     default:
       return undefined
   }
+}
+
+/** The form in which scopes are compared and shown: `homey.app.control` of the wire is `hub.app.control`. */
+function normaliseScope(scope: string): string {
+  return scope.replace(/^homey(?=\.|$)/, 'hub')
 }
 
 /** Scopes that count for this key; `undefined` if the hub does not tell. */

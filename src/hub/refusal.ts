@@ -3,7 +3,7 @@ import { isRecord } from '../base/json.ts'
 import { type Answer, header, isUnsigned, parse } from './answer.ts'
 import { asItIs, type Clean, shortText } from './decode.ts'
 import { HubError } from './errors.ts'
-import type { Method, Operation } from './operations.ts'
+import type { Operation } from './operations.ts'
 
 const HUB_TEXT_LENGTH = 200
 const MAX_RETRY_AFTER_MS = 5 * 60_000
@@ -28,11 +28,6 @@ export interface RefusalContext {
   readonly now: number
   /** Default: texts stay as they are. */
   readonly clean?: Clean | undefined
-}
-
-/** Whether a status says that a write was done, or that a read has the whole answer: 206 is a part of a list. */
-export function isSuccess(method: Method, status: number): boolean {
-  return method === 'GET' ? status === 200 || status === 204 : status >= 200 && status < 300
 }
 
 /** The error for an answer that is no success. */

@@ -33,10 +33,11 @@ export const UNKNOWN_STATUS: HubStatus = {
 
 /** Holds the present status, tells listeners of each change, and logs when the hub is lost or regained. */
 export class StatusTracker {
+  /** Changed by `update` alone. */
+  current = UNKNOWN_STATUS
   readonly #clock: Clock
   readonly #log: Logger
   readonly #listeners = new Set<(status: HubStatus) => void>()
-  #current = UNKNOWN_STATUS
   /** When the hub was last lost or regained, in `clock.elapsed()` milliseconds. */
   #turnedAt: number
   #ended = false
@@ -47,10 +48,6 @@ export class StatusTracker {
     this.#turnedAt = clock.elapsed()
   }
 
-  get current(): HubStatus {
-    return this.#current
-  }
-
   /** Calls `listener` after each change; the returned function ends that. */
   subscribe(listener: (status: HubStatus) => void): () => void {
     this.#listeners.add(listener)
@@ -59,10 +56,10 @@ export class StatusTracker {
 
   /** @param why for people, where the hub is lost */
   update(change: Partial<HubStatus>, why?: Explanation): void {
-    const before = this.#current
+    const before = this.current
     const after = changeStatus(before, change)
     if (after === before || this.#ended) return
-    this.#current = after
+    this.current = after
     this.#tellLog(before, after, why)
     for (const listener of this.#listeners) listener(after)
   }
@@ -105,6 +102,15 @@ function changeStatus(before: HubStatus, change: Partial<HubStatus>): HubStatus 
 function sameMembers(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
   if (one === undefined || other === undefined) return one === other
   return one.length === other.length && one.every((member) => other.includes(member))
+}
+
+/**
+ * Whether a key with `granted` scopes has `needed`: a scope grants what it prefixes, part by part.
+ * `undefined` (the hub did not tell) grants everything: the hub itself will refuse.
+ */
+export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
+  if (granted === undefined || needed === undefined) return true
+  return granted.some((scope) => needed === scope || needed.startsWith(`${scope}.`))
 }
 
 /** Codes of a hub's failure in the words of the MQTT contract: the commands' `hub_` prefix would say nothing here. */

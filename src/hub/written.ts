@@ -1,12 +1,12 @@
 /** The one judge of answers to writes: the hub did it, it says no, or nothing tells. */
 import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'
-import { type Answer, parse, textOf } from './answer.ts'
+import { type Answer, isSuccess, parse, textOf } from './answer.ts'
 import type { AppPatch } from './app.ts'
 import { decodePatch, JSON_LEVELS } from './decode.ts'
 import type { Endpoint } from './endpoints.ts'
 import { HubError } from './errors.ts'
 import { type Body, OPERATIONS, type OperationName } from './operations.ts'
-import { isSuccess, STAND_IN } from './refusal.ts'
+import { STAND_IN } from './refusal.ts'
 
 /** What a write asked for: what its answer may contradict, and a look can find. */
 export interface Asked {

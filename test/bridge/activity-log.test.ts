@@ -3,7 +3,7 @@ import { activityOf, lackingRights } from '../../src/bridge/activity-log.ts'
 import { eventsOf } from '../../src/contract/events.ts'
 import { type App, patchApp } from '../../src/hub/app.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
-import { grants } from '../../src/hub/scopes.ts'
+import { grants } from '../../src/hub/status.ts'
 
 const app = (patch: Partial<App>) =>
   patchApp(undefined, 'com.example.bell', { name: 'Doorbell', crashed: false, ...patch })

@@ -10,7 +10,7 @@ import {
   decodeSettings,
 } from '../../src/hub/decode.ts'
 import { HubError } from '../../src/hub/errors.ts'
-import { grants } from '../../src/hub/scopes.ts'
+import { grants } from '../../src/hub/status.ts'
 
 /** What is said of an answer that is not what the operation promises. */
 function nonsense(decode: () => unknown): string {

@@ -21,7 +21,7 @@ describe('a hub that answers 429 while it is online', () => {
     await clock.advance(10_000)
     await until('the wait', () => clock.waits.includes(17_000))
     expect(asked(emulated, 'getApps')).toBe(1)
-    watched.hub.wake()
+    watched.hub.setFilter(() => true)
     await clock.advance(16_000)
     expect(asked(emulated, 'getApps')).toBe(1)
     emulated.behaveWell()

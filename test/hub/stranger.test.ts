@@ -214,7 +214,7 @@ test.each([{ body: '{"login":"required"}' }, { body: 'true' }, { body: '{}' }])(
     server.close()
     await once(server, 'close')
     await emulate({ port, ...(id !== null && { id }) })
-    watched.hub.wake()
+    watched.hub.setFilter(() => true)
     await until('the hub', () => watched.hub.status.online)
     expect(watched.news).toEqual([])
   },
