@@ -100,7 +100,7 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
   /** Whether it has the usage figures of an app. They change by far most often, and no other row follows from them. */
   readonly hasUsage?: true
-  /** What the payload follows from, compared by identity; default: all facts. */
+  /** What the payload follows from, compared by identity; default: what is rendered. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 
@@ -152,7 +152,6 @@ export const PUBLICATIONS = {
     schema: schemas.FLEET,
     doc: 'The members of a fleet, and how many hubs each has.',
     render: ({ fleet }) => fleet,
-    dependsOn: ({ fleet }) => [fleet],
   }),
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
@@ -176,7 +175,6 @@ export const PUBLICATIONS = {
     schema: schemas.HEALTH,
     doc: 'Whether all is well, and what is not.',
     render: ({ health }) => health,
-    dependsOn: ({ health }) => [health],
   }),
   bridgeLogLevel: bridge({
     topic: '{base}/bridge/log-level',
@@ -186,7 +184,6 @@ export const PUBLICATIONS = {
     message: 'logLevel',
     doc: 'How much is logged; for Home Assistant.',
     render: ({ logLevel }) => logLevel,
-    dependsOn: ({ logLevel }) => [logLevel],
   }),
   bridgeDiscovery: bridge({
     topic: '{base}/bridge/discovery',
@@ -258,7 +255,6 @@ export const PUBLICATIONS = {
     schema: schemas.GONE_APPS,
     doc: 'Where the guardian remembers apps that are gone, for a day; for the bridge itself.',
     render: ({ goneApps }) => (goneApps?.length === 0 ? null : goneApps),
-    dependsOn: ({ goneApps }) => [goneApps],
   }),
   app: app({
     topic: '{base}/{hub}/app/{app}',
@@ -266,7 +262,6 @@ export const PUBLICATIONS = {
     doc: 'The app; every key is always there, unknown is `null`. Cleared when the app is gone.',
     hasUsage: true,
     render: ({ app }) => app,
-    dependsOn: ({ app }) => [app],
   }),
   setting: setting({
     topic: '{base}/{hub}/app/{app}/setting/{name}',
@@ -296,7 +291,6 @@ export const PUBLICATIONS = {
     schema: schemas.GUARD,
     doc: 'What the guardian does about the app.',
     render: ({ guard }) => ofGuard(guard, 'state'),
-    dependsOn: ({ guard }) => [ofGuard(guard, 'state')],
   }),
   history: app({
     topic: '{base}/{hub}/app/{app}/history',
@@ -304,7 +298,6 @@ export const PUBLICATIONS = {
     schema: schemas.HISTORY,
     doc: 'What has happened to the app, newest first.',
     render: ({ guard }) => ofGuard(guard, 'history'),
-    dependsOn: ({ guard }) => [ofGuard(guard, 'history')],
   }),
   guardMemory: app({
     topic: '{base}/{hub}/app/{app}/guard-memory',
@@ -312,7 +305,6 @@ export const PUBLICATIONS = {
     schema: schemas.GUARD_MEMORY,
     doc: 'Where the guardian remembers what the other two topics do not tell; for the bridge itself.',
     render: ({ guard }) => ofGuard(guard, 'memory'),
-    dependsOn: ({ guard }) => [ofGuard(guard, 'memory')],
   }),
   hubEvent: sent({ ...EVENT, topic: '{base}/{hub}/event', of: 'hub', doc: 'What happened to any app of the hub.' }),
   appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'What happened to the app.' }),

@@ -67,7 +67,6 @@ test('a change is held before its event is sent, then the others hear of it in a
     'hold b/home/app/y',
     'send b/home/event',
     'send b/home/app/y/event',
-    'hold b/home/state',
     'hold b/home/info',
     'hold b/home/summary',
     'guard: apps',

@@ -4,11 +4,11 @@ import { takeWalks } from './walk.ts'
 
 /** At most so many functions of `src`, with those without a name, in so many files. Lower them with the code. */
 const CEILINGS = {
-  usage: { functions: 156, files: 44 },
-  'get-settings': { functions: 251, files: 58 },
-  restart: { functions: 373, files: 78 },
-  crash: { functions: 233, files: 56 },
-  'guarded crash': { functions: 286, files: 63 },
+  usage: { functions: 109, files: 35 },
+  'get-settings': { functions: 248, files: 58 },
+  restart: { functions: 353, files: 78 },
+  crash: { functions: 194, files: 53 },
+  'guarded crash': { functions: 256, files: 61 },
 } as const
 
 test('passes no more functions and files for an event and a command than before', async () => {
