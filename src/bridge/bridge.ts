@@ -14,8 +14,8 @@ import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
 import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
+import { AppUpdates } from './app-updates.ts'
 import { type AnswerLink, type CommandEnd, Dispatcher, type Requester } from './dispatcher.ts'
-import { FoundUpdates } from './found-updates.ts'
 import { createGuard, policyOf } from './guarding.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
@@ -104,7 +104,7 @@ export class Bridge {
   readonly #states = new Map<string, HubState>()
   /** What they share. */
   readonly #stateOptions: HubStateOptions
-  readonly #found = new FoundUpdates()
+  readonly #updates: AppUpdates
   readonly #guard: Guard
   /** Whether the guardian has taken up what the broker holds of it. */
   #hasBegun = false
@@ -137,6 +137,7 @@ export class Bridge {
     const unknown = { health: undefined, prefixes: undefined, fleet: undefined }
     this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, ...unknown }
     this.#early = new StartupBuffer(clock)
+    this.#updates = new AppUpdates(clock)
     this.#tellingHubs = new Throttle(clock, () => this.#know({ hubs: this.#hubAddresses() }))
     const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
     const allows = (command: Command) => refuses(command) === undefined
@@ -196,7 +197,7 @@ export class Bridge {
       guard: this.#guard,
       homeAssistant: this.#homeAssistant,
       leftOvers: this.#leftOvers,
-      found: this.#found,
+      updates: this.#updates,
       fleet,
       early: this.#early,
       clock,
@@ -448,7 +449,7 @@ export class Bridge {
   #learn({ name, owner }: OwnTopic, payload: string): void {
     if (name === 'appUpdate' && owner.kind === 'app') {
       const { hub, app } = owner
-      if (this.#found.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
+      if (this.#updates.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
     } else if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
     else if (owner.kind === 'hub') this.#guard.learn(name, owner.hub, '', payload)
   }

@@ -18,12 +18,11 @@ import type { Guard } from '../guard/guard.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
+import type { AppUpdates } from './app-updates.ts'
 import type { FailedWrite } from './dispatcher.ts'
 import type { CommandRun } from './execution.ts'
-import type { FoundUpdates } from './found-updates.ts'
 import { policyOf } from './guarding.ts'
 import type { HomeAssistant } from './home-assistant/home-assistant.ts'
-import { Installs } from './installs.ts'
 import type { LeftOvers } from './left-overs.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 import { PublishedSettings } from './published-settings.ts'
@@ -38,7 +37,7 @@ export interface HubStateOptions {
   readonly guard: Pick<Guard, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
   readonly homeAssistant: Pick<HomeAssistant, 'appsChanged' | 'hubChanged'>
   readonly leftOvers: Pick<LeftOvers, 'request' | 'listRead'>
-  readonly found: FoundUpdates
+  readonly updates: AppUpdates
   /** The member of a fleet that this bridge is. */
   readonly fleet: { readonly member: string; readonly epoch: number } | undefined
   readonly early: Pick<StartupBuffer, 'run'>
@@ -58,19 +57,17 @@ export class HubState {
   readonly #options: HubStateOptions
   readonly #rows: OwnerRows<'hub'>
   readonly #apps = new Map<string, OwnerRows<'app'>>()
-  readonly #installs: Installs
   /** What is permitted, with all that it follows from: that changes by far less often than apps do. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
 
   /** Listens to a hub that is new. Its topics are left as the broker has them until something is known of it. */
   constructor(name: string, hub: Hub, options: HubStateOptions) {
-    const { live, table, clock, log } = options
+    const { live, table, log } = options
     this.#name = name
     this.#hub = hub
     this.#options = options
     this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
-    this.#installs = new Installs(clock)
     this.settings = new PublishedSettings({ name, hub, live, table, log })
     hub.apps.subscribe((news) => this.#appsChanged(news))
     hub.subscribe(() => this.#statusChanged())
@@ -96,7 +93,7 @@ export class HubState {
   }
 
   stop(): void {
-    this.#installs.forgetAll()
+    this.#options.updates.hubGone(this.#name)
   }
 
   /** Configuration has changed what commands may do, or which settings are published. */
@@ -108,10 +105,11 @@ export class HubState {
   onRun({ app: id, command, phase, ok }: CommandRun): void {
     if (id === null) return
     if (command.operation === 'installFromAppStore') {
+      const { updates } = this.#options
       const app = this.#hub.apps.all.get(id)
-      if (phase === 'begun') this.#installs.begin(id, app)
-      else if (ok && app !== undefined) this.#installs.confirm(id, () => this.appChanged(id))
-      else this.#installs.forget(id)
+      if (phase === 'begun') updates.begin(this.#name, id, app)
+      else if (ok && app !== undefined) updates.confirm(this.#name, id, () => this.appChanged(id))
+      else updates.end(this.#name, id)
       this.appChanged(id)
     }
     // A write of ours may have changed a setting, and the hub has no event for that.
@@ -214,21 +212,15 @@ export class HubState {
   }
 
   #setApp(app: App): void {
-    const { found, guard, clock, table } = this.#options
+    const { updates, guard, table } = this.#options
     const { id } = app
     const rows = this.#apps.get(id) ?? new OwnerRows({ kind: 'app', hub: this.#name, app: id }, table)
     this.#apps.set(id, rows)
-    rows.set({
-      app,
-      installing: this.#installs.has(id, app),
-      foundAt: found.of(this.#name, app, clock.now()),
-      guard: guard.factsOf(this.#name, id),
-    })
+    rows.set({ app, ...updates.of(this.#name, app), guard: guard.factsOf(this.#name, id) })
   }
 
   #appGone(id: string): void {
-    this.#options.found.forget(this.#name, id)
-    this.#installs.settle(id)
+    this.#options.updates.appGone(this.#name, id)
     this.settings.appGone(id)
     this.#apps.get(id)?.clear()
     this.#apps.delete(id)

@@ -57,9 +57,7 @@ export class OwnerRows<K extends OwnerKind> {
   set(facts: Facts[K]): void {
     const before = this.#facts
     this.#facts = facts
-    for (const place of this.#rows) {
-      if (before === undefined || !sameBase(place.row, before, facts)) this.#hold(place, facts)
-    }
+    for (const place of this.#rows) this.#hold(place, facts, before)
   }
 
   /** The same where usage figures have changed and nothing else of what is known. */
@@ -84,14 +82,16 @@ export class OwnerRows<K extends OwnerKind> {
     }
   }
 
-  #hold(place: Place<K>, facts: Facts[K]): void {
-    const payload = this.#render(place, facts)
+  #hold(place: Place<K>, facts: Facts[K], before?: Facts[K]): void {
+    const payload = this.#render(place, facts, before)
     if (payload !== undefined) this.#table.options.link.hold(this.#topic(place), payload)
   }
 
-  #render(place: Place<K>, facts: Facts[K]): string | null | undefined {
+  /** `undefined`: the broker keeps what it has. */
+  #render(place: Place<K>, facts: Facts[K], before?: Facts[K]): string | null | undefined {
     const { row } = place
     try {
+      if (before !== undefined && sameBase(row, before, facts)) return undefined
       const value = row.render(facts)
       if (value === undefined || value === null) return value
       return row.text ? String(value) : JSON.stringify(value)
@@ -113,8 +113,8 @@ export class OwnerRows<K extends OwnerKind> {
 }
 
 /** Whether what a row follows from is the same before and after. */
-function sameBase<K extends OwnerKind>({ dependsOn }: Held<K>, before: Facts[K], after: Facts[K]): boolean {
-  if (dependsOn === undefined) return false
+function sameBase<K extends OwnerKind>({ dependsOn, render }: Held<K>, before: Facts[K], after: Facts[K]): boolean {
+  if (dependsOn === undefined) return render(before) === render(after)
   const now = dependsOn(after)
   return dependsOn(before).every((value, i) => value === now[i])
 }

@@ -99,7 +99,7 @@ export interface Held<K extends OwnerKind, S extends v.GenericSchema = v.Generic
   readonly render: (facts: Facts[K]) => v.InferOutput<S> | null | undefined
   /** Whether it has the usage figures of an app. They change by far most often, and no other row follows from them. */
   readonly hasUsage?: true
-  /** What the payload follows from, compared by identity; default: all facts. */
+  /** What the payload follows from, compared by identity; default: what is rendered. */
   readonly dependsOn?: (facts: Facts[K]) => readonly unknown[]
 }
 
@@ -151,7 +151,6 @@ export const PUBLICATIONS = {
     schema: schemas.FLEET,
     doc: 'The members of a fleet, and how many hubs each has.',
     render: ({ fleet }) => fleet,
-    dependsOn: ({ fleet }) => [fleet],
   }),
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
@@ -175,7 +174,6 @@ export const PUBLICATIONS = {
     schema: schemas.HEALTH,
     doc: 'Whether all is well, and what is not.',
     render: ({ health }) => health,
-    dependsOn: ({ health }) => [health],
   }),
   bridgeLogLevel: bridge({
     topic: '{base}/bridge/log-level',
@@ -185,7 +183,6 @@ export const PUBLICATIONS = {
     message: 'logLevel',
     doc: 'How much is logged; for Home Assistant.',
     render: ({ logLevel }) => logLevel,
-    dependsOn: ({ logLevel }) => [logLevel],
   }),
   bridgeDiscovery: bridge({
     topic: '{base}/bridge/discovery',
@@ -257,7 +254,6 @@ export const PUBLICATIONS = {
     schema: schemas.GONE_APPS,
     doc: 'Where the guardian remembers apps that are gone, for a day; for the bridge itself.',
     render: ({ goneApps }) => (goneApps?.length === 0 ? null : goneApps),
-    dependsOn: ({ goneApps }) => [goneApps],
   }),
   app: app({
     topic: '{base}/{hub}/app/{app}',
@@ -265,7 +261,6 @@ export const PUBLICATIONS = {
     doc: 'The app; every key is always there, unknown is `null`. Cleared when the app is gone.',
     hasUsage: true,
     render: ({ app }) => app,
-    dependsOn: ({ app }) => [app],
   }),
   setting: setting({
     topic: '{base}/{hub}/app/{app}/setting/{name}',
@@ -295,7 +290,6 @@ export const PUBLICATIONS = {
     schema: schemas.GUARD,
     doc: 'What the guardian does about the app.',
     render: ({ guard }) => ofGuard(guard, 'state'),
-    dependsOn: ({ guard }) => [ofGuard(guard, 'state')],
   }),
   history: app({
     topic: '{base}/{hub}/app/{app}/history',
@@ -303,7 +297,6 @@ export const PUBLICATIONS = {
     schema: schemas.HISTORY,
     doc: 'What has happened to the app, newest first.',
     render: ({ guard }) => ofGuard(guard, 'history'),
-    dependsOn: ({ guard }) => [ofGuard(guard, 'history')],
   }),
   guardMemory: app({
     topic: '{base}/{hub}/app/{app}/guard-memory',
@@ -311,7 +304,6 @@ export const PUBLICATIONS = {
     schema: schemas.GUARD_MEMORY,
     doc: 'Where the guardian remembers what the other two topics do not tell; for the bridge itself.',
     render: ({ guard }) => ofGuard(guard, 'memory'),
-    dependsOn: ({ guard }) => [ofGuard(guard, 'memory')],
   }),
   hubEvent: sent({ ...EVENT, topic: '{base}/{hub}/event', of: 'hub', doc: 'What happened to any app of the hub.' }),
   appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'What happened to the app.' }),

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
-import { FoundUpdates } from '../../src/bridge/found-updates.ts'
+import { AppUpdates } from '../../src/bridge/app-updates.ts'
 import { HubState } from '../../src/bridge/hub-state.ts'
 import { RowTable } from '../../src/bridge/owner-rows.ts'
 import { loadConfig } from '../../src/config/load.ts'
@@ -31,6 +31,7 @@ async function open() {
     hold: (topic: string, payload: string | null) => void done.push(`${payload === null ? 'clear' : 'hold'} ${topic}`),
     send: (topic: string) => void done.push(`send ${topic}`),
   }
+  const clock = new FakeClock()
   const live = { value: configOf(PUBLISHED) }
   const watched = hold(emulated.url, { realtime: false })
   const state = new HubState('home', watched.hub, {
@@ -47,10 +48,10 @@ async function open() {
     },
     homeAssistant: { appsChanged: noted('discovery: apps', undefined), hubChanged: noted('discovery: hub', true) },
     leftOvers: { request: noted('sweep', undefined), listRead: noted('read', undefined) },
-    found: new FoundUpdates(),
+    updates: new AppUpdates(clock),
     fleet: undefined,
     early: { run: (task) => task() },
-    clock: new FakeClock(),
+    clock,
     log,
   })
   await listed(watched)
@@ -66,7 +67,6 @@ test('a change is held before its event is sent, then the others hear of it in a
     'hold b/home/app/y',
     'send b/home/event',
     'send b/home/app/y/event',
-    'hold b/home/state',
     'hold b/home/info',
     'hold b/home/summary',
     'guard: apps',

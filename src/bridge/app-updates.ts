@@ -1,0 +1,102 @@
+/**
+ * What the hub does not tell of an app's update: whether an install is under way that the bridge asked for, and when an
+ * update was found whose version is not told, so that one differs from the one before.
+ */
+import type { Clock } from '../base/clock.ts'
+import { type Facts, type FoundUpdate, foundIn, shownTime } from '../contract/publications.ts'
+import type { App } from '../hub/app.ts'
+
+/** How long an app may take to show another version after the hub has confirmed its install. */
+const SHOWN_WITHIN_MS = 60_000
+
+/** Under way until it fails, or until its app shows what came of it. */
+interface Install {
+  /** The version before; `undefined` for an app that was not there. */
+  readonly from: string | null | undefined
+  /** Set once the hub has confirmed the install. */
+  readonly cancel?: () => void
+}
+
+export class AppUpdates {
+  readonly #clock: Clock
+  readonly #installs = new Map<string, Install>()
+  readonly #found = new Map<string, FoundUpdate>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** An install is under way: a confirmed one until the app has another version, or no offer any more. */
+  of(hub: string, app: App): Pick<Facts['app'], 'installing' | 'foundAt'> {
+    const key = keyOf(hub, app.id)
+    if (app.version !== this.#installs.get(key)?.from || app.update_available !== true) this.#settle(key)
+    return { installing: this.#installs.has(key), foundAt: this.#foundAt(key, app) }
+  }
+
+  /** When the update of an app was found, if that is to stand for its version. */
+  #foundAt(key: string, { version, update_available, latest_version }: App): string | undefined {
+    const known = this.#found.get(key)
+    if (update_available === false || (known !== undefined && known.version !== version)) this.#found.delete(key)
+    if (update_available !== true || latest_version !== null || version === null) return undefined
+    if (known?.version === version) return known.foundAt
+    const foundAt = shownTime(this.#clock.now())
+    this.#found.set(key, { version, foundAt })
+    return foundAt
+  }
+
+  /** Takes in what the broker holds of an app's update: it may have been found by an earlier run. Returns whether. */
+  learn(hub: string, app: string, payload: string): boolean {
+    const key = keyOf(hub, app)
+    const found = foundIn(payload)
+    if (found === undefined) return false
+    const known = this.#found.get(key)
+    if (known !== undefined && (known.version !== found.version || known.foundAt <= found.foundAt)) return false
+    this.#found.set(key, found)
+    return true
+  }
+
+  /** The hub is asked to install an app; `undefined`: one that is not there. */
+  begin(hub: string, id: string, app: App | undefined): void {
+    this.end(hub, id)
+    this.#installs.set(keyOf(hub, id), { from: app?.version })
+  }
+
+  /** The hub has confirmed the install. Calls `onOver` if the app does not show it in time. */
+  confirm(hub: string, id: string, onOver: () => void): void {
+    const key = keyOf(hub, id)
+    const install = this.#installs.get(key)
+    if (install === undefined) return
+    const cancel = this.#clock.after(SHOWN_WITHIN_MS, () => {
+      this.#installs.delete(key)
+      onOver()
+    })
+    this.#installs.set(key, { ...install, cancel })
+  }
+
+  /** An install is over, whatever came of it. */
+  end(hub: string, id: string): void {
+    this.#end(keyOf(hub, id))
+  }
+
+  appGone(hub: string, id: string): void {
+    this.#found.delete(keyOf(hub, id))
+    this.#settle(keyOf(hub, id))
+  }
+
+  /** Nobody asks for the installs on a hub any more. */
+  hubGone(hub: string): void {
+    for (const key of this.#installs.keys()) if (key.startsWith(keyOf(hub, ''))) this.#end(key)
+  }
+
+  /** Ends an install if the hub has confirmed it; one that the hub has not yet answered goes on. */
+  #settle(key: string): void {
+    if (this.#installs.get(key)?.cancel !== undefined) this.#end(key)
+  }
+
+  #end(key: string): void {
+    this.#installs.get(key)?.cancel?.()
+    this.#installs.delete(key)
+  }
+}
+
+const keyOf = (hub: string, app: string) => `${hub} ${app}`
