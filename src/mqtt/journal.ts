@@ -5,14 +5,15 @@ import { adviceOn, type Failure } from './failure.ts'
 import type { Block } from './retained.ts'
 import type { Protocol } from './types.ts'
 
-/** Topics named per connection: a broker that denies a whole prefix would otherwise fill the log. */
+/** Topics of a kind named per connection: a broker that denies a whole prefix would otherwise fill the log. */
 const NOT_PUBLISHED_LIMIT = 10
 
 export class Journal {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #warned = new Set<string>()
-  #notPublished = 0
+  /** On this connection. Clients choose the topics of their answers, and keep no retained one out of the log. */
+  readonly #notPublished = { retained: new Set<string>(), message: new Set<string>() }
   #outage: { readonly since: number; readonly known: Set<string> } | undefined
 
   constructor(clock: Clock, log: Logger) {
@@ -23,7 +24,7 @@ export class Journal {
   /** `at`: which of several addresses. */
   connected(protocol: Protocol, at?: string): void {
     for (const kind of DROPPABLE) this.forget(`dropped ${kind}`)
-    this.#notPublished = 0
+    for (const named of Object.values(this.#notPublished)) named.clear()
     const outage = this.#outage
     this.#outage = undefined
     const outageSeconds = outage === undefined ? undefined : inSeconds(this.#clock.elapsed() - outage.since)
@@ -63,13 +64,14 @@ export class Journal {
     }
   }
 
-  /** Warns of a topic that is not published to, up to a limit per connection. */
-  notPublished(topic: string, reason: Block, detail: string): void {
-    this.#notPublished += 1
-    if (this.#notPublished > NOT_PUBLISHED_LIMIT) return
+  /** Warns of a topic that is not published to, once per connection and reason, and up to a limit. */
+  notPublished(kind: 'retained' | 'message', topic: string, reason: Block, detail: string): void {
+    const named = this.#notPublished[kind]
+    const { size } = named
+    if (size === NOT_PUBLISHED_LIMIT || named.add(`${reason} ${topic}`).size === size) return
     this.#log.warn({ topic, reason, detail }, `not published to ${JSON.stringify(topic)}: ${detail}`)
-    if (this.#notPublished === NOT_PUBLISHED_LIMIT) {
-      this.#log.warn('further topics that are not published to on this connection are not logged')
+    if (named.size === NOT_PUBLISHED_LIMIT) {
+      this.#log.warn(`further ${KINDS[kind]} that are not published on this connection are not logged`)
     }
   }
 
@@ -100,6 +102,8 @@ export class Journal {
     this.#warned.delete(key)
   }
 }
+
+const KINDS = { retained: 'retained topics', message: 'events and answers' } as const
 
 const DROPPABLE = ['events', 'answers', 'commands'] as const
 

@@ -197,7 +197,7 @@ export class MqttLink implements AsyncDisposable {
   send(topic: string, payload: string, options?: SendOptions): void {
     const fault = topicFault(topic)
     if (fault !== undefined) {
-      this.#journal.notPublished(topic, 'invalid', fault)
+      this.#journal.notPublished('message', topic, 'invalid', fault)
       return
     }
     const outbox = options?.isAnswer ? this.#answers : this.#events

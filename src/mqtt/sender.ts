@@ -326,8 +326,12 @@ export class Sender {
   #refuse(item: Item, { block, detail }: Refusal): void {
     this.#settle(item, false)
     const { retained, events, answers, clock, journal, redact = (payload) => payload } = this.#options
-    if (item.kind !== 'retained' || retained.refused(item, block)) journal.notPublished(item.topic, block, detail)
-    if (item.kind !== 'message') return
+    if (item.kind !== 'message') {
+      if (item.kind === 'state' || retained.refused(item, block))
+        journal.notPublished('retained', item.topic, block, detail)
+      return
+    }
+    journal.notPublished('message', item.topic, block, detail)
     const { isAnswer, ifRefused } = item
     const outbox = isAnswer ? answers : events
     const replacement = block === 'too_large' || block === 'denied' ? ifRefused?.(block) : undefined

@@ -64,6 +64,21 @@ describe.skipIf(withoutMosquitto)('a broker that refuses', () => {
     expect(bridge.log.loud.filter((line) => line.includes('b/app/secret'))).toHaveLength(1)
   })
 
+  test('answers where their askers may not have them keep no retained topic out of the log', async () => {
+    const acl = ['user bridge', 'topic readwrite b/#', 'topic deny b/app/secret', 'user reader', 'topic read #']
+    await using broker = await Mosquitto.start({ users, acl })
+    await using bridge = startLink({ url: broker.url, ...login })
+    await settled(bridge)
+    for (let i = 0; i < 30; i += 1) bridge.link.send(`elsewhere/${i % 15}`, 'x', { isAnswer: true })
+    await settled(bridge)
+    bridge.link.hold('b/app/secret', 'x')
+    await settled(bridge)
+    const named = (topic: string) => bridge.log.loud.filter((line) => line.includes(`"${topic}"`)).length
+    expect(named('b/app/secret')).toBe(1)
+    expect(named('elsewhere/0')).toBe(1)
+    expect(named('elsewhere/14')).toBe(0)
+  })
+
   test.each(['5', '3.1.1'] as const)(
     'a prefix that may not be written is told in one line, and the bridge goes on (MQTT %s)',
     async (protocol) => {
