@@ -5,6 +5,7 @@ import type { Live } from '../config/options.ts'
 import type { OwnerOf } from '../contract/publications.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
+import { OPERATIONS } from '../hub/operations.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 
 type Published = Live['value']['settings']['publish']
@@ -22,6 +23,9 @@ const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'unreachable',
   'no_answer',
 ])
+
+/** Those of them that do not show as a hub that is offline. */
+const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', 'subscription'])
 
 const isOfAll = ({ code, foreign }: HubError) => foreign || OF_ALL.has(code)
 
@@ -115,13 +119,21 @@ export class PublishedSettings {
   }
 
   async #readApp(app: string): Promise<void> {
-    const { hub, log } = this.#options
+    const { hub } = this.#options
     const names = [...(this.#published.get(app)?.keys() ?? [])]
     if (!hub.apps.all.has(app)) {
       if (hub.apps.complete) for (const name of names) this.#hold(app, name, undefined)
       return
     }
-    if (hub.permits('getAppSettings') !== 'yes') return
+    const permission = hub.permits('getAppSettings')
+    if (permission === 'forbidden') {
+      this.#noteAll(app, names, permission, `the API key lacks ${OPERATIONS.getAppSettings.scope}`)
+    }
+    if (permission === 'yes') await this.#readNamed(app, names)
+  }
+
+  async #readNamed(app: string, names: readonly string[]): Promise<void> {
+    const { hub, log } = this.#options
     try {
       const values = new Map(Object.entries(await hub.call('getAppSettings', { id: app })))
       for (const name of names) this.#holdSafely(app, name, values.get(name))
@@ -130,6 +142,7 @@ export class PublishedSettings {
       if (!(error instanceof HubError)) throw error
       log.debug({ app, reason: error.code }, 'the settings of an app could not be read')
       // One setting, which need not be published, can make the whole answer unreadable.
+      if (LASTING.has(error.code) && !error.foreign) this.#noteAll(app, names, error.code, error.message)
       if (isOfAll(error)) return
       for (const name of names) if (!(await this.#readOne(app, name))) return
     }
@@ -145,13 +158,7 @@ export class PublishedSettings {
       if (!(error instanceof HubError)) throw error
       if (isOfAll(error)) return false
       if (error.code === 'unknown_setting') this.#holdSafely(app, name, undefined)
-      else
-        this.#noteFailure(
-          app,
-          name,
-          error.code,
-          `a published setting cannot be read, and stays as it was: ${error.message}`,
-        )
+      else this.#noteAll(app, [name], error.code, error.message)
       return true
     }
   }
@@ -174,6 +181,12 @@ export class PublishedSettings {
     const rows = this.#rowsOf(app, name)
     if (value === undefined || tooLong) rows.clear()
     else rows.set({ value })
+  }
+
+  /** These cannot be read. */
+  #noteAll(app: string, names: readonly string[], reason: HubErrorCode, why: string): void {
+    const message = `a published setting cannot be read, and stays as it was: ${why}`
+    for (const name of names) this.#noteFailure(app, name, reason, message)
   }
 
   /** Logs a failure unless the latest one of that setting had the same reason: the hub's words may differ each time. */

@@ -4,7 +4,7 @@ import { APP_KEYS } from '../../src/hub/app.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
-import { KEY, World } from '../support/world.ts'
+import { ALL_SCOPES, KEY, World } from '../support/world.ts'
 
 /** Whether the broker holds exactly the apps that the hub has, each in its state. */
 async function agrees({ hub, broker }: World): Promise<boolean> {
@@ -317,6 +317,22 @@ describe('a published setting', () => {
       await world.settle()
       expect(world.observer.texts(`${topic}/missing`)).toEqual([])
       expect(warnings('setting')).toBe(0)
+      await untilProblems([])
+    })
+
+    test('is named where the key may not read it any more, until it may again', async () => {
+      const { world, set, warnings, untilProblems } = await startWith({ fine: true, odd: 'a' })
+      await using _ = world
+      await until('the setting', () => world.observer.last(`${topic}/odd`) === '"a"')
+      world.hub.setKeys({ [KEY]: ['hub.app.readonly'], other: ALL_SCOPES })
+      await world.ask('home/cmd/refresh')
+      await untilProblems(['settings that are not published as their hubs have them, as the log says: 3'])
+      expect(warnings('the API key lacks hub.app.control')).toBe(3)
+      expect(world.observer.last(`${topic}/odd`)).toBe('"a"')
+      world.hub.setKeys({ [KEY]: ALL_SCOPES })
+      await set('odd', 'b')
+      await world.ask('home/cmd/refresh')
+      await until('the value', () => world.observer.last(`${topic}/odd`) === '"b"')
       await untilProblems([])
     })
 
