@@ -25,6 +25,8 @@ interface Request {
   readonly source: Source
   /** The option's path in the whole configuration. */
   readonly full: string
+  /** Whether a stronger source has it too: a file that this one names need not be there. */
+  readonly overridden: boolean
 }
 
 /** Of one option: more are not read, and each is looked up in the file. */
@@ -53,7 +55,8 @@ function open(request: Request, path: string, found: Found, { mistakes, readFile
   try {
     return readFile(path)
   } catch (error) {
-    mistakes.add(subjectOf(found), `the file that it names cannot be read: ${readFailure(error)}`, request.full)
+    const why = `the file that it names cannot be read: ${readFailure(error)}`
+    if (!request.overridden) mistakes.add(subjectOf(found), why, request.full)
     return undefined
   }
 }
@@ -136,9 +139,12 @@ export function readTable<T extends Table>({
   missing = () => 'missing',
   reading,
 }: ReadRequest<T>): Values<T> | undefined {
-  const layers = sources.map((source): Layer => {
+  const layers = sources.map((source, i): Layer => {
     const values = Object.entries(table).map(([path, option]) => {
-      return [path, readOption({ path, option, source, full: prefix + path }, reading)] as const
+      const has = (other: Source) =>
+        (other.find(path, option.schema) ?? other.find(fileKey(path), filePath)) !== undefined
+      const overridden = sources.slice(i + 1).some(has)
+      return [path, readOption({ path, option, source, full: prefix + path, overridden }, reading)] as const
     })
     return new Map(values.filter(([, value]) => value !== undefined))
   })
