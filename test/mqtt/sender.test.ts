@@ -278,6 +278,15 @@ describe('the order of sending', () => {
     // Commands wait for their answers to be sent.
     expect(rig.answered).toBe(3)
   })
+
+  test('keeps no answer waiting for what may not be published', () => {
+    const rig = new Rig({ window: 1, mayPublish: (topic) => topic !== 'a' }).attach()
+    rig.ackAll()
+    rig.hold('a', '1')
+    for (const payload of ['1', '2', '3']) rig.say('answer', payload, answer)
+    rig.ackAll()
+    expect(rig.wire.sent).toEqual(['state=online', 'answer=1', 'answer=2', 'answer=3'])
+  })
 })
 
 describe('the state of the bridge', () => {
@@ -718,6 +727,18 @@ describe('a publish at which connections end', () => {
     may = true
     rig.sender.pump()
     expect(await rig.aside(() => 0)).toEqual([1])
+  })
+
+  test('is still one when the bridge may write again', async () => {
+    const rig = new Rig().attach()
+    rig.offersAside = true
+    rig.hold('a', 'x'.repeat(4000))
+    rig.lose()
+    rig.sender.setWriting(false)
+    rig.attach()
+    rig.sender.setWriting(true)
+    expect(topics(rig)).not.toContain('a')
+    expect(await rig.aside(() => 0)).toEqual([4000])
   })
 
   test('is lost if it is a message, and nothing else with it', async () => {

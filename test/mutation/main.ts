@@ -31,8 +31,10 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/hub/refusal.ts': ['hub/refusal'],
   'src/hub/verify.ts': ['contract/writes'],
   'src/hub/written.ts': ['contract/answers', 'contract/writes', 'hub/written'],
+  'src/mqtt/poison-messages.ts': ['mqtt/sender'],
   'src/mqtt/retained.ts': ['mqtt/retained-set'],
   'src/mqtt/sender.ts': ['mqtt/sender'],
+  'src/mqtt/sequence.ts': ['mqtt/sender'],
 }
 
 const REPORT = v.object({
