@@ -160,6 +160,7 @@ export class ProvenHub {
         const isCutOff = error instanceof HubError && error.code === 'no_answer' && this.#clock.elapsed() < early
         if (!mayRepeat || !isCutOff) throw error
         mayRepeat = false
+        tries = 1
       }
     }
   }
