@@ -160,6 +160,7 @@ export class ProvenHub {
         const isCutOff = error instanceof HubError && error.code === 'no_answer' && this.#clock.elapsed() < early
         if (!mayRepeat || !isCutOff) throw error
         mayRepeat = false
+        tries = 1
       }
     }
   }
@@ -218,14 +219,9 @@ export class ProvenHub {
 
   /** One question serves all calls that wait for its answer. */
   #prove(): Promise<void> {
-    this.#proving ??= this.confirm()
-      .catch((error: unknown) => {
-        this.#isProven = false
-        throw error
-      })
-      .finally(() => {
-        this.#proving = undefined
-      })
+    this.#proving ??= this.confirm().finally(() => {
+      this.#proving = undefined
+    })
     return this.#proving
   }
 
@@ -240,38 +236,30 @@ export class ProvenHub {
   }
 
   async #greeted(): Promise<Identity> {
-    const { pathPrefix } = this.#options
+    const { pathPrefix, clean = asItIs } = this.#options
     const candidates = pathPrefix === 'auto' ? API_PREFIXES : [pathPrefix]
     let failure = new HubError('unsupported', 'The hub answers no known API path.', { status: 404 })
     for (const prefix of candidates) {
       const answer = await this.#send('GET', `/api/${prefix}/system/ping`, { key: false })
-      const id = this.#cleanId(header(answer, 'x-homey-id'))
+      const said = header(answer, 'x-homey-id')
+      // An id that holds the API key counts as none: it would become part of topics.
+      const id = said !== null && clean(said) === said ? said : null
       // Anything can answer like a hub that does not say which one it is: not in place of one that has said it.
       const isNameless = id === null && (this.#identity?.id ?? null) !== null
       if (isGreeting(answer) && !isNameless) {
         return { id, firmware: header(answer, 'x-homey-version'), api: prefix }
       }
-      const refused = this.#refusal(answer)
+      const context = { knows: () => false, signs: this.signsLists, now: this.#clock.now(), clean }
+      const refused = refusal({ name: 'ping', operation: OPERATIONS.ping, parameters: {} }, answer, context)
       // The other one may still be a hub's, where this one is answered by something else, or with "no such path".
-      if (!isElsewhere(answer) || refused.code === 'subscription') throw refused
+      const isElsewhere = answer.status < 500 && answer.status !== 429
+      if (!isElsewhere || refused.code === 'subscription') throw refused
       if (answer.status !== 404) {
         const what = isNameless ? 'Its answer lacks the identity that the hub showed before.' : NO_HUB
         failure = new HubError('nonsense', what, { status: answer.status })
       }
     }
     throw failure
-  }
-
-  /** An id that holds the API key counts as none: it would become part of topics. */
-  #cleanId(id: string | null): string | null {
-    const { clean = asItIs } = this.#options
-    return id === null || clean(id) === id ? id : null
-  }
-
-  #refusal(answer: Answer): HubError {
-    const { clean } = this.#options
-    const context = { knows: () => false, signs: this.signsLists, now: this.#clock.now(), clean }
-    return refusal({ name: 'ping', operation: OPERATIONS.ping, parameters: {} }, answer, context)
   }
 
   async #send(method: Method, path: string, sending: Sending): Promise<Answer> {
@@ -284,9 +272,4 @@ export class ProvenHub {
       throw error
     }
   }
-}
-
-/** Whether an answer to a ping says nothing of a hub at another path. */
-function isElsewhere(answer: Answer): boolean {
-  return answer.status < 500 && answer.status !== 429
 }
