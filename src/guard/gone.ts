@@ -1,5 +1,4 @@
 /** What is known of the apps that are gone from a hub: kept for a day, as a list can be wrong, and an app can come back. */
-import type { Clock } from '../base/clock.ts'
 import type { GoneApp } from '../contract/guard.ts'
 import type { SavedState } from './restart-state.ts'
 import type { WatchedApp } from './watched-app.ts'
@@ -15,19 +14,17 @@ const MAX_LENGTH = 32 * 1024
 interface Gone {
   /** The app as it was, or what an earlier run has left of it. */
   readonly known: WatchedApp | SavedState
-  /** In `clock.elapsed()` milliseconds, the hours before this run included. */
+  /** In `elapsed` milliseconds, the hours before this run included. */
   readonly since: number
 }
 
 export class GoneApps {
-  readonly #clock: Clock
   readonly #shows: (app: string) => boolean
   /** In the order in which they went. */
   readonly #apps = new Map<string, Gone>()
 
   /** @param shows whether configuration shows an app; what it hides is not remembered */
-  constructor(clock: Clock, shows: (app: string) => boolean) {
-    this.#clock = clock
+  constructor(shows: (app: string) => boolean) {
     this.#shows = shows
   }
 
@@ -35,16 +32,16 @@ export class GoneApps {
     return this.#apps.has(app)
   }
 
-  add(app: string, known: WatchedApp | SavedState, hours = 0): void {
+  add(now: number, app: string, known: WatchedApp | SavedState, hours = 0): void {
     if (isNothing(leftOf(known))) return
     this.#apps.delete(app)
-    this.#apps.set(app, { known, since: this.#clock.elapsed() - hours * HOUR_MS })
-    this.#forget()
+    this.#apps.set(app, { known, since: now - hours * HOUR_MS })
+    this.#forget(now)
   }
 
   /** What is known of an app that is back; `undefined`: nothing. */
-  take(app: string): WatchedApp | SavedState | undefined {
-    this.#forget()
+  take(now: number, app: string): WatchedApp | SavedState | undefined {
+    this.#forget(now)
     const known = this.#apps.get(app)?.known
     this.#apps.delete(app)
     return known
@@ -55,9 +52,8 @@ export class GoneApps {
   }
 
   /** For the broker: as many of the newest as have room. */
-  get payload(): readonly GoneApp[] {
-    this.#forget()
-    const now = this.#clock.elapsed()
+  payload(now: number): readonly GoneApp[] {
+    this.#forget(now)
     let room = MAX_LENGTH
     const entries = [...this.#apps].reverse().map(([app, { known, since }]): GoneApp => {
       const { state, history, memory } = leftOf(known)
@@ -70,10 +66,10 @@ export class GoneApps {
     })
   }
 
-  #forget(): void {
+  #forget(now: number): void {
     const surplus = this.#apps.size - MAX_APPS
     for (const [i, [app, { since }]] of [...this.#apps].entries()) {
-      if (i < surplus || this.#clock.elapsed() - since >= KEPT_MS || !this.#shows(app)) this.#apps.delete(app)
+      if (i < surplus || now - since >= KEPT_MS || !this.#shows(app)) this.#apps.delete(app)
     }
   }
 }

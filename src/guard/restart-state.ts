@@ -122,6 +122,11 @@ export function planned(
   return { ...watch, phase: 'waiting', why, forced, dueAt: now + delayAfter(watch.recent.length, pace) }
 }
 
+/** Waits no longer, and is not given up. */
+export function rested(watch: RestartState): RestartState {
+  return { ...watch, phase: 'idle', forced: false, dueAt: null }
+}
+
 export function postponed(watch: RestartState, until: number): RestartState {
   return watch.dueAt !== null && watch.dueAt >= until ? watch : { ...watch, dueAt: until }
 }
@@ -145,36 +150,6 @@ export function isCalm({ upSince }: RestartState, now: number): boolean {
   return upSince !== null && now - upSince >= CALM_MS
 }
 
-export interface Shown {
-  /** What is added to a time for that of others. */
-  readonly offset: number
-  /** Whether it is watched. */
-  readonly on: boolean
-  readonly trend: number | null
-  readonly attention: readonly Reason[]
-}
-
-export function payloadOf(
-  watch: RestartState,
-  now: number,
-  pace: RestartLimits,
-  { offset, on, trend, attention }: Shown,
-): GuardPayload {
-  const iso = (at: number | null) => (at === null ? null : new Date(at + offset).toISOString())
-  const snoozed = watch.snoozedUntil !== null && watch.snoozedUntil > now
-  const { phase } = watch
-  return {
-    state: !on ? 'off' : snoozed ? 'snoozed' : phase === 'idle' ? 'watching' : phase,
-    restarts: watch.restarts,
-    restarts_in_window: countRecent(watch.recent, now, pace),
-    next_restart_at: on && !snoozed && phase === 'waiting' ? iso(watch.dueAt) : null,
-    snoozed_until: snoozed ? iso(watch.snoozedUntil) : null,
-    last_crash: watch.lastCrash,
-    memory_trend_bytes_per_hour: trend,
-    attention,
-  }
-}
-
 /** What an earlier run has left on the broker. */
 export interface SavedState {
   readonly state: GuardPayload | undefined
@@ -182,7 +157,7 @@ export interface SavedState {
   readonly memory: GuardMemory | undefined
 }
 
-/** Takes up what an earlier run has left, by the clock that it had in common with this one; `offset` as in `Shown`. */
+/** Takes up what an earlier run has left, by the clock that it had in common with this one; `offset` is added to a time for that of others. */
 export function restored({ state, history, memory }: SavedState, now: number, offset: number): RestartState {
   const switched = memory?.enabled ?? null
   if (state === undefined) return { ...UNTOUCHED, switched }

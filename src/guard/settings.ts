@@ -10,27 +10,19 @@ export function isGuarded({ guard, updates }: GuardConfig): boolean {
 }
 
 /** Says of an app what a list of patterns says of it. */
-export interface Patterns {
-  readonly watches: (id: string) => boolean
-  readonly ignores: (id: string) => boolean
-  /** Whether to restart it where the hub does not say any more what it uses. */
-  readonly restartsSilent: (id: string) => boolean
-  /** Bytes. */
-  readonly memoryLimit: (id: string) => number | undefined
-  /** Per cent of one core. */
-  readonly cpuLimit: (id: string) => number | undefined
-  /** Milliseconds. */
-  readonly changeLimit: (id: string) => number | undefined
-  readonly webProbe: (id: string) => WebProbe | undefined
-}
+export type Patterns = ReturnType<typeof patternsOf>
 
-export function patternsOf({ guard }: GuardConfig): Patterns {
+export function patternsOf({ guard }: GuardConfig) {
   return {
     watches: appFilter(guard.watch, guard.ignore),
     ignores: appFilter(guard.ignore, []),
+    /** Whether to restart it where the hub does not say any more what it uses. */
     restartsSilent: appFilter(guard.silent, []),
+    /** Bytes. */
     memoryLimit: firstFit(guard.memory_limit),
+    /** Per cent of one core. */
     cpuLimit: firstFit(guard.cpu_limit),
+    /** Milliseconds. */
     changeLimit: firstFit(guard.change_limit),
     webProbe: webProbes(guard.probe),
   }
@@ -44,7 +36,7 @@ export interface WebProbe {
   readonly expects: (status: number) => boolean
 }
 
-function webProbes(values: ReadonlyMap<string, string>): Patterns['webProbe'] {
+function webProbes(values: ReadonlyMap<string, string>) {
   const parse = (value: string): WebProbe => {
     const [path = '/', expected] = value.split(' ')
     const isGood = (status: number) => status >= 200 && status <= 299
