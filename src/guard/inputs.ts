@@ -3,7 +3,7 @@ import type { GuardWish } from '../contract/guard.ts'
 import type { App } from '../model/app.ts'
 import { headOf, isCrashed, isUp, reasonOf } from './classify.ts'
 import { lasting, updatedFrom } from './history.ts'
-import { answered, foundBy, type Limits, probe } from './probes.ts'
+import { foundBy, probe, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { noMemory, remember, shownTrend, trendOf } from './trend.ts'
 import { BY, type Context, type GuardRun, mayAct, type Turn, tell, versions } from './turn.ts'
@@ -124,27 +124,30 @@ function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
 
 /** The whole list has been read. */
 export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean): void {
-  const { now, config } = turn
+  const { now, config, patterns } = turn
   const { memory_bytes, state, enabled } = watched.app
-  const limits = limitsOf(turn, watched.id)
-  watched.listsUp = watched.answered && state === 'running' ? watched.listsUp + 1 : 0
-  watched.probed = probe(watched.probed, watched.app, limits, tellsUsage)
-  if (state === 'running' && memory_bytes !== null && remember(watched.memory, now, memory_bytes)) {
-    follow(turn, watched, memory_bytes, limits.memory)
+  const limits = patterns.limits(watched.id)
+  const isRunning = state === 'running'
+  watched.listsUp = watched.answered && isRunning ? watched.listsUp + 1 : 0
+  watched.probed = probe(watched.probed, watched.app, limits, tellsUsage, now - watched.changedAt)
+  if (isRunning && memory_bytes !== null && remember(watched.memory, now, memory_bytes)) {
+    followMemory(turn, watched, memory_bytes)
   }
   seeOffer(turn, watched)
-  const wasFound = watched.found
-  const isWatched = isOn(turn, watched) && state === 'running' && enabled !== false
-  watched.silent = isWatched && watched.probed.silent >= limits.reads
-  watched.found = isWatched ? foundBy(watched.probed, limits, now - watched.changedAt) : undefined
+  const wasFound = watched.found !== undefined
+  const isWatched = isOn(turn, watched) && isRunning
+  const probed = isWatched && enabled !== false ? watched.probed : UNPROBED
+  const { found, noticed } = foundBy(probed, limits, config.guard.for_reads)
+  watched.found = found
+  watched.noticed = noticed
   const { phase, forced } = watched.watch
-  if (watched.found !== undefined && phase === 'idle') {
-    watched.watch = watch.planned(watched.watch, watched.found, now, config.guard, true)
-  } else if (wasFound !== undefined && watched.found === undefined && forced && phase === 'waiting') {
+  if (found !== undefined && phase === 'idle') {
+    watched.watch = watch.planned(watched.watch, found, now, config.guard, true)
+  } else if (wasFound && found === undefined && forced && phase === 'waiting') {
     watched.watch = watch.up({ ...watched.watch, forced: false }, true, now)
   }
   settle(turn, watched)
-  const web = isOn(turn, watched) && state === 'running' ? turn.patterns.webProbe(watched.id) : undefined
+  const web = isWatched ? patterns.webProbe(watched.id) : undefined
   // At most one question to an app at a time.
   if (web === undefined || watched.isAsked) return
   watched.isAsked = true
@@ -154,25 +157,15 @@ export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean):
 /** Whether its web API has answered as expected, which counts with the next read; `undefined`: that says nothing. */
 export function wasAsked(watched: WatchedApp, isGood: boolean | undefined): void {
   watched.isAsked = false
-  if (isGood !== undefined && watched.app.state === 'running') watched.probed = answered(watched.probed, isGood)
-}
-
-function limitsOf({ patterns, config }: Context, id: string): Limits {
-  return {
-    memory: patterns.memoryLimit(id),
-    cpu: patterns.cpuLimit(id),
-    change: patterns.changeLimit(id),
-    reads: config.guard.for_reads,
-    mayBeSilent: !patterns.restartsSilent(id),
-  }
+  if (watched.app.state === 'running') watched.probed = { ...watched.probed, isAnswered: isGood }
 }
 
 /** Whether its memory grows and does not come back. */
-function follow(turn: Turn, watched: WatchedApp, bytes: number, limit: number | undefined): void {
-  const { now } = turn
+function followMemory(turn: Turn, watched: WatchedApp, bytes: number): void {
+  const { now, decisions, patterns } = turn
   const trend = trendOf(watched.memory)
   watched.trend = shownTrend(watched.trend, trend)
-  const rising = turn.decisions.isRising(watched.memory, trend, limit)
+  const rising = decisions.isRising(watched.memory, trend, patterns.memoryLimit(watched.id))
   if (rising && !watched.rising && now - watched.risingSaidAt >= RISING_AGAIN_MS) {
     watched.risingSaidAt = now
     const message = `${mebibytes(bytes)} MiB, and ${mebibytes(trend ?? 0)} MiB more each hour`

@@ -1,6 +1,7 @@
 /** What configuration says of the guardian, and of one app. */
 import type { Config } from '../config/options.ts'
 import { appFilter } from '../contract/permissions.ts'
+import { type Limits, PROBES } from './probes.ts'
 
 export type GuardConfig = Pick<Config, 'guard' | 'updates'>
 
@@ -13,17 +14,14 @@ export function isGuarded({ guard, updates }: GuardConfig): boolean {
 export type Patterns = ReturnType<typeof patternsOf>
 
 export function patternsOf({ guard }: GuardConfig) {
+  const limits = PROBES.map(({ option }) => firstFit(option(guard)))
   return {
     watches: appFilter(guard.watch, guard.ignore),
     ignores: appFilter(guard.ignore, []),
-    /** Whether to restart it where the hub does not say any more what it uses. */
-    restartsSilent: appFilter(guard.silent, []),
+    /** Of the probes, in their order. */
+    limits: (id: string): Limits => limits.map((limit) => limit(id)),
     /** Bytes. */
     memoryLimit: firstFit(guard.memory_limit),
-    /** Per cent of one core. */
-    cpuLimit: firstFit(guard.cpu_limit),
-    /** Milliseconds. */
-    changeLimit: firstFit(guard.change_limit),
     webProbe: webProbes(guard.probe),
   }
 }

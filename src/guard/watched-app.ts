@@ -42,8 +42,8 @@ export class WatchedApp {
   bad: Reason | null = null
   /** Why it should be restarted although it runs. */
   found: Reason | undefined
-  /** Whether the hub does not say any more what it uses. */
-  silent = false
+  /** Why it needs attention without that. */
+  noticed: Reason | undefined
   /** Whether it has been seen to stop, or to start, since its restart began. */
   hasStopped = false
   /** Whether the hub has answered to the restart under way, and to the read before it. */
@@ -215,13 +215,13 @@ function payloadOf(
   }
 }
 
-function attentionOf({ watch: { phase, why }, bad, rising, found, silent }: WatchedApp): Reason[] {
+function attentionOf({ watch: { phase, why }, bad, rising, found, noticed }: WatchedApp): Reason[] {
   const reasons = [
     phase === 'given_up' ? why : undefined,
     bad ?? undefined,
     rising ? ('memory_limit' as const) : undefined,
     found,
-    silent ? ('silent' as const) : undefined,
+    noticed,
   ]
   return [...new Set(reasons.filter((reason) => reason !== undefined))]
 }
