@@ -56,9 +56,9 @@ export class GoneApps {
     this.#forget(now)
     let room = MAX_LENGTH
     const entries = [...this.#apps].reverse().map(([app, { known, since }]): GoneApp => {
-      const { state, history, memory } = leftOf(known)
+      const { guard, history, memory } = leftOf(known)
       const gone_hours = Math.floor((now - since) / HOUR_MS)
-      return { app, gone_hours, guard: state ?? null, history: history.slice(0, MAX_ENTRIES), memory: memory ?? null }
+      return { app, gone_hours, guard, history: history.slice(0, MAX_ENTRIES), memory }
     })
     return entries.filter((entry) => {
       room -= JSON.stringify(entry).length
@@ -76,11 +76,11 @@ export class GoneApps {
 
 function leftOf(known: WatchedApp | SavedState): SavedState {
   if (!('facts' in known)) return known
-  const { state, history = [], memory } = known.facts ?? {}
-  return { state, history, memory: memory ?? undefined }
+  const { state: guard = null, history = [], memory = null } = known.facts ?? {}
+  return { guard, history, memory }
 }
 
 /** Whether the guardian knows nothing of an app that it would not learn anew. */
-function isNothing({ state, history, memory }: SavedState): boolean {
-  return memory === undefined && history.length === 0 && !state?.restarts && (state?.snoozed_until ?? null) === null
+function isNothing({ guard, history, memory }: SavedState): boolean {
+  return memory === null && history.length === 0 && !guard?.restarts && (guard?.snoozed_until ?? null) === null
 }

@@ -44,7 +44,7 @@ function takeUp({ now, offset, config }: Context, watched: WatchedApp, left: wat
 function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, left: watch.SavedState | undefined): boolean {
   if (!decisions.hasCrashed(undefined, app) || watch.phase !== 'idle') return false
   const [newest] = left?.history ?? []
-  const known = isUp(app) ? left?.state?.last_crash : newest?.what === 'crash' ? newest : undefined
+  const known = isUp(app) ? left?.guard?.last_crash : newest?.what === 'crash' ? newest : undefined
   return known?.message !== headOf(app.crash_message) || known.version !== app.version
 }
 

@@ -1,6 +1,6 @@
 /** What the guardian holds of one app, and how that follows from what happens: values in, values out. */
-import type { Crash, GuardMemory, GuardPayload, Reason } from '../contract/guard.ts'
-import { type History, sinceCalm } from './history.ts'
+import type { Crash, GoneApp, Reason } from '../contract/guard.ts'
+import { sinceCalm } from './history.ts'
 
 /** An app that has run for so long starts afresh: nothing counts against it any more. */
 export const CALM_MS = 3_600_000
@@ -151,16 +151,12 @@ export function isCalm({ upSince }: RestartState, now: number): boolean {
 }
 
 /** What an earlier run has left on the broker. */
-export interface SavedState {
-  readonly state: GuardPayload | undefined
-  readonly history: History
-  readonly memory: GuardMemory | undefined
-}
+export type SavedState = Pick<GoneApp, 'guard' | 'history' | 'memory'>
 
 /** Takes up what an earlier run has left, by the clock that it had in common with this one; `offset` is added to a time for that of others. */
-export function restored({ state, history, memory }: SavedState, now: number, offset: number): RestartState {
+export function restored({ guard: state, history, memory }: SavedState, now: number, offset: number): RestartState {
   const switched = memory?.enabled ?? null
-  if (state === undefined) return { ...UNTOUCHED, switched }
+  if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
   const { times, versions } = sinceCalm(history, CALM_MS)
   // Of restarts that the history has lost, the latest time counts that there may be.
