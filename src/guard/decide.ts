@@ -87,8 +87,8 @@ function goOn(turn: Turn, hub: HubState): void {
       if (dueTimes(turn, watched).some((at) => at > hub.checkedAt && at <= now)) settle(turn, watched)
     }
     hub.checkedAt = now
+    followUpdate(turn, hub)
   }
-  followUpdate(turn, hub)
   const { restarting } = hub
   if (restarting !== null && !isRestarting(restarting)) hub.restarting = null
   if (isActing) tryRestarts(turn, hub)
@@ -191,6 +191,8 @@ function begin(turn: Turn, hub: HubState, anew: boolean): void {
     else settle(turn, watched)
   }
   if (hub.isRead) recall(turn, hub)
+  // An update that ended while another bridge was the active one is not told any more.
+  if (anew && hub.update !== null && hub.update.deadline !== null) hub.update = null
 }
 
 function configured(turn: Turn, hub: HubState, { wasOn, isOn }: Extract<Input, { kind: 'configured' }>): void {

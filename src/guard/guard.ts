@@ -74,7 +74,6 @@ export class Guard {
   #wasOn: boolean
   /** Whether this bridge is the one that acts. */
   #active = false
-  #hasEnded = false
 
   constructor(options: GuardOptions) {
     const { clock, live } = options
@@ -125,9 +124,9 @@ export class Guard {
     this.#alarms.clear()
   }
 
+  /** Begins nothing more. What becomes of commands under way is still written down for the next run. */
   stop(): void {
     this.standBy()
-    this.#hasEnded = true
   }
 
   /** Configuration has changed. */
@@ -218,7 +217,7 @@ export class Guard {
 
   #decide(hub: HubState, input: Input): void {
     // The end of an effect may come when its hub is gone.
-    if (this.#hasEnded || this.#hubs.get(hub.name) !== hub) return
+    if (this.#hubs.get(hub.name) !== hub) return
     const wasUpdating = hub.update !== null
     const { events, facts, attention, effects } = decide(hub, input, this.#context())
     for (const event of events) this.#tell(hub.name, event)
