@@ -14,7 +14,7 @@ import {
   type Turn,
 } from './turn.ts'
 import { backedUp, beginUpdate, followUpdate, installAnswered } from './updates.ts'
-import { dueTimes, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
+import { dueAfter, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
 
 /** An entity's attributes have no room for more. */
 const MAX_ATTENTION = 50
@@ -84,7 +84,7 @@ function goOn(turn: Turn, hub: HubState): void {
   const { now, isActing } = turn
   if (isActing) {
     for (const watched of hub.apps.values()) {
-      if (dueTimes(turn, watched).some((at) => at > hub.checkedAt && at <= now)) settle(turn, watched)
+      if (dueAfter(turn, watched, hub.checkedAt) <= now) settle(turn, watched)
     }
     hub.checkedAt = now
     followUpdate(turn, hub)
@@ -93,11 +93,8 @@ function goOn(turn: Turn, hub: HubState): void {
   if (restarting !== null && !isRestarting(restarting)) hub.restarting = null
   if (isActing) tryRestarts(turn, hub)
   countAttention(turn, hub)
-  let wakeAt = hub.update?.deadline ?? Number.POSITIVE_INFINITY
-  for (const watched of hub.apps.values()) {
-    for (const at of dueTimes(turn, watched)) if (at > now && at < wakeAt) wakeAt = at
-  }
-  hub.wakeAt = wakeAt
+  hub.wakeAt = hub.update?.deadline ?? Number.POSITIVE_INFINITY
+  for (const watched of hub.apps.values()) hub.wakeAt = Math.min(hub.wakeAt, dueAfter(turn, watched, now))
 }
 
 function countAttention(turn: Turn, hub: HubState): void {

@@ -3,7 +3,7 @@ import type { GuardWish } from '../contract/guard.ts'
 import type { App } from '../model/app.ts'
 import { headOf, isCrashed, isUp, reasonOf } from './classify.ts'
 import { lasting, updatedFrom } from './history.ts'
-import { foundBy, probe, UNPROBED } from './probes.ts'
+import { probe, UNPROBED } from './probes.ts'
 import * as watch from './restart-state.ts'
 import { noMemory, remember, shownTrend, trendOf } from './trend.ts'
 import { BY, type Context, type GuardRun, mayAct, type Turn, tell, versions } from './turn.ts'
@@ -126,20 +126,20 @@ function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
 export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean): void {
   const { now, config, patterns } = turn
   const { memory_bytes, state, enabled } = watched.app
-  const limits = patterns.limits(watched.id)
   const isRunning = state === 'running'
+  const isWatched = isOn(turn, watched) && isRunning
+  const wasFound = watched.probed.found !== undefined
   watched.listsUp = watched.answered && isRunning ? watched.listsUp + 1 : 0
-  watched.probed = probe(watched.probed, watched.app, limits, tellsUsage, now - watched.changedAt)
+  const probed = isRunning
+    ? probe(watched.probed, watched.app, patterns.limits, config.guard.for_reads, tellsUsage, now - watched.changedAt)
+    : UNPROBED
+  // Found is only what is watched.
+  watched.probed = isWatched && enabled !== false ? probed : { ...probed, found: undefined, noticed: undefined }
+  const { found } = watched.probed
   if (isRunning && memory_bytes !== null && remember(watched.memory, now, memory_bytes)) {
     followMemory(turn, watched, memory_bytes)
   }
   seeOffer(turn, watched)
-  const wasFound = watched.found !== undefined
-  const isWatched = isOn(turn, watched) && isRunning
-  const probed = isWatched && enabled !== false ? watched.probed : UNPROBED
-  const { found, noticed } = foundBy(probed, limits, config.guard.for_reads)
-  watched.found = found
-  watched.noticed = noticed
   const { phase, forced } = watched.watch
   if (found !== undefined && phase === 'idle') {
     watched.watch = watch.planned(watched.watch, found, now, config.guard, true)

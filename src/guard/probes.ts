@@ -1,7 +1,7 @@
 /** Whether an app that runs should be restarted all the same: it uses too much, or gives no sign of life. */
 import type { Reason } from '../contract/guard.ts'
 import type { App } from '../model/app.ts'
-import type { GuardConfig } from './settings.ts'
+import type { GuardConfig, Patterns } from './settings.ts'
 
 /** What a read of the list says of an app. */
 interface Read {
@@ -54,9 +54,6 @@ export const PROBES: readonly Probe[] = [
   },
 ]
 
-/** What each probe may find of an app, in their order. */
-export type Limits = readonly (number | undefined)[]
-
 /** What reads in a row have found. */
 export interface Probed {
   /** Bad reads in a row, by probe. */
@@ -64,36 +61,46 @@ export interface Probed {
   /** Whether the hub has told what the app uses since it runs: where it never does, that says nothing. */
   readonly hadUsage: boolean
   readonly isAnswered: boolean | undefined
+  /** Why the app should be restarted, and why it needs attention, if it does. */
+  readonly found: Reason | undefined
+  readonly noticed: Reason | undefined
 }
 
-export const UNPROBED: Probed = { failures: [], hadUsage: false, isAnswered: undefined }
+export const UNPROBED: Probed = {
+  failures: [],
+  hadUsage: false,
+  isAnswered: undefined,
+  found: undefined,
+  noticed: undefined,
+}
 
-/**
- * Takes in a read of the list.
- * @param tellsUsage whether the hub tells what others use
- */
-export function probe(before: Probed, app: App, limits: Limits, tellsUsage: boolean, quietMs: number): Probed {
-  if (app.state !== 'running') return UNPROBED
-  const { isAnswered } = before
+/** What a read of the list adds to what was found. `tellsUsage`: the hub tells what others use. */
+export function probe(
+  { failures: before, hadUsage, isAnswered }: Probed,
+  app: App,
+  limits: Patterns['limits'],
+  reads: number,
+  tellsUsage: boolean,
+  quietMs: number,
+): Probed {
   const isMissing = app.memory_bytes === null && app.cpu_percent === null
-  const read = { app, isSilent: isMissing && before.hadUsage && tellsUsage, isAnswered, quietMs }
-  const failures = PROBES.map(({ judge, always }, i) => {
-    const limit = limits[i] ?? (always && 0)
-    const isBad = limit !== undefined && judge(read, limit)
-    const count = before.failures[i] ?? 0
-    return isBad === undefined ? count : isBad ? count + 1 : 0
-  })
-  return { failures, hadUsage: before.hadUsage || !isMissing, isAnswered: undefined }
-}
-
-/** Why the app should be restarted, and why it needs attention, if it does. */
-export function foundBy({ failures }: Probed, limits: Limits, reads: number) {
+  const read = { app, isSilent: isMissing && hadUsage && tellsUsage, isAnswered, quietMs }
+  const failures: number[] = []
   let found: Reason | undefined
   let noticed: Reason | undefined
-  for (const [i, { reason, once, always }] of PROBES.entries()) {
-    if ((failures[i] ?? 0) < (once ? 1 : reads)) continue
-    if (limits[i] !== undefined) found ??= reason
-    if (always) noticed ??= reason
+  for (const row of PROBES) {
+    const limit = limits[failures.length]?.(app.id)
+    const count = badReads(row, before[failures.length] ?? 0, read, limit)
+    failures.push(count)
+    if (count < (row.once ? 1 : reads)) continue
+    if (limit !== undefined) found ??= row.reason
+    if (row.always) noticed ??= row.reason
   }
-  return { found, noticed }
+  return { failures, hadUsage: hadUsage || !isMissing, isAnswered: undefined, found, noticed }
+}
+
+/** Those in a row by now. */
+function badReads({ judge, always }: Probe, before: number, read: Read, limit: number | undefined): number {
+  const isBad = limit === undefined && !always ? false : judge(read, limit ?? 0)
+  return isBad === undefined ? before : isBad ? before + 1 : 0
 }

@@ -1,7 +1,7 @@
 /** What configuration says of the guardian, and of one app. */
 import type { Config } from '../config/options.ts'
 import { appFilter } from '../contract/permissions.ts'
-import { type Limits, PROBES } from './probes.ts'
+import { PROBES } from './probes.ts'
 
 export type GuardConfig = Pick<Config, 'guard' | 'updates'>
 
@@ -14,12 +14,11 @@ export function isGuarded({ guard, updates }: GuardConfig): boolean {
 export type Patterns = ReturnType<typeof patternsOf>
 
 export function patternsOf({ guard }: GuardConfig) {
-  const limits = PROBES.map(({ option }) => firstFit(option(guard)))
   return {
     watches: appFilter(guard.watch, guard.ignore),
     ignores: appFilter(guard.ignore, []),
     /** Of the probes, in their order. */
-    limits: (id: string): Limits => limits.map((limit) => limit(id)),
+    limits: PROBES.map(({ option }) => firstFit(option(guard))),
     /** Bytes. */
     memoryLimit: firstFit(guard.memory_limit),
     webProbe: webProbes(guard.probe),

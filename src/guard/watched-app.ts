@@ -40,10 +40,6 @@ export class WatchedApp {
   isAsked = false
   /** Reason of the crashes after an update that was a bad one. */
   bad: Reason | null = null
-  /** Why it should be restarted although it runs. */
-  found: Reason | undefined
-  /** Why it needs attention without that. */
-  noticed: Reason | undefined
   /** Whether it has been seen to stop, or to start, since its restart began. */
   hasStopped = false
   /** Whether the hub has answered to the restart under way, and to the read before it. */
@@ -86,16 +82,18 @@ export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean 
   return !answered || (watch.phase === 'restarting' && listsUp < 2)
 }
 
-/** When something is due without anything happening. */
-export function dueTimes({ config: { guard } }: Context, { watch: held, updated }: WatchedApp): number[] {
+/** When something is due next after a moment, without anything happening. */
+export function dueAfter({ config: { guard } }: Context, { watch: held, updated }: WatchedApp, after: number): number {
   const { phase, dueAt, sentAt, upSince, recent, snoozedUntil } = held
+  if (phase === 'idle' && recent.length === 0 && snoozedUntil === null && updated === null)
+    return Number.POSITIVE_INFINITY
   const times = recent.map((at) => at + guard.window)
   if (phase === 'waiting' && dueAt !== null) times.push(dueAt)
   if (phase === 'restarting' && sentAt !== null) times.push(sentAt + START_MS)
   if (snoozedUntil !== null) times.push(snoozedUntil)
   if (upSince !== null && (recent.length > 0 || phase === 'given_up')) times.push(upSince + watch.CALM_MS)
   if (updated !== null) times.push(updated.at + BAD_WITHIN_MS + 1)
-  return times
+  return Math.min(...times.filter((at) => at > after))
 }
 
 /** Follows from time alone, and plans what is to be done. */
@@ -169,16 +167,16 @@ export function note(
 
 function publish(turn: Turn, watched: WatchedApp): void {
   const { now, offset, config } = turn
-  const { trend, history, offered, updated } = watched
+  const { trend, history, offered, updated, bad, rising } = watched
+  const { found, noticed } = watched.probed
   const on = isOn(turn, watched)
-  const attention = attentionOf(watched)
   const count = watch.countRecent(watched.watch.recent, now, config.guard)
-  const basis = [watched.watch, on, trend, attention.join(), count, history, offered, updated, offset]
+  const basis = [watched.watch, on, trend, bad, rising, found, noticed, count, history, offered, updated, offset]
   if (basis.every((value, i) => value === watched.basis[i])) return
   // What is not published counts too: a restart of an app that was switched off since has its end.
   if (watched.watch !== watched.basis[0]) turn.hasMoved = true
   watched.basis = basis
-  const state = payloadOf(turn, watched, on, count, attention)
+  const state = payloadOf(turn, watched, on, count)
   const { switched } = watched.watch
   const isNothing = switched === null && offered === null && updated === null
   const shown = updated && { ...updated, at: new Date(updated.at + offset).toISOString() }
@@ -195,12 +193,11 @@ function publish(turn: Turn, watched: WatchedApp): void {
 
 function payloadOf(
   { now, offset }: Context,
-  { watch, trend: memory_trend_bytes_per_hour }: WatchedApp,
+  watched: WatchedApp,
   on: boolean,
   restarts_in_window: number,
-  attention: readonly Reason[],
 ): GuardPayload {
-  const { phase, restarts, dueAt, snoozedUntil, lastCrash: last_crash } = watch
+  const { phase, restarts, dueAt, snoozedUntil, lastCrash: last_crash } = watched.watch
   const iso = (at: number | null) => (at === null ? null : new Date(at + offset).toISOString())
   const snoozed = snoozedUntil !== null && snoozedUntil > now
   return {
@@ -210,18 +207,18 @@ function payloadOf(
     next_restart_at: on && !snoozed && phase === 'waiting' ? iso(dueAt) : null,
     snoozed_until: snoozed ? iso(snoozedUntil) : null,
     last_crash,
-    memory_trend_bytes_per_hour,
-    attention,
+    memory_trend_bytes_per_hour: watched.trend,
+    attention: attentionOf(watched),
   }
 }
 
-function attentionOf({ watch: { phase, why }, bad, rising, found, noticed }: WatchedApp): Reason[] {
+function attentionOf({ watch: { phase, why }, bad, rising, probed }: WatchedApp): Reason[] {
   const reasons = [
     phase === 'given_up' ? why : undefined,
     bad ?? undefined,
     rising ? ('memory_limit' as const) : undefined,
-    found,
-    noticed,
+    probed.found,
+    probed.noticed,
   ]
   return [...new Set(reasons.filter((reason) => reason !== undefined))]
 }
