@@ -14,7 +14,7 @@ import {
   type Turn,
 } from './turn.ts'
 import { backedUp, beginUpdate, followUpdate, installAnswered } from './updates.ts'
-import { dueAfter, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
+import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
 
 /** An entity's attributes have no room for more. */
 const MAX_ATTENTION = 50
@@ -44,13 +44,11 @@ function take(turn: Turn, hub: HubState, input: Input): void {
       setOnline(turn, hub, input.online)
       break
     case 'command':
-    case 'control': {
-      const watched = hub.apps.get(input.app)
-      if (watched === undefined) break
-      if (input.kind === 'control') inputs.control(turn, watched, input.wish)
-      else if (turn.isActing) inputs.commanded(turn, watched, input.run)
+      if (turn.isActing) inputs.commanded(turn, input.watched, input.run)
       break
-    }
+    case 'control':
+      inputs.control(turn, input.watched, input.wish)
+      break
     case 'schedule':
       schedule(turn, hub, input.fits)
       break
@@ -82,16 +80,18 @@ export function isCurrent(hub: HubState, order: Order, context: Context): boolea
 /** What follows from time and from what has ended: what was next before comes about. */
 function goOn(turn: Turn, hub: HubState): void {
   const { now, isActing } = turn
+  const due: WatchedApp[] = []
   if (isActing) {
     for (const watched of hub.apps.values()) {
       if (dueAfter(turn, watched, hub.checkedAt) <= now) settle(turn, watched)
+      if (isDue(turn, watched)) due.push(watched)
     }
     hub.checkedAt = now
-    followUpdate(turn, hub)
+    if (hub.update !== null) followUpdate(turn, hub, hub.update)
   }
   const { restarting } = hub
   if (restarting !== null && !isRestarting(restarting)) hub.restarting = null
-  if (isActing) tryRestarts(turn, hub)
+  if (due.length > 0) tryRestarts(turn, hub, due)
   countAttention(turn, hub)
   hub.wakeAt = hub.update?.deadline ?? Number.POSITIVE_INFINITY
   for (const watched of hub.apps.values()) hub.wakeAt = Math.min(hub.wakeAt, dueAfter(turn, watched, now))

@@ -171,13 +171,15 @@ export class Guard {
   /** A command to an app begins or ends. One for the guardian itself does nothing to the app. */
   ran(run: GuardRun): void {
     const hub = this.#hubs.get(run.hub)
-    if (hub !== undefined && run.about !== null) this.#decide(hub, { kind: 'command', app: run.about, run })
+    const watched = run.about === null ? undefined : hub?.apps.get(run.about)
+    if (hub !== undefined && watched !== undefined) this.#decide(hub, { kind: 'command', watched, run })
   }
 
   /** What a command wants of it. */
   control(name: string, app: string, wish: GuardWish): void {
     const hub = this.#hubs.get(name)
-    if (hub !== undefined) this.#decide(hub, { kind: 'control', app, wish })
+    const watched = hub?.apps.get(app)
+    if (hub !== undefined && watched !== undefined) this.#decide(hub, { kind: 'control', watched, wish })
   }
 
   #hub(name: string): HubState {

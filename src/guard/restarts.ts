@@ -6,7 +6,7 @@ import { ALONE_MS } from './inputs.ts'
 import * as watch from './restart-state.ts'
 import { noMemory } from './trend.ts'
 import { type Context, type HubState, isBusy, mayAct, type Order, quietUntil, type Turn, tell } from './turn.ts'
-import { endRestart, giveUp, isOn, note, settle, unlessStopped, type WatchedApp } from './watched-app.ts'
+import { endRestart, giveUp, isDue, isOn, note, settle, unlessStopped, type WatchedApp } from './watched-app.ts'
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const HOPELESS: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'unsupported', 'unauthorized'])
@@ -31,8 +31,7 @@ function situationOf(context: Context, hub: HubState, watched: WatchedApp): Situ
 }
 
 /** Looks at everything that is due on a hub, the longest due first. */
-export function tryRestarts(turn: Turn, hub: HubState): void {
-  const due = [...hub.apps.values()].filter((watched) => isDue(turn, watched))
+export function tryRestarts(turn: Turn, hub: HubState, due: WatchedApp[]): void {
   due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
   for (const watched of due) {
     if (!mayRestart(turn, watched, situationOf(turn, hub, watched))) continue
@@ -40,10 +39,6 @@ export function tryRestarts(turn: Turn, hub: HubState): void {
     watched.answered = false
     turn.effects.push({ kind: 'read', watched })
   }
-}
-
-function isDue({ now }: Context, { watch: { phase, dueAt } }: WatchedApp): boolean {
-  return phase === 'waiting' && dueAt !== null && dueAt <= now
 }
 
 /** Whether nothing stands in the way of a restart that is due; if something does, that is followed. */

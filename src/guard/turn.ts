@@ -113,8 +113,8 @@ export type Input =
   /** Configuration is another one; `wasOn` and `isOn`: whether it asked and asks for the guardian. */
   | { readonly kind: 'configured'; readonly wasOn: boolean; readonly isOn: boolean }
   | { readonly kind: 'online'; readonly online: boolean }
-  | { readonly kind: 'command'; readonly app: string; readonly run: GuardRun }
-  | { readonly kind: 'control'; readonly app: string; readonly wish: GuardWish }
+  | { readonly kind: 'command'; readonly watched: WatchedApp; readonly run: GuardRun }
+  | { readonly kind: 'control'; readonly watched: WatchedApp; readonly wish: GuardWish }
   /** Restarts are due at a time that configuration names. */
   | { readonly kind: 'schedule'; readonly fits: (app: string) => boolean }
   /** Time has gone by. */

@@ -121,9 +121,8 @@ export function installAnswered({ now }: Turn, update: Update, outcome: Outcome)
 }
 
 /** Ends an update whose version has come, or has not in time. */
-export function followUpdate(turn: Turn, hub: HubState): void {
-  const { update } = hub
-  if (update === null || update.deadline === null) return
+export function followUpdate(turn: Turn, hub: HubState, update: Update): void {
+  if (update.deadline === null) return
   const { version } = update.watched.app
   if (version !== null && version !== update.from) end(turn, hub, update, undefined)
   else if (turn.now >= update.deadline) {

@@ -82,6 +82,11 @@ export function isRestarting({ answered, watch, listsUp }: WatchedApp): boolean 
   return !answered || (watch.phase === 'restarting' && listsUp < 2)
 }
 
+/** Whether its restart is due. */
+export function isDue({ now }: Context, { watch: { phase, dueAt } }: WatchedApp): boolean {
+  return phase === 'waiting' && dueAt !== null && dueAt <= now
+}
+
 /** When something is due next after a moment, without anything happening. */
 export function dueAfter({ config: { guard } }: Context, { watch: held, updated }: WatchedApp, after: number): number {
   const { phase, dueAt, sentAt, upSince, recent, snoozedUntil } = held
