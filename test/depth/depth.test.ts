@@ -8,7 +8,7 @@ const CEILINGS = {
   'get-settings': { functions: 251, files: 58 },
   restart: { functions: 373, files: 78 },
   crash: { functions: 233, files: 56 },
-  'guarded crash': { functions: 286, files: 63 },
+  'guarded crash': { functions: 282, files: 63 },
 } as const
 
 test('passes no more functions and files for an event and a command than before', async () => {
