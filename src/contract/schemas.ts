@@ -11,17 +11,7 @@ import {
   GUARD_EVENT_TYPES,
   type GuardEventPayload,
 } from './events.ts'
-import {
-  type GoneApp,
-  GUARD_STATES,
-  type GuardMemory,
-  type GuardPayload,
-  HISTORY_KINDS,
-  type HistoryEntry,
-  MAX_GUARD_MESSAGE,
-  MAX_HISTORY,
-  REASONS,
-} from './guard.ts'
+import { GUARD_STATES, HISTORY_KINDS, MAX_GUARD_MESSAGE, MAX_HISTORY, REASONS } from './guard.ts'
 import { ROLLOUT_COMMANDS, ROLLOUT_REASONS, ROLLOUT_STATES, type Rollout } from './rollout.ts'
 import { CONTRACT_VERSION } from './version.ts'
 
@@ -108,88 +98,75 @@ export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 const count = v.pipe(amount, v.integer(), v.minValue(0))
 
-export const GUARD = of<GuardPayload>()(
-  v.strictObject({
-    state: v.picklist(GUARD_STATES),
-    restarts: about(count, 'By the guardian, ever.'),
-    restarts_in_window: about(count, 'Those that count against `guard.max_restarts`.'),
-    next_restart_at: v.nullable(time),
-    snoozed_until: v.nullable(time),
-    last_crash: v.nullable(
-      v.pipe(v.strictObject({ at: time, reason, message: guardMessage, version: versionText }), v.readonly()),
-    ),
-    memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until enough has been read.'),
-    attention: about(v.pipe(v.array(reason), v.readonly()), 'Why a person should look at the app.'),
-  }),
-)
-
-export const HISTORY = of<readonly HistoryEntry[]>()(
-  v.pipe(
-    v.array(
-      v.pipe(
-        v.strictObject({
-          at: time,
-          what: v.picklist(HISTORY_KINDS),
-          reason: v.nullable(reason),
-          version: versionText,
-          by: about(
-            v.nullable(v.pipe(text, v.maxLength(64))),
-            '`guard`, `command`, or `null` for the hub and whoever uses it directly.',
-          ),
-          message: guardMessage,
-        }),
-        v.readonly(),
-      ),
-    ),
-    v.maxLength(MAX_HISTORY),
-    v.readonly(),
+export const GUARD = v.strictObject({
+  state: v.picklist(GUARD_STATES),
+  restarts: about(count, 'By the guardian, ever.'),
+  restarts_in_window: about(count, 'Those that count against `guard.max_restarts`.'),
+  next_restart_at: v.nullable(time),
+  snoozed_until: v.nullable(time),
+  last_crash: v.nullable(
+    v.pipe(v.strictObject({ at: time, reason, message: guardMessage, version: versionText }), v.readonly()),
   ),
-)
+  memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until enough has been read.'),
+  attention: about(v.pipe(v.array(reason), v.readonly()), 'Why a person should look at the app.'),
+})
 
-export const GUARD_MEMORY = of<GuardMemory>()(
-  v.strictObject({
-    enabled: about(v.nullable(flag), 'As a command has switched it; `null`: as configuration says.'),
-    offered: about(
-      v.nullable(
-        v.pipe(
-          v.strictObject({
-            version: versionText,
-            since: time,
-            seen_seconds: about(
-              v.optional(count, 0),
-              'For how long the bridge has seen it, up to `updates.hold_days`.',
-            ),
-          }),
-          v.readonly(),
+export const HISTORY = v.pipe(
+  v.array(
+    v.pipe(
+      v.strictObject({
+        at: time,
+        what: v.picklist(HISTORY_KINDS),
+        reason: v.nullable(reason),
+        version: versionText,
+        by: about(
+          v.nullable(v.pipe(text, v.maxLength(64))),
+          '`guard`, `command`, or `null` for the hub and whoever uses it directly.',
         ),
-      ),
-      'The newest version on offer.',
+        message: guardMessage,
+      }),
+      v.readonly(),
     ),
-    updated: about(
-      v.nullable(
-        v.pipe(v.strictObject({ at: time, from: versionText, to: versionText, crashes: count }), v.readonly()),
-      ),
-      'The latest change of version, while crashes are counted against it.',
-    ),
-  }),
+  ),
+  v.maxLength(MAX_HISTORY),
+  v.readonly(),
 )
 
-export const GONE_APPS = of<readonly GoneApp[]>()(
-  v.pipe(
-    v.array(
+export const GUARD_MEMORY = v.strictObject({
+  enabled: about(v.nullable(flag), 'As a command has switched it; `null`: as configuration says.'),
+  offered: about(
+    v.nullable(
       v.pipe(
         v.strictObject({
-          app: text,
-          gone_hours: about(count, 'While the bridge was running.'),
-          guard: v.nullable(GUARD),
-          history: about(HISTORY, 'Its newest entries.'),
-          memory: v.nullable(GUARD_MEMORY),
+          version: versionText,
+          since: time,
+          seen_seconds: about(v.optional(count, 0), 'For how long the bridge has seen it, up to `updates.hold_days`.'),
         }),
         v.readonly(),
       ),
     ),
-    v.readonly(),
+    'The newest version on offer.',
   ),
+  updated: about(
+    v.nullable(v.pipe(v.strictObject({ at: time, from: versionText, to: versionText, crashes: count }), v.readonly())),
+    'The latest change of version, while crashes are counted against it.',
+  ),
+})
+
+export const GONE_APPS = v.pipe(
+  v.array(
+    v.pipe(
+      v.strictObject({
+        app: text,
+        gone_hours: about(count, 'While the bridge was running.'),
+        guard: v.nullable(GUARD),
+        history: about(HISTORY, 'Its newest entries.'),
+        memory: v.nullable(GUARD_MEMORY),
+      }),
+      v.readonly(),
+    ),
+  ),
+  v.readonly(),
 )
 
 /** A setting's value is whatever the app made of it. */

@@ -1,5 +1,4 @@
 /** What is known of the apps that are gone from a hub: kept for a day, as a list can be wrong, and an app can come back. */
-import type { Clock } from '../base/clock.ts'
 import type { GoneApp } from '../contract/guard.ts'
 import type { SavedState } from './restart-state.ts'
 import type { WatchedApp } from './watched-app.ts'
@@ -15,19 +14,17 @@ const MAX_LENGTH = 32 * 1024
 interface Gone {
   /** The app as it was, or what an earlier run has left of it. */
   readonly known: WatchedApp | SavedState
-  /** In `clock.elapsed()` milliseconds, the hours before this run included. */
+  /** In `elapsed` milliseconds, the hours before this run included. */
   readonly since: number
 }
 
 export class GoneApps {
-  readonly #clock: Clock
   readonly #shows: (app: string) => boolean
   /** In the order in which they went. */
   readonly #apps = new Map<string, Gone>()
 
   /** @param shows whether configuration shows an app; what it hides is not remembered */
-  constructor(clock: Clock, shows: (app: string) => boolean) {
-    this.#clock = clock
+  constructor(shows: (app: string) => boolean) {
     this.#shows = shows
   }
 
@@ -35,16 +32,16 @@ export class GoneApps {
     return this.#apps.has(app)
   }
 
-  add(app: string, known: WatchedApp | SavedState, hours = 0): void {
+  add(now: number, app: string, known: WatchedApp | SavedState, hours = 0): void {
     if (isNothing(leftOf(known))) return
     this.#apps.delete(app)
-    this.#apps.set(app, { known, since: this.#clock.elapsed() - hours * HOUR_MS })
-    this.#forget()
+    this.#apps.set(app, { known, since: now - hours * HOUR_MS })
+    this.#forget(now)
   }
 
   /** What is known of an app that is back; `undefined`: nothing. */
-  take(app: string): WatchedApp | SavedState | undefined {
-    this.#forget()
+  take(now: number, app: string): WatchedApp | SavedState | undefined {
+    this.#forget(now)
     const known = this.#apps.get(app)?.known
     this.#apps.delete(app)
     return known
@@ -55,14 +52,13 @@ export class GoneApps {
   }
 
   /** For the broker: as many of the newest as have room. */
-  get payload(): readonly GoneApp[] {
-    this.#forget()
-    const now = this.#clock.elapsed()
+  payload(now: number): readonly GoneApp[] {
+    this.#forget(now)
     let room = MAX_LENGTH
     const entries = [...this.#apps].reverse().map(([app, { known, since }]): GoneApp => {
-      const { state, history, memory } = leftOf(known)
+      const { guard, history, memory } = leftOf(known)
       const gone_hours = Math.floor((now - since) / HOUR_MS)
-      return { app, gone_hours, guard: state ?? null, history: history.slice(0, MAX_ENTRIES), memory: memory ?? null }
+      return { app, gone_hours, guard, history: history.slice(0, MAX_ENTRIES), memory }
     })
     return entries.filter((entry) => {
       room -= JSON.stringify(entry).length
@@ -70,21 +66,21 @@ export class GoneApps {
     })
   }
 
-  #forget(): void {
+  #forget(now: number): void {
     const surplus = this.#apps.size - MAX_APPS
     for (const [i, [app, { since }]] of [...this.#apps].entries()) {
-      if (i < surplus || this.#clock.elapsed() - since >= KEPT_MS || !this.#shows(app)) this.#apps.delete(app)
+      if (i < surplus || now - since >= KEPT_MS || !this.#shows(app)) this.#apps.delete(app)
     }
   }
 }
 
 function leftOf(known: WatchedApp | SavedState): SavedState {
   if (!('facts' in known)) return known
-  const { state, history = [], memory } = known.facts ?? {}
-  return { state, history, memory: memory ?? undefined }
+  const { state: guard = null, history = [], memory = null } = known.facts ?? {}
+  return { guard, history, memory }
 }
 
 /** Whether the guardian knows nothing of an app that it would not learn anew. */
-function isNothing({ state, history, memory }: SavedState): boolean {
-  return memory === undefined && history.length === 0 && !state?.restarts && (state?.snoozed_until ?? null) === null
+function isNothing({ guard, history, memory }: SavedState): boolean {
+  return memory === null && history.length === 0 && !guard?.restarts && (guard?.snoozed_until ?? null) === null
 }

@@ -1,27 +1,23 @@
 /**
  * The guardian: watches the apps of all hubs, restarts those that died, and updates them when it suits. What it decides
- * is in pure functions beside it; this is what drives them: the hubs' changes, the clock, and commands.
+ * is in `decide.ts`; this is what drives it: what happens to hubs goes in, and what follows is done.
  */
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { Outcome } from '../contract/answer.ts'
-import type { HubCommand } from '../contract/commands.ts'
-import type { ErrorCode } from '../contract/errors.ts'
 import type { GuardEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardWish } from '../contract/guard.ts'
 import { appFilter } from '../contract/permissions.ts'
 import type { GuardFacts } from '../contract/publications.ts'
-import type { App, Change } from '../hub/app.ts'
+import type { Change } from '../hub/app.ts'
+import { decide, isCurrent } from './decide.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
-import { GoneApps } from './gone.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
 import { Schedules } from './schedules.ts'
 import { type GuardConfig, isGuarded, type Patterns, patternsOf } from './settings.ts'
-import { Updater } from './updater.ts'
-import { type Outlook, WatchedApp, type WatchedAppContext } from './watched-app.ts'
-
-/** Who sends the guardian's commands, for the log and for itself. */
-export const BY = 'guard'
+import { type Context, type Effect, type GuardRun, HubState, type Input, type Order, type Reads } from './turn.ts'
+import { type Window, windowAt } from './updates.ts'
+import { WatchedApp } from './watched-app.ts'
 
 /** A command of the guardian's own. */
 export interface GuardOrder {
@@ -33,7 +29,7 @@ export interface GuardOrder {
   readonly isCurrent: () => boolean
 }
 
-export interface GuardOptions {
+export interface GuardOptions extends Reads {
   readonly clock: Clock
   readonly log: Logger
   /** The configuration that holds now. */
@@ -50,113 +46,48 @@ export interface GuardOptions {
    * that says nothing of the app.
    */
   readonly ask: (hub: string, app: string, path: string) => Promise<number | null | undefined>
-  /** Whether a hub installs a version that is named, as far as is known. */
-  readonly takesVersion: (hub: string) => boolean
   /** Makes a backup of a hub. @throws Error that says why there is none */
   readonly backup: (hub: string) => Promise<void>
-  /** The apps of a hub as far as they are known. */
-  readonly appsOf: (hub: string) => Iterable<App>
-  /** Whether configuration shows an app. */
-  readonly shows: (hub: string, app: string) => boolean
   readonly onEvent: (hub: string, event: GuardEventPayload) => void
   /** What is published of an app has changed. */
   readonly onFacts: (hub: string, app: string) => void
   /** Which apps of a hub need attention, or are remembered, has changed. */
   readonly onAttention: (hub: string) => void
-  /** Whether the broker is there. */
-  readonly isConnected: () => boolean
   readonly decisions?: Decisions
 }
 
-/** A command of anybody that begins or ends on a hub. */
-export interface GuardRun {
-  readonly hub: string
-  /** The app that it is about. */
-  readonly about: string | null
-  readonly command: Pick<HubCommand, 'name' | 'operation' | 'write' | 'needs'>
-  readonly phase: 'begun' | 'ended'
-  readonly by: string | null
-}
-
-interface GuardedHub {
-  readonly name: string
-  readonly watchedApps: Map<string, WatchedApp>
-  readonly gone: GoneApps
-  /** What the broker is to hold of those; `undefined`: what it holds is not known yet. */
-  goneApps: readonly GoneApp[] | undefined
-  /** Whether its list has been read. */
-  isRead: boolean
-  readonly timers: Map<WatchedApp, () => void>
-  online: boolean
-  wasOnline: boolean
-  backAt: number | null
-  /** What the guardian is busy with here. */
-  busy: WatchedApp | null
-  /** Whether that is an update, which ends in its own way. */
-  updating: boolean
-  attention: readonly string[]
-  readonly context: WatchedAppContext
-}
-
-const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
-const HOPELESS: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'unsupported', 'unauthorized'])
-/** So old may be what was read of an app when its restart leaves. */
-const FRESH_MS = 5_000
-const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 const MAX_TIMER_MS = 24 * 3_600_000
-/** An entity's attributes have no room for more. */
-const MAX_ATTENTION = 50
 
 export class Guard {
   readonly #options: GuardOptions
-  readonly #decisions: Decisions
-  readonly #hubs = new Map<string, GuardedHub>()
-  readonly #left = new SavedStates()
+  readonly #hubs = new Map<string, HubState>()
+  readonly #alarms = new Map<HubState, { readonly at: number; readonly cancel: () => void }>()
+  readonly #saved = new SavedStates()
   readonly #schedules: Schedules
-  readonly #updater: Updater
-  readonly #ending = new AbortController()
+  #window: Window = { open: false, at: 0, until: 0 }
   readonly #offset: () => number
-  /** Apps whose web API is being asked. */
-  readonly #asking = new WeakSet<WatchedApp>()
-  #cancelUpdates: () => void = () => {}
+  #cancelWindow: () => void = () => {}
   #patterns: Patterns
   /** Whether configuration asks for it. */
   #on: boolean
-  /** Whether it ever did; until then no app has a watched, as of many hubs those alone take a lot. */
+  /** Whether it ever did; until then no app is watched, as of many hubs those alone take a lot. */
   #wasOn: boolean
   /** Whether this bridge is the one that acts. */
   #active = false
 
   constructor(options: GuardOptions) {
-    const { clock, log, live, decisions = DECISIONS } = options
-    const config = () => live.value
+    const { clock, live } = options
     this.#options = options
     this.#offset = wallOffset(clock)
-    this.#decisions = decisions
-    this.#patterns = patternsOf(config())
-    this.#on = isGuarded(config())
+    this.#patterns = patternsOf(live.value)
+    this.#on = isGuarded(live.value)
     this.#wasOn = this.#on
-    this.#schedules = new Schedules({ clock, config, onDue: (pattern) => this.#onSchedule(pattern) })
-    this.#updater = new Updater({
-      clock,
-      log,
-      config,
-      order: (watched, command, payload, isCurrent) => this.#order(watched, command, payload, isCurrent),
-      candidates: () => this.#updatable(),
-      isLeftOut: (watched) => this.#isLeftOut(watched),
-      takesVersion: options.takesVersion,
-      backup: options.backup,
-      take: (watched) => this.#take(watched),
-      release: (hub) => this.#release(this.#hub(hub)),
-      tell: (watched, type, details) => this.#tell(watched, { event_type: type, reason: 'schedule', ...details }),
-      mayAct: () => this.#mayAct,
-      signal: this.#ending.signal,
-    })
+    this.#schedules = new Schedules(clock, live, (pattern) => this.#onSchedule(pattern))
   }
 
   /** What is published of an app; `null` once the guardian is turned off, `undefined` while nothing is known. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined {
-    if (this.#on) return this.#hubs.get(hub)?.watchedApps.get(app)?.facts
+    if (this.#on) return this.#hubs.get(hub)?.apps.get(app)?.facts
     return this.#wasOn ? null : undefined
   }
 
@@ -173,75 +104,57 @@ export class Guard {
 
   /** Takes in what the broker holds of the guardian's topics, before `begin`. `app`: empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void {
-    if (isSavedName(name)) this.#left.add(name, hub, app, text)
+    if (isSavedName(name)) this.#saved.add(name, hub, app, text)
   }
 
   /** This bridge is the one that acts from now on. `anew`: what the broker holds is newer than what is known here. */
   begin(anew: boolean): void {
     this.#active = true
-    for (const hub of this.#hubs.values()) {
-      if (anew) hub.gone.clear()
-      // What is known here is newer.
-      else if (hub.isRead) this.#left.takeAll(hub.name)
-      for (const watched of hub.watchedApps.values()) {
-        const left = this.#left.take(hub.name, watched.id)
-        if (anew && this.#on) watched.begin(left)
-      }
-      if (hub.isRead) this.#recall(hub)
-      this.#retry(hub)
-    }
+    this.#decideAll({ kind: 'begin', anew })
     this.#schedules.set()
-    this.#considerUpdates()
+    this.#awaitWindow()
   }
 
   /** Another bridge acts. */
   standBy(): void {
     this.#active = false
     this.#schedules.stop()
-    this.#disarm()
+    this.#cancelWindow()
+    for (const { cancel } of this.#alarms.values()) cancel()
+    this.#alarms.clear()
   }
 
+  /** Begins nothing more. What becomes of commands under way is still written down for the next run. */
   stop(): void {
-    this.#ending.abort()
-    this.#active = false
-    this.#schedules.stop()
-    this.#disarm()
+    this.standBy()
   }
 
   /** Configuration has changed. */
   reconfigured(): void {
+    const { clock, live, appsOf } = this.#options
     const wasOn = this.#on
-    this.#patterns = patternsOf(this.#options.live.value)
-    this.#on = isGuarded(this.#options.live.value)
-    if (this.#on && !this.#wasOn) this.#watchAll()
-    for (const hub of this.#hubs.values()) {
-      for (const watched of hub.watchedApps.values()) {
-        if (this.#active && this.#on) {
-          if (wasOn) watched.settle()
-          else watched.begin(this.#left.take(hub.name, watched.id))
-        }
-        if (wasOn !== this.#on) this.#options.onFacts(hub.name, watched.id)
-      }
-      if (wasOn !== this.#on) this.#options.onAttention(hub.name)
-      this.#retry(hub)
+    this.#patterns = patternsOf(live.value)
+    this.#on = isGuarded(live.value)
+    if (this.#on && !this.#wasOn) {
+      this.#wasOn = true
+      const now = clock.elapsed()
+      for (const { name, apps } of this.#hubs.values())
+        for (const app of appsOf(name)) apps.set(app.id, new WatchedApp(app, now))
     }
+    this.#decideAll({ kind: 'configured', wasOn, isOn: this.#on })
     if (this.#active) this.#schedules.set()
-    this.#considerUpdates()
+    this.#awaitWindow()
   }
 
   hubChanged(name: string, online: boolean): void {
-    const hub = this.#hub(name)
-    if (hub.online === online) return
-    hub.online = online
-    if (online && hub.wasOnline) hub.backAt = this.#options.clock.elapsed()
-    if (online) hub.wasOnline = true
-    else for (const watched of hub.watchedApps.values()) watched.lost()
-    this.#retry(hub)
+    this.#decide(this.#hub(name), { kind: 'online', online })
   }
 
   hubRemoved(name: string): void {
     const hub = this.#hubs.get(name)
-    for (const cancel of hub?.timers.values() ?? []) cancel()
+    if (hub === undefined) return
+    this.#alarms.get(hub)?.cancel()
+    this.#alarms.delete(hub)
     this.#hubs.delete(name)
   }
 
@@ -251,352 +164,174 @@ export class Guard {
    */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent = false): void {
     const hub = this.#hub(name)
-    hub.isRead ||= read
-    // No app is watched.
-    if (!this.#wasOn) return
-    for (const { id, before, after } of changes) {
-      if (after === undefined) this.#appGone(hub, id, silent)
-      else this.#appChanged(hub, before, after)
-    }
-    if (silent && hub.watchedApps.size === 0) hub.gone.clear()
-    if (read) this.#recall(hub)
-    else if (changes.some(({ before, after }) => before === undefined || after === undefined)) this.#rememberGone(hub)
-    if (!read || !this.#active || !this.#on) return
-    const watchedApps = [...hub.watchedApps.values()]
-    const telling = watchedApps.filter(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null).length
-    for (const watched of watchedApps) {
-      watched.read(telling > 0)
-      void this.#question(watched)
-    }
-    if (hub.busy !== null) this.#releaseAfter(hub, hub.busy)
-    this.#considerUpdates()
-  }
-
-  /** At most one question to an app at a time. */
-  async #question(watched: WatchedApp): Promise<void> {
-    const { question } = watched
-    if (question === undefined || this.#asking.has(watched)) return
-    this.#asking.add(watched)
-    try {
-      const status = await this.#options.ask(watched.hub, watched.id, question.path)
-      if (status !== undefined) watched.answered(status !== null && question.expects(status))
-    } finally {
-      this.#asking.delete(watched)
-    }
+    if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
+    else hub.isRead ||= read
   }
 
   /** A command to an app begins or ends. One for the guardian itself does nothing to the app. */
-  ran({ hub, about, command, phase, by }: GuardRun): void {
-    const watched = about === null ? undefined : this.#hubs.get(hub)?.watchedApps.get(about)
-    if (watched === undefined || !this.#active || !this.#on) return
-    const isOwn = by === BY
-    if (command.operation === 'installFromAppStore') watched.installing(phase, isOwn ? BY : 'command')
-    else if (isOwn || !command.write || command.needs === 'guard') return
-    else watched.commanded(STARTS.has(command.operation ?? '') && command.name !== 'enabled')
-    this.#retry(this.#hub(hub))
+  ran(run: GuardRun): void {
+    const hub = this.#hubs.get(run.hub)
+    const watched = run.about === null ? undefined : hub?.apps.get(run.about)
+    if (hub !== undefined && watched !== undefined) this.#decide(hub, { kind: 'command', watched, run })
   }
 
   /** What a command wants of it. */
-  control(hub: string, app: string, wish: GuardWish): void {
-    this.#hubs.get(hub)?.watchedApps.get(app)?.control(wish)
+  control(name: string, app: string, wish: GuardWish): void {
+    const hub = this.#hubs.get(name)
+    const watched = hub?.apps.get(app)
+    if (hub !== undefined && watched !== undefined) this.#decide(hub, { kind: 'control', watched, wish })
   }
 
-  #disarm(): void {
-    this.#cancelUpdates()
-    for (const { timers } of this.#hubs.values()) {
-      for (const cancel of timers.values()) cancel()
-      timers.clear()
-    }
-  }
-
-  get #mayAct(): boolean {
-    return this.#active && this.#on && this.#options.isConnected()
-  }
-
-  #hub(name: string): GuardedHub {
+  #hub(name: string): HubState {
     const known = this.#hubs.get(name)
     if (known !== undefined) return known
-    const hub: GuardedHub = {
-      name,
-      watchedApps: new Map(),
-      gone: new GoneApps(this.#options.clock, (app) => this.#options.shows(name, app)),
-      goneApps: undefined,
-      isRead: false,
-      timers: new Map(),
-      online: false,
-      wasOnline: false,
-      backAt: null,
-      busy: null,
-      updating: false,
-      attention: [],
-      context: this.#contextOf(name),
-    }
+    const hub = new HubState(name, this.#options)
     this.#hubs.set(name, hub)
     return hub
   }
 
-  /** Configuration asks for it for the first time. */
-  #watchAll(): void {
-    this.#wasOn = true
-    for (const hub of this.#hubs.values()) {
-      for (const app of this.#options.appsOf(hub.name))
-        hub.watchedApps.set(app.id, new WatchedApp(hub.name, app, hub.context))
-    }
-  }
-
-  /** The same for all apps of a hub. */
-  #contextOf(name: string): WatchedAppContext {
+  #context(): Context {
+    const { clock, live, decisions = DECISIONS } = this.#options
+    const wall = clock.now()
     return {
-      clock: this.#options.clock,
-      offset: this.#offset,
-      config: () => this.#options.live.value,
-      patterns: () => this.#patterns,
-      decisions: this.#decisions,
-      onChange: (watched) => this.#onChange(this.#hub(name), watched),
-      tell: (watched, event_type, reason, details) => this.#tell(watched, { event_type, reason, ...details }),
-      onBad: (watched) => this.#onBad(watched),
+      now: clock.elapsed(),
+      wall,
+      offset: this.#offset(),
+      config: live.value,
+      patterns: this.#patterns,
+      decisions,
+      isActing: this.#active && this.#on,
+      reads: this.#options,
+      saved: this.#saved,
+      mayUpdate: () => this.#mayUpdate(wall),
     }
   }
 
-  #appChanged(hub: GuardedHub, before: App | undefined, after: App): void {
-    const watched = hub.watchedApps.get(after.id)
-    if (watched === undefined) this.#appCame(hub, after)
-    else if (this.#active && this.#on) watched.changed(before ?? watched.app, after)
-    else watched.see(after)
-  }
-
-  /** An app that is new, or was gone for less than a day. */
-  #appCame(hub: GuardedHub, app: App): void {
-    const known = hub.gone.take(app.id)
-    const watched = known instanceof WatchedApp ? known : new WatchedApp(hub.name, app, hub.context)
-    hub.watchedApps.set(app.id, watched)
-    if (!this.#active || !this.#on) watched.see(app)
-    else if (known instanceof WatchedApp) {
-      watched.changed(watched.app, app)
-      this.#onChange(hub, watched)
-    } else watched.begin(known ?? this.#left.take(hub.name, app.id))
-  }
-
-  #appGone(hub: GuardedHub, id: string, silent: boolean): void {
-    const watched = hub.watchedApps.get(id)
-    if (watched === undefined) return
-    watched.lost()
-    if (!silent) hub.gone.add(id, watched)
-    hub.timers.get(watched)?.()
-    hub.timers.delete(watched)
-    hub.watchedApps.delete(watched.id)
-    if (hub.busy === watched && !hub.updating) hub.busy = null
-    this.#countAttention(hub)
-    this.#retry(hub)
-  }
-
-  /** What an earlier run has left of apps that the hub does not list. */
-  #recall(hub: GuardedHub): void {
-    if (!this.#active || !this.#on) return
-    for (const { app, left, hours } of this.#left.takeAll(hub.name)) {
-      if (!hub.watchedApps.has(app) && !hub.gone.has(app)) hub.gone.add(app, left, hours)
-    }
-    this.#rememberGone(hub)
-  }
-
-  #rememberGone(hub: GuardedHub): void {
-    if (!this.#active || !this.#on || !hub.isRead) return
-    const { payload } = hub.gone
-    if (JSON.stringify(payload) === JSON.stringify(hub.goneApps)) return
-    hub.goneApps = payload
-    this.#options.onAttention(hub.name)
-  }
-
-  #onChange(hub: GuardedHub, watched: WatchedApp): void {
-    if (hub.watchedApps.get(watched.id) !== watched) return
-    this.#options.onFacts(hub.name, watched.id)
-    this.#countAttention(hub, watched)
-    this.#arm(hub, watched)
-    this.#releaseAfter(hub, watched)
-  }
-
-  /** The next one may be restarted as soon as that of `watched` is over. */
-  #releaseAfter(hub: GuardedHub, watched: WatchedApp): void {
-    if (hub.busy === watched && !hub.updating && !watched.isRestarting) this.#release(hub)
-  }
-
-  #countAttention(hub: GuardedHub, watched?: WatchedApp): void {
-    if (watched !== undefined && hub.attention.includes(watched.id) === watched.needsAttention) return
-    const ids = [...hub.watchedApps.values()].filter(({ needsAttention }) => needsAttention).map(({ id }) => id)
-    const attention = ids.sort().slice(0, MAX_ATTENTION)
-    if (attention.join('\n') === hub.attention.join('\n')) return
-    hub.attention = attention
-    this.#options.onAttention(hub.name)
-  }
-
-  /** One timer for what is due next of an app. */
-  #arm(hub: GuardedHub, watched: WatchedApp): void {
-    const { clock } = this.#options
-    hub.timers.get(watched)?.()
-    hub.timers.delete(watched)
-    const left = watched.wakeAt - clock.elapsed()
-    if (left === Number.POSITIVE_INFINITY || !this.#active || !this.#on) return
-    const cancel = clock.after(Math.min(Math.max(left, 1), MAX_TIMER_MS), () => {
-      hub.timers.delete(watched)
-      if (!this.#on || !this.#active) return
-      watched.settle()
-      // One look at the clock for both: a timer may be early by less than a millisecond, and time goes on.
-      const now = clock.elapsed()
-      this.#tryRestart(hub, watched, now)
-      if (!hub.timers.has(watched) && watched.wakeAt > now) this.#arm(hub, watched)
-    })
-    hub.timers.set(watched, cancel)
-  }
-
-  /** Looks again at everything that is due on a hub, the longest due first. */
-  #retry(hub: GuardedHub): void {
-    const due = [...hub.watchedApps.values()].filter(({ watch }) => watch.phase === 'waiting')
-    due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
-    const now = this.#options.clock.elapsed()
-    for (const watched of due) this.#tryRestart(hub, watched, now)
-    for (const watched of hub.watchedApps.values()) if (!hub.timers.has(watched)) this.#arm(hub, watched)
-  }
-
-  #tryRestart(hub: GuardedHub, watched: WatchedApp, now: number): void {
-    if (this.#mayRestart(hub, watched, now, hub.busy !== null)) void this.#restart(hub, watched)
-  }
-
-  /** Whether a restart is due and nothing stands in its way; if something does, that is followed. */
-  #mayRestart(hub: GuardedHub, watched: WatchedApp, now: number, hubBusy: boolean): boolean {
-    const { phase, dueAt } = watched.watch
-    if (phase !== 'waiting' || dueAt === null || dueAt > now) return false
-    const found = this.#decisions.obstacle({ ...this.#situation(hub, watched), hubBusy })
-    if (found === 'cancel') watched.cancel()
-    else if (found === 'give_up') watched.giveUp('More restarts than configuration allows.')
-    else if (found !== undefined && found !== 'hold') watched.postpone(found)
-    return found === undefined
-  }
-
-  #situation(hub: GuardedHub, watched: WatchedApp) {
-    const { online, backAt, busy } = hub
-    return watched.situation({ mayAct: this.#mayAct, hubOnline: online, hubBackAt: backAt, hubBusy: busy !== null })
-  }
-
-  /** What is known of an app may be an hour old: it is read anew, and that decides. */
-  async #restart(hub: GuardedHub, watched: WatchedApp): Promise<void> {
-    const { clock, read, log } = this.#options
-    hub.busy = watched
-    watched.beginRead()
-    const isRead = await read(hub.name, watched.id)
-    if (!isRead) log.info({ hub: hub.name, app: watched.id }, 'guardian: no restart yet, as the app could not be read')
-    const isKnown = hub.watchedApps.get(watched.id) === watched
-    if (isRead && isKnown && this.#mayRestart(hub, watched, clock.elapsed(), false))
-      await this.#sendRestart(hub, watched)
-    else watched.endRead(isRead)
-    if (hub.busy === watched && !watched.isRestarting) this.#release(hub)
-  }
-
-  async #sendRestart(hub: GuardedHub, watched: WatchedApp): Promise<void> {
-    const { clock } = this.#options
-    const readAt = clock.elapsed()
-    const { why } = watched.watch
-    const entry = watched.beginRestart()
-    const isCurrent = () => {
-      const watch = { ...watched.watch, dueAt: null }
-      const found = this.#decisions.obstacle({
-        ...this.#situation(hub, watched),
-        watch: { ...watch, recent: [] },
-        hubBusy: false,
-      })
-      const isFresh = clock.elapsed() - readAt <= FRESH_MS && !watched.hasStopped
-      return found === undefined && hub.watchedApps.get(watched.id) === watched && isFresh
-    }
-    const outcome = await this.#order(watched, 'restart', {}, isCurrent)
-    if (outcome.ok) watched.restarted(why)
-    else watched.restartFailed(entry, outcome.error.code, outlookOf(outcome.error.code))
-  }
-
-  #order(watched: WatchedApp, command: string, payload: object, isCurrent: () => boolean): Promise<Outcome> {
-    return this.#options.order({ hub: watched.hub, app: watched.id, command, payload, isCurrent })
-  }
-
-  #take(watched: WatchedApp): boolean {
-    const hub = this.#hubs.get(watched.hub)
-    if (hub === undefined || hub.busy !== null) return false
-    const { quietUntil, hubOnline, installing, aloneUntil, now } = this.#situation(hub, watched)
-    if (!hubOnline || installing || aloneUntil > now || quietUntil !== undefined) return false
-    if (watched.watch.phase !== 'idle' && watched.watch.phase !== 'given_up') return false
-    hub.busy = watched
-    hub.updating = true
+  #mayUpdate(wall: number): boolean {
+    if (!this.#windowAt(wall).open || !this.#options.isConnected()) return false
+    for (const { update } of this.#hubs.values()) if (update !== null) return false
     return true
   }
 
-  #release(hub: GuardedHub): void {
-    hub.busy = null
-    hub.updating = false
-    this.#retry(hub)
-    this.#updater.consider()
+  #decideAll(input: Input): void {
+    for (const hub of this.#hubs.values()) this.#decide(hub, input)
   }
 
-  *#updatable(): Iterable<WatchedApp> {
-    for (const { watchedApps, busy } of this.#hubs.values()) if (busy === null) yield* watchedApps.values()
+  #decide(hub: HubState, input: Input): void {
+    // The end of an effect may come when its hub is gone.
+    if (this.#hubs.get(hub.name) !== hub) return
+    const wasUpdating = hub.update !== null
+    const { events, facts, attention, effects } = decide(hub, input, this.#context())
+    for (const event of events) this.#tell(hub.name, event)
+    for (const app of facts) this.#options.onFacts(hub.name, app)
+    if (attention) this.#options.onAttention(hub.name)
+    this.#arm(hub)
+    for (const effect of effects) void this.#perform(hub, effect)
+    // The next one may be on another hub.
+    if (wasUpdating && hub.update === null) this.#decideAll({ kind: 'wake' })
   }
 
-  /** Switched off by command, at rest, or ignored by configuration. */
-  #isLeftOut({ id, watch }: WatchedApp): boolean {
-    if (watch.snoozedUntil !== null) return true
-    return watch.switched === null ? this.#patterns.ignores(id) : !watch.switched
+  #tell(hub: string, event: GuardEventPayload): void {
+    const { event_type, app, reason, message, from, to } = event
+    this.#options.onEvent(hub, event)
+    const text = `guardian: ${event_type.replaceAll('_', ' ')}`
+    this.#options.log.info({ hub, app, reason, message, from, to }, text)
   }
 
-  #considerUpdates(): void {
+  /** One timer for what is due next on a hub. */
+  #arm(hub: HubState): void {
+    const at = this.#active && this.#on ? hub.wakeAt : Number.POSITIVE_INFINITY
+    const alarm = this.#alarms.get(hub)
+    if (alarm === undefined ? at === Number.POSITIVE_INFINITY : alarm.at === at) return
+    alarm?.cancel()
+    this.#alarms.delete(hub)
+    if (at === Number.POSITIVE_INFINITY) return
     const { clock } = this.#options
-    this.#cancelUpdates()
-    this.#cancelUpdates = () => {}
+    const cancel = clock.after(Math.min(Math.max(at - clock.elapsed(), 1), MAX_TIMER_MS), () => {
+      this.#alarms.delete(hub)
+      this.#decide(hub, { kind: 'wake' })
+    })
+    this.#alarms.set(hub, { at, cancel })
+  }
+
+  async #perform(hub: HubState, effect: Effect): Promise<void> {
+    const { log, read, ask } = this.#options
+    switch (effect.kind) {
+      case 'log':
+        log[effect.level](effect.details, effect.text)
+        break
+      case 'read': {
+        const { watched } = effect
+        const isRead = await read(hub.name, watched.id)
+        const details = { hub: hub.name, app: watched.id }
+        if (!isRead) log.info(details, 'guardian: no restart yet, as the app could not be read')
+        this.#decide(hub, { kind: 'read', watched, isRead })
+        break
+      }
+      case 'ask': {
+        const { watched, web } = effect
+        const status = await ask(hub.name, watched.id, web.path)
+        const isGood = status === undefined ? undefined : status !== null && web.expects(status)
+        this.#decide(hub, { kind: 'asked', watched, isGood })
+        break
+      }
+      case 'backup':
+        this.#decide(hub, { ...effect, failure: await this.#backUp(hub.name) })
+        break
+      case 'order':
+        return this.#decide(hub, {
+          kind: 'outcome',
+          order: effect.order,
+          outcome: await this.#order(hub, effect.order),
+        })
+    }
+  }
+
+  #order(hub: HubState, order: Order): Promise<Outcome> {
+    const { watched, command, payload } = order
+    return this.#options.order({
+      hub: hub.name,
+      app: watched.id,
+      command,
+      payload,
+      isCurrent: () => isCurrent(hub, order, this.#context()),
+    })
+  }
+
+  async #backUp(hub: string): Promise<string | undefined> {
+    try {
+      await this.#options.backup(hub)
+      return undefined
+    } catch (error) {
+      return error instanceof Error ? error.message : 'the hub does not say why.'
+    }
+  }
+
+  /** Each read of each hub asks: it is computed when it may have changed. */
+  #windowAt(now: number): Window {
+    if (now < this.#window.at || now >= this.#window.until) this.#window = windowAt(this.#options.live.value, now)
+    return this.#window
+  }
+
+  /** The window of updates opens or closes without anything happening. */
+  #awaitWindow(): void {
+    const { clock, live } = this.#options
+    this.#cancelWindow()
     if (!this.#active) return
-    this.#updater.consider()
-    const left = this.#updater.wakeAt - clock.now()
+    const now = clock.now()
+    this.#window = windowAt(live.value, now)
+    const left = this.#window.until - now
     if (left === Number.POSITIVE_INFINITY) return
-    this.#cancelUpdates = clock.after(Math.min(left, MAX_TIMER_MS), () => this.#considerUpdates())
+    this.#cancelWindow = clock.after(Math.min(left, MAX_TIMER_MS), () => {
+      this.#awaitWindow()
+      this.#decideAll({ kind: 'wake' })
+    })
   }
 
   #onSchedule(pattern: string): void {
-    const { log } = this.#options
-    if (!this.#mayAct) return
     const fits = appFilter([pattern], [])
-    let found = 0
-    for (const hub of this.#hubs.values()) {
-      for (const watched of [...hub.watchedApps.values()].filter(({ id }) => fits(id))) {
-        found += 1
-        const { quietUntil, hubOnline } = this.#situation(hub, watched)
-        const why = !hubOnline
-          ? 'the hub is offline'
-          : quietUntil !== undefined
-            ? 'it is a quiet hour'
-            : watched.schedule()
-        if (why !== undefined) log.info({ hub: hub.name, app: watched.id }, `no restart by schedule: ${why}`)
-      }
-    }
-    if (found === 0) log.info({ pattern }, 'no restart by schedule: there is no such app')
+    const apps = [...this.#hubs.values()].flatMap(({ apps }) => [...apps.keys()])
+    if (!apps.some(fits)) this.#options.log.info({ pattern }, 'no restart by schedule: there is no such app')
+    this.#decideAll({ kind: 'schedule', fits })
   }
-
-  #onBad(watched: WatchedApp): void {
-    if (!this.#options.live.value.updates.off_when_bad || watched.app.autoupdate === false || !this.#mayAct) return
-    void this.#order(watched, 'update', { autoupdate: false }, () => this.#mayAct)
-  }
-
-  #tell(watched: WatchedApp, news: Omit<GuardEventPayload, 'app' | 'changed' | 'at'>): void {
-    const { clock, log, onEvent } = this.#options
-    const { event_type, reason, ...details } = news
-    const event = {
-      event_type,
-      app: watched.id,
-      changed: [],
-      at: new Date(clock.now()).toISOString(),
-      reason,
-      ...details,
-    }
-    onEvent(watched.hub, event)
-    log.info({ hub: watched.hub, app: watched.id, reason, ...details }, `guardian: ${event_type.replaceAll('_', ' ')}`)
-  }
-}
-
-function outlookOf(code: ErrorCode): Outlook {
-  if (NOTHING_DONE.has(code)) return 'nothing_done'
-  if (HOPELESS.has(code)) return 'hopeless'
-  return code === 'outcome_unknown' ? 'unsure' : 'refused'
 }

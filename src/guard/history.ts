@@ -3,16 +3,6 @@ import type { HistoryEntry, Reason } from '../contract/guard.ts'
 
 export type History = readonly HistoryEntry[]
 
-/** With one entry more, and no more than are kept. */
-export function withEntry(history: History, entry: HistoryEntry, kept: number): History {
-  return [entry, ...history].slice(0, kept)
-}
-
-/** Without an entry that did not come true. */
-export function without(history: History, entry: HistoryEntry): History {
-  return history.filter((one) => one !== entry)
-}
-
 /**
  * What counts since the app last ran for `calmMs`: times of the guardian's restarts, oldest first, since it had a version
  * for the first time, and all versions that it has had.

@@ -1,66 +1,106 @@
 /** Whether an app that runs should be restarted all the same: it uses too much, or gives no sign of life. */
 import type { Reason } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
+import type { GuardConfig, Patterns } from './settings.ts'
 
-export interface Limits {
-  /** Bytes. */
-  readonly memory: number | undefined
-  /** Per cent of one core. */
-  readonly cpu: number | undefined
-  /** How long nothing may change, in milliseconds. */
-  readonly change: number | undefined
-  /** Reads in a row that must agree. */
-  readonly reads: number
-  /** Whether silence is no reason for a restart. */
-  readonly mayBeSilent: boolean
+/** What a read of the list says of an app. */
+interface Read {
+  readonly app: App
+  /** Whether the hub does not say any more what it uses, and does of others. */
+  readonly isSilent: boolean
+  /** Whether its web API has answered as expected since the read before; `undefined`: there was no answer. */
+  readonly isAnswered: boolean | undefined
+  /** For how long nothing of it has changed, in milliseconds. */
+  readonly quietMs: number
 }
+
+interface Probe {
+  readonly reason: Reason
+  /** By app: what it must not exceed. An app without is not restarted. */
+  readonly option: (guard: GuardConfig['guard']) => ReadonlyMap<string, number>
+  /** Whether a read is a bad one; `undefined`: it does not say. */
+  readonly judge: (read: Read, limit: number) => boolean | undefined
+  /** One bad read is enough, and not only as many in a row as configuration says. */
+  readonly once?: true
+  /** An app without a limit needs attention instead. */
+  readonly always?: true
+}
+
+const named = (patterns: Iterable<string>) => new Map([...patterns].map((pattern) => [pattern, 0]))
+
+/** From the reason that says the most to the one that says the least. */
+export const PROBES: readonly Probe[] = [
+  {
+    reason: 'memory_limit',
+    option: ({ memory_limit }) => memory_limit,
+    judge: ({ app }, bytes) => (app.memory_bytes ?? 0) > bytes,
+  },
+  {
+    reason: 'cpu_limit',
+    option: ({ cpu_limit }) => cpu_limit,
+    judge: ({ app }, percent) => (app.cpu_percent ?? 0) > percent,
+  },
+  { reason: 'silent', option: ({ silent }) => named(silent), judge: ({ isSilent }) => isSilent, always: true },
+  {
+    reason: 'probe',
+    option: ({ probe }) => named(probe.keys()),
+    judge: ({ isAnswered }) => (isAnswered === undefined ? undefined : !isAnswered),
+  },
+  {
+    reason: 'probe',
+    option: ({ change_limit }) => change_limit,
+    judge: ({ quietMs }, limit) => quietMs > limit,
+    once: true,
+  },
+]
 
 /** What reads in a row have found. */
 export interface Probed {
-  readonly memory: number
-  readonly cpu: number
-  readonly silent: number
-  /** Questions to its web API that it did not answer as expected. */
-  readonly web: number
+  /** Bad reads in a row, by probe. */
+  readonly failures: readonly number[]
   /** Whether the hub has told what the app uses since it runs: where it never does, that says nothing. */
   readonly hadUsage: boolean
+  readonly isAnswered: boolean | undefined
+  /** Why the app should be restarted, and why it needs attention, if it does. */
+  readonly found: Reason | undefined
+  readonly noticed: Reason | undefined
 }
 
-export const UNPROBED: Probed = { memory: 0, cpu: 0, silent: 0, web: 0, hadUsage: false }
-
-/**
- * Takes in a read of the list.
- * @param tellsUsage whether the hub tells what others use
- */
-export function probe(before: Probed, app: App, limits: Limits, tellsUsage: boolean): Probed {
-  if (app.state !== 'running') return UNPROBED
-  const { memory_bytes: memory, cpu_percent: cpu } = app
-  const isMissing = memory === null && cpu === null
-  const above = (value: number | null, limit: number | undefined) =>
-    value !== null && limit !== undefined && value > limit
-  return {
-    memory: above(memory, limits.memory) ? before.memory + 1 : 0,
-    cpu: above(cpu, limits.cpu) ? before.cpu + 1 : 0,
-    web: before.web,
-    silent: isMissing && before.hadUsage && tellsUsage ? before.silent + 1 : 0,
-    hadUsage: before.hadUsage || !isMissing,
-  }
+export const UNPROBED: Probed = {
+  failures: [],
+  hadUsage: false,
+  isAnswered: undefined,
+  found: undefined,
+  noticed: undefined,
 }
 
-/** Takes in whether the app's web API answered as expected. */
-export function answered(before: Probed, isGood: boolean): Probed {
-  return { ...before, web: isGood ? 0 : before.web + 1 }
-}
-
-/** Why the app should be restarted, if it should. `quietMs`: since when nothing of it has changed. */
-export function foundBy(
-  { memory, cpu, silent, web }: Probed,
-  { reads, change, mayBeSilent }: Limits,
+/** What a read of the list adds to what was found. `tellsUsage`: the hub tells what others use. */
+export function probe(
+  { failures: before, hadUsage, isAnswered }: Probed,
+  app: App,
+  limits: Patterns['limits'],
+  reads: number,
+  tellsUsage: boolean,
   quietMs: number,
-): Reason | undefined {
-  if (memory >= reads) return 'memory_limit'
-  if (cpu >= reads) return 'cpu_limit'
-  if (silent >= reads && !mayBeSilent) return 'silent'
-  if (web >= reads) return 'probe'
-  return change !== undefined && quietMs > change ? 'probe' : undefined
+): Probed {
+  const isMissing = app.memory_bytes === null && app.cpu_percent === null
+  const read = { app, isSilent: isMissing && hadUsage && tellsUsage, isAnswered, quietMs }
+  const failures: number[] = []
+  let found: Reason | undefined
+  let noticed: Reason | undefined
+  for (const row of PROBES) {
+    const limit = limits[failures.length]?.(app.id)
+    const count = badReads(row, before[failures.length] ?? 0, read, limit)
+    failures.push(count)
+    if (count < (row.once ? 1 : reads)) continue
+    if (limit !== undefined) found ??= row.reason
+    if (row.always) noticed ??= row.reason
+  }
+  return { failures, hadUsage: hadUsage || !isMissing, isAnswered: undefined, found, noticed }
+}
+
+/** Those in a row by now. */
+function badReads({ judge, always }: Probe, before: number, read: Read, limit: number | undefined): number {
+  const isBad = limit === undefined && !always ? false : judge(read, limit ?? 0)
+  return isBad === undefined ? before : isBad ? before + 1 : 0
 }

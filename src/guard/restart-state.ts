@@ -1,6 +1,6 @@
 /** What the guardian holds of one app, and how that follows from what happens: values in, values out. */
-import type { Crash, GuardMemory, GuardPayload, Reason } from '../contract/guard.ts'
-import { type History, sinceCalm } from './history.ts'
+import type { Crash, GoneApp, Reason } from '../contract/guard.ts'
+import { sinceCalm } from './history.ts'
 
 /** An app that has run for so long starts afresh: nothing counts against it any more. */
 export const CALM_MS = 3_600_000
@@ -122,6 +122,11 @@ export function planned(
   return { ...watch, phase: 'waiting', why, forced, dueAt: now + delayAfter(watch.recent.length, pace) }
 }
 
+/** Waits no longer, and is not given up. */
+export function rested(watch: RestartState): RestartState {
+  return { ...watch, phase: 'idle', forced: false, dueAt: null }
+}
+
 export function postponed(watch: RestartState, until: number): RestartState {
   return watch.dueAt !== null && watch.dueAt >= until ? watch : { ...watch, dueAt: until }
 }
@@ -145,47 +150,13 @@ export function isCalm({ upSince }: RestartState, now: number): boolean {
   return upSince !== null && now - upSince >= CALM_MS
 }
 
-export interface Shown {
-  /** What is added to a time for that of others. */
-  readonly offset: number
-  /** Whether it is watched. */
-  readonly on: boolean
-  readonly trend: number | null
-  readonly attention: readonly Reason[]
-}
-
-export function payloadOf(
-  watch: RestartState,
-  now: number,
-  pace: RestartLimits,
-  { offset, on, trend, attention }: Shown,
-): GuardPayload {
-  const iso = (at: number | null) => (at === null ? null : new Date(at + offset).toISOString())
-  const snoozed = watch.snoozedUntil !== null && watch.snoozedUntil > now
-  const { phase } = watch
-  return {
-    state: !on ? 'off' : snoozed ? 'snoozed' : phase === 'idle' ? 'watching' : phase,
-    restarts: watch.restarts,
-    restarts_in_window: countRecent(watch.recent, now, pace),
-    next_restart_at: on && !snoozed && phase === 'waiting' ? iso(watch.dueAt) : null,
-    snoozed_until: snoozed ? iso(watch.snoozedUntil) : null,
-    last_crash: watch.lastCrash,
-    memory_trend_bytes_per_hour: trend,
-    attention,
-  }
-}
-
 /** What an earlier run has left on the broker. */
-export interface SavedState {
-  readonly state: GuardPayload | undefined
-  readonly history: History
-  readonly memory: GuardMemory | undefined
-}
+export type SavedState = Pick<GoneApp, 'guard' | 'history' | 'memory'>
 
-/** Takes up what an earlier run has left, by the clock that it had in common with this one; `offset` as in `Shown`. */
-export function restored({ state, history, memory }: SavedState, now: number, offset: number): RestartState {
+/** Takes up what an earlier run has left, by the clock that it had in common with this one; `offset` is added to a time for that of others. */
+export function restored({ guard: state, history, memory }: SavedState, now: number, offset: number): RestartState {
   const switched = memory?.enabled ?? null
-  if (state === undefined) return { ...UNTOUCHED, switched }
+  if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
   const { times, versions } = sinceCalm(history, CALM_MS)
   // Of restarts that the history has lost, the latest time counts that there may be.

@@ -19,42 +19,42 @@ export type SavedName = keyof typeof NAMES
 export const isSavedName = (name: string): name is SavedName => Object.hasOwn(NAMES, name)
 
 export class SavedStates {
-  readonly #texts = new Map<string, string>()
+  /** By hub, and by app; that of the hub itself has no name. */
+  readonly #hubs = new Map<string, Map<string, Partial<Record<SavedName, string>>>>()
   /** Apps that were gone, by hub and app. */
   readonly #gone = new Map<string, Map<string, GoneApp>>()
   #length = 0
 
   /** @param app empty for a topic of the hub */
   add(name: SavedName, hub: string, app: string, text: string): void {
-    const key = keyOf(name, hub, app)
-    this.#length -= this.#texts.get(key)?.length ?? 0
-    this.#texts.delete(key)
-    if (text === '' || text.length > MAX_LENGTH || this.#length + text.length > MAX_TOTAL) return
-    this.#texts.set(key, text)
-    this.#length += text.length
+    const apps = this.#hubs.get(hub) ?? new Map<string, Partial<Record<SavedName, string>>>()
+    const { [name]: before, ...others } = apps.get(app) ?? {}
+    const length = this.#length - (before?.length ?? 0)
+    const isKept = text !== '' && text.length <= MAX_LENGTH && length + text.length <= MAX_TOTAL
+    this.#length = isKept ? length + text.length : length
+    this.#hubs.set(hub, apps.set(app, isKept ? { ...others, [name]: text } : others))
   }
 
   /** What was left of an app; it is given once. `undefined`: nothing. */
   take(hub: string, app: string): SavedState | undefined {
-    const gone = this.#goneFrom(hub).get(app)
-    this.#goneFrom(hub).delete(app)
-    return (
-      this.#takeOwn(hub, app) ??
-      (gone && { state: gone.guard ?? undefined, history: gone.history, memory: gone.memory ?? undefined })
-    )
+    const gone = this.#goneFrom(hub)
+    const before = gone.get(app)
+    gone.delete(app)
+    const { guard, history, guardMemory } = this.#take(hub, app)
+    if (guard === undefined && history === undefined && guardMemory === undefined) return before
+    return {
+      guard: read(GUARD, guard) ?? null,
+      history: read(HISTORY, history) ?? [],
+      memory: read(GUARD_MEMORY, guardMemory) ?? null,
+    }
   }
 
   /** All that was left of a hub, with the hours for which each app has been gone: of what the hub does not list. */
   takeAll(hub: string): readonly { readonly app: string; readonly left: SavedState; readonly hours: number }[] {
     const gone = [...this.#goneFrom(hub).values()].reverse()
     const hours = new Map(gone.map(({ app, gone_hours }) => [app, gone_hours]))
-    const prefixes = Object.keys(NAMES).map((name) => `${name} ${hub} `)
-    for (const key of this.#texts.keys()) {
-      const prefix = prefixes.find((one) => key.startsWith(one))
-      const app = prefix === undefined ? undefined : key.slice(prefix.length)
-      // An app that may be gone.
-      if (app !== undefined && !hours.has(app)) hours.set(app, 0)
-    }
+    // An app that may be gone.
+    for (const app of this.#hubs.get(hub)?.keys() ?? []) hours.set(app, hours.get(app) ?? 0)
     return [...hours].flatMap(([app, hours]) => {
       const left = this.take(hub, app)
       return left === undefined ? [] : [{ app, left, hours }]
@@ -62,32 +62,20 @@ export class SavedStates {
   }
 
   #goneFrom(hub: string): Map<string, GoneApp> {
-    const text = this.#take('hubGuardMemory', hub, '')
+    const { hubGuardMemory: text } = this.#take(hub, '')
     const known = text === undefined ? this.#gone.get(hub) : undefined
-    if (known !== undefined) return known
-    const gone = new Map(read(GONE_APPS, text)?.map((one) => [one.app, one]))
+    const gone = known ?? new Map(read(GONE_APPS, text)?.map((one) => [one.app, one]))
     this.#gone.set(hub, gone)
     return gone
   }
 
-  #takeOwn(hub: string, app: string): SavedState | undefined {
-    const state = this.#take('guard', hub, app)
-    const history = this.#take('history', hub, app)
-    const memory = this.#take('guardMemory', hub, app)
-    if (state === undefined && history === undefined && memory === undefined) return undefined
-    return { state: read(GUARD, state), history: read(HISTORY, history) ?? [], memory: read(GUARD_MEMORY, memory) }
-  }
-
-  #take(name: SavedName, hub: string, app: string): string | undefined {
-    const key = keyOf(name, hub, app)
-    const text = this.#texts.get(key)
-    this.#texts.delete(key)
-    this.#length -= text?.length ?? 0
-    return text
+  #take(hub: string, app: string): Partial<Record<SavedName, string>> {
+    const texts = this.#hubs.get(hub)?.get(app) ?? {}
+    this.#hubs.get(hub)?.delete(app)
+    for (const text of Object.values(texts)) this.#length -= text.length
+    return texts
   }
 }
-
-const keyOf = (name: SavedName, hub: string, app: string) => `${name} ${hub} ${app}`
 
 const TIMES: ReadonlySet<string> = new Set(['at', 'since', 'next_restart_at', 'snoozed_until'])
 

@@ -1,6 +1,7 @@
 /** What configuration says of the guardian, and of one app. */
 import type { Config } from '../config/options.ts'
 import { appFilter } from '../contract/permissions.ts'
+import { PROBES } from './probes.ts'
 
 export type GuardConfig = Pick<Config, 'guard' | 'updates'>
 
@@ -10,28 +11,16 @@ export function isGuarded({ guard, updates }: GuardConfig): boolean {
 }
 
 /** Says of an app what a list of patterns says of it. */
-export interface Patterns {
-  readonly watches: (id: string) => boolean
-  readonly ignores: (id: string) => boolean
-  /** Whether to restart it where the hub does not say any more what it uses. */
-  readonly restartsSilent: (id: string) => boolean
-  /** Bytes. */
-  readonly memoryLimit: (id: string) => number | undefined
-  /** Per cent of one core. */
-  readonly cpuLimit: (id: string) => number | undefined
-  /** Milliseconds. */
-  readonly changeLimit: (id: string) => number | undefined
-  readonly webProbe: (id: string) => WebProbe | undefined
-}
+export type Patterns = ReturnType<typeof patternsOf>
 
-export function patternsOf({ guard }: GuardConfig): Patterns {
+export function patternsOf({ guard }: GuardConfig) {
   return {
     watches: appFilter(guard.watch, guard.ignore),
     ignores: appFilter(guard.ignore, []),
-    restartsSilent: appFilter(guard.silent, []),
+    /** Of the probes, in their order. */
+    limits: PROBES.map(({ option }) => firstFit(option(guard))),
+    /** Bytes. */
     memoryLimit: firstFit(guard.memory_limit),
-    cpuLimit: firstFit(guard.cpu_limit),
-    changeLimit: firstFit(guard.change_limit),
     webProbe: webProbes(guard.probe),
   }
 }
@@ -44,7 +33,7 @@ export interface WebProbe {
   readonly expects: (status: number) => boolean
 }
 
-function webProbes(values: ReadonlyMap<string, string>): Patterns['webProbe'] {
+function webProbes(values: ReadonlyMap<string, string>) {
   const parse = (value: string): WebProbe => {
     const [path = '/', expected] = value.split(' ')
     const isGood = (status: number) => status >= 200 && status <= 299

@@ -24,6 +24,8 @@ const HORIZON_HOURS = 12
 /** An app that has not run for six hours yet is told of only right before its limit. */
 const EARLY_HOURS = 1
 const EARLY_BUCKETS = 6
+/** A trend is published anew when it differs by so much, as of itself and in bytes an hour. */
+const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 
 interface Bucket {
   readonly at: number
@@ -122,4 +124,13 @@ function median(values: readonly number[]): number {
   const middle = sorted.length >> 1
   const upper = sorted[middle] ?? 0
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
+}
+
+/** A trend with two digits, and the one before where it says nearly the same: each read would be news otherwise. */
+export function shownTrend(before: number | null, now: number | null): number | null {
+  if (now === null) return null
+  const shown = Math.abs(now) < SHOWN_STEP.bytes ? 0 : Number(now.toPrecision(2))
+  if (before === null) return shown
+  const differs = Math.abs(shown - before)
+  return differs >= SHOWN_STEP.bytes && differs >= SHOWN_STEP.part * Math.abs(before) ? shown : before
 }

@@ -1,49 +1,36 @@
-/** Updates in a window: which app is next, and what became of the one before. One at a time, over all hubs. */
+/** Updates in a window: which app is next, one at a time over all hubs, and whether each has come about. */
 import { nextAfter } from '../base/cron.ts'
+import type { Outcome } from '../contract/answer.ts'
 import type { Offer } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig } from './settings.ts'
+import { type Context, type HubState, isBusy, quietUntil, type Turn, tell, type Update, versions } from './turn.ts'
+import type { WatchedApp } from './watched-app.ts'
 
 const DAY_SECONDS = 24 * 3600
 /** The broker is given the time for which an offer was seen in such steps. */
 const STEP_SECONDS = 15 * 60
+/** An update that failed is tried again in a later window. */
+const RETRY_MS = 20 * 3_600_000
 /** How long a hub may take to report the new version after it has taken the install. */
-export const VERIFY_MS = 10 * 60_000
+const VERIFY_MS = 10 * 60_000
+/** The same where it took the install, and not the version that was named. */
+const OTHER_MS = 60_000
 
 /** The window of updates, seen from a moment: whether it is open, and until when that stays so, in epoch milliseconds. */
 export interface Window {
   readonly open: boolean
+  /** That moment. */
+  readonly at: number
   readonly until: number
 }
 
 export function windowAt({ updates }: GuardConfig, now: number): Window {
   const { policy, window, time_zone } = updates
-  if (policy === 'manual' || window.start === null) return { open: false, until: Number.POSITIVE_INFINITY }
+  if (policy === 'manual' || window.start === null) return { open: false, at: now, until: Number.POSITIVE_INFINITY }
   const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length) ?? Number.POSITIVE_INFINITY
-  return opened <= now ? { open: true, until: opened + window.length } : { open: false, until: opened }
-}
-
-/** What is known of an app that may be updated. */
-export interface Candidate {
-  readonly app: App
-  /** Whether a person has it left out: switched off, at rest, or ignored. */
-  readonly leftOut: boolean
-  readonly offered: Offer | null
-  /** Whether its hub installs a version that is named. */
-  readonly takesVersion: boolean
-  /** Whether it was tried not long ago. */
-  readonly failed: boolean
-}
-
-/**
- * Whether an app is to be updated now, while the window is open. `unheld`: it never is, as a version is to be held first
- * and the hub does not say or does not take which one it installs.
- */
-export function verdictOn(candidate: Candidate, holdDays: number): 'due' | 'later' | 'unheld' {
-  const { app, leftOut, offered, takesVersion, failed } = candidate
-  if (app.update_available !== true || app.enabled === false || leftOut || failed || offered === null) return 'later'
-  if (holdDays > 0 && (offered.version === null || !takesVersion)) return 'unheld'
-  return offered.version === app.latest_version && offered.seen_seconds >= holdDays * DAY_SECONDS ? 'due' : 'later'
+  const open = opened <= now
+  return { open, at: now, until: open ? opened + window.length : opened }
 }
 
 /**
@@ -62,4 +49,101 @@ export function shownOffer(offer: Offer | null, holdDays: number): Offer | null 
   if (offer === null) return null
   const steps = Math.floor(Math.min(offer.seen_seconds, holdDays * DAY_SECONDS) / STEP_SECONDS)
   return { ...offer, seen_seconds: steps * STEP_SECONDS }
+}
+
+/** Begins the next update of a hub, if one is due. */
+export function beginUpdate(turn: Turn, hub: HubState): void {
+  if (isBusy(hub) || !turn.mayUpdate()) return
+  const { hold_days, backup } = turn.config.updates
+  const takesVersion = !hub.isHeadstrong && turn.reads.takesVersion(hub.name)
+  for (const watched of hub.apps.values()) {
+    const verdict = verdictOn(turn, watched, takesVersion)
+    if (verdict === 'unheld') nameUnheld(turn, hub, watched)
+    if (verdict !== 'due' || !isFree(turn, hub, watched)) continue
+    const { version: from, latest_version: to } = watched.app
+    const update = { watched, from, to, named: hold_days > 0 ? to : null, deadline: null, refusal: null }
+    hub.update = update
+    if (backup) turn.effects.push({ kind: 'backup', update })
+    else install(turn, update)
+    return
+  }
+}
+
+/**
+ * Whether an app is to be updated now, while the window is open. `unheld`: it never is, as a version is to be held first
+ * and the hub does not say or does not take which one it installs.
+ */
+function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean): 'due' | 'later' | 'unheld' {
+  const { app, offered, updateFailedAt } = watched
+  const { hold_days } = context.config.updates
+  if (app.update_available !== true || app.enabled === false || offered === null) return 'later'
+  if (isLeftOut(context, watched) || context.now - updateFailedAt < RETRY_MS) return 'later'
+  if (hold_days > 0 && (offered.version === null || !takesVersion)) return 'unheld'
+  return offered.version === app.latest_version && offered.seen_seconds >= hold_days * DAY_SECONDS ? 'due' : 'later'
+}
+
+/** Switched off by command, at rest, or ignored by configuration. */
+function isLeftOut({ patterns }: Context, { id, watch }: WatchedApp): boolean {
+  if (watch.snoozedUntil !== null) return true
+  return watch.switched === null ? patterns.ignores(id) : !watch.switched
+}
+
+function isFree(context: Context, hub: HubState, { installs, aloneUntil, watch: { phase } }: WatchedApp): boolean {
+  if (!hub.online || installs > 0 || aloneUntil > context.now) return false
+  return (phase === 'idle' || phase === 'given_up') && quietUntil(context) === undefined
+}
+
+function nameUnheld(turn: Turn, hub: HubState, watched: WatchedApp): void {
+  if (watched.isNamedUnheld) return
+  watched.isNamedUnheld = true
+  const why = 'the hub does not say which version it would install, or does not take one'
+  const text = `not updated in the window: updates.hold_days cannot hold as ${why}; install it by hand`
+  turn.effects.push({ kind: 'log', level: 'warn', details: { hub: hub.name, app: watched.id }, text })
+}
+
+function install(turn: Turn, update: Update): void {
+  const { watched, named } = update
+  const payload = named === null ? {} : { version: named }
+  turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
+}
+
+export function backedUp(turn: Turn, hub: HubState, update: Update, failure: string | undefined): void {
+  if (failure === undefined) install(turn, update)
+  else end(turn, hub, update, `No backup, so no update: ${failure}`)
+}
+
+/** The hub has answered to an install: the version that it reports from now on says what became of it. */
+export function installAnswered({ now }: Turn, update: Update, outcome: Outcome): void {
+  const code = outcome.ok ? 'outcome_unknown' : outcome.error.code
+  if (code === 'outcome_unknown') update.deadline = now + VERIFY_MS
+  else update.deadline = now + (code === 'hub_failed' && update.named !== null ? OTHER_MS : 0)
+  update.refusal = outcome.ok || code === 'outcome_unknown' ? null : outcome.error.message
+}
+
+/** Ends an update whose version has come, or has not in time. */
+export function followUpdate(turn: Turn, hub: HubState, update: Update): void {
+  if (update.deadline === null) return
+  const { version } = update.watched.app
+  if (version !== null && version !== update.from) end(turn, hub, update, undefined)
+  else if (turn.now >= update.deadline) {
+    const still = `The hub took the install and still reports version ${version ?? 'unknown'}.`
+    end(turn, hub, update, update.refusal ?? still)
+  }
+}
+
+function end(turn: Turn, hub: HubState, { watched, from, to, named }: Update, failure: string | undefined): void {
+  const { id, app } = watched
+  const { version } = app
+  hub.update = null
+  if (failure !== undefined) {
+    watched.updateFailedAt = turn.now
+    tell(turn, id, 'update_failed', 'schedule', { message: failure, ...versions(from, to) })
+    return
+  }
+  tell(turn, id, 'updated_by_guard', 'schedule', versions(from, version))
+  if (named === null || version === named) return
+  hub.isHeadstrong = true
+  const details = { hub: hub.name, app: id, wanted: named, version }
+  const text = 'the hub installed another version than the one held'
+  turn.effects.push({ kind: 'log', level: 'warn', details, text })
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Outcome } from '../../src/contract/answer.ts'
 import { COMMANDS } from '../../src/contract/commands.ts'
 import { CommandError } from '../../src/contract/errors.ts'
 import { MAX_HISTORY } from '../../src/contract/guard.ts'
@@ -408,6 +409,23 @@ test.each<[string, (stand: Stand) => void]>([
   expect(stand.restarted).toEqual(['a', 'b'])
 })
 
+test('a restart that comes to nothing while the bridge ends is not counted by the next run', async () => {
+  const stand = new Stand().start('a')
+  let answer: (outcome: Outcome) => void = () => {}
+  stand.answer = () =>
+    new Promise((resolve) => {
+      answer = resolve
+    })
+  stand.crash('a')
+  await stand.clock.advance(10 * SECOND)
+  expect(stand.state('a')).toMatchObject({ state: 'restarting', restarts: 1 })
+  stand.guard.stop()
+  answer({ ok: false, error: new CommandError('expired') })
+  await stand.clock.advance(1)
+  expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
+  expect(stand.facts('a').history.map(({ what }) => what)).toEqual(['crash'])
+})
+
 describe('an app that is restarted', () => {
   test('is one that the hub stopped, with a sign of that', async () => {
     const stand = new Stand().start('a')
@@ -717,6 +735,7 @@ describe('updates in a window', () => {
     await stand.clock.advance(MINUTE)
     expect(commands(stand)).toEqual(['a install'])
     stand.say('a', { version: '2.0.0', update_available: false, latest_version: null })
+    expect(stand.told).toEqual(['updated_by_guard'])
     await stand.clock.advance(MINUTE)
     expect(commands(stand)).toEqual(['a install', 'b install'])
     expect(stand.events).toMatchObject([{ event_type: 'updated_by_guard', app: 'a', from: '1.0.0', to: '2.0.0' }])

@@ -1,0 +1,238 @@
+/** What the guardian decides about a hub: from what is known of it and what happens to what is to be done. */
+import type { App } from '../hub/app.ts'
+import * as inputs from './inputs.ts'
+import * as watch from './restart-state.ts'
+import { isWanted, restartEnded, tryRestarts, wasRead } from './restarts.ts'
+import {
+  type Context,
+  type Decision,
+  type HubState,
+  type Input,
+  mayAct,
+  type Order,
+  quietUntil,
+  type Turn,
+} from './turn.ts'
+import { backedUp, beginUpdate, followUpdate, installAnswered } from './updates.ts'
+import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
+
+/** An entity's attributes have no room for more. */
+const MAX_ATTENTION = 50
+
+export function decide(hub: HubState, input: Input, context: Context): Decision {
+  const turn: Turn = { ...context, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
+  take(turn, hub, input)
+  // Usage figures come by far more often than anything else, and nothing follows from them alone.
+  const isUsage = input.kind === 'asked' || (input.kind === 'apps' && !input.read && hub.update === null)
+  if (!isUsage || turn.hasMoved) goOn(turn, hub)
+  if (turn.isActing && !isUsage) beginUpdate(turn, hub)
+  return turn
+}
+
+function take(turn: Turn, hub: HubState, input: Input): void {
+  switch (input.kind) {
+    case 'apps':
+      appsChanged(turn, hub, input)
+      break
+    case 'begin':
+      begin(turn, hub, input.anew)
+      break
+    case 'configured':
+      configured(turn, hub, input)
+      break
+    case 'online':
+      setOnline(turn, hub, input.online)
+      break
+    case 'command':
+      if (turn.isActing) inputs.commanded(turn, input.watched, input.run)
+      break
+    case 'control':
+      inputs.control(turn, input.watched, input.wish)
+      break
+    case 'schedule':
+      schedule(turn, hub, input.fits)
+      break
+    case 'wake':
+      break
+    case 'read':
+      wasRead(turn, hub, input.watched, input.isRead)
+      break
+    case 'asked':
+      inputs.wasAsked(input.watched, input.isGood)
+      break
+    case 'backup':
+      backedUp(turn, hub, input.update, input.failure)
+      break
+    case 'outcome': {
+      const { order, outcome } = input
+      if (order.command === 'restart') restartEnded(turn, order, outcome)
+      else if (order.command === 'install') installAnswered(turn, order.update, outcome)
+    }
+  }
+}
+
+/** Whether an order is wanted still when its turn comes. */
+export function isCurrent(hub: HubState, order: Order, context: Context): boolean {
+  if (order.command === 'restart') return isWanted(context, hub, order)
+  return mayAct(context) && (order.command === 'update' || order.watched.app.version === order.update.from)
+}
+
+/** What follows from time and from what has ended: what was next before comes about. */
+function goOn(turn: Turn, hub: HubState): void {
+  const { now, isActing } = turn
+  const due: WatchedApp[] = []
+  if (isActing) {
+    for (const watched of hub.apps.values()) {
+      if (dueAfter(turn, watched, hub.checkedAt) <= now) settle(turn, watched)
+      if (isDue(turn, watched)) due.push(watched)
+    }
+    hub.checkedAt = now
+    if (hub.update !== null) followUpdate(turn, hub, hub.update)
+  }
+  const { restarting } = hub
+  if (restarting !== null && !isRestarting(restarting)) hub.restarting = null
+  if (due.length > 0) tryRestarts(turn, hub, due)
+  countAttention(turn, hub)
+  hub.wakeAt = hub.update?.deadline ?? Number.POSITIVE_INFINITY
+  for (const watched of hub.apps.values()) hub.wakeAt = Math.min(hub.wakeAt, dueAfter(turn, watched, now))
+}
+
+function countAttention(turn: Turn, hub: HubState): void {
+  const ids: string[] = []
+  for (const watched of hub.apps.values()) if (needsAttention(watched)) ids.push(watched.id)
+  const attention = ids.sort().slice(0, MAX_ATTENTION)
+  if (attention.join('\n') === hub.attention.join('\n')) return
+  hub.attention = attention
+  turn.attention = true
+}
+
+function appsChanged(turn: Turn, hub: HubState, { changes, read, silent }: Extract<Input, { kind: 'apps' }>): void {
+  for (const { id, before, after } of changes) {
+    if (after === undefined) appGone(turn, hub, id, silent)
+    else appChanged(turn, hub, before, after)
+  }
+  // What was known of apps that are gone is forgotten where configuration or the hub is another one.
+  if (silent && hub.apps.size === 0) hub.gone.clear()
+  hub.isRead ||= read
+  if (read) recall(turn, hub)
+  else if (changes.some(({ before, after }) => before === undefined || after === undefined)) rememberGone(turn, hub)
+  if (!read || !turn.isActing) return
+  const apps = [...hub.apps.values()]
+  const tellsUsage = apps.some(({ app }) => app.memory_bytes !== null || app.cpu_percent !== null)
+  for (const watched of apps) inputs.wasListed(turn, watched, tellsUsage)
+}
+
+function appChanged(turn: Turn, hub: HubState, before: App | undefined, after: App): void {
+  const watched = hub.apps.get(after.id)
+  if (watched === undefined) appCame(turn, hub, after)
+  else if (turn.isActing) inputs.changed(turn, watched, before ?? watched.app, after)
+  else see(watched, after)
+}
+
+/** Only looks on: another bridge answers for the app. */
+function see(watched: WatchedApp, app: App): void {
+  watched.app = app
+  watched.seenAt = undefined
+}
+
+/** An app that is new, or was gone for less than a day. */
+function appCame(turn: Turn, hub: HubState, app: App): void {
+  const known = hub.gone.take(turn.now, app.id)
+  const isBack = known instanceof WatchedApp
+  const watched = isBack ? known : new WatchedApp(app, turn.now)
+  hub.apps.set(app.id, watched)
+  turn.hasMoved = true
+  if (!turn.isActing) see(watched, app)
+  else if (isBack) {
+    inputs.changed(turn, watched, watched.app, app)
+    turn.facts.add(app.id)
+  } else inputs.begin(turn, watched, known ?? turn.saved.take(hub.name, app.id))
+}
+
+function appGone(turn: Turn, hub: HubState, id: string, silent: boolean): void {
+  const watched = hub.apps.get(id)
+  if (watched === undefined) return
+  // The time for which it is away does not count as one in which an offer was seen.
+  watched.seenAt = undefined
+  if (!silent) hub.gone.add(turn.now, id, watched)
+  hub.apps.delete(id)
+  if (hub.restarting === watched) hub.restarting = null
+  turn.hasMoved = true
+}
+
+/** What an earlier run has left of apps that the hub does not list. */
+function recall(turn: Turn, hub: HubState): void {
+  if (!turn.isActing) return
+  for (const { app, left, hours } of turn.saved.takeAll(hub.name)) {
+    if (!hub.apps.has(app) && !hub.gone.has(app)) hub.gone.add(turn.now, app, left, hours)
+  }
+  rememberGone(turn, hub)
+}
+
+function rememberGone(turn: Turn, hub: HubState): void {
+  if (!turn.isActing || !hub.isRead) return
+  const payload = hub.gone.payload(turn.now)
+  if (JSON.stringify(payload) === JSON.stringify(hub.goneApps)) return
+  hub.goneApps = payload
+  turn.attention = true
+}
+
+function begin(turn: Turn, hub: HubState, anew: boolean): void {
+  if (anew) hub.gone.clear()
+  // What is known here is newer.
+  else if (hub.isRead) turn.saved.takeAll(hub.name)
+  for (const watched of hub.apps.values()) {
+    const left = turn.saved.take(hub.name, watched.id)
+    if (!turn.isActing) continue
+    if (anew) inputs.begin(turn, watched, left)
+    else settle(turn, watched)
+  }
+  if (hub.isRead) recall(turn, hub)
+  // An update that ended while another bridge was the active one is not told any more.
+  if (anew && hub.update !== null && hub.update.deadline !== null) hub.update = null
+}
+
+function configured(turn: Turn, hub: HubState, { wasOn, isOn }: Extract<Input, { kind: 'configured' }>): void {
+  for (const watched of hub.apps.values()) {
+    if (turn.isActing && wasOn) settle(turn, watched)
+    else if (turn.isActing) inputs.begin(turn, watched, turn.saved.take(hub.name, watched.id))
+    if (wasOn !== isOn) turn.facts.add(watched.id)
+  }
+  if (wasOn !== isOn) turn.attention = true
+}
+
+function setOnline({ now }: Turn, hub: HubState, online: boolean): void {
+  if (hub.online === online) return
+  hub.online = online
+  if (online && hub.wasOnline) hub.backAt = now
+  if (online) hub.wasOnline = true
+  else for (const watched of hub.apps.values()) watched.seenAt = undefined
+}
+
+/** Restarts at a time that configuration names. */
+function schedule(turn: Turn, hub: HubState, fits: (app: string) => boolean): void {
+  if (!mayAct(turn)) return
+  const { now, config } = turn
+  for (const watched of hub.apps.values()) {
+    if (!fits(watched.id)) continue
+    const why = whyNotNow(turn, hub, watched)
+    if (why === undefined) {
+      watched.watch = { ...watch.planned(watched.watch, 'schedule', now, config.guard, true), dueAt: now }
+      settle(turn, watched)
+    } else {
+      const details = { hub: hub.name, app: watched.id }
+      turn.effects.push({ kind: 'log', level: 'info', details, text: `no restart by schedule: ${why}` })
+    }
+  }
+}
+
+function whyNotNow(turn: Turn, hub: HubState, watched: WatchedApp): string | undefined {
+  const { app, watch } = watched
+  if (!hub.online) return 'the hub is offline'
+  if (quietUntil(turn) !== undefined) return 'it is a quiet hour'
+  if (!isOn(turn, watched)) return 'it is not watched'
+  if (app.enabled === false) return 'it is disabled'
+  if (app.state !== 'running') return 'it does not run'
+  if ((watch.snoozedUntil ?? 0) > turn.now) return 'the guardian rests'
+  return watch.phase === 'idle' ? undefined : 'it is about to be restarted, or was given up'
+}

@@ -1,0 +1,215 @@
+/** What happens to one app, and what the guardian makes of it. */
+import type { GuardWish } from '../contract/guard.ts'
+import type { App } from '../hub/app.ts'
+import { headOf, isCrashed, isUp, reasonOf } from './classify.ts'
+import { lasting, updatedFrom } from './history.ts'
+import { probe, UNPROBED } from './probes.ts'
+import * as watch from './restart-state.ts'
+import { noMemory, remember, shownTrend, trendOf } from './trend.ts'
+import { BY, type Context, type GuardRun, mayAct, type Turn, tell, versions } from './turn.ts'
+import { offerOf } from './updates.ts'
+import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts'
+
+/** After a command that writes, the app is left alone for so long. */
+export const ALONE_MS = 60_000
+/** Between two reports of growing memory of one app. */
+const RISING_AGAIN_MS = 24 * 3_600_000
+
+/** This bridge answers for the app from now on; what was left of it on the broker is taken up. */
+export function begin(turn: Turn, watched: WatchedApp, left: watch.SavedState | undefined): void {
+  const { now } = turn
+  const { app } = watched
+  watched.seenAt = undefined
+  if (left !== undefined) takeUp(turn, watched, left)
+  if (isNewCrash(turn, watched, left)) crashed(turn, watched)
+  else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
+  else if (isUp(app) && !(isCrashed(app) && lies(watched))) {
+    watched.watch = watch.up(watched.watch, app.state === 'running', now)
+  } else if (!isCrashed(app) && watched.watch.phase === 'idle') watched.watch = watch.stopped(watched.watch)
+  settle(turn, watched)
+}
+
+function takeUp({ now, offset, config }: Context, watched: WatchedApp, left: watch.SavedState): void {
+  watched.watch = watch.restored(left, now, offset)
+  watched.history = left.history.slice(0, config.guard.history)
+  watched.offered = left.memory?.offered ?? null
+  const updated = left.memory?.updated ?? null
+  watched.updated = updated && { ...updated, at: Math.min(Date.parse(updated.at) - offset, now) }
+  watched.bad = lasting(watched.history, 'bad_update', watched.app.version) ?? null
+  const said = left.history.find(({ what }) => what === 'memory_rising')
+  if (said !== undefined) watched.risingSaidAt = Math.min(Date.parse(said.at) - offset, now)
+}
+
+/** At the first sight of an app: whether it has crashed, and not already when it was seen before. */
+function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, left: watch.SavedState | undefined): boolean {
+  if (!decisions.hasCrashed(undefined, app) || watch.phase !== 'idle') return false
+  const [newest] = left?.history ?? []
+  const known = isUp(app) ? left?.guard?.last_crash : newest?.what === 'crash' ? newest : undefined
+  return known?.message !== headOf(app.crash_message) || known.version !== app.version
+}
+
+/** Whether it has not been restarted since it fell, and may still be. */
+function lies({ watch: { down, phase } }: WatchedApp): boolean {
+  return down && (phase === 'idle' || phase === 'waiting')
+}
+
+export function changed(turn: Turn, watched: WatchedApp, before: App, after: App): void {
+  const { now, decisions } = turn
+  watched.app = after
+  watched.changedAt = now
+  const lay = lies(watched)
+  // A timer may be late.
+  if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
+  if (before.version !== after.version) versionChanged(turn, watched, before.version, after.version)
+  seeOffer(turn, watched)
+  if (before.state === 'running' && after.state !== 'running') watched.memory = noMemory(watched.id)
+  if (decisions.hasCrashed(before, after, lay)) crashed(turn, watched)
+  else if (after.enabled === false) watched.watch = watch.stopped(watched.watch)
+  else if (isUp(after)) {
+    if (after.state !== 'running') watched.hasStopped = true
+    const stillLies = lay && isCrashed(after) && after.state === before.state
+    const { forced, phase } = watched.watch
+    if (!stillLies && (!forced || watched.hasStopped || phase !== 'restarting')) {
+      watched.watch = watch.up(watched.watch, after.state === 'running', now)
+    }
+  } else if (!isCrashed(after) && isStopped(after)) {
+    watched.hasStopped = true
+    // Where the flag of a crash goes without a start, a person has stopped it.
+    if (!watched.watch.down || isCrashed(before)) watched.watch = watch.stopped(watched.watch)
+  }
+  settle(turn, watched)
+}
+
+function crashed(turn: Turn, watched: WatchedApp): void {
+  const { now, wall, decisions, config } = turn
+  const { id, app } = watched
+  const reason = reasonOf(app.crash_message)
+  const message = headOf(app.crash_message)
+  const at = new Date(wall).toISOString()
+  watched.watch = watch.crashed(watched.watch, { at, reason, message, version: app.version })
+  watched.memory = noMemory(id)
+  note(turn, watched, 'crash', reason, null, message)
+  if (watched.updated === null) return
+  const crashes = watched.updated.crashes + 1
+  watched.updated = { ...watched.updated, crashes }
+  const { at: updatedAt, from, to } = watched.updated
+  if (watched.bad !== null || !decisions.isBad(crashes, now - updatedAt)) return
+  watched.bad = reason
+  const text = `${crashes} crashes since the update from ${from ?? '?'} to ${to ?? '?'}`
+  note(turn, watched, 'bad_update', reason, null, text)
+  tell(turn, id, 'bad_update', reason, { message: text, ...versions(from, to) })
+  if (!config.updates.off_when_bad || app.autoupdate === false || !mayAct(turn)) return
+  turn.effects.push({ kind: 'order', order: { watched, command: 'update', payload: { autoupdate: false } } })
+}
+
+function versionChanged(turn: Turn, watched: WatchedApp, from: string | null, to: string | null): void {
+  if (from === null || to === null) return
+  watched.updated = { at: turn.now, from, to, crashes: 0 }
+  watched.bad = null
+  watched.offered = null
+  watched.rising = false
+  watched.memory = noMemory(watched.id)
+  watched.watch = watch.updated(watched.watch, from, to)
+  note(turn, watched, 'update', null, watched.installedBy, updatedFrom(from))
+  if (watched.installs === 0) watched.installedBy = null
+}
+
+/** Which version is on offer, and for how long that was seen. */
+function seeOffer({ now, wall, config }: Context, watched: WatchedApp): void {
+  const gap = now - (watched.seenAt ?? now)
+  watched.seenAt = now
+  const isWanted = config.updates.policy !== 'manual'
+  watched.offered = isWanted ? offerOf(watched.app, watched.offered, gap, new Date(wall).toISOString()) : null
+}
+
+/** The whole list has been read. */
+export function wasListed(turn: Turn, watched: WatchedApp, tellsUsage: boolean): void {
+  const { now, config, patterns } = turn
+  const { memory_bytes, state, enabled } = watched.app
+  const isRunning = state === 'running'
+  const isWatched = isOn(turn, watched) && isRunning
+  const wasFound = watched.probed.found !== undefined
+  watched.listsUp = watched.answered && isRunning ? watched.listsUp + 1 : 0
+  const probed = isRunning
+    ? probe(watched.probed, watched.app, patterns.limits, config.guard.for_reads, tellsUsage, now - watched.changedAt)
+    : UNPROBED
+  // Found is only what is watched.
+  watched.probed = isWatched && enabled !== false ? probed : { ...probed, found: undefined, noticed: undefined }
+  const { found } = watched.probed
+  if (isRunning && memory_bytes !== null && remember(watched.memory, now, memory_bytes)) {
+    followMemory(turn, watched, memory_bytes)
+  }
+  seeOffer(turn, watched)
+  const { phase, forced } = watched.watch
+  if (found !== undefined && phase === 'idle') {
+    watched.watch = watch.planned(watched.watch, found, now, config.guard, true)
+  } else if (wasFound && found === undefined && forced && phase === 'waiting') {
+    watched.watch = watch.up({ ...watched.watch, forced: false }, true, now)
+  }
+  settle(turn, watched)
+  const web = isWatched ? patterns.webProbe(watched.id) : undefined
+  // At most one question to an app at a time.
+  if (web === undefined || watched.isAsked) return
+  watched.isAsked = true
+  turn.effects.push({ kind: 'ask', watched, web })
+}
+
+/** Whether its web API has answered as expected, which counts with the next read; `undefined`: that says nothing. */
+export function wasAsked(watched: WatchedApp, isGood: boolean | undefined): void {
+  watched.isAsked = false
+  if (watched.app.state === 'running') watched.probed = { ...watched.probed, isAnswered: isGood }
+}
+
+/** Whether its memory grows and does not come back. */
+function followMemory(turn: Turn, watched: WatchedApp, bytes: number): void {
+  const { now, decisions, patterns } = turn
+  const trend = trendOf(watched.memory)
+  watched.trend = shownTrend(watched.trend, trend)
+  const rising = decisions.isRising(watched.memory, trend, patterns.memoryLimit(watched.id))
+  if (rising && !watched.rising && now - watched.risingSaidAt >= RISING_AGAIN_MS) {
+    watched.risingSaidAt = now
+    const message = `${mebibytes(bytes)} MiB, and ${mebibytes(trend ?? 0)} MiB more each hour`
+    note(turn, watched, 'memory_rising', 'memory_limit', null, message)
+    tell(turn, watched.id, 'memory_rising', 'memory_limit', { message })
+  }
+  watched.rising = rising || (watched.rising && (trend ?? 0) > 0)
+}
+
+const mebibytes = (bytes: number) => (bytes / 1_048_576).toFixed(1)
+
+export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forget }: GuardWish): void {
+  if (forget) {
+    watched.history = []
+    watched.bad = null
+    watched.updated = null
+    watched.rising = false
+    const { switched, snoozedUntil, upSince, down } = watched.watch
+    watched.watch = { ...watch.UNTOUCHED, switched, snoozedUntil, upSince, down }
+  }
+  if (enabled !== undefined) {
+    const rested = watched.watch.phase === 'restarting' ? watched.watch : watch.rested(watched.watch)
+    watched.watch = { ...watch.afresh(rested), switched: enabled, snoozedUntil: null }
+    if (enabled) watched.bad = null
+  }
+  if (snooze !== undefined) {
+    const rested = watched.watch.phase === 'waiting' ? watch.rested(watched.watch) : watched.watch
+    watched.watch = { ...rested, snoozedUntil: turn.now + snooze }
+  }
+  settle(turn, watched)
+}
+
+const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
+
+/** A command begins or ends. After one that writes, and is not the guardian's or about it, the app is left alone. */
+export function commanded(turn: Turn, watched: WatchedApp, { command, phase, by }: GuardRun): void {
+  const isInstall = command.operation === 'installFromAppStore'
+  if (isInstall) {
+    // Of an app that came by its install only the end is heard.
+    watched.installs = Math.max(0, watched.installs + (phase === 'begun' ? 1 : -1))
+    watched.installedBy = by === BY ? BY : 'command'
+  } else if (by === BY || !command.write || command.needs === 'guard') return
+  else if (STARTS.has(command.operation ?? '') && command.name !== 'enabled')
+    watched.watch = watch.afresh(watched.watch)
+  if (!isInstall || phase === 'ended') watched.aloneUntil = turn.now + ALONE_MS
+  settle(turn, watched)
+}

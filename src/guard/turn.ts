@@ -1,0 +1,172 @@
+/** One decision about a hub: what it goes by, what it is about, and what it yields. */
+import type { Outcome } from '../contract/answer.ts'
+import type { HubCommand } from '../contract/commands.ts'
+import type { GuardEventPayload, GuardEventType } from '../contract/events.ts'
+import type { GoneApp, GuardWish, HistoryEntry, Reason } from '../contract/guard.ts'
+import type { App, Change } from '../hub/app.ts'
+import type { Decisions } from './decisions.ts'
+import { GoneApps } from './gone.ts'
+import type { SavedStates } from './saved-states.ts'
+import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
+import type { WatchedApp } from './watched-app.ts'
+
+/** Who sends the guardian's commands, for the log and for itself. */
+export const BY = 'guard'
+
+/** What the guardian reads of others while it decides. */
+export interface Reads {
+  /** Whether the broker is there. */
+  readonly isConnected: () => boolean
+  /** The apps of a hub as far as they are known. */
+  readonly appsOf: (hub: string) => Iterable<App>
+  /** Whether configuration shows an app. */
+  readonly shows: (hub: string, app: string) => boolean
+  /** Whether a hub installs a version that is named, as far as is known. */
+  readonly takesVersion: (hub: string) => boolean
+}
+
+/** What every decision goes by. */
+export interface Context {
+  /** In `elapsed` milliseconds, as all times of the state: no clock that is set moves them. One look for one decision. */
+  readonly now: number
+  /** The same moment in epoch milliseconds. */
+  readonly wall: number
+  /** What is added to `elapsed` for the time that others read and write. */
+  readonly offset: number
+  readonly config: GuardConfig
+  readonly patterns: Patterns
+  readonly decisions: Decisions
+  /** Whether the guardian is on, and this bridge the one that acts. */
+  readonly isActing: boolean
+  readonly reads: Reads
+  /** What earlier runs have left of all hubs. */
+  readonly saved: SavedStates
+  /** Whether the window of updates is open, and no hub has one under way. */
+  readonly mayUpdate: () => boolean
+}
+
+/** Changed in place, as its apps are: a copy of a thousand for each event would cost more than the event. */
+export class HubState {
+  readonly name: string
+  readonly apps = new Map<string, WatchedApp>()
+  readonly gone: GoneApps
+  /** What the broker is to hold of those; `undefined`: what it holds is not known yet. */
+  goneApps: readonly GoneApp[] | undefined
+  /** Whether its list has been read. */
+  isRead = false
+  online = false
+  wasOnline = false
+  backAt: number | null = null
+  /** The guardian does one thing at a time on a hub: a restart or an update. */
+  restarting: WatchedApp | null = null
+  update: Update | null = null
+  /** Whether it has installed another version than the one that was named. */
+  isHeadstrong = false
+  /** Ids of apps. */
+  attention: readonly string[] = []
+  /** Until when everything that was due has been followed. */
+  checkedAt = Number.NEGATIVE_INFINITY
+  /** When something is due without anything happening. */
+  wakeAt = Number.POSITIVE_INFINITY
+
+  constructor(name: string, reads: Reads) {
+    this.name = name
+    this.gone = new GoneApps((app) => reads.shows(name, app))
+  }
+}
+
+/** An update under way. */
+export interface Update {
+  readonly watched: WatchedApp
+  readonly from: string | null
+  readonly to: string | null
+  /** The version that the hub is told to install; `null`: the newest, which may be newer than what was held. */
+  readonly named: string | null
+  /** Until when the hub may report another version; `null`: its install has no answer yet. */
+  deadline: number | null
+  /** Why there will be none, if the hub has said so. */
+  refusal: string | null
+}
+
+export type Order = { readonly watched: WatchedApp; readonly payload: object } & (
+  | { readonly command: 'restart'; readonly why: Reason; readonly entry: HistoryEntry; readonly readAt: number }
+  | { readonly command: 'install'; readonly update: Update }
+  | { readonly command: 'update' }
+)
+
+/** A command of anybody that begins or ends on a hub. */
+export interface GuardRun {
+  readonly hub: string
+  /** The app that it is about. */
+  readonly about: string | null
+  readonly command: Pick<HubCommand, 'name' | 'operation' | 'write' | 'needs'>
+  readonly phase: 'begun' | 'ended'
+  readonly by: string | null
+}
+
+export type Input =
+  /** Apps have changed; `read`: the whole list has just been read; `silent`: nothing happened to the apps. */
+  | { readonly kind: 'apps'; readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
+  /** This bridge acts from now on. `anew`: what the broker holds is newer than what is known here. */
+  | { readonly kind: 'begin'; readonly anew: boolean }
+  /** Configuration is another one; `wasOn` and `isOn`: whether it asked and asks for the guardian. */
+  | { readonly kind: 'configured'; readonly wasOn: boolean; readonly isOn: boolean }
+  | { readonly kind: 'online'; readonly online: boolean }
+  | { readonly kind: 'command'; readonly watched: WatchedApp; readonly run: GuardRun }
+  | { readonly kind: 'control'; readonly watched: WatchedApp; readonly wish: GuardWish }
+  /** Restarts are due at a time that configuration names. */
+  | { readonly kind: 'schedule'; readonly fits: (app: string) => boolean }
+  /** Time has gone by. */
+  | { readonly kind: 'wake' }
+  /** The ends of effects. */
+  | { readonly kind: 'read'; readonly watched: WatchedApp; readonly isRead: boolean }
+  | { readonly kind: 'asked'; readonly watched: WatchedApp; readonly isGood: boolean | undefined }
+  | { readonly kind: 'backup'; readonly update: Update; readonly failure: string | undefined }
+  | { readonly kind: 'outcome'; readonly order: Order; readonly outcome: Outcome }
+
+export type Effect =
+  /** To read an app anew: what is known of it may be an hour old. */
+  | { readonly kind: 'read'; readonly watched: WatchedApp }
+  /** To ask an app's own web API. */
+  | { readonly kind: 'ask'; readonly watched: WatchedApp; readonly web: WebProbe }
+  | { readonly kind: 'backup'; readonly update: Update }
+  | { readonly kind: 'order'; readonly order: Order }
+  | { readonly kind: 'log'; readonly level: 'info' | 'warn'; readonly details: object; readonly text: string }
+
+/** What follows, in the order in which it is to be done. */
+export interface Decision {
+  readonly events: GuardEventPayload[]
+  /** Apps of which something else is published. */
+  readonly facts: Set<string>
+  /** Whether other apps of the hub need attention or are remembered. */
+  attention: boolean
+  readonly effects: Effect[]
+}
+
+export interface Turn extends Context, Decision {
+  /** Whether what is due may have changed. */
+  hasMoved: boolean
+}
+
+/** What else belongs to an event. */
+export type Details = Partial<Pick<GuardEventPayload, 'message' | 'from' | 'to'>>
+
+export function tell(turn: Turn, app: string, event_type: GuardEventType, reason: Reason, details: Details = {}): void {
+  turn.events.push({ event_type, app, changed: [], at: new Date(turn.wall).toISOString(), reason, ...details })
+}
+
+/** An event names only versions that are known. */
+export function versions(from: string | null, to: string | null): Details {
+  return { ...(from !== null && { from }), ...(to !== null && { to }) }
+}
+
+/** Whether the guardian may begin something. */
+export const mayAct = ({ isActing, reads }: Context) => isActing && reads.isConnected()
+
+export const isBusy = ({ restarting, update }: HubState) => restarting !== null || update !== null
+
+/** Quiet hours go by the clock of the people there. */
+export function quietUntil({ config: { guard }, decisions, now, wall }: Context): number | undefined {
+  const until = decisions.quietUntil(guard.quiet_hours, guard.time_zone, wall)
+  return until === undefined ? undefined : until - wall + now
+}
