@@ -12,7 +12,7 @@ import { Throttle } from './base/throttle.ts'
 import { logActivity } from './bridge/activity-log.ts'
 import { Bridge } from './bridge/bridge.ts'
 import { CleanLink } from './bridge/clean-link.ts'
-import { policyOf } from './bridge/guarding.ts'
+import { policyOf } from './bridge/dispatcher.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import { hubFilesIn } from './config/hubs-dir.ts'
@@ -103,7 +103,7 @@ export async function run(options: RunOptions): Promise<void> {
     clientId: `${clientId}-rollout`,
     link: () => link,
     serves: (hub) => fleet === undefined || hubs.all.has(hub),
-    refusal: (command) => rolloutRefusal(policyOf(live), command),
+    refusal: (command) => rolloutRefusal(policyOf(live.value), command),
     clock,
     random,
     log: log.child({ part: 'rollout' }),
@@ -347,7 +347,7 @@ function othersStates(topics: Topics, fleet: FleetRun | undefined): string[] {
 }
 
 function refusals(hubs: Hubs, live: LiveConfig): Record<string, Record<string, string>> {
-  return Object.fromEntries([...hubs.all].map(([name, { hub }]) => [name, refusalsOf(hub, policyOf(live))]))
+  return Object.fromEntries([...hubs.all].map(([name, { hub }]) => [name, refusalsOf(hub, policyOf(live.value))]))
 }
 
 /** Of the members of a fleet, none can be two: the broker ends the connection of the first. */

@@ -1,6 +1,6 @@
 /** A command that comes over HTTP: its topic from the path, its payload from the body, its answer as the reply. */
 import type { Clock } from '../base/clock.ts'
-import type { Reply, Requester } from '../bridge/dispatcher.ts'
+import type { Reply, Requester } from '../bridge/requests.ts'
 import { findCommand } from '../contract/commands.ts'
 import { isErrorCode } from '../contract/errors.ts'
 import type { Role } from '../contract/schemas.ts'

@@ -5,7 +5,7 @@ import { Throttle } from '../base/throttle.ts'
 import type { Live } from '../config/options.ts'
 import type { BridgeControl, Command } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
-import { refusedBy } from '../contract/permissions.ts'
+import { mayUse } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
 import type { CommandTopic, OwnTopic, Topics } from '../contract/topics.ts'
@@ -15,14 +15,16 @@ import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
 import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import { type AnswerLink, type CommandEnd, Dispatcher, type Requester } from './dispatcher.ts'
-import { createGuard, policyOf } from './guarding.ts'
+import type { AnswerLink } from './answers.ts'
+import { Dispatcher, policyOf } from './dispatcher.ts'
+import { createGuard } from './guarding.ts'
 import { Holdings } from './holdings.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { HubTopics } from './hub-topics.ts'
 import { LeftOvers } from './left-overs.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
+import type { CommandEnd, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 
 /** The part of the MQTT link that the translation needs. */
@@ -141,8 +143,7 @@ export class Bridge {
     this.#tellingHubs = new Throttle(clock, () => this.#know({ hubs: this.#hubAddresses() }))
     const hold = (topic: string, payload: string | null) => link.hold(topic, payload)
     const send = (topic: string, payload: string) => link.send(topic, payload)
-    const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
-    const allows = (command: Command) => refuses(command) === undefined
+    const allows = (command: Command) => mayUse(policyOf(live.value), command)
     this.#holdings = new Holdings({
       topics,
       hold,
@@ -165,7 +166,7 @@ export class Bridge {
       topics,
       hubs,
       live,
-      policy: () => policyOf(live),
+      policy: () => policyOf(live.value),
       guard: this.#guard,
       owner: () => fleet && { member: fleet.member, epoch: fleet.epoch },
       holdings: this.#holdings,
@@ -244,18 +245,14 @@ export class Bridge {
       control,
       answers: fleet && ((topic) => this.#answers(topic, fleet)),
       whyNotServed: options.whyNotServed,
-      refuses,
-      mayAnswerOn: (topic) => {
-        const only = live.value.commands.response_topics
-        return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only })
-      },
+      live,
       onRun: (run) => {
-        if (run.command.name === 'refresh' && run.phase === 'ended') {
-          this.#repairs.now()
-          link.readTransient()
-        }
         this.#hubTopics.onRun(run)
         this.#guard.ran(run)
+      },
+      repair: () => {
+        this.#repairs.now()
+        link.readTransient()
       },
       guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
       onFailedWrite: (failed) => this.#hubTopics.onFailedWrite(failed),

@@ -3,15 +3,14 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Live } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
-import type { CommandPolicy } from '../contract/permissions.ts'
 import type { Topics } from '../contract/topics.ts'
 import { BY, Guard, type GuardOptions, type GuardOrder } from '../guard/guard.ts'
-import { isGuarded } from '../guard/settings.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
-import { type Dispatcher, ownMessage } from './dispatcher.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import { ownMessage } from './requests.ts'
 
 export interface GuardingOptions extends Pick<GuardOptions, 'onEvent' | 'onFacts' | 'onAttention'> {
   readonly topics: Topics
@@ -70,16 +69,4 @@ export function createGuard({ topics, hubs, link, dispatcher, ...options }: Guar
     appsOf,
     isConnected: () => link.status().protocol !== null,
   })
-}
-
-/** By the configuration, which is replaced as a whole; each command asks several times. */
-const policies = new WeakMap<Live['value'], CommandPolicy>()
-
-/** What configuration allows, the guardian's command included where it is on. */
-export function policyOf({ value }: Live): CommandPolicy {
-  const known = policies.get(value)
-  if (known !== undefined) return known
-  const policy = { ...value.commands, guarded: isGuarded(value) }
-  policies.set(value, policy)
-  return policy
 }

@@ -15,12 +15,11 @@ import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { App } from '../model/app.ts'
 import type { Change } from '../model/reduce.ts'
-import type { FailedWrite } from './dispatcher.ts'
-import type { CommandRun } from './execution.ts'
 import { FoundUpdates } from './found-updates.ts'
 import type { Holdings } from './holdings.ts'
 import { Installs } from './installs.ts'
 import { PublishedSettings } from './published-settings.ts'
+import type { CommandRun, FailedWrite } from './requests.ts'
 
 /** What the guardian lets be published, and what it must hear of. */
 export interface GuardView {

@@ -405,7 +405,13 @@ const ROWS = [
     operation: 'getApps',
     write: false,
     doc: 'Reads everything from the hub again.',
-    run: ({ hub, again }) => again(() => hub.refresh()),
+    async run({ hub, again, repair }) {
+      try {
+        await again(() => hub.refresh())
+      } finally {
+        repair()
+      }
+    },
   }),
   row('bridge', 'log-level', {
     payload: word(LOG_LEVELS.map((level) => [level, level] as const)),
@@ -446,6 +452,12 @@ export function effectiveCommand(command: HubCommand, input: unknown): HubComman
   const endpoint = input === undefined ? undefined : command.reaches?.(input)
   if (endpoint === undefined) return command
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
+}
+
+/** Whether the log tells of a command: it may change something, or is not even one. */
+export function isAudited(command: Command | undefined): boolean {
+  if (command === undefined) return true
+  return command.target === 'bridge' ? command.audited === true : command.write
 }
 
 const INDEX = new Map(

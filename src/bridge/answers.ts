@@ -1,0 +1,127 @@
+/** The last step of a command: its one answer goes to who asked, and the others hear how it ended. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/options.ts'
+import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
+import { isAudited } from '../contract/commands.ts'
+import { CommandError, type ErrorCode } from '../contract/errors.ts'
+import { commandKey } from '../contract/permissions.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { Endpoint } from '../hub/endpoints.ts'
+import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
+import { Audit } from './audit.ts'
+import type { CommandEnd, FailedWrite, Request } from './requests.ts'
+
+/** The part of the MQTT link that commands need. */
+export interface AnswerLink {
+  /** Whether a message's connection is still up: what an earlier one brought is stale. */
+  isCurrent(message: Message): boolean
+  status(): Pick<LinkStatus, 'protocol'>
+  send(topic: string, payload: string, options?: SendOptions): void
+  /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
+  hold(topic: string, payload: string | null): void
+}
+
+export interface AnswersOptions {
+  readonly topics: Pick<Topics, 'mayAnswerOn'>
+  readonly hubs: ReadonlyMap<string, unknown>
+  readonly link: AnswerLink
+  readonly live: { readonly value: Pick<Config, 'commands' | 'discovery'> }
+  /** Not called for each of a flood of refusals. */
+  readonly onFailedWrite: (failed: FailedWrite) => void
+  readonly onAnswer?: (end: CommandEnd) => void
+  readonly clock: Clock
+  readonly log: Logger
+  /** Writes whatever the log's level is. */
+  readonly audit: Logger
+}
+
+/** Bytes of correlation data that a short answer carries. */
+const MAX_SHORT_MARK = 256
+
+const NOTHING: Outcome = { ok: true, json: 'null' }
+
+export class Answers {
+  readonly #options: AnswersOptions
+  readonly #audit: Audit
+
+  constructor(options: AnswersOptions) {
+    this.#options = options
+    this.#audit = new Audit(options.clock, options.audit)
+  }
+
+  /** Tells what the audit has left out so far. */
+  stop(): void {
+    this.#audit.stop()
+  }
+
+  give(request: Request, outcome: Outcome): void {
+    const { clock, onAnswer } = this.#options
+    const { message, requester, topic, command: row, transaction, replayed } = request
+    const { command, hub, app = null, result } = topic
+    const ms = clock.elapsed() - message.receivedAt
+    const head = { command, hub, app, transaction, duration_ms: Math.round(ms), ...(replayed && { replayed }) }
+    const code = outcome.ok ? 'ok' : outcome.error.code
+    const summarized = outcome.ok ? NOTHING : outcome
+    const summary = () => renderAnswer(head, summarized)
+    onAnswer?.({ command: row === undefined ? 'unknown' : commandKey(row), outcome: code, ms, result, summary })
+    if (requester === undefined) this.#send(request, outcome, head)
+    else requester.reply({ outcome, payload: renderAnswer(head, outcome), code })
+    this.#tell(request, code, head.duration_ms)
+  }
+
+  #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {
+    const { responseTopic, correlationData } = message
+    const to = responseTopic !== undefined && this.#mayAnswerOn(responseTopic) ? responseTopic : topic.result
+    const as = (result: Outcome, mark = correlationData) => ({
+      payload: renderAnswer(head, result),
+      options: {
+        isAnswer: true,
+        correlationData: mark,
+        contentType: 'application/json',
+        userProperties: result.ok ? undefined : { 'error-code': result.error.code },
+      },
+    })
+    const { payload, options } = as(outcome)
+    const short = () => {
+      const error = new CommandError('too_large')
+      // What the requester has sent along may be what is too large.
+      const mark = (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData
+      return as({ ok: false, error }, mark)
+    }
+    const elsewhere = () => (to === topic.result ? undefined : { ...as(outcome), topic: topic.result })
+    const ifRefused: SendOptions['ifRefused'] = (why) => (why === 'too_large' ? short() : elsewhere())
+    this.#options.link.send(to, payload, { ...options, ifRefused })
+  }
+
+  #mayAnswerOn(topic: string): boolean {
+    const { topics, live } = this.#options
+    const { discovery, commands } = live.value
+    return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only: commands.response_topics })
+  }
+
+  /** Tells the log, and subscribers of a write that was not done. */
+  #tell(request: Request, outcome: 'ok' | ErrorCode, duration_ms: number): void {
+    const { topic, command: row, requester, transaction, replayed, asked, endpoint } = request
+    const { hubs, log, onFailedWrite } = this.#options
+    const { command, hub, app = null } = topic
+    const line = {
+      ...{ command, hub, app, transaction, outcome, duration_ms, replayed },
+      ...(requester !== undefined && { by: requester.by }),
+      ...(endpoint !== undefined && { endpoint: nameOf(endpoint) }),
+    }
+    if (!isAudited(row)) {
+      log.debug(line, 'command')
+      return
+    }
+    const told = this.#audit.write(line, asked)
+    if (!told || outcome === 'ok' || replayed || hub === null || !hubs.has(hub)) return
+    if (row !== undefined && row.target !== 'bridge' && row.write)
+      onFailedWrite({ hub, app, command, code: outcome, transaction })
+  }
+}
+
+/** Without its query and body. */
+function nameOf({ method, section, item, path }: Endpoint): string {
+  return `${method} ${section}/${item}${path}`
+}
