@@ -460,15 +460,9 @@ export function isAudited(command: Command | undefined): boolean {
   return command.target === 'bridge' ? command.audited === true : command.write
 }
 
-const INDEX = new Map(
-  COMMANDS.map((command) => [key(command.target, command.name, command.argument !== undefined), command]),
-)
-
 /** The row for a command topic. */
 export function findCommand(target: Command['target'], name: string, hasArgument: boolean): Command | undefined {
-  return INDEX.get(key(target, name, hasArgument))
-}
-
-function key(target: string, name: string, hasArgument: boolean): string {
-  return `${target} ${name} ${hasArgument}`
+  const isIt = (row: Command) =>
+    row.name === name && row.target === target && (row.argument !== undefined) === hasArgument
+  return COMMANDS.find(isIt)
 }

@@ -31,6 +31,7 @@ export interface Envelope {
 }
 
 const BARE: Envelope = { transaction: null, expiresAt: null }
+const NOTHING = { envelope: BARE, rest: {} }
 
 /** A payload read as far as its envelope; `input()` checks the rest and throws CommandError `invalid_payload`. */
 export interface Reading<T> extends Envelope {
@@ -59,8 +60,7 @@ export function object<E extends v.ObjectEntries>(
     read(text) {
       // A button of Home Assistant cannot send nothing; `PRESS` is its word for it.
       const bare = withoutMark(text)
-      const value = bare === '' || bare === 'PRESS' ? {} : parseJson(bare)
-      const { envelope, rest } = openEnvelope(value)
+      const { envelope, rest } = bare === '' || bare === 'PRESS' ? NOTHING : openEnvelope(parseJson(bare))
       return { ...envelope, input: () => check(schema, rest) }
     },
   }
