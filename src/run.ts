@@ -95,7 +95,14 @@ export async function run(options: RunOptions): Promise<void> {
   const fleet = membership && (await joinFleet({ membership, live, clock, log }))
   const report = fleet && new FleetReport(fleet)
   const mayAct = fleet && (() => fleet.mayAct())
-  await using hubs = new Hubs({ live, onCall: (name, call) => tally.call(name, call), mayAct, clock, log, random })
+  await using hubs = new Hubs({
+    live,
+    onCall: (name, { operation, outcome, ms }) => tally.of(name).calls.add(operation, outcome, ms),
+    mayAct,
+    clock,
+    log,
+    random,
+  })
   const clientId = clientIdOf(config, topics.base, membership?.member, Math.max(...numbers))
   await using rollouts = new Rollouts({
     topics,
@@ -136,9 +143,9 @@ export async function run(options: RunOptions): Promise<void> {
       rollouts,
       onEvent: (hub, event) => tally.event(hub, event),
       onAnswer: (end) => {
-        tally.command(end)
+        tally.commands.add(end.command, end.outcome, end.ms)
         const summary = () => clean.clean(end.summary())
-        rollouts.answered(end.result, summary)
+        rollouts.client?.answered(end.result, summary)
         // That of a failure may be long.
         feed.happened(end.result, end.outcome === 'ok' ? summary : summary())
       },
