@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
 import type { Live } from '../config/options.ts'
-import type { BridgeControl, Command } from '../contract/commands.ts'
+import type { Command, RolloutControl } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
 import { mayUse } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
@@ -70,7 +70,7 @@ export interface BridgeOptions {
   /** The configuration that holds now; `reconfigured` tells of another one. */
   readonly live: Live
   readonly setLogLevel: (level: LogLevel) => void
-  readonly rollouts: Pick<BridgeControl, 'rollOut' | 'cancelRollout'> & {
+  readonly rollouts: RolloutControl & {
     /** Whether the link holds the record on this topic. */
     holds(topic: string): boolean
   }
@@ -108,6 +108,7 @@ export class Bridge {
   /** Whether the guardian has taken up what the broker holds of it. */
   #hasBegun = false
   readonly #presence: Presence
+  readonly #presenceTopic: string
   /** Whether this bridge publishes and executes: the only one on its base topic, or the one that started first. */
   #active = false
   readonly #early: StartupBuffer
@@ -187,8 +188,9 @@ export class Bridge {
       clock,
       log,
     })
+    this.#presenceTopic = topics.of('bridgePresence', {})
     this.#presence = new Presence({
-      topic: topics.of('bridgePresence', {}),
+      topic: this.#presenceTopic,
       startedAt,
       send,
       onChange: (before) => this.#onPresence(before),
@@ -228,23 +230,18 @@ export class Bridge {
       readEverything: () => this.#startOver(),
       clock,
     })
-    const { rollouts } = options
-    const control: BridgeControl = {
-      setLogLevel: (level) => {
-        setLogLevel(level)
-        this.logLevelChanged(level)
-      },
-      rollOut: (transaction, order) => rollouts.rollOut(transaction, order),
-      cancelRollout: (transaction) => rollouts.cancelRollout(transaction),
+    const setLevel = (level: LogLevel) => {
+      setLogLevel(level)
+      this.logLevelChanged(level)
     }
-    const { onAnswer } = options
+    const { onAnswer, rollouts, whyNotServed } = options
     this.#dispatcher = new Dispatcher({
       topics,
       hubs,
       link,
-      control,
+      control: { setLogLevel: setLevel, rollouts },
       answers: fleet && ((topic) => this.#answers(topic, fleet)),
-      whyNotServed: options.whyNotServed,
+      whyNotServed,
       live,
       onRun: (run) => {
         this.#hubTopics.onRun(run)
@@ -487,13 +484,11 @@ export class Bridge {
   }
 
   onMessage(message: Message): void {
-    if (this.#left) return
-    if (message.topic === this.#options.topics.of('bridgePresence', {})) this.#presence.receive(message)
-    else {
+    if (message.topic !== this.#presenceTopic) {
       this.#whenActive(() => {
         if (!this.#homeAssistant.receive(message)) this.#dispatcher.receive(message)
       })
-    }
+    } else if (!this.#left) this.#presence.receive(message)
   }
 
   /**

@@ -27,13 +27,17 @@ import { type RolloutCommand, type RolloutOrder, rolloutOrder } from './rollout.
 import type { Target } from './target.ts'
 import { setAutoupdate, setEnabled, setSetting, uninstall, unsetSetting } from './writes.ts'
 
-/** What a command may do to the bridge itself. */
-export interface BridgeControl {
-  setLogLevel(level: LogLevel): void
+export interface RolloutControl {
   /** Begins a rollout. Resolves when the broker has its record. @throws CommandError */
   rollOut(transaction: string, order: RolloutOrder): Promise<Json>
   /** Ends a rollout after the steps that are under way. @throws CommandError */
   cancelRollout(transaction: string): Promise<Json>
+}
+
+/** What a command may do to the bridge itself. */
+export interface BridgeControl {
+  setLogLevel(level: LogLevel): void
+  readonly rollouts: RolloutControl
 }
 
 /**
@@ -431,14 +435,14 @@ const ROWS = [
     audited: true,
     sends: ({ command }) => command,
     doc: 'Restarts or updates apps on many hubs, in waves; `transaction` names the rollout.',
-    act: (bridge, order, transaction) => bridge.rollOut(rolloutName(transaction), order),
+    act: (bridge, order, transaction) => bridge.rollouts.rollOut(rolloutName(transaction), order),
   }),
   row('bridge', 'rollout-cancel', {
     payload: nothing,
     audited: true,
     repeatable: true,
     doc: 'Ends the rollout that `transaction` names, after the steps that are under way.',
-    act: (bridge, _, transaction) => bridge.cancelRollout(rolloutName(transaction)),
+    act: (bridge, _, transaction) => bridge.rollouts.cancelRollout(rolloutName(transaction)),
   }),
 ]
 

@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
-import type { BridgeControl } from '../contract/commands.ts'
+import type { RolloutControl } from '../contract/commands.ts'
 import { CommandError } from '../contract/errors.ts'
 import type { Rollout, RolloutCommand, RolloutOrder } from '../contract/rollout.ts'
 import type { Topics } from '../contract/topics.ts'
@@ -42,7 +42,7 @@ const KEPT = 20
 const TAKEN_MS = 10_000
 const BACKOFF_MS = { min: 1_000, max: 30_000 }
 
-export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'>, AsyncDisposable {
+export class Rollouts implements RolloutControl, AsyncDisposable {
   readonly #options: RolloutsOptions
   /** Aborted by `stop`; `undefined` while there is nothing to do here. */
   #active: AbortController | undefined

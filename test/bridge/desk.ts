@@ -103,8 +103,10 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
         if (level === 'trace') throw new TypeError('a mistake')
         records.levels.push(level)
       },
-      rollOut: (transaction, order) => Promise.resolve({ transaction, app: order.app }),
-      cancelRollout: (transaction) => Promise.resolve({ transaction }),
+      rollouts: {
+        rollOut: (transaction, order) => Promise.resolve({ transaction, app: order.app }),
+        cancelRollout: (transaction) => Promise.resolve({ transaction }),
+      },
     },
     live: {
       get value() {
