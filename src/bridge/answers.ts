@@ -56,18 +56,27 @@ export class Answers {
   }
 
   give(request: Request, outcome: Outcome): void {
-    const { clock, onAnswer } = this.#options
-    const { message, requester, topic, command: row, transaction, replayed } = request
+    const { clock, hubs, log, onAnswer, onFailedWrite } = this.#options
+    const { message, requester, topic, command: row, endpoint, transaction, replayed, asked } = request
     const { command, hub, app = null, result } = topic
     const ms = clock.elapsed() - message.receivedAt
-    const head = { command, hub, app, transaction, duration_ms: Math.round(ms), ...(replayed && { replayed }) }
-    const code = outcome.ok ? 'ok' : outcome.error.code
+    const duration_ms = Math.round(ms)
+    const head = { command, hub, app, transaction, duration_ms, ...(replayed && { replayed }) }
+    const code: 'ok' | ErrorCode = outcome.ok ? 'ok' : outcome.error.code
     const summarized = outcome.ok ? NOTHING : outcome
     const summary = () => renderAnswer(head, summarized)
     onAnswer?.({ command: row === undefined ? 'unknown' : commandKey(row), outcome: code, ms, result, summary })
     if (requester === undefined) this.#send(request, outcome, head)
-    else requester.reply({ outcome, payload: renderAnswer(head, outcome), code })
-    this.#tell(request, code, head.duration_ms)
+    else requester.reply({ outcome, payload: renderAnswer(head, outcome) })
+    const line = {
+      ...{ command, hub, app, transaction, duration_ms, replayed },
+      outcome: code,
+      ...(requester !== undefined && { by: requester.by }),
+      ...(endpoint !== undefined && { endpoint: nameOf(endpoint) }),
+    }
+    const told = isAudited(row) ? this.#audit.write(line, asked) : log.debug(line, 'command')
+    if (!told || outcome.ok || replayed || row === undefined || row.target === 'bridge' || !row.write) return
+    if (hub !== null && hubs.has(hub)) onFailedWrite({ hub, app, command, code: outcome.error.code, transaction })
   }
 
   #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {
@@ -83,14 +92,12 @@ export class Answers {
       },
     })
     const { payload, options } = as(outcome)
-    const short = () => {
+    const ifRefused: SendOptions['ifRefused'] = (why) => {
+      if (why !== 'too_large') return to === topic.result ? undefined : { ...as(outcome), topic: topic.result }
       const error = new CommandError('too_large')
       // What the requester has sent along may be what is too large.
-      const mark = (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData
-      return as({ ok: false, error }, mark)
+      return as({ ok: false, error }, (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData)
     }
-    const elsewhere = () => (to === topic.result ? undefined : { ...as(outcome), topic: topic.result })
-    const ifRefused: SendOptions['ifRefused'] = (why) => (why === 'too_large' ? short() : elsewhere())
     this.#options.link.send(to, payload, { ...options, ifRefused })
   }
 
@@ -98,26 +105,6 @@ export class Answers {
     const { topics, live } = this.#options
     const { discovery, commands } = live.value
     return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only: commands.response_topics })
-  }
-
-  /** Tells the log, and subscribers of a write that was not done. */
-  #tell(request: Request, outcome: 'ok' | ErrorCode, duration_ms: number): void {
-    const { topic, command: row, requester, transaction, replayed, asked, endpoint } = request
-    const { hubs, log, onFailedWrite } = this.#options
-    const { command, hub, app = null } = topic
-    const line = {
-      ...{ command, hub, app, transaction, outcome, duration_ms, replayed },
-      ...(requester !== undefined && { by: requester.by }),
-      ...(endpoint !== undefined && { endpoint: nameOf(endpoint) }),
-    }
-    if (!isAudited(row)) {
-      log.debug(line, 'command')
-      return
-    }
-    const told = this.#audit.write(line, asked)
-    if (!told || outcome === 'ok' || replayed || hub === null || !hubs.has(hub)) return
-    if (row !== undefined && row.target !== 'bridge' && row.write)
-      onFailedWrite({ hub, app, command, code: outcome, transaction })
   }
 }
 

@@ -20,7 +20,6 @@ export interface Reply {
   readonly outcome: Outcome
   /** What would be published. */
   readonly payload: string
-  readonly code: 'ok' | ErrorCode
 }
 
 /** No connection has brought what the bridge sends to itself. */

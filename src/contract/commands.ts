@@ -466,7 +466,7 @@ export function isAudited(command: Command | undefined): boolean {
 
 /** The row for a command topic. */
 export function findCommand(target: Command['target'], name: string, hasArgument: boolean): Command | undefined {
-  const isIt = (row: Command) =>
-    row.name === name && row.target === target && (row.argument !== undefined) === hasArgument
-  return COMMANDS.find(isIt)
+  return COMMANDS.find(
+    (row) => row.name === name && row.target === target && (row.argument !== undefined) === hasArgument,
+  )
 }

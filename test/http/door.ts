@@ -92,7 +92,7 @@ export async function openDoor({
     command({ topic, payload }: Message, { by, reply }: Requester) {
       if (role !== 'active') return false
       told.push({ topic, payload: payload.toString(), by })
-      const answer = () => reply({ outcome: { ok: true, json: 'null' }, payload: '{"ok":true}', code: 'ok' })
+      const answer = () => reply({ outcome: { ok: true, json: 'null' }, payload: '{"ok":true}' })
       if (commandMs === 0) answer()
       else systemClock.after(commandMs, answer)
       return true
