@@ -1,40 +1,12 @@
 /** The last step of a command: its one answer goes to who asked, and the others hear how it ended. */
-import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/options.ts'
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'
 import { CommandError, type ErrorCode } from '../contract/errors.ts'
 import { commandKey } from '../contract/permissions.ts'
-import type { Topics } from '../contract/topics.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
-import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
+import type { SendOptions } from '../mqtt/types.ts'
 import { Audit } from './audit.ts'
-import type { CommandEnd, FailedWrite, Request } from './requests.ts'
-
-/** The part of the MQTT link that commands need. */
-export interface AnswerLink {
-  /** Whether a message's connection is still up: what an earlier one brought is stale. */
-  isCurrent(message: Message): boolean
-  status(): Pick<LinkStatus, 'protocol'>
-  send(topic: string, payload: string, options?: SendOptions): void
-  /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
-  hold(topic: string, payload: string | null): void
-}
-
-export interface AnswersOptions {
-  readonly topics: Pick<Topics, 'mayAnswerOn'>
-  readonly hubs: ReadonlyMap<string, unknown>
-  readonly link: AnswerLink
-  readonly live: { readonly value: Pick<Config, 'commands' | 'discovery'> }
-  /** Not called for each of a flood of refusals. */
-  readonly onFailedWrite: (failed: FailedWrite) => void
-  readonly onAnswer?: (end: CommandEnd) => void
-  readonly clock: Clock
-  readonly log: Logger
-  /** Writes whatever the log's level is. */
-  readonly audit: Logger
-}
+import type { DispatcherOptions, Request } from './requests.ts'
 
 /** Bytes of correlation data that a short answer carries. */
 const MAX_SHORT_MARK = 256
@@ -42,10 +14,10 @@ const MAX_SHORT_MARK = 256
 const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
-  readonly #options: AnswersOptions
+  readonly #options: DispatcherOptions
   readonly #audit: Audit
 
-  constructor(options: AnswersOptions) {
+  constructor(options: DispatcherOptions) {
     this.#options = options
     this.#audit = new Audit(options.clock, options.audit)
   }

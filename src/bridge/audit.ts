@@ -6,21 +6,6 @@ import type { ErrorCode } from '../contract/errors.ts'
 const REFUSALS_A_MINUTE = 60
 const MINUTE_MS = 60_000
 
-/** A command that was answered. */
-export interface AuditLine {
-  readonly command: string
-  readonly hub: string | null
-  readonly app: string | null
-  readonly transaction: string | number | null
-  readonly outcome: 'ok' | ErrorCode
-  readonly duration_ms: number
-  readonly replayed: boolean
-  /** Who sent it another way than over MQTT. */
-  readonly by?: string
-  /** What a generic call names, without its query and body. */
-  readonly endpoint?: string
-}
-
 export class Audit {
   readonly #clock: Clock
   readonly #log: Logger
@@ -38,7 +23,7 @@ export class Audit {
    * Writes the line, but not of one refusal too many: one in which the hub was asked for nothing. Returns whether it
    * was written.
    */
-  write(line: AuditLine, asked: boolean): boolean {
+  write(line: { readonly outcome: 'ok' | ErrorCode }, asked: boolean): boolean {
     if (line.outcome !== 'ok' && !asked && !this.#mayTell()) return false
     this.#log.info(line, 'command')
     return true

@@ -9,13 +9,12 @@ import { mayUse } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
 import type { CommandTopic, OwnTopic, Topics } from '../contract/topics.ts'
-import type { Guard } from '../guard/guard.ts'
+import { BY, type Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
 import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import type { AnswerLink } from './answers.ts'
 import { Dispatcher, policyOf } from './dispatcher.ts'
 import { createGuard } from './guarding.ts'
 import { Holdings } from './holdings.ts'
@@ -24,7 +23,7 @@ import { HubTopics } from './hub-topics.ts'
 import { LeftOvers } from './left-overs.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
-import type { CommandEnd, Requester } from './requests.ts'
+import type { AnswerLink, CommandEnd, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 
 /** The part of the MQTT link that the translation needs. */
@@ -152,11 +151,10 @@ export class Bridge {
       onFailure: (topic, error) => log.error({ topic, err: error }, 'what a topic is to hold could not be rendered'),
     })
     this.#guard = createGuard({
-      topics,
       live,
       hubs,
       link,
-      dispatcher: () => this.#dispatcher,
+      order: (order) => this.#dispatcher.send({ ...order, by: BY }),
       onEvent: (hub, event) => this.#hubTopics.onGuardEvent(hub, event),
       onFacts: (hub, app) => this.#hubTopics.guardChanged(hub, app),
       onAttention: (hub) => this.#hubTopics.attentionChanged(hub),

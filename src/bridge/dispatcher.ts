@@ -3,10 +3,8 @@
  * late or the same again, read its input, check what must hold, wait for its turn, check again, run it, answer.
  */
 import { nearest } from '../base/nearest.ts'
-import type { Config } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
 import {
-  type BridgeControl,
   COMMANDS,
   type Command,
   effectiveCommand,
@@ -16,52 +14,28 @@ import {
   MAX_NAME_LENGTH,
 } from '../contract/commands.ts'
 import { CommandError, ERROR_CODES, fromHubError } from '../contract/errors.ts'
-import type { GuardWish } from '../contract/guard.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
 import { type CommandPolicy, lackOf, permission, refusedBy } from '../contract/permissions.ts'
+import type { Target } from '../contract/target.ts'
 import { decodeLevel } from '../contract/templates.ts'
-import type { CommandTopic, Topics } from '../contract/topics.ts'
-import { type GuardConfig, isGuarded } from '../guard/settings.ts'
+import type { CommandTopic } from '../contract/topics.ts'
+import { isGuarded } from '../guard/settings.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
+import { type Method, OPERATIONS } from '../hub/operations.ts'
 import type { Message } from '../mqtt/types.ts'
-import { Answers, type AnswersOptions } from './answers.ts'
+import { Answers } from './answers.ts'
 import { CommandQueue } from './queue.ts'
 import { Replay, replayKey } from './replay.ts'
-import { type CommandRun, ownMessage, type Request, type Requester } from './requests.ts'
-import { createTarget } from './target.ts'
+import type { DispatcherOptions, DispatchHub, OwnCommand, Request, Requester, Rules } from './requests.ts'
+import { retryRateLimited } from './retry-rate-limited.ts'
 
 /** How long a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
 /** Commands of one app that may wait. */
 const MAX_WAITING = 32
-
-/** One configured hub, as commands see it. */
-export interface DispatchHub {
-  readonly hub: Hub
-  /** Commands under way at once. */
-  readonly concurrency: number
-}
-
-/** What decides which commands may be used. */
-type Rules = Pick<Config, 'commands'> & GuardConfig
-
-export interface DispatcherOptions extends AnswersOptions {
-  readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
-  readonly hubs: ReadonlyMap<string, DispatchHub>
-  readonly live: { readonly value: Rules & Pick<Config, 'discovery'> }
-  readonly control: BridgeControl
-  /** Whether commands on a topic are this bridge's to answer; default: all are. */
-  readonly answers?: ((topic: CommandTopic) => boolean) | undefined
-  /** Why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
-  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
-  /** A write, or a generic call, begins on a hub, or ends. */
-  readonly onRun: (run: CommandRun) => void
-  /** Tells the guardian what is wanted of it for an app. */
-  readonly guard: (hub: string, app: string, wish: GuardWish) => void
-  /** Puts right what others have changed on the broker. */
-  readonly repair: () => void
-}
+/** No connection has brought what the bridge sends to itself. */
+const NO_CONNECTION = -1
 
 /** A command for a hub whose input was read. */
 interface Order {
@@ -113,6 +87,20 @@ export class Dispatcher {
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
     const unread = { transaction: null, deadline: 0, expiresAt: Number.POSITIVE_INFINITY }
     void this.#handle({ message, requester, topic, command, ...unread, replayed: false, asked: false })
+  }
+
+  /** Sends a command of the bridge's own to an app, as any other client would. Resolves to what became of it. */
+  send({ hub, app, command, payload, by, isCurrent }: OwnCommand): Promise<Outcome> {
+    const { topics, clock } = this.#options
+    const sent = {
+      payload: Buffer.from(JSON.stringify(payload)),
+      receivedAt: clock.elapsed(),
+      connection: NO_CONNECTION,
+    }
+    const message: Message = { topic: topics.appCommand(hub, app, command), retain: false, dup: false, qos: 1, ...sent }
+    return new Promise((resolve) => {
+      this.receive(message, { by, isCurrent, reply: ({ outcome }) => resolve(outcome) })
+    })
   }
 
   async #handle(request: Request): Promise<void> {
@@ -282,38 +270,35 @@ export class Dispatcher {
   #run(order: Order, isLate: () => boolean): Promise<unknown> {
     const { request, bridged, command, input, argument } = order
     const { clock, guard, repair } = this.#options
-    const { hub, app } = request.topic
+    const { hub } = bridged
+    const { signal } = this.#ending
+    const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
     const check = () => this.#check(order)
+    // Asked when the request leaves: until then it may wait for a connection, and for the hub to show who it is.
     const beginWrite = () => {
       // A read that went before may have taken its time, and rights.
       if ((!request.asked && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
       check()
       request.asked = true
     }
-    const target = createTarget({
-      hub: bridged.hub,
-      app: app ?? '',
-      argument,
-      send: (id, name) => this.#sendOwn(request, id, name),
-      guard: (wish) => guard(hub ?? '', app ?? '', wish),
-      repair,
-      deadline: request.deadline,
-      check,
-      beginWrite,
-      clock,
-      signal: this.#ending.signal,
-    })
-    return command.run(target, input)
-  }
-
-  /** A command that another one sends, as any other client would, with a line of its own in the log. */
-  #sendOwn(request: Request, app: string, command: string): Promise<Outcome> {
-    const { topics, clock } = this.#options
-    const message = ownMessage(topics.appCommand(request.topic.hub ?? '', app, command), {}, clock.elapsed())
+    const guardOf = ({ method }: { readonly method: Method }) => (method === 'GET' ? undefined : beginWrite)
+    const again: Target['again'] = (read) =>
+      retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt
-    return new Promise((resolve) => {
-      this.receive(message, { by: 'update-all', isCurrent, reply: ({ outcome }) => resolve(outcome) })
-    })
+    const target: Target = {
+      hub,
+      app,
+      argument,
+      again,
+      call: (operation, parameters) => again(() => hub.call(operation, parameters, guardOf(OPERATIONS[operation]))),
+      callEndpoint: (endpoint) => again(() => hub.callEndpoint(endpoint, guardOf(endpoint))),
+      send: (id, sent) => this.send({ hub: name, app: id, command: sent, payload: {}, by: 'update-all', isCurrent }),
+      guard: (wish) => guard(name, app, wish),
+      repair,
+      clock,
+      signal,
+    }
+    return command.run(target, input)
   }
 
   #failed(error: unknown, write: boolean): Outcome {

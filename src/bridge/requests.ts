@@ -1,10 +1,17 @@
-/** Who sends commands, over MQTT or another way, and what is known of one when it runs and when it has its answer. */
+/** Who sends commands, what is known of one on its way, and what the way needs of others. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
-import type { Command, HubCommand } from '../contract/commands.ts'
+import type { BridgeControl, Command, HubCommand } from '../contract/commands.ts'
 import type { ErrorCode } from '../contract/errors.ts'
-import type { CommandTopic } from '../contract/topics.ts'
+import type { GuardWish } from '../contract/guard.ts'
+import type { CommandTopic, Topics } from '../contract/topics.ts'
+import type { GuardOrder } from '../guard/guard.ts'
+import type { GuardConfig } from '../guard/settings.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
-import type { Message } from '../mqtt/types.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
 
 /** Who sent a command another way than over MQTT. */
 export interface Requester {
@@ -22,14 +29,8 @@ export interface Reply {
   readonly payload: string
 }
 
-/** No connection has brought what the bridge sends to itself. */
-const NO_CONNECTION = -1
-
-/** A command of the bridge's own, as if it had come over MQTT. */
-export function ownMessage(topic: string, payload: object, receivedAt: number): Message {
-  const text = Buffer.from(JSON.stringify(payload))
-  return { topic, payload: text, retain: false, dup: false, qos: 1, receivedAt, connection: NO_CONNECTION }
-}
+/** A command of the bridge's own. */
+export type OwnCommand = GuardOrder & Pick<Requester, 'by'>
 
 /** One message on a command topic, and what is found out about it on its way to the answer. */
 export interface Request {
@@ -87,4 +88,49 @@ export interface FailedWrite {
   readonly command: string
   readonly code: ErrorCode
   readonly transaction: string | number | null
+}
+
+/** The part of the MQTT link that commands need. */
+export interface AnswerLink {
+  /** Whether a message's connection is still up: what an earlier one brought is stale. */
+  isCurrent(message: Message): boolean
+  status(): Pick<LinkStatus, 'protocol'>
+  send(topic: string, payload: string, options?: SendOptions): void
+  /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
+  hold(topic: string, payload: string | null): void
+}
+
+/** One configured hub, as commands see it. */
+export interface DispatchHub {
+  readonly hub: Hub
+  /** Commands under way at once. */
+  readonly concurrency: number
+}
+
+/** What decides which commands may be used. */
+export type Rules = Pick<Config, 'commands'> & GuardConfig
+
+export interface DispatcherOptions {
+  readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
+  readonly hubs: ReadonlyMap<string, DispatchHub>
+  readonly live: { readonly value: Rules & Pick<Config, 'discovery'> }
+  readonly link: AnswerLink
+  readonly control: BridgeControl
+  /** Whether commands on a topic are this bridge's to answer; default: all are. */
+  readonly answers?: ((topic: CommandTopic) => boolean) | undefined
+  /** Why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
+  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
+  /** A write, or a generic call, begins on a hub, or ends. */
+  readonly onRun: (run: CommandRun) => void
+  /** Tells the guardian what is wanted of it for an app. */
+  readonly guard: (hub: string, app: string, wish: GuardWish) => void
+  /** Puts right what others have changed on the broker. */
+  readonly repair: () => void
+  /** Not called for each of a flood of refusals. */
+  readonly onFailedWrite: (failed: FailedWrite) => void
+  readonly onAnswer?: (end: CommandEnd) => void
+  readonly clock: Clock
+  readonly log: Logger
+  /** Writes whatever the log's level is. */
+  readonly audit: Logger
 }

@@ -16,7 +16,7 @@ const LEAST_SCORE = 85
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/bridge/dispatcher.ts': ['bridge/dispatcher', 'bridge/execution'],
   'src/bridge/answers.ts': ['bridge/dispatcher'],
-  'src/bridge/target.ts': ['bridge/execution'],
+  'src/bridge/retry-rate-limited.ts': ['bridge/execution'],
   'src/bridge/queue.ts': ['bridge/queue'],
   'src/bridge/replay.ts': ['bridge/queue', 'bridge/replay'],
   'src/contract/calls.ts': ['contract/calls'],
