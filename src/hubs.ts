@@ -7,11 +7,11 @@ import type { BridgedHub } from './bridge/bridge.ts'
 import type { HubConfig, Live } from './config/options.ts'
 import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
-import type { HubCall } from './hub/client.ts'
 import { HubError } from './hub/errors.ts'
 import { Hub } from './hub/hub.ts'
 import { Semaphore } from './hub/semaphore.ts'
 import type { Log } from './log/log.ts'
+import type { Tally } from './metrics/tally.ts'
 
 export interface OpenHub extends BridgedHub {
   readonly pulse: Pulse
@@ -25,7 +25,7 @@ export interface HubsConfig extends Live {
 
 export interface HubsOptions {
   readonly live: HubsConfig
-  readonly onCall: (name: string, call: HubCall) => void
+  readonly tally: Pick<Tally, 'of'>
   /** Whether hubs may be asked at this moment; default: always. */
   readonly mayAct?: (() => boolean) | undefined
   readonly clock: Clock
@@ -55,8 +55,9 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { live, onCall, mayAct = () => true, clock, log, random } = this.#options
+    const { live, tally, mayAct = () => true, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
+    const { calls } = tally.of(name)
     const hub = new Hub(
       {
         ...camelKeys(config),
@@ -67,7 +68,7 @@ export class Hubs implements AsyncDisposable {
         renewKey: () => live.renewKey(name),
         onCall: (call) => {
           pulse.called(call)
-          onCall(name, call)
+          calls.add(call.operation, call.outcome, call.ms)
         },
         clean: (text) => this.#keys.scrubber.text(text),
         shows: this.#filterOf(name),

@@ -97,7 +97,7 @@ export async function run(options: RunOptions): Promise<void> {
   const mayAct = fleet && (() => fleet.mayAct())
   await using hubs = new Hubs({
     live,
-    onCall: (name, { operation, outcome, ms }) => tally.of(name).calls.add(operation, outcome, ms),
+    tally,
     mayAct,
     clock,
     log,
