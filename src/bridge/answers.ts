@@ -4,7 +4,7 @@ import { isAudited } from '../contract/commands.ts'
 import { CommandError, type ErrorCode } from '../contract/errors.ts'
 import { commandKey } from '../contract/permissions.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
-import type { SendOptions } from '../mqtt/types.ts'
+import type { Message, SendOptions } from '../mqtt/types.ts'
 import { Audit } from './audit.ts'
 import type { DispatcherOptions, Request } from './requests.ts'
 
@@ -54,7 +54,7 @@ export class Answers {
   #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {
     const { responseTopic, correlationData } = message
     const to = responseTopic !== undefined && this.#mayAnswerOn(responseTopic) ? responseTopic : topic.result
-    const as = (result: Outcome, mark = correlationData) => ({
+    const as = (result: Outcome, mark: Message['correlationData']) => ({
       payload: renderAnswer(head, result),
       options: {
         isAnswer: true,
@@ -63,9 +63,10 @@ export class Answers {
         userProperties: result.ok ? undefined : { 'error-code': result.error.code },
       },
     })
-    const { payload, options } = as(outcome)
+    const { payload, options } = as(outcome, correlationData)
     const ifRefused: SendOptions['ifRefused'] = (why) => {
-      if (why !== 'too_large') return to === topic.result ? undefined : { ...as(outcome), topic: topic.result }
+      if (why !== 'too_large')
+        return to === topic.result ? undefined : { ...as(outcome, correlationData), topic: topic.result }
       const error = new CommandError('too_large')
       // What the requester has sent along may be what is too large.
       return as({ ok: false, error }, (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData)
