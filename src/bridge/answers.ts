@@ -1,34 +1,47 @@
-/** The last step of a command: its one answer goes to who asked, and the others hear how it ended. */
+/**
+ * The last step of a command: its one answer goes to who asked, and a line into the log, one for each that may change
+ * something. A flood of refusals is told as a number.
+ */
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'
 import { CommandError, type ErrorCode } from '../contract/errors.ts'
 import { commandKey } from '../contract/permissions.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
-import { Audit } from './audit.ts'
 import type { DispatcherOptions, Request } from './requests.ts'
 
 /** Bytes of correlation data that a short answer carries. */
 const MAX_SHORT_MARK = 256
 
+const REFUSALS_A_MINUTE = 60
+const MINUTE_MS = 60_000
+
 const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  readonly #audit: Audit
+  /** Of the present minute: those in which the hub was asked for nothing. */
+  #refused = 0
+  #endMinute: () => void = () => {}
 
   constructor(options: DispatcherOptions) {
     this.#options = options
-    this.#audit = new Audit(options.clock, options.audit)
   }
 
-  /** Tells what the audit has left out so far. */
+  /** Tells of the refusals that were left out so far. */
   stop(): void {
-    this.#audit.stop()
+    this.#endMinute()
+    const untold = this.#refused - REFUSALS_A_MINUTE
+    if (untold > 0)
+      this.#options.audit.warn(
+        { refused: untold },
+        'more commands were refused within a minute than are told one by one',
+      )
+    this.#refused = 0
   }
 
   give(request: Request, outcome: Outcome): void {
-    const { clock, hubs, log, onAnswer, onFailedWrite } = this.#options
+    const { clock, hubs, audit, log, onAnswer, onFailedWrite } = this.#options
     const { message, requester, topic, command: row, endpoint, transaction, replayed, asked } = request
     const { command, hub, app = null, result } = topic
     const ms = clock.elapsed() - message.receivedAt
@@ -41,14 +54,23 @@ export class Answers {
     if (requester === undefined) this.#send(request, outcome, head)
     else requester.reply({ outcome, payload: renderAnswer(head, outcome) })
     const line = {
-      ...{ command, hub, app, transaction, duration_ms, replayed },
+      ...head,
       outcome: code,
+      replayed,
       ...(requester !== undefined && { by: requester.by }),
       ...(endpoint !== undefined && { endpoint: nameOf(endpoint) }),
     }
-    const told = isAudited(row) ? this.#audit.write(line, asked) : log.debug(line, 'command')
-    if (!told || outcome.ok || replayed || row === undefined || row.target === 'bridge' || !row.write) return
+    if (!isAudited(row)) log.debug(line, 'command')
+    else if (outcome.ok || asked || this.#mayTell()) audit.info(line, 'command')
+    else return
+    if (outcome.ok || replayed || row === undefined || row.target === 'bridge' || !row.write) return
     if (hub !== null && hubs.has(hub)) onFailedWrite({ hub, app, command, code: outcome.error.code, transaction })
+  }
+
+  #mayTell(): boolean {
+    if (this.#refused === 0) this.#endMinute = this.#options.clock.after(MINUTE_MS, () => this.stop())
+    this.#refused += 1
+    return this.#refused <= REFUSALS_A_MINUTE
   }
 
   #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {
