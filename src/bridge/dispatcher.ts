@@ -103,6 +103,7 @@ export class Dispatcher {
     })
   }
 
+  /** The steps, in their order. */
   async #handle(request: Request): Promise<void> {
     let outcome: Outcome
     this.#underWay += 1

@@ -4,11 +4,11 @@ import { takeWalks } from './walk.ts'
 
 /** At most so many functions of `src`, with those without a name, in so many files. Lower them with the code. */
 const CEILINGS = {
-  usage: { functions: 156, files: 44 },
-  'get-settings': { functions: 251, files: 58 },
-  restart: { functions: 373, files: 78 },
-  crash: { functions: 233, files: 56 },
-  'guarded crash': { functions: 286, files: 63 },
+  usage: { functions: 154, files: 43 },
+  'get-settings': { functions: 211, files: 51 },
+  restart: { functions: 350, files: 73 },
+  crash: { functions: 221, files: 54 },
+  'guarded crash': { functions: 276, files: 61 },
 } as const
 
 test('passes no more functions and files for an event and a command than before', async () => {
