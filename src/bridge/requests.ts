@@ -5,9 +5,10 @@ import type { Config } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { BridgeControl, Command, HubCommand } from '../contract/commands.ts'
 import type { ErrorCode } from '../contract/errors.ts'
+import type { CommandFailedPayload } from '../contract/events.ts'
 import type { GuardWish } from '../contract/guard.ts'
 import type { CommandTopic, Topics } from '../contract/topics.ts'
-import type { GuardOrder } from '../guard/guard.ts'
+import type { GuardOrder, GuardRun } from '../guard/guard.ts'
 import type { GuardConfig } from '../guard/settings.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -53,16 +54,10 @@ export interface Request {
 }
 
 /** A write, or a generic call, being carried out on a hub, as others may want to know. */
-export interface CommandRun {
-  readonly hub: string
+export interface CommandRun extends GuardRun {
   /** `null` for a command that is for the whole hub. */
   readonly app: string | null
-  /** The app that it is about: also of a command that is for the whole hub. */
-  readonly about: string | null
-  /** Who sent it, if not somebody by MQTT. */
-  readonly by: string | null
   readonly command: HubCommand
-  readonly phase: 'begun' | 'ended'
   /** Whether it has ended, and well. */
   readonly ok: boolean
 }
@@ -81,13 +76,8 @@ export interface CommandEnd {
 }
 
 /** A write that was refused or failed. */
-export interface FailedWrite {
+export interface FailedWrite extends Omit<CommandFailedPayload, 'event_type' | 'at'> {
   readonly hub: string
-  /** `null` for a command that is for the whole hub, or for no app that there could be. */
-  readonly app: string | null
-  readonly command: string
-  readonly code: ErrorCode
-  readonly transaction: string | number | null
 }
 
 /** The part of the MQTT link that commands need. */

@@ -72,10 +72,11 @@ export interface GuardOptions {
 /** A command of anybody that begins or ends on a hub. */
 export interface GuardRun {
   readonly hub: string
-  /** The app that it is about. */
+  /** The app that it is about: also of a command that is for the whole hub. */
   readonly about: string | null
   readonly command: Pick<HubCommand, 'name' | 'operation' | 'write' | 'needs'>
   readonly phase: 'begun' | 'ended'
+  /** Who sent it, if not somebody by MQTT. */
   readonly by: string | null
 }
 
