@@ -55,14 +55,15 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { live, tally, mayAct = () => true, clock, log, random } = this.#options
+    const { live, tally, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
     const { calls } = tally.of(name)
     const hub = new Hub(
       {
         ...camelKeys(config),
         mayAsk: () => {
-          if (!mayAct()) throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
+          if (mayAct?.() === false)
+            throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
         },
         apiKey: () => live.value.hubs[name]?.api_key ?? '',
         renewKey: () => live.renewKey(name),

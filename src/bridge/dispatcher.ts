@@ -279,7 +279,7 @@ export class Dispatcher {
     const beginWrite = () => {
       // A read that went before may have taken its time, and rights.
       if ((!request.asked && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
-      check()
+      this.#check(order)
       request.asked = true
     }
     const guardOf = ({ method }: { readonly method: Method }) => (method === 'GET' ? undefined : beginWrite)

@@ -25,7 +25,7 @@ import {
 } from './payload.ts'
 import { type RolloutCommand, type RolloutOrder, rolloutOrder } from './rollout.ts'
 import type { Target } from './target.ts'
-import { setAutoupdate, setEnabled, setSetting, uninstall, unsetSetting } from './writes.ts'
+import { write } from './writes.ts'
 
 export interface RolloutControl {
   /** Begins a rollout. Resolves when the broker has its record. @throws CommandError */
@@ -184,7 +184,7 @@ const ROWS = [
     write: true,
     capabilities: ['enable'],
     doc: 'Enables the app; the hub starts it.',
-    run: (target) => setEnabled(target, true),
+    run: (target) => write(target, 'enableApp', { id: target.app }),
   }),
   row('app', 'disable', {
     payload: plain,
@@ -192,7 +192,7 @@ const ROWS = [
     write: true,
     capabilities: ['disable'],
     doc: 'Disables the app; the hub stops it.',
-    run: (target) => setEnabled(target, false),
+    run: (target) => write(target, 'disableApp', { id: target.app }),
   }),
   row('app', 'enabled', {
     payload: switched,
@@ -200,7 +200,7 @@ const ROWS = [
     write: true,
     capabilities: ['enable', 'disable'],
     doc: 'Enables or disables the app: both in one, as a switch needs it.',
-    run: setEnabled,
+    run: (target, enabled) => write(target, enabled ? 'enableApp' : 'disableApp', { id: target.app }),
   }),
   plainWrite('restart', 'restartApp', 'Restarts the app.'),
   plainWrite('garbage-collect', 'garbageCollectApp', 'Makes the app free memory (older hubs).'),
@@ -248,7 +248,7 @@ const ROWS = [
     ],
     doc: 'Changes automatic updates, then the channel by an install from it; at least one of them.',
     async run(target, { autoupdate, channel }) {
-      if (autoupdate !== undefined) await setAutoupdate(target, autoupdate)
+      if (autoupdate !== undefined) await write(target, 'updateApp', { id: target.app, update: { autoupdate } })
       if (channel === undefined) return
       try {
         await changeChannel(target, channel)
@@ -263,7 +263,7 @@ const ROWS = [
     write: true,
     capabilities: ['autoupdate'],
     doc: 'Turns automatic updates on or off.',
-    run: setAutoupdate,
+    run: (target, autoupdate) => write(target, 'updateApp', { id: target.app, update: { autoupdate } }),
   }),
   row('app', 'install', {
     payload: object({ channel: v.optional(channel), version: v.optional(version) }),
@@ -280,9 +280,11 @@ const ROWS = [
     write: true,
     allowed: false,
     doc: 'Removes the app; `confirm` must repeat its id.',
-    run(target, { confirm, purge_settings }) {
+    async run(target, { confirm, purge_settings }) {
       if (confirm !== target.app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
-      return uninstall(target, purge_settings)
+      const done = await write(target, 'uninstallApp', { id: target.app, purgeSettings: purge_settings })
+      target.hub.apps.expectGone(target.app)
+      return done
     },
   }),
   row('app', 'get-setting', {
@@ -308,14 +310,14 @@ const ROWS = [
     operation: 'setAppSetting',
     write: true,
     doc: 'Sets one setting to the payload: a JSON value, or else text.',
-    run: (target, value) => setSetting(target, target.argument, value),
+    run: (target, value) => write(target, 'setAppSetting', { id: target.app, name: target.argument, value }),
   }),
   row('app', 'set-setting', {
     payload: object({ name: settingName, value: v.any() }),
     operation: 'setAppSetting',
     write: true,
     doc: 'Sets one setting.',
-    run: (target, { name, value }) => setSetting(target, name, value),
+    run: (target, { name, value }) => write(target, 'setAppSetting', { id: target.app, name, value }),
   }),
   row('app', 'unset-setting', {
     argument: 'setting',
@@ -323,14 +325,14 @@ const ROWS = [
     operation: 'unsetAppSetting',
     write: true,
     doc: 'Removes one setting.',
-    run: (target) => unsetSetting(target, target.argument),
+    run: (target) => write(target, 'unsetAppSetting', { id: target.app, name: target.argument }),
   }),
   row('app', 'unset-setting', {
     payload: object({ name: settingName }),
     operation: 'unsetAppSetting',
     write: true,
     doc: 'Removes one setting.',
-    run: (target, { name }) => unsetSetting(target, name),
+    run: (target, { name }) => write(target, 'unsetAppSetting', { id: target.app, name }),
   }),
   row('app', 'guard', {
     payload: either(
