@@ -23,7 +23,7 @@ import { HubTopics } from './hub-topics.ts'
 import { LeftOvers } from './left-overs.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
-import type { AnswerLink, CommandEnd, Requester } from './requests.ts'
+import type { AnswerLink, CommandEnd, DispatchHub, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 
 /** The part of the MQTT link that the translation needs. */
@@ -45,11 +45,8 @@ export interface BridgeLink extends AnswerLink {
   setWriting(writing: boolean): void
 }
 
-export interface BridgedHub {
-  readonly hub: Hub
+export interface BridgedHub extends DispatchHub {
   readonly url: string
-  /** Commands under way at once. */
-  readonly concurrency: number
 }
 
 /** What a member of a fleet has to know of it. */

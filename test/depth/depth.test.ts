@@ -5,8 +5,8 @@ import { takeWalks } from './walk.ts'
 /** At most so many functions of `src`, with those without a name, in so many files. Lower them with the code. */
 const CEILINGS = {
   usage: { functions: 154, files: 43 },
-  'get-settings': { functions: 211, files: 51 },
-  restart: { functions: 350, files: 73 },
+  'get-settings': { functions: 210, files: 51 },
+  restart: { functions: 348, files: 73 },
   crash: { functions: 221, files: 54 },
   'guarded crash': { functions: 276, files: 61 },
 } as const
