@@ -10,9 +10,9 @@ import { appFilter } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import { HubError } from './hub/errors.ts'
 import { Hub } from './hub/hub.ts'
-import type { HubCall } from './hub/proven-hub.ts'
 import { connectGate } from './hub/session.ts'
 import type { Log } from './log/log.ts'
+import type { Tally } from './metrics/tally.ts'
 
 export interface OpenHub extends BridgedHub {
   readonly pulse: Pulse
@@ -27,8 +27,7 @@ export interface HubsConfig extends Live {
 export interface HubsOptions {
   readonly live: HubsConfig
   readonly keys: ApiKeys
-  /** Counts the calls. */
-  readonly tally: { call(hub: string, call: HubCall): void }
+  readonly tally: Pick<Tally, 'of'>
   /** Whether hubs may be asked at this moment; default: always. */
   readonly mayAct?: (() => boolean) | undefined
   readonly clock: Clock
@@ -62,6 +61,7 @@ export class Hubs implements AsyncDisposable {
       if (mayAct?.() === false)
         throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
     }
+    const { calls } = tally.of(name)
     const hub = new Hub(
       {
         ...camelKeys(config),
@@ -70,7 +70,7 @@ export class Hubs implements AsyncDisposable {
         renewKey: () => live.renewKey(name),
         onCall: (call) => {
           pulse.called(call)
-          tally.call(name, call)
+          calls.add(call.operation, call.outcome, call.ms)
         },
         clean: keys.clean,
         shows: this.#filterOf(name),

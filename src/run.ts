@@ -12,7 +12,7 @@ import { Throttle } from './base/throttle.ts'
 import { logActivity } from './bridge/activity-log.ts'
 import { ApiKeys } from './bridge/api-keys.ts'
 import { Bridge } from './bridge/bridge.ts'
-import { policyOf } from './bridge/guarding.ts'
+import { policyOf } from './bridge/dispatcher.ts'
 import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
 import { brokerAccess } from './config/broker-access.ts'
 import { hubFilesIn } from './config/hubs-dir.ts'
@@ -105,7 +105,7 @@ export async function run(options: RunOptions): Promise<void> {
     clientId: `${clientId}-rollout`,
     link: () => link,
     serves: (hub) => fleet === undefined || hubs.all.has(hub),
-    refusal: (command) => rolloutRefusal(policyOf(live), command),
+    refusal: (command) => rolloutRefusal(policyOf(live.value), command),
     clock,
     random,
     log: log.child({ part: 'rollout' }),
@@ -138,9 +138,9 @@ export async function run(options: RunOptions): Promise<void> {
       setLogLevel: (level) => log.setLevel(level),
       rollouts,
       onAnswer: (end) => {
-        tally.command(end)
+        tally.commands.add(end.command, end.outcome, end.ms)
         const summary = () => redact(end.summary())
-        rollouts.answered(end.result, summary)
+        rollouts.client?.answered(end.result, summary)
         // That of a failure may be long.
         feed.happened(end.result, end.outcome === 'ok' ? summary : summary())
       },
@@ -353,7 +353,7 @@ function othersStates(topics: Topics, fleet: FleetRun | undefined): string[] {
 }
 
 function refusals(hubs: Hubs, live: LiveConfig): Record<string, Record<string, string>> {
-  return Object.fromEntries([...hubs.all].map(([name, { hub }]) => [name, refusalsOf(hub, policyOf(live))]))
+  return Object.fromEntries([...hubs.all].map(([name, { hub }]) => [name, refusalsOf(hub, policyOf(live.value))]))
 }
 
 /** Of the members of a fleet, none can be two: the broker ends the connection of the first. */

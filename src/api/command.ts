@@ -1,8 +1,7 @@
 /** A command that comes over HTTP: its topic from the path, its payload from the body, its answer as the reply. */
 import type { Clock } from '../base/clock.ts'
-import type { Reply, Requester } from '../bridge/dispatcher.ts'
+import type { Reply, Requester } from '../bridge/requests.ts'
 import { findCommand } from '../contract/commands.ts'
-import { isErrorCode } from '../contract/errors.ts'
 import type { Role } from '../contract/schemas.ts'
 import { decodeLevel, encodeLevel } from '../contract/templates.ts'
 import type { Topics } from '../contract/topics.ts'
@@ -36,8 +35,8 @@ export async function runCommand(door: CommandDoor, { rest, body, isJson, caller
     connection: 0,
   }
   if (!bridge.command(message, { by: caller.by, reply: resolve })) return refuse(503, 'standby', STANDBY[bridge.role])
-  const { code, payload } = await promise
-  return { status: isErrorCode(code) ? STATUS_OF[code] : 200, body: `${clean(payload)}\n` }
+  const { outcome, payload } = await promise
+  return { status: outcome.ok ? 200 : STATUS_OF[outcome.error.code], body: `${clean(payload)}\n` }
 }
 
 const STANDBY: Readonly<Record<Role, string>> = {

@@ -3,26 +3,28 @@ import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
 import type { Live } from '../config/options.ts'
-import type { BridgeControl, Command } from '../contract/commands.ts'
-import { refusedBy } from '../contract/permissions.ts'
+import type { Command, RolloutControl } from '../contract/commands.ts'
+import { mayUse } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
 import type { CommandTopic, OwnTopic, Topics } from '../contract/topics.ts'
 import type { Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
+import { BY } from '../guard/turn.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
 import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { AppUpdates } from './app-updates.ts'
-import { type AnswerLink, type CommandEnd, Dispatcher, type Requester } from './dispatcher.ts'
-import { createGuard, policyOf } from './guarding.ts'
+import { Dispatcher, policyOf } from './dispatcher.ts'
+import { createGuard } from './guarding.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
 import { LeftOvers } from './left-overs.ts'
 import { OwnerRows, RowTable } from './owner-rows.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
+import type { AnswerLink, CommandEnd, DispatchHub, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 
 /** The part of the MQTT link that the translation needs. */
@@ -44,11 +46,8 @@ export interface BridgeLink extends AnswerLink {
   setWriting(writing: boolean): void
 }
 
-export interface BridgedHub {
-  readonly hub: Hub
+export interface BridgedHub extends DispatchHub {
   readonly url: string
-  /** Commands under way at once. */
-  readonly concurrency: number
 }
 
 /** What a member of a fleet has to know of it. */
@@ -68,7 +67,7 @@ export interface BridgeOptions {
   /** The configuration that holds now; `reconfigured` tells of another one. */
   readonly live: Live
   readonly setLogLevel: (level: LogLevel) => void
-  readonly rollouts: Pick<BridgeControl, 'rollOut' | 'cancelRollout'> & {
+  readonly rollouts: RolloutControl & {
     /** Whether the link holds the record on this topic. */
     holds(topic: string): boolean
   }
@@ -139,8 +138,7 @@ export class Bridge {
     this.#early = new StartupBuffer(clock)
     this.#updates = new AppUpdates(clock)
     this.#tellingHubs = new Throttle(clock, () => this.#know({ hubs: this.#hubAddresses() }))
-    const refuses = (command: Command, input?: unknown) => refusedBy(policyOf(live), command, input)
-    const allows = (command: Command) => refuses(command) === undefined
+    const allows = (command: Command) => mayUse(policyOf(live.value), command)
     const table = new RowTable({
       topics,
       link,
@@ -149,12 +147,11 @@ export class Bridge {
     })
     this.#rows = new OwnerRows({ kind: 'bridge' }, table)
     this.#guard = createGuard({
-      topics,
       live,
       hubs,
       states: this.#states,
       link,
-      dispatcher: () => this.#dispatcher,
+      order: (order) => this.#dispatcher.send({ ...order, by: BY }),
       clock,
       log,
     })
@@ -211,34 +208,26 @@ export class Bridge {
       readEverything: () => this.#startOver(),
       clock,
     })
-    const control: BridgeControl = {
-      setLogLevel: (level) => {
-        setLogLevel(level)
-        this.logLevelChanged(level)
-      },
-      rollOut: (transaction, order) => rollouts.rollOut(transaction, order),
-      cancelRollout: (transaction) => rollouts.cancelRollout(transaction),
+    const setLevel = (level: LogLevel) => {
+      setLogLevel(level)
+      this.logLevelChanged(level)
     }
-    const { onAnswer } = options
+    const { onAnswer, whyNotServed } = options
     this.#dispatcher = new Dispatcher({
       topics,
       hubs,
       link,
-      control,
+      control: { setLogLevel: setLevel, rollouts },
       answers: fleet && ((topic) => this.#answers(topic, fleet)),
-      whyNotServed: options.whyNotServed,
-      refuses,
-      mayAnswerOn: (topic) => {
-        const only = live.value.commands.response_topics
-        return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only })
-      },
+      whyNotServed,
+      live,
       onRun: (run) => {
-        if (run.command.name === 'refresh' && run.phase === 'ended') {
-          this.#repairs.now()
-          link.readTransient()
-        }
         this.#states.get(run.hub)?.onRun(run)
         this.#guard.ran(run)
+      },
+      repair: () => {
+        this.#repairs.now()
+        link.readTransient()
       },
       guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
       onFailedWrite: (failed) => this.#states.get(failed.hub)?.onFailedWrite(failed),

@@ -1,129 +1,59 @@
-/** A message on a command topic becomes one answer: refused, answered from memory, or carried out. */
-
-import type { Logger } from 'pino'
+/**
+ * The walk of a command, from a message on its topic to its one answer: find it, read its payload, see whether it is too
+ * late or the same again, read its input, check what must hold, wait for its turn, check again, run it, answer.
+ */
+import { Limiter } from '../base/limiter.ts'
 import { nearest } from '../base/nearest.ts'
-import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
+import type { Outcome } from '../contract/answer.ts'
 import {
-  type BridgeControl,
   COMMANDS,
   type Command,
   effectiveCommand,
   findCommand,
+  type HubCommand,
+  isAudited,
   MAX_NAME_LENGTH,
 } from '../contract/commands.ts'
-import { CommandError, ERROR_CODES, type ErrorCode, fromHubError } from '../contract/errors.ts'
+import { CommandError, ERROR_CODES, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
-import { commandKey } from '../contract/permissions.ts'
-import type { CommandTopic, Topics } from '../contract/topics.ts'
+import { type CommandPolicy, lackOf, permission, refusedBy } from '../contract/permissions.ts'
+import type { Target } from '../contract/target.ts'
+import { decodeLevel } from '../contract/templates.ts'
+import type { CommandTopic } from '../contract/topics.ts'
+import { isGuarded } from '../guard/settings.ts'
 import { HubError } from '../hub/errors.ts'
-import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
-import { Audit } from './audit.ts'
-import { Execution, type ExecutionOptions, type Order } from './execution.ts'
+import type { Hub } from '../hub/hub.ts'
+import { type Method, OPERATIONS } from '../hub/operations.ts'
+import type { Message } from '../mqtt/types.ts'
+import { Answers } from './answers.ts'
 import { Replay, replayKey } from './replay.ts'
+import type { DispatcherOptions, DispatchHub, OwnCommand, Request, Requester, Rules } from './requests.ts'
+import { retryRateLimited } from './retry-rate-limited.ts'
 
 /** How long a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
-
-/** The part of the MQTT link that answers need. */
-export interface AnswerLink {
-  /** Whether a message's connection is still up: what an earlier one brought is stale. */
-  isCurrent(message: Message): boolean
-  status(): Pick<LinkStatus, 'protocol'>
-  send(topic: string, payload: string, options?: SendOptions): void
-  /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
-  hold(topic: string, payload: string | null): void
-}
-
-/** A command that was answered: how it went, for those who count. */
-export interface CommandEnd {
-  /** As configuration names it, or `unknown`. */
-  readonly command: string
-  readonly outcome: 'ok' | ErrorCode
-  readonly ms: number
-  /** The topic of its result, wherever the answer went. */
-  readonly result: string
-  /** The answer as on that topic, but for its `data`, which may hold what is for the requester only, and is not kept. */
-  readonly summary: () => string
-}
-
+/** Commands of one app that may wait. */
+const MAX_WAITING = 32
 /** No connection has brought what the bridge sends to itself. */
 const NO_CONNECTION = -1
 
-/** A command of the bridge's own, as if it had come over MQTT. */
-export function ownMessage(topic: string, payload: object, receivedAt: number): Message {
-  const text = Buffer.from(JSON.stringify(payload))
-  return { topic, payload: text, retain: false, dup: false, qos: 1, receivedAt, connection: NO_CONNECTION }
+/** A command for a hub whose input was read. */
+interface Order {
+  readonly request: Request
+  readonly bridged: DispatchHub
+  readonly command: HubCommand
+  readonly input: unknown
+  readonly argument: string
 }
-
-/** Who sent a command another way than over MQTT. */
-export interface Requester {
-  /** For the log. */
-  readonly by: string
-  /** Asked when the command's turn comes and before each write: whether it is still wanted. Default: it always is. */
-  readonly isCurrent?: () => boolean
-  /** Called once, with what would be published otherwise; secrets are still in it. */
-  readonly reply: (answer: Reply) => void
-}
-
-export interface Reply {
-  readonly outcome: Outcome
-  /** What would be published. */
-  readonly payload: string
-  readonly code: 'ok' | ErrorCode
-}
-
-/** A write that was refused or failed. */
-export interface FailedWrite {
-  readonly hub: string
-  /** `null` for a command that is for the whole hub, or for no app that there could be. */
-  readonly app: string | null
-  readonly command: string
-  readonly code: ErrorCode
-  readonly transaction: string | number | null
-}
-
-export interface DispatcherOptions extends Omit<ExecutionOptions, 'signal' | 'send'> {
-  readonly topics: Pick<Topics, 'parseCommand' | 'appCommand'>
-  readonly link: AnswerLink
-  readonly control: BridgeControl
-  /** Whether commands on a topic are this bridge's to answer; default: all are. */
-  readonly answers?: ((topic: CommandTopic) => boolean) | undefined
-  /** Why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
-  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
-  /** Whether an answer may be sent to the topic that its requester wants. */
-  readonly mayAnswerOn: (topic: string) => boolean
-  /** Not called for each of a flood of refusals. */
-  readonly onFailedWrite: (failed: FailedWrite) => void
-  readonly onAnswer?: (end: CommandEnd) => void
-  readonly log: Logger
-  /** Writes whatever the log's level is. */
-  readonly audit: Logger
-}
-
-/** One message on a command topic, and what is found out about it on its way to the answer. */
-interface Request {
-  readonly message: Message
-  readonly requester: Requester | undefined
-  readonly topic: CommandTopic
-  /** `undefined`: there is no such command. As soon as its input is known, what it is with that. */
-  command: Command | undefined
-  /** What a generic call names, without its query and body. */
-  endpoint?: string
-  transaction: string | number | null
-  /** Whether the answer is from memory. */
-  replayed: boolean
-  /** Whether the hub was asked to change something. */
-  asked: boolean
-}
-
-/** When a command must have begun, and when its requester wants none of it any more. */
-type Times = Pick<Order, 'deadline' | 'expiresAt'>
 
 export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
-  readonly #audit: Audit
-  readonly #execution: Execution
+  readonly #answers: Answers
+  /** By the hub itself: one that is configured anew under the same name starts with an empty queue. */
+  readonly #queues = new WeakMap<DispatchHub, Limiter>()
+  /** Those on which a command is under way that sends others. */
+  readonly #sending = new WeakSet<DispatchHub>()
   readonly #ending = new AbortController()
   /** Resolved when the dispatcher has stopped and the last command has its answer. */
   readonly #answered = Promise.withResolvers<void>()
@@ -132,9 +62,7 @@ export class Dispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#replay = new Replay(options.clock)
-    this.#audit = new Audit(options.clock, options.audit)
-    const send: ExecutionOptions['send'] = (...order) => this.#sendOwn(...order)
-    this.#execution = new Execution({ ...options, send, signal: this.#ending.signal })
+    this.#answers = new Answers(options)
   }
 
   /** Whether a command waits for its turn or for its hub. */
@@ -145,7 +73,7 @@ export class Dispatcher {
   /** Ends what only waits; what comes from now on is `expired`. Resolves when every command has its answer. */
   stop(): Promise<void> {
     this.#ending.abort()
-    this.#audit.stop()
+    this.#answers.stop()
     if (this.#underWay === 0) this.#answered.resolve()
     return this.#answered.promise
   }
@@ -157,116 +85,111 @@ export class Dispatcher {
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
     if (requester === undefined && this.#options.answers?.(topic) === false) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
-    void this.#handle({ message, requester, topic, command, transaction: null, replayed: false, asked: false })
+    const unread = { transaction: null, deadline: 0, expiresAt: Number.POSITIVE_INFINITY }
+    void this.#handle({ message, requester, topic, command, ...unread, replayed: false, asked: false })
   }
 
-  /** A command that another one sends, with a line of its own in the log. */
-  #sendOwn(hub: string, app: string, command: string, isCurrent: () => boolean): Promise<Outcome> {
+  /** Sends a command of the bridge's own to an app, as any other client would. Resolves to what became of it. */
+  send({ hub, app, command, payload, by, isCurrent }: OwnCommand): Promise<Outcome> {
     const { topics, clock } = this.#options
+    const sent = {
+      payload: Buffer.from(JSON.stringify(payload)),
+      receivedAt: clock.elapsed(),
+      connection: NO_CONNECTION,
+    }
+    const message: Message = { topic: topics.appCommand(hub, app, command), retain: false, dup: false, qos: 1, ...sent }
     return new Promise((resolve) => {
-      const topic = topics.appCommand(hub, app, command)
-      this.receive(ownMessage(topic, {}, clock.elapsed()), {
-        by: 'update-all',
-        isCurrent,
-        reply: ({ outcome }) => resolve(outcome),
-      })
+      this.receive(message, { by, isCurrent, reply: ({ outcome }) => resolve(outcome) })
     })
   }
 
+  /** The steps, in their order. */
   async #handle(request: Request): Promise<void> {
-    const { message } = request
     let outcome: Outcome
     this.#underWay += 1
     try {
-      if (message.retain) {
-        this.#options.link.hold(message.topic, null)
-        throw new CommandError('retained')
-      }
-      const command = this.#permitted(request)
-      const reading = command.payload.read(decodeText(message.payload))
+      const row = this.#find(request)
+      const reading = row.payload.read(decodeText(request.message.payload))
       request.transaction = reading.transaction
-      this.#settle(request, command, reading)
-      const times = this.#times(message, reading)
-      const key = replayKey(message, reading.transaction)
-      const isRepeatable = command.target === 'bridge' && command.repeatable === true
-      // The broker sends again only what has a QoS above 0, and says so.
-      const isKept = !isRepeatable && (key.consult || (message.qos > 0 && request.requester === undefined))
-      const known = isKept && key.consult ? this.#replay.recall(key.text) : undefined
-      request.replayed = known !== undefined
-      const isWrite = isAudited(request.command)
-      if (known === undefined && isKept && isWrite && !this.#replay.hasRoom) throw new CommandError('busy', FULL)
-      const running = known ?? this.#execute(request, command, reading, times)
-      if (known === undefined && isKept)
-        this.#replay.remember(key.text, running, isWrite ? () => request.asked : undefined)
-      outcome = await running
+      const command = row.target === 'bridge' || row.reaches === undefined ? row : effective(request, row, reading)
+      this.#expire(request, reading)
+      outcome = await this.#deduplicate(request, command, () => this.#execute(request, command, reading))
     } catch (error) {
       outcome = this.#failed(error, false)
-      request.transaction ??= peekTransaction(message.payload)
+      request.transaction ??= peekTransaction(request.message.payload)
     }
-    this.#answer(request, outcome)
+    this.#answers.give(request, outcome)
     this.#underWay -= 1
     if (this.#underWay === 0 && this.#ending.signal.aborted) this.#answered.resolve()
   }
 
   /** The command, if there is one and configuration permits it. */
-  #permitted({ topic, command }: Request): Command {
-    const { hubs, refuses, whyNotServed } = this.#options
+  #find({ message, topic, command }: Request): Command {
+    const { hubs, link, whyNotServed } = this.#options
+    if (message.retain) {
+      link.hold(message.topic, null)
+      throw new CommandError('retained')
+    }
     if (topic.hub !== null && !hubs.has(topic.hub)) throw new CommandError('unknown_hub', whyNotServed?.(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
-    const refusal = refuses(command)
-    if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
+    this.#authorize(command)
     return command
   }
 
-  /** Before it is known whether the input is right, and also where the answer comes from memory: the audit tells. */
-  #settle(request: Request, command: Command, reading: Reading<unknown>): void {
-    if (command.target === 'bridge' || command.reaches === undefined) return
-    try {
-      const input = reading.input()
-      const { section, item, method, path } = command.reaches(input)
-      request.command = effectiveCommand(command, input)
-      request.endpoint = `${method} ${section}/${item}${path}`
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error
-    }
+  /** Asks configuration; without an input, whether it permits the command with any. */
+  #authorize(command: Command, input?: unknown): void {
+    const refusal = refusedBy(policyOf(this.#options.live.value), command, input)
+    if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
   }
 
-  #times({ receivedAt, expiresInMs }: Message, reading: Reading<unknown>): Times {
+  #expire(request: Request, reading: Reading<unknown>): void {
     const { clock } = this.#options
-    const expiresAt = Math.min(
-      receivedAt + (expiresInMs ?? Number.POSITIVE_INFINITY),
-      reading.expiresAt === null ? Number.POSITIVE_INFINITY : clock.elapsed() + reading.expiresAt - clock.now(),
-    )
-    const deadline = Math.min(receivedAt + MAX_WAIT_MS, expiresAt)
-    if (deadline <= clock.elapsed()) throw new CommandError('expired')
-    return { deadline, expiresAt }
+    const { receivedAt, expiresInMs = Number.POSITIVE_INFINITY } = request.message
+    const now = clock.elapsed()
+    const said = reading.expiresAt === null ? Number.POSITIVE_INFINITY : now + reading.expiresAt - clock.now()
+    request.expiresAt = Math.min(receivedAt + expiresInMs, said)
+    request.deadline = Math.min(receivedAt + MAX_WAIT_MS, request.expiresAt)
+    if (request.deadline <= now) throw new CommandError('expired')
+  }
+
+  /** Runs a command, unless it is the same as one that is remembered. */
+  #deduplicate(request: Request, command: Command, run: () => Promise<Outcome>): Promise<Outcome> {
+    const { message, requester, transaction } = request
+    const isWrite = isAudited(command)
+    const isMarked = transaction !== null || message.correlationData !== undefined
+    // The broker sends again only what has a QoS above 0, and says so. A read without a mark then just runs again.
+    const mayReturn = isMarked || (isWrite && message.qos > 0 && requester === undefined)
+    const isRepeatable = command.target === 'bridge' && command.repeatable === true
+    if (!mayReturn || isRepeatable) return run()
+    const { text, consult } = replayKey(message, transaction)
+    const known = consult ? this.#replay.recall(text) : undefined
+    request.replayed = known !== undefined
+    if (known !== undefined) return known
+    if (isWrite && !this.#replay.hasRoom) throw new CommandError('busy', FULL)
+    const running = run()
+    this.#replay.remember(text, running, isWrite ? () => request.asked : undefined)
+    return running
   }
 
   /** Never rejects: what failed is an outcome too, and one to remember. */
-  async #execute(request: Request, command: Command, reading: Reading<unknown>, times: Times): Promise<Outcome> {
+  async #execute(request: Request, command: Command, reading: Reading<unknown>): Promise<Outcome> {
+    const { message, requester, topic, transaction } = request
     try {
-      if (command.payload.emptyIsValue && request.requester === undefined) this.#refuseClearing(request.message)
-      if ((request.topic.argument?.length ?? 0) > MAX_NAME_LENGTH) {
-        throw new CommandError('invalid_payload', `A name has at most ${MAX_NAME_LENGTH} characters.`)
-      }
+      if (command.payload.emptyIsValue && requester === undefined) this.#refuseClearing(message)
+      const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
       const input = reading.input()
+      let data: unknown
       if (command.target === 'bridge') {
-        const refusal = this.#options.refuses(command, input)
-        if (refusal !== undefined) throw new CommandError('not_allowed', refusal)
-        const data = await command.act(this.#options.control, input, reading.transaction)
-        return data === undefined ? NOTHING : { ok: true, json: JSON.stringify(data) }
+        this.#authorize(command, input)
+        data = await command.act(this.#options.control, input, transaction)
+      } else {
+        const bridged = this.#options.hubs.get(topic.hub ?? '')
+        if (bridged === undefined) throw new CommandError('unknown_hub')
+        data = await this.#carryOut({ request, bridged, command, input, argument })
       }
-      const { topic, message, requester } = request
-      const isCurrent = requester?.isCurrent ?? (() => requester !== undefined || this.#options.link.isCurrent(message))
-      const by = requester?.by ?? null
-      const onWrite = () => {
-        request.asked = true
-      }
-      const data = await this.#execution.run({ topic, command, input, by, ...times, isCurrent, onWrite })
       return { ok: true, json: JSON.stringify(data ?? null) }
     } catch (error) {
-      const { command: actual = command } = request
-      return this.#failed(error, actual.target !== 'bridge' && actual.write)
+      return this.#failed(error, command.target !== 'bridge' && command.write)
     }
   }
 
@@ -279,83 +202,155 @@ export class Dispatcher {
     )
   }
 
+  /** In its turn. Resolves to the data of the answer. @throws CommandError or HubError */
+  async #carryOut(order: Order): Promise<unknown> {
+    const { request, bridged, command } = order
+    this.#check(order)
+    if (command.fansOut) return await this.#fanOut(order)
+    // A call to an app waits with the commands of the app.
+    const lane = request.topic.app ?? request.endpoint?.app ?? ''
+    return await this.#queueOf(bridged).run({ lane, deadline: request.deadline }, async ({ isLate }) => {
+      this.#check(order)
+      // What a read does changes nothing, and nobody wants to know of it.
+      return command.write || command.reaches ? await this.#runTold(order, isLate) : await this.#run(order, isLate)
+    })
+  }
+
+  #queueOf(hub: DispatchHub): Limiter {
+    const { clock } = this.#options
+    const refusal = (why: 'busy' | 'expired') => new CommandError(why)
+    const queue =
+      this.#queues.get(hub) ?? new Limiter({ clock, slots: hub.concurrency, maxWaiting: MAX_WAITING, refusal })
+    this.#queues.set(hub, queue)
+    return queue
+  }
+
+  /** What must hold when a command comes in, when its turn comes, and before each of its writes. */
+  #check({ request, bridged: { hub }, command, input }: Order): void {
+    const { topic, endpoint } = request
+    if (this.#ending.signal.aborted || !this.#isCurrent(request)) throw new CommandError('expired')
+    this.#authorize(command, input)
+    if (!hub.status.online) throw new CommandError('hub_unreachable', 'The hub is offline.')
+    const app = endpoint === undefined ? topic.app : endpoint.app
+    if (app !== null && !mayReach(hub, app, command)) throw new CommandError('unknown_app')
+    const permitted = permission(hub, command)
+    if (permitted === 'unsupported') throw new CommandError('unsupported')
+    if (permitted === 'forbidden') throw new CommandError('forbidden', lackOf(command))
+  }
+
+  /** Whether it is still wanted. */
+  #isCurrent({ message, requester }: Request): boolean {
+    return requester === undefined ? this.#options.link.isCurrent(message) : requester.isCurrent?.() !== false
+  }
+
+  /** In a place of the queue it would keep out what it sends. */
+  async #fanOut(order: Order): Promise<unknown> {
+    const { bridged } = order
+    if (this.#sending.has(bridged)) throw new CommandError('busy', 'The same is under way on this hub already.')
+    this.#sending.add(bridged)
+    try {
+      return await this.#run(order, () => false)
+    } finally {
+      this.#sending.delete(bridged)
+    }
+  }
+
+  /** Tells others when it begins and when it ends. */
+  async #runTold(order: Order, isLate: () => boolean): Promise<unknown> {
+    const { request, command, input } = order
+    const { hub, app = null } = request.topic
+    const about = app ?? command.about?.(input) ?? null
+    const head = { hub: hub ?? '', app: command.reaches === undefined ? app : about, about }
+    const run = { ...head, by: request.requester?.by ?? null, command }
+    this.#options.onRun({ ...run, phase: 'begun', ok: false })
+    let ok = false
+    try {
+      const data = await this.#run(order, isLate)
+      ok = true
+      return data
+    } finally {
+      this.#options.onRun({ ...run, phase: 'ended', ok })
+    }
+  }
+
+  #run(order: Order, isLate: () => boolean): Promise<unknown> {
+    const { request, bridged, command, input, argument } = order
+    const { clock, guard, repair } = this.#options
+    const { hub } = bridged
+    const { signal } = this.#ending
+    const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
+    const check = () => this.#check(order)
+    // Asked when the request leaves: until then it may wait for a connection, and for the hub to show who it is.
+    const beginWrite = () => {
+      // A read that went before may have taken its time, and rights.
+      if ((!request.asked && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
+      this.#check(order)
+      request.asked = true
+    }
+    const guardOf = ({ method }: { readonly method: Method }) => (method === 'GET' ? undefined : beginWrite)
+    const again: Target['again'] = (read) =>
+      retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
+    const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt
+    const target: Target = {
+      hub,
+      app,
+      argument,
+      again,
+      call: (operation, parameters) => again(() => hub.call(operation, parameters, guardOf(OPERATIONS[operation]))),
+      callEndpoint: (endpoint) => again(() => hub.callEndpoint(endpoint, guardOf(endpoint))),
+      send: (id, sent) => this.send({ hub: name, app: id, command: sent, payload: {}, by: 'update-all', isCurrent }),
+      guard: (wish) => guard(name, app, wish),
+      repair,
+      clock,
+      signal,
+    }
+    return command.run(target, input)
+  }
+
   #failed(error: unknown, write: boolean): Outcome {
     if (error instanceof CommandError) return { ok: false, error }
     if (error instanceof HubError) return { ok: false, error: fromHubError(error, write) }
     this.#options.log.error({ err: error }, 'a command failed by a mistake of the bridge')
     return { ok: false, error: new CommandError('hub_failed', 'The bridge made a mistake; its log says which.') }
   }
-
-  #answer(request: Request, outcome: Outcome): void {
-    const { clock, onAnswer } = this.#options
-    const { message, requester, topic, command: row, transaction, replayed } = request
-    const { command, hub, app = null } = topic
-    const ms = clock.elapsed() - message.receivedAt
-    const duration_ms = Math.round(ms)
-    const head = { command, hub, app, transaction, duration_ms, ...(replayed && { replayed }) }
-    const code = outcome.ok ? 'ok' : outcome.error.code
-    const summarized = outcome.ok ? NOTHING : outcome
-    const summary = () => renderAnswer(head, summarized)
-    onAnswer?.({ command: nameOf(row), outcome: code, ms, result: topic.result, summary })
-    if (requester === undefined) this.#send(request, outcome, head)
-    else requester.reply({ outcome, payload: renderAnswer(head, outcome), code })
-    this.#tell(request, code, duration_ms)
-  }
-
-  #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {
-    const { link, mayAnswerOn } = this.#options
-    const { responseTopic, correlationData } = message
-    const to = responseTopic !== undefined && mayAnswerOn(responseTopic) ? responseTopic : topic.result
-    const as = (result: Outcome, mark = correlationData) => ({
-      payload: renderAnswer(head, result),
-      options: {
-        isAnswer: true,
-        correlationData: mark,
-        contentType: 'application/json',
-        userProperties: result.ok ? undefined : { 'error-code': result.error.code },
-      },
-    })
-    const { payload, options } = as(outcome)
-    const short = () => {
-      const error = new CommandError('too_large')
-      // What the requester has sent along may be what is too large.
-      const mark = (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData
-      return as({ ok: false, error }, mark)
-    }
-    const elsewhere = () => (to === topic.result ? undefined : { ...as(outcome), topic: topic.result })
-    link.send(to, payload, { ...options, ifRefused: (why) => (why === 'too_large' ? short() : elsewhere()) })
-  }
-
-  /** Tells the log, and subscribers of a write that was not done. */
-  #tell(request: Request, code: 'ok' | ErrorCode, duration_ms: number) {
-    const { topic, command: row, requester, transaction, replayed, asked, endpoint } = request
-    const { hubs, log, onFailedWrite } = this.#options
-    const { command, hub, app = null } = topic
-    const by = requester !== undefined && { by: requester.by }
-    const line = {
-      command,
-      hub,
-      app,
-      transaction,
-      outcome: code,
-      duration_ms,
-      replayed,
-      ...by,
-      ...(endpoint !== undefined && { endpoint }),
-    }
-    if (!isAudited(row)) return log.debug(line, 'command')
-    const told = this.#audit.write(line, asked)
-    const isFailedWrite = told && code !== 'ok' && !replayed && row?.target !== 'bridge' && row?.write === true
-    if (isFailedWrite && hub !== null && hubs.has(hub)) onFailedWrite({ hub, app, command, code, transaction })
-  }
 }
-
-/** Bytes of correlation data that a short answer carries. */
-const MAX_SHORT_MARK = 256
 
 const FULL = 'Too many writes within five minutes for another one to be remembered.'
 
-const NOTHING: Outcome = { ok: true, json: 'null' }
+/**
+ * What a generic call is with its input; itself if that is wrong. Before anybody asks whether it is, and also where the
+ * answer comes from memory: the audit tells.
+ */
+function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
+  try {
+    const input = reading.input()
+    const command = effectiveCommand(row, input)
+    Object.assign(request, { command, endpoint: row.reaches?.(input) })
+    return command
+  } catch (error) {
+    if (error instanceof CommandError) return row
+    throw error
+  }
+}
+
+function readArgument(level: string): string {
+  if (level.length > MAX_NAME_LENGTH) {
+    throw new CommandError('invalid_payload', `A name has at most ${MAX_NAME_LENGTH} characters.`)
+  }
+  const text = level.includes('/') ? undefined : decodeLevel(level)
+  if (text === undefined || text === '') throw new CommandError('invalid_payload', 'The topic names no setting.')
+  return text
+}
+
+/**
+ * Whether there may be the app: while the list could not be read, the hub itself must say which it has. One that is to be
+ * installed need only be shown. `undefined`: the topic's level stands for no id.
+ */
+function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: HubCommand): boolean {
+  if (id === undefined) return false
+  const mayBeNew = target === 'hub' && operation === 'installFromAppStore'
+  return apps.all.has(id) || ((mayBeNew || !apps.complete) && apps.shows(id))
+}
 
 /** Names the command that was perhaps meant. */
 function suggestion({ target, command }: CommandTopic): string {
@@ -366,13 +361,14 @@ function suggestion({ target, command }: CommandTopic): string {
     : `${ERROR_CODES.unknown_command.slice(0, -1)}; did you mean ${meant}?`
 }
 
-/** The command's name among those that there are: what somebody made up would be a new name each time. */
-function nameOf(command: Command | undefined): string {
-  return command === undefined ? 'unknown' : commandKey(command)
-}
+/** By the configuration, which is replaced as a whole; each command asks several times. */
+const policies = new WeakMap<Rules, CommandPolicy>()
 
-/** Whether a command is told in the log: it may change something, or is not even a command. */
-function isAudited(command: Command | undefined): boolean {
-  if (command === undefined) return true
-  return command.target === 'bridge' ? command.audited === true : command.write
+/** What configuration allows, the guardian's command included where it is on. */
+export function policyOf(rules: Rules): CommandPolicy {
+  const known = policies.get(rules)
+  if (known !== undefined) return known
+  const policy = { ...rules.commands, guarded: isGuarded(rules) }
+  policies.set(rules, policy)
+  return policy
 }

@@ -19,13 +19,12 @@ import type { App, Change } from '../hub/app.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { AppUpdates } from './app-updates.ts'
-import type { FailedWrite } from './dispatcher.ts'
-import type { CommandRun } from './execution.ts'
-import { policyOf } from './guarding.ts'
+import { policyOf } from './dispatcher.ts'
 import type { HomeAssistant } from './home-assistant/home-assistant.ts'
 import type { LeftOvers } from './left-overs.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 import { PublishedSettings } from './published-settings.ts'
+import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
 /** What the states of all hubs share. */
@@ -181,7 +180,7 @@ export class HubState {
   }
 
   #commands(): readonly string[] {
-    const policy = policyOf(this.#options.live)
+    const policy = policyOf(this.#options.live.value)
     const { scopes, missing } = this.#hub.status
     const from = [policy, scopes, missing]
     if (!this.#permitted?.from.every((one, i) => one === from[i])) {

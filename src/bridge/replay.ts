@@ -26,58 +26,30 @@ interface Entry {
 
 /** Entries in the order in which they came. */
 class Line {
-  readonly #entries = new Map<string, Entry>()
-  /** Stands behind `#oldest`: from the start of the map, each look would step over all that was deleted since it grew. */
-  #inOrder = this.#entries.values()
-  #oldest: Entry | undefined
+  readonly entries = new Map<string, Entry>()
   /** Of the data in all answers. */
-  #length = 0
-
-  get size(): number {
-    return this.#entries.size
-  }
-
-  get length(): number {
-    return this.#length
-  }
-
-  get(key: string): Entry | undefined {
-    return this.#entries.get(key)
-  }
-
-  has(entry: Entry): boolean {
-    return this.#entries.get(entry.key) === entry
-  }
-
-  add(entry: Entry): void {
-    this.#entries.set(entry.key, entry)
-  }
-
-  addData(entry: Entry, length: number): void {
-    entry.length = length
-    this.#length += length
-  }
+  length = 0
+  #oldest: Entry | undefined
+  /** Stands behind `#oldest`: from the start of the map, each look would step over all that was deleted since it grew. */
+  #inOrder = this.entries.values()
 
   delete(key: string): void {
-    this.#length -= this.#entries.get(key)?.length ?? 0
-    this.#entries.delete(key)
+    this.length -= this.entries.get(key)?.length ?? 0
+    this.entries.delete(key)
   }
 
   deleteOldest(isToGo: (oldest: Entry) => boolean): void {
-    for (let entry = this.#findOldest(); entry !== undefined && isToGo(entry); entry = this.#findOldest())
-      this.delete(entry.key)
-  }
-
-  #findOldest(): Entry | undefined {
-    while (this.#oldest === undefined || !this.has(this.#oldest)) {
-      this.#oldest = this.#inOrder.next().value
-      if (this.#oldest === undefined) {
+    for (;;) {
+      while (this.#oldest === undefined || this.entries.get(this.#oldest.key) !== this.#oldest) {
+        this.#oldest = this.#inOrder.next().value
+        if (this.#oldest !== undefined) continue
         // All are deleted, and this iterator has come to its end.
-        this.#inOrder = this.#entries.values()
-        return undefined
+        this.#inOrder = this.entries.values()
+        return
       }
+      if (!isToGo(this.#oldest)) return
+      this.delete(this.#oldest.key)
     }
-    return this.#oldest
   }
 }
 
@@ -94,12 +66,12 @@ export class Replay {
   /** Whether one more write can be remembered. */
   get hasRoom(): boolean {
     this.#trim()
-    return this.#writes.size < MAX_WRITES
+    return this.#writes.entries.size < MAX_WRITES
   }
 
   /** The outcome of the same command, also while it is still under way. */
   recall(key: string): Promise<Outcome> | undefined {
-    const entry = this.#writes.get(key) ?? this.#reads.get(key)
+    const entry = this.#writes.entries.get(key) ?? this.#reads.entries.get(key)
     return entry === undefined || this.#isOld(entry) ? undefined : entry.outcome
   }
 
@@ -109,16 +81,16 @@ export class Replay {
     const line = hasAsked === undefined ? this.#reads : this.#writes
     this.#writes.delete(key)
     this.#reads.delete(key)
-    line.add(entry)
+    line.entries.set(key, entry)
     this.#trim()
     void outcome.then((result) => {
-      if (!line.has(entry)) return
+      if (line.entries.get(key) !== entry) return
       if (result.ok) this.#keepData(entry, line, result.json)
       else {
         const isRetried = TRY_AGAIN.has(result.error.code)
         const isHarmless = hasAsked?.() === false
         if (isRetried || isHarmless) line.delete(key)
-        if (!isRetried && isHarmless) this.#reads.add(entry)
+        if (!isRetried && isHarmless) this.#reads.entries.set(key, entry)
       }
       this.#trim()
     })
@@ -129,7 +101,10 @@ export class Replay {
     if (json === 'null') return
     if (line === this.#writes && line.length + length > MAX_DATA_LENGTH) entry.outcome = NO_DATA
     else if (length > MAX_DATA_LENGTH) line.delete(entry.key)
-    else line.addData(entry, length)
+    else {
+      entry.length = length
+      line.length += length
+    }
   }
 
   #isOld({ at }: Entry): boolean {
@@ -139,30 +114,28 @@ export class Replay {
   #trim(): void {
     const reads = this.#reads
     this.#writes.deleteOldest((entry) => this.#isOld(entry))
-    reads.deleteOldest((entry) => this.#isOld(entry) || reads.size > MAX_READS || reads.length > MAX_DATA_LENGTH)
+    reads.deleteOldest(
+      (entry) => this.#isOld(entry) || reads.entries.size > MAX_READS || reads.length > MAX_DATA_LENGTH,
+    )
   }
 }
 
 const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 
+/** Longer texts are kept as their hash, which holds no NUL and is none of the others. */
+const LONGEST_TEXT = 128
+
 /**
  * What makes two messages the same command: the requester's own mark, or, where there is none, being sent again by the
- * broker (`dup`), which repeats the bytes.
+ * broker (`dup`), which repeats the bytes. Short, whatever was sent: thousands of these are kept. A topic holds no NUL, so
+ * no two run into each other.
  */
 export function replayKey(
   { topic, payload, dup, correlationData }: Message,
   transaction: string | number | null,
 ): { text: string; consult: boolean } {
-  if (transaction !== null) return { text: textOf(topic, typeof transaction, String(transaction)), consult: true }
-  if (correlationData !== undefined) return { text: textOf(topic, 'correlation', correlationData), consult: true }
-  return { text: textOf(topic, 'bytes', payload), consult: dup }
-}
-
-/** Longer texts are kept as their hash, which holds no NUL and is none of the others. */
-const LONGEST_TEXT = 128
-
-/** Short, whatever was sent: thousands of these are kept. A topic holds no NUL, so no two run into each other. */
-function textOf(topic: string, kind: string, mark: string | Buffer): string {
-  const text = `${topic}\0${kind}\0${typeof mark === 'string' ? mark : mark.toString('latin1')}`
-  return text.length <= LONGEST_TEXT ? text : hash('sha256', text, 'base64')
+  const isMarked = transaction !== null || correlationData !== undefined
+  const kind = transaction !== null ? typeof transaction : isMarked ? 'correlation' : 'bytes'
+  const text = `${topic}\0${kind}\0${transaction ?? (correlationData ?? payload).toString('latin1')}`
+  return { text: text.length <= LONGEST_TEXT ? text : hash('sha256', text, 'base64'), consult: isMarked || dup }
 }

@@ -25,13 +25,10 @@ export function renderAnswer(
   { command, hub, app, transaction, duration_ms, replayed }: AnswerHead,
   outcome: Outcome,
 ): string {
-  const head = JSON.stringify({ ok: outcome.ok, command, hub, app, transaction })
-  const tail = JSON.stringify({ duration_ms, ...(replayed && { replayed }) })
-  return `${head.slice(0, -1)},${resultOf(outcome)},${tail.slice(1)}`
-}
-
-function resultOf(outcome: Outcome): string {
-  if (outcome.ok) return `"data":${outcome.json}`
+  const head = JSON.stringify({ ok: outcome.ok, command, hub, app, transaction }).slice(0, -1)
+  const tail = JSON.stringify({ duration_ms, ...(replayed && { replayed }) }).slice(1)
+  if (outcome.ok) return `${head},"data":${outcome.json},${tail}`
   const { code, message, status, data } = outcome.error
-  return JSON.stringify({ error: { code, message, status }, ...(data !== undefined && { data }) }).slice(1, -1)
+  const failure = JSON.stringify({ error: { code, message, status }, ...(data !== undefined && { data }) }).slice(1, -1)
+  return `${head},${failure},${tail}`
 }

@@ -25,15 +25,19 @@ import {
 } from './payload.ts'
 import { type RolloutCommand, type RolloutOrder, rolloutOrder } from './rollout.ts'
 import type { Target } from './target.ts'
-import { setAutoupdate, setEnabled, setSetting, uninstall, unsetSetting } from './writes.ts'
+import { write } from './writes.ts'
 
-/** What a command may do to the bridge itself. */
-export interface BridgeControl {
-  setLogLevel(level: LogLevel): void
+export interface RolloutControl {
   /** Begins a rollout. Resolves when the broker has its record. @throws CommandError */
   rollOut(transaction: string, order: RolloutOrder): Promise<Json>
   /** Ends a rollout after the steps that are under way. @throws CommandError */
   cancelRollout(transaction: string): Promise<Json>
+}
+
+/** What a command may do to the bridge itself. */
+export interface BridgeControl {
+  setLogLevel(level: LogLevel): void
+  readonly rollouts: RolloutControl
 }
 
 /**
@@ -180,7 +184,7 @@ const ROWS = [
     write: true,
     capabilities: ['enable'],
     doc: 'Enables the app; the hub starts it.',
-    run: (target) => setEnabled(target, true),
+    run: (target) => write(target, 'enableApp', { id: target.app }),
   }),
   row('app', 'disable', {
     payload: plain,
@@ -188,7 +192,7 @@ const ROWS = [
     write: true,
     capabilities: ['disable'],
     doc: 'Disables the app; the hub stops it.',
-    run: (target) => setEnabled(target, false),
+    run: (target) => write(target, 'disableApp', { id: target.app }),
   }),
   row('app', 'enabled', {
     payload: switched,
@@ -196,7 +200,7 @@ const ROWS = [
     write: true,
     capabilities: ['enable', 'disable'],
     doc: 'Enables or disables the app: both in one, as a switch needs it.',
-    run: setEnabled,
+    run: (target, enabled) => write(target, enabled ? 'enableApp' : 'disableApp', { id: target.app }),
   }),
   plainWrite('restart', 'restartApp', 'Restarts the app.'),
   plainWrite('garbage-collect', 'garbageCollectApp', 'Makes the app free memory (older hubs).'),
@@ -244,7 +248,7 @@ const ROWS = [
     ],
     doc: 'Changes automatic updates, then the channel by an install from it; at least one of them.',
     async run(target, { autoupdate, channel }) {
-      if (autoupdate !== undefined) await setAutoupdate(target, autoupdate)
+      if (autoupdate !== undefined) await write(target, 'updateApp', { id: target.app, update: { autoupdate } })
       if (channel === undefined) return
       try {
         await changeChannel(target, channel)
@@ -259,7 +263,7 @@ const ROWS = [
     write: true,
     capabilities: ['autoupdate'],
     doc: 'Turns automatic updates on or off.',
-    run: setAutoupdate,
+    run: (target, autoupdate) => write(target, 'updateApp', { id: target.app, update: { autoupdate } }),
   }),
   row('app', 'install', {
     payload: object({ channel: v.optional(channel), version: v.optional(version) }),
@@ -276,9 +280,11 @@ const ROWS = [
     write: true,
     allowed: false,
     doc: 'Removes the app; `confirm` must repeat its id.',
-    run(target, { confirm, purge_settings }) {
+    async run(target, { confirm, purge_settings }) {
       if (confirm !== target.app) throw new CommandError('invalid_payload', 'confirm: expected the id of the app.')
-      return uninstall(target, purge_settings)
+      const done = await write(target, 'uninstallApp', { id: target.app, purgeSettings: purge_settings })
+      target.hub.apps.expectGone(target.app)
+      return done
     },
   }),
   row('app', 'get-setting', {
@@ -304,14 +310,14 @@ const ROWS = [
     operation: 'setAppSetting',
     write: true,
     doc: 'Sets one setting to the payload: a JSON value, or else text.',
-    run: (target, value) => setSetting(target, target.argument, value),
+    run: (target, value) => write(target, 'setAppSetting', { id: target.app, name: target.argument, value }),
   }),
   row('app', 'set-setting', {
     payload: object({ name: settingName, value: v.any() }),
     operation: 'setAppSetting',
     write: true,
     doc: 'Sets one setting.',
-    run: (target, { name, value }) => setSetting(target, name, value),
+    run: (target, { name, value }) => write(target, 'setAppSetting', { id: target.app, name, value }),
   }),
   row('app', 'unset-setting', {
     argument: 'setting',
@@ -319,14 +325,14 @@ const ROWS = [
     operation: 'unsetAppSetting',
     write: true,
     doc: 'Removes one setting.',
-    run: (target) => unsetSetting(target, target.argument),
+    run: (target) => write(target, 'unsetAppSetting', { id: target.app, name: target.argument }),
   }),
   row('app', 'unset-setting', {
     payload: object({ name: settingName }),
     operation: 'unsetAppSetting',
     write: true,
     doc: 'Removes one setting.',
-    run: (target, { name }) => unsetSetting(target, name),
+    run: (target, { name }) => write(target, 'unsetAppSetting', { id: target.app, name }),
   }),
   row('app', 'guard', {
     payload: either(
@@ -405,7 +411,13 @@ const ROWS = [
     operation: 'getApps',
     write: false,
     doc: 'Reads everything from the hub again.',
-    run: ({ hub, again }) => again(() => hub.refresh()),
+    async run({ hub, again, repair }) {
+      try {
+        await again(() => hub.refresh())
+      } finally {
+        repair()
+      }
+    },
   }),
   row('bridge', 'log-level', {
     payload: word(LOG_LEVELS.map((level) => [level, level] as const)),
@@ -425,14 +437,14 @@ const ROWS = [
     audited: true,
     sends: ({ command }) => command,
     doc: 'Restarts or updates apps on many hubs, in waves; `transaction` names the rollout.',
-    act: (bridge, order, transaction) => bridge.rollOut(rolloutName(transaction), order),
+    act: (bridge, order, transaction) => bridge.rollouts.rollOut(rolloutName(transaction), order),
   }),
   row('bridge', 'rollout-cancel', {
     payload: nothing,
     audited: true,
     repeatable: true,
     doc: 'Ends the rollout that `transaction` names, after the steps that are under way.',
-    act: (bridge, _, transaction) => bridge.cancelRollout(rolloutName(transaction)),
+    act: (bridge, _, transaction) => bridge.rollouts.cancelRollout(rolloutName(transaction)),
   }),
 ]
 
@@ -448,15 +460,15 @@ export function effectiveCommand(command: HubCommand, input: unknown): HubComman
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
 }
 
-const INDEX = new Map(
-  COMMANDS.map((command) => [key(command.target, command.name, command.argument !== undefined), command]),
-)
+/** Whether the log tells of a command: it may change something, or is not even one. */
+export function isAudited(command: Command | undefined): boolean {
+  if (command === undefined) return true
+  return command.target === 'bridge' ? command.audited === true : command.write
+}
 
 /** The row for a command topic. */
 export function findCommand(target: Command['target'], name: string, hasArgument: boolean): Command | undefined {
-  return INDEX.get(key(target, name, hasArgument))
-}
-
-function key(target: string, name: string, hasArgument: boolean): string {
-  return `${target} ${name} ${hasArgument}`
+  return COMMANDS.find(
+    (row) => row.name === name && row.target === target && (row.argument !== undefined) === hasArgument,
+  )
 }

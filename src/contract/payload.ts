@@ -31,6 +31,7 @@ export interface Envelope {
 }
 
 const BARE: Envelope = { transaction: null, expiresAt: null }
+const NOTHING = { envelope: BARE, rest: {} }
 
 /** A payload read as far as its envelope; `input()` checks the rest and throws CommandError `invalid_payload`. */
 export interface Reading<T> extends Envelope {
@@ -59,8 +60,7 @@ export function object<E extends v.ObjectEntries>(
     read(text) {
       // A button of Home Assistant cannot send nothing; `PRESS` is its word for it.
       const bare = withoutMark(text)
-      const value = bare === '' || bare === 'PRESS' ? {} : parseJson(bare)
-      const { envelope, rest } = openEnvelope(value)
+      const { envelope, rest } = bare === '' || bare === 'PRESS' ? NOTHING : openEnvelope(parseJson(bare))
       return { ...envelope, input: () => check(schema, rest) }
     },
   }
@@ -109,12 +109,12 @@ export function word<const T>(words: readonly (readonly [string, T])[]): Payload
   }
 }
 
-/** One of a few words, or an object: whichever is sent. */
-export function either<T, U>(words: PayloadKind<T>, other: PayloadKind<U>): PayloadKind<T | U> {
+/** A word or a text, or an object: whichever is sent. */
+export function either<T, U>(plain: PayloadKind<T>, other: PayloadKind<U>): PayloadKind<T | U> {
   return {
-    schema: v.union([words.schema, other.schema]),
+    schema: v.union([plain.schema, other.schema]),
     enveloped: other.enveloped,
-    read: (text) => (text.trimStart().startsWith('{') ? other.read(text) : words.read(text)),
+    read: (text) => (text.trimStart().startsWith('{') ? other.read(text) : plain.read(text)),
   }
 }
 
@@ -154,18 +154,17 @@ export const anyValue: PayloadKind<Json> = {
   }),
 }
 
+const SPOKEN = { text: v.pipe(v.string(), v.nonEmpty()) }
+
 /** A text, or an object with it under `text`. */
-export const spoken: PayloadKind<{ text: string }> = {
-  schema: v.union([v.pipe(v.string(), v.nonEmpty()), v.strictObject({ text: v.pipe(v.string(), v.nonEmpty()) })]),
-  enveloped: true,
-  read(text) {
-    if (text.trimStart().startsWith('{')) return SPOKEN_OBJECT.read(text)
-    return { ...BARE, input: () => check(SPOKEN_OBJECT_SCHEMA, { text: text.trim() }) }
+export const spoken: PayloadKind<{ text: string }> = either(
+  {
+    schema: SPOKEN.text,
+    enveloped: false,
+    read: (text) => ({ ...BARE, input: () => check(v.strictObject(SPOKEN), { text: text.trim() }) }),
   },
-}
-const SPOKEN_ENTRIES = { text: v.pipe(v.string(), v.nonEmpty()) }
-const SPOKEN_OBJECT_SCHEMA = v.strictObject(SPOKEN_ENTRIES)
-const SPOKEN_OBJECT = object(SPOKEN_ENTRIES)
+  object(SPOKEN),
+)
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const BYTE_ORDER_MARK = '\uFEFF'

@@ -4,15 +4,7 @@ import type { Endpoint, Section } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import { type Method, OPERATIONS } from '../hub/operations.ts'
 import { capabilitiesOfCall } from './calls.ts'
-import {
-  type BridgeCommand,
-  type Capability,
-  COMMANDS,
-  type Command,
-  effectiveCommand,
-  findCommand,
-  type HubCommand,
-} from './commands.ts'
+import { type Capability, COMMANDS, type Command, findCommand, type HubCommand } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
 
@@ -53,17 +45,30 @@ export function mayUse(policy: CommandPolicy, command: Command, input?: unknown)
   return refusedBy(policy, command, input) === undefined
 }
 
+/** What is refused whatever the input is, by the policy, which is replaced as a whole; each command asks several times. */
+const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
+
 /** The option that refuses a command, as a sentence for whom it is refused; `undefined` if none does. */
 export function refusedBy(policy: CommandPolicy, command: Command, input?: unknown): string | undefined {
+  const decides = command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf)
+  if (input !== undefined && decides !== undefined) return findRefusal(policy, command, input)
+  const known = refusals.get(policy) ?? new Map<Command, string | undefined>()
+  if (known.size === 0) refusals.set(policy, known)
+  if (!known.has(command)) known.set(command, findRefusal(policy, command, undefined))
+  return known.get(command)
+}
+
+function findRefusal(policy: CommandPolicy, command: Command, input: unknown): string | undefined {
   const { allow, deny, read_only, guarded = false } = policy
+  const isOfBridge = command.target === 'bridge'
   const key = commandKey(command)
   if (names(deny, command)) return `commands.deny names ${key}.`
-  if (command.target === 'bridge') return refusedOfBridge(policy, command, input)
-  const endpoint = input === undefined ? undefined : command.reaches?.(input)
+  const endpoint = isOfBridge || input === undefined ? undefined : command.reaches?.(input)
   // Of no input it is not known yet whether it only reads.
-  const mayRead = command.reaches !== undefined && input === undefined
-  if (read_only && effectiveCommand(command, input).write && !mayRead) return 'commands.read_only is set.'
+  const isWrite = isOfBridge || command.reaches === undefined ? command.write : endpoint && endpoint.method !== 'GET'
+  if (read_only && isWrite) return 'commands.read_only is set.'
   if (command.allowed === false && !names(allow, command)) return `It is off until commands.allow names ${key}.`
+  if (isOfBridge) return input === undefined ? undefined : refusalOfSent(policy, command.sends?.(input))
   if (command.needs === 'guard' && !guarded) return 'The guardian is off until guard.watch names an app.'
   if (endpoint !== undefined) return unreachable(policy, endpoint)
   const { capabilities = [], capabilitiesOf: does = () => capabilities } = command
@@ -74,14 +79,9 @@ export function refusedBy(policy: CommandPolicy, command: Command, input?: unkno
 }
 
 /** A command of the bridge that sends another one needs the right to that one too. */
-function refusedOfBridge(policy: CommandPolicy, command: BridgeCommand, input: unknown): string | undefined {
-  if (policy.read_only && command.write) return 'commands.read_only is set.'
-  if (command.allowed === false && !names(policy.allow, command)) {
-    return `It is off until commands.allow names ${commandKey(command)}.`
-  }
-  const sent = input === undefined ? undefined : command.sends?.(input)
-  const own = sent === undefined ? undefined : findCommand('app', sent, false)
-  return own && refusedBy(policy, own, {})
+function refusalOfSent(policy: CommandPolicy, name = ''): string | undefined {
+  const sent = findCommand('app', name, false)
+  return sent && refusedBy(policy, sent, {})
 }
 
 /** The same for rollouts: of a command, or of any. */
@@ -125,12 +125,9 @@ function names(selectors: readonly string[], command: Command): boolean {
 }
 
 function deniedActs(deny: readonly string[]): ReadonlySet<Capability> {
-  if (deny.length === 0) return NO_ACTS
   const denied = COMMANDS.filter((command) => names(deny, command))
   return new Set(denied.flatMap((command) => (command.target === 'bridge' ? [] : (command.capabilities ?? []))))
 }
-
-const NO_ACTS: ReadonlySet<Capability> = new Set()
 
 /** Names of the commands that configuration, key and hub permit. */
 export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {

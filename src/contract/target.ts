@@ -25,6 +25,8 @@ export interface Target {
   readonly send: (app: string, command: string) => Promise<Outcome>
   /** Tells the guardian what is wanted of it for the app. */
   readonly guard: (wish: GuardWish) => void
+  /** Puts right what others have changed on the broker. */
+  readonly repair: () => void
   readonly clock: Clock
   /** Aborted when the bridge ends. */
   readonly signal: AbortSignal

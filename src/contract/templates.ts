@@ -3,11 +3,10 @@
  * topics, and the parameters of a topic.
  */
 
-const KEPT = /[A-Za-z0-9._-]/
-/** Written as it is; `.` and `..` are not, as some programs take them for paths. */
+/** Written as it is; a level that is one or two dots is part of a path to some. */
 const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
-const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { fatal: true })
+/** What `encodeURIComponent` leaves as it is besides. */
+const UNCODED = /[!'()*~]/g
 
 /** Names of the `{parameters}` in a template. */
 export type TemplateParameter<T extends string> = T extends `${string}{${infer Name}}${infer Rest}`
@@ -21,15 +20,11 @@ export type Parameters = Readonly<Record<string, string>>
  * `%`, which no other text is written as.
  */
 export function encodeLevel(text: string): string {
-  if (text === '') return '%'
   if (PLAIN.test(text)) return text
-  const all = text === '.' || text === '..'
-  let level = ''
-  for (const byte of encoder.encode(text)) {
-    const char = String.fromCharCode(byte)
-    level += !all && KEPT.test(char) ? char : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
-  }
-  return level
+  if (text === '') return '%'
+  if (text === '.' || text === '..') return text.replaceAll('.', '%2E')
+  const toCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`
+  return encodeURIComponent(text.toWellFormed()).replace(UNCODED, toCode)
 }
 
 /**
@@ -39,14 +34,8 @@ export function encodeLevel(text: string): string {
 export function decodeLevel(level: string): string | undefined {
   if (PLAIN.test(level)) return level
   if (level === '%') return ''
-  if (level === '' || /%(?![0-9A-F]{2})/.test(level)) return undefined
-  const bytes: number[] = []
-  for (const part of level.match(/%..|[^%]+/g) ?? []) {
-    if (part.startsWith('%')) bytes.push(Number.parseInt(part.slice(1), 16))
-    else bytes.push(...encoder.encode(part))
-  }
   try {
-    const text = decoder.decode(new Uint8Array(bytes))
+    const text = decodeURIComponent(level)
     return encodeLevel(text) === level ? text : undefined
   } catch {
     return undefined

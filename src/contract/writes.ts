@@ -1,5 +1,4 @@
 /** Writes that are `ok` only if the hub confirms them: by its answer, or else by what a look at it shows. */
-import type { Json } from '../base/json.ts'
 import { HubError } from '../hub/errors.ts'
 import { OPERATIONS, type OperationName, type Parameters } from '../hub/operations.ts'
 import { lookFor } from '../hub/verify.ts'
@@ -30,28 +29,6 @@ export async function write<N extends OperationName>(
 ): Promise<null> {
   const asked = askedOf(name, parameters, OPERATIONS[name].body?.(parameters))
   await confirmed(call(name, parameters), lookFor(hub, asked))
-  return null
-}
-
-export function setEnabled(target: Target, enabled: boolean): Promise<null> {
-  return write(target, enabled ? 'enableApp' : 'disableApp', { id: target.app })
-}
-
-export function setAutoupdate(target: Target, autoupdate: boolean): Promise<null> {
-  return write(target, 'updateApp', { id: target.app, update: { autoupdate } })
-}
-
-export function setSetting(target: Target, name: string, value: Json): Promise<null> {
-  return write(target, 'setAppSetting', { id: target.app, name, value })
-}
-
-export function unsetSetting(target: Target, name: string): Promise<null> {
-  return write(target, 'unsetAppSetting', { id: target.app, name })
-}
-
-export async function uninstall(target: Target, purgeSettings: boolean | undefined): Promise<null> {
-  await write(target, 'uninstallApp', { id: target.app, purgeSettings })
-  target.hub.apps.expectGone(target.app)
   return null
 }
 

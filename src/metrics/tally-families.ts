@@ -1,7 +1,6 @@
 /** The families that the tally counts. */
 import type { Family, Sample } from './family.ts'
-import type { HubTally, Tally } from './tally.ts'
-import type { Timed } from './timed.ts'
+import type { HubTally, Tally, Timed } from './tally.ts'
 
 /** `hubs` are the names of those that are open at present: events are told of them only, and as zeros at first. */
 export function tallyFamilies(tally: Tally, hubs: () => Iterable<string>): Family[] {
@@ -45,7 +44,7 @@ function callFamilies(tally: Tally): Family[] {
     },
     function* () {
       for (const [hub, { calls }] of tally.hubs) {
-        for (const [operation, timed] of calls) yield [{ hub, operation }, timed]
+        for (const [operation, timed] of calls.all) yield [{ hub, operation }, timed]
       }
     },
   )
@@ -60,7 +59,7 @@ function commandFamilies(tally: Tally): Family[] {
       measures: 'From a command arriving to its answer.',
     },
     function* () {
-      for (const [command, timed] of tally.commands) yield [{ command }, timed]
+      for (const [command, timed] of tally.commands.all) yield [{ command }, timed]
     },
   )
 }
@@ -100,7 +99,11 @@ function timedFamilies(names: TimedNames, all: () => Iterable<[Sample['labels'],
 
 function* histogramSamples(name: string, labels: Sample['labels'], timed: Timed): Iterable<Sample> {
   const metricName = `${name}_bucket`
-  for (const [le, value] of timed.cumulative()) yield { metricName, labels: { le, ...labels }, value }
+  let value = 0
+  for (const { bound: le, count } of timed.buckets) {
+    value += count
+    yield { metricName, labels: { le, ...labels }, value }
+  }
   yield { metricName, labels: { le: '+Inf', ...labels }, value: timed.count }
   yield { metricName: `${name}_sum`, labels, value: timed.seconds }
   yield { metricName: `${name}_count`, labels, value: timed.count }

@@ -2,10 +2,8 @@
  * Counts in plain numbers what happens in the daemon; a scrape reads them. An event is counted on its way from the hub to
  * the broker, where a metric library's look-up by labels would cost more than the event itself.
  */
-import type { ErrorCode } from '../contract/errors.ts'
 import type { AppEventPayload, AppEventType } from '../contract/events.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
-import { Timed } from './timed.ts'
 
 /** Apps of a hub that have a crash counter of their own; all others share one. */
 const MAX_APPS = 200
@@ -15,25 +13,51 @@ export const OTHER_APPS = 'all others'
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const COMMAND_SECONDS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** A command that has been answered. */
-export interface AnsweredCommand {
-  /** As configuration names it, or `unknown`: a label of its own for each made-up name would have no bound. */
-  readonly command: string
-  readonly outcome: 'ok' | ErrorCode
-  /** From its arrival to its answer. */
-  readonly ms: number
+/** How often something ended, by outcome, and how long it took: a counter and a histogram. */
+export interface Timed {
+  readonly outcomes: Map<string, number>
+  /** Upper bounds in seconds, ascending, and how many were in the bucket below each; those above the last in none. */
+  readonly buckets: { readonly bound: number; count: number }[]
+  count: number
+  /** All durations together. */
+  seconds: number
+}
+
+/** What ends after a while, by its name. */
+export class Timings<K> {
+  readonly all = new Map<K, Timed>()
+  readonly #bounds: readonly number[]
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds
+  }
+
+  add(key: K, outcome: string, ms: number): void {
+    const seconds = ms / 1000
+    let timed = this.all.get(key)
+    if (timed === undefined) {
+      timed = { outcomes: new Map(), buckets: this.#bounds.map((bound) => ({ bound, count: 0 })), count: 0, seconds: 0 }
+      this.all.set(key, timed)
+    }
+    timed.outcomes.set(outcome, (timed.outcomes.get(outcome) ?? 0) + 1)
+    timed.count += 1
+    timed.seconds += seconds
+    const bucket = timed.buckets.find(({ bound }) => seconds <= bound)
+    if (bucket !== undefined) bucket.count += 1
+  }
 }
 
 export interface HubTally {
   readonly events: Record<AppEventType, number>
   /** Only apps that have crashed. */
   readonly crashes: Map<string, number>
-  readonly calls: Map<HubCall['operation'], Timed>
+  readonly calls: Timings<HubCall['operation']>
 }
 
 export class Tally {
   readonly #hubs = new Map<string, HubTally>()
-  readonly #commands = new Map<string, Timed>()
+  /** Those that were answered, by their name in the configuration, from their arrival to the answer. */
+  readonly commands = new Timings<string>(COMMAND_SECONDS)
   readonly #reloads = { ok: 0, refused: 0 }
 
   /** Every hub that something was counted of or asked for; one that was closed keeps its numbers. */
@@ -45,14 +69,9 @@ export class Tally {
   of(hub: string): HubTally {
     const known = this.#hubs.get(hub)
     if (known !== undefined) return known
-    const tally: HubTally = { events: zeros(), crashes: new Map(), calls: new Map() }
+    const tally: HubTally = { events: zeros(), crashes: new Map(), calls: new Timings(CALL_SECONDS) }
     this.#hubs.set(hub, tally)
     return tally
-  }
-
-  /** By the command's name. */
-  get commands(): ReadonlyMap<string, Timed> {
-    return this.#commands
   }
 
   /** Times that the configuration was read again. */
@@ -64,14 +83,6 @@ export class Tally {
     const tally = this.of(hub)
     tally.events[event_type] += 1
     if (event_type === 'crashed') countCrash(tally.crashes, app)
-  }
-
-  call(hub: string, { operation, outcome, ms }: HubCall): void {
-    timedOf(this.of(hub).calls, operation, CALL_SECONDS).add(outcome, ms)
-  }
-
-  command({ command, outcome, ms }: AnsweredCommand): void {
-    timedOf(this.#commands, command, COMMAND_SECONDS).add(outcome, ms)
   }
 
   reload(outcome: 'ok' | 'refused'): void {
@@ -97,12 +108,4 @@ function zeros(): Record<AppEventType, number> {
 function countCrash(crashes: Map<string, number>, app: string): void {
   const name = crashes.has(app) || crashes.size < MAX_APPS ? app : OTHER_APPS
   crashes.set(name, (crashes.get(name) ?? 0) + 1)
-}
-
-function timedOf<K>(all: Map<K, Timed>, key: K, bounds: readonly number[]): Timed {
-  const known = all.get(key)
-  if (known !== undefined) return known
-  const timed = new Timed(bounds)
-  all.set(key, timed)
-  return timed
 }

@@ -20,12 +20,13 @@ export interface Reloaded {
 export const EMPTY_MS = 60_000
 
 export class LiveConfig implements Live {
+  /** Replaced as a whole, here only. */
+  value: Config
   /** Whether hubs may be missing only because their folder is empty for the moment. */
   awaitsHubs = false
   readonly #load: Load
   readonly #log: Log
   readonly #clock: Clock
-  #value: Config
   /** In the folder, as far as that is believed; `null` without one. */
   #hubFiles: number | null
   #isSecondLook = false
@@ -38,7 +39,7 @@ export class LiveConfig implements Live {
     log: Log,
     clock: Clock,
   ) {
-    this.#value = config
+    this.value = config
     this.#hubFiles = hubFiles
     this.#load = load
     this.#log = log
@@ -55,10 +56,6 @@ export class LiveConfig implements Live {
     this.#cancelLook()
   }
 
-  get value(): Config {
-    return this.#value
-  }
-
   /** Takes over what can change while running, and says what cannot. A broken configuration changes nothing. */
   reload(): Reloaded | undefined {
     const log = this.#log
@@ -70,9 +67,9 @@ export class LiveConfig implements Live {
     }
     if (this.#isInDoubt(loaded.hubFiles)) return undefined
     for (const warning of loaded.warnings) log.warn(warning)
-    const before = this.#value
+    const before = this.value
     const after = takeOver(before, loaded.config)
-    this.#value = after
+    this.value = after
     const later = differences(after, loaded.config)
     log.info({ changed: differences(before, after) }, 'configuration read again')
     if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
@@ -110,22 +107,22 @@ export class LiveConfig implements Live {
 
   /** After a hub refused its key: whether its sources hold another one by now, which is then used. */
   renewKey(name: string): boolean {
-    const now = this.#value.hubs[name]
+    const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]
     if (now === undefined || next === undefined || next.url !== now.url || next.api_key === now.api_key) return false
-    this.#value = { ...this.#value, hubs: { ...this.#value.hubs, [name]: { ...now, api_key: next.api_key } } }
+    this.value = { ...this.value, hubs: { ...this.value.hubs, [name]: { ...now, api_key: next.api_key } } }
     this.#log.info({ hub: name }, 'the hub refused the API key; there is a new one, which is used from now on')
     return true
   }
 
   /** After the broker refused the login: user name and password as their sources hold them by now. */
   renewCredentials(): Credentials {
-    const { mqtt } = this.#value
+    const { mqtt } = this.value
     const next = this.#reread()?.mqtt
     if (next !== undefined && isDeepStrictEqual(next.url, mqtt.url)) {
-      this.#value = { ...this.#value, mqtt: { ...mqtt, username: next.username, password: next.password } }
+      this.value = { ...this.value, mqtt: { ...mqtt, username: next.username, password: next.password } }
     }
-    const { username, password } = this.#value.mqtt
+    const { username, password } = this.value.mqtt
     return { username: username ?? undefined, password: password ?? undefined }
   }
 

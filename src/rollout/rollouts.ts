@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
-import type { BridgeControl } from '../contract/commands.ts'
+import type { RolloutControl } from '../contract/commands.ts'
 import { CommandError } from '../contract/errors.ts'
 import type { Rollout, RolloutCommand, RolloutOrder } from '../contract/rollout.ts'
 import type { Topics } from '../contract/topics.ts'
@@ -42,14 +42,15 @@ const KEPT = 20
 const TAKEN_MS = 10_000
 const BACKOFF_MS = { min: 1_000, max: 30_000 }
 
-export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'>, AsyncDisposable {
+export class Rollouts implements RolloutControl, AsyncDisposable {
   readonly #options: RolloutsOptions
   /** Aborted by `stop`; `undefined` while there is nothing to do here. */
   #active: AbortController | undefined
   /** What is done or looked for; never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  #client: Client | undefined
+  /** While a rollout is under way or looked for: wants each answer of this process to a command, without secrets. */
+  client: Client | undefined
   /** The one that ended here last. */
   #last: Progress | undefined
   /** Topics of records that the link holds. */
@@ -109,11 +110,6 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
     }
     const { state, done, total } = progress.value
     return { transaction, state, done, total }
-  }
-
-  /** Call it with each answer of this process to a command, without secrets. */
-  answered(topic: string, text: () => string): void {
-    this.#client?.answered(topic, text)
   }
 
   /** Whether the link holds the record on this topic. */
@@ -270,17 +266,17 @@ export class Rollouts implements Pick<BridgeControl, 'rollOut' | 'cancelRollout'
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
     const { topics, broker, clientId, clock, serves } = this.#options
     const over = new AbortController()
-    const onPublish = (packet: Packet) => this.#client?.received(packet)
+    const onPublish = (packet: Packet) => this.client?.received(packet)
     const session = { broker: broker(), clientId, signal, onPublish }
     try {
       await withSession(session, clock, async (connection) => {
         const client = new Client(connection, { probeTopic: topics.of('bridgeProbe', {}), clock })
-        this.#client = client
+        this.client = client
         const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
         await task({ client, topics, clock, write, serves, signal: AbortSignal.any([signal, over.signal]) })
       })
     } finally {
-      this.#client = undefined
+      this.client = undefined
       over.abort()
     }
   }

@@ -1,8 +1,9 @@
 /** A dispatcher between an emulated hub and a link that only writes down what it is given: no broker, no daemon. */
 import pino from 'pino'
-import { type CommandEnd, Dispatcher, type FailedWrite } from '../../src/bridge/dispatcher.ts'
-import type { CommandRun } from '../../src/bridge/execution.ts'
-import { type CommandPolicy, refusedBy } from '../../src/contract/permissions.ts'
+import { Dispatcher } from '../../src/bridge/dispatcher.ts'
+import type { CommandEnd, CommandRun, FailedWrite } from '../../src/bridge/requests.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Config } from '../../src/config/options.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import type { LogLevel } from '../../src/log/levels.ts'
@@ -35,7 +36,7 @@ export interface Desk {
   readonly audit: Record<string, unknown>[]
   readonly levels: LogLevel[]
   /** May be changed at any time. */
-  readonly world: { policy: CommandPolicy; protocol: Protocol; connection: number }
+  readonly world: { policy: Partial<Config['commands']>; protocol: Protocol; connection: number }
   /** Hands in a message for a topic below the base topic, without waiting. */
   readonly hand: (topic: string, payload?: string | Buffer, more?: Partial<Message>) => void
   /** Does that and resolves to the answer. */
@@ -45,6 +46,9 @@ export interface Desk {
   /** Those among them that change something: the hub's client reads what it likes besides. */
   readonly writes: () => (string | undefined)[]
 }
+
+const FILE = 'guard: { watch: ["*"] }\ncommands: { response_topics: [me] }'
+const CONFIG = loadConfig({ env: {}, file: 'x.yaml', readFile: () => FILE, requireHub: false }).config
 
 function lines(into: Record<string, unknown>[]) {
   const options = { level: 'debug', base: null, timestamp: false, messageKey: 'message' }
@@ -67,7 +71,6 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
       allow: ['*'],
       deny: [],
       read_only: false,
-      guarded: true,
       call: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
     },
     protocol: '5',
@@ -100,11 +103,17 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
         if (level === 'trace') throw new TypeError('a mistake')
         records.levels.push(level)
       },
-      rollOut: (transaction, order) => Promise.resolve({ transaction, app: order.app }),
-      cancelRollout: (transaction) => Promise.resolve({ transaction }),
+      rollouts: {
+        rollOut: (transaction, order) => Promise.resolve({ transaction, app: order.app }),
+        cancelRollout: (transaction) => Promise.resolve({ transaction }),
+      },
     },
-    refuses: (command, input) => refusedBy(world.policy, command, input),
-    mayAnswerOn: (topic) => topic.startsWith('me/'),
+    live: {
+      get value() {
+        return { ...CONFIG, commands: { ...CONFIG.commands, ...world.policy } }
+      },
+    },
+    repair: () => {},
     onRun: (run) => records.runs.push(run),
     onFailedWrite: (one) => records.failed.push(one),
     onAnswer: (end) => records.ends.push(end),

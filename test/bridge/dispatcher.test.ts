@@ -54,6 +54,13 @@ describe('an answer', () => {
     })
   })
 
+  test('that is too large goes without a long mark, which may be what is too large', async () => {
+    const desk = await openDesk()
+    for (const length of [256, 257]) await desk.ask('bridge/cmd/ping', '', { correlationData: Buffer.alloc(length) })
+    const marks = desk.sent.map(({ options }) => options.ifRefused?.('too_large')?.options?.correlationData)
+    expect(marks).toEqual([Buffer.alloc(256), undefined])
+  })
+
   test('comes to a command of which only the transaction can be read', async () => {
     const desk = await openDesk()
     expect(await desk.ask(app('restart'), '{"transaction":"t","oh":1}')).toMatchObject({

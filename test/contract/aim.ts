@@ -57,6 +57,7 @@ export function aimAt(hub: Hub): Omit<Aim, 'emulated'> {
       }
     },
     guard: () => {},
+    repair: () => {},
     clock,
     signal: ending.signal,
   }

@@ -207,8 +207,10 @@ describe('what a command does besides', () => {
     const levels: LogLevel[] = []
     const control = {
       setLogLevel: (level: LogLevel) => levels.push(level),
-      rollOut: async (transaction: string, { app }: { readonly app: string }) => ({ transaction, app }),
-      cancelRollout: async (transaction: string) => ({ transaction }),
+      rollouts: {
+        rollOut: async (transaction: string, { app }: { readonly app: string }) => ({ transaction, app }),
+        cancelRollout: async (transaction: string) => ({ transaction }),
+      },
     }
     const act = (words: string, payload: string) => {
       const { command } = named(words)

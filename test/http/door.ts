@@ -8,7 +8,7 @@ import { WebSocket } from 'ws'
 import { Feed } from '../../src/api/feed.ts'
 import { Services } from '../../src/api/services.ts'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
-import type { Requester } from '../../src/bridge/dispatcher.ts'
+import type { Requester } from '../../src/bridge/requests.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Config } from '../../src/config/options.ts'
 import type { Role } from '../../src/contract/schemas.ts'
@@ -99,7 +99,7 @@ export async function openDoor({
     command({ topic, payload }: Message, { by, reply }: Requester) {
       if (role !== 'active') return false
       told.push({ topic, payload: payload.toString(), by })
-      const answer = () => reply({ outcome: { ok: true, json: 'null' }, payload: '{"ok":true}', code: 'ok' })
+      const answer = () => reply({ outcome: { ok: true, json: 'null' }, payload: '{"ok":true}' })
       if (commandMs === 0) answer()
       else systemClock.after(commandMs, answer)
       return true

@@ -128,7 +128,7 @@ describe('a scrape', () => {
 describe('a histogram', () => {
   it('counts in each bucket the calls that took no longer than its bound', async () => {
     const tally = new Tally()
-    for (const ms of [1, 5, 5.1, 1000, 40_000]) tally.call('home', { operation: 'getApps', outcome: 'ok', ms })
+    for (const ms of [1, 5, 5.1, 1000, 40_000]) tally.of('home').calls.add('getApps', 'ok', ms)
     const { text } = await createPrinter(tallyFamilies(tally, () => [])).print()
     expect(text).toContain('# TYPE hub2mqtt_hub_request_duration_seconds histogram')
     const found = parse(text)
@@ -142,7 +142,7 @@ describe('a histogram', () => {
 
   it('of commands has buckets from 2.5 ms to 10 s', async () => {
     const tally = new Tally()
-    tally.command({ command: 'restart', outcome: 'hub_failed', ms: 2.5 })
+    tally.commands.add('restart', 'hub_failed', 2.5)
     const found = parse((await createPrinter(tallyFamilies(tally, () => [])).print()).text)
     const bounds = [...found.keys()].flatMap((key) => key.match(/^hub2mqtt_command_duration.+le="([^"]+)"/)?.[1] ?? [])
     expect(bounds).toEqual('0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 +Inf'.split(' '))

@@ -1,6 +1,7 @@
-/** A bug on purpose: a command waits for its turn however long that takes, and whatever time its asker named. */
+/** A bug on purpose: a command waits for its turn however long that takes, and whatever time its requester named. */
 import { Limiter, type Slot, type Turn } from '../../../src/base/limiter.ts'
-import { Execution } from '../../../src/bridge/execution.ts'
+import { Dispatcher } from '../../../src/bridge/dispatcher.ts'
+import { COMMANDS } from '../../../src/contract/commands.ts'
 
 const { run } = Limiter.prototype
 const FOR_EVER = 2 ** 31 - 1
@@ -8,7 +9,11 @@ Limiter.prototype.run = function <T>(turn: Turn, work: (slot: Slot) => Promise<T
   return Reflect.apply(run, this, [{ ...turn, deadline: FOR_EVER }, work])
 }
 
-const { run: carryOut } = Execution.prototype
-Execution.prototype.run = function (order) {
-  return carryOut.call(this, { ...order, expiresAt: Number.POSITIVE_INFINITY })
+const { receive } = Dispatcher.prototype
+Dispatcher.prototype.receive = function ({ expiresInMs: _, ...message }, requester) {
+  receive.call(this, message, requester)
+}
+for (const { payload } of COMMANDS) {
+  const { read } = payload
+  Object.assign(payload, { read: (text: string) => ({ ...read(text), expiresAt: null }) })
 }

@@ -5,21 +5,28 @@ import { HttpClient } from '../../../src/hub/http-client.ts'
 import { LiveConfig } from '../../../src/reload/live-config.ts'
 
 const decided = new AsyncLocalStorage<LiveConfig['value']['commands']>()
-const descriptor = Object.getOwnPropertyDescriptor(LiveConfig.prototype, 'value')
 let current: LiveConfig['value']['commands'] | undefined
-Object.defineProperty(LiveConfig.prototype, 'value', {
-  get(this: LiveConfig) {
-    const value: LiveConfig['value'] = descriptor?.get?.call(this)
-    current = value.commands
-    const commands = decided.getStore()
-    return commands === undefined ? value : { ...value, commands }
-  },
-})
+
+const { start } = LiveConfig.prototype
+LiveConfig.prototype.start = function (lookAgain) {
+  let { value } = this
+  Object.defineProperty(this, 'value', {
+    get() {
+      current = value.commands
+      const commands = decided.getStore()
+      return commands === undefined ? value : { ...value, commands }
+    },
+    set(next: LiveConfig['value']) {
+      value = next
+    },
+  })
+  start.call(this, lookAgain)
+}
 
 const { receive } = Dispatcher.prototype
-Dispatcher.prototype.receive = function (message) {
-  if (current === undefined) receive.call(this, message)
-  else decided.run(current, () => receive.call(this, message))
+Dispatcher.prototype.receive = function (message, requester) {
+  if (current === undefined) receive.call(this, message, requester)
+  else decided.run(current, () => receive.call(this, message, requester))
 }
 
 const { request } = HttpClient.prototype

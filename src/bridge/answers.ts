@@ -1,0 +1,109 @@
+/**
+ * The last step of a command: its one answer goes to who asked, and a line into the log, one for each that may change
+ * something. A flood of refusals is told as a number.
+ */
+import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
+import { isAudited } from '../contract/commands.ts'
+import { CommandError, type ErrorCode } from '../contract/errors.ts'
+import { commandKey } from '../contract/permissions.ts'
+import type { Endpoint } from '../hub/endpoints.ts'
+import type { Message, SendOptions } from '../mqtt/types.ts'
+import type { DispatcherOptions, Request } from './requests.ts'
+
+/** Bytes of correlation data that a short answer carries. */
+const MAX_SHORT_MARK = 256
+
+const REFUSALS_A_MINUTE = 60
+const MINUTE_MS = 60_000
+
+const NOTHING: Outcome = { ok: true, json: 'null' }
+
+export class Answers {
+  readonly #options: DispatcherOptions
+  /** Of the present minute: those in which the hub was asked for nothing. */
+  #refused = 0
+  #endMinute: () => void = () => {}
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options
+  }
+
+  /** Tells of the refusals that were left out so far. */
+  stop(): void {
+    this.#endMinute()
+    const untold = this.#refused - REFUSALS_A_MINUTE
+    if (untold > 0)
+      this.#options.audit.warn(
+        { refused: untold },
+        'more commands were refused within a minute than are told one by one',
+      )
+    this.#refused = 0
+  }
+
+  give(request: Request, outcome: Outcome): void {
+    const { clock, hubs, audit, log, onAnswer, onFailedWrite } = this.#options
+    const { message, requester, topic, command: row, endpoint, transaction, replayed, asked } = request
+    const { command, hub, app = null, result } = topic
+    const ms = clock.elapsed() - message.receivedAt
+    const duration_ms = Math.round(ms)
+    const head = { command, hub, app, transaction, duration_ms, ...(replayed && { replayed }) }
+    const code: 'ok' | ErrorCode = outcome.ok ? 'ok' : outcome.error.code
+    const summarized = outcome.ok ? NOTHING : outcome
+    const summary = () => renderAnswer(head, summarized)
+    onAnswer?.({ command: row === undefined ? 'unknown' : commandKey(row), outcome: code, ms, result, summary })
+    if (requester === undefined) this.#send(request, outcome, head)
+    else requester.reply({ outcome, payload: renderAnswer(head, outcome) })
+    const line = {
+      ...head,
+      outcome: code,
+      replayed,
+      ...(requester !== undefined && { by: requester.by }),
+      ...(endpoint !== undefined && { endpoint: nameOf(endpoint) }),
+    }
+    if (!isAudited(row)) log.debug(line, 'command')
+    else if (outcome.ok || asked || this.#mayTell()) audit.info(line, 'command')
+    else return
+    if (outcome.ok || replayed || row === undefined || row.target === 'bridge' || !row.write) return
+    if (hub !== null && hubs.has(hub)) onFailedWrite({ hub, app, command, code: outcome.error.code, transaction })
+  }
+
+  #mayTell(): boolean {
+    if (this.#refused === 0) this.#endMinute = this.#options.clock.after(MINUTE_MS, () => this.stop())
+    this.#refused += 1
+    return this.#refused <= REFUSALS_A_MINUTE
+  }
+
+  #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {
+    const { responseTopic, correlationData } = message
+    const to = responseTopic !== undefined && this.#mayAnswerOn(responseTopic) ? responseTopic : topic.result
+    const as = (result: Outcome, mark: Message['correlationData']) => ({
+      payload: renderAnswer(head, result),
+      options: {
+        isAnswer: true,
+        correlationData: mark,
+        contentType: 'application/json',
+        userProperties: result.ok ? undefined : { 'error-code': result.error.code },
+      },
+    })
+    const { payload, options } = as(outcome, correlationData)
+    const ifRefused: SendOptions['ifRefused'] = (why) => {
+      if (why !== 'too_large')
+        return to === topic.result ? undefined : { ...as(outcome, correlationData), topic: topic.result }
+      const error = new CommandError('too_large')
+      // What the requester has sent along may be what is too large.
+      return as({ ok: false, error }, (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData)
+    }
+    this.#options.link.send(to, payload, { ...options, ifRefused })
+  }
+
+  #mayAnswerOn(topic: string): boolean {
+    const { topics, live } = this.#options
+    const { discovery, commands } = live.value
+    return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only: commands.response_topics })
+  }
+}
+
+/** Without its query and body. */
+function nameOf({ method, section, item, path }: Endpoint): string {
+  return `${method} ${section}/${item}${path}`
+}

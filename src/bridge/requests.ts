@@ -1,0 +1,127 @@
+/** Who sends commands, what is known of one on its way, and what the way needs of others. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/options.ts'
+import type { Outcome } from '../contract/answer.ts'
+import type { BridgeControl, Command, HubCommand } from '../contract/commands.ts'
+import type { ErrorCode } from '../contract/errors.ts'
+import type { CommandFailedPayload } from '../contract/events.ts'
+import type { GuardWish } from '../contract/guard.ts'
+import type { CommandTopic, Topics } from '../contract/topics.ts'
+import type { GuardOrder } from '../guard/guard.ts'
+import type { GuardConfig } from '../guard/settings.ts'
+import type { GuardRun } from '../guard/turn.ts'
+import type { Endpoint } from '../hub/endpoints.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
+
+/** Who sent a command another way than over MQTT. */
+export interface Requester {
+  /** For the log. */
+  readonly by: string
+  /** Asked when the command's turn comes and before each write: whether it is still wanted. Default: it always is. */
+  readonly isCurrent?: () => boolean
+  /** Called once, with what would be published otherwise; secrets are still in it. */
+  readonly reply: (answer: Reply) => void
+}
+
+export interface Reply {
+  readonly outcome: Outcome
+  /** What would be published. */
+  readonly payload: string
+}
+
+/** A command of the bridge's own. */
+export type OwnCommand = GuardOrder & Pick<Requester, 'by'>
+
+/** One message on a command topic, and what is found out about it on its way to the answer. */
+export interface Request {
+  readonly message: Message
+  readonly requester: Requester | undefined
+  readonly topic: CommandTopic
+  /** `undefined`: there is no such command. As soon as its input is known, what it is with that. */
+  command: Command | undefined
+  /** What a generic call names. */
+  endpoint?: Endpoint
+  transaction: string | number | null
+  /** In `clock.elapsed()` milliseconds: not begun by then, it never is. */
+  deadline: number
+  /** The same for each of its writes, as its requester wants it; `Infinity` if he does not say. */
+  expiresAt: number
+  /** Whether the answer is from memory. */
+  replayed: boolean
+  /** Whether the hub was asked to change something. */
+  asked: boolean
+}
+
+/** A write, or a generic call, being carried out on a hub, as others may want to know. */
+export interface CommandRun extends GuardRun {
+  /** `null` for a command that is for the whole hub. */
+  readonly app: string | null
+  readonly command: HubCommand
+  /** Whether it has ended, and well. */
+  readonly ok: boolean
+}
+
+/** A command that was answered: how it went, for those who count. */
+export interface CommandEnd {
+  /** As configuration names it, or `unknown`: a label of its own for each made-up name would have no bound. */
+  readonly command: string
+  readonly outcome: 'ok' | ErrorCode
+  /** From its arrival to its answer. */
+  readonly ms: number
+  /** The topic of its result, wherever the answer went. */
+  readonly result: string
+  /** The answer as on that topic, but for its `data`, which may hold what is for the requester only, and is not kept. */
+  readonly summary: () => string
+}
+
+/** A write that was refused or failed. */
+export interface FailedWrite extends Omit<CommandFailedPayload, 'event_type' | 'at'> {
+  readonly hub: string
+}
+
+/** The part of the MQTT link that commands need. */
+export interface AnswerLink {
+  /** Whether a message's connection is still up: what an earlier one brought is stale. */
+  isCurrent(message: Message): boolean
+  status(): Pick<LinkStatus, 'protocol'>
+  send(topic: string, payload: string, options?: SendOptions): void
+  /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
+  hold(topic: string, payload: string | null): void
+}
+
+/** One configured hub, as commands see it. */
+export interface DispatchHub {
+  readonly hub: Hub
+  /** Commands under way at once. */
+  readonly concurrency: number
+}
+
+/** What decides which commands may be used. */
+export type Rules = Pick<Config, 'commands'> & GuardConfig
+
+export interface DispatcherOptions {
+  readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
+  readonly hubs: ReadonlyMap<string, DispatchHub>
+  readonly live: { readonly value: Rules & Pick<Config, 'discovery'> }
+  readonly link: AnswerLink
+  readonly control: BridgeControl
+  /** Whether commands on a topic are this bridge's to answer; default: all are. */
+  readonly answers?: ((topic: CommandTopic) => boolean) | undefined
+  /** Why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
+  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
+  /** A write, or a generic call, begins on a hub, or ends. */
+  readonly onRun: (run: CommandRun) => void
+  /** Tells the guardian what is wanted of it for an app. */
+  readonly guard: (hub: string, app: string, wish: GuardWish) => void
+  /** Puts right what others have changed on the broker. */
+  readonly repair: () => void
+  /** Not called for each of a flood of refusals. */
+  readonly onFailedWrite: (failed: FailedWrite) => void
+  readonly onAnswer?: (end: CommandEnd) => void
+  readonly clock: Clock
+  readonly log: Logger
+  /** Writes whatever the log's level is. */
+  readonly audit: Logger
+}
