@@ -430,10 +430,10 @@ describe('a message that is too large', () => {
     rig.ackAll()
     rig.say('t', 'x'.repeat(23))
     rig.say('t', 'x'.repeat(24))
-    rig.say('t', 'x'.repeat(20), { contentType: 'c' })
+    rig.say('u', 'x'.repeat(20), { contentType: 'c' })
     expect(rig.wire.sent.slice(1)).toEqual([`t=${'x'.repeat(23)}`])
     expect(rig.messages).toHaveLength(1)
-    expect(rig.refused).toEqual(['t too_large', 't too_large'])
+    expect(rig.refused).toEqual(['t too_large', 'u too_large'])
   })
 
   test('is replaced by a short one of the same kind, before and after it was sent', () => {
