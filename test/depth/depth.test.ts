@@ -4,11 +4,11 @@ import { takeWalks } from './walk.ts'
 
 /** At most so many functions of `src`, with those without a name, in so many files. Lower them with the code. */
 const CEILINGS = {
-  usage: { functions: 84, files: 29 },
-  'get-settings': { functions: 170, files: 46 },
-  restart: { functions: 275, files: 67 },
-  crash: { functions: 158, files: 46 },
-  'guarded crash': { functions: 208, files: 55 },
+  usage: { functions: 84, files: 28 },
+  'get-settings': { functions: 170, files: 42 },
+  restart: { functions: 275, files: 63 },
+  crash: { functions: 158, files: 45 },
+  'guarded crash': { functions: 208, files: 54 },
 } as const
 
 test('passes no more functions and files for an event and a command than before', async () => {

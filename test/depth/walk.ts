@@ -10,6 +10,7 @@ const KEY = 'key-for-tests'
 const BASE = 'hub2mqtt'
 /** What runs by a timer meanwhile is in some of them only. */
 const TAKES = 5
+const MOST_ROUNDS = 50
 
 const RAN = v.array(v.object({ name: v.string(), file: v.string(), at: v.number(), count: v.number() }))
 
@@ -73,30 +74,37 @@ async function walksOf(env: Readonly<Record<string, string>>) {
     )
   const usage = (round: number) =>
     published('usage', topic, () => hub.change(app.id, { usage: { cpu: 0.01, mem: (round + 50) * 2 ** 20 } }))
-  const crash = async () => {
-    await published('the crash', `${topic}/event`, () => hub.crash(app.id, 'Error: oh'))
-    hub.recover(app.id)
-  }
+  const crash = () => published('the crash', `${topic}/event`, () => hub.crash(app.id, 'Error: oh'))
+  const recover = () => published('the recovery', `${topic}/event`, () => hub.recover(app.id))
   return {
     usage: await leastOf(usage, bridge),
     'get-settings': await leastOf(answered('get-settings'), bridge),
     restart: await leastOf(answered('restart'), bridge),
-    crash: await leastOf(crash, bridge),
+    crash: await leastOf(crash, bridge, recover),
   }
 }
 
-async function leastOf(act: (round: number) => Promise<void>, bridge: BridgeProcess): Promise<Walk> {
-  let least: readonly Ran[] | undefined
-  for (let round = 0; round <= TAKES; round += 1) {
+/** `undo` brings about what was before, and is in no take. */
+async function leastOf(
+  act: (round: number) => Promise<void>,
+  bridge: BridgeProcess,
+  undo?: () => Promise<void>,
+): Promise<Walk> {
+  const takes: (readonly Ran[])[] = []
+  for (let round = 0; takes.length < TAKES; round += 1) {
+    if (round > MOST_ROUNDS) throw new Error('too few takes are whole')
     await take(bridge)
     await act(round)
     const ran = await take(bridge)
-    // The first time is not as the others: what is made once is made then.
-    if (round > 0 && (least === undefined || ran.length < least.length)) least = ran
+    await undo?.()
+    // The first time is not as the others: what is made once is made then. A walk ends with its acknowledgement.
+    if (round > 0 && ran.some(isEnd)) takes.push(ran)
   }
-  const ran = least ?? []
+  const [ran = []] = takes.sort((one, other) => one.length - other.length)
   return { ran, named: count(ran.filter((one) => one.name !== '')), all: count(ran) }
 }
+
+const isEnd = ({ file, name }: Ran) => file === 'mqtt/sender.ts' && name === '#acked'
 
 const take = async (bridge: BridgeProcess) => v.parse(RAN, await bridge.ask({ depth: true }))
 
