@@ -2,9 +2,10 @@ import { defineConfig } from 'vitest/config'
 
 /** Where a mistake harms: what a command may do, and what the hub and the broker are believed to say. */
 const SAFETY = [
-  'src/bridge/{dispatcher,execution,queue,replay,retry-rate-limited}.ts',
+  'src/base/limiter.ts',
+  'src/bridge/{dispatcher,replay}.ts',
   'src/contract/{commands,installs,payload,permissions,templates,topics,writes}.ts',
-  'src/hub/{decode,refusal,verify,written}.ts',
+  'src/hub/{client,decode,refusal,verify,written}.ts',
   'src/mqtt/{outbox,retained,sender}.ts',
 ]
 

@@ -21,6 +21,7 @@ import type { Target } from '../contract/target.ts'
 import { decodeLevel } from '../contract/templates.ts'
 import type { CommandTopic } from '../contract/topics.ts'
 import { isGuarded } from '../guard/settings.ts'
+import { retryRateLimited } from '../hub/client.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { type Method, OPERATIONS } from '../hub/operations.ts'
@@ -28,7 +29,6 @@ import type { Message } from '../mqtt/types.ts'
 import { Answers } from './answers.ts'
 import { Replay, replayKey } from './replay.ts'
 import type { DispatcherOptions, DispatchHub, OwnCommand, Request, Requester, Rules } from './requests.ts'
-import { retryRateLimited } from './retry-rate-limited.ts'
 
 /** How long a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000

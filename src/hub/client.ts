@@ -1,5 +1,5 @@
 /** The typed client: a row of the table over REST, by the hub that has proven itself, decoded or one HubError. */
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { holdsTooMany, type Json, MAX_VALUES } from '../base/json.ts'
 import { type Answer, header, isHubs, isPage, isSuccess, parse, textOf } from './answer.ts'
 import { asItIs, decodeJson } from './decode.ts'
@@ -218,4 +218,35 @@ function json(answer: Answer): unknown {
   if (value !== undefined) return value
   const what = holdsTooMany(textOf(answer)) ? `more than ${MAX_VALUES} values` : 'something that is not JSON'
   throw new HubError('nonsense', `The hub answered with ${what}.`, { status })
+}
+
+const PAUSES_MS = [1000, 2000, 4000]
+
+export interface RateLimitRetry {
+  readonly clock: Clock
+  /** In `clock.elapsed()` milliseconds; nothing is sent again after it. */
+  readonly deadline: number
+  readonly signal: AbortSignal
+  /** Throws if the request must not be sent any more. */
+  readonly check: () => void
+}
+
+/**
+ * A request that the hub puts off (429) was not carried out: it is sent again, a write too, while there is time.
+ * @throws HubError `rate_limited` if the hub puts it off to beyond the deadline
+ */
+export async function retryRateLimited<T>(request: () => Promise<T>, retry: RateLimitRetry): Promise<T> {
+  const { clock, deadline, signal, check } = retry
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await request()
+    } catch (error) {
+      if (!(error instanceof HubError) || error.code !== 'rate_limited') throw error
+      const pause = Math.max(error.retryAfterMs ?? 0, PAUSES_MS[Math.min(tries, PAUSES_MS.length - 1)] ?? 0)
+      if (clock.elapsed() + pause >= deadline) throw error
+      await sleep(clock, pause, signal)
+      if (signal.aborted) throw error
+      check()
+    }
+  }
 }

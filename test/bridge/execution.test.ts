@@ -1,6 +1,6 @@
 /** When the hub is asked, and whether it still may be then. */
 import { describe, expect, test } from 'vitest'
-import { retryRateLimited } from '../../src/bridge/retry-rate-limited.ts'
+import { retryRateLimited } from '../../src/hub/client.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'

@@ -16,7 +16,7 @@ const LEAST_SCORE = 85
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/bridge/dispatcher.ts': ['bridge/dispatcher', 'bridge/execution'],
   'src/bridge/answers.ts': ['bridge/dispatcher'],
-  'src/bridge/retry-rate-limited.ts': ['bridge/execution'],
+  'src/hub/client.ts': ['bridge/execution'],
   'src/base/limiter.ts': ['base/limiter'],
   'src/bridge/replay.ts': ['bridge/replay'],
   'src/contract/calls.ts': ['contract/calls'],

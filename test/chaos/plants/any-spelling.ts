@@ -1,6 +1,6 @@
 /** A bug on purpose: a topic level counts for what it stands for, however it is spelled. */
 import { encodeLevel } from '../../../src/contract/templates.ts'
-import { InboundQueue } from '../../../src/mqtt/inbound-queue.ts'
+import { InboundQueue } from '../../../src/mqtt/inbound.ts'
 
 const { take } = InboundQueue.prototype
 InboundQueue.prototype.take = function (message) {

@@ -1,5 +1,5 @@
 /** A bug on purpose: a retained command is taken for a fresh one. */
-import { InboundQueue } from '../../../src/mqtt/inbound-queue.ts'
+import { InboundQueue } from '../../../src/mqtt/inbound.ts'
 
 const { take } = InboundQueue.prototype
 InboundQueue.prototype.take = function (message) {

@@ -1,0 +1,186 @@
+/** What comes in from the broker: packets become messages, echoes of own publishes go, and commands wait for room for their answers. */
+import type { IPublishPacket } from 'mqtt'
+import type { Clock } from '../base/clock.ts'
+import { Fifo } from './fifo.ts'
+import { topicMatcher } from './names.ts'
+import type { Outbox } from './outbox.ts'
+import type { Retained } from './retained.ts'
+import type { Message, Protocol } from './types.ts'
+
+/** A packet as a message. `receivedAt`: when the packet may have arrived, at the earliest. */
+export function decodeMessage(packet: IPublishPacket, connection: number, receivedAt: number): Message {
+  const { topic, payload, qos, dup, retain } = packet
+  const { responseTopic, correlationData, messageExpiryInterval } = packet.properties ?? {}
+  return {
+    topic,
+    payload: Buffer.isBuffer(payload) ? payload : Buffer.from(payload),
+    retain,
+    dup,
+    qos,
+    ...(responseTopic === undefined ? {} : { responseTopic }),
+    // A copy: a view would keep the whole network buffer in memory while the answer waits.
+    ...(correlationData === undefined ? {} : { correlationData: Buffer.from(correlationData) }),
+    ...(messageExpiryInterval === undefined ? {} : { expiresInMs: messageExpiryInterval * 1000 }),
+    receivedAt,
+    connection,
+  }
+}
+
+interface Limits {
+  readonly messages: number
+  readonly bytes: number
+}
+
+export interface InboundQueueOptions {
+  /** Those that wait to be sent. */
+  readonly answers: Pick<Outbox, 'waiting' | 'bytes'>
+  readonly deliver: (message: Message) => void
+  /** The queue has drained: what was not acknowledged may be. */
+  readonly onDrained: () => void
+  /** Beyond these, messages are not acknowledged any more. */
+  readonly limits?: Limits
+}
+
+const LIMITS: Limits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
+/** While so many answers wait, further commands do. */
+const MANY_ANSWERS: Limits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
+/** A broker that sends on without acknowledgements, such as aedes, gets messages dropped at so many times the limits. */
+const DROP_FACTOR = 5
+/** Answers come a moment after their commands: so many are handed on before looking again whether there is room. */
+const AT_ONCE = 64
+
+/**
+ * Hands commands on as fast as the broker takes their answers, and keeps the others until then: an answer may be a
+ * thousand times as long as its command. When too many wait, they are no longer acknowledged, so that the broker waits.
+ */
+export class InboundQueue {
+  /** Whether so many wait that the broker should send no more. */
+  isFull = false
+  /** Messages dropped so far. */
+  dropped = 0
+  readonly #options: InboundQueueOptions
+  readonly #queue = new Fifo<Message>()
+  #bytes = 0
+  #resuming = false
+
+  constructor(options: InboundQueueOptions) {
+    this.#options = options
+  }
+
+  /** Hands a message on, now or later, in order. Returns false if it was dropped. */
+  take(message: Message): boolean {
+    if (this.#queue.size === 0 && this.#hasRoom()) {
+      this.#options.deliver(message)
+      return true
+    }
+    if (this.#exceeds(DROP_FACTOR)) {
+      this.dropped += 1
+      return false
+    }
+    // A copy: a view would keep the whole network buffer.
+    this.#queue.push({ ...message, payload: Buffer.from(message.payload) })
+    this.#bytes += message.payload.length
+    this.isFull = this.#exceeds(1)
+    this.resume()
+    return true
+  }
+
+  /** There may be room again. */
+  resume(): void {
+    if (this.#resuming || this.#queue.size === 0 || !this.#hasRoom()) return
+    this.#resuming = true
+    setImmediate(() => {
+      this.#resuming = false
+      this.#handOn()
+    })
+  }
+
+  #handOn(): void {
+    const { deliver, onDrained } = this.#options
+    for (let count = 0; count < AT_ONCE && this.#hasRoom(); count += 1) {
+      const message = this.#queue.shift()
+      if (message === undefined) break
+      this.#bytes -= message.payload.length
+      deliver(message)
+    }
+    this.isFull = this.#exceeds(1)
+    if (!this.isFull) onDrained()
+    this.resume()
+  }
+
+  #hasRoom(): boolean {
+    const { answers } = this.#options
+    return answers.waiting < MANY_ANSWERS.messages && answers.bytes < MANY_ANSWERS.bytes
+  }
+
+  #exceeds(factor: number): boolean {
+    const { messages, bytes } = this.#options.limits ?? LIMITS
+    return this.#queue.size >= factor * messages || this.#bytes >= factor * bytes
+  }
+}
+
+/** How long an echo may take: a broker that discards the publish sends none. */
+const ECHO_MS = 5_000
+
+export interface EchoFilterOptions {
+  readonly clock: Clock
+  readonly retained: Retained
+  readonly isCommand: (topic: string) => boolean
+  /** Of the other topics on which publishes of others count. */
+  readonly watchedFilters: readonly string[]
+}
+
+/**
+ * Tells what others publish from the echoes of own publishes. MQTT 3.1.1 sends all of them, and MQTT 5 those of brokers
+ * that do not heed `nl`.
+ */
+export class EchoFilter {
+  readonly #options: EchoFilterOptions
+  readonly #isWatched: (topic: string) => boolean
+  /** Topics with something retained to the message last sent there that is not retained. */
+  readonly #beside = new Map<string, string>()
+  /** Topics of commands that were cleared to the end of the wait for the echo. */
+  readonly #cleared = new Map<string, number>()
+  #protocol: Protocol | undefined
+
+  constructor(options: EchoFilterOptions) {
+    this.#options = options
+    this.#isWatched = topicMatcher(options.watchedFilters)
+  }
+
+  /** A connection begins. Echoes do not outlive theirs. */
+  connected(protocol: Protocol): void {
+    this.#protocol = protocol
+    this.#beside.clear()
+    this.#cleared.clear()
+  }
+
+  /** Call it before a message that is not retained. */
+  sending(topic: string, payload: string): void {
+    if (this.#options.retained.concerns(topic)) this.#beside.set(topic, payload)
+  }
+
+  /**
+   * Call it before a zero-length publish. Under MQTT 3.1.1 it comes back on a command topic and looks like any empty
+   * command: clearing a stored `restart` would restart. (Under MQTT 5 the subscription excludes own publishes.)
+   */
+  clearing(topic: string): void {
+    const { clock, isCommand } = this.#options
+    if (this.#protocol === '3.1.1' && isCommand(topic)) this.#cleared.set(topic, clock.elapsed() + ECHO_MS)
+  }
+
+  /** Whether a command without a payload is the echo of its clearing. Each comes once. */
+  isOfClearing(topic: string, receivedAt: number): boolean {
+    const until = this.#cleared.get(topic)
+    this.#cleared.delete(topic)
+    return until !== undefined && receivedAt <= until
+  }
+
+  /** Whether a message on another topic is somebody else's. If so, it is noted what the broker may hold now. */
+  foreign(topic: string, text: string): boolean {
+    const { retained } = this.#options
+    if (retained.mayBeOwn(topic, text) || this.#beside.get(topic) === text || !this.#isWatched(topic)) return false
+    retained.changedByOthers(topic, text)
+    return true
+  }
+}
