@@ -57,6 +57,8 @@ export class AppManager {
   #shows: (id: string) => boolean
   /** The filter before `setFilter`, until the list has been read with the new one. */
   #formerlyShown: ((id: string) => boolean) | undefined
+  /** Apps that were known until a filter hid them. */
+  readonly #hidden = new Set<string>()
   readonly #apps = new Map<string, App>()
   readonly all: Apps = this.#apps
   readonly #listeners = new Set<AppsListener>()
@@ -109,6 +111,7 @@ export class AppManager {
   /** Apps that are known and shown no more are gone at once: the filter may judge by what changes without it. */
   hideUnshown(): void {
     const hidden = [...this.#apps.values()].filter(({ id }) => !this.#shows(id))
+    for (const { id } of hidden) this.#hidden.add(id)
     const changes = hidden.map((before) => ({ id: before.id, before, after: undefined }))
     if (changes.length > 0) this.#apply({ changes, silent: true, read: false })
   }
@@ -251,6 +254,7 @@ export class AppManager {
     this.#apps.clear()
     this.#unlisted.clear()
     this.#uninstalled.clear()
+    this.#hidden.clear()
     this.#complete = false
     this.#live = false
   }
@@ -266,7 +270,13 @@ export class AppManager {
 
   /** Whether an app comes in only because configuration has shown it since. */
   #newlyShown(id: string): boolean {
-    return this.#formerlyShown !== undefined && !this.#formerlyShown(id)
+    return this.#hidden.has(id) || this.#formerlyShown?.(id) === false
+  }
+
+  /** What the filter shows has been read. */
+  #filterTaken(): void {
+    this.#formerlyShown = undefined
+    for (const id of this.#hidden) if (this.#shows(id)) this.#hidden.delete(id)
   }
 
   async #read(): Promise<void> {
@@ -288,7 +298,7 @@ export class AppManager {
         before === undefined && this.#newlyShown(id) ? 'shownAnew' : 'others',
       )
       if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
-      if (read && shows === this.#shows) this.#formerlyShown = undefined
+      if (read && shows === this.#shows) this.#filterTaken()
       this.#apply({ changes: others, silent, read })
       if (read) return
       await turn()

@@ -75,6 +75,18 @@ test('an app that a new filter hides between the turns does not come back', asyn
   expect(manager.all.size).toBe(1199)
 })
 
+test('an app that one filter hides and the next one shows again before the hub is read is no news', async () => {
+  const { manager, news } = manage([list(10), list(10), list(10)])
+  await manager.refresh()
+  manager.setFilter((id) => id !== 'app.7')
+  manager.setFilter(() => true)
+  const before = news.length
+  await manager.refresh()
+  expect(manager.all.size).toBe(10)
+  const told = news.slice(before).filter(({ changes }) => changes.length > 0)
+  expect(told.map(({ changes, silent }) => [changes.map(({ id }) => id), silent])).toEqual([[['app.7'], true]])
+})
+
 test('a destroyed manager takes in nothing more', async () => {
   const { manager, news } = manage([list(1200)])
   const end = manager.subscribe(() => {
