@@ -54,6 +54,17 @@ const SCROLL = `(async () => {
   return emptiest
 })()`
 
+/** Ends when the page has drawn its list for the width of the screen: the End key goes to the end that is drawn. */
+const drawnAt = (width: number) => `new Promise((done) => {
+  let frames = 0
+  const next = () => {
+    if (innerWidth === ${width}) frames++
+    if (frames > 3) done()
+    else requestAnimationFrame(next)
+  }
+  next()
+})`
+
 /** Of each ten apps, from the end: one has an update, two are stopped, seven have crashed. */
 function mixed(count: number): AppSeed[] {
   return Array.from({ length: count }, (_, i) => {
@@ -202,6 +213,7 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
       { width: 1024, height: 768 },
     ]) {
       await page.setViewportSize(size)
+      await page.evaluate(drawnAt(size.width))
       await page.keyboard.press('End')
       await expectInView(page, row(page, 'App 1199'))
     }
