@@ -6,6 +6,7 @@ import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
 import { listed } from '../base/text.ts'
 import type { Config } from '../config/options.ts'
 import {
+  accessTo,
   bucketOptions,
   CONFIRMS_TWICE,
   codeOf,
@@ -62,15 +63,13 @@ export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
   }
 }
 
-function connectTo(url: string, { username, password }: Fleet): Promise<NatsConnection> {
+function connectTo(url: string, { nats, username, password }: Fleet): Promise<NatsConnection> {
   return connect({
     servers: [url],
-    ...(username !== null && { user: username }),
-    ...(password !== null && { pass: password }),
+    ...accessTo(nats, username, password),
     name: 'hub2mqtt doctor',
     timeout: TIMEOUT_MS,
     reconnect: false,
-    ignoreClusterUpdates: true,
   })
 }
 
@@ -78,6 +77,9 @@ function notConnected(url: string, error: unknown): Finding {
   const to = `no connection to ${url}`
   if (error instanceof errors.AuthorizationError) {
     return problem(`${to}: it refuses the user name or password`, 'check fleet.username and fleet.password')
+  }
+  if (error instanceof errors.ConnectionError && error.message.includes("support 'tls'")) {
+    return problem(`${to}: the server offers no TLS`, 'turn TLS on there, or write nats:// in all of fleet.nats')
   }
   const cause = error instanceof errors.TimeoutError ? 'it does not answer in time' : detailOf(error)
   return problem(`${to}: ${cause}`, 'check the address and the port, usually 4222, and that the server runs')

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { JetStreamApiCodes, JetStreamApiError, jetstream } from '@nats-io/jetstream'
 import { type KV, type KvEntry, Kvm } from '@nats-io/kv'
-import { connect, type NatsConnection, type ServerInfo } from '@nats-io/transport-node'
+import { connect, type NatsConnection, type NodeConnectionOptions, type ServerInfo } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import { compareVersions } from '../base/versions.ts'
@@ -36,6 +36,22 @@ const AGAIN_MS = 1_000
 /** On so many servers a bucket goes on when one of them fails. */
 export const REPLICAS = 3
 export const MARK_KEY = 'mark'
+
+/** Login and encryption. One `tls://` among the addresses is enough: each server gets the same password. */
+export function accessTo(
+  servers: readonly string[],
+  username: string | null | undefined,
+  password: string | null | undefined,
+): NodeConnectionOptions {
+  return {
+    ...(username != null && { user: username }),
+    ...(password != null && { pass: password }),
+    // To the client the scheme means nothing: without this option, the server alone decides.
+    ...(servers.some((url) => url.startsWith('tls://')) && { tls: {} }),
+    // Those that are configured can be reached; what a cluster calls its servers perhaps cannot.
+    ignoreClusterUpdates: true,
+  }
+}
 
 /** Read from its leader: the others may be behind. */
 export const bucketOptions = (replicas: number) => ({ replicas, history: 1, allow_direct: false })
@@ -129,16 +145,13 @@ export class NatsStore implements Store, AsyncDisposable {
     const { servers, username, password, name, log } = this.#options
     const connection = await connect({
       servers: [...servers],
-      ...(username !== undefined && { user: username }),
-      ...(password !== undefined && { pass: password }),
+      ...accessTo(servers, username, password),
       name,
       timeout: CALL_MS,
       pingInterval: PING_MS,
       maxPingOut: 2,
       maxReconnectAttempts: -1,
       reconnectTimeWait: AGAIN_MS,
-      // Those that are configured can be reached; what a cluster calls its servers perhaps cannot.
-      ignoreClusterUpdates: true,
     })
     void this.#report(connection)
     if (mayConfirmTwice(connection.info))

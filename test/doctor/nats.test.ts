@@ -1,3 +1,9 @@
+import { once } from 'node:events'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { Kvm } from '@nats-io/kv'
 import { connect } from '@nats-io/transport-node'
 import { pino } from 'pino'
@@ -7,6 +13,7 @@ import { lineOf } from '../../src/doctor/doctor.ts'
 import { examineNats } from '../../src/doctor/nats.ts'
 import { LeasedFleet } from '../../src/fleet/leased.ts'
 import { CONFIRMS_TWICE, mayConfirmTwice, NatsStore } from '../../src/fleet/nats.ts'
+import { Authority, openssl } from '../support/certificates.ts'
 import { type NatsOptions, natsPath, startNats } from '../support/nats.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
@@ -208,6 +215,50 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
       expect.stringMatching(/refuses the user name or password\n.*fleet\.user/),
     ])
     expect(problemsIn(await found(urls, { ...login, FLEET_PASSWORD: 'right' }))).toEqual([])
+  })
+
+  test('shows its password to no server without TLS, where one address is tls://', async () => {
+    const heard: string[] = []
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', (data) => heard.push(data.toString()))
+      socket.write('INFO {"server_id":"X","version":"2.10.0","proto":1,"max_payload":1048576,"headers":true}\r\n')
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    const servers = [`nats://127.0.0.1:${port}`, `tls://127.0.0.1:${port}`]
+    const login = { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' }
+    expect(await found(servers, login)).toEqual(
+      servers.map((url) => expect.stringMatching(`no connection to ${url}: the server offers no TLS\n.*turn TLS on`)),
+    )
+    const warnings: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line) => void warnings.push(line) })
+    const access = { servers, username: 'fleet', password: 'right', bucket: 'own' }
+    await using store = new NatsStore({ ...access, quietMs: 5_000, name: 'test', clock: systemClock, log })
+    store.watch(
+      () => {},
+      () => {},
+    )
+    await until('a warning', () => warnings.length > 0)
+    expect(warnings[0]).toContain("server does not support 'tls'")
+    expect(heard).toEqual([])
+  })
+
+  test.skipIf(!openssl)('goes through TLS to a server that offers it', async () => {
+    const { path, remove } = await mkdtempDisposable(join(tmpdir(), 'nats-tls-'))
+    onTestFinished(remove)
+    const authority = new Authority(path)
+    authority.issue('nats')
+    const files = `cert_file: "${authority.file('nats.pem')}", key_file: "${authority.file('nats.key')}"`
+    const { urls } = await started({ config: [`tls { ${files} }`] })
+    const encrypted = urls.map((url) => url.replace('nats:', 'tls:'))
+    expect(await found(encrypted)).toEqual([expect.stringMatching(/no connection to tls:.*certificate/)])
+    const known = getCACertificates('default')
+    setDefaultCACertificates([...known, authority.pem('ca.pem')])
+    onTestFinished(() => setDefaultCACertificates(known))
+    expect(problemsIn(await found(encrypted))).toEqual([])
   })
 
   test('says that JetStream is not there for this user', async () => {
