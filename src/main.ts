@@ -21,7 +21,10 @@ const LASTING = new Set(['run', 'demo', 'emulate'])
 
 function main(): number | Promise<number> {
   const line = parseCommandLine(process.argv.slice(2))
-  if (!LASTING.has(line.command)) takeLittleMemory()
+  if (!LASTING.has(line.command)) {
+    takeLittleMemory()
+    outliveReaders()
+  }
   switch (line.command) {
     case 'help':
       console.log(line.text)
@@ -354,6 +357,15 @@ async function revokeKey({ data, id }: Line<'emulate keys revoke'>): Promise<num
   using keys = keysOf(data)
   keys.revoke(id)
   return ok.code
+}
+
+/** A reader such as `head` may end first. What is under way goes to its end, and its exit code still tells how. */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+    })
+  }
 }
 
 /** A mistake of ours that nobody caught: said with all its context, then the end, and the will tells the subscribers. */

@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -50,6 +51,14 @@ describe('the program', () => {
     const { status, stdout } = await program(['--help'])
     expect(status).toBe(0)
     expect(stdout).toMatch(/^hub2mqtt \[command\] \[options\]/)
+  })
+
+  test('goes to its end when nobody reads what it prints', async () => {
+    const env = { ...PORTS, HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: 'key' }
+    const child = spawn(process.execPath, [MAIN, 'doctor'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    child.stdout.destroy()
+    const [errors, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+    expect({ status, errors }).toEqual({ status: 1, errors: '' })
   })
 
   test('prints the effective configuration without its secrets, its warnings apart', async () => {
