@@ -80,6 +80,13 @@ export function explain(error: HubError, url: string): Explanation {
         cause: `what answers at ${at.host} is no hub, or not yet: ${plain(error.message)}`,
         remedy: 'check the address and the port; a hub that starts needs some minutes',
       }
+    case 'failed':
+      return {
+        cause: `what answers at ${at.host} fails: ${plain(error.message)}`,
+        remedy: 'see that the hub runs, also behind a proxy; a hub that starts needs some minutes',
+      }
+    case 'rate_limited':
+      return { cause: plain(error.message), remedy: 'wait some minutes, and see what else asks the hub often' }
     default:
       return { cause: plain(error.message), remedy: '' }
   }

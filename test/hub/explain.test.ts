@@ -23,7 +23,8 @@ test.each([
   ['forbidden', '', 'the API key lacks a permission', 'homey.app.readonly'],
   ['subscription', '', 'no valid licence', 'renew'],
   ['nonsense', '', 'is no hub, or not yet: What was said', 'some minutes'],
-  ['failed', '', 'What was said', ''],
+  ['failed', '', 'what answers at 10.0.0.1:81 fails: What was said', 'behind a proxy'],
+  ['rate_limited', '', 'What was said', 'wait'],
 ] as const)('%s by %j is explained: %s', (code, system, cause, remedy) => {
   const explained = explain(failure(code, system), 'http://user:canary@10.0.0.1:81/')
   expect(explained.cause).toContain(cause)
