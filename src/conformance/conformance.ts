@@ -3,7 +3,7 @@ import { type Clock, sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import type { LimitSeen } from './evidence.ts'
 import { Client, outcomeOf } from './observation.ts'
-import { greetings, PROBES, pathTo, prefixOf, type Reading, read } from './probes.ts'
+import { greetings, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
 import { Session, type SessionOptions, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, unreachableReport } from './report.ts'
 import { write } from './writes.ts'
@@ -58,6 +58,8 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
     if (options.limits) onStep('sending requests quickly')
     const limit = options.limits ? await hurry(options, client, reading) : null
     const writes = options.writes && isApp(reading) ? await change() : null
+    if (options.writes && writes === null)
+      for (const name of WRITES) reading.untried.set(name, `the app ${whyNoApp(reading)}`)
     const noLimit = options.limits ? 'the hub did not answer each' : 'without --limits'
     return reportOf(options, { ...evidence, reading, limit, noLimit, writes, port: portOf(url) })
   } finally {

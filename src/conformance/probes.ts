@@ -79,6 +79,12 @@ export interface Reading {
 /** Why there is no answer to this. */
 export const whyNot = ({ untried }: Reading, name: ProbeName | Question): string => untried.get(name) ?? 'not reached'
 
+/** What keeps the app that was asked about from being changed: `is not there`, or `could not be read`. */
+export function whyNoApp({ answers }: Pick<Reading, 'answers'>): string {
+  const seen = answers.get('getApp')
+  return seen === undefined || outcomeOf(seen) === 'absent' ? 'is not there' : 'could not be read'
+}
+
 /** What changes the app; in the order in which it is tried. */
 export const WRITES = [
   'setAppSetting',

@@ -5,7 +5,7 @@ import type { ApiPrefix } from '../hub/proven-hub.ts'
 import { type Evidence, firmwareOf, type Kind, kindOfHub, type LimitSeen, scopesOf } from './evidence.ts'
 import { EXPECTATIONS, judged, type Mark } from './expectations.ts'
 import { errorOf, type Observation, type Outcome, outcomeOf } from './observation.ts'
-import { PROBES, type Probe, type ProbeName, pathTo, whyNot } from './probes.ts'
+import { PROBES, type Probe, type ProbeName, pathTo, whyNoApp, whyNot } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 import { fieldsOf } from './shapes.ts'
 import { told, type Verdict } from './verdict.ts'
@@ -146,8 +146,8 @@ function unusableBecause({ reading }: Evidence): string[] {
 /** What went otherwise than was asked for. */
 function troubleOf({ writes: wanted }: About, { reading, writes }: Evidence): string[] {
   const app = reading.answers.get('getApp')
-  const isAbsent = app === undefined || outcomeOf(app) === 'absent'
-  const noApp = isAbsent ? 'is not there' : `could not be read (${told(app)})`
+  const seen = app === undefined || outcomeOf(app) === 'absent' ? '' : ` (${told(app)})`
+  const noApp = whyNoApp(reading) + seen
   return [
     ...(wanted && writes === null ? [`the app that may be changed ${noApp}: nothing was changed`] : []),
     ...(writes?.left.length ? [`the app was not put back: ${writes.left.join(', ')}`] : []),

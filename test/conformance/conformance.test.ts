@@ -152,6 +152,8 @@ describe('a hub that cannot be worked with', () => {
     const report = await reportOn(hub.url, { app: 'no.such.app', writes: true })
     expect(report.problems).toEqual(['the app that may be changed is not there: nothing was changed'])
     expect(hub.requests.filter(({ via, method }) => via === 'rest' && method !== 'GET')).toEqual([])
+    const reasons = report.operations.flatMap(({ method, untried }) => (method === 'GET' ? [] : (untried ?? [])))
+    expect(new Set(reasons)).toEqual(new Set(['the app is not there', 'never done']))
   })
 })
 
