@@ -27,7 +27,7 @@ function linesOf({ live, retained }: Stage): Map<string, string[]> {
   return lines
 }
 
-function lineOf({ payload, ...rest }: Seen): string {
+export function lineOf({ payload, ...rest }: Seen): string {
   return `${payload} ${JSON.stringify(rest)}`
 }
 

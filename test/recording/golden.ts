@@ -1,10 +1,21 @@
 /** The golden files: what subscribers are promised to see. */
 import { readFileSync } from 'node:fs'
+import { type Exceptions, underMqtt3 } from './mqtt3.ts'
 import type { Recording } from './record.ts'
 import type { BrokerKind } from './subject.ts'
 
-export const goldenFile = (kind: BrokerKind) => new URL(`golden-${kind}.json`, import.meta.url)
+/** Of MQTT 5, as Mosquitto speaks it. */
+export const GOLDEN = new URL('golden-mosquitto.json', import.meta.url)
+/** Of MQTT 3.1.1, as the embedded broker speaks it: where that is otherwise than the rules say. */
+export const EXCEPTIONS = new URL('mqtt3-exceptions.json', import.meta.url)
 
 export function readRecording(file: string | URL): Recording {
   return JSON.parse(readFileSync(file, 'utf8'))
+}
+
+export function expected(kind: BrokerKind): Recording {
+  const golden = readRecording(GOLDEN)
+  if (kind === 'mosquitto') return golden
+  const exceptions: Exceptions = JSON.parse(readFileSync(EXCEPTIONS, 'utf8'))
+  return underMqtt3(golden, exceptions)
 }
