@@ -81,8 +81,8 @@ export async function* examineHub(examination: HubExamination): AsyncGenerator<F
     }
   } catch (error) {
     if (!(error instanceof HubError)) throw error
-    const { cause, remedy } = (identity === undefined && (await elsewhere(error, examination))) || explain(error, url)
-    yield problem(cause, remedy)
+    const found = (identity === undefined && (await elsewhere(error, examination))) || explain(error, url)
+    yield problem(found.cause, found.remedy, found.names)
   } finally {
     await client.close()
   }

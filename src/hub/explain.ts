@@ -1,4 +1,5 @@
 /** A hub's failure in words for its owner: what was found at its address, and what mends it. */
+import { namesOfCertificate, OUTDATED, WRONG_NAME } from '../base/certificates.ts'
 import type { HubError, HubErrorCode } from './errors.ts'
 
 export interface Explanation {
@@ -6,6 +7,8 @@ export interface Explanation {
   readonly cause: string
   /** What a person can do; empty if only waiting helps. */
   readonly remedy: string
+  /** Names and addresses in it that are not of the configuration. */
+  readonly names?: readonly string[]
 }
 
 const KEYS = 'make a key where the hub makes them: https://my.homey.app, Settings, API Keys'
@@ -118,16 +121,33 @@ function connection(error: HubError, at: URL): Explanation {
   const code = systemCode(error.cause)
   const known = CONNECTIONS[code]
   if (known !== undefined) return known(at)
-  if (CERTIFICATE.test(code)) {
-    return {
-      cause: `the certificate of ${at.host} is not trusted (${code})`,
-      remedy: 'a Homey has a public one at https://<address with dashes>.homey.homeylocal.com; or use http://',
-    }
-  }
+  if (CERTIFICATE.test(code)) return certificate(code, error.cause, at)
   if (error.code === 'unreachable') return noWay(at)
   return {
     cause: `${at.host} takes the connection and does not answer as a hub: ${plain(error.message)}`,
     remedy: `${HUB_PORTS}${at.protocol === 'http:' ? '; if that port is for HTTPS, use https://' : ''}`,
+  }
+}
+
+function certificate(code: string, error: unknown, { host }: URL): Explanation {
+  if (OUTDATED.has(code)) {
+    return {
+      cause: `the certificate of ${host} is not valid now (${code})`,
+      remedy: 'renew the certificate, or set the clock of this machine',
+    }
+  }
+  if (code === WRONG_NAME) {
+    const names = namesOfCertificate(error)
+    return {
+      cause: `the certificate of ${host} is for other names: ${names.join(', ')}`,
+      remedy: 'use one of them in the address, or make a certificate with this one in it',
+      names,
+    }
+  }
+  return {
+    cause: `the certificate of ${host} is not trusted (${code})`,
+    remedy:
+      'a Homey has a public one at https://<address with dashes>.homey.homeylocal.com; NODE_EXTRA_CA_CERTS names the file of an authority of your own; or use http://',
   }
 }
 

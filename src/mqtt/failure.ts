@@ -1,5 +1,5 @@
 /** Maps the errors of brokers, sockets and mqtt.js to one code, which decides what happens next. */
-import { isRecord } from '../base/json.ts'
+import { namesOfCertificate, OUTDATED, WRONG_NAME } from '../base/certificates.ts'
 import type { FailureCode } from './types.ts'
 
 /** Why a connection could not be made or did not last; `detail` is for the log. */
@@ -52,7 +52,7 @@ export function errorFailure(error: Error, connected: boolean): Failure {
   const detail = describe(error)
   if (typeof code === 'number') return reasonFailure(code, detail)
   if (typeof code === 'string') {
-    if (code === WRONG_NAME) return { code: 'tls', detail, cause: code, names: namesIn(error) }
+    if (code === WRONG_NAME) return { code: 'tls', detail, cause: code, names: namesOfCertificate(error) }
     if (TLS_ERRORS.test(code)) return { code: 'tls', detail, cause: code }
     if (CONNECT_ERRORS.test(code)) return { code: connected ? 'reset' : 'unreachable', detail, cause: code }
   }
@@ -71,19 +71,6 @@ function describe(error: Error): string {
   if (error.message !== '') return error.message.split('; if the root CA')[0] ?? ''
   if (error instanceof AggregateError) return error.errors.map(String).join('; ')
   return error.name
-}
-
-const WRONG_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID'
-/** Certificates may hold thousands, of any length. */
-const MAX_NAMES = 8
-const MAX_NAME = 253
-
-/** `DNS:broker.lan, IP Address:192.168.1.10` → `broker.lan`, `192.168.1.10`; names before addresses. */
-function namesIn(error: Error): readonly string[] {
-  const names = 'cert' in error && isRecord(error.cert) ? error.cert['subjectaltname'] : undefined
-  const entries = typeof names === 'string' ? names.split(', ') : []
-  const after = (kind: string) => entries.flatMap((entry) => (entry.startsWith(kind) ? [entry.slice(kind.length)] : []))
-  return [...after('DNS:'), ...after('IP Address:')].filter((name) => name.length <= MAX_NAME).slice(0, MAX_NAMES)
 }
 
 /** A failure in words for a person: what was found, and what mends it. */
@@ -115,7 +102,7 @@ const UNTRUSTED = {
   remedy:
     'give mqtt.ca_file the certificate of that authority, or a self-signed one itself; without mqtt.ca_file, NODE_OPTIONS=--use-system-ca trusts what this system trusts',
 }
-const OUTDATED = {
+const NOT_VALID_NOW = {
   cause: 'its certificate is not valid now',
   remedy: 'renew the certificate, or set the clock of this machine',
 }
@@ -135,8 +122,7 @@ const BY_CAUSE: Readonly<Record<string, Advice>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
   UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
-  CERT_HAS_EXPIRED: OUTDATED,
-  CERT_NOT_YET_VALID: OUTDATED,
+  ...Object.fromEntries([...OUTDATED].map((code) => [code, NOT_VALID_NOW])),
   ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: CLIENT_CERTIFICATE,
   ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: CLIENT_CERTIFICATE,
   ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: CLIENT_CERTIFICATE,

@@ -254,7 +254,9 @@ describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
     const files = `cert_file: "${authority.file('nats.pem')}", key_file: "${authority.file('nats.key')}"`
     const { urls } = await started({ config: [`tls { ${files} }`] })
     const encrypted = urls.map((url) => url.replace('nats:', 'tls:'))
-    expect(await found(encrypted)).toEqual([expect.stringMatching(/no connection to tls:.*certificate/)])
+    expect(await found(encrypted)).toEqual([
+      expect.stringMatching(/no connection to tls:.*certificate.*\n.*NODE_EXTRA_CA_CERTS/),
+    ])
     const known = getCACertificates('default')
     setDefaultCACertificates([...known, authority.pem('ca.pem')])
     onTestFinished(() => setDefaultCACertificates(known))

@@ -8,6 +8,7 @@ import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { ConfigError } from '../../src/config/mistakes.ts'
@@ -60,6 +61,14 @@ async function secure(certificate: string, ...more: string[]) {
   await mosquitto({ config: [`listener ${port} 127.0.0.1`, ...files, ...more] })
   await until('the TLS listener', () => accepts(port))
   return port
+}
+
+/** Where a certificate of a known authority is shown. */
+async function trusted(certificate: string) {
+  const known = getCACertificates('default')
+  setDefaultCACertificates([...known, authority.pem('ca.pem')])
+  onTestFinished(() => setDefaultCACertificates(known))
+  return await secure(certificate)
 }
 
 const atTls = (port: number, host = '127.0.0.1') => ({ MQTT_URL: `mqtts://${host}:${port}` })
@@ -358,7 +367,19 @@ const SET_UPS: readonly SetUp[] = [
     title: 'a broker with TLS at the hub’s address',
     make: async () => ({ HUB_URL: `https://localhost:${await secure('server')}` }),
     cause: /certificate .* is not trusted/,
-    remedy: /homeylocal/,
+    remedy: /homeylocal.*NODE_EXTRA_CA_CERTS/,
+  },
+  {
+    title: 'a hub’s certificate for another name',
+    make: async () => ({ HUB_URL: `https://localhost:${await trusted('elsewhere')}` }),
+    cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
+    remedy: /use one of them/,
+  },
+  {
+    title: 'a hub’s certificate that has expired',
+    make: async () => ({ HUB_URL: `https://localhost:${await trusted('old')}` }),
+    cause: /not valid now/,
+    remedy: /^(?=.*renew)(?=.*clock)/,
   },
   {
     title: 'a portal that redirects what is asked of the hub',
