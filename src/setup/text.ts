@@ -24,10 +24,14 @@ function hubValues({ name, url, api_key }: SetupHub) {
 
 /** A file's text with the choice in it. Everything else that stands there stays, comments too. */
 export function withChoice(text: string, { hub, broker }: Choice): string {
-  const { isMap, parseDocument } = yaml()
+  const { isMap, isNode, parseDocument } = yaml()
   const doc: Document = parseDocument(text.replace(/^\uFEFF/, ''))
   if (!isMap(doc.contents)) doc.contents = doc.createNode({})
-  doc.set('hubs', doc.createNode(hubValues(hub)))
+  const former = doc.get('hubs', true)
+  const hubs = doc.createNode(hubValues(hub))
+  // Those that stood at an empty `hubs`, such as hubs that are commented out.
+  if (isNode(former)) hubs.commentBefore = [former.commentBefore, former.comment].filter(Boolean).join('\n') || null
+  doc.set('hubs', hubs)
   if (broker !== undefined) {
     if (!isMap(doc.get('mqtt'))) doc.set('mqtt', doc.createNode({}))
     doc.deleteIn(['mqtt', 'password_file'])

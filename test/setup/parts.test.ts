@@ -100,6 +100,10 @@ describe('the file', () => {
     expect(withChoice(before, { hub: at('http://h'), broker: cluster })).toContain(
       'mqtt:\n  url:\n    - mqtt://one\n    - mqtt://two\n  keepalive: 10s\n',
     )
+    const empty = 'hubs: # put yours here\n  # shed: ...\n'
+    expect(withChoice(empty, { hub: at('http://h'), broker: undefined })).toMatch(
+      /^hubs:\n {2}# put yours here\n {2}# shed: ...\n {2}home:\n/,
+    )
     expect(withChoice('# nothing\n', { hub: at('http://h'), broker: undefined })).toMatch(/^# nothing\n\nhubs:/)
   })
 })
