@@ -33,7 +33,8 @@ export async function withSetup(
   setup: SetupDoor | undefined,
   act: (setup: SetupDoor) => Promise<object>,
 ): Promise<ApiReply> {
-  if (setup === undefined) return refuse(404, 'unknown_path', 'hub2mqtt is set up already.')
+  if (setup === undefined)
+    return refuse(404, 'unknown_path', 'hub2mqtt is set up already, or its configuration says that there are no hubs.')
   try {
     return json(200, await act(setup))
   } catch (error) {
