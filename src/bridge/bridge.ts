@@ -70,6 +70,7 @@ export interface BridgeOptions {
   readonly rollouts: RolloutControl & {
     /** Whether the link holds the record on this topic. */
     holds(topic: string): boolean
+    readonly held: ReadonlySet<string>
   }
   readonly onAnswer?: (end: CommandEnd) => void
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */

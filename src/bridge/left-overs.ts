@@ -7,8 +7,10 @@ import type { OwnTopic, Topics } from '../contract/topics.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { FormerHubs } from './former-hubs.ts'
+import { parseDiscoveryTopic } from './home-assistant/discovery-topics.ts'
 import type { HomeAssistant } from './home-assistant/home-assistant.ts'
 import type { HubState } from './hub-state.ts'
+import { type OwnershipState, ownership } from './ownership.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
 export interface LeftOversOptions {
@@ -24,15 +26,25 @@ export interface LeftOversOptions {
   /** Nothing is cleared while this bridge is not the active one. */
   readonly early: Pick<StartupBuffer, 'role'>
   readonly states: ReadonlyMap<string, Pick<HubState, 'settings'>>
-  readonly homeAssistant: Pick<HomeAssistant, 'orphans' | 'settle'>
+  readonly homeAssistant: Pick<HomeAssistant, 'orphans' | 'settle' | 'mayBeUnder' | 'has'>
   readonly rollouts: {
     /** Whether this process answers for the record on a topic. */
     holds(topic: string): boolean
+    readonly held: ReadonlySet<string>
   }
   /** Nothing can be left under a former discovery prefix. */
   readonly onSettled: () => void
   readonly clock: Clock
   readonly log: Logger
+}
+
+/** The old way and the new one disagree: nobody may miss that. */
+export function differ(what: string, topic: string, payload: string, how: string): never {
+  const error = new Error(`ownership differs: ${what} ${topic} ${payload.slice(0, 200)}: ${how}`)
+  queueMicrotask(() => {
+    throw error
+  })
+  throw error
 }
 
 /** Before a first list that lacks apps is read again. */
@@ -105,10 +117,14 @@ export class LeftOvers {
     if (early.role !== 'active' || live.awaitsHubs) return
     this.#lookTwice()
     const isOrphan = homeAssistant.orphans()
+    const state = this.#state()
     const cleared = link.sweep((topic, payload) => {
       const own = topics.parse(topic)
       // Of which hub a device is, only its message knows.
-      return own === undefined ? this.#unread.size === 0 && isOrphan(topic, payload) : this.#isLeftOver(own)
+      const old = own === undefined ? this.#unread.size === 0 && isOrphan(topic, payload) : this.#isLeftOver(own)
+      const { verdict } = ownership(topic, payload === '' ? undefined : payload, state)
+      if (old !== (verdict === 'clear')) differ('sweep', topic, payload, `${old} ${verdict}`)
+      return old
     })
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
     if (this.#unread.size === 0 && homeAssistant.settle()) onSettled()
@@ -116,9 +132,45 @@ export class LeftOvers {
 
   /** Whether a topic is the bridge's to put right. Home Assistant may remove what is discovered, which has its own way. */
   isOurs(topic: string, payload: string): boolean {
+    const old = this.#isOurs(topic, payload)
+    const { whose, writer } = ownership(topic, payload, this.#state())
+    const isRepaired = whose === 'ours' && !(writer === 'discovery' && payload === '')
+    // Of what is no bridge's, the old way lets the sweep decide that nothing is to be done.
+    const isLeft = !isRepaired && this.#options.topics.parse(topic) === undefined
+    if (old !== isRepaired && !(isLeft && !this.#isOrphan(topic, payload))) {
+      differ('repair', topic, payload, `${old} ${whose} ${writer}`)
+    }
+    return old
+  }
+
+  #isOrphan(topic: string, payload: string): boolean {
+    const { homeAssistant, live } = this.#options
+    const device = parseDiscoveryTopic(topic)
+    if (device !== undefined && homeAssistant.has(device.prefix, device.objectId)) return true
+    return homeAssistant.orphans()(topic, payload) && live.value.discovery.format !== 'off'
+  }
+
+  #isOurs(topic: string, payload: string): boolean {
     const own = this.#options.topics.parse(topic)
     if (own === undefined) return payload !== ''
     return own.name === 'rollout' ? this.#options.rollouts.holds(topic) : this.#owns(own.owner)
+  }
+
+  /** As of this moment; who the hubs are is found out once, and only where a device asks for it. */
+  #state(): OwnershipState {
+    const { hubs, live } = this.#options
+    let byId: OwnershipState['byId'] | undefined
+    return {
+      ...this.#options,
+      get byId() {
+        byId ??= new Map([...hubs.values()].reverse().map(({ hub }) => [hub.status.id, hub]))
+        return byId
+      },
+      configured: live.value.hubs,
+      former: this.#formerHubs,
+      unread: this.#unread,
+      fresh: this.#fresh,
+    }
   }
 
   stop(): void {
@@ -149,9 +201,16 @@ export class LeftOvers {
     if (read.size === 0) return
     for (const name of read) this.#fresh.delete(name)
     const doubtful = new Set<string>()
-    link.sweep((topic) => {
+    const state = { ...this.#state(), fresh: read }
+    link.sweep((topic, payload) => {
       const own = topics.parse(topic)
-      if (own?.owner.kind === 'app' && read.has(own.owner.hub) && this.#isLeftOver(own)) doubtful.add(own.owner.hub)
+      if (own?.owner.kind !== 'app' || !read.has(own.owner.hub)) return false
+      const old = this.#isLeftOver(own)
+      if (old) doubtful.add(own.owner.hub)
+      if (own.row.retained && !this.#unread.has(own.owner.hub)) {
+        const { verdict } = ownership(topic, payload === '' ? undefined : payload, state)
+        if (old !== (verdict === 'wait')) differ('second look', topic, payload, `${old} ${verdict}`)
+      }
       return false
     })
     if (doubtful.size === 0) return

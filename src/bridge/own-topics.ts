@@ -4,6 +4,8 @@ import { FormerHubs } from './former-hubs.ts'
 import { ORIGIN } from './home-assistant/device.ts'
 import { parseDiscoveryTopic } from './home-assistant/discovery-topics.ts'
 import { originOf } from './home-assistant/messages.ts'
+import { differ } from './left-overs.ts'
+import { ownership } from './ownership.ts'
 
 /**
  * The topics among `held` (topic → payload) that a bridge with this base topic, or any member of a fleet, has published.
@@ -27,8 +29,30 @@ export function ownTopics(
     if (own !== undefined) return own.owner.kind === 'bridge' || isKnown(own.owner.hub)
     return parseDiscoveryTopic(topic) !== undefined && originOf(payload) === ORIGIN && payload.includes(topics.mark)
   }
-  return [...held].filter(([topic, payload]) => isOwn(topic, payload)).map(([topic]) => topic)
+  const state = {
+    topics,
+    hubs: NOTHING,
+    byId: NOTHING,
+    states: NOTHING,
+    configured: {},
+    former: { has: isKnown },
+    unread: new Set<string>(),
+    fresh: new Set<string>(),
+    rollouts: { held: new Set<string>() },
+    isShared: false,
+    homeAssistant: { mayBeUnder: () => true, has: () => false },
+  }
+  return [...held]
+    .filter(([topic, payload]) => {
+      const old = isOwn(topic, payload)
+      const { whose } = ownership(topic, payload, state)
+      if (old !== (whose !== 'foreign')) differ('cleanup', topic, payload, `${old} ${whose}`)
+      return old
+    })
+    .map(([topic]) => topic)
 }
+
+const NOTHING = new Map<string, never>()
 
 function hubsIn(info: string): FormerHubs {
   const hubs = new FormerHubs()

@@ -124,6 +124,16 @@ export class HomeAssistant {
     }
   }
 
+  /** Whether something of ours may be under a discovery prefix. */
+  mayBeUnder(prefix: string): boolean {
+    return this.#prefixes.includes(prefix)
+  }
+
+  /** Whether a device is published under a prefix, in either form, or waits for that or for its end. */
+  has(prefix: string, objectId: string): boolean {
+    return prefix === this.#options.live.value.discovery.prefix && this.#publisher?.has(objectId) === true
+  }
+
   /** The orphans have been cleared. Returns whether nothing can be left under a former prefix. */
   settle(): boolean {
     if (!this.#allKnown || this.#options.hubs.size === 0) return false

@@ -128,6 +128,11 @@ export class Publisher {
     this.#options.link.release((topic) => topics.has(topic))
   }
 
+  /** Whether anything of a device is wanted, or about to go, be it under another topic. */
+  has(objectId: string): boolean {
+    return this.#wanted.has(objectId) || this.#published.has(objectId)
+  }
+
   /** Whether anything of a device is wanted, be it under another topic. */
   wants(objectId: string): boolean {
     return this.#wanted.has(objectId)
