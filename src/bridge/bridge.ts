@@ -22,6 +22,7 @@ import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
 import { LeftOvers } from './left-overs.ts'
 import { OwnerRows, RowTable } from './owner-rows.ts'
+import type { OwnershipState } from './ownership.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
 import type { AnswerLink, CommandEnd, DispatchHub, Requester } from './requests.ts'
@@ -67,11 +68,7 @@ export interface BridgeOptions {
   /** The configuration that holds now; `reconfigured` tells of another one. */
   readonly live: Live
   readonly setLogLevel: (level: LogLevel) => void
-  readonly rollouts: RolloutControl & {
-    /** Whether the link holds the record on this topic. */
-    holds(topic: string): boolean
-    readonly held: ReadonlySet<string>
-  }
+  readonly rollouts: RolloutControl & OwnershipState['rollouts']
   readonly onAnswer?: (end: CommandEnd) => void
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
   readonly onPresence: () => void
@@ -172,7 +169,7 @@ export class Bridge {
       states: this.#states,
       homeAssistant: this.#homeAssistant,
       rollouts,
-      onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes }),
+      onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes.all }),
       clock,
       log,
     })
@@ -272,7 +269,7 @@ export class Bridge {
   /** Clears all topics of a hub that is no longer in `hubs`. */
   removeHub(name: string): void {
     this.#leftOvers.hubGone(name)
-    this.#leftOvers.hadHub(name)
+    this.#leftOvers.former.add(name)
     this.#guard.hubRemoved(name)
     this.#states.get(name)?.clear()
     this.#states.delete(name)
@@ -354,7 +351,7 @@ export class Bridge {
     this.#early.role = 'active'
     this.#saidStandby = false
     this.#homeAssistant.connected()
-    this.#know({ prefixes: this.#homeAssistant.prefixes })
+    this.#know({ prefixes: this.#homeAssistant.prefixes.all })
     // Before the sweep, which clears what nobody holds.
     this.#guard.begin(!this.#hasBegun || this.#wasReplaced)
     this.#hasBegun = true
@@ -405,10 +402,10 @@ export class Bridge {
   furtherFilters(topic: string, payload: string): string[] {
     const { topics } = this.#options
     if (topic === topics.of('bridgeState', {})) this.#foundState = payload
-    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
+    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.former.learn(payload)
     const own = topics.parse(topic)
     if (own !== undefined) this.#learn(own, payload)
-    return this.#homeAssistant.furtherFilters(topic, payload)
+    return this.#homeAssistant.prefixes.learn(topic, payload)
   }
 
   /** Somebody published where only the bridge should. */
@@ -416,15 +413,18 @@ export class Bridge {
     const { topics } = this.#options
     const saidOffline = topic === topics.of('bridgeState', {}) && payload === 'offline'
     // Also while another bridge is active: what it leaves behind is this one's to clear.
-    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
+    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.former.learn(payload)
     this.#learnOfOthers(topic, payload)
     if (this.#early.role !== 'active') {
       if (saidOffline) this.#presence.doubt()
       return
     }
+    const { whose, writer } = this.#leftOvers.ownership(topic, payload)
     if (saidOffline) this.#takeBack(topic)
-    else if (this.#leftOvers.isOurs(topic, payload)) this.#repairs.touched(topic)
-    this.#homeAssistant.touched(topic, payload)
+    else if (whose !== 'ours') return
+    // It is Home Assistant that empties its topics.
+    else if (writer === 'discovery' && payload === '') this.#homeAssistant.touched(topic, payload)
+    else this.#repairs.touched(topic)
   }
 
   /** What another member's guardian writes down is this one's to go on from when it takes over. */

@@ -112,11 +112,6 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
-  /** Whether the link holds the record on this topic. */
-  holds(topic: string): boolean {
-    return this.held.has(topic)
-  }
-
   /** Call it with what the broker holds when the link connects: what another bridge has made of the rollout since counts. */
   found(topic: string, text: string): void {
     const { topics } = this.#options
