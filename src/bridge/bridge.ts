@@ -13,32 +13,24 @@ import { isGuarded } from '../guard/settings.ts'
 import { BY } from '../guard/turn.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
-import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { AppUpdates } from './app-updates.ts'
 import { Dispatcher, policyOf } from './dispatcher.ts'
 import { createGuard } from './guarding.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
+import type { DiscoveryLink } from './home-assistant/publisher.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
 import { LeftOvers } from './left-overs.ts'
 import { OwnerRows, RowTable } from './owner-rows.ts'
 import type { OwnershipState } from './ownership.ts'
 import { Presence } from './presence.ts'
-import { Repairs } from './repairs.ts'
 import type { AnswerLink, CommandEnd, DispatchHub, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 
 /** The part of the MQTT link that the translation needs. */
-export interface BridgeLink extends AnswerLink {
-  /** As of the link, `source` gives the payload again. */
-  hold(topic: string, payload: string | null, source?: PayloadSource): void
+export interface BridgeLink extends AnswerLink, Omit<DiscoveryLink, 'send' | 'status'> {
+  hold: DiscoveryLink['hold']
   status(): Pick<LinkStatus, 'protocol' | 'queued'>
-  /** Clears what the broker holds, nobody wants, and the predicate calls ours. Returns how many. */
-  sweep(owned: (topic: string, payload: string) => boolean): number
-  /** Sends again what is held on these topics. */
-  refresh(topics: Iterable<string>): void
-  /** What is held on the topics that are somebody else's is so no longer; the broker keeps what it has. */
-  release(isOthers: (topic: string) => boolean): void
   /** Reads again what others may have left where nothing may be retained. */
   readTransient(): void
   /** Connects anew, and reads back what the broker holds. */
@@ -116,7 +108,6 @@ export class Bridge {
   /** What the broker holds as the bridge's state when a connection begins. */
   #foundState: string | undefined
   readonly #homeAssistant: HomeAssistant
-  readonly #repairs: Repairs
   readonly #leftOvers: LeftOvers
   #facts: Facts['bridge']
   readonly #tellingHubs: Throttle
@@ -170,6 +161,7 @@ export class Bridge {
       homeAssistant: this.#homeAssistant,
       rollouts,
       onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes.all }),
+      readEverything: () => this.#startOver(),
       clock,
       log,
     })
@@ -198,14 +190,6 @@ export class Bridge {
       clock,
       log,
     }
-    this.#repairs = new Repairs({
-      repair: (touched) => {
-        link.refresh(touched)
-        this.#leftOvers.sweep()
-      },
-      readEverything: () => this.#startOver(),
-      clock,
-    })
     const setLevel = (level: LogLevel) => {
       setLogLevel(level)
       this.logLevelChanged(level)
@@ -224,7 +208,7 @@ export class Bridge {
         this.#guard.ran(run)
       },
       repair: () => {
-        this.#repairs.now()
+        this.#leftOvers.repair()
         link.readTransient()
       },
       guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
@@ -327,8 +311,7 @@ export class Bridge {
     const keepsRole = this.#early.role === 'active' && this.#startingOver
     this.#startingOver = false
     this.#early.role = 'undecided'
-    // What the broker holds has just been read: what differs is put right without them.
-    this.#repairs.stop()
+    this.#leftOvers.forget()
     this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online'))
     this.#foundState = undefined
     this.#followRole()
@@ -400,44 +383,33 @@ export class Bridge {
 
   /** Filters to read back besides those of the configuration, for what an earlier one may have left. */
   furtherFilters(topic: string, payload: string): string[] {
-    const { topics } = this.#options
-    if (topic === topics.of('bridgeState', {})) this.#foundState = payload
-    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.former.learn(payload)
-    const own = topics.parse(topic)
+    const own = this.#options.topics.parse(topic)
+    if (own?.name === 'bridgeState') this.#foundState = payload
     if (own !== undefined) this.#learn(own, payload)
     return this.#homeAssistant.prefixes.learn(topic, payload)
   }
 
   /** Somebody published where only the bridge should. */
   onTouched(topic: string, payload: string): void {
-    const { topics } = this.#options
-    const saidOffline = topic === topics.of('bridgeState', {}) && payload === 'offline'
+    const { topics, hubs, fleet } = this.#options
+    const own = topics.parse(topic)
+    const saidOffline = own?.name === 'bridgeState' && payload === 'offline'
+    // What another member's guardian writes down is this one's to go on from when it takes over.
+    const isOfPeer = fleet !== undefined && own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)
     // Also while another bridge is active: what it leaves behind is this one's to clear.
-    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.former.learn(payload)
-    this.#learnOfOthers(topic, payload)
+    if (isOfPeer || own?.name === 'bridgeInfo') this.#learn(own, payload)
     if (this.#early.role !== 'active') {
       if (saidOffline) this.#presence.doubt()
       return
     }
-    const { whose, writer } = this.#leftOvers.ownership(topic, payload)
     if (saidOffline) this.#takeBack(topic)
-    else if (whose !== 'ours') return
-    // It is Home Assistant that empties its topics.
-    else if (writer === 'discovery' && payload === '') this.#homeAssistant.touched(topic, payload)
-    else this.#repairs.touched(topic)
-  }
-
-  /** What another member's guardian writes down is this one's to go on from when it takes over. */
-  #learnOfOthers(topic: string, payload: string): void {
-    const { topics, hubs, fleet } = this.#options
-    if (fleet === undefined) return
-    const own = topics.parse(topic)
-    if (own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)) this.#learn(own, payload)
+    else this.#leftOvers.touched(topic, payload)
   }
 
   /** What an earlier run, or another member, has written down. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
-    if (name === 'appUpdate' && owner.kind === 'app') {
+    if (name === 'bridgeInfo') this.#leftOvers.former.learn(payload)
+    else if (name === 'appUpdate' && owner.kind === 'app') {
       const { hub, app } = owner
       if (this.#updates.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
     } else if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
@@ -451,7 +423,7 @@ export class Bridge {
     if (due) {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
-    } else this.#repairs.touched(bridgeState)
+    } else this.#leftOvers.touched(bridgeState, 'offline')
     // Nor may be what the other one has published, or left behind.
     if (this.contested) this.#startOverLater()
   }
@@ -501,7 +473,6 @@ export class Bridge {
     this.#cancelStartOver()
     this.#leftOvers.stop()
     this.#tellingHubs.stop()
-    this.#repairs.stop()
     for (const state of this.#states.values()) state.stop()
     this.#early.hasLeft = this.contested
     this.#presence.stop()

@@ -1,4 +1,7 @@
-/** What earlier runs and configurations left behind in the broker: which topics that is, and when they may be cleared. */
+/**
+ * Keeps the broker as it should be: clears what earlier runs and configurations left behind, when that may be, and puts
+ * right what others change on topics of ours: soon, in one go, and never in a race with another writer.
+ */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
@@ -8,24 +11,31 @@ import type { Hub } from '../hub/hub.ts'
 import { FormerHubs } from './former-hubs.ts'
 import type { HomeAssistant } from './home-assistant/home-assistant.ts'
 import type { DiscoveryLink } from './home-assistant/publisher.ts'
-import { knowsAll, type Ownership, type OwnershipState, ownership } from './ownership.ts'
+import { knowsAll, type Ownership, type OwnershipState, ownership, type ServedHub } from './ownership.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
 export interface LeftOversOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread' | 'fresh'> {
-  readonly hubs: ReadonlyMap<string, { readonly hub: Hub }>
-  readonly live: Live
-  readonly link: Pick<DiscoveryLink, 'sweep'>
+  readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
+  readonly live: OwnershipState['live'] & Pick<Live, 'awaitsHubs'>
+  readonly link: Pick<DiscoveryLink, 'sweep' | 'refresh'>
   /** Nothing is cleared while this bridge is not the active one. */
   readonly early: Pick<StartupBuffer, 'role'>
-  readonly homeAssistant: Pick<HomeAssistant, 'prefixes' | 'has'>
+  readonly homeAssistant: Pick<HomeAssistant, 'prefixes' | 'has' | 'touched'>
   /** Nothing can be left under a former discovery prefix. */
   readonly onSettled: () => void
+  /** More was changed than is remembered: everything that the broker holds is to be read. */
+  readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger
 }
 
 /** Before a first list that lacks apps is read again. */
 const SECOND_LOOK_MS = 2_000
+/** What others change in a row is put right together. */
+const SOON_MS = 500
+/** Somebody who writes the same again and again is answered this often. */
+const INTERVAL_MS = 4_000
+const MAX_TOPICS = 10_000
 
 export class LeftOvers {
   /** Learns the names of hubs that this base topic had before, or that another bridge publishes. */
@@ -35,12 +45,19 @@ export class LeftOvers {
   readonly #unread = new Map<string, 'asked' | 'next'>()
   /** Hubs whose first list was not compared yet with what the broker holds of them. */
   readonly #fresh = new Set<string>()
+  /** Who the hubs are is as of the last sweep, which each hub asks for that tells. */
+  #state: OwnershipState
   readonly #secondLooks = new Set<() => void>()
   /** With many hubs there is much to look through, and each hub that comes asks for it. */
   readonly #sweeping: Throttle
+  /** Topics of ours that others have changed. */
+  #touched = new Set<string>()
+  #repairedAt = Number.NEGATIVE_INFINITY
+  #cancelRepair: (() => void) | undefined
 
   constructor(options: LeftOversOptions) {
     this.#options = options
+    this.#state = { ...options, former: this.former, unread: this.#unread, fresh: this.#fresh, byId: new Map() }
     this.#sweeping = new Throttle(options.clock, () => this.sweep())
   }
 
@@ -83,39 +100,55 @@ export class LeftOvers {
   sweep(): void {
     const { hubs, link, homeAssistant, live, early, onSettled, log } = this.#options
     if (early.role !== 'active' || live.awaitsHubs) return
+    this.#state = { ...this.#state, byId: new Map([...hubs.values()].reverse().map(({ hub }) => [hub.status.id, hub])) }
     this.#lookTwice()
-    const state = this.#state()
-    const cleared = link.sweep((topic, payload) => ofFound(topic, payload, state).verdict === 'clear')
+    const cleared = link.sweep((topic, payload) => this.#verdictOf(topic, payload) === 'clear')
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
     if (this.#unread.size > 0 || hubs.size === 0 || !knowsAll(hubs)) return
     homeAssistant.prefixes.settle()
     onSettled()
   }
 
-  /** Whose a topic is on which somebody else has published. */
-  ownership(topic: string, payload: string): Ownership {
-    return ownership(topic, payload, this.#state())
+  /** Somebody else has published on a topic: what is ours is put right soon. */
+  touched(topic: string, payload: string): void {
+    const { homeAssistant, clock } = this.#options
+    const { whose, writer } = ownership(topic, payload, this.#state)
+    if (whose !== 'ours') return
+    if (writer === 'discovery' && payload === '') {
+      // A user has deleted an entity, and Home Assistant takes down the rest of the device first.
+      homeAssistant.touched(topic, payload)
+      return
+    }
+    if (this.#touched.size <= MAX_TOPICS) this.#touched.add(topic)
+    const wait = Math.max(SOON_MS, this.#repairedAt + INTERVAL_MS - clock.elapsed())
+    this.#cancelRepair ??= clock.after(wait, () => this.repair())
   }
 
-  /** As of this moment; who the hubs are is found out once, and only where a device asks for it. */
-  #state(): OwnershipState {
-    const { hubs } = this.#options
-    let byId: OwnershipState['byId'] | undefined
-    return {
-      ...this.#options,
-      get byId() {
-        byId ??= new Map([...hubs.values()].reverse().map(({ hub }) => [hub.status.id, hub]))
-        return byId
-      },
-      former: this.former,
-      unread: this.#unread,
-      fresh: this.#fresh,
+  /** Puts right at once what is not as it should be. */
+  repair(): void {
+    const { link, readEverything, clock } = this.#options
+    const touched = this.#touched
+    this.forget()
+    if (touched.size === 0) return
+    this.#repairedAt = clock.elapsed()
+    if (touched.size > MAX_TOPICS) readEverything()
+    else {
+      link.refresh(touched)
+      this.sweep()
     }
+  }
+
+  /** What the broker holds is read: what others have changed before is put right without them. */
+  forget(): void {
+    this.#cancelRepair?.()
+    this.#cancelRepair = undefined
+    this.#touched = new Set()
   }
 
   stop(): void {
     for (const cancel of this.#secondLooks) cancel()
     this.#sweeping.stop()
+    this.forget()
   }
 
   #wasRead(name: string): void {
@@ -128,14 +161,13 @@ export class LeftOvers {
    */
   #lookTwice(): void {
     const { hubs, topics, link, clock } = this.#options
-    const read = [...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true)
-    if (read.length === 0) return
-    const state = this.#state()
+    const read = new Set([...this.#fresh].filter((name) => hubs.get(name)?.hub.apps.complete === true))
+    if (read.size === 0) return
     const doubtful = new Set<string>()
     link.sweep((topic, payload) => {
       const owner = topics.parse(topic)?.owner
-      const isFirst = owner?.kind === 'app' && read.includes(owner.hub) && !this.#unread.has(owner.hub)
-      if (isFirst && ofFound(topic, payload, state).verdict === 'wait') doubtful.add(owner.hub)
+      const isFirst = owner?.kind === 'app' && read.has(owner.hub) && !this.#unread.has(owner.hub)
+      if (isFirst && this.#verdictOf(topic, payload) === 'wait') doubtful.add(owner.hub)
       return false
     })
     for (const name of read) this.#fresh.delete(name)
@@ -147,8 +179,9 @@ export class LeftOvers {
     })
     this.#secondLooks.add(cancel)
   }
-}
 
-/** Of what was found on the broker: the payload is '' where it was too large to be kept. */
-const ofFound = (topic: string, payload: string, state: OwnershipState) =>
-  ownership(topic, payload === '' ? undefined : payload, state)
+  /** Of what was found on the broker: the payload is '' where it was too large to be kept. */
+  #verdictOf(topic: string, payload: string): Ownership['verdict'] {
+    return ownership(topic, payload === '' ? undefined : payload, this.#state).verdict
+  }
+}

@@ -22,7 +22,7 @@ export interface Ownership {
 
 type Names = Pick<ReadonlySet<string>, 'has'>
 
-interface ServedHub {
+export interface ServedHub {
   readonly status: Pick<HubStatus, 'id' | 'reason'>
   readonly apps: { readonly complete: boolean }
 }
