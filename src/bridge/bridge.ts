@@ -20,12 +20,12 @@ import { createGuard } from './guarding.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import type { DiscoveryLink } from './home-assistant/publisher.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
-import { LeftOvers } from './left-overs.ts'
 import { OwnerRows, RowTable } from './owner-rows.ts'
 import type { OwnershipState } from './ownership.ts'
 import { Presence } from './presence.ts'
 import type { AnswerLink, CommandEnd, DispatchHub, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
+import { Upkeep } from './upkeep.ts'
 
 /** The part of the MQTT link that the translation needs. */
 export interface BridgeLink extends AnswerLink, Omit<DiscoveryLink, 'send' | 'status'> {
@@ -108,7 +108,7 @@ export class Bridge {
   /** What the broker holds as the bridge's state when a connection begins. */
   #foundState: string | undefined
   readonly #homeAssistant: HomeAssistant
-  readonly #leftOvers: LeftOvers
+  readonly #upkeep: Upkeep
   #facts: Facts['bridge']
   readonly #tellingHubs: Throttle
   #tookBackAt = Number.NEGATIVE_INFINITY
@@ -150,7 +150,7 @@ export class Bridge {
       { topics, hubs, live, guarded, isShared, allows, version, clock, random, log },
       link,
     )
-    this.#leftOvers = new LeftOvers({
+    this.#upkeep = new Upkeep({
       topics,
       hubs,
       live,
@@ -172,7 +172,7 @@ export class Bridge {
       onChange: (before) => this.#onPresence(before),
       onOtherActive: () => this.#onOtherActive(),
       hubs,
-      leftOvers: this.#leftOvers,
+      upkeep: this.#upkeep,
       clock,
       log,
     })
@@ -183,7 +183,7 @@ export class Bridge {
       link,
       guard: this.#guard,
       homeAssistant: this.#homeAssistant,
-      leftOvers: this.#leftOvers,
+      upkeep: this.#upkeep,
       updates: this.#updates,
       fleet,
       early: this.#early,
@@ -208,7 +208,7 @@ export class Bridge {
         this.#guard.ran(run)
       },
       repair: () => {
-        this.#leftOvers.repair()
+        this.#upkeep.repair()
         link.readTransient()
       },
       guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
@@ -239,7 +239,7 @@ export class Bridge {
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): HubState {
-    this.#leftOvers.hubAdded(name)
+    this.#upkeep.hubAdded(name)
     const state = new HubState(name, hub, this.#stateOptions)
     this.#states.set(name, state)
     hub.subscribe(({ api }) => {
@@ -252,25 +252,25 @@ export class Bridge {
 
   /** Clears all topics of a hub that is no longer in `hubs`. */
   removeHub(name: string): void {
-    this.#leftOvers.hubGone(name)
-    this.#leftOvers.former.add(name)
+    this.#upkeep.hubGone(name)
+    this.#upkeep.former.add(name)
     this.#guard.hubRemoved(name)
     this.#states.get(name)?.clear()
     this.#states.delete(name)
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
-    this.#leftOvers.sweep()
+    this.#upkeep.sweep()
   }
 
   /** Which hubs there are is certain. */
   hubsKnown(): void {
-    this.#leftOvers.request()
+    this.#upkeep.request()
   }
 
   /** Leaves a hub that is no longer in `hubs` to another member of the fleet, with all of its topics. */
   releaseHub(name: string): void {
     const { topics } = this.#options
-    this.#leftOvers.hubGone(name)
+    this.#upkeep.hubGone(name)
     this.#guard.hubRemoved(name)
     this.#states.get(name)?.release()
     this.#states.delete(name)
@@ -311,7 +311,7 @@ export class Bridge {
     const keepsRole = this.#early.role === 'active' && this.#startingOver
     this.#startingOver = false
     this.#early.role = 'undecided'
-    this.#leftOvers.forget()
+    this.#upkeep.forget()
     this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online'))
     this.#foundState = undefined
     this.#followRole()
@@ -338,10 +338,10 @@ export class Bridge {
     // Before the sweep, which clears what nobody holds.
     this.#guard.begin(!this.#hasBegun || this.#wasReplaced)
     this.#hasBegun = true
-    for (const name of this.#options.hubs.keys()) this.#leftOvers.hubAdded(name)
-    if (this.#wasReplaced) this.#leftOvers.readAgain(this.#options.hubs.keys())
+    for (const name of this.#options.hubs.keys()) this.#upkeep.hubAdded(name)
+    if (this.#wasReplaced) this.#upkeep.readAgain(this.#options.hubs.keys())
     this.#wasReplaced = false
-    this.#leftOvers.sweep()
+    this.#upkeep.sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
     this.#know({ protocol: this.#protocol })
     this.#early.flush()
@@ -403,12 +403,12 @@ export class Bridge {
       return
     }
     if (saidOffline) this.#takeBack(topic)
-    else this.#leftOvers.touched(topic, payload)
+    else this.#upkeep.touched(topic, payload)
   }
 
   /** What an earlier run, or another member, has written down. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
-    if (name === 'bridgeInfo') this.#leftOvers.former.learn(payload)
+    if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     else if (name === 'appUpdate' && owner.kind === 'app') {
       const { hub, app } = owner
       if (this.#updates.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
@@ -423,7 +423,7 @@ export class Bridge {
     if (due) {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
-    } else this.#leftOvers.touched(bridgeState, 'offline')
+    } else this.#upkeep.touched(bridgeState, 'offline')
     // Nor may be what the other one has published, or left behind.
     if (this.contested) this.#startOverLater()
   }
@@ -471,7 +471,7 @@ export class Bridge {
   /** Called after `endCommands`. */
   stop(): void {
     this.#cancelStartOver()
-    this.#leftOvers.stop()
+    this.#upkeep.stop()
     this.#tellingHubs.stop()
     for (const state of this.#states.values()) state.stop()
     this.#early.hasLeft = this.contested

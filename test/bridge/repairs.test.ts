@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Prefixes } from '../../src/bridge/home-assistant/prefixes.ts'
-import { LeftOvers } from '../../src/bridge/left-overs.ts'
+import { Upkeep } from '../../src/bridge/upkeep.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -77,7 +77,7 @@ function keeping() {
   const clock = new FakeClock()
   const hub = { status: { id: 'H1', reason: null }, apps: { complete: true }, refresh: () => Promise.resolve() }
   const done: string[] = []
-  const leftOvers = new LeftOvers({
+  const upkeep = new Upkeep({
     topics: createTopics('hub2mqtt'),
     hubs: new Map([['home', { hub }]]),
     states: new Map(),
@@ -99,44 +99,44 @@ function keeping() {
     clock,
     log: silentLog,
   })
-  return { leftOvers, clock, done }
+  return { upkeep, clock, done }
 }
 
 test('somebody who forges a topic again and again is answered every few seconds, not each time', async () => {
-  const { leftOvers, clock, done } = keeping()
+  const { upkeep, clock, done } = keeping()
   for (let ms = 0; ms < 20_000; ms += 10) {
-    leftOvers.touched('hub2mqtt/home/state', 'forged')
+    upkeep.touched('hub2mqtt/home/state', 'forged')
     await clock.advance(10)
   }
   expect(done).toEqual(Array.from({ length: 5 }, () => 'hub2mqtt/home/state'))
   await clock.advance(5_000)
-  leftOvers.stop()
+  upkeep.stop()
   expect(clock.pending).toBe(0)
 })
 
 test('more changes than are remembered let everything be read again', async () => {
-  const { leftOvers, clock, done } = keeping()
-  for (let i = 0; i < 20_000; i += 1) leftOvers.touched(`hub2mqtt/home/app/${i}`, '{}')
+  const { upkeep, clock, done } = keeping()
+  for (let i = 0; i < 20_000; i += 1) upkeep.touched(`hub2mqtt/home/app/${i}`, '{}')
   await clock.advance(500)
   expect(done).toEqual(['everything'])
 })
 
 test('a device that Home Assistant emptied is not put right like one that somebody forged', async () => {
-  const { leftOvers, clock, done } = keeping()
+  const { upkeep, clock, done } = keeping()
   const device = 'homeassistant/device/hub2mqtt--H1--x/config'
-  leftOvers.touched(device, '')
+  upkeep.touched(device, '')
   expect(done).toEqual([`put back ${device}`])
   await clock.advance(10_000)
-  leftOvers.touched(device, '{}')
+  upkeep.touched(device, '{}')
   await clock.advance(500)
   expect(done.slice(1)).toEqual([device])
 })
 
 test("what is somebody else's is not put right", async () => {
-  const { leftOvers, clock, done } = keeping()
+  const { upkeep, clock, done } = keeping()
   for (const topic of ['hub2mqtt/kitchen/state', 'hub2mqtt/bridge/other/state', 'homeassistant/device/lamp/config']) {
-    leftOvers.touched(topic, '{}')
-    leftOvers.touched(topic, '')
+    upkeep.touched(topic, '{}')
+    upkeep.touched(topic, '')
   }
   await clock.advance(10_000)
   expect(done).toEqual([])

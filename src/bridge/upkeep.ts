@@ -14,7 +14,7 @@ import type { DiscoveryLink } from './home-assistant/publisher.ts'
 import { knowsAll, type Ownership, type OwnershipState, ownership, type ServedHub } from './ownership.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
-export interface LeftOversOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread' | 'fresh'> {
+export interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread' | 'fresh'> {
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
   readonly live: OwnershipState['live'] & Pick<Live, 'awaitsHubs'>
   readonly link: Pick<DiscoveryLink, 'sweep' | 'refresh'>
@@ -37,10 +37,10 @@ const SOON_MS = 500
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
-export class LeftOvers {
+export class Upkeep {
   /** Learns the names of hubs that this base topic had before, or that another bridge publishes. */
   readonly former = new FormerHubs()
-  readonly #options: LeftOversOptions
+  readonly #options: UpkeepOptions
   /** Hubs of which nothing is taken for left over before they were read again; `next`: by whichever read comes next. */
   readonly #unread = new Map<string, 'asked' | 'next'>()
   /** Hubs whose first list was not compared yet with what the broker holds of them. */
@@ -55,7 +55,7 @@ export class LeftOvers {
   #repairedAt = Number.NEGATIVE_INFINITY
   #cancelRepair: (() => void) | undefined
 
-  constructor(options: LeftOversOptions) {
+  constructor(options: UpkeepOptions) {
     this.#options = options
     this.#state = { ...options, former: this.former, unread: this.#unread, fresh: this.#fresh, byId: new Map() }
     this.#sweeping = new Throttle(options.clock, () => this.sweep())
