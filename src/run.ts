@@ -301,7 +301,8 @@ function hearing(
       return bridge.furtherFilters(topic, payload)
     },
     onTouched(topic, payload) {
-      if (others?.heard(topic, payload) !== true) bridge.onTouched(topic, payload)
+      others?.heard(topic, payload)
+      bridge.onTouched(topic, payload)
     },
   }
 }

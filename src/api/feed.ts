@@ -83,7 +83,7 @@ export class Feed {
 
   #render(): Map<string, string> {
     const states = [...this.#states].map(([topic, { payload }]): LiveMessage => [topic, payload])
-    const retained = [...this.#options.retained()].filter(([topic]) => this.#isOurs(topic))
+    const retained = [...this.#options.retained()].filter(([topic]) => this.#isShown(topic))
     return new Map([...states, ...retained])
   }
 
@@ -102,7 +102,7 @@ export class Feed {
   held(topic: string, payload: string | null): void {
     if (topic.endsWith('/state')) this.#noteState(topic, payload)
     const shown = this.#shown
-    if (shown === undefined || !this.#isOurs(topic) || (shown.get(topic) ?? null) === payload) return
+    if (shown === undefined || !this.#isShown(topic) || (shown.get(topic) ?? null) === payload) return
     if (payload === null) shown.delete(topic)
     else shown.set(topic, payload)
     this.#changed.add(topic)
@@ -110,7 +110,7 @@ export class Feed {
   }
 
   #noteState(topic: string, payload: string | null): void {
-    if (!this.#isOurs(topic)) return
+    if (!this.#isShown(topic)) return
     if (payload === null) this.#states.delete(topic)
     else if (this.#states.get(topic)?.payload !== payload) this.#states.set(topic, { payload, since: this.#now() })
   }
@@ -127,7 +127,7 @@ export class Feed {
   sent(topic: string, payload: string): void {
     const { topics } = this.#options
     const isAmongBridges = topic === topics.of('bridgePresence', {}) || topic === topics.of('bridgeProbe', {})
-    if (this.#isOurs(topic) && !isAmongBridges) this.happened(topic, payload)
+    if (this.#isShown(topic) && !isAmongBridges) this.happened(topic, payload)
   }
 
   /**
@@ -185,7 +185,8 @@ export class Feed {
     })
   }
 
-  #isOurs(topic: string): boolean {
+  /** Home Assistant's discovery is left out, which may lie below the base topic. */
+  #isShown(topic: string): boolean {
     const { topics, discoveryPrefix } = this.#options
     return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
   }

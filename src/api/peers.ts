@@ -24,20 +24,15 @@ export class Peers {
     this.#ofMembers = new Set([options.topics.availability, ...options.memberStates])
   }
 
-  /**
-   * Takes in what the broker holds on a topic, or what somebody else has published there. Returns whether it is the state
-   * of a member, or of all: nothing of that is this member's to put right.
-   */
-  heard(topic: string, payload: string): boolean {
+  /** Takes in what the broker holds on a topic, or what somebody else has published there. */
+  heard(topic: string, payload: string): void {
     // Most are of apps.
-    if (!topic.endsWith('/state')) return false
+    if (!topic.endsWith('/state')) return
     const isOfMember = this.#ofMembers.has(topic)
     const hub = isOfMember ? undefined : this.#hubOf(topic)
-    if (isOfMember || hub !== undefined) {
-      const isKnown = hub === undefined || Object.hasOwn(this.#options.live.value.hubs, hub)
-      this.#options.feed.held(topic, isKnown && v.is(AVAILABILITY, payload) ? payload : null)
-    }
-    return isOfMember
+    if (!isOfMember && hub === undefined) return
+    const isKnown = hub === undefined || Object.hasOwn(this.#options.live.value.hubs, hub)
+    this.#options.feed.held(topic, isKnown && v.is(AVAILABILITY, payload) ? payload : null)
   }
 
   /** The hub whose state it is, unless this member serves it. */

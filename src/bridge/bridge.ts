@@ -13,31 +13,24 @@ import { isGuarded } from '../guard/settings.ts'
 import { BY } from '../guard/turn.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
-import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { AppUpdates } from './app-updates.ts'
 import { Dispatcher, policyOf } from './dispatcher.ts'
 import { createGuard } from './guarding.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
+import type { DiscoveryLink } from './home-assistant/publisher.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
-import { LeftOvers } from './left-overs.ts'
 import { OwnerRows, RowTable } from './owner-rows.ts'
+import type { OwnershipState } from './ownership.ts'
 import { Presence } from './presence.ts'
-import { Repairs } from './repairs.ts'
 import type { AnswerLink, CommandEnd, DispatchHub, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
+import { Upkeep } from './upkeep.ts'
 
 /** The part of the MQTT link that the translation needs. */
-export interface BridgeLink extends AnswerLink {
-  /** As of the link, `source` gives the payload again. */
-  hold(topic: string, payload: string | null, source?: PayloadSource): void
+export interface BridgeLink extends AnswerLink, Omit<DiscoveryLink, 'send' | 'status'> {
+  hold: DiscoveryLink['hold']
   status(): Pick<LinkStatus, 'protocol' | 'queued'>
-  /** Clears what the broker holds, nobody wants, and the predicate calls ours. Returns how many. */
-  sweep(owned: (topic: string, payload: string) => boolean): number
-  /** Sends again what is held on these topics. */
-  refresh(topics: Iterable<string>): void
-  /** What is held on the topics that are somebody else's is so no longer; the broker keeps what it has. */
-  release(isOthers: (topic: string) => boolean): void
   /** Reads again what others may have left where nothing may be retained. */
   readTransient(): void
   /** Connects anew, and reads back what the broker holds. */
@@ -67,10 +60,7 @@ export interface BridgeOptions {
   /** The configuration that holds now; `reconfigured` tells of another one. */
   readonly live: Live
   readonly setLogLevel: (level: LogLevel) => void
-  readonly rollouts: RolloutControl & {
-    /** Whether the link holds the record on this topic. */
-    holds(topic: string): boolean
-  }
+  readonly rollouts: RolloutControl & OwnershipState['rollouts']
   readonly onAnswer?: (end: CommandEnd) => void
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
   readonly onPresence: () => void
@@ -118,8 +108,7 @@ export class Bridge {
   /** What the broker holds as the bridge's state when a connection begins. */
   #foundState: string | undefined
   readonly #homeAssistant: HomeAssistant
-  readonly #repairs: Repairs
-  readonly #leftOvers: LeftOvers
+  readonly #upkeep: Upkeep
   #facts: Facts['bridge']
   readonly #tellingHubs: Throttle
   #tookBackAt = Number.NEGATIVE_INFINITY
@@ -161,7 +150,7 @@ export class Bridge {
       { topics, hubs, live, guarded, isShared, allows, version, clock, random, log },
       link,
     )
-    this.#leftOvers = new LeftOvers({
+    this.#upkeep = new Upkeep({
       topics,
       hubs,
       live,
@@ -171,7 +160,8 @@ export class Bridge {
       states: this.#states,
       homeAssistant: this.#homeAssistant,
       rollouts,
-      onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes }),
+      onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes.all }),
+      readEverything: () => this.#startOver(),
       clock,
       log,
     })
@@ -182,7 +172,7 @@ export class Bridge {
       onChange: (before) => this.#onPresence(before),
       onOtherActive: () => this.#onOtherActive(),
       hubs,
-      leftOvers: this.#leftOvers,
+      upkeep: this.#upkeep,
       clock,
       log,
     })
@@ -193,21 +183,13 @@ export class Bridge {
       link,
       guard: this.#guard,
       homeAssistant: this.#homeAssistant,
-      leftOvers: this.#leftOvers,
+      upkeep: this.#upkeep,
       updates: this.#updates,
       fleet,
       early: this.#early,
       clock,
       log,
     }
-    this.#repairs = new Repairs({
-      repair: (touched) => {
-        link.refresh(touched)
-        this.#leftOvers.sweep()
-      },
-      readEverything: () => this.#startOver(),
-      clock,
-    })
     const setLevel = (level: LogLevel) => {
       setLogLevel(level)
       this.logLevelChanged(level)
@@ -226,7 +208,7 @@ export class Bridge {
         this.#guard.ran(run)
       },
       repair: () => {
-        this.#repairs.now()
+        this.#upkeep.repair()
         link.readTransient()
       },
       guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
@@ -257,7 +239,7 @@ export class Bridge {
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): HubState {
-    this.#leftOvers.hubAdded(name)
+    this.#upkeep.hubAdded(name)
     const state = new HubState(name, hub, this.#stateOptions)
     this.#states.set(name, state)
     hub.subscribe(({ api }) => {
@@ -270,25 +252,25 @@ export class Bridge {
 
   /** Clears all topics of a hub that is no longer in `hubs`. */
   removeHub(name: string): void {
-    this.#leftOvers.hubGone(name)
-    this.#leftOvers.hadHub(name)
+    this.#upkeep.hubGone(name)
+    this.#upkeep.former.add(name)
     this.#guard.hubRemoved(name)
     this.#states.get(name)?.clear()
     this.#states.delete(name)
     this.#homeAssistant.hubRemoved(name)
     this.#know({ hubs: this.#hubAddresses() })
-    this.#leftOvers.sweep()
+    this.#upkeep.sweep()
   }
 
   /** Which hubs there are is certain. */
   hubsKnown(): void {
-    this.#leftOvers.request()
+    this.#upkeep.request()
   }
 
   /** Leaves a hub that is no longer in `hubs` to another member of the fleet, with all of its topics. */
   releaseHub(name: string): void {
     const { topics } = this.#options
-    this.#leftOvers.hubGone(name)
+    this.#upkeep.hubGone(name)
     this.#guard.hubRemoved(name)
     this.#states.get(name)?.release()
     this.#states.delete(name)
@@ -329,8 +311,7 @@ export class Bridge {
     const keepsRole = this.#early.role === 'active' && this.#startingOver
     this.#startingOver = false
     this.#early.role = 'undecided'
-    // What the broker holds has just been read: what differs is put right without them.
-    this.#repairs.stop()
+    this.#upkeep.forget()
     this.#presence.connected(!keepsRole && (probe !== 'ok' || this.#foundState === 'online'))
     this.#foundState = undefined
     this.#followRole()
@@ -353,14 +334,14 @@ export class Bridge {
     this.#early.role = 'active'
     this.#saidStandby = false
     this.#homeAssistant.connected()
-    this.#know({ prefixes: this.#homeAssistant.prefixes })
+    this.#know({ prefixes: this.#homeAssistant.prefixes.all })
     // Before the sweep, which clears what nobody holds.
     this.#guard.begin(!this.#hasBegun || this.#wasReplaced)
     this.#hasBegun = true
-    for (const name of this.#options.hubs.keys()) this.#leftOvers.hubAdded(name)
-    if (this.#wasReplaced) this.#leftOvers.readAgain(this.#options.hubs.keys())
+    for (const name of this.#options.hubs.keys()) this.#upkeep.hubAdded(name)
+    if (this.#wasReplaced) this.#upkeep.readAgain(this.#options.hubs.keys())
     this.#wasReplaced = false
-    this.#leftOvers.sweep()
+    this.#upkeep.sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
     this.#know({ protocol: this.#protocol })
     this.#early.flush()
@@ -402,41 +383,33 @@ export class Bridge {
 
   /** Filters to read back besides those of the configuration, for what an earlier one may have left. */
   furtherFilters(topic: string, payload: string): string[] {
-    const { topics } = this.#options
-    if (topic === topics.of('bridgeState', {})) this.#foundState = payload
-    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
-    const own = topics.parse(topic)
+    const own = this.#options.topics.parse(topic)
+    if (own?.name === 'bridgeState') this.#foundState = payload
     if (own !== undefined) this.#learn(own, payload)
-    return this.#homeAssistant.furtherFilters(topic, payload)
+    return this.#homeAssistant.prefixes.learn(topic, payload)
   }
 
   /** Somebody published where only the bridge should. */
   onTouched(topic: string, payload: string): void {
-    const { topics } = this.#options
-    const saidOffline = topic === topics.of('bridgeState', {}) && payload === 'offline'
+    const { topics, hubs, fleet } = this.#options
+    const own = topics.parse(topic)
+    const saidOffline = own?.name === 'bridgeState' && payload === 'offline'
+    // What another member's guardian writes down is this one's to go on from when it takes over.
+    const isOfPeer = fleet !== undefined && own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)
     // Also while another bridge is active: what it leaves behind is this one's to clear.
-    if (topic === topics.of('bridgeInfo', {})) this.#leftOvers.learnHubs(payload)
-    this.#learnOfOthers(topic, payload)
+    if (isOfPeer || own?.name === 'bridgeInfo') this.#learn(own, payload)
     if (this.#early.role !== 'active') {
       if (saidOffline) this.#presence.doubt()
       return
     }
     if (saidOffline) this.#takeBack(topic)
-    else if (this.#leftOvers.isOurs(topic, payload)) this.#repairs.touched(topic)
-    this.#homeAssistant.touched(topic, payload)
-  }
-
-  /** What another member's guardian writes down is this one's to go on from when it takes over. */
-  #learnOfOthers(topic: string, payload: string): void {
-    const { topics, hubs, fleet } = this.#options
-    if (fleet === undefined) return
-    const own = topics.parse(topic)
-    if (own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)) this.#learn(own, payload)
+    else this.#upkeep.touched(topic, payload)
   }
 
   /** What an earlier run, or another member, has written down. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
-    if (name === 'appUpdate' && owner.kind === 'app') {
+    if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
+    else if (name === 'appUpdate' && owner.kind === 'app') {
       const { hub, app } = owner
       if (this.#updates.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
     } else if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
@@ -450,7 +423,7 @@ export class Bridge {
     if (due) {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
-    } else this.#repairs.touched(bridgeState)
+    } else this.#upkeep.touched(bridgeState, 'offline')
     // Nor may be what the other one has published, or left behind.
     if (this.contested) this.#startOverLater()
   }
@@ -498,9 +471,8 @@ export class Bridge {
   /** Called after `endCommands`. */
   stop(): void {
     this.#cancelStartOver()
-    this.#leftOvers.stop()
+    this.#upkeep.stop()
     this.#tellingHubs.stop()
-    this.#repairs.stop()
     for (const state of this.#states.values()) state.stop()
     this.#early.hasLeft = this.contested
     this.#presence.stop()

@@ -23,7 +23,8 @@ export class FormerHubs {
   }
 
   /** Takes in a payload of `bridge/info`. */
-  learn(payload: string): void {
+  learn(payload: string): this {
     for (const name of Object.keys(readJson(INFO, payload)?.hubs ?? {})) this.add(name)
+    return this
   }
 }

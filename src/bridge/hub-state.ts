@@ -21,11 +21,11 @@ import type { Hub } from '../hub/hub.ts'
 import type { AppUpdates } from './app-updates.ts'
 import { policyOf } from './dispatcher.ts'
 import type { HomeAssistant } from './home-assistant/home-assistant.ts'
-import type { LeftOvers } from './left-overs.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 import { PublishedSettings } from './published-settings.ts'
 import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
+import type { Upkeep } from './upkeep.ts'
 
 /** What the states of all hubs share. */
 export interface HubStateOptions {
@@ -35,7 +35,7 @@ export interface HubStateOptions {
   readonly link: { send(topic: string, payload: string): void }
   readonly guard: Pick<Guard, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
   readonly homeAssistant: Pick<HomeAssistant, 'appsChanged' | 'hubChanged'>
-  readonly leftOvers: Pick<LeftOvers, 'request' | 'listRead'>
+  readonly upkeep: Pick<Upkeep, 'request' | 'listRead'>
   readonly updates: AppUpdates
   /** The member of a fleet that this bridge is. */
   readonly fleet: { readonly member: string; readonly epoch: number } | undefined
@@ -156,7 +156,7 @@ export class HubState {
   }
 
   #appsChanged({ changes, silent, read }: AppsNews): void {
-    const { guard, homeAssistant, leftOvers, clock } = this.#options
+    const { guard, homeAssistant, upkeep, clock } = this.#options
     const at = clock.now()
     const notable: NotableChange[] = []
     for (const change of changes) {
@@ -173,8 +173,8 @@ export class HubState {
     guard.appsChanged(this.#name, changes, read, silent)
     if (read) this.settings.refresh()
     if (notable.length > 0) homeAssistant.appsChanged(this.#name, notable)
-    if (silent) leftOvers.request()
-    if (read) leftOvers.listRead(this.#name)
+    if (silent) upkeep.request()
+    if (read) upkeep.listRead(this.#name)
     if (silent || notable.length === 0) return
     for (const listener of this.#listeners) listener(notable)
   }
@@ -190,10 +190,10 @@ export class HubState {
   }
 
   #statusChanged(): void {
-    const { guard, homeAssistant, leftOvers } = this.#options
+    const { guard, homeAssistant, upkeep } = this.#options
     this.changed()
     // Who the hub is comes after its apps, and only then it is known which devices are its.
-    if (homeAssistant.hubChanged(this.#name)) leftOvers.request()
+    if (homeAssistant.hubChanged(this.#name)) upkeep.request()
     guard.hubChanged(this.#name, this.#hub.status.online)
   }
 

@@ -9,7 +9,7 @@ import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
 import { PRESENCE, type Role } from '../contract/schemas.ts'
 import type { Message } from '../mqtt/types.ts'
-import type { LeftOvers } from './left-overs.ts'
+import type { FormerHubs } from './former-hubs.ts'
 
 /** How often a bridge says that it is there. */
 const INTERVAL_MS = 60_000
@@ -38,7 +38,7 @@ export interface PresenceOptions {
   /** By name. */
   readonly hubs: ReadonlyMap<string, unknown>
   /** Learns the names of hubs that another active bridge publishes. */
-  readonly leftOvers: Pick<LeftOvers, 'hadHub'>
+  readonly upkeep: { readonly former: Pick<FormerHubs, 'add'> }
   /** A later bridge was active until now, as it had not heard of this one. */
   readonly onOtherActive: () => void
   readonly clock: Clock
@@ -126,14 +126,14 @@ export class Presence {
   }
 
   #heardOf({ instance, started_at, role = 'active', hubs }: Hello): void {
-    const { clock, log, topic, leftOvers, onOtherActive } = this.#options
+    const { clock, log, topic, upkeep, onOtherActive } = this.#options
     const known = this.#others.get(instance)
     this.#others.delete(instance)
     const active = role === 'active'
     const other = { instance, startedAt: Date.parse(started_at), active, until: clock.elapsed() + GONE_MS }
     this.#others.set(instance, other)
     for (const oldest of this.#others.keys()) if (this.#others.size > MAX_OTHERS) this.#others.delete(oldest)
-    for (const name of hubs ?? []) leftOvers.hadHub(name)
+    for (const name of hubs ?? []) upkeep.former.add(name)
     if (active && !known?.active && !this.#stepsBack) onOtherActive()
     if (known !== undefined) return
     const does = this.#isElder(other) ? 'it started first, this one stands by' : 'this one started first and goes on'

@@ -1,9 +1,10 @@
 /** `hub2mqtt cleanup`: takes everything off a broker that a bridge has left there. */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
+import { FormerHubs } from '../bridge/former-hubs.ts'
 import { discoveryFilters } from '../bridge/home-assistant/discovery-topics.ts'
 import { Prefixes } from '../bridge/home-assistant/prefixes.ts'
-import { ownTopics } from '../bridge/own-topics.ts'
+import { ownership } from '../bridge/ownership.ts'
 import type { BrokerAccess } from '../config/broker-access.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { Connection } from '../mqtt/connection.ts'
@@ -73,6 +74,28 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
     }
     return { found: [...found].sort(), left: [...refused].sort() }
   })
+}
+
+/**
+ * The topics that a bridge with this base topic has published, or any member of a fleet. Of hubs, those count that are
+ * configured, or that a bridge's own information names.
+ */
+function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupOptions): string[] {
+  const configured = new Set(hubs)
+  const told = [...held].flatMap(([topic, payload]) => {
+    const found = topics.parse(topic) ?? topics.parseMember(topic)
+    return found?.name === 'bridgeInfo' ? [new FormerHubs().learn(payload)] : []
+  })
+  const none = new Map<string, never>()
+  const state = {
+    topics,
+    ...{ hubs: none, byId: none, states: none, unread: none, fresh: none, rollouts: { held: none } },
+    live: { value: { hubs: {} } },
+    isShared: true,
+    former: { has: (hub: string) => configured.has(hub) || told.some((one) => one.has(hub)) },
+    homeAssistant: { prefixes: { includes: () => true }, has: () => false },
+  }
+  return [...held].flatMap(([topic, payload]) => (ownership(topic, payload, state).whose === 'foreign' ? [] : [topic]))
 }
 
 /** What is to be done before, as a bridge runs; `undefined`: none does. */

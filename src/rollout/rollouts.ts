@@ -54,7 +54,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** The one that ended here last. */
   #last: Progress | undefined
   /** Topics of records that the link holds. */
-  readonly #held = new Set<string>()
+  readonly held = new Set<string>()
   /** Rings when a rollout is under way. */
   readonly #found = new Notice()
 
@@ -74,7 +74,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   stop(): void {
     this.#active?.abort()
     this.#active = undefined
-    this.#release([...this.#held])
+    this.#release([...this.held])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -112,11 +112,6 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
-  /** Whether the link holds the record on this topic. */
-  holds(topic: string): boolean {
-    return this.#held.has(topic)
-  }
-
   /** Call it with what the broker holds when the link connects: what another bridge has made of the rollout since counts. */
   found(topic: string, text: string): void {
     const { topics } = this.#options
@@ -126,7 +121,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   }
 
   #release(topics: readonly string[]): void {
-    for (const topic of topics) this.#held.delete(topic)
+    for (const topic of topics) this.held.delete(topic)
     if (topics.length > 0) this.#options.link().release((topic) => topics.includes(topic))
   }
 
@@ -189,7 +184,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
           if (![...(await recordsOn(session)).keys()].some((one) => one.transaction === transaction)) {
             throw new DeniedError('the broker does not keep the record of a rollout')
           }
-          this.#held.add(topic)
+          this.held.add(topic)
           this.#options.link().expect(topic, text)()
           accepted.resolve({ transaction, total: rollout.total })
         } else if (isUnfinished(before)) accepted.resolve(same(before, transaction, order))
@@ -247,8 +242,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       const topic = session.topics.of('rollout', one)
       const text = found.get(one) ?? ''
       this.found(topic, text)
-      if (session.signal.aborted || this.#held.has(topic)) continue
-      this.#held.add(topic)
+      if (session.signal.aborted || this.held.has(topic)) continue
+      this.held.add(topic)
       this.#options.link().expect(topic, text)()
     }
     return records
@@ -256,8 +251,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
 
   /** Publishes a record over the rollout's own connection. */
   async #write(client: Client, topic: string, text: string | null): Promise<void> {
-    if (text === null) this.#held.delete(topic)
-    else this.#held.add(topic)
+    if (text === null) this.held.delete(topic)
+    else this.held.add(topic)
     const isThere = this.#options.link().expect(topic, text)
     await client.publish(topic, text ?? '', { retain: true })
     isThere()

@@ -50,12 +50,4 @@ describe('of what other members of a fleet say', () => {
     others.heard(topic, payload)
     expect(state.size).toBe(0)
   })
-
-  it('the states of members are not for this one to put right, but those of hubs are looked at', () => {
-    const { others } = listening()
-    expect(others.heard('b/bridge/shard-2/state', 'offline')).toBe(true)
-    expect(others.heard('b/bridge/state', 'offline')).toBe(true)
-    expect(others.heard('b/cabin/state', 'offline')).toBe(false)
-    expect(others.heard('b/bridge/shard-1/state', 'offline')).toBe(false)
-  })
 })

@@ -47,7 +47,7 @@ async function open() {
       hubChanged: noted('guard: hub', undefined),
     },
     homeAssistant: { appsChanged: noted('discovery: apps', undefined), hubChanged: noted('discovery: hub', true) },
-    leftOvers: { request: noted('sweep', undefined), listRead: noted('read', undefined) },
+    upkeep: { request: noted('sweep', undefined), listRead: noted('read', undefined) },
     updates: new AppUpdates(clock),
     fleet: undefined,
     early: { run: (task) => task() },

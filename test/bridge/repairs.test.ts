@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { Repairs } from '../../src/bridge/repairs.ts'
+import { Prefixes } from '../../src/bridge/home-assistant/prefixes.ts'
+import { Upkeep } from '../../src/bridge/upkeep.ts'
+import { createTopics } from '../../src/contract/topics.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { until } from '../support/until.ts'
 import { startWorld, type World } from '../support/world.ts'
 
@@ -69,33 +72,72 @@ describe.each(BROKERS)('on %s, what somebody else', (broker) => {
   })
 })
 
-test('somebody who forges a topic again and again is answered every few seconds, not each time', async () => {
+/** What keeps the broker as it should be, with a hub of which everything is known. */
+function keeping() {
   const clock = new FakeClock()
-  const repaired: string[][] = []
-  const repairs = new Repairs({ repair: (topics) => repaired.push([...topics]), readEverything: () => {}, clock })
+  const hub = { status: { id: 'H1', reason: null }, apps: { complete: true }, refresh: () => Promise.resolve() }
+  const done: string[] = []
+  const upkeep = new Upkeep({
+    topics: createTopics('hub2mqtt'),
+    hubs: new Map([['home', { hub }]]),
+    states: new Map(),
+    live: { value: { hubs: { home: {} } } },
+    isShared: false,
+    rollouts: { held: new Set() },
+    homeAssistant: {
+      prefixes: new Prefixes('homeassistant', 'hub2mqtt/bridge/discovery'),
+      has: () => true,
+      touched: (topic) => done.push(`put back ${topic}`),
+    },
+    link: {
+      refresh: (topics) => done.push([...topics].join()),
+      sweep: () => 0,
+    },
+    early: { role: 'active' },
+    onSettled: () => {},
+    readEverything: () => done.push('everything'),
+    clock,
+    log: silentLog,
+  })
+  return { upkeep, clock, done }
+}
+
+test('somebody who forges a topic again and again is answered every few seconds, not each time', async () => {
+  const { upkeep, clock, done } = keeping()
   for (let ms = 0; ms < 20_000; ms += 10) {
-    repairs.touched('a')
+    upkeep.touched('hub2mqtt/home/state', 'forged')
     await clock.advance(10)
   }
-  expect(repaired).toEqual(Array.from({ length: 5 }, () => ['a']))
+  expect(done).toEqual(Array.from({ length: 5 }, () => 'hub2mqtt/home/state'))
   await clock.advance(5_000)
-  repairs.stop()
+  upkeep.stop()
   expect(clock.pending).toBe(0)
 })
 
 test('more changes than are remembered let everything be read again', async () => {
-  const clock = new FakeClock()
-  let reads = 0
-  const repairs = new Repairs({
-    repair: () => {
-      throw new Error('only some of it')
-    },
-    readEverything: () => {
-      reads += 1
-    },
-    clock,
-  })
-  for (let i = 0; i < 20_000; i += 1) repairs.touched(String(i))
+  const { upkeep, clock, done } = keeping()
+  for (let i = 0; i < 20_000; i += 1) upkeep.touched(`hub2mqtt/home/app/${i}`, '{}')
   await clock.advance(500)
-  expect(reads).toBe(1)
+  expect(done).toEqual(['everything'])
+})
+
+test('a device that Home Assistant emptied is not put right like one that somebody forged', async () => {
+  const { upkeep, clock, done } = keeping()
+  const device = 'homeassistant/device/hub2mqtt--H1--x/config'
+  upkeep.touched(device, '')
+  expect(done).toEqual([`put back ${device}`])
+  await clock.advance(10_000)
+  upkeep.touched(device, '{}')
+  await clock.advance(500)
+  expect(done.slice(1)).toEqual([device])
+})
+
+test("what is somebody else's is not put right", async () => {
+  const { upkeep, clock, done } = keeping()
+  for (const topic of ['hub2mqtt/kitchen/state', 'hub2mqtt/bridge/other/state', 'homeassistant/device/lamp/config']) {
+    upkeep.touched(topic, '{}')
+    upkeep.touched(topic, '')
+  }
+  await clock.advance(10_000)
+  expect(done).toEqual([])
 })

@@ -26,7 +26,7 @@ class Room {
       },
       onChange: () => {},
       hubs: new Map(),
-      leftOvers: { hadHub() {} },
+      upkeep: { former: { add() {} } },
       onOtherActive: () => this.takenOver.push(instance),
       clock: this.clock,
       log: pino({ level: 'silent' }),

@@ -3,10 +3,9 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Change } from '../../hub/app.ts'
 import type { Message } from '../../mqtt/types.ts'
-import { deviceDiffers, ORIGIN } from './device.ts'
+import { deviceDiffers } from './device.ts'
 import { Devices, type DevicesOptions } from './devices.ts'
-import { createDiscoveryTopics, parseDiscoveryTopic } from './discovery-topics.ts'
-import { originOf } from './messages.ts'
+import { createDiscoveryTopics } from './discovery-topics.ts'
 import { Prefixes } from './prefixes.ts'
 import { type DiscoveryLink, Publisher } from './publisher.ts'
 
@@ -20,12 +19,13 @@ export interface HomeAssistantOptions extends DevicesOptions {
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
 export class HomeAssistant {
+  /** Prefixes under which something of ours may be. */
+  readonly prefixes: Prefixes
   readonly #options: HomeAssistantOptions
   readonly #link: DiscoveryLink
   /** Neither is there when configuration turns discovery off; then only what was left over is cleared. */
   readonly #publisher: Publisher | undefined
   readonly #devices: Devices | undefined
-  readonly #prefixes: Prefixes
   #cancelBirth: (() => void) | undefined
 
   constructor(options: HomeAssistantOptions, link: DiscoveryLink) {
@@ -33,21 +33,11 @@ export class HomeAssistant {
     const { format, prefix, rate } = live.value.discovery
     this.#options = options
     this.#link = link
-    this.#prefixes = new Prefixes(prefix, topics.of('bridgeDiscovery', {}))
+    this.prefixes = new Prefixes(prefix, topics.of('bridgeDiscovery', {}), format !== 'off')
     if (format === 'off') return
     const isBusy = () => hubs.values().some(({ hub }) => hub.isStarting)
     this.#publisher = new Publisher({ link, clock, topics: createDiscoveryTopics(prefix), form: format, rate, isBusy })
     this.#devices = new Devices(options, this.#publisher)
-  }
-
-  /** What the broker holds may say that an earlier configuration published elsewhere: filters to read that back too. */
-  furtherFilters(topic: string, payload: string): string[] {
-    return this.#prefixes.learn(topic, payload)
-  }
-
-  /** Prefixes under which something of ours may be; `null`: under none. */
-  get prefixes(): readonly string[] | null {
-    return this.#prefixes.all(this.#publisher !== undefined)
   }
 
   /** The broker is there and what it holds is known. */
@@ -103,37 +93,9 @@ export class HomeAssistant {
     this.#devices?.bridgeChanged()
   }
 
-  /**
-   * Which discovery messages are ours and left over from earlier runs and configurations. Nothing of a hub is claimed
-   * before its list was read.
-   */
-  orphans(): (topic: string, payload: string) => boolean {
-    const { topics, hubs, live, isShared } = this.#options
-    const all = this.#allKnown
-    const byId = new Map([...hubs.values()].reverse().map(({ hub }) => [hub.status.id, hub]))
-    return (topic, payload) => {
-      const parsed = parseDiscoveryTopic(topic)
-      if (parsed === undefined || !this.#prefixes.includes(parsed.prefix)) return false
-      // In another form, or not at its turn yet: the publisher takes over from it.
-      if (parsed.prefix === live.value.discovery.prefix && this.#publisher?.wants(parsed.objectId)) return false
-      const owner = byId.get(parsed.owner.hubId)
-      // Of a hub that is configured no longer, if this bridge made it and none of its hubs can be that one.
-      const isLeftOver = owner === undefined ? all && !isShared && payload.includes(topics.mark) : owner.apps.complete
-      // Empty where the broker held too much to keep it all: then the topic alone must say whose it is.
-      return isLeftOver && (payload === '' || originOf(payload) === ORIGIN)
-    }
-  }
-
-  /** The orphans have been cleared. Returns whether nothing can be left under a former prefix. */
-  settle(): boolean {
-    if (!this.#allKnown || this.#options.hubs.size === 0) return false
-    this.#prefixes.settle()
-    return true
-  }
-
-  /** Who all the hubs are is known, and which apps they have. */
-  get #allKnown(): boolean {
-    return [...this.#options.hubs.values()].every(({ hub }) => hub.apps.complete && hub.status.id !== null)
+  /** Whether a device is published under a prefix, in either form, or waits for that or for its end. */
+  has(prefix: string, objectId: string): boolean {
+    return this.#publisher?.has(prefix, objectId) === true
   }
 
   #welcome(publisher: Publisher): void {

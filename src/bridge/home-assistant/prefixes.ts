@@ -1,9 +1,12 @@
 /** The discovery prefixes under which something of ours may still be: the present one and those before it. */
+import * as v from 'valibot'
+import { readJson } from '../../base/read-json.ts'
 import { discoveryFilters } from './discovery-topics.ts'
 
 /** What is read from the broker is not trusted with more. */
 const MAX_FORMER = 8
 const PREFIX = /^[^$/+#\p{Cc}][^+#\p{Cc}]{0,127}$/u
+const MEMORY = v.object({ prefixes: v.array(v.unknown()) })
 
 export class Prefixes {
   readonly #present: string
@@ -12,18 +15,22 @@ export class Prefixes {
   /** Whether the broker says that something was published, and that has not been looked through yet. */
   #doubtful = false
 
-  /** `topic` is where they are remembered. */
-  constructor(present: string, topic: string) {
+  readonly #isPublishing: boolean
+
+  /** `topic` is where they are remembered. `isPublishing`: something is to be under the present one. */
+  constructor(present: string, topic: string, isPublishing = false) {
     this.#present = present
     this.#topic = topic
+    this.#isPublishing = isPublishing
   }
 
   /** Takes in what the broker holds; filters to read what is under prefixes that were not known of. */
   learn(topic: string, payload: string): string[] {
     if (topic !== this.#topic) return []
     this.#doubtful = true
-    for (const prefix of read(payload)) {
-      if (prefix !== this.#present && this.#former.size < MAX_FORMER) this.#former.add(prefix)
+    for (const prefix of readJson(MEMORY, payload)?.prefixes ?? []) {
+      const isPrefix = typeof prefix === 'string' && PREFIX.test(prefix)
+      if (isPrefix && prefix !== this.#present && this.#former.size < MAX_FORMER) this.#former.add(prefix)
     }
     return [...this.#former].flatMap(discoveryFilters)
   }
@@ -39,19 +46,7 @@ export class Prefixes {
   }
 
   /** Those to remember; `null` if nothing is published and nothing is left. */
-  all(publishing: boolean): readonly string[] | null {
-    return publishing || this.#doubtful ? [this.#present, ...this.#former] : null
-  }
-}
-
-function read(payload: string): string[] {
-  try {
-    const parsed: unknown = JSON.parse(payload)
-    const prefixes: unknown =
-      typeof parsed === 'object' && parsed !== null ? Reflect.get(parsed, 'prefixes') : undefined
-    if (!Array.isArray(prefixes)) return []
-    return prefixes.filter((prefix: unknown) => typeof prefix === 'string' && PREFIX.test(prefix))
-  } catch {
-    return []
+  get all(): readonly string[] | null {
+    return this.#isPublishing || this.#doubtful ? [this.#present, ...this.#former] : null
   }
 }

@@ -128,9 +128,10 @@ export class Publisher {
     this.#options.link.release((topic) => topics.has(topic))
   }
 
-  /** Whether anything of a device is wanted, be it under another topic. */
-  wants(objectId: string): boolean {
-    return this.#wanted.has(objectId)
+  /** Whether anything of a device is wanted under a prefix, or about to go, be it under another topic. */
+  has(prefix: string, objectId: string): boolean {
+    const isThere = this.#wanted.has(objectId) || this.#published.has(objectId)
+    return isThere && prefix === this.#options.topics.prefix
   }
 
   /** Home Assistant has started, and has much to do: everything again, in order, but for the states that were `told`. */

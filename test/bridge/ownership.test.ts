@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'vitest'
+import { type Ownership, type OwnershipState, ownership } from '../../src/bridge/ownership.ts'
+import { createTopics } from '../../src/contract/topics.ts'
+
+const READ = { status: { id: 'H1', reason: null }, apps: { complete: true } } as const
+const UNREAD = { status: { id: null, reason: 'connecting' }, apps: { complete: false } } as const
+const HALF = { status: { id: 'H1', reason: null }, apps: { complete: false } } as const
+/** Its list is read, and who it is comes next. */
+const NAMELESS = { status: { id: null, reason: 'connecting' }, apps: { complete: true } } as const
+
+/** What differs from a bridge alone that knows all of its one hub, `home`. */
+interface Case {
+  readonly hub?: OwnershipState['byId'] extends ReadonlyMap<unknown, infer H> ? H : never
+  readonly member?: string
+  /** Hubs that configuration has. */
+  readonly configured?: readonly string[]
+  readonly served?: readonly string[]
+  readonly former?: readonly string[]
+  readonly unread?: readonly string[]
+  readonly fresh?: readonly string[]
+  readonly rollouts?: readonly string[]
+  readonly settings?: readonly string[]
+  readonly prefixes?: readonly string[]
+  /** Devices that are published, in whatever form, or wait for that or for their end. */
+  readonly devices?: readonly string[]
+}
+
+function stateOf({ hub = READ, member, served = ['home'], configured = ['home'], ...rest }: Case): OwnershipState {
+  const { former = [], unread = [], fresh = [], rollouts = [], settings = [], devices = [] } = rest
+  const { prefixes = ['homeassistant'] } = rest
+  const publishes = ({ app, name }: { readonly app: string; readonly name: string }) =>
+    settings.includes(`${app}/${name}`)
+  return {
+    topics: createTopics('hub2mqtt', member),
+    hubs: new Map(served.map((name) => [name, { hub }])),
+    byId: new Map(served.map(() => [hub.status.id, hub])),
+    states: new Map(served.map((name) => [name, { settings: { publishes } }])),
+    live: { value: { hubs: Object.fromEntries(configured.map((name) => [name, {}])) } },
+    isShared: member !== undefined,
+    former: new Set(former),
+    unread: new Set(unread),
+    fresh: new Set(fresh),
+    rollouts: { held: new Set(rollouts) },
+    homeAssistant: {
+      prefixes: { includes: (prefix) => prefixes.includes(prefix) },
+      has: (prefix, objectId) => prefix === prefixes[0] && devices.includes(objectId),
+    },
+  }
+}
+
+const message = (base: string, origin = 'hub2mqtt') =>
+  JSON.stringify({ origin: { name: origin }, availability: [{ topic: `${base}/bridge/state` }], components: {} })
+const OURS = message('hub2mqtt')
+
+const DEVICE = 'homeassistant/device/hub2mqtt--H1--app/config'
+const COMPONENT = 'homeassistant/sensor/hub2mqtt/hub2mqtt--H1--app--cpu/config'
+const OF_GONE_HUB = 'homeassistant/device/hub2mqtt--H2--app/config'
+const PUBLISHED = { devices: ['hub2mqtt--H1--app'] }
+
+type Outcome =
+  | `ours ${'keep' | 'clear' | 'wait'} ${'table' | 'discovery' | 'connection' | 'rollout'}`
+  | 'peer'
+  | 'foreign'
+type Row = readonly [promise: string, topic: string, payload: string | undefined, state: Case, outcome: Outcome]
+
+const outcomeOf = ({ whose, verdict, writer }: Ownership) =>
+  whose === 'ours' ? `${whose} ${verdict} ${writer}` : whose
+
+const ROWS: Readonly<Record<string, readonly Row[]>> = {
+  'of the bridge': [
+    ['its state is written by the connection', 'hub2mqtt/bridge/state', 'offline', {}, 'ours keep connection'],
+    ['its information stays, as it names the hubs of before', 'hub2mqtt/bridge/info', '{}', {}, 'ours keep table'],
+    ['a row that configuration does not ask for goes', 'hub2mqtt/bridge/log-level', 'info', {}, 'ours clear table'],
+    ['the topic of a fleet that has been goes', 'hub2mqtt/fleet', '{}', {}, 'ours clear table'],
+    ['that of a fleet that is stays', 'hub2mqtt/fleet', '{}', { member: 'a' }, 'ours keep table'],
+    ['what is retained where bridges speak goes', 'hub2mqtt/bridge/presence', '{}', {}, 'ours clear table'],
+    ['a retained command is not ours', 'hub2mqtt/home/cmd/refresh', '{}', {}, 'foreign'],
+    ['a retained command of the bridge is not ours', 'hub2mqtt/bridge/cmd/log-level', 'debug', {}, 'foreign'],
+    ['another first level is not ours', 'other/bridge/state', 'online', {}, 'foreign'],
+  ],
+  'of a hub': [
+    ['an app that is gone goes', 'hub2mqtt/home/app/ghost', '{}', {}, 'ours clear table'],
+    ['a row of the hub that nobody holds goes', 'hub2mqtt/home/guard-memory', '{}', {}, 'ours clear table'],
+    ['another program below the first level', 'hub2mqtt/kitchen/state', 'on', {}, 'foreign'],
+    ['an app of another program', 'hub2mqtt/kitchen/app/lamp', '{}', {}, 'foreign'],
+    ['events of another program', 'hub2mqtt/kitchen/event', '{}', {}, 'foreign'],
+    ['a former hub goes', 'hub2mqtt/attic/state', 'online', { former: ['attic'] }, 'ours clear table'],
+    ['a former app goes', 'hub2mqtt/attic/app/x', '{}', { former: ['attic'], unread: ['home'] }, 'ours clear table'],
+    [
+      'a hub of before that configuration has again waits for whoever serves it',
+      'hub2mqtt/attic/state',
+      'online',
+      { former: ['attic'], configured: ['home', 'attic'] },
+      'peer',
+    ],
+    ['nothing goes before the list was read', 'hub2mqtt/home/app/x', '{}', { hub: UNREAD }, 'ours wait table'],
+    ['nor with half a list', 'hub2mqtt/home/app/x', '{}', { hub: HALF }, 'ours wait table'],
+    ['nor the hub itself', 'hub2mqtt/home/state', 'online', { hub: HALF }, 'ours wait table'],
+    ['nor before the hub says who it is', 'hub2mqtt/home/state', 'online', { hub: NAMELESS }, 'ours wait table'],
+    ['its apps need not wait for that', 'hub2mqtt/home/app/x', '{}', { hub: NAMELESS }, 'ours clear table'],
+    ['a list to be read again says nothing', 'hub2mqtt/home/app/x', '{}', { unread: ['home'] }, 'ours wait table'],
+    ['nor of the hub', 'hub2mqtt/home/summary', '{}', { unread: ['home'] }, 'ours wait table'],
+    ['that of another hub does', 'hub2mqtt/home/app/x', '{}', { unread: ['attic'] }, 'ours clear table'],
+    ['the first list waits for a second look', 'hub2mqtt/home/app/x', '{}', { fresh: ['home'] }, 'ours wait table'],
+    ['of its apps only', 'hub2mqtt/home/summary', '{}', { fresh: ['home'] }, 'ours clear table'],
+    [
+      'a setting published by name is read before it goes',
+      'hub2mqtt/home/app/x/setting/mode',
+      '1',
+      { settings: ['x/mode'] },
+      'ours keep table',
+    ],
+    [
+      'a setting that is not goes',
+      'hub2mqtt/home/app/x/setting/pin',
+      '1',
+      { settings: ['x/mode'] },
+      'ours clear table',
+    ],
+    [
+      'something retained on an event topic goes, whatever is known of the hub',
+      'hub2mqtt/home/app/x/event',
+      '{}',
+      { hub: UNREAD, unread: ['home'] },
+      'ours clear table',
+    ],
+    ['what was too large to be kept is judged by its topic', 'hub2mqtt/home/app/x', undefined, {}, 'ours clear table'],
+  ],
+  'of other members': [
+    ['their states', 'hub2mqtt/bridge/b/state', 'online', { member: 'a' }, 'peer'],
+    ['their information', 'hub2mqtt/bridge/b/info', '{}', { member: 'a', former: ['attic'] }, 'peer'],
+    ['those that a bridge finds that is alone', 'hub2mqtt/bridge/b/state', 'offline', {}, 'peer'],
+    ['the state of all', 'hub2mqtt/bridge/state', 'offline', { member: 'a' }, 'peer'],
+    ['the own one is not theirs', 'hub2mqtt/bridge/a/state', 'offline', { member: 'a' }, 'ours keep connection'],
+    ['names that no member has', 'hub2mqtt/bridge/Upper/state', 'online', { member: 'a' }, 'foreign'],
+    ['their hubs', 'hub2mqtt/attic/app/x', '{}', { member: 'a', configured: ['home', 'attic'] }, 'peer'],
+    ['events of their hubs', 'hub2mqtt/attic/event', '{}', { member: 'a', configured: ['home', 'attic'] }, 'peer'],
+    ['a hub that only their information names', 'hub2mqtt/attic/app/x', '{}', { member: 'a' }, 'foreign'],
+    ['devices of their hubs', OF_GONE_HUB, OURS, { member: 'a' }, 'peer'],
+    ['a rollout that this process does not answer for', 'hub2mqtt/rollout/x', '{}', {}, 'peer'],
+    [
+      'one that it does answer for is not theirs',
+      'hub2mqtt/rollout/x',
+      '{}',
+      { rollouts: ['hub2mqtt/rollout/x'] },
+      'ours keep rollout',
+    ],
+  ],
+  'for Home Assistant': [
+    ['a device of an app that is gone goes', DEVICE, OURS, {}, 'ours clear discovery'],
+    ['in either form', COMPONENT, OURS, {}, 'ours clear discovery'],
+    ['one that Home Assistant emptied is still ours', DEVICE, '', PUBLISHED, 'ours wait discovery'],
+    ['one that somebody forged is still ours', DEVICE, '{}', PUBLISHED, 'ours wait discovery'],
+    ['the other form is taken over from before it goes', COMPONENT, OURS, PUBLISHED, 'ours wait discovery'],
+    [
+      'devices of a hub that is renamed wait for their time',
+      DEVICE,
+      OURS,
+      { ...PUBLISHED, served: [], configured: [] },
+      'ours wait discovery',
+    ],
+    ['nothing goes before the list was read', DEVICE, OURS, { hub: HALF }, 'ours wait discovery'],
+    ['nor while any list is to be read again', DEVICE, OURS, { unread: ['attic'] }, 'ours wait discovery'],
+    ['devices of a hub that is gone go', OF_GONE_HUB, OURS, {}, 'ours clear discovery'],
+    ['not while a hub has not said who it is', OF_GONE_HUB, OURS, { hub: NAMELESS }, 'ours wait discovery'],
+    ['not while a list was not read', OF_GONE_HUB, OURS, { hub: HALF }, 'ours wait discovery'],
+    ['those of another bridge are not ours', OF_GONE_HUB, message('other'), {}, 'foreign'],
+    ['those of somebody else are not ours', DEVICE, message('hub2mqtt', 'zigbee2mqtt'), {}, 'foreign'],
+    ['nor what makes no sense', DEVICE, '{', {}, 'foreign'],
+    ['nor devices of other programs', 'homeassistant/device/lamp/config', OURS, {}, 'foreign'],
+    ['a prefix that was never ours', DEVICE.replace('homeassistant', 'elsewhere'), OURS, {}, 'foreign'],
+    [
+      'under a former prefix goes what is published under the present one',
+      DEVICE.replace('homeassistant', 'former'),
+      OURS,
+      { ...PUBLISHED, prefixes: ['homeassistant', 'former'] },
+      'ours clear discovery',
+    ],
+    ['too large to be kept, of a hub of ours', DEVICE, undefined, {}, 'ours clear discovery'],
+    ['too large to be kept, of nobody that is known', OF_GONE_HUB, undefined, {}, 'foreign'],
+  ],
+}
+
+describe.each(Object.entries(ROWS))('what is retained %s', (_, rows) => {
+  test.each(rows)('%s: %s', (_promise, topic, payload, state, outcome) => {
+    expect(outcomeOf(ownership(topic, payload, stateOf(state)))).toBe(outcome)
+  })
+})
