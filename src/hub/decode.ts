@@ -145,17 +145,15 @@ export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): Ap
   }
 }
 
-/** The form in which scopes are compared and shown: `homey.app.control` of the wire is `hub.app.control`. */
-function normaliseScope(scope: string): string {
-  return scope.replace(/^homey(?=\.|$)/, 'hub')
-}
-
-/** Scopes that count for this key; `undefined` if the hub does not tell. */
+/**
+ * Scopes that count for this key, in the form in which they are compared and shown: `homey.app.control` of the wire is
+ * `hub.app.control`. `undefined` if the hub does not tell.
+ */
 export function decodeScopes(value: unknown): readonly string[] | undefined {
   if (!isRecord(value)) return undefined
   const list = value['intersectedScopes'] ?? value['scopes']
   if (!Array.isArray(list)) return undefined
-  return list.filter((scope) => typeof scope === 'string').map(normaliseScope)
+  return list.filter((scope) => typeof scope === 'string').map((scope) => scope.replace(/^homey(?=\.|$)/, 'hub'))
 }
 
 /** Far above what any setting or translation needs. */
