@@ -26,27 +26,14 @@ export interface Exchange<T> {
   readonly readAnswer: (payload: string) => T | undefined
 }
 
-export type RequestErrorCode = SessionErrorCode | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
-
-/** The request has no answer; the message says why. */
-export class RequestError extends Error {
-  override readonly name = 'RequestError'
-  readonly code: RequestErrorCode
-
-  constructor(code: RequestErrorCode, message: string) {
-    super(message)
-    this.code = code
-  }
-}
-
 /**
  * Sends a request and waits for its answer.
- * @throws RequestError if no answer comes
+ * @throws SessionError if no answer comes
  */
 export async function request<T>(options: RequestOptions<T>, clock: Clock): Promise<T> {
   const { broker, clientId, topic, exchange, correlationData, timeoutMs } = options
   const answered = Promise.withResolvers<T>()
-  const refuse = (code: RequestErrorCode, message: string) => answered.reject(new RequestError(code, message))
+  const refuse = (code: SessionErrorCode, message: string) => answered.reject(new SessionError(code, message))
   answered.promise.catch(() => {})
   let receive: (packet: IPublishPacket) => void = () => {}
   const session = {
@@ -54,26 +41,21 @@ export async function request<T>(options: RequestOptions<T>, clock: Clock): Prom
     onPublish: (packet: IPublishPacket) => receive(packet),
     onNoSubscribers: () => refuse('no_subscribers', `nobody subscribes to ${topic}`),
   }
-  try {
-    return await withSession(session, clock, async (connection) => {
-      const { protocol } = connection
-      const { payload, answerTopic, readAnswer } = exchange[protocol]
-      receive = (packet) => {
-        const answer = readAnswer(packet.payload.toString())
-        if (answer !== undefined) answered.resolve(answer)
-      }
-      if (!(await connection.subscribe(answerTopic, { qos: 1 }))) {
-        throw new RequestError('subscription_denied', `the broker denies the subscription to ${answerTopic}`)
-      }
-      const messageExpiryInterval = Math.ceil(timeoutMs / 1000)
-      const properties = { responseTopic: answerTopic, correlationData, messageExpiryInterval }
-      connection.publish(topic, payload, { qos: 1, ...(protocol === '5' && { properties }) }, (reason) => {
-        if (reason !== 0) refuse('publish_denied', `the broker denies the publish to ${topic}`)
-      })
-      return await answered.promise
+  return await withSession(session, clock, async (connection) => {
+    const { protocol } = connection
+    const { payload, answerTopic, readAnswer } = exchange[protocol]
+    receive = (packet) => {
+      const answer = readAnswer(packet.payload.toString())
+      if (answer !== undefined) answered.resolve(answer)
+    }
+    if (!(await connection.subscribe(answerTopic, { qos: 1 }))) {
+      throw new SessionError('subscription_denied', `the broker denies the subscription to ${answerTopic}`)
+    }
+    const messageExpiryInterval = Math.ceil(timeoutMs / 1000)
+    const properties = { responseTopic: answerTopic, correlationData, messageExpiryInterval }
+    connection.publish(topic, payload, { qos: 1, ...(protocol === '5' && { properties }) }, (reason) => {
+      if (reason !== 0) refuse('publish_denied', `the broker denies the publish to ${topic}`)
     })
-  } catch (error) {
-    if (error instanceof SessionError) throw new RequestError(error.code, error.message)
-    throw error
-  }
+    return await answered.promise
+  })
 }

@@ -23,7 +23,7 @@ export interface SessionOptions {
 
 const CONNECT_TIMEOUT_MS = 10_000
 
-export type SessionErrorCode = 'no_connection' | 'timeout'
+export type SessionErrorCode = 'no_connection' | 'timeout' | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
 
 /** The task has no connection any more, or no time. */
 export class SessionError extends Error {
