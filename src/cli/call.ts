@@ -5,10 +5,10 @@ import type { BrokerAccess } from '../config/broker-access.ts'
 import { findCommand } from '../contract/commands.ts'
 import { peekTransaction } from '../contract/payload.ts'
 import { type CommandTopic, createTopics } from '../contract/topics.ts'
-import { type Exchange, request } from '../mqtt/request.ts'
 import { SessionError } from '../mqtt/session.ts'
 import type { Protocol } from '../mqtt/types.ts'
 import { UsageError } from './flags.ts'
+import { type Exchange, request } from './request.ts'
 
 /** No answer came; the message says why. */
 export class CallError extends Error {

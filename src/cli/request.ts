@@ -1,8 +1,8 @@
 /** One request to a service on the broker, and its answer, over a connection of their own. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
-import { SessionError, type SessionErrorCode, withSession } from './session.ts'
-import type { BrokerOptions, Protocol } from './types.ts'
+import { SessionError, type SessionErrorCode, withSession } from '../mqtt/session.ts'
+import type { BrokerOptions, Protocol } from '../mqtt/types.ts'
 
 export interface RequestOptions<T> {
   readonly broker: BrokerOptions
