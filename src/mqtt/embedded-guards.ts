@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { mayAsk } from '../base/hosts.ts'
+import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
 /**
  * Whether a client may open a WebSocket. A browser sends the page's origin, and any page can reach a loopback address,
@@ -34,52 +35,28 @@ export interface BrowseRules {
  */
 export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)
-  const framing = new Framing(limit)
-  stream.read = (size?: number) => {
-    const chunk: unknown = read(size)
-    if (!Buffer.isBuffer(chunk) || !framing.exceeded(chunk)) return chunk
-    stream.destroy(new Error('packet too large'))
-    return null
-  }
-}
-
-/** Parses packet headers over chunks cut anywhere: a type byte, the length in one to four bytes, the rest. */
-class Framing {
-  readonly #limit: number
-  #state: 'type' | 'length' | 'rest' = 'type'
-  #left = 0
-  #shift = 0
-
-  constructor(limit: number) {
-    this.#limit = limit
-  }
-
-  /** Whether a header in `chunk` announces more than the limit, or a malformed length. */
-  exceeded(chunk: Buffer): boolean {
-    for (let i = 0; i < chunk.length; ) {
-      if (this.#state === 'rest') i += this.#skip(chunk.length - i)
-      else if (this.#over(chunk[i++] ?? 0)) return true
+  /** A header that the last chunk ended in. */
+  let begun = Buffer.alloc(0)
+  /** How much is still to come before the next header. */
+  let left = 0
+  const exceeds = (chunk: Buffer) => {
+    const data = begun.length === 0 ? chunk : Buffer.concat([begun, chunk])
+    let at = left
+    while (at < data.length) {
+      const size = headerSize(data, at)
+      if (size === 0) break
+      const length = bodyLength(data, at, size)
+      if (size === MALFORMED || length > limit) return true
+      at += size + length
     }
+    left = Math.max(0, at - data.length)
+    begun = Buffer.from(data.subarray(at))
     return false
   }
-
-  #skip(available: number): number {
-    const skipped = Math.min(this.#left, available)
-    this.#left -= skipped
-    if (this.#left === 0) this.#state = 'type'
-    return skipped
-  }
-
-  #over(byte: number): boolean {
-    if (this.#state === 'type') {
-      this.#state = 'length'
-      this.#left = 0
-      this.#shift = 0
-      return false
-    }
-    this.#left += (byte & 0x7f) * 2 ** this.#shift
-    this.#shift += 7
-    if (byte < 0x80) this.#state = this.#left === 0 ? 'type' : 'rest'
-    return this.#left > this.#limit || (byte >= 0x80 && this.#shift === 28)
+  stream.read = (size?: number) => {
+    const chunk: unknown = read(size)
+    if (!Buffer.isBuffer(chunk) || !exceeds(chunk)) return chunk
+    stream.destroy(new Error('packet too large'))
+    return null
   }
 }
