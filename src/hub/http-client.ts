@@ -1,6 +1,7 @@
 /** One HTTP request to the hub: a deadline, a bounded body, no redirect, no retry, and one typed error. */
 import { type Dispatcher, Pool } from 'undici'
 import type { Clock } from '../base/clock.ts'
+import { systemCode } from '../base/failures.ts'
 import { withoutSlashes } from '../base/text.ts'
 import type { Answer } from './answer.ts'
 import { HubError } from './errors.ts'
@@ -193,6 +194,6 @@ class Exchange implements Dispatcher.DispatchHandler {
 
 /** The system's short code (`ECONNREFUSED`), which is all that a log or an answer needs of a network error. */
 function reason(cause: unknown): string {
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-  return typeof code === 'string' ? ` (${code})` : ''
+  const code = systemCode(cause)
+  return code === '' ? '' : ` (${code})`
 }

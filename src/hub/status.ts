@@ -2,8 +2,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
+import type { Advice } from '../base/failures.ts'
 import type { HubErrorCode } from './errors.ts'
-import type { Explanation } from './explain.ts'
 import type { OperationName } from './operations.ts'
 import type { ApiPrefix, Identity } from './proven-hub.ts'
 
@@ -55,7 +55,7 @@ export class StatusTracker {
   }
 
   /** @param why for people, where the hub is lost */
-  update(change: Partial<HubStatus>, why?: Explanation): void {
+  update(change: Partial<HubStatus>, why?: Advice): void {
     const before = this.current
     const after = { ...before, ...change }
     if (this.#ended || isDeepStrictEqual(comparable(after), comparable(before))) return
@@ -71,7 +71,7 @@ export class StatusTracker {
   }
 
   /** Once when the hub is regained; when it is lost, and again when it stays offline for another reason. */
-  #tellLog(before: HubStatus, after: HubStatus, why: Explanation | undefined): void {
+  #tellLog(before: HubStatus, after: HubStatus, why: Advice | undefined): void {
     if (before.online === after.online && (after.online || before.reason === after.reason)) return
     const seconds = Math.round((this.#clock.elapsed() - this.#turnedAt) / 1000)
     if (before.online !== after.online) this.#turnedAt = this.#clock.elapsed()
