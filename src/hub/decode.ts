@@ -113,19 +113,20 @@ function idOf(record: Record<string, unknown>): string | undefined {
 
 /** Answer of getApp for the app with this id. */
 export function decodeApp(value: unknown, { id }: { readonly id: string }, clean = asItIs): AppPatch {
-  if (!isRecord(value) || idOf(value) !== id) {
-    throw new HubError('nonsense', 'The hub answered with something that is not the app.')
-  }
+  checkApp(value, id)
   return decodePatch(value, clean)
 }
 
 /** The record of the app with this id as it came. */
 export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
-  if (!isRecord(record) || idOf(record) !== id) {
-    throw new HubError('nonsense', 'The hub answered with something that is not the app.')
-  }
+  checkApp(record, id)
   return record
+}
+
+function checkApp(value: unknown, id: string): asserts value is Record<string, unknown> {
+  if (isRecord(value) && idOf(value) === id) return
+  throw new HubError('nonsense', 'The hub answered with something that is not the app.')
 }
 
 /** Arguments of a realtime message, or `undefined` for one that is none of ours. */

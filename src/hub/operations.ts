@@ -75,11 +75,6 @@ function row(definition: Definition<object>): Operation<object, unknown> {
   return { manager: 'apps', decode: decodeJson, ...definition }
 }
 
-/** Of an app's record hubs let this be changed and ignore the rest. */
-export interface AppUpdate {
-  readonly autoupdate: boolean
-}
-
 export interface StoreInstall {
   readonly appId: string
   /** Stable, beta or alpha; on newer hubs live or test. Default: the app's own. */
@@ -107,7 +102,8 @@ const ROWS = {
     method: 'PUT',
     path: '/app/:id',
     scope: 'hub.app',
-    body: ({ update }: { update: AppUpdate }) => ({ ...update }),
+    // Of a record hubs let this be changed and ignore the rest.
+    body: ({ update }: { update: { readonly autoupdate: boolean } }) => update,
     shows: (body) => (isRecord(body) ? decodePatch(body) : {}),
   }),
   uninstallApp: row({

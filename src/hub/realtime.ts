@@ -1,6 +1,6 @@
 /** One session of the hub's realtime channel (Socket.IO 4), from the connection to its end; it never reconnects. */
 import { Manager, type Socket } from 'socket.io-client'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
 import type { AppEvent } from './app.ts'
@@ -97,7 +97,9 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     await connected(api, options, ended)
     await ask(api, options, ended, 'subscribe', APPS_URI)
     options.onSubscribed?.()
-    await settled(options, ended)
+    const settling = new AbortController()
+    const settled = sleep(options.clock, options.settleMs, settling.signal)
+    await unlessEnded(settled, ended).finally(() => settling.abort())
     return { ended, close }
   } catch (error) {
     close()
@@ -129,16 +131,6 @@ async function ask(
   const refusal = answer[0]
   if (refusal !== null && refusal !== undefined) throw refused(refusal)
   return answer
-}
-
-async function settled({ clock, settleMs }: RealtimeOptions, ended: Promise<string>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const cancel = clock.after(settleMs, resolve)
-  try {
-    await unlessEnded(promise, ended)
-  } finally {
-    cancel()
-  }
 }
 
 /** The step's result, unless the session ends or the step's time is up before. */
