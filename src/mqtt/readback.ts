@@ -47,7 +47,6 @@ const CERTAIN = 900
 export class ReadBack {
   readonly #connection: Connection
   readonly #options: ReadBackOptions
-  readonly #ended = new AbortController()
   /** Grows during the read-back: a message that is found may name further filters. */
   readonly #filters: string[]
   /** Filters of which nothing was found yet, with their levels; and the others. */
@@ -67,7 +66,6 @@ export class ReadBack {
     this.#connection = connection
     this.#options = options
     this.#filters = [...options.heldFilters]
-    void connection.down.then(() => this.#ended.abort())
   }
 
   /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
@@ -78,11 +76,6 @@ export class ReadBack {
   /** Whether anything was found that a filter asks for. */
   hasFound(filter: string): boolean {
     return this.#seen.has(filter)
-  }
-
-  /** Aborted when the connection has ended. */
-  get ended(): AbortSignal {
-    return this.#ended.signal
   }
 
   /** Call it with each message that is not a command. */
@@ -164,7 +157,7 @@ export class ReadBack {
       repeats: true,
       deadline: () => this.#deadline,
       foundAt: () => this.#foundAt,
-      signal: this.#ended.signal,
+      signal: this.#connection.ended,
     })
     if (!back) return 'lost'
     return asked === 1 ? 'prompt' : 'late'
@@ -193,13 +186,14 @@ export class ReadBack {
 
   async #quiet(): Promise<void> {
     const { clock } = this.#options
+    const { ended } = this.#connection
     for (;;) {
       const before = this.#found
-      await sleep(clock, QUIET_MS, this.#ended.signal)
+      await sleep(clock, QUIET_MS, ended)
       // When the event loop is busy, the timer fires before the sockets are read.
       await setImmediate()
       await setImmediate()
-      if (this.#found === before || this.#ended.signal.aborted || clock.elapsed() >= this.#deadline) return
+      if (this.#found === before || ended.aborted || clock.elapsed() >= this.#deadline) return
     }
   }
 }

@@ -24,8 +24,9 @@ export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
  */
 export type PayloadSource = (topic: string) => string | undefined
 
-export interface Entry {
-  readonly kind: 'retained'
+/** What is to be held on a topic, and what is known of the broker's copy. */
+export class Entry {
+  readonly kind = 'retained'
   readonly topic: string
   /** Whether `wanted`, `held` and `sent` are marks of payloads: from the first one on that can be had again. */
   marked: boolean
@@ -35,24 +36,32 @@ export interface Entry {
   /** null: the broker should hold nothing. */
   wanted: string | null
   /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps not what is wanted. */
-  held: string | null | undefined
+  held: string | null | undefined = undefined
   /** The payload that is sent and not acknowledged; undefined: none. */
-  sent: string | null | undefined
+  sent: string | null | undefined = undefined
   /** Its place in the order; new each time it has to be sent. */
-  seq: number
-  queued: boolean
+  seq = 0
+  queued = false
   /** Whether `online` waits for this entry. */
-  awaited: boolean
+  awaited = false
   /** Connections lost in a row while this topic was unacknowledged. */
-  losses: number
-  sentAt: number
+  losses = 0
+  sentAt = 0
   /** Of the payload last sent. */
-  sentBytes: number
-  blocked: Block | undefined
+  sentBytes = 0
+  blocked: Block | undefined = undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */
-  reported: Block | undefined
+  reported: Block | undefined = undefined
   /** Whether the topic is somebody else's since. */
-  released: boolean
+  released = false
+
+  constructor(topic: string, payload: string | null, source: PayloadSource | undefined) {
+    this.topic = topic
+    this.marked = source !== undefined
+    this.source = source
+    this.text = this.marked ? (payload ?? undefined) : undefined
+    this.wanted = kept(payload, this)
+  }
 }
 
 export class Retained {
@@ -112,28 +121,9 @@ export class Retained {
     const known = this.#known(topic)
     const unowned = this.#unowned.has(topic)
     if (payload === null && known && !unowned) return undefined
-    const marked = source !== undefined
-    const wanted = kept(payload, { marked })
-    const entry: Entry = {
-      kind: 'retained',
-      topic,
-      marked,
-      source,
-      text: marked ? (payload ?? undefined) : undefined,
-      wanted,
-      held: known && !unowned ? null : undefined,
-      sent: undefined,
-      seq: 0,
-      queued: false,
-      awaited: false,
-      losses: 0,
-      sentAt: 0,
-      sentBytes: 0,
-      blocked: undefined,
-      reported: undefined,
-      released: false,
-    }
-    if (unowned) entry.held = this.#unowned.take(topic, payload) ? wanted : OTHER
+    const entry = new Entry(topic, payload, source)
+    if (unowned) entry.held = this.#unowned.take(topic, payload) ? entry.wanted : OTHER
+    else if (known) entry.held = null
     this.#entries.set(topic, entry)
     spare(entry)
     return entry
