@@ -78,7 +78,13 @@ export class MqttLink implements AsyncDisposable {
     this.#answers = new Outbox(order, { byTopic: true })
     this.#inboundQueue = new InboundQueue({
       answers: this.#answers,
-      deliver: (message) => this.#deliver(message),
+      deliver: (message) => {
+        try {
+          this.#handlers.onMessage?.(message)
+        } catch (error) {
+          this.#failed('onMessage', error)
+        }
+      },
       onDrained: () => this.#connection?.acknowledge(),
     })
     const { watchedFilters = [], transientFilters = [] } = options
@@ -358,14 +364,6 @@ export class MqttLink implements AsyncDisposable {
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
     // What is not retained there is nobody's business.
     else if (retain || !isTransient) this.#live(topic, payload.toString())
-  }
-
-  #deliver(message: Message): void {
-    try {
-      this.#handlers.onMessage?.(message)
-    } catch (error) {
-      this.#failed('onMessage', error)
-    }
   }
 
   #live(topic: string, text: string): void {

@@ -119,7 +119,7 @@ export class Retained {
   /** Adds an entry; what the broker holds there is known from the read-back. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
     const known = this.#known(topic)
-    const unowned = this.#unowned.has(topic)
+    const unowned = this.#unowned.all.has(topic)
     if (payload === null && known && !unowned) return undefined
     const entry = new Entry(topic, payload, source)
     if (unowned) entry.held = this.#unowned.take(topic, payload) ? entry.wanted : OTHER
@@ -149,7 +149,7 @@ export class Retained {
   /** Clears the unowned topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const found: string[] = []
-    for (const { topic, text } of this.#unowned.list()) if (owned(topic, text)) found.push(topic)
+    for (const [topic, { text = '' }] of this.#unowned.all) if (owned(topic, text)) found.push(topic)
     for (const topic of found) this.hold(topic, null)
     return found.length
   }
@@ -288,13 +288,13 @@ export class Retained {
 
   /** Whether `topic` is wanted, on its way to be cleared, or was found on the broker. */
   concerns(topic: string): boolean {
-    return this.#entries.has(topic) || this.#unowned.has(topic)
+    return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
   /** Whether a live message may be an own publish: it says what is wanted, on its way, or known to be held. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
-    if (entry === undefined) return text === '' && !this.#unowned.has(topic)
+    if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
     const payload = kept(text === '' ? null : text, entry)
     return entry.wanted === payload || entry.sent === payload || entry.held === payload
   }
