@@ -129,21 +129,19 @@ function checkApp(value: unknown, id: string): asserts value is Record<string, u
   throw new HubError('nonsense', 'The hub answered with something that is not the app.')
 }
 
+const EVENTS = new Map<unknown, AppEvent['type']>([
+  ['app.create', 'create'],
+  ['app.update', 'update'],
+  ['app.delete', 'delete'],
+])
+
 /** Arguments of a realtime message, or `undefined` for one that is none of ours. */
 export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): AppEvent | undefined {
-  if (!isRecord(payload)) return undefined
+  const type = EVENTS.get(name)
+  if (type === undefined || !isRecord(payload)) return undefined
   const id = idOf(payload)
   if (id === undefined) return undefined
-  switch (name) {
-    case 'app.create':
-      return { type: 'create', id, patch: decodePatch(payload, clean) }
-    case 'app.update':
-      return { type: 'update', id, patch: decodePatch(payload, clean) }
-    case 'app.delete':
-      return { type: 'delete', id }
-    default:
-      return undefined
-  }
+  return type === 'delete' ? { type, id } : { type, id, patch: decodePatch(payload, clean) }
 }
 
 /**

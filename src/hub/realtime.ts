@@ -82,11 +82,10 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
       token: options.apiKey,
       homeyId: options.hubId,
     })
-    const namespace = isRecord(welcome) ? welcome['namespace'] : undefined
+    const { namespace, token }: Record<string, unknown> = isRecord(welcome) ? welcome : {}
     if (typeof namespace !== 'string' || !namespace.startsWith('/')) {
       throw new HubError('nonsense', 'The hub named no realtime namespace.')
     }
-    const token = isRecord(welcome) ? welcome['token'] : undefined
     const api = manager.socket(namespace, typeof token === 'string' ? { auth: { token } } : {})
     sockets.push(api)
     watch(api)
@@ -157,14 +156,11 @@ const CODES: Readonly<Record<number, HubErrorCode>> = { 401: 'unauthorized', 403
 
 /** An acknowledgement's error: `{statusCode | code, error, error_description}`, or a mere string. */
 function refused(refusal: unknown): HubError {
-  const status = isRecord(refusal) ? (refusal['statusCode'] ?? refusal['code']) : undefined
-  if (
-    status === 403 &&
-    isRecord(refusal) &&
-    lacksLicence(`${worded(refusal['error'])} ${worded(refusal['error_description'])}`)
-  ) {
+  const { statusCode, code, error, error_description }: Record<string, unknown> = isRecord(refusal) ? refusal : {}
+  const status = statusCode ?? code
+  if (typeof status !== 'number') return new HubError('rejected', 'The hub refused the realtime channel.')
+  if (status === 403 && lacksLicence(`${worded(error)} ${worded(error_description)}`)) {
     return new HubError('subscription', 'The hub has no valid licence.', { status })
   }
-  if (typeof status !== 'number') return new HubError('rejected', 'The hub refused the realtime channel.')
   return new HubError(CODES[status] ?? 'rejected', `The hub refused the realtime channel (${status}).`, { status })
 }

@@ -1,4 +1,4 @@
-/** What the embedded broker checks because aedes does not: the origin of web pages, packet sizes. */
+/** What the embedded broker checks because aedes does not: the origin of web pages, packet sizes, clients that do not read. */
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { mayAsk } from '../base/hosts.ts'
@@ -58,5 +58,45 @@ export function limitPackets(stream: Duplex, limit: number): void {
     if (!Buffer.isBuffer(chunk) || !exceeds(chunk)) return chunk
     stream.destroy(new Error('packet too large'))
     return null
+  }
+}
+
+/** More than a large home retains: a client gets all of that at once when it subscribes. */
+const FOR_ONE = 32 * 1024 * 1024
+const FOR_ALL = 64 * 1024 * 1024
+/** Less is not worth adding up. */
+const LITTLE = 1024 * 1024
+
+type Written = (error: Error | null | undefined) => void
+
+/**
+ * Keeps a client that does not read from stalling the others. aedes waits for a client to read before it goes on, and with
+ * a hundred messages waiting it takes no more from anybody. So it never learns that a client is slow; what waits for a
+ * client, and for all `streams` together, is limited instead, and a client beyond the limit is dropped.
+ */
+export function limitBacklog(
+  stream: Duplex,
+  streams: ReadonlySet<Duplex>,
+  onDropped: (waitingBytes: number) => void,
+): void {
+  const write = stream.write.bind(stream)
+  const drop = (one: Duplex) => {
+    if (one.destroyed) return
+    onDropped(one.writableLength)
+    one.destroy()
+  }
+  stream.write = (chunk: unknown, encoding?: BufferEncoding | Written, done?: Written) => {
+    if (typeof encoding === 'string') write(chunk, encoding, done)
+    else write(chunk, encoding ?? done)
+    if (stream.writableLength <= LITTLE) return true
+    if (stream.writableLength > FOR_ONE) drop(stream)
+    let all = 0
+    let fullest = stream
+    for (const other of streams) {
+      all += other.writableLength
+      if (other.writableLength > fullest.writableLength) fullest = other
+    }
+    if (all > FOR_ALL) drop(fullest)
+    return true
   }
 }

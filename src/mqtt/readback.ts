@@ -55,7 +55,8 @@ export class ReadBack {
   /** Marker to what to call when it is back. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
-  #foundAt = Number.NEGATIVE_INFINITY
+  /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
+  foundAt = Number.NEGATIVE_INFINITY
   /** In `clock.elapsed()` milliseconds. */
   #deadline = 0
   #unacknowledged = 0
@@ -66,11 +67,6 @@ export class ReadBack {
     this.#connection = connection
     this.#options = options
     this.#filters = [...options.heldFilters]
-  }
-
-  /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
-  get foundAt(): number {
-    return this.#foundAt
   }
 
   /** Whether anything was found that a filter asks for. */
@@ -86,7 +82,7 @@ export class ReadBack {
       else onLive?.(topic, payload.toString())
     } else if (payload.length > 0) {
       this.#found += 1
-      this.#foundAt = clock.elapsed()
+      this.foundAt = clock.elapsed()
       this.#grantTime()
       this.#see(topic)
       const text = payload.toString()
@@ -146,28 +142,25 @@ export class ReadBack {
     const marker = randomUUID()
     let back = false
     const { promise: answered, resolve } = Promise.withResolvers<void>()
+    const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
+    const acked = (reason: number) => {
+      if (reason !== 0) resolve()
+    }
     this.#markers.set(marker, () => {
       back = true
       resolve()
     })
     const asked = await retryUntilAnswered({
       clock: this.#options.clock,
-      ask: () => this.#publish(marker, resolve),
+      ask: () => publish(marker, acked),
       answered,
       repeats: true,
       deadline: () => this.#deadline,
-      foundAt: () => this.#foundAt,
+      foundAt: () => this.foundAt,
       signal: this.#connection.ended,
     })
     if (!back) return 'lost'
     return asked === 1 ? 'prompt' : 'late'
-  }
-
-  #publish(marker: string, onRefused: () => void): void {
-    const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
-    publish(marker, (reason) => {
-      if (reason !== 0) onRefused()
-    })
   }
 
   /** Publishes when the broker takes another message. */
