@@ -1,9 +1,11 @@
 /** Tells apart processes of one machine that would otherwise be the same to others. */
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { systemCode } from './failures.ts'
 
 /** More than anybody starts; who finds all taken shares the last one. */
 const MAX_INSTANCES = 64
@@ -42,22 +44,16 @@ async function hold(path: string): Promise<Server | 'taken' | 'refused'> {
   return await listen(path)
 }
 
-function listen(path: string): Promise<Server | 'taken' | 'refused'> {
-  return new Promise((resolve) => {
-    const server = createServer((socket) => socket.destroy())
-    server.unref()
-    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'EADDRINUSE' ? 'taken' : 'refused'))
-    server.listen({ path, exclusive: true }, () => resolve(server))
-  })
+async function listen(path: string): Promise<Server | 'taken' | 'refused'> {
+  const server = createServer((socket) => socket.destroy()).unref()
+  const failed = await once(server.listen({ path, exclusive: true }), 'listening').then(() => undefined, systemCode)
+  return failed === undefined ? server : failed === 'EADDRINUSE' ? 'taken' : 'refused'
 }
 
 /** Whether a process still listens there. */
-function isAlive(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path, () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => resolve(false))
-  })
+async function isAlive(path: string): Promise<boolean> {
+  const socket = connect(path)
+  const failed = await once(socket, 'connect').then(() => undefined, systemCode)
+  socket.destroy()
+  return failed === undefined
 }

@@ -1,4 +1,5 @@
 /** Plain JSON values, as they come out of `JSON.parse`. */
+import { isDeepStrictEqual } from 'node:util'
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
@@ -46,18 +47,5 @@ export function isShallow(value: unknown, levels: number): boolean {
 
 /** Whether two values are written as the same JSON, the order of keys aside; JSON knows no -0, and no key without a value. */
 export function sameJson(one: Json, other: Json): boolean {
-  return equals(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
-}
-
-function equals(one: unknown, other: unknown): boolean {
-  if (one === other) return true
-  if (Array.isArray(one)) {
-    return Array.isArray(other) && one.length === other.length && one.every((item, i) => equals(item, other[i]))
-  }
-  if (!isRecord(one) || !isRecord(other)) return false
-  const keys = Object.keys(one)
-  return (
-    keys.length === Object.keys(other).length &&
-    keys.every((key) => Object.hasOwn(other, key) && equals(one[key], other[key]))
-  )
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)))
 }

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, lstat, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { readPlainText } from '../base/read-plain.ts'
+import { systemCode } from './failures.ts'
+import { readPlainText } from './read-plain.ts'
 
 /** Whether there is no such file, or one of our own user; and its folder takes new files. */
 export async function isOurs(path: string): Promise<boolean> {
@@ -42,6 +43,6 @@ export async function writeWhole(path: string, text: string): Promise<void> {
 }
 
 function orMissing(error: unknown): undefined {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+  if (systemCode(error) === 'ENOENT') return undefined
   throw error
 }

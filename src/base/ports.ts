@@ -1,4 +1,5 @@
 /** Ports to listen on, where the usual one may be taken. */
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 
 const TRIES = 100
@@ -11,10 +12,12 @@ export async function firstFreePort(host: string, wanted: number): Promise<numbe
   return wanted
 }
 
-function isFree(host: string, port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(true)))
-  })
+async function isFree(host: string, port: number): Promise<boolean> {
+  try {
+    await using server = createServer()
+    await once(server.listen({ host, port, exclusive: true }), 'listening')
+    return true
+  } catch {
+    return false
+  }
 }

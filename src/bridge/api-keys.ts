@@ -2,7 +2,7 @@
  * Takes the API keys of all hubs and the tokens of this program's own API out of texts. Passwords are chosen by people and
  * may be words, such as `homeassistant`, without which no topic of a payload would be right.
  */
-import type { Live } from '../config/options.ts'
+import type { Config } from '../config/options.ts'
 import { Scrubber } from '../log/scrub.ts'
 
 /** Shorter keys may be words too. */
@@ -16,26 +16,18 @@ const decodedOnce = (text: string) =>
   text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
 
 export class ApiKeys {
-  readonly #live: Live
-  /** The configuration that the scrubber was made for. */
-  #config: Live['value'] | undefined
-  readonly #known = new Scrubber([])
+  /** For texts, and for JSON. */
+  readonly scrubber = new Scrubber([])
 
-  constructor(live: Live) {
-    this.#live = live
+  constructor(config: Config) {
+    this.add(config)
   }
 
-  /** For texts, and for JSON. */
-  get scrubber(): Scrubber {
-    const { value } = this.#live
-    if (value !== this.#config) {
-      this.#config = value
-      // Keys of before stay: what was heard of them may still be on its way.
-      const keys = Object.values(value.hubs).map(({ api_key }) => api_key)
-      const tokens = [...value.http.tokens.values()].map(({ token }) => token)
-      for (const key of [...keys, ...tokens]) if (key.length >= SHORTEST_KEY) this.#known.add(key)
-    }
-    return this.#known
+  /** The configuration is another one. Keys of before stay: what was heard of them may still be on its way. */
+  add({ hubs, http }: Config): void {
+    const keys = Object.values(hubs).map(({ api_key }) => api_key)
+    const tokens = [...http.tokens.values()].map(({ token }) => token)
+    for (const key of [...keys, ...tokens]) if (key.length >= SHORTEST_KEY) this.scrubber.add(key)
   }
 
   /** A text without keys and tokens. */

@@ -5,9 +5,10 @@ import type { BrokerAccess } from '../config/broker-access.ts'
 import { findCommand } from '../contract/commands.ts'
 import { peekTransaction } from '../contract/payload.ts'
 import { type CommandTopic, createTopics } from '../contract/topics.ts'
-import { type Exchange, RequestError, request } from '../mqtt/request.ts'
+import { SessionError } from '../mqtt/session.ts'
 import type { Protocol } from '../mqtt/types.ts'
 import { UsageError } from './flags.ts'
+import { type Exchange, request } from './request.ts'
 
 /** No answer came; the message says why. */
 export class CallError extends Error {
@@ -49,7 +50,7 @@ export async function call(options: CallOptions): Promise<CallAnswer> {
   try {
     return await request({ broker, clientId, topic, exchange, correlationData: Buffer.from(mark), timeoutMs }, clock)
   } catch (error) {
-    if (!(error instanceof RequestError)) throw error
+    if (!(error instanceof SessionError)) throw error
     throw new CallError(error.code === 'no_subscribers' ? NOBODY_LISTENS : error.message, { cause: error })
   }
 }

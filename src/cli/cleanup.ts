@@ -9,8 +9,7 @@ import type { BrokerAccess } from '../config/broker-access.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { Connection } from '../mqtt/connection.ts'
 import { ReadBack } from '../mqtt/readback.ts'
-import { RequestError } from '../mqtt/request.ts'
-import { withSession } from '../mqtt/session.ts'
+import { SessionError, withSession } from '../mqtt/session.ts'
 import { CallError, call } from './call.ts'
 
 /** It cannot be done, or not now; the message says why. */
@@ -120,7 +119,7 @@ async function isAnswered({ broker, topics: { base }, clock }: CleanupOptions): 
     await call({ broker, base, topic: 'bridge/cmd/ping', payload: '', timeoutMs: PING_MS, clock })
     return true
   } catch (error) {
-    const code = error instanceof CallError && error.cause instanceof RequestError ? error.cause.code : undefined
+    const code = error instanceof CallError && error.cause instanceof SessionError ? error.cause.code : undefined
     if (code === 'no_subscribers' || code === 'timeout') return false
     throw error
   }

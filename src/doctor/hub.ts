@@ -2,11 +2,12 @@
 import { Pool } from 'undici'
 import { camelKeys } from '../base/camel-keys.ts'
 import type { Clock } from '../base/clock.ts'
+import { type Advice, advice } from '../base/failures.ts'
 import { lackingRights } from '../bridge/activity-log.ts'
 import type { Config, HubConfig } from '../config/options.ts'
 import { HubClient, retryRateLimited } from '../hub/client.ts'
 import { HubError } from '../hub/errors.ts'
-import { type Explanation, explain, HUB_PORTS, isTaken } from '../hub/explain.ts'
+import { explain, HUB_PORTS, isTaken } from '../hub/explain.ts'
 import { type Greeting, greet } from '../hub/greeting.ts'
 import { OPERATIONS, type OperationName } from '../hub/operations.ts'
 import type { Identity } from '../hub/proven-hub.ts'
@@ -99,7 +100,7 @@ function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: 
 }
 
 /** What was found besides, where no hub answers as configured; it is asked without the key. */
-async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promise<Explanation | undefined> {
+async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promise<Advice | undefined> {
   const { host, protocol } = new URL(hub.url)
   if (hub.path_prefix !== 'auto' && (error.code === 'unsupported' || error.code === 'nonsense')) {
     const client = clientFor(hub, 'auto', clock)
@@ -112,7 +113,7 @@ async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promi
   if (!isTaken(error)) return undefined
   const spoken = await spokenAt(hub.url)
   if (spoken === 'MQTT') {
-    return { cause: `what answers at ${host} is an MQTT broker and no hub`, remedy: HUB_PORTS }
+    return advice(`what answers at ${host} is an MQTT broker and no hub`, HUB_PORTS)
   }
   if (spoken !== 'TLS' || protocol !== 'http:') return undefined
   return { cause: `what answers at ${host} speaks TLS`, remedy: `use https://, or the hub's port for HTTP` }

@@ -63,7 +63,12 @@ export class AppManager {
   readonly all: Apps = this.#apps
   readonly #listeners = new Set<AppsListener>()
   readonly #destroyed = new AbortController()
-  #complete = false
+  /** Aborted by `destroy`: whoever does something for the apps ends that. */
+  readonly ended = this.#destroyed.signal
+  /**
+   * Whether the list has been read: before that, an app that is missing in `all` may exist all the same. Changed here only.
+   */
+  complete = false
   /** Whether the realtime channel keeps the list true. */
   #live = false
   /** Events that arrive during a read; they are laid over its list. */
@@ -86,11 +91,6 @@ export class AppManager {
     this.#clock = clock
     this.#shows = shows
     this.#onUnknownApp = onUnknownApp
-  }
-
-  /** Whether the list has been read: before that, an app that is missing in `all` may exist all the same. */
-  get complete(): boolean {
-    return this.#complete
   }
 
   /** Whether configuration shows an app; what it hides is never known here. */
@@ -154,9 +154,9 @@ export class AppManager {
       const known = this.#apps.get(id)
       const patch = await this.#client.call('getApp', { id })
       // What happened meanwhile is newer than the answer, and may be a part of it only.
-      const isOvertaken = this.#complete && this.#apps.get(id) !== known
+      const isOvertaken = this.complete && this.#apps.get(id) !== known
       if (isOvertaken && looks < MAX_LOOKS) continue
-      if (this.#complete && !isOvertaken) this.receive({ type: 'update', id, patch })
+      if (this.complete && !isOvertaken) this.receive({ type: 'update', id, patch })
       return this.#apps.get(id) ?? patchApp(undefined, id, patch)
     }
   }
@@ -181,7 +181,7 @@ export class AppManager {
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(event)
     // Before the first list an event tells of one app only; it is laid over the list when that comes.
-    if (!this.#complete || (!isKnown && this.#newlyShown(id))) return
+    if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, event)
     if (change !== undefined) this.#apply({ changes: [change], silent: false, read: false })
@@ -196,11 +196,6 @@ export class AppManager {
     if (this.#reading === undefined) return this.#startRead()
     this.#nextRead ??= this.#reading.catch(() => {}).then(() => this.#startRead())
     return this.#nextRead
-  }
-
-  /** Aborted by `destroy`: whoever does something for the apps ends that. */
-  get ended(): AbortSignal {
-    return this.#destroyed.signal
   }
 
   /**
@@ -255,7 +250,7 @@ export class AppManager {
     this.#unlisted.clear()
     this.#uninstalled.clear()
     this.#hidden.clear()
-    this.#complete = false
+    this.complete = false
     this.#live = false
   }
 
@@ -283,9 +278,9 @@ export class AppManager {
     const shows = this.#shows
     this.#eventsDuringRead = []
     const records = await this.#readBelievable()
-    if (this.#destroyed.signal.aborted) return
+    if (this.ended.aborted) return
     this.replaceNow()
-    const silent = !this.#complete
+    const silent = !this.complete
     const era = this.generation
     this.#rememberUnlisted(records)
     this.#uninstalled.clear()
@@ -293,7 +288,7 @@ export class AppManager {
       const eventsDuringRead = this.#eventsDuringRead.filter(({ id }) => this.#shows(id))
       const changes = reduceList(this.#apps, records, eventsDuringRead)
       const read = changes.length <= AT_ONCE
-      this.#complete ||= read
+      this.complete ||= read
       const { shownAnew = [], others = [] } = Object.groupBy(changes.slice(0, AT_ONCE), ({ id, before }) =>
         before === undefined && this.#newlyShown(id) ? 'shownAnew' : 'others',
       )
@@ -302,7 +297,7 @@ export class AppManager {
       this.#apply({ changes: others, silent, read })
       if (read) return
       await turn()
-      if (this.#destroyed.signal.aborted) return
+      if (this.ended.aborted) return
       // What is left is another hub's, or was chosen by another filter.
       if (era !== this.generation || shows !== this.#shows) return await this.#read()
     }
@@ -329,7 +324,7 @@ export class AppManager {
     let before: AppList = new Map()
     let list = await this.#readSurely()
     for (let looks = 1; looks < MAX_LOOKS && this.#lacksApps(list); looks += 1) {
-      await sleep(this.#clock, SECOND_LOOK_MS, this.#destroyed.signal)
+      await sleep(this.#clock, SECOND_LOOK_MS, this.ended)
       before = list
       list = await this.#readSurely()
       if (sameKeys(before, list)) break
@@ -354,7 +349,7 @@ export class AppManager {
   }
 
   #isSurprising(list: AppList): boolean {
-    return !this.#complete || this.#onReplaced !== undefined || !sameKeys(list, this.#apps)
+    return !this.complete || this.#onReplaced !== undefined || !sameKeys(list, this.#apps)
   }
 
   async #readList(): Promise<AppList> {

@@ -113,49 +113,46 @@ function idOf(record: Record<string, unknown>): string | undefined {
 
 /** Answer of getApp for the app with this id. */
 export function decodeApp(value: unknown, { id }: { readonly id: string }, clean = asItIs): AppPatch {
-  if (!isRecord(value) || idOf(value) !== id) {
-    throw new HubError('nonsense', 'The hub answered with something that is not the app.')
-  }
+  checkApp(value, id)
   return decodePatch(value, clean)
 }
 
 /** The record of the app with this id as it came. */
 export function decodeRecord(value: unknown, { id }: { readonly id: string }): { [key: string]: Json } {
   const record = decodeJson(value)
-  if (!isRecord(record) || idOf(record) !== id) {
-    throw new HubError('nonsense', 'The hub answered with something that is not the app.')
-  }
+  checkApp(record, id)
   return record
 }
 
+function checkApp(value: unknown, id: string): asserts value is Record<string, unknown> {
+  if (isRecord(value) && idOf(value) === id) return
+  throw new HubError('nonsense', 'The hub answered with something that is not the app.')
+}
+
+const EVENTS = new Map<unknown, AppEvent['type']>([
+  ['app.create', 'create'],
+  ['app.update', 'update'],
+  ['app.delete', 'delete'],
+])
+
 /** Arguments of a realtime message, or `undefined` for one that is none of ours. */
 export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): AppEvent | undefined {
-  if (!isRecord(payload)) return undefined
+  const type = EVENTS.get(name)
+  if (type === undefined || !isRecord(payload)) return undefined
   const id = idOf(payload)
   if (id === undefined) return undefined
-  switch (name) {
-    case 'app.create':
-      return { type: 'create', id, patch: decodePatch(payload, clean) }
-    case 'app.update':
-      return { type: 'update', id, patch: decodePatch(payload, clean) }
-    case 'app.delete':
-      return { type: 'delete', id }
-    default:
-      return undefined
-  }
+  return type === 'delete' ? { type, id } : { type, id, patch: decodePatch(payload, clean) }
 }
 
-/** The form in which scopes are compared and shown: `homey.app.control` of the wire is `hub.app.control`. */
-function normaliseScope(scope: string): string {
-  return scope.replace(/^homey(?=\.|$)/, 'hub')
-}
-
-/** Scopes that count for this key; `undefined` if the hub does not tell. */
+/**
+ * Scopes that count for this key, in the form in which they are compared and shown: `homey.app.control` of the wire is
+ * `hub.app.control`. `undefined` if the hub does not tell.
+ */
 export function decodeScopes(value: unknown): readonly string[] | undefined {
   if (!isRecord(value)) return undefined
   const list = value['intersectedScopes'] ?? value['scopes']
   if (!Array.isArray(list)) return undefined
-  return list.filter((scope) => typeof scope === 'string').map(normaliseScope)
+  return list.filter((scope) => typeof scope === 'string').map((scope) => scope.replace(/^homey(?=\.|$)/, 'hub'))
 }
 
 /** Far above what any setting or translation needs. */

@@ -4,7 +4,7 @@
  */
 import { isRecord, type Json } from '../base/json.ts'
 import { HubError } from './errors.ts'
-import { type Method, OPERATIONS, type OperationName } from './operations.ts'
+import { type Method, OPERATION_NAMES, OPERATIONS, type OperationName } from './operations.ts'
 
 export const SECTIONS = ['manager', 'app'] as const
 export type Section = (typeof SECTIONS)[number]
@@ -117,7 +117,7 @@ interface Known {
 }
 
 function operationAt(item: string, method: Method, segments: readonly string[]): Known | undefined {
-  for (const name of NAMES) {
+  for (const name of OPERATION_NAMES) {
     const { manager, method: its, path, otherPath } = OPERATIONS[name]
     if (manager !== item || its !== method) continue
     for (const template of otherPath === undefined ? [path] : [path, otherPath]) {
@@ -127,8 +127,6 @@ function operationAt(item: string, method: Method, segments: readonly string[]):
   }
   return undefined
 }
-
-const NAMES = Object.keys(OPERATIONS).filter((name): name is OperationName => Object.hasOwn(OPERATIONS, name))
 
 function match(template: string, segments: readonly string[]): Omit<Known, 'name'> | undefined {
   const parts = template.split('/').filter((part) => part !== '')

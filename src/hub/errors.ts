@@ -62,6 +62,16 @@ export function asHubError(error: unknown): HubError {
   throw error
 }
 
+/** What is read; `undefined` if that fails in one of these ways. */
+export async function unless<T>(codes: readonly HubErrorCode[], read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read
+  } catch (error) {
+    if (error instanceof HubError && codes.includes(error.code)) return undefined
+    throw error
+  }
+}
+
 /** What only a person can mend is tried again slowly. */
 const PERSON_RETRY_MS = 60_000
 

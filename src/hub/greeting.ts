@@ -1,6 +1,6 @@
 /** What is asked of a hub before its apps: who it is, what the key may do, and which operations it lacks. */
 import type { HubClient } from './client.ts'
-import { asHubError } from './errors.ts'
+import { asHubError, unless } from './errors.ts'
 import type { OperationName } from './operations.ts'
 import type { Identity } from './proven-hub.ts'
 import type { HubStatus } from './status.ts'
@@ -15,7 +15,7 @@ export interface Greeting extends Identity {
 /** @param known what was found missing on the hub before; it holds for the same hub with the same firmware. @throws HubError */
 export async function greet(client: HubClient, known: Greeting | undefined): Promise<Greeting> {
   const identity = await client.hub.identify()
-  const scopes = await readScopes(client)
+  const scopes = await unless(['unsupported', 'forbidden'], client.call('getSessionMe', {}))
   const missing = await findMissing(client, identity, isSame(identity, known) ? known.missing : [])
   return { ...identity, scopes, missing }
 }
@@ -28,16 +28,6 @@ function isSame(identity: Identity, known: Greeting | undefined): known is Greet
     identity.firmware === known.firmware &&
     identity.id === known.id
   )
-}
-
-async function readScopes(client: HubClient): Promise<readonly string[] | undefined> {
-  try {
-    return await client.call('getSessionMe', {})
-  } catch (error) {
-    const { code } = asHubError(error)
-    if (code !== 'unsupported' && code !== 'forbidden') throw error
-    return undefined
-  }
 }
 
 /**
@@ -60,11 +50,6 @@ export function isNewer({ api, firmware }: Pick<HubStatus, 'api' | 'firmware'>):
 }
 
 async function lacksVoices(client: HubClient): Promise<boolean> {
-  try {
-    await client.call('getVoices', {})
-    return false
-  } catch (error) {
-    const { code, foreign } = asHubError(error)
-    return code === 'unsupported' && !foreign
-  }
+  const failure = await client.call('getVoices', {}).then(() => undefined, asHubError)
+  return failure?.code === 'unsupported' && !failure.foreign
 }

@@ -1,6 +1,7 @@
 /** One HTTP request to the hub: a deadline, a bounded body, no redirect, no retry, and one typed error. */
 import { type Dispatcher, Pool } from 'undici'
 import type { Clock } from '../base/clock.ts'
+import { systemCode } from '../base/failures.ts'
 import { withoutSlashes } from '../base/text.ts'
 import type { Answer } from './answer.ts'
 import { HubError } from './errors.ts'
@@ -87,8 +88,7 @@ export class HttpClient {
     const { apiKey, mayAsk, timeoutMs } = this.#options
     const headers: Record<string, string> = key ? { authorization: `Bearer ${apiKey()}` } : {}
     if (body !== undefined) headers['content-type'] = 'application/json'
-    const limits = { maxBytes: maxBytes ?? MAX_RESPONSE_BYTES, cuts: method !== 'GET' }
-    const exchange = new Exchange(limits, [mayAsk, mayLeave])
+    const exchange = new Exchange(maxBytes ?? MAX_RESPONSE_BYTES, method !== 'GET', [mayAsk, mayLeave])
     const cancel = this.#clock.after(timeoutMs, () => exchange.timeOut(timeoutMs))
     this.#connections().dispatch({ method, path: this.#prefix + path, headers, body: body ?? null }, exchange)
     return exchange.answer.finally(cancel)
@@ -106,10 +106,11 @@ export class HttpClient {
  * connection: what fails before that has surely not reached the hub, what fails later may have.
  */
 class Exchange implements Dispatcher.DispatchHandler {
-  readonly answer: Promise<Answer>
-  readonly #resolve: (answer: Answer) => void
-  readonly #reject: (error: unknown) => void
-  readonly #limits: { readonly maxBytes: number; readonly cuts: boolean }
+  readonly #answer = Promise.withResolvers<Answer>()
+  readonly answer = this.#answer.promise
+  readonly #maxBytes: number
+  /** Whether a longer answer loses its body; otherwise it is an error. */
+  readonly #cuts: boolean
   readonly #guards: readonly Sending['mayLeave'][]
   #controller: Dispatcher.DispatchController | undefined
   #settled = false
@@ -119,12 +120,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   #size = 0
 
   /** @param guards called right before the request goes out; what one throws ends it unsent */
-  constructor(limits: { readonly maxBytes: number; readonly cuts: boolean }, guards: readonly Sending['mayLeave'][]) {
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-    this.answer = promise
-    this.#resolve = resolve
-    this.#reject = reject
-    this.#limits = limits
+  constructor(maxBytes: number, cuts: boolean, guards: readonly Sending['mayLeave'][]) {
+    this.#maxBytes = maxBytes
+    this.#cuts = cuts
     this.#guards = guards
   }
 
@@ -149,10 +147,9 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#size += chunk.length
-    const { maxBytes, cuts } = this.#limits
-    if (this.#size <= maxBytes) this.#chunks.push(chunk)
-    else if (cuts) this.#cut()
-    else this.#fail(new HubError('nonsense', `The hub's answer is larger than ${maxBytes} bytes.`))
+    if (this.#size <= this.#maxBytes) this.#chunks.push(chunk)
+    else if (this.#cuts) this.#cut()
+    else this.#fail(new HubError('nonsense', `The hub's answer is larger than ${this.#maxBytes} bytes.`))
   }
 
   onResponseEnd(): void {
@@ -160,25 +157,30 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#settled = true
     const [first, ...rest] = this.#chunks
     const body = first !== undefined && rest.length === 0 ? first : Buffer.concat(this.#chunks)
-    this.#resolve({ status: this.#status, headers: this.#headers, body })
+    this.#answer.resolve({ status: this.#status, headers: this.#headers, body })
   }
 
   onResponseError(_: Dispatcher.DispatchController, cause: Error): void {
-    if (this.#controller === undefined)
-      this.#fail(new HubError('unreachable', `The hub cannot be reached${reason(cause)}.`, { cause }))
-    else this.#fail(new HubError('no_answer', `The hub broke off without an answer${reason(cause)}.`, { cause }))
+    this.#lose(
+      `The hub cannot be reached${reason(cause)}`,
+      `The hub broke off without an answer${reason(cause)}`,
+      cause,
+    )
   }
 
   timeOut(ms: number): void {
-    if (this.#controller === undefined)
-      this.#fail(new HubError('unreachable', `No connection to the hub within ${ms} ms.`))
-    else this.#fail(new HubError('no_answer', `No answer from the hub within ${ms} ms.`))
+    this.#lose(`No connection to the hub within ${ms} ms`, `No answer from the hub within ${ms} ms`)
+  }
+
+  #lose(unsent: string, sent: string, cause?: Error): void {
+    if (this.#controller === undefined) this.#fail(new HubError('unreachable', `${unsent}.`, { cause }))
+    else this.#fail(new HubError('no_answer', `${sent}.`, { cause }))
   }
 
   #fail(error: unknown): void {
     if (this.#settled) return
     this.#settled = true
-    this.#reject(error)
+    this.#answer.reject(error)
     this.#controller?.abort(error instanceof Error ? error : new Error('given up'))
   }
 
@@ -186,13 +188,13 @@ class Exchange implements Dispatcher.DispatchHandler {
   #cut(): void {
     if (this.#settled) return
     this.#settled = true
-    this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.alloc(0), isCut: true })
+    this.#answer.resolve({ status: this.#status, headers: this.#headers, body: Buffer.alloc(0), isCut: true })
     this.#controller?.abort(new Error('too large'))
   }
 }
 
 /** The system's short code (`ECONNREFUSED`), which is all that a log or an answer needs of a network error. */
 function reason(cause: unknown): string {
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-  return typeof code === 'string' ? ` (${code})` : ''
+  const code = systemCode(cause)
+  return code === '' ? '' : ` (${code})`
 }

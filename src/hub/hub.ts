@@ -176,13 +176,8 @@ export class Hub {
    */
   async #checkSupport(name: OperationName, parameters: object, { status }: HubError): Promise<void> {
     const id: unknown = Reflect.get(parameters, 'id')
-    try {
-      if (typeof id === 'string') await this.#client.call('getApp', { id })
-      else await this.#client.hub.confirm()
-    } catch (error) {
-      asHubError(error)
-      return
-    }
+    const look = typeof id === 'string' ? this.#client.call('getApp', { id }) : this.#client.hub.confirm()
+    if ((await look.then(() => undefined, asHubError)) !== undefined) return
     const again = this.#doubted.has(name)
     this.#doubted.add(name)
     if (status === 404 && typeof id === 'string' && !again) return

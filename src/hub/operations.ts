@@ -20,9 +20,12 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export type Body = { readonly [key: string]: Json | undefined }
 type Query = { readonly [key: string]: string }
 
-/** A row of the table: `I` is what a call must be given, `R` what it resolves to. */
-export interface Operation<I extends object, R> {
-  readonly manager: 'apps' | 'system' | 'sessions' | 'backup' | 'speech-output'
+type Manager = 'apps' | 'system' | 'sessions' | 'backup' | 'speech-output'
+
+/** What a row says of a call that must be given `I`. */
+interface Definition<I extends object> {
+  /** Default: `apps`. */
+  readonly manager?: Manager
   readonly method: Method
   /** Below `/api/<prefix>/<manager>`; `:name` is a parameter, percent-encoded. */
   readonly path: string
@@ -38,7 +41,14 @@ export interface Operation<I extends object, R> {
   readonly query?: (input: I) => Query
   /** Of a write whose answer may be the app's record: what that shows by then of what its body asks for. */
   readonly shows?: (body: Body | Json | undefined) => AppPatch
-  readonly decode: (value: unknown, input: I, clean: Clean) => R
+}
+
+type Decode<I extends object, R> = (value: unknown, input: I, clean: Clean) => R
+
+/** A row of the table: `I` is what a call must be given, `R` what it resolves to. */
+export interface Operation<I extends object, R> extends Definition<I> {
+  readonly manager: Manager
+  readonly decode: Decode<I, R>
 }
 
 /** Names of the `:parameters` in a path. */
@@ -50,17 +60,19 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
 
 type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 
-/** `B` is what the row's body or query wants besides the path's parameters. */
+type Row<P extends string, I extends object> = Definition<I> & { readonly path: P; readonly otherPath?: P }
+
+/** `B` is what the row's body or query wants besides the path's parameters. Default of `decode`: the answer as it is. */
 // biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without body and query adds to the parameters.
 function row<const P extends string, R, B extends object = {}>(
-  definition: Operation<PathInput<P> & B, R> & { readonly path: P; readonly otherPath?: P },
-): Operation<PathInput<P> & B, R> {
-  return definition
-}
-
-/** Of an app's record hubs let this be changed and ignore the rest. */
-export interface AppUpdate {
-  readonly autoupdate: boolean
+  definition: Row<P, PathInput<P> & B> & { readonly decode: Decode<PathInput<P> & B, R> },
+): Operation<PathInput<P> & B, R>
+// biome-ignore lint/complexity/noBannedTypes: as above.
+function row<const P extends string, B extends object = {}>(
+  definition: Row<P, PathInput<P> & B>,
+): Operation<PathInput<P> & B, Json>
+function row(definition: Definition<object>): Operation<object, unknown> {
+  return { manager: 'apps', decode: decodeJson, ...definition }
 }
 
 export interface StoreInstall {
@@ -73,11 +85,13 @@ export interface StoreInstall {
   readonly waitForInstall?: boolean | undefined
 }
 
+/** Answered with the app's record perhaps, which shows nothing of it. */
+const nothing = () => ({})
+
 const ROWS = {
-  getApps: row({ manager: 'apps', method: 'GET', path: '/app', scope: 'hub.app.readonly', decode: decodeApps }),
-  getApp: row({ manager: 'apps', method: 'GET', path: '/app/:id', scope: 'hub.app.readonly', decode: decodeApp }),
+  getApps: row({ method: 'GET', path: '/app', scope: 'hub.app.readonly', decode: decodeApps }),
+  getApp: row({ method: 'GET', path: '/app/:id', scope: 'hub.app.readonly', decode: decodeApp }),
   getAppRecord: row({
-    manager: 'apps',
     method: 'GET',
     path: '/app/:id',
     scope: 'hub.app.readonly',
@@ -85,127 +99,52 @@ const ROWS = {
     decode: decodeRecord,
   }),
   updateApp: row({
-    manager: 'apps',
     method: 'PUT',
     path: '/app/:id',
     scope: 'hub.app',
-    body: ({ update }: { update: AppUpdate }) => ({ ...update }),
+    // Of a record hubs let this be changed and ignore the rest.
+    body: ({ update }: { update: { readonly autoupdate: boolean } }) => update,
     shows: (body) => (isRecord(body) ? decodePatch(body) : {}),
-    decode: decodeJson,
   }),
   uninstallApp: row({
-    manager: 'apps',
     method: 'DELETE',
     path: '/app/:id',
     scope: 'hub.app',
     query: ({ purgeSettings }: { purgeSettings?: boolean | undefined }): { [key: string]: string } =>
       purgeSettings === undefined ? {} : { purgeSettings: String(purgeSettings) },
-    shows: () => ({}),
-    decode: decodeJson,
+    shows: nothing,
   }),
   getAppStd: row({
-    manager: 'apps',
     method: 'POST',
     path: '/app/:id/crashlog',
     scope: 'hub.app.readonly',
     // Optional in the reference, required by newer hubs, who take an empty one.
     body: ({ message = '' }: { message?: string | undefined }) => ({ message }),
-    decode: decodeJson,
   }),
-  getAppSettings: row({
-    manager: 'apps',
-    method: 'GET',
-    path: '/app/:id/setting',
-    scope: 'hub.app.control',
-    decode: decodeSettings,
-  }),
-  getAppSetting: row({
-    manager: 'apps',
-    method: 'GET',
-    path: '/app/:id/setting/:name',
-    scope: 'hub.app.control',
-    decode: decodeJson,
-  }),
+  getAppSettings: row({ method: 'GET', path: '/app/:id/setting', scope: 'hub.app.control', decode: decodeSettings }),
+  getAppSetting: row({ method: 'GET', path: '/app/:id/setting/:name', scope: 'hub.app.control' }),
   setAppSetting: row({
-    manager: 'apps',
     method: 'PUT',
     path: '/app/:id/setting/:name',
     scope: 'hub.app.control',
     body: ({ value }: { value: Json }) => ({ value }),
-    decode: decodeJson,
   }),
-  unsetAppSetting: row({
-    manager: 'apps',
-    method: 'DELETE',
-    path: '/app/:id/setting/:name',
-    scope: 'hub.app.control',
-    shows: () => ({}),
-    decode: decodeJson,
-  }),
-  restartApp: row({
-    manager: 'apps',
-    method: 'POST',
-    path: '/app/:id/restart',
-    scope: 'hub.app',
-    shows: () => ({}),
-    decode: decodeJson,
-  }),
-  garbageCollectApp: row({
-    manager: 'apps',
-    method: 'POST',
-    path: '/app/:id/gc',
-    scope: 'hub.app',
-    optional: true,
-    shows: () => ({}),
-    decode: decodeJson,
-  }),
-  enableApp: row({
-    manager: 'apps',
-    method: 'PUT',
-    path: '/app/:id/enable',
-    scope: 'hub.app',
-    shows: () => ({ enabled: true }),
-    decode: decodeJson,
-  }),
-  disableApp: row({
-    manager: 'apps',
-    method: 'PUT',
-    path: '/app/:id/disable',
-    scope: 'hub.app',
-    shows: () => ({ enabled: false }),
-    decode: decodeJson,
-  }),
-  getAppLocales: row({
-    manager: 'apps',
-    method: 'GET',
-    path: '/app/:id/locale',
-    scope: 'hub.app.readonly',
-    decode: decodeJson,
-  }),
+  unsetAppSetting: row({ method: 'DELETE', path: '/app/:id/setting/:name', scope: 'hub.app.control', shows: nothing }),
+  restartApp: row({ method: 'POST', path: '/app/:id/restart', scope: 'hub.app', shows: nothing }),
+  garbageCollectApp: row({ method: 'POST', path: '/app/:id/gc', scope: 'hub.app', optional: true, shows: nothing }),
+  enableApp: row({ method: 'PUT', path: '/app/:id/enable', scope: 'hub.app', shows: () => ({ enabled: true }) }),
+  disableApp: row({ method: 'PUT', path: '/app/:id/disable', scope: 'hub.app', shows: () => ({ enabled: false }) }),
+  getAppLocales: row({ method: 'GET', path: '/app/:id/locale', scope: 'hub.app.readonly' }),
   installFromAppStore: row({
-    manager: 'apps',
     method: 'POST',
     path: '/store',
     scope: 'hub.app',
-    body: ({ appId, channel, version, waitForInstall }: StoreInstall) => ({
-      id: appId,
-      channel,
-      version,
-      waitForInstall,
-    }),
-    shows: () => ({}),
-    decode: decodeJson,
+    body: ({ appId: id, channel, version, waitForInstall }: StoreInstall) => ({ id, channel, version, waitForInstall }),
+    shows: nothing,
   }),
   ping: row({ manager: 'system', method: 'GET', path: '/ping', decode: decodeNothing }),
   getSessionMe: row({ manager: 'sessions', method: 'GET', path: '/session/me', decode: decodeScopes }),
-  createBackup: row({
-    manager: 'backup',
-    method: 'POST',
-    path: '/backup',
-    scope: 'hub.system',
-    optional: true,
-    decode: decodeJson,
-  }),
+  createBackup: row({ manager: 'backup', method: 'POST', path: '/backup', scope: 'hub.system', optional: true }),
   getVoices: row({
     manager: 'speech-output',
     method: 'GET',
@@ -222,7 +161,6 @@ const ROWS = {
     scope: 'hub.speech',
     optional: true,
     body: ({ text }: { text: string }) => ({ text }),
-    decode: decodeJson,
   }),
 }
 
@@ -237,11 +175,4 @@ export type Result<N extends OperationName> = (typeof ROWS)[N] extends Operation
 
 export const OPERATIONS: { readonly [N in OperationName]: Operation<Parameters<N>, Result<N>> } = ROWS
 
-/** Operations that not every hub has. */
-export const OPTIONAL_OPERATIONS: readonly OperationName[] = Object.keys(OPERATIONS)
-  .filter(isOperationName)
-  .filter((name) => OPERATIONS[name].optional)
-
-function isOperationName(name: string): name is OperationName {
-  return Object.hasOwn(OPERATIONS, name)
-}
+export const OPERATION_NAMES = Object.keys(ROWS).filter((name): name is OperationName => Object.hasOwn(ROWS, name))

@@ -73,7 +73,8 @@ export class ProvenHub {
   readonly #turn = { signal: this.#closing.signal }
   /** The hub that calls are for; none before the first ping was answered. */
   #identity: Identity | undefined
-  #isProven = false
+  /** Whether the hub has shown who it is, and nothing has spoken against it since. Changed here only. */
+  isProven = false
   /** Whether the next connection may lead to another one. */
   #isUnsure = false
   #proving: Promise<void> | undefined
@@ -86,11 +87,6 @@ export class ProvenHub {
     this.prefix = options.pathPrefix === 'auto' ? 'manager' : options.pathPrefix
   }
 
-  /** Whether the hub has shown who it is, and nothing has spoken against it since. */
-  get isProven(): boolean {
-    return this.#isProven
-  }
-
   /** The connections to the hub have ended: who is there has to show it before the next one is given the key. */
   doubt(): void {
     this.#isUnsure = true
@@ -98,12 +94,12 @@ export class ProvenHub {
 
   /** Something speaks against what answers: it has to show again that it is the hub before the next call. */
   distrust(): void {
-    this.#isProven = false
+    this.isProven = false
   }
 
   /** Before the key goes another way than with a call: asks who is there, unless that is known. @throws HubError */
   async assure(): Promise<void> {
-    if (!this.#isProven || this.#isUnsure) await this.#prove()
+    if (!this.isProven || this.#isUnsure) await this.#prove()
   }
 
   /** Asks who is there and which path prefix it answers; later calls are for that hub. @throws HubError */
@@ -141,12 +137,12 @@ export class ProvenHub {
     let hasShown = false
     // What was true when the call was made may have changed by the time that its connection is there.
     const mayLeave = () => {
-      if (!this.#isProven || (this.#isUnsure && !hasShown)) throw new Unproven()
+      if (!this.isProven || (this.#isUnsure && !hasShown)) throw new Unproven()
       sending.mayLeave?.()
     }
     for (let tries = 1; ; ) {
       try {
-        if (!this.#isProven || (this.#isUnsure && !hasShown)) {
+        if (!this.isProven || (this.#isUnsure && !hasShown)) {
           await this.#prove()
           hasShown = true
         }
@@ -197,7 +193,7 @@ export class ProvenHub {
     const firmware = header(answer, 'x-homey-version')
     // Also where it was not said before: a gateway may have left it out.
     const isNews = firmware !== null && this.#identity !== undefined && firmware !== this.#identity.firmware
-    if (isNews || isPage(answer) || (status >= 300 && status < 400)) this.#isProven = false
+    if (isNews || isPage(answer) || (status >= 300 && status < 400)) this.isProven = false
     const id = header(answer, 'x-homey-id')
     // Another hub may have carried out what was meant for this one.
     this.#expect(id, method === 'GET' ? 'nonsense' : 'no_answer')
@@ -208,12 +204,12 @@ export class ProvenHub {
   #expect(id: string | null, code: HubErrorCode): void {
     const wanted = this.#identity?.id ?? null
     if (id === null || wanted === null || id === wanted) return
-    this.#isProven = false
+    this.isProven = false
     throw new HubError(code, 'Another hub answers at the address.')
   }
 
   #trust(): void {
-    this.#isProven = true
+    this.isProven = true
     this.#isUnsure = false
   }
 
@@ -230,7 +226,7 @@ export class ProvenHub {
     try {
       return await this.observed('ping', this.#greeted())
     } catch (error) {
-      this.#isProven = false
+      this.isProven = false
       throw error
     }
   }
@@ -268,7 +264,7 @@ export class ProvenHub {
       if (answer.status === 429) this.#limiter.restrict(SPACED, SPACED_MS)
       return answer
     } catch (error) {
-      if (error instanceof HubError) this.#isProven = false
+      if (error instanceof HubError) this.isProven = false
       throw error
     }
   }

@@ -1,6 +1,6 @@
 /** One session of the hub's realtime channel (Socket.IO 4), from the connection to its end; it never reconnects. */
 import { Manager, type Socket } from 'socket.io-client'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
 import type { AppEvent } from './app.ts'
@@ -82,11 +82,10 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
       token: options.apiKey,
       homeyId: options.hubId,
     })
-    const namespace = isRecord(welcome) ? welcome['namespace'] : undefined
+    const { namespace, token }: Record<string, unknown> = isRecord(welcome) ? welcome : {}
     if (typeof namespace !== 'string' || !namespace.startsWith('/')) {
       throw new HubError('nonsense', 'The hub named no realtime namespace.')
     }
-    const token = isRecord(welcome) ? welcome['token'] : undefined
     const api = manager.socket(namespace, typeof token === 'string' ? { auth: { token } } : {})
     sockets.push(api)
     watch(api)
@@ -97,7 +96,9 @@ export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSe
     await connected(api, options, ended)
     await ask(api, options, ended, 'subscribe', APPS_URI)
     options.onSubscribed?.()
-    await settled(options, ended)
+    const settling = new AbortController()
+    const settled = sleep(options.clock, options.settleMs, settling.signal)
+    await unlessEnded(settled, ended).finally(() => settling.abort())
     return { ended, close }
   } catch (error) {
     close()
@@ -131,16 +132,6 @@ async function ask(
   return answer
 }
 
-async function settled({ clock, settleMs }: RealtimeOptions, ended: Promise<string>): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const cancel = clock.after(settleMs, resolve)
-  try {
-    await unlessEnded(promise, ended)
-  } finally {
-    cancel()
-  }
-}
-
 /** The step's result, unless the session ends or the step's time is up before. */
 async function inTime<T>(step: Promise<T>, { clock, timeoutMs }: RealtimeOptions, ended: Promise<string>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
@@ -165,14 +156,11 @@ const CODES: Readonly<Record<number, HubErrorCode>> = { 401: 'unauthorized', 403
 
 /** An acknowledgement's error: `{statusCode | code, error, error_description}`, or a mere string. */
 function refused(refusal: unknown): HubError {
-  const status = isRecord(refusal) ? (refusal['statusCode'] ?? refusal['code']) : undefined
-  if (
-    status === 403 &&
-    isRecord(refusal) &&
-    lacksLicence(`${worded(refusal['error'])} ${worded(refusal['error_description'])}`)
-  ) {
+  const { statusCode, code, error, error_description }: Record<string, unknown> = isRecord(refusal) ? refusal : {}
+  const status = statusCode ?? code
+  if (typeof status !== 'number') return new HubError('rejected', 'The hub refused the realtime channel.')
+  if (status === 403 && lacksLicence(`${worded(error)} ${worded(error_description)}`)) {
     return new HubError('subscription', 'The hub has no valid licence.', { status })
   }
-  if (typeof status !== 'number') return new HubError('rejected', 'The hub refused the realtime channel.')
   return new HubError(CODES[status] ?? 'rejected', `The hub refused the realtime channel (${status}).`, { status })
 }

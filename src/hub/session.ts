@@ -62,7 +62,8 @@ export class Session {
   readonly #status: StatusTracker
   readonly #gate: Limiter
   readonly #stop = new AbortController()
-  #isStarting = true
+  /** Whether the first list and the first realtime session are still to come, and nothing has gone wrong so far. */
+  isStarting = true
   /** Whether identity and permissions are to be read again before the list. */
   #stale = true
   #greeted: Greeting | undefined
@@ -80,7 +81,8 @@ export class Session {
   #readAt = Number.NEGATIVE_INFINITY
   #earlyReadAt = { stranger: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
   #cancelUnknownApp: (() => void) | undefined
-  #running: Promise<void> | undefined
+  /** Once started; resolves when all has ended that was under way at `stop`. */
+  ended: Promise<void> | undefined
 
   constructor(options: SessionOptions, dependencies: HubDependencies, { client, apps, status }: SessionParts) {
     this.#options = options
@@ -92,23 +94,13 @@ export class Session {
     apps.ended.addEventListener('abort', () => this.#cancelUnknownApp?.())
   }
 
-  /** Whether the first list and the first realtime session are still to come, and nothing has gone wrong so far. */
-  get isStarting(): boolean {
-    return this.#isStarting
-  }
-
   start(): void {
-    this.#running ??= this.#run()
+    this.ended ??= this.#run()
   }
 
   /** Begins nothing more. */
   stop(): void {
     this.#stop.abort()
-  }
-
-  /** Resolves when all has ended that was under way at `stop`. */
-  get ended(): Promise<void> | undefined {
-    return this.#running
   }
 
   /** Ends a pause between two reads: there is reason to read now. */
@@ -143,7 +135,7 @@ export class Session {
         await this.#stayConnected()
       } catch (error) {
         const failure = asHubError(error)
-        this.#isStarting = false
+        this.isStarting = false
         this.#stale = true
         const refused = failure.code === 'unauthorized'
         // As in `#readPatiently`: a new key is read with a request more than usual, and a busy hub is well.
@@ -218,7 +210,7 @@ export class Session {
   async #stayConnected(): Promise<void> {
     const ending = new AbortController()
     if (!this.#options.realtime) {
-      this.#isStarting = false
+      this.isStarting = false
       this.#spread()
     }
     const realtime = this.#options.realtime
@@ -279,7 +271,7 @@ export class Session {
             prove: () => this.#client.hub.assure(),
             mayAsk: this.#options.mayAsk,
             onSubscribed: () => {
-              this.#isStarting = false
+              this.isStarting = false
               slot.leave()
             },
             apps: this.#apps,
@@ -293,7 +285,7 @@ export class Session {
           })
         })
         return session.finally(() => {
-          this.#isStarting = false
+          this.isStarting = false
         })
       },
       onUp: () => this.#onRealtime(),

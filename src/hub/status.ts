@@ -1,9 +1,9 @@
 /** What is known of a hub besides its apps, and who is told when that changes. */
-
+import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
+import type { Advice } from '../base/failures.ts'
 import type { HubErrorCode } from './errors.ts'
-import type { Explanation } from './explain.ts'
 import type { OperationName } from './operations.ts'
 import type { ApiPrefix, Identity } from './proven-hub.ts'
 
@@ -55,10 +55,10 @@ export class StatusTracker {
   }
 
   /** @param why for people, where the hub is lost */
-  update(change: Partial<HubStatus>, why?: Explanation): void {
+  update(change: Partial<HubStatus>, why?: Advice): void {
     const before = this.current
-    const after = changeStatus(before, change)
-    if (after === before || this.#ended) return
+    const after = { ...before, ...change }
+    if (this.#ended || isDeepStrictEqual(comparable(after), comparable(before))) return
     this.current = after
     this.#tellLog(before, after, why)
     for (const listener of this.#listeners) listener(after)
@@ -71,7 +71,7 @@ export class StatusTracker {
   }
 
   /** Once when the hub is regained; when it is lost, and again when it stays offline for another reason. */
-  #tellLog(before: HubStatus, after: HubStatus, why: Explanation | undefined): void {
+  #tellLog(before: HubStatus, after: HubStatus, why: Advice | undefined): void {
     if (before.online === after.online && (after.online || before.reason === after.reason)) return
     const seconds = Math.round((this.#clock.elapsed() - this.#turnedAt) / 1000)
     if (before.online !== after.online) this.#turnedAt = this.#clock.elapsed()
@@ -84,25 +84,8 @@ export class StatusTracker {
   }
 }
 
-/** The status after a change; the same reference if it says nothing new. */
-function changeStatus(before: HubStatus, change: Partial<HubStatus>): HubStatus {
-  const after = { ...before, ...change }
-  const same =
-    before.online === after.online &&
-    before.reason === after.reason &&
-    before.id === after.id &&
-    before.firmware === after.firmware &&
-    before.api === after.api &&
-    before.realtime === after.realtime &&
-    sameMembers(before.scopes, after.scopes) &&
-    sameMembers([...before.missing], [...after.missing])
-  return same ? before : after
-}
-
-function sameMembers(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
-  if (one === undefined || other === undefined) return one === other
-  return one.length === other.length && one.every((member) => other.includes(member))
-}
+/** A hub that tells the same scopes in another order has no news. */
+const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**
  * Whether a key with `granted` scopes has `needed`: a scope grants what it prefixes, part by part.

@@ -4,7 +4,7 @@
  */
 import { isRecord, type Json, sameJson } from '../base/json.ts'
 import type { AppPatch } from './app.ts'
-import { HubError, type HubErrorCode } from './errors.ts'
+import { unless } from './errors.ts'
 import type { Hub } from './hub.ts'
 import type { Asked } from './written.ts'
 
@@ -41,7 +41,7 @@ export async function listedApp(hub: Hub, id: string): Promise<AppPatch | null |
 /** Whether a list of all other apps lacks this one, and the app itself is not to be had. */
 async function appIsGone(hub: Hub, id: string): Promise<boolean> {
   if ((await listedApp(hub, id)) !== null) return false
-  return (await unless('unknown_app', hub.look('getApp', { id }))) === undefined
+  return (await unless(['unknown_app'], hub.look('getApp', { id }))) === undefined
 }
 
 /** By the settings as a whole: a single one is `null` in an empty answer too. */
@@ -54,15 +54,5 @@ async function settingIs(hub: Hub, id: string, name: string, value: Json): Promi
 async function settingIsGone(hub: Hub, id: string, name: string): Promise<boolean> {
   const all = await hub.look('getAppSettings', { id })
   if (isErrorBody(all) || Object.hasOwn(all, name)) return false
-  return ((await unless('unknown_setting', hub.look('getAppSetting', { id, name }))) ?? null) === null
-}
-
-/** What is read; `undefined` if that fails in this way. */
-async function unless<T>(code: HubErrorCode, read: Promise<T>): Promise<T | undefined> {
-  try {
-    return await read
-  } catch (error) {
-    if (error instanceof HubError && error.code === code) return undefined
-    throw error
-  }
+  return ((await unless(['unknown_setting'], hub.look('getAppSetting', { id, name }))) ?? null) === null
 }

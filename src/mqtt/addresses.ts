@@ -23,7 +23,8 @@ export interface AddressesDependencies {
 export class Addresses {
   readonly #clock: Clock
   readonly #all: readonly Address[]
-  #current: Address
+  /** Changed by `prefer` and `next` alone. */
+  current: Address
 
   /** @throws TypeError if `link` names no address */
   constructor(link: LinkOptions, { clock, log, random }: AddressesDependencies) {
@@ -36,22 +37,18 @@ export class Addresses {
     }))
     const [first] = this.#all
     if (first === undefined) throw new TypeError('a link needs the address of a broker')
-    this.#current = first
-  }
-
-  get current(): Address {
-    return this.#current
+    this.current = first
   }
 
   /** How the log names the present one; undefined where there is no other. */
   get name(): string | undefined {
-    return this.#all.length > 1 ? shownUrl(this.#current.url) : undefined
+    return this.#all.length > 1 ? shownUrl(this.current.url) : undefined
   }
 
   /** The first of them; undefined while it is the present one. */
   get preferred(): Address | undefined {
     const [first] = this.#all
-    return first === this.#current ? undefined : first
+    return first === this.current ? undefined : first
   }
 
   /** The preferred one is tried next, whatever it waits for. */
@@ -59,7 +56,7 @@ export class Addresses {
     const { preferred } = this
     if (preferred === undefined) return
     preferred.login.reset()
-    this.#current = preferred
+    this.current = preferred
   }
 
   /**
@@ -68,12 +65,12 @@ export class Addresses {
    */
   next(failure: Failure, ended: Ended | undefined): number {
     const now = this.#clock.elapsed()
-    this.#current.notBefore = now + this.#current.pacing.after(failure, ended)
+    this.current.notBefore = now + this.current.pacing.after(failure, ended)
     // Another client with this id would be met at the other nodes of a cluster too.
-    const candidates = failure.code === 'taken_over' ? [this.#current] : this.#all
+    const candidates = failure.code === 'taken_over' ? [this.current] : this.#all
     const waitOf = ({ notBefore }: Address) => Math.max(0, notBefore - now)
     const next = candidates.reduce((best, one) => (waitOf(one) < waitOf(best) ? one : best))
-    this.#current = next
+    this.current = next
     next.login.reset()
     return waitOf(next)
   }

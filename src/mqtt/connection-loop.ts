@@ -118,7 +118,7 @@ export class ConnectionLoop {
       return undefined
     } catch (error) {
       if (error instanceof SessionError) return error.failure ?? { code: 'timeout', detail: error.message }
-      return errorFailure(error instanceof Error ? error : new Error(String(error)), false)
+      return errorFailure(error, false)
     }
   }
 
@@ -175,7 +175,7 @@ export class ConnectionLoop {
       const explained = onLost?.(failure) ?? false
       return { failure, ended: { livedMs: clock.elapsed() - acceptedAt, protocol: connection.protocol, explained } }
     } catch (error) {
-      return { failure: errorFailure(error instanceof Error ? error : new Error(String(error)), false) }
+      return { failure: errorFailure(error, false) }
     } finally {
       this.#failbackProbe.stop()
       this.connection = undefined

@@ -46,8 +46,11 @@ export class Connection {
   readonly accepted: Promise<undefined>
   /** Resolves once, when the connection has ended or could not be made. */
   readonly down: Promise<Failure>
+  /** Aborted then. */
+  readonly ended: AbortSignal
   readonly #client: MqttClient
   readonly #down = Promise.withResolvers<Failure>()
+  readonly #ended = new AbortController()
   readonly #accepted = Promise.withResolvers<undefined>()
   /** Ids of messages that are not acknowledged. */
   readonly #postponed: number[] = []
@@ -60,6 +63,7 @@ export class Connection {
     this.protocol = protocol
     this.accepted = this.#accepted.promise
     this.down = this.#down.promise
+    this.ended = this.#ended.signal
     const client = new MqttClient(() => guardInlet(openStream(), protocol), clientOptions(options))
     this.#client = client
     client.on('connect', (connack) => {
@@ -174,6 +178,7 @@ export class Connection {
     this.#client.end(true)
     this.#client.stream.destroy()
     this.#down.resolve(failure)
+    this.#ended.abort()
   }
 }
 

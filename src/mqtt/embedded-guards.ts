@@ -1,7 +1,8 @@
-/** What the embedded broker checks because aedes does not: the origin of web pages, packet sizes. */
+/** What the embedded broker checks because aedes does not: the origin of web pages, packet sizes, clients that do not read. */
 import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { mayAsk } from '../base/hosts.ts'
+import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
 
 /**
  * Whether a client may open a WebSocket. A browser sends the page's origin, and any page can reach a loopback address,
@@ -34,52 +35,68 @@ export interface BrowseRules {
  */
 export function limitPackets(stream: Duplex, limit: number): void {
   const read = stream.read.bind(stream)
-  const framing = new Framing(limit)
+  /** A header that the last chunk ended in. */
+  let begun = Buffer.alloc(0)
+  /** How much is still to come before the next header. */
+  let left = 0
+  const exceeds = (chunk: Buffer) => {
+    const data = begun.length === 0 ? chunk : Buffer.concat([begun, chunk])
+    let at = left
+    while (at < data.length) {
+      const size = headerSize(data, at)
+      if (size === 0) break
+      const length = bodyLength(data, at, size)
+      if (size === MALFORMED || length > limit) return true
+      at += size + length
+    }
+    left = Math.max(0, at - data.length)
+    begun = Buffer.from(data.subarray(at))
+    return false
+  }
   stream.read = (size?: number) => {
     const chunk: unknown = read(size)
-    if (!Buffer.isBuffer(chunk) || !framing.exceeded(chunk)) return chunk
+    if (!Buffer.isBuffer(chunk) || !exceeds(chunk)) return chunk
     stream.destroy(new Error('packet too large'))
     return null
   }
 }
 
-/** Parses packet headers over chunks cut anywhere: a type byte, the length in one to four bytes, the rest. */
-class Framing {
-  readonly #limit: number
-  #state: 'type' | 'length' | 'rest' = 'type'
-  #left = 0
-  #shift = 0
+/** More than a large home retains: a client gets all of that at once when it subscribes. */
+const FOR_ONE = 32 * 1024 * 1024
+const FOR_ALL = 64 * 1024 * 1024
+/** Less is not worth adding up. */
+const LITTLE = 1024 * 1024
 
-  constructor(limit: number) {
-    this.#limit = limit
+type Written = (error: Error | null | undefined) => void
+
+/**
+ * Keeps a client that does not read from stalling the others. aedes waits for a client to read before it goes on, and with
+ * a hundred messages waiting it takes no more from anybody. So it never learns that a client is slow; what waits for a
+ * client, and for all `streams` together, is limited instead, and a client beyond the limit is dropped.
+ */
+export function limitBacklog(
+  stream: Duplex,
+  streams: ReadonlySet<Duplex>,
+  onDropped: (waitingBytes: number) => void,
+): void {
+  const write = stream.write.bind(stream)
+  const drop = (one: Duplex) => {
+    if (one.destroyed) return
+    onDropped(one.writableLength)
+    one.destroy()
   }
-
-  /** Whether a header in `chunk` announces more than the limit, or a malformed length. */
-  exceeded(chunk: Buffer): boolean {
-    for (let i = 0; i < chunk.length; ) {
-      if (this.#state === 'rest') i += this.#skip(chunk.length - i)
-      else if (this.#over(chunk[i++] ?? 0)) return true
+  stream.write = (chunk: unknown, encoding?: BufferEncoding | Written, done?: Written) => {
+    if (typeof encoding === 'string') write(chunk, encoding, done)
+    else write(chunk, encoding ?? done)
+    if (stream.writableLength <= LITTLE) return true
+    if (stream.writableLength > FOR_ONE) drop(stream)
+    let all = 0
+    let fullest = stream
+    for (const other of streams) {
+      all += other.writableLength
+      if (other.writableLength > fullest.writableLength) fullest = other
     }
-    return false
-  }
-
-  #skip(available: number): number {
-    const skipped = Math.min(this.#left, available)
-    this.#left -= skipped
-    if (this.#left === 0) this.#state = 'type'
-    return skipped
-  }
-
-  #over(byte: number): boolean {
-    if (this.#state === 'type') {
-      this.#state = 'length'
-      this.#left = 0
-      this.#shift = 0
-      return false
-    }
-    this.#left += (byte & 0x7f) * 2 ** this.#shift
-    this.#shift += 7
-    if (byte < 0x80) this.#state = this.#left === 0 ? 'type' : 'rest'
-    return this.#left > this.#limit || (byte >= 0x80 && this.#shift === 28)
+    if (all > FOR_ALL) drop(fullest)
+    return true
   }
 }

@@ -1,14 +1,15 @@
 /** A small broker in this process, for users who have none: aedes over TCP and WebSocket. */
+import { once } from 'node:events'
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AedesOptions, type PublishPacket } from 'aedes'
 import type { Logger } from 'pino'
 import { createWebSocketStream, WebSocketServer } from 'ws'
-import { isLoopback } from '../base/hosts.ts'
+import { systemCode } from '../base/failures.ts'
+import { inUrl, isLoopback } from '../base/hosts.ts'
 import { sameSecret } from '../base/secrets.ts'
-import { Backlog } from './embedded-backlog.ts'
-import { limitPackets, mayBrowse } from './embedded-guards.ts'
+import { limitBacklog, limitPackets, mayBrowse } from './embedded-guards.ts'
 import { topicMatcher } from './names.ts'
 
 /** A client of MQTT 5 may try 3.1.1 next; Home Assistant does not. */
@@ -45,13 +46,6 @@ export interface EmbeddedBrokerOptions {
   readonly maxConnections?: number | undefined
 }
 
-export interface EmbeddedBroker extends AsyncDisposable {
-  readonly url: string
-  readonly wsUrl?: string
-  /** Ends all connections; safe to call twice. */
-  close(): Promise<void>
-}
-
 /** The embedded broker cannot be started as it is configured; the message says what to do. */
 export class EmbeddedBrokerError extends Error {
   override readonly name = 'EmbeddedBrokerError'
@@ -76,7 +70,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
       `the embedded broker does not listen on ${host || 'all addresses'} without a user name and a password: anyone could command the hub; set both, or listen on 127.0.0.1`,
     )
   }
-  const broker = new RunningBroker(options, await Aedes.createBroker(brokerOptions(options)), log)
+  const broker = new EmbeddedBroker(options, await Aedes.createBroker(brokerOptions(options)), log)
   try {
     await broker.listen()
   } catch (error) {
@@ -115,7 +109,7 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
   }
 }
 
-class RunningBroker implements EmbeddedBroker {
+export class EmbeddedBroker implements AsyncDisposable {
   url = ''
   wsUrl?: string
   readonly #options: EmbeddedBrokerOptions
@@ -123,24 +117,30 @@ class RunningBroker implements EmbeddedBroker {
   readonly #tcp: Server
   readonly #http: HttpServer | undefined
   readonly #streams = new Set<Duplex>()
-  readonly #backlog: Backlog
+  readonly #onBacklog: (bytes: number) => void
+  readonly #maxConnections: number
+  readonly #maxPacket: number
   #closing: Promise<void> | undefined
 
   constructor(options: EmbeddedBrokerOptions, aedes: Aedes, log: Logger) {
     this.#options = options
     this.#aedes = aedes
+    this.#maxConnections = options.maxConnections ?? 200
+    this.#maxPacket = (options.maxPayload ?? MAX_PAYLOAD) + BESIDES
     aedes.on('clientError', ({ id }, { message }) => log.debug({ client: id, detail: message }, 'MQTT client dropped'))
-    const once = atMostOnce((text) => log.warn(text))
+    const said = new Set<string>()
+    const sayOnce = (text: string) => {
+      if (said.size < said.add(text).size) log.warn(text)
+    }
     aedes.on('connectionError', (_, { message }) => {
       log.debug({ detail: message }, 'MQTT connection refused')
-      if (message === 'unacceptable protocol version') once(REFUSED_MQTT_5)
+      if (message === 'unacceptable protocol version') sayOnce(REFUSED_MQTT_5)
     })
     aedes.on('publish', ({ topic }, client) => {
-      if (client !== null && topic === options.birthTopic) once(HOME_ASSISTANT_HERE)
+      if (client !== null && topic === options.birthTopic) sayOnce(HOME_ASSISTANT_HERE)
     })
-    this.#backlog = new Backlog(this.#streams, (bytes) =>
-      log.warn({ waiting_bytes: bytes }, 'an MQTT client is dropped: it does not read what it has subscribed to'),
-    )
+    this.#onBacklog = (bytes) =>
+      log.warn({ waiting_bytes: bytes }, 'an MQTT client is dropped: it does not read what it has subscribed to')
     this.#tcp = createServer({ noDelay: true }, (socket) => this.#serve(socket))
     if (options.wsPort !== null) this.#http = this.#webSocketServer()
   }
@@ -170,14 +170,6 @@ class RunningBroker implements EmbeddedBroker {
     return http
   }
 
-  get #maxConnections(): number {
-    return this.#options.maxConnections ?? 200
-  }
-
-  get #maxPacket(): number {
-    return (this.#options.maxPayload ?? MAX_PAYLOAD) + BESIDES
-  }
-
   #serve(stream: Duplex): void {
     stream.on('error', () => undefined)
     if (this.#streams.size >= this.#maxConnections || this.#closing !== undefined) {
@@ -187,7 +179,7 @@ class RunningBroker implements EmbeddedBroker {
     this.#streams.add(stream)
     stream.once('close', () => this.#streams.delete(stream))
     limitPackets(stream, this.#maxPacket)
-    this.#backlog.watch(stream)
+    limitBacklog(stream, this.#streams, this.#onBacklog)
     this.#aedes.handle(stream)
   }
 
@@ -197,18 +189,18 @@ class RunningBroker implements EmbeddedBroker {
     if (this.#http !== undefined && wsPort !== null) this.wsUrl = `ws://${await listening(this.#http, host, wsPort)}`
   }
 
+  /** Ends all connections; safe to call twice. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
   }
 
   async #close(): Promise<void> {
-    const { promise: aedesClosed, resolve } = Promise.withResolvers<void>()
-    this.#aedes.close(resolve)
-    await aedesClosed
+    await new Promise<void>((resolve) => this.#aedes.close(resolve))
     for (const stream of this.#streams) stream.destroy()
     this.#http?.closeAllConnections()
-    await Promise.all([closed(this.#tcp), this.#http === undefined ? undefined : closed(this.#http)])
+    // One that never listened cannot be closed.
+    await Promise.allSettled([this.#tcp[Symbol.asyncDispose](), this.#http?.[Symbol.asyncDispose]()])
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -216,40 +208,23 @@ class RunningBroker implements EmbeddedBroker {
   }
 }
 
-/** The same text is said once. */
-function atMostOnce(say: (text: string) => void): (text: string) => void {
-  const said = new Set<string>()
-  return (text) => {
-    if (said.has(text)) return
-    said.add(text)
-    say(text)
-  }
-}
-
 /** Resolves to the address under which clients on this machine reach it. */
-function listening(server: Server, host: string, port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    // Stays on: later errors, while accepting a client, must not end the process.
-    server.on('error', (error: NodeJS.ErrnoException) => {
-      const taken = error.code === 'EADDRINUSE'
-      const why = taken
-        ? 'something else listens there already, perhaps another MQTT broker: use that one, or another port'
-        : error.message
-      const message = `the embedded broker cannot listen on ${host}:${port}: ${why}`
-      reject(new EmbeddedBrokerError(taken ? 'port_in_use' : 'cannot_listen', message, { cause: error }))
-    })
-    server.listen(port, host, () => {
-      const address = server.address()
-      const bound = typeof address === 'object' && address !== null ? address.port : port
-      const reachable = host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-      resolve(`${reachable.includes(':') ? `[${reachable}]` : reachable}:${bound}`)
-    })
-  })
-}
-
-/** Resolves also for a server that never listened. */
-function closed(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-  })
+async function listening(server: Server, host: string, port: number): Promise<string> {
+  // Later errors, while accepting a client, must not end the process.
+  server.on('error', () => undefined)
+  try {
+    await once(server.listen(port, host), 'listening')
+  } catch (cause) {
+    const isTaken = systemCode(cause) === 'EADDRINUSE'
+    const why = isTaken
+      ? 'something else listens there already, perhaps another MQTT broker: use that one, or another port'
+      : cause instanceof Error
+        ? cause.message
+        : String(cause)
+    const message = `the embedded broker cannot listen on ${host}:${port}: ${why}`
+    throw new EmbeddedBrokerError(isTaken ? 'port_in_use' : 'cannot_listen', message, { cause })
+  }
+  const address = server.address()
+  const bound = typeof address === 'object' && address !== null ? address.port : port
+  return `${inUrl(host === '' || host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host)}:${bound}`
 }

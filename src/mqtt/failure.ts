@@ -1,5 +1,5 @@
 /** Maps the errors of brokers, sockets and mqtt.js to one code, which decides what happens next. */
-import { namesOfCertificate, OUTDATED, WRONG_NAME } from '../base/certificates.ts'
+import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { FailureCode } from './types.ts'
 
 /** Why a connection could not be made or did not last; `detail` is for the log. */
@@ -12,16 +12,11 @@ export interface Failure {
   readonly names?: readonly string[]
 }
 
-const CODE_BY_REASON = new Map<number, FailureCode>([
-  [1, 'protocol'],
-  [132, 'protocol'],
-  [4, 'unauthorized'],
-  [5, 'unauthorized'],
-  [134, 'unauthorized'],
-  [135, 'unauthorized'],
-  [140, 'unauthorized'],
-  [142, 'taken_over'],
-])
+const CODES_BY_REASON: readonly (readonly [FailureCode, readonly number[]])[] = [
+  ['protocol', [1, 132]],
+  ['unauthorized', [4, 5, 134, 135, 140]],
+  ['taken_over', [142]],
+]
 
 /** Reason code to what the broker lacks. */
 const LACK_BY_REASON = new Map([
@@ -43,23 +38,23 @@ const TLS_ERRORS =
 /** The failure for a reason code of CONNACK or DISCONNECT. */
 export function reasonFailure(reason: number, detail: string): Failure {
   const lack = LACK_BY_REASON.get(reason)
-  return lack === undefined ? { code: CODE_BY_REASON.get(reason) ?? 'refused', detail } : lackFailure(lack)
+  const [code = 'refused'] = CODES_BY_REASON.find(([, reasons]) => reasons.includes(reason)) ?? []
+  return lack === undefined ? { code, detail } : lackFailure(lack)
 }
 
 /** `connected`: whether the broker had accepted the connection, so that it was lost rather than never made. */
-export function errorFailure(error: Error, connected: boolean): Failure {
-  const code: unknown = 'code' in error ? error.code : undefined
+export function errorFailure(thrown: unknown, connected: boolean): Failure {
+  const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   const detail = describe(error)
-  if (typeof code === 'number') return reasonFailure(code, detail)
-  if (typeof code === 'string') {
-    if (code === WRONG_NAME) return { code: 'tls', detail, cause: code, names: namesOfCertificate(error) }
-    if (TLS_ERRORS.test(code)) return { code: 'tls', detail, cause: code }
-    if (CONNECT_ERRORS.test(code)) return { code: connected ? 'reset' : 'unreachable', detail, cause: code }
-  }
-  if (/connack timeout|Keepalive timeout|handshake has timed out/i.test(error.message))
-    return { code: 'timeout', detail }
-  if (/Unexpected server response: 40[13]/.test(error.message)) return { code: 'unauthorized', detail }
-  if (/Unexpected server response/.test(error.message)) return { code: 'refused', detail }
+  if ('code' in error && typeof error.code === 'number') return reasonFailure(error.code, detail)
+  const cause = systemCode(error)
+  if (cause === WRONG_NAME) return { code: 'tls', detail, cause, names: namesOfCertificate(error) }
+  if (TLS_ERRORS.test(cause)) return { code: 'tls', detail, cause }
+  if (CONNECT_ERRORS.test(cause)) return { code: connected ? 'reset' : 'unreachable', detail, cause }
+  const { message } = error
+  if (/connack timeout|Keepalive timeout|handshake has timed out/i.test(message)) return { code: 'timeout', detail }
+  if (/Unexpected server response: 40[13]/.test(message)) return { code: 'unauthorized', detail }
+  if (/Unexpected server response/.test(message)) return { code: 'refused', detail }
   return { code: connected ? 'reset' : 'refused', detail }
 }
 
@@ -73,83 +68,61 @@ function describe(error: Error): string {
   return error.name
 }
 
-/** A failure in words for a person: what was found, and what mends it. */
-export interface Advice {
-  /** One sentence without a full stop. */
-  readonly cause: string
-  /** Empty if only waiting helps. */
-  readonly remedy: string
-}
-
 const PORTS = 'check the address and the port: mostly 1883 for mqtt://, 8883 for mqtts://'
 
 const ADVICE: Partial<Record<FailureCode, Advice>> = {
-  unreachable: { cause: 'nothing answers there', remedy: 'check the address and the port, and that the broker runs' },
-  timeout: { cause: 'it takes the connection and does not answer', remedy: PORTS },
-  unauthorized: {
-    cause: 'it refuses the user name or password',
-    remedy: 'check mqtt.username and mqtt.password',
-  },
-  protocol: { cause: 'it speaks neither MQTT 5 nor the version asked for', remedy: 'check mqtt.protocol' },
-  refused: { cause: '', remedy: PORTS },
-  tls: { cause: 'its certificate or the TLS settings are not right', remedy: 'check mqtt.ca_file and the port' },
-  taken_over: { cause: 'another client uses the same client id', remedy: 'give each its own mqtt.client_id' },
-}
-
-const UNKNOWN_NAME = { cause: 'its name is not known', remedy: 'check the spelling, or use its IP address' }
-const UNTRUSTED = {
-  cause: 'its certificate is of no known authority',
-  remedy:
-    'give mqtt.ca_file the certificate of that authority, or a self-signed one itself; without mqtt.ca_file, NODE_OPTIONS=--use-system-ca trusts what this system trusts',
-}
-const NOT_VALID_NOW = {
-  cause: 'its certificate is not valid now',
-  remedy: 'renew the certificate, or set the clock of this machine',
-}
-const CLIENT_CERTIFICATE = {
-  cause: 'it refuses the connection for its client certificate, or for lack of one',
-  remedy: 'give mqtt.cert_file and mqtt.key_file what the broker accepts',
+  unreachable: advice('nothing answers there', 'check the address and the port, and that the broker runs'),
+  timeout: advice('it takes the connection and does not answer', PORTS),
+  unauthorized: advice('it refuses the user name or password', 'check mqtt.username and mqtt.password'),
+  protocol: advice('it speaks neither MQTT 5 nor the version asked for', 'check mqtt.protocol'),
+  refused: advice('', PORTS),
+  tls: advice('its certificate or the TLS settings are not right', 'check mqtt.ca_file and the port'),
+  taken_over: advice('another client uses the same client id', 'give each its own mqtt.client_id'),
 }
 
 /** More than the code tells, by the system's own. */
-const BY_CAUSE: Readonly<Record<string, Advice>> = {
-  ENOTFOUND: UNKNOWN_NAME,
-  EAI_AGAIN: UNKNOWN_NAME,
-  ECONNRESET: { cause: 'it ends the connection at once', remedy: PORTS },
-  EPIPE: { cause: 'it ends the connection at once', remedy: PORTS },
-  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
-  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
-  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
-  ...Object.fromEntries([...OUTDATED].map((code) => [code, NOT_VALID_NOW])),
-  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: CLIENT_CERTIFICATE,
-  ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: CLIENT_CERTIFICATE,
-  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: CLIENT_CERTIFICATE,
-  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: CLIENT_CERTIFICATE,
-  ERR_OSSL_X509_KEY_VALUES_MISMATCH: {
-    cause: 'the client certificate and the key do not belong together',
-    remedy: 'give mqtt.cert_file and mqtt.key_file of one pair',
-  },
-}
+const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
+  [/^(ENOTFOUND|EAI_AGAIN)$/, advice('its name is not known', 'check the spelling, or use its IP address')],
+  [/^(ECONNRESET|EPIPE)$/, advice('it ends the connection at once', PORTS)],
+  [
+    /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?))$/,
+    advice(
+      'its certificate is of no known authority',
+      'give mqtt.ca_file the certificate of that authority, or a self-signed one itself; without mqtt.ca_file, NODE_OPTIONS=--use-system-ca trusts what this system trusts',
+    ),
+  ],
+  [OUTDATED, advice('its certificate is not valid now', 'renew the certificate, or set the clock of this machine')],
+  [
+    /^ERR_SSL_(TLSV13_ALERT_CERTIFICATE_REQUIRED|SSLV3_ALERT_(BAD_CERTIFICATE|CERTIFICATE_EXPIRED)|TLSV1_ALERT_UNKNOWN_CA)$/,
+    advice(
+      'it refuses the connection for its client certificate, or for lack of one',
+      'give mqtt.cert_file and mqtt.key_file what the broker accepts',
+    ),
+  ],
+  [
+    /^ERR_OSSL_X509_KEY_VALUES_MISMATCH$/,
+    advice(
+      'the client certificate and the key do not belong together',
+      'give mqtt.cert_file and mqtt.key_file of one pair',
+    ),
+  ],
+]
 
 /** What a failure means, with the broker's or the system's own words behind. */
 export function adviceOn({ code, detail, cause: system = '', names }: Failure): Advice {
   if (names !== undefined) return wrongName(names)
-  const { cause, remedy } = (Object.hasOwn(BY_CAUSE, system) ? BY_CAUSE[system] : ADVICE[code]) ?? NO_ADVICE
-  return { cause: cause === '' ? detail : `${cause}: ${detail}`, remedy }
+  const [, known] = BY_CAUSE.find(([causes]) => causes.test(system)) ?? []
+  const { cause, remedy } = known ?? ADVICE[code] ?? advice('')
+  return advice(cause === '' ? detail : `${cause}: ${detail}`, remedy)
 }
-
-const NO_ADVICE: Advice = { cause: '', remedy: '' }
 
 function wrongName(names: readonly string[]): Advice {
   // A name with a wildcard is no address.
   const name = names.find((one) => !one.includes('*'))
   const such = name === undefined ? '' : `, such as ${name}`
-  if (names.length === 0)
-    return { cause: 'its certificate names no host', remedy: 'make one with the broker’s name in it' }
-  return {
-    cause: `its certificate is for other names: ${names.join(', ')}`,
-    remedy: `use a name of the certificate in mqtt.url${such}, or make one with the broker’s address in it`,
-  }
+  if (names.length === 0) return advice('its certificate names no host', 'make one with the broker’s name in it')
+  return advice(
+    `its certificate is for other names: ${names.join(', ')}`,
+    `use a name of the certificate in mqtt.url${such}, or make one with the broker’s address in it`,
+  )
 }

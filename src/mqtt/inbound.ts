@@ -3,7 +3,7 @@ import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
 import { Fifo } from './fifo.ts'
 import { topicMatcher } from './names.ts'
-import type { Outbox } from './outbox.ts'
+import type { Outbox, OutboxLimits } from './outbox.ts'
 import type { Retained } from './retained.ts'
 import type { Message, Protocol } from './types.ts'
 
@@ -26,11 +26,6 @@ export function decodeMessage(packet: IPublishPacket, connection: number, receiv
   }
 }
 
-interface Limits {
-  readonly messages: number
-  readonly bytes: number
-}
-
 export interface InboundQueueOptions {
   /** Those that wait to be sent. */
   readonly answers: Pick<Outbox, 'waiting' | 'bytes'>
@@ -38,12 +33,12 @@ export interface InboundQueueOptions {
   /** The queue has drained: what was not acknowledged may be. */
   readonly onDrained: () => void
   /** Beyond these, messages are not acknowledged any more. */
-  readonly limits?: Limits
+  readonly limits?: OutboxLimits
 }
 
-const LIMITS: Limits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
+const LIMITS: OutboxLimits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
 /** While so many answers wait, further commands do. */
-const MANY_ANSWERS: Limits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
+const MANY_ANSWERS: OutboxLimits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
 /** A broker that sends on without acknowledgements, such as aedes, gets messages dropped at so many times the limits. */
 const DROP_FACTOR = 5
 /** Answers come a moment after their commands: so many are handed on before looking again whether there is room. */

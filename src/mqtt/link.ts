@@ -9,8 +9,9 @@ import { decodeMessage, EchoFilter, InboundQueue } from './inbound.ts'
 import { Journal } from './journal.ts'
 import { topicFault, topicMatcher } from './names.ts'
 import { Outbox } from './outbox.ts'
-import { Reread } from './reread.ts'
-import { Resubscription } from './resubscription.ts'
+import type { ReadBack } from './readback.ts'
+import { reread } from './reread.ts'
+import { resubscribe } from './resubscription.ts'
 import { type Order, type PayloadSource, Retained } from './retained.ts'
 import { Sender } from './sender.ts'
 import { SessionSetup } from './session-setup.ts'
@@ -34,6 +35,7 @@ export class MqttLink implements AsyncDisposable {
   readonly #redact: Redact
   readonly #clock: Clock
   readonly #log: Logger
+  readonly #random: () => number
   readonly #retained: Retained
   readonly #events: Outbox
   readonly #answers: Outbox
@@ -43,8 +45,6 @@ export class MqttLink implements AsyncDisposable {
   readonly #journal: Journal
   readonly #loop: ConnectionLoop
   readonly #suspendDetector: SuspendDetector
-  readonly #reread: Reread
-  readonly #resubscription: Resubscription
   readonly #isCommand: (topic: string) => boolean
   readonly #isTransient: (topic: string) => boolean
   #handlers: LinkHandlers = {}
@@ -52,6 +52,8 @@ export class MqttLink implements AsyncDisposable {
   #connection: Connection | undefined
   /** Runs at the start of a connection. */
   #setup: SessionSetup | undefined
+  /** Runs in the middle of one. */
+  #reread: ReadBack | undefined
   #started = false
   #closing: Promise<void> | undefined
   #state: LinkStatus['state'] = 'stopped'
@@ -69,13 +71,20 @@ export class MqttLink implements AsyncDisposable {
     this.#redact = redact
     this.#clock = clock
     this.#log = log
+    this.#random = random
     this.#journal = journal
     this.#retained = new Retained(order, options.delaysOnline, redact)
     this.#events = new Outbox(order, { byTopic: false })
     this.#answers = new Outbox(order, { byTopic: true })
     this.#inboundQueue = new InboundQueue({
       answers: this.#answers,
-      deliver: (message) => this.#deliver(message),
+      deliver: (message) => {
+        try {
+          this.#handlers.onMessage?.(message)
+        } catch (error) {
+          this.#failed('onMessage', error)
+        }
+      },
       onDrained: () => this.#connection?.acknowledge(),
     })
     const { watchedFilters = [], transientFilters = [] } = options
@@ -96,12 +105,6 @@ export class MqttLink implements AsyncDisposable {
       onAnswer: () => this.#inboundQueue.resume(),
     })
     this.#suspendDetector = new SuspendDetector(clock, () => void this.#readAgain([]))
-    this.#reread = new Reread({
-      link: options,
-      clock,
-      publish: (marker, onRefused) => this.send(options.probeTopic, marker, { ifRefused: () => void onRefused() }),
-    })
-    this.#resubscription = new Resubscription({ clock, random, onGranted: (filter) => this.#granted(filter) })
     this.#loop = new ConnectionLoop({
       link: options,
       clock,
@@ -262,7 +265,6 @@ export class MqttLink implements AsyncDisposable {
       await Promise.race([finished, connection.down, sleep(this.#clock, deadlineMs, done.signal)])
     }
     connection?.drop(CLOSED_BY_US)
-    this.#resubscription.stop()
     this.#suspendDetector.stop()
     done.abort()
     this.#setState('stopped', undefined)
@@ -298,7 +300,8 @@ export class MqttLink implements AsyncDisposable {
     this.#retained.settle(topicMatcher(known))
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
-    this.#resubscription.start(connection, deniedFilters)
+    const onGranted = (filter: string) => this.#granted(filter)
+    void resubscribe(connection, deniedFilters, { clock: this.#clock, random: this.#random, onGranted })
     if (this.#suspendDetector.lasts) void this.#readAgain([])
   }
 
@@ -314,9 +317,17 @@ export class MqttLink implements AsyncDisposable {
     const connection = this.#connection
     // At the start of a connection it comes afterwards.
     if (connection === undefined || connection.isDown || this.#setup !== undefined) return
-    const result = await this.#reread.run(connection, filters)
-    if (result === 'proven') this.#suspendDetector.isOver()
-    if (result === 'failed' && this.#suspendDetector.lasts) connection.drop(UNPROVEN)
+    const current = reread(connection, filters, this.#options, {
+      clock: this.#clock,
+      publish: (marker, done) => this.send(this.#options.probeTopic, marker, { ifRefused: () => void done(1) }),
+    })
+    this.#reread = current
+    const { probe } = await current.run()
+    // A later one may have replaced it, or another connection.
+    if (this.#reread !== current) return
+    this.#reread = undefined
+    if (probe === 'ok') this.#suspendDetector.isOver()
+    else if (this.#suspendDetector.lasts) connection.drop(UNPROVEN)
   }
 
   #isBusy(): boolean {
@@ -337,8 +348,7 @@ export class MqttLink implements AsyncDisposable {
     const explained = this.#sender.detach(failure)
     this.#retained.forget()
     this.#suspendDetector.stop()
-    this.#reread.stop()
-    this.#resubscription.stop()
+    this.#reread = undefined
     return explained
   }
 
@@ -351,16 +361,9 @@ export class MqttLink implements AsyncDisposable {
       const message = decodeMessage(packet, this.#loop.number, receivedAt)
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
     } else if (this.#setup !== undefined) this.#setup.received(packet)
+    else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
     // What is not retained there is nobody's business.
-    else if (!this.#reread.takes(packet) && (retain || !isTransient)) this.#live(topic, payload.toString())
-  }
-
-  #deliver(message: Message): void {
-    try {
-      this.#handlers.onMessage?.(message)
-    } catch (error) {
-      this.#failed('onMessage', error)
-    }
+    else if (retain || !isTransient) this.#live(topic, payload.toString())
   }
 
   #live(topic: string, text: string): void {

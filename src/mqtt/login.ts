@@ -11,28 +11,21 @@ export interface LoginOptions extends Pick<LinkOptions, 'username' | 'password' 
 export class Login {
   readonly #options: LoginOptions
   readonly #log: Logger | undefined
-  #credentials: Credentials
-  #protocol: Protocol
+  /** Changed by `retry` alone. */
+  credentials: Credentials
+  /** The version that worked last, or 5; changed by `retry` alone. */
+  protocol: Protocol
   #retried = false
 
   constructor(options: LoginOptions, log?: Logger) {
     this.#options = options
     this.#log = log
-    this.#protocol = options.protocol === '3.1.1' ? '3.1.1' : '5'
+    this.protocol = options.protocol === '3.1.1' ? '3.1.1' : '5'
     const url = new URL(options.url)
-    this.#credentials = {
+    this.credentials = {
       username: options.username ?? (decodeURIComponent(url.username) || undefined),
       password: options.password ?? (decodeURIComponent(url.password) || undefined),
     }
-  }
-
-  /** The version that worked last, or 5. */
-  get protocol(): Protocol {
-    return this.#protocol
-  }
-
-  get credentials(): Credentials {
-    return this.#credentials
   }
 
   /** Whether to try again at once, with another version or other credentials. True at most once until `reset`. */
@@ -51,20 +44,20 @@ export class Login {
   #otherProtocol(): boolean {
     const { protocol = 'auto' } = this.#options
     if (protocol !== 'auto') return false
-    const refused = this.#protocol
-    this.#protocol = refused === '5' ? '3.1.1' : '5'
-    this.#log?.debug({ refused }, `the broker does not speak MQTT ${refused}: trying ${this.#protocol}`)
+    const refused = this.protocol
+    this.protocol = refused === '5' ? '3.1.1' : '5'
+    this.#log?.debug({ refused }, `the broker does not speak MQTT ${refused}: trying ${this.protocol}`)
     return true
   }
 
   async #otherCredentials(): Promise<boolean> {
-    const used = this.#credentials
+    const used = this.credentials
     try {
-      this.#credentials = (await this.#options.credentials?.()) ?? used
+      this.credentials = (await this.#options.credentials?.()) ?? used
     } catch (error) {
       this.#log?.warn({ err: error }, 'the MQTT credentials cannot be read again')
     }
-    const { username, password } = this.#credentials
+    const { username, password } = this.credentials
     return username !== used.username || password !== used.password
   }
 }

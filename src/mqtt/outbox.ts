@@ -25,6 +25,7 @@ export interface Outgoing {
   readonly sentBytes: number
 }
 
+/** So much may wait. */
 export interface OutboxLimits {
   readonly messages: number
   readonly bytes: number

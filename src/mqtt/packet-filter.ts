@@ -45,21 +45,6 @@ export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
   return stream
 }
 
-interface Header {
-  readonly type: number
-  readonly flags: number
-  /** Of the header itself. */
-  readonly size: number
-  /** Of the body. */
-  readonly length: number
-}
-
-/** Bytes of a chunk, and what passes in their place; undefined: the bytes themselves. */
-interface Piece {
-  readonly size: number
-  readonly replacement?: Buffer
-}
-
 const NOTHING = Buffer.alloc(0)
 
 /** Parses packet headers over chunks cut anywhere. */
@@ -67,8 +52,9 @@ export class PacketFilter {
   readonly #protocol: Protocol
   /** A header that the last chunk ended in. */
   #begun: Buffer = NOTHING
-  /** The packet whose body is under way. */
-  #packet: Header = { type: 0, flags: 0, size: 0, length: 0 }
+  /** Of the packet whose body is under way: the first byte, the length of the body, and how much of that has come. */
+  #first = 0
+  #length = 0
   #done = 0
   /** The beginning of a body that is cut; undefined: the body passes as it is. */
   #cut: Buffer[] | undefined
@@ -83,89 +69,87 @@ export class PacketFilter {
     const data = this.#begun.length === 0 ? chunk : Buffer.concat([this.#begun, chunk])
     this.#begun = NOTHING
     const parts: Buffer[] = []
-    let passed = 0
+    /** From here on it passes as it is. */
+    let from = 0
     for (let at = 0; at < data.length; ) {
-      const rest = data.subarray(at)
-      const { size, replacement } = this.#done < this.#packet.length ? this.#body(rest) : this.#header(rest)
-      if (replacement !== undefined) {
-        parts.push(data.subarray(passed, at), replacement)
-        passed = at + size
-      }
-      at += size
+      const begin = at
+      at += this.#done === this.#length ? this.#header(data, at) : this.#body(data, at)
+      if (this.#cut === undefined && this.#begun === NOTHING) continue
+      parts.push(data.subarray(from, begin))
+      from = at
+      if (this.#cut === undefined || this.#done < this.#length) continue
+      parts.push(shortened(this.#first, Buffer.concat(this.#cut), this.#protocol))
+      this.#cut = undefined
     }
-    return parts.length === 0 ? data : Buffer.concat([...parts, data.subarray(passed)])
+    return from === 0 ? data : Buffer.concat([...parts, data.subarray(from)])
   }
 
-  #header(rest: Buffer): Piece {
-    const header = this.#malformed ? 'malformed' : readHeader(rest, 0)
-    if (header === 'malformed') {
-      // mqtt.js makes an end of it.
-      this.#malformed = true
-      return { size: rest.length }
-    }
-    if (header === undefined) {
-      this.#begun = Buffer.from(rest)
-      return { size: rest.length, replacement: NOTHING }
-    }
-    this.#packet = header
+  /** Returns how many bytes it has read. */
+  #header(data: Buffer, at: number): number {
+    const size = this.#malformed ? MALFORMED : headerSize(data, at)
+    // mqtt.js makes an end of it.
+    if (size === MALFORMED) this.#malformed = true
+    else if (size === 0) this.#begun = Buffer.from(data.subarray(at))
+    if (size === MALFORMED || size === 0) return data.length - at
+    this.#first = data[at] ?? 0
+    this.#length = bodyLength(data, at, size)
     this.#done = 0
-    this.#cut = header.type === PUBLISH && header.length > LONGEST_BODY ? [] : undefined
-    return { size: header.size, ...(this.#cut && { replacement: NOTHING }) }
+    if (this.#first >> 4 === PUBLISH && this.#length > LONGEST_BODY) this.#cut = []
+    return size
   }
 
-  #body(rest: Buffer): Piece {
+  /** Returns how many bytes it has read. */
+  #body(data: Buffer, at: number): number {
     const begin = this.#done
-    const piece = rest.subarray(0, this.#packet.length - begin)
-    const size = piece.length
+    const size = Math.min(this.#length - begin, data.length - at)
     this.#done += size
-    if (this.#cut === undefined) {
-      // Without a reason it says that the broker has taken the publish.
-      if (this.#packet.type === PUBACK && this.#packet.length > 2) replaceReason(piece, begin)
-      return { size }
-    }
     // A copy: a view would keep the network buffer.
-    if (begin < LOOKED_AT) this.#cut.push(Buffer.from(piece.subarray(0, LOOKED_AT - begin)))
-    if (this.#done < this.#packet.length) return { size, replacement: NOTHING }
-    return { size, replacement: shortened(this.#packet, Buffer.concat(this.#cut), this.#protocol) }
+    if (begin < LOOKED_AT) this.#cut?.push(Buffer.from(data.subarray(at, at + Math.min(size, LOOKED_AT - begin))))
+    // Two bytes of packet id, then the reason. Without one it says that the broker has taken the publish.
+    if (this.#first >> 4 === PUBACK && begin <= 2 && this.#done > 2) replaceReason(data, at + 2 - begin)
+    return size
   }
 }
 
-function readHeader(data: Buffer, at: number): Header | 'malformed' | undefined {
-  const first = data[at] ?? 0
-  for (let i = 1, length = 0; i <= 4; i += 1) {
-    const byte = data[at + i]
-    if (byte === undefined) return undefined
-    length += (byte & 0x7f) * 2 ** (7 * (i - 1))
-    if (byte < 0x80) return { type: first >> 4, flags: first & 0x0f, size: i + 1, length }
+/** Four bytes of length, and still more to come. */
+export const MALFORMED = -1
+
+/** The size of the packet header that begins here; 0: its end is still to come. */
+export function headerSize(data: Buffer, at: number): number {
+  for (let size = 2; size <= 5; size += 1) {
+    const byte = data[at + size - 1]
+    if (byte === undefined) return 0
+    if (byte < 0x80) return size
   }
-  return 'malformed'
+  return MALFORMED
 }
 
-/** `begin`: where `piece` begins in the body: two bytes of packet id, then the reason. */
-function replaceReason(piece: Buffer, begin: number): void {
-  const at = 2 - begin
-  const reason = piece[at]
-  if (at < 0 || reason === undefined || KNOWN_REASONS.has(reason)) return
-  piece[at] = reason === PACKET_TOO_LARGE ? TOO_LARGE_STAND_IN : UNSPECIFIED
+/** The length of the body that follows a header of this size. */
+export function bodyLength(data: Buffer, at: number, size: number): number {
+  let length = 0
+  for (let last = at + size - 1; last > at; last -= 1) length = length * 0x80 + ((data[last] ?? 0) & 0x7f)
+  return length
+}
+
+function replaceReason(data: Buffer, at: number): void {
+  const reason = data[at] ?? 0
+  if (!KNOWN_REASONS.has(reason)) data[at] = reason === PACKET_TOO_LARGE ? TOO_LARGE_STAND_IN : UNSPECIFIED
 }
 
 /** The packet with the beginning of its payload only. Properties that are too long are left out. */
-function shortened({ flags, type }: Header, begin: Buffer, protocol: Protocol): Buffer {
-  const qos = (flags >> 1) & 3
-  const topicEnd = 2 + begin.readUInt16BE(0) + (qos > 0 ? 2 : 0)
-  const properties = protocol === '5' ? propertiesAt(begin, topicEnd) : Buffer.alloc(0)
-  const body = [begin.subarray(0, topicEnd), properties, begin.subarray(-PAYLOAD_LEFT)]
-  const length = body.reduce((sum, part) => sum + part.length, 0)
-  return Buffer.concat([Buffer.from([(type << 4) | flags, ...lengthBytes(length)]), ...body])
+function shortened(first: number, begin: Buffer, protocol: Protocol): Buffer {
+  const hasId = (first & 0b110) > 0
+  const topicEnd = 2 + begin.readUInt16BE(0) + (hasId ? 2 : 0)
+  const properties = protocol === '5' ? propertiesAt(begin, topicEnd) : NOTHING
+  const body = Buffer.concat([begin.subarray(0, topicEnd), properties, begin.subarray(-PAYLOAD_LEFT)])
+  return Buffer.concat([Buffer.from([first, ...lengthBytes(body.length)]), body])
 }
 
 function propertiesAt(begin: Buffer, at: number): Buffer {
-  const none = Buffer.from([0])
   // Their length is written like that of a packet, behind a byte.
-  const header = readHeader(begin, at - 1)
-  if (header === undefined || header === 'malformed') return none
-  const end = at + header.size - 1 + header.length
-  return end <= LOOKED_AT - PAYLOAD_LEFT ? begin.subarray(at, end) : none
+  const size = headerSize(begin, at - 1)
+  const end = size <= 0 ? LOOKED_AT : at + size - 1 + bodyLength(begin, at - 1, size)
+  return end <= LOOKED_AT - PAYLOAD_LEFT ? begin.subarray(at, end) : Buffer.from([0])
 }
 
 function lengthBytes(length: number): number[] {

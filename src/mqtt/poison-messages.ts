@@ -18,6 +18,7 @@ import type { Clock } from '../base/clock.ts'
 import { PACKET_TOO_LARGE } from './connection.ts'
 import type { Failure } from './failure.ts'
 import type { Block } from './retained.ts'
+import type { Item } from './sequence.ts'
 
 const SUSPECT_AFTER = 2
 export const GIVE_UP_AFTER = 3
@@ -42,16 +43,7 @@ export interface Refusal {
 
 export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger than the broker takes' }
 
-interface Sent {
-  readonly topic: string
-  /** Of topic and properties; default: there are no properties. */
-  readonly bytesBeside?: number
-  /** Connections lost in a row that count against it. */
-  losses: number
-  readonly sentBytes: number
-}
-
-export class PoisonMessages<T extends Sent> {
+export class PoisonMessages {
   readonly #clock: Clock
   /** Of packets, in bytes: what the broker is known to take, whatever it says. */
   readonly #known: number
@@ -66,7 +58,7 @@ export class PoisonMessages<T extends Sent> {
   #relearnAt = 0
   #triesInVain = 0
   /** The last item that the broker refused, and when. */
-  #refused: { readonly item: T; readonly isTooLarge: boolean; readonly at: number } | undefined
+  #refused: { readonly item: Item; readonly isTooLarge: boolean; readonly at: number } | undefined
   /** Whether a connection was lost with a larger payload on its way than any that was taken; until `allTried`. */
   doubted = false
 
@@ -83,10 +75,11 @@ export class PoisonMessages<T extends Sent> {
   }
 
   /** Whether an item can be sent like others, not at all, or alone only. */
-  judge({ topic, bytesBeside, sentBytes, losses }: T): 'fine' | 'too_large' | 'suspect' {
+  judge(item: Item): 'fine' | 'too_large' | 'suspect' {
+    const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
     if (this.#limit !== Number.POSITIVE_INFINITY) {
-      const beside = bytesBeside ?? Buffer.byteLength(topic)
+      const beside = item.kind === 'message' ? item.bytesBeside : Buffer.byteLength(item.topic)
       if (sentBytes + beside + PACKET_OVERHEAD_BYTES > this.#limit) return 'too_large'
     }
     const isSuspect = sentBytes >= this.#fatalFrom || (this.doubted && sentBytes > this.#taken)
@@ -94,11 +87,11 @@ export class PoisonMessages<T extends Sent> {
   }
 
   /** Whether to try a suspect even if that costs the connection. */
-  isWorthALoss({ sentBytes }: T): boolean {
+  isWorthALoss({ sentBytes }: Item): boolean {
     return sentBytes < this.#fatalFrom || this.#clock.elapsed() >= this.#relearnAt
   }
 
-  accepted(item: T): void {
+  accepted(item: Item): void {
     item.losses = 0
     this.#taken = Math.max(this.#taken, item.sentBytes)
     if (item.sentBytes < this.#fatalFrom) return
@@ -107,7 +100,7 @@ export class PoisonMessages<T extends Sent> {
   }
 
   /** `reason`: PUBACK's code. */
-  refused(item: T, reason: number): Refusal {
+  refused(item: Item, reason: number): Refusal {
     const isTooLarge = reason === PACKET_TOO_LARGE
     this.#refused = { item, isTooLarge, at: this.#clock.elapsed() }
     if (isTooLarge) {
@@ -118,7 +111,7 @@ export class PoisonMessages<T extends Sent> {
   }
 
   /** Counts a loss. Returns whether it is explained by a size that will not be sent again soon. */
-  connectionLost(failure: Failure, unacknowledged: Iterable<T>): boolean {
+  connectionLost(failure: Failure, unacknowledged: Iterable<Item>): boolean {
     const last = this.#refused
     this.#refused = undefined
     if (isBlameless(failure)) return false
@@ -140,7 +133,7 @@ export class PoisonMessages<T extends Sent> {
   }
 
   /** Counts a loss with `item` alone on its way. Returns why to give it up, if it is to be. */
-  aloneLost(failure: Failure, item: T): Refusal | undefined {
+  aloneLost(failure: Failure, item: Item): Refusal | undefined {
     if (isBlameless(failure)) return undefined
     item.losses += 1
     const { losses, sentBytes } = item
@@ -171,13 +164,13 @@ export class PoisonMessages<T extends Sent> {
     this.#tooLargeFrom = Number.POSITIVE_INFINITY
   }
 
-  #isTooLarge({ sentBytes }: T): void {
+  #isTooLarge({ sentBytes }: Item): void {
     this.#tooLargeFrom = Math.min(this.#tooLargeFrom, sentBytes)
     // It is another broker than the one that took more, or configured anew.
     if (sentBytes <= this.#taken) this.#taken = 0
   }
 
-  #endedConnection({ sentBytes }: T): void {
+  #endedConnection({ sentBytes }: Item): void {
     this.doubted = true
     if (sentBytes >= this.#fatalFrom) this.#triesInVain = Math.min(MOST_DOUBLINGS, this.#triesInVain + 1)
     this.#fatalFrom = Math.min(this.#fatalFrom, sentBytes)

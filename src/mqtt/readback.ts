@@ -47,7 +47,6 @@ const CERTAIN = 900
 export class ReadBack {
   readonly #connection: Connection
   readonly #options: ReadBackOptions
-  readonly #ended = new AbortController()
   /** Grows during the read-back: a message that is found may name further filters. */
   readonly #filters: string[]
   /** Filters of which nothing was found yet, with their levels; and the others. */
@@ -56,7 +55,8 @@ export class ReadBack {
   /** Marker to what to call when it is back. */
   readonly #markers = new Map<string, () => void>()
   #found = 0
-  #foundAt = Number.NEGATIVE_INFINITY
+  /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
+  foundAt = Number.NEGATIVE_INFINITY
   /** In `clock.elapsed()` milliseconds. */
   #deadline = 0
   #unacknowledged = 0
@@ -67,22 +67,11 @@ export class ReadBack {
     this.#connection = connection
     this.#options = options
     this.#filters = [...options.heldFilters]
-    void connection.down.then(() => this.#ended.abort())
-  }
-
-  /** When the latest retained message arrived, in `clock.elapsed()` milliseconds. */
-  get foundAt(): number {
-    return this.#foundAt
   }
 
   /** Whether anything was found that a filter asks for. */
   hasFound(filter: string): boolean {
     return this.#seen.has(filter)
-  }
-
-  /** Aborted when the connection has ended. */
-  get ended(): AbortSignal {
-    return this.#ended.signal
   }
 
   /** Call it with each message that is not a command. */
@@ -93,7 +82,7 @@ export class ReadBack {
       else onLive?.(topic, payload.toString())
     } else if (payload.length > 0) {
       this.#found += 1
-      this.#foundAt = clock.elapsed()
+      this.foundAt = clock.elapsed()
       this.#grantTime()
       this.#see(topic)
       const text = payload.toString()
@@ -153,28 +142,25 @@ export class ReadBack {
     const marker = randomUUID()
     let back = false
     const { promise: answered, resolve } = Promise.withResolvers<void>()
+    const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
+    const acked = (reason: number) => {
+      if (reason !== 0) resolve()
+    }
     this.#markers.set(marker, () => {
       back = true
       resolve()
     })
     const asked = await retryUntilAnswered({
       clock: this.#options.clock,
-      ask: () => this.#publish(marker, resolve),
+      ask: () => publish(marker, acked),
       answered,
       repeats: true,
       deadline: () => this.#deadline,
-      foundAt: () => this.#foundAt,
-      signal: this.#ended.signal,
+      foundAt: () => this.foundAt,
+      signal: this.#connection.ended,
     })
     if (!back) return 'lost'
     return asked === 1 ? 'prompt' : 'late'
-  }
-
-  #publish(marker: string, onRefused: () => void): void {
-    const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
-    publish(marker, (reason) => {
-      if (reason !== 0) onRefused()
-    })
   }
 
   /** Publishes when the broker takes another message. */
@@ -193,13 +179,14 @@ export class ReadBack {
 
   async #quiet(): Promise<void> {
     const { clock } = this.#options
+    const { ended } = this.#connection
     for (;;) {
       const before = this.#found
-      await sleep(clock, QUIET_MS, this.#ended.signal)
+      await sleep(clock, QUIET_MS, ended)
       // When the event loop is busy, the timer fires before the sockets are read.
       await setImmediate()
       await setImmediate()
-      if (this.#found === before || this.#ended.signal.aborted || clock.elapsed() >= this.#deadline) return
+      if (this.#found === before || ended.aborted || clock.elapsed() >= this.#deadline) return
     }
   }
 }

@@ -24,8 +24,9 @@ export type Block = 'invalid' | 'too_large' | 'denied' | 'quarantined'
  */
 export type PayloadSource = (topic: string) => string | undefined
 
-export interface Entry {
-  readonly kind: 'retained'
+/** What is to be held on a topic, and what is known of the broker's copy. */
+export class Entry {
+  readonly kind = 'retained'
   readonly topic: string
   /** Whether `wanted`, `held` and `sent` are marks of payloads: from the first one on that can be had again. */
   marked: boolean
@@ -35,24 +36,32 @@ export interface Entry {
   /** null: the broker should hold nothing. */
   wanted: string | null
   /** null: the broker holds nothing; undefined: unknown; `OTHER`: perhaps not what is wanted. */
-  held: string | null | undefined
+  held: string | null | undefined = undefined
   /** The payload that is sent and not acknowledged; undefined: none. */
-  sent: string | null | undefined
+  sent: string | null | undefined = undefined
   /** Its place in the order; new each time it has to be sent. */
-  seq: number
-  queued: boolean
+  seq = 0
+  queued = false
   /** Whether `online` waits for this entry. */
-  awaited: boolean
+  awaited = false
   /** Connections lost in a row while this topic was unacknowledged. */
-  losses: number
-  sentAt: number
+  losses = 0
+  sentAt = 0
   /** Of the payload last sent. */
-  sentBytes: number
-  blocked: Block | undefined
+  sentBytes = 0
+  blocked: Block | undefined = undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */
-  reported: Block | undefined
+  reported: Block | undefined = undefined
   /** Whether the topic is somebody else's since. */
-  released: boolean
+  released = false
+
+  constructor(topic: string, payload: string | null, source: PayloadSource | undefined) {
+    this.topic = topic
+    this.marked = source !== undefined
+    this.source = source
+    this.text = this.marked ? (payload ?? undefined) : undefined
+    this.wanted = kept(payload, this)
+  }
 }
 
 export class Retained {
@@ -110,30 +119,11 @@ export class Retained {
   /** Adds an entry; what the broker holds there is known from the read-back. */
   #create(topic: string, payload: string | null, source?: PayloadSource): Entry | undefined {
     const known = this.#known(topic)
-    const unowned = this.#unowned.has(topic)
+    const unowned = this.#unowned.all.has(topic)
     if (payload === null && known && !unowned) return undefined
-    const marked = source !== undefined
-    const wanted = kept(payload, { marked })
-    const entry: Entry = {
-      kind: 'retained',
-      topic,
-      marked,
-      source,
-      text: marked ? (payload ?? undefined) : undefined,
-      wanted,
-      held: known && !unowned ? null : undefined,
-      sent: undefined,
-      seq: 0,
-      queued: false,
-      awaited: false,
-      losses: 0,
-      sentAt: 0,
-      sentBytes: 0,
-      blocked: undefined,
-      reported: undefined,
-      released: false,
-    }
-    if (unowned) entry.held = this.#unowned.take(topic, payload) ? wanted : OTHER
+    const entry = new Entry(topic, payload, source)
+    if (unowned) entry.held = this.#unowned.take(topic, payload) ? entry.wanted : OTHER
+    else if (known) entry.held = null
     this.#entries.set(topic, entry)
     spare(entry)
     return entry
@@ -159,7 +149,7 @@ export class Retained {
   /** Clears the unowned topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
     const found: string[] = []
-    for (const { topic, text } of this.#unowned.list()) if (owned(topic, text)) found.push(topic)
+    for (const [topic, { text = '' }] of this.#unowned.all) if (owned(topic, text)) found.push(topic)
     for (const topic of found) this.hold(topic, null)
     return found.length
   }
@@ -298,13 +288,13 @@ export class Retained {
 
   /** Whether `topic` is wanted, on its way to be cleared, or was found on the broker. */
   concerns(topic: string): boolean {
-    return this.#entries.has(topic) || this.#unowned.has(topic)
+    return this.#entries.has(topic) || this.#unowned.all.has(topic)
   }
 
   /** Whether a live message may be an own publish: it says what is wanted, on its way, or known to be held. */
   mayBeOwn(topic: string, text: string): boolean {
     const entry = this.#entries.get(topic)
-    if (entry === undefined) return text === '' && !this.#unowned.has(topic)
+    if (entry === undefined) return text === '' && !this.#unowned.all.has(topic)
     const payload = kept(text === '' ? null : text, entry)
     return entry.wanted === payload || entry.sent === payload || entry.held === payload
   }

@@ -47,7 +47,7 @@ export class Sender {
   /** Oldest first. */
   readonly #unacknowledged = new Set<Item>()
   readonly #sequence: Sequence
-  readonly #poison: PoisonMessages<Item>
+  readonly #poison: PoisonMessages
   /** Taken, and kept back until they are tried alone. */
   readonly #suspects = new Set<Item>()
   #trial: AbortController | undefined

@@ -109,7 +109,7 @@ export class SessionSetup {
       deadline: () => Math.max(began, this.#readBack.foundAt) + ms,
       foundAt: () => this.#readBack.foundAt,
       isEvident: () => this.#readBack.hasFound(filter),
-      signal: this.#readBack.ended,
+      signal: this.#connection.ended,
     })
     // A grant may arrive together with the end of the connection.
     if (asked === undefined && !this.#connection.isDown) {

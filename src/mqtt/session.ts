@@ -1,8 +1,7 @@
 /** A connection for a short task, made as the bridge makes its own: with the same login and the same versions of MQTT. */
-import type { Duplex } from 'node:stream'
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../base/clock.ts'
-import { CLOSED_BY_US, Connection, type ConnectionOptions } from './connection.ts'
+import { CLOSED_BY_US, Connection } from './connection.ts'
 import { errorFailure, type Failure } from './failure.ts'
 import { Login } from './login.ts'
 import { streamOpener } from './stream.ts'
@@ -23,7 +22,7 @@ export interface SessionOptions {
 
 const CONNECT_TIMEOUT_MS = 10_000
 
-export type SessionErrorCode = 'no_connection' | 'timeout'
+export type SessionErrorCode = 'no_connection' | 'timeout' | 'subscription_denied' | 'publish_denied' | 'no_subscribers'
 
 /** The task has no connection any more, or no time. */
 export class SessionError extends Error {
@@ -97,24 +96,17 @@ async function connect(
     const { keepaliveMs } = broker
     const openStream = await streamOpener(url, { ...broker, connectTimeoutMs })
     const options = { ...credentials, clientId, protocol, keepaliveMs, connectTimeoutMs, onPublish, onNoSubscribers }
-    const connection = open(openStream, options)
+    let connection: Connection | undefined
     try {
+      connection = new Connection(openStream, options)
       const failure = await Promise.race([connection.accepted, connection.down, late])
       if (failure === undefined) return connection
       if (!(await login.retry(failure))) throw noConnection(failure)
     } catch (error) {
-      connection.drop(CLOSED_BY_US)
-      throw error
+      connection?.drop(CLOSED_BY_US)
+      // Certificates that TLS cannot use fail before there is a connection.
+      throw connection === undefined ? noConnection(errorFailure(error, false)) : error
     }
-  }
-}
-
-/** @throws SessionError for certificates that TLS cannot use */
-function open(openStream: () => Duplex, options: ConnectionOptions): Connection {
-  try {
-    return new Connection(openStream, options)
-  } catch (error) {
-    throw error instanceof Error ? noConnection(errorFailure(error, false)) : error
   }
 }
 

@@ -1,7 +1,7 @@
 /** Opens byte streams for MQTT: TCP, TLS and WebSocket, without Nagle's algorithm, with one write per event loop turn. */
 import { connect as connectTcp } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { connect as connectTls } from 'node:tls'
 import type { BrokerOptions } from './types.ts'
 
 type Tls = Pick<BrokerOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
@@ -28,14 +28,7 @@ export async function streamOpener(address: string, tls: Tls): Promise<() => Dup
   }
 }
 
-function tlsOptions({ ca, cert, key, rejectUnauthorized = true }: Tls): ConnectionOptions {
-  return {
-    rejectUnauthorized,
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-  }
-}
+const tlsOptions = ({ ca, cert, key, rejectUnauthorized = true }: Tls) => ({ ca, cert, key, rejectUnauthorized })
 
 /** The name for SNI, which must not be an address. */
 const servername = (host: string) => (/^[\d.]+$|:/.test(host) ? '' : host)

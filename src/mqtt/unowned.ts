@@ -16,16 +16,9 @@ interface Found {
 
 export class Unowned {
   readonly #found = new Map<string, Found>()
+  /** By topic. */
+  readonly all: ReadonlyMap<string, Found> = this.#found
   #length = 0
-
-  has(topic: string): boolean {
-    return this.#found.has(topic)
-  }
-
-  /** Topic and text of each; the text is '' where it was too much to keep. */
-  *list(): Generator<{ readonly topic: string; readonly text: string }> {
-    for (const [topic, { text = '' }] of this.#found) yield { topic, text }
-  }
 
   add(topic: string, text: string): void {
     this.take(topic, null)

@@ -22,6 +22,8 @@ export const EMPTY_MS = 60_000
 export class LiveConfig implements Live {
   /** Replaced as a whole, here only. */
   value: Config
+  /** Called right after that. */
+  onReplaced: (config: Config) => void = () => {}
   /** Whether hubs may be missing only because their folder is empty for the moment. */
   awaitsHubs = false
   readonly #load: Load
@@ -69,11 +71,16 @@ export class LiveConfig implements Live {
     for (const warning of loaded.warnings) log.warn(warning)
     const before = this.value
     const after = takeOver(before, loaded.config)
-    this.value = after
+    this.#replace(after)
     const later = differences(after, loaded.config)
     log.info({ changed: differences(before, after) }, 'configuration read again')
     if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
     return { before, after }
+  }
+
+  #replace(config: Config): void {
+    this.value = config
+    this.onReplaced(config)
   }
 
   /** Whether the folder has lost all of its files, and not for long enough. */
@@ -110,7 +117,7 @@ export class LiveConfig implements Live {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]
     if (now === undefined || next === undefined || next.url !== now.url || next.api_key === now.api_key) return false
-    this.value = { ...this.value, hubs: { ...this.value.hubs, [name]: { ...now, api_key: next.api_key } } }
+    this.#replace({ ...this.value, hubs: { ...this.value.hubs, [name]: { ...now, api_key: next.api_key } } })
     this.#log.info({ hub: name }, 'the hub refused the API key; there is a new one, which is used from now on')
     return true
   }
@@ -120,7 +127,7 @@ export class LiveConfig implements Live {
     const { mqtt } = this.value
     const next = this.#reread()?.mqtt
     if (next !== undefined && isDeepStrictEqual(next.url, mqtt.url)) {
-      this.value = { ...this.value, mqtt: { ...mqtt, username: next.username, password: next.password } }
+      this.#replace({ ...this.value, mqtt: { ...mqtt, username: next.username, password: next.password } })
     }
     const { username, password } = this.value.mqtt
     return { username: username ?? undefined, password: password ?? undefined }

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
-import { request } from '../../src/mqtt/request.ts'
+import { request } from '../../src/cli/request.ts'
 import type { BrokerOptions } from '../../src/mqtt/types.ts'
+import { RawBroker } from '../mqtt/raw-broker.ts'
+import { startAedes, withoutMosquitto } from '../mqtt/support.ts'
 import { Mosquitto } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Observer } from '../support/observer.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { RawBroker } from './raw-broker.ts'
-import { startAedes, withoutMosquitto } from './support.ts'
 
 /** Asks `service/ask`; under MQTT 5 the answer comes to `reply/1`, under 3.1.1 to `reply`, marked. */
 const ask = (broker: BrokerOptions, clock: Clock = systemClock) =>

@@ -1,0 +1,34 @@
+/** What failed: in words for a person, and in the system's own. */
+import { isRecord } from './json.ts'
+
+export interface Advice {
+  /** What was found, in one sentence without a full stop. */
+  readonly cause: string
+  /** What a person can do; empty if only waiting helps. */
+  readonly remedy: string
+  /** Names and addresses in it that are not of the configuration. */
+  readonly names?: readonly string[]
+}
+
+export const advice = (cause: string, remedy = ''): Advice => ({ cause, remedy })
+
+/** The system's own code of an error, such as `ECONNREFUSED`; empty if it has none. */
+export function systemCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+/** The code of a certificate that is for another name: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
+export const WRONG_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID'
+/** The codes of one that is not valid now. */
+export const OUTDATED = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/
+/** Certificates may hold thousands, of any length. */
+const MAX_NAMES = 8
+const MAX_NAME = 253
+
+/** `DNS:broker.lan, IP Address:192.168.1.10` → `broker.lan`, `192.168.1.10`; names before addresses. */
+export function namesOfCertificate(error: unknown): readonly string[] {
+  const names = isRecord(error) && isRecord(error['cert']) ? error['cert']['subjectaltname'] : undefined
+  const entries = typeof names === 'string' ? names.split(', ') : []
+  const after = (kind: string) => entries.flatMap((entry) => (entry.startsWith(kind) ? [entry.slice(kind.length)] : []))
+  return [...after('DNS:'), ...after('IP Address:')].filter((name) => name.length <= MAX_NAME).slice(0, MAX_NAMES)
+}
