@@ -124,7 +124,6 @@ describe('configuration', () => {
     const either = {
       payload: object({}),
       operation: 'getApp' as const,
-      write: true,
       doc: '',
       run: () => Promise.resolve(),
     }

@@ -8,7 +8,7 @@ expectTypeOf<'speak'>().toExtend<CommandName<'hub'>>()
 expectTypeOf<CommandName<'bridge'>>().toEqualTypeOf<'log-level' | 'ping' | 'rollout' | 'rollout-cancel'>()
 expectTypeOf<'speak'>().not.toExtend<CommandName<'app'>>()
 
-const rest = { payload: anyValue, operation: 'enableApp', write: true, doc: '', run: async () => null } as const
+const rest = { payload: anyValue, operation: 'enableApp', doc: '', run: async () => null } as const
 row('app', 'enabled', { ...rest, capabilities: ['enable', 'disable'] })
 // @ts-expect-error a command can only do what there is to be done
 row('app', 'enabled', { ...rest, acts: ['enabel'] })
