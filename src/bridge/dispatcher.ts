@@ -5,15 +5,8 @@
 import { Limiter } from '../base/limiter.ts'
 import { nearest } from '../base/nearest.ts'
 import type { Outcome } from '../contract/answer.ts'
-import {
-  COMMANDS,
-  type Command,
-  effectiveCommand,
-  findCommand,
-  type HubCommand,
-  isAudited,
-  MAX_NAME_LENGTH,
-} from '../contract/commands.ts'
+import type { Command, HubCommand } from '../contract/command.ts'
+import { COMMANDS, effectiveCommand, findCommand, isAudited, MAX_NAME_LENGTH } from '../contract/commands.ts'
 import { CommandError, ERROR_CODES, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
 import { type CommandPolicy, lackOf, permission, refusedBy } from '../contract/permissions.ts'

@@ -1,6 +1,6 @@
 /** One decision about a hub: what it goes by, what it is about, and what it yields. */
 import type { Outcome } from '../contract/answer.ts'
-import type { HubCommand } from '../contract/commands.ts'
+import type { HubCommand } from '../contract/command.ts'
 import type { GuardEventPayload, GuardEventType } from '../contract/events.ts'
 import type { GoneApp, GuardWish, HistoryEntry, Reason } from '../contract/guard.ts'
 import type { App, Change } from '../hub/app.ts'

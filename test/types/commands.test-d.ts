@@ -1,6 +1,7 @@
 /** Checked by the compiler alone: a name that is no command, or an act that is none, must not compile. */
 import { expectTypeOf } from 'vitest'
-import { type CommandName, row } from '../../src/contract/commands.ts'
+import { row } from '../../src/contract/command.ts'
+import type { CommandName } from '../../src/contract/commands.ts'
 import { anyValue } from '../../src/contract/payload.ts'
 
 expectTypeOf<'restart'>().toExtend<CommandName<'app'>>()
