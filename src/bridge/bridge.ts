@@ -8,7 +8,7 @@ import { mayUse } from '../contract/permissions.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
 import type { CommandTopic, OwnTopic, Topics } from '../contract/topics.ts'
-import type { Guard } from '../guard/guard.ts'
+import { Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import { BY } from '../guard/turn.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -17,7 +17,7 @@ import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { AppUpdates } from './app-updates.ts'
 import { Dispatcher, policyOf } from './dispatcher.ts'
-import { createGuard } from './guarding.ts'
+import { guardedHub } from './guarding.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
 import { LeftOvers } from './left-overs.ts'
@@ -146,11 +146,9 @@ export class Bridge {
       log,
     })
     this.#rows = new OwnerRows({ kind: 'bridge' }, table)
-    this.#guard = createGuard({
+    this.#guard = new Guard({
       live,
-      hubs,
-      states: this.#states,
-      link,
+      isConnected: () => link.status().protocol !== null,
       order: (order) => this.#dispatcher.send({ ...order, by: BY }),
       clock,
       log,
@@ -260,6 +258,7 @@ export class Bridge {
     this.#leftOvers.hubAdded(name)
     const state = new HubState(name, hub, this.#stateOptions)
     this.#states.set(name, state)
+    this.#guard.hubAdded(name, guardedHub(hub, state))
     hub.subscribe(({ api }) => {
       if (this.#facts.hubs[name]?.api !== api) this.#tellingHubs.request()
     })
@@ -491,7 +490,7 @@ export class Bridge {
 
   /** Begins nothing more on a hub. Resolves when every command has its answer. */
   endCommands(): Promise<void> {
-    this.#guard.stop()
+    this.#guard.standBy()
     return this.#dispatcher.stop()
   }
 

@@ -55,7 +55,7 @@ export function shownOffer(offer: Offer | null, holdDays: number): Offer | null 
 export function beginUpdate(turn: Turn, hub: HubState): void {
   if (isBusy(hub) || !turn.mayUpdate()) return
   const { hold_days, backup } = turn.config.updates
-  const takesVersion = !hub.isHeadstrong && turn.reads.takesVersion(hub.name)
+  const takesVersion = !hub.isHeadstrong && hub.port.takesVersion()
   for (const watched of hub.apps.values()) {
     const verdict = verdictOn(turn, watched, takesVersion)
     if (verdict === 'unheld') nameUnheld(turn, hub, watched)
