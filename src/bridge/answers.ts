@@ -99,7 +99,7 @@ export class Answers {
   #mayAnswerOn(topic: string): boolean {
     const { topics, live } = this.#options
     const { discovery, commands } = live.value
-    return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only: commands.response_topics })
+    return topics.mayAnswerOn(topic, discovery.prefix, commands.response_topics)
   }
 }
 

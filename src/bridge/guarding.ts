@@ -5,7 +5,7 @@ import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { HubState } from './hub-state.ts'
 
-export function guardedHub(hub: Hub, state: Pick<HubState, 'onGuardEvent' | 'appChanged' | 'changed'>): GuardedHub {
+export function guardedHub(hub: Hub, state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>): GuardedHub {
   return {
     apps: () => hub.apps.all.values(),
     shows: (app) => hub.apps.shows(app),
@@ -35,7 +35,7 @@ export function guardedHub(hub: Hub, state: Pick<HubState, 'onGuardEvent' | 'app
         return error instanceof HubError ? error.message : 'the bridge made a mistake.'
       }
     },
-    onEvent: (event) => state.onGuardEvent(event),
+    onEvent: (event) => state.sendEvent(event),
     onFacts: (app) => state.appChanged(app),
     onAttention: () => state.changed(),
   }

@@ -122,9 +122,10 @@ export class HubState {
     this.#send(isShown ? app : null, JSON.stringify(event))
   }
 
-  /** The guardian has done or found something. */
-  onGuardEvent(event: GuardEventPayload): void {
-    this.#sendWhenActive(event)
+  /** Something has happened to an app, or the guardian has done or found it. */
+  sendEvent(event: AppEventPayload | GuardEventPayload): void {
+    const payload = JSON.stringify(event)
+    this.#options.early.run(() => this.#send(event.app, payload))
   }
 
   /** Something is known of an app that the hub does not tell. */
@@ -166,7 +167,7 @@ export class HubState {
       if (after === undefined) this.#appGone(id)
       else if (events.length > 0) this.#setApp(after)
       else this.#apps.get(id)?.setUsage({ app: after })
-      if (!silent) for (const event of events) this.#sendWhenActive(event)
+      if (!silent) for (const event of events) this.sendEvent(event)
     }
     if (silent || read || notable.some(concernsHub)) this.changed()
     // After the events of what it acts upon.
@@ -195,11 +196,6 @@ export class HubState {
     // Who the hub is comes after its apps, and only then it is known which devices are its.
     if (homeAssistant.hubChanged(this.#name)) leftOvers.request()
     guard.hubChanged(this.#name, this.#hub.status.online)
-  }
-
-  #sendWhenActive(event: AppEventPayload | GuardEventPayload): void {
-    const payload = JSON.stringify(event)
-    this.#options.early.run(() => this.#send(event.app, payload))
   }
 
   /** To the hub's event topic, and to that of an app. */

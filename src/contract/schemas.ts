@@ -271,19 +271,19 @@ export const APP_UPDATE = v.strictObject({
 })
 export type AppUpdate = v.InferOutput<typeof APP_UPDATE>
 
-const head = {
+export const ANSWER_HEAD = v.strictObject({
   command: text,
   hub: v.nullable(text),
   app: v.nullable(text),
   transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
   duration_ms: integer,
   replayed: v.exactOptional(about(v.literal(true), 'The same command was answered before; this is from memory.')),
-}
+})
 
 /** What is answered to a command that the hub confirmed. */
 export const SUCCESS = v.strictObject({
   ok: v.literal(true),
-  ...head,
+  ...ANSWER_HEAD.entries,
   data: about(v.any(), 'What was asked for; `null` where there is nothing to tell.'),
 })
 
@@ -294,7 +294,7 @@ const codes = Object.entries(ERROR_CODES)
 /** What is answered to a command that was not done, or of which that is not known. */
 export const FAILURE = v.strictObject({
   ok: v.literal(false),
-  ...head,
+  ...ANSWER_HEAD.entries,
   error: v.strictObject({
     code: about(errorCode, codes),
     message: about(text, 'For people.'),

@@ -124,25 +124,29 @@ export interface GuardRun {
   readonly by: string | null
 }
 
-export type Input =
+/** What happens, by kind. */
+interface Inputs {
   /** Apps have changed; `read`: the whole list has just been read; `silent`: nothing happened to the apps. */
-  | { readonly kind: 'apps'; readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
+  readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
   /** This bridge acts from now on. `anew`: what the broker holds is newer than what is known here. */
-  | { readonly kind: 'begin'; readonly anew: boolean }
+  readonly begin: { readonly anew: boolean }
   /** Configuration is another one; `wasOn` and `isOn`: whether it asked and asks for the guardian. */
-  | { readonly kind: 'configured'; readonly wasOn: boolean; readonly isOn: boolean }
-  | { readonly kind: 'online'; readonly online: boolean }
-  | { readonly kind: 'command'; readonly watched: WatchedApp; readonly run: GuardRun }
-  | { readonly kind: 'control'; readonly watched: WatchedApp; readonly wish: GuardWish }
+  readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
+  readonly online: { readonly online: boolean }
+  readonly command: { readonly watched: WatchedApp; readonly run: GuardRun }
+  readonly control: { readonly watched: WatchedApp; readonly wish: GuardWish }
   /** Restarts are due at a time that configuration names. */
-  | { readonly kind: 'schedule'; readonly fits: (app: string) => boolean }
+  readonly schedule: { readonly fits: (app: string) => boolean }
   /** Time has gone by. */
-  | { readonly kind: 'wake' }
+  readonly wake: object
   /** The ends of effects. */
-  | { readonly kind: 'read'; readonly watched: WatchedApp; readonly isRead: boolean }
-  | { readonly kind: 'asked'; readonly watched: WatchedApp; readonly isGood: boolean | undefined }
-  | { readonly kind: 'backup'; readonly update: Update; readonly failure: string | undefined }
-  | { readonly kind: 'outcome'; readonly order: Order; readonly outcome: Outcome }
+  readonly read: { readonly watched: WatchedApp; readonly isRead: boolean }
+  readonly asked: { readonly watched: WatchedApp; readonly isGood: boolean | undefined }
+  readonly backup: { readonly update: Update; readonly failure: string | undefined }
+  readonly outcome: { readonly order: Order; readonly outcome: Outcome }
+}
+export type InputOf<K extends keyof Inputs> = { readonly [P in K]: { readonly kind: P } & Inputs[P] }[K]
+export type Input = InputOf<keyof Inputs>
 
 export type Effect =
   /** To read an app anew: what is known of it may be an hour old. */
