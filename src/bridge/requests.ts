@@ -13,7 +13,8 @@ import type { GuardConfig } from '../guard/settings.ts'
 import type { GuardRun } from '../guard/turn.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
+import type { MqttLink } from '../mqtt/link.ts'
+import type { LinkStatus, Message } from '../mqtt/types.ts'
 
 /** Who sent a command another way than over MQTT. */
 export interface Requester {
@@ -81,16 +82,6 @@ export interface FailedWrite extends Omit<CommandFailedPayload, 'event_type' | '
   readonly hub: string
 }
 
-/** The part of the MQTT link that commands need. */
-export interface AnswerLink {
-  /** Whether a message's connection is still up: what an earlier one brought is stale. */
-  isCurrent(message: Message): boolean
-  status(): Pick<LinkStatus, 'protocol'>
-  send(topic: string, payload: string, options?: SendOptions): void
-  /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
-  hold(topic: string, payload: string | null): void
-}
-
 /** One configured hub, as commands see it. */
 export interface DispatchHub {
   readonly hub: Hub
@@ -105,7 +96,7 @@ export interface DispatcherOptions {
   readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
   readonly hubs: ReadonlyMap<string, DispatchHub>
   readonly live: { readonly value: Rules & Pick<Config, 'discovery'> }
-  readonly link: AnswerLink
+  readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl
   /** Whether commands on a topic are this bridge's to answer; default: all are. */
   readonly answers?: ((topic: CommandTopic) => boolean) | undefined

@@ -49,8 +49,11 @@ export interface PayloadKind<T> {
   readonly emptyIsValue?: true
 }
 
-/** A JSON object that may have an envelope; no payload at all is the empty object. */
-function enveloped<S extends v.GenericSchema>(schema: S): PayloadKind<v.InferOutput<S>> {
+/** A JSON object that may have an envelope, and what its value stands for; no payload at all is the empty object. */
+export function enveloped<S extends v.GenericSchema, T>(
+  schema: S,
+  meaning: (value: v.InferOutput<S>) => T,
+): PayloadKind<T> {
   return {
     schema,
     enveloped: true,
@@ -58,17 +61,20 @@ function enveloped<S extends v.GenericSchema>(schema: S): PayloadKind<v.InferOut
       // A button of Home Assistant cannot send nothing; `PRESS` is its word for it.
       const bare = withoutMark(text)
       const { envelope, rest } = bare === '' || bare === 'PRESS' ? NOTHING : openEnvelope(parseJson(bare))
-      return { ...envelope, input: () => check(schema, rest) }
+      return { ...envelope, input: () => meaning(check(schema, rest)) }
     },
   }
 }
 
 /** A JSON object with these keys and the envelope's, nothing else. */
-export const object = <E extends v.ObjectEntries>(entries: E) => enveloped(v.strictObject(entries))
+export const object = <E extends v.ObjectEntries>(entries: E) => enveloped(v.strictObject(entries), (value) => value)
 
 /** Like `object`, with no key required but one of them. */
 export const someOf = <E extends v.ObjectEntries>(entries: E) =>
-  enveloped(v.pipe(v.strictObject(entries), v.minEntries(1, `Expected ${Object.keys(entries).join(' or ')}.`)))
+  enveloped(
+    v.pipe(v.strictObject(entries), v.minEntries(1, `Expected ${Object.keys(entries).join(' or ')}.`)),
+    (value) => value,
+  )
 
 /** A JSON object inside of one; valibot by itself takes an array for an object. */
 export function inner<E extends v.ObjectEntries>(entries: E) {

@@ -70,7 +70,8 @@ export function countRecent(recent: readonly number[], now: number, { window }: 
   return recent.filter((at) => at > now - window).length
 }
 
-const idle = (watch: RestartState): RestartState =>
+/** Waits no longer, and is not given up. */
+export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
     ? watch
     : { ...watch, phase: 'idle', forced: false, dueAt: null, sentAt: null }
@@ -120,11 +121,6 @@ export function planned(
   forced = false,
 ): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt: now + delayAfter(watch.recent.length, pace) }
-}
-
-/** Waits no longer, and is not given up. */
-export function rested(watch: RestartState): RestartState {
-  return { ...watch, phase: 'idle', forced: false, dueAt: null }
 }
 
 export function postponed(watch: RestartState, until: number): RestartState {
