@@ -2,9 +2,6 @@
  * What is known of one hub, its apps and settings: what the broker holds of them, the events of what happens to them, and
  * who hears of it, in a fixed order.
  */
-import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
-import type { Live } from '../config/options.ts'
 import {
   type AppEventPayload,
   type CommandFailedPayload,
@@ -13,12 +10,12 @@ import {
 } from '../contract/events.ts'
 import { availableCommands } from '../contract/permissions.ts'
 import { concernsHub, countsOf } from '../contract/publications.ts'
-import type { Topics } from '../contract/topics.ts'
 import type { Guard } from '../guard/guard.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { AppUpdates } from './app-updates.ts'
+import type { BridgeOptions } from './bridge.ts'
 import { policyOf } from './dispatcher.ts'
 import type { HomeAssistant } from './home-assistant/home-assistant.ts'
 import type { LeftOvers } from './left-overs.ts'
@@ -28,20 +25,14 @@ import type { CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
 /** What the states of all hubs share. */
-export interface HubStateOptions {
-  readonly topics: Topics
-  readonly live: Live
+export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock' | 'log'> {
   readonly table: RowTable
   readonly link: { send(topic: string, payload: string): void }
   readonly guard: Pick<Guard, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
   readonly homeAssistant: Pick<HomeAssistant, 'appsChanged' | 'hubChanged'>
   readonly leftOvers: Pick<LeftOvers, 'request' | 'listRead'>
   readonly updates: AppUpdates
-  /** The member of a fleet that this bridge is. */
-  readonly fleet: { readonly member: string; readonly epoch: number } | undefined
   readonly early: Pick<StartupBuffer, 'run'>
-  readonly clock: Clock
-  readonly log: Logger
 }
 
 /** A change of an app by which more has changed than usage figures. */

@@ -1,12 +1,12 @@
 /** The settings that configuration publishes by name: read with each list, and after our own writes. */
-import type { Logger } from 'pino'
 import type { Json } from '../base/json.ts'
 import type { Live } from '../config/options.ts'
 import type { OwnerOf } from '../contract/publications.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
-import { OwnerRows, type RowTable } from './owner-rows.ts'
+import type { HubStateOptions } from './hub-state.ts'
+import { OwnerRows } from './owner-rows.ts'
 
 type Published = Live['value']['settings']['publish']
 
@@ -29,13 +29,10 @@ const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', '
 
 const isOfAll = ({ code, foreign }: HubError) => foreign || OF_ALL.has(code)
 
-export interface PublishedSettingsOptions {
+export interface PublishedSettingsOptions extends Pick<HubStateOptions, 'live' | 'table' | 'log'> {
   /** The hub's configured name. */
   readonly name: string
   readonly hub: Hub
-  readonly live: Live
-  readonly table: RowTable
-  readonly log: Logger
 }
 
 export class PublishedSettings {

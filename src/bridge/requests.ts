@@ -78,9 +78,7 @@ export interface CommandEnd {
 }
 
 /** A write that was refused or failed. */
-export interface FailedWrite extends Omit<CommandFailedPayload, 'event_type' | 'at'> {
-  readonly hub: string
-}
+export type FailedWrite = Omit<CommandFailedPayload, 'event_type' | 'at'> & { readonly hub: string }
 
 /** One configured hub, as commands see it. */
 export interface DispatchHub {

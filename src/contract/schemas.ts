@@ -20,34 +20,28 @@ const count = v.pipe(amount, v.integer(), v.minValue(0))
 const list = <S extends v.GenericSchema>(schema: S) => v.pipe(v.array(schema), v.readonly())
 const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
 
-/** Holds a schema to the type that is sent: neither may have a key or a value that the other lacks. */
-function of<T>() {
-  return <S extends v.GenericSchema<unknown, T>>(schema: [T] extends [v.InferOutput<S>] ? S : never): S => schema
-}
-
-export const APP = of<App>()(
-  v.strictObject({
-    id: text,
-    name: v.nullable(text),
-    version: v.nullable(text),
-    enabled: v.nullable(flag),
-    state: v.nullable(v.picklist(APP_STATES)),
-    crashed: v.nullable(flag),
-    crash_message: v.nullable(v.pipe(text, v.maxLength(1024))),
-    crash_count: v.nullable(amount),
-    autoupdate: v.nullable(flag),
-    channel: v.nullable(text),
-    origin: v.nullable(text),
-    update_available: v.nullable(flag),
-    latest_version: v.nullable(text),
-    cpu_percent: about(v.nullable(amount), 'Per cent of one core; `null` unless running.'),
-    memory_bytes: about(v.nullable(integer), '`null` unless running.'),
-    has_settings: v.nullable(flag),
-    sdk: v.nullable(amount),
-    author: v.nullable(text),
-    compatibility: v.nullable(text),
-  }),
-)
+/** Held to the type that is sent: that has no key that it lacks, and `publications.ts` wants each of its keys. */
+export const APP = v.strictObject({
+  id: text,
+  name: v.nullable(text),
+  version: v.nullable(text),
+  enabled: v.nullable(flag),
+  state: v.nullable(v.picklist(APP_STATES)),
+  crashed: v.nullable(flag),
+  crash_message: v.nullable(v.pipe(text, v.maxLength(1024))),
+  crash_count: v.nullable(amount),
+  autoupdate: v.nullable(flag),
+  channel: v.nullable(text),
+  origin: v.nullable(text),
+  update_available: v.nullable(flag),
+  latest_version: v.nullable(text),
+  cpu_percent: about(v.nullable(amount), 'Per cent of one core; `null` unless running.'),
+  memory_bytes: about(v.nullable(integer), '`null` unless running.'),
+  has_settings: v.nullable(flag),
+  sdk: v.nullable(amount),
+  author: v.nullable(text),
+  compatibility: v.nullable(text),
+}) satisfies v.GenericSchema<unknown, App>
 
 export const APP_EVENT = v.strictObject({
   event_type: v.picklist(APP_EVENT_TYPES),

@@ -16,7 +16,7 @@ import { isSavedName, SavedStates } from './saved-states.ts'
 import { Schedules } from './schedules.ts'
 import { type GuardConfig, isGuarded, type Patterns, patternsOf } from './settings.ts'
 import { type Context, type Effect, type GuardedHub, type GuardRun, HubState, type Input } from './turn.ts'
-import { type Window, windowAt } from './updates.ts'
+import { windowAt } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
 
 /** A command of the guardian's own. */
@@ -46,7 +46,7 @@ export class Guard {
   readonly #hubs = new Map<string, HubState>()
   readonly #saved = new SavedStates()
   readonly #schedules: Schedules
-  #window: Window = { open: false, at: 0, until: 0 }
+  #window = { open: false, at: 0, until: 0 }
   readonly #offset: () => number
   #cancelWindow: () => void = () => {}
   #patterns: Patterns
@@ -253,7 +253,7 @@ export class Guard {
   }
 
   /** Each read of each hub asks: it is computed when it may have changed. */
-  #windowAt(now: number): Window {
+  #windowAt(now: number) {
     if (now < this.#window.at || now >= this.#window.until) this.#window = windowAt(this.#options.live.value, now)
     return this.#window
   }

@@ -17,15 +17,11 @@ const VERIFY_MS = 10 * 60_000
 /** The same where it took the install, and not the version that was named. */
 const OTHER_MS = 60_000
 
-/** The window of updates, seen from a moment: whether it is open, and until when that stays so, in epoch milliseconds. */
-export interface Window {
-  readonly open: boolean
-  /** That moment. */
-  readonly at: number
-  readonly until: number
-}
-
-export function windowAt({ updates }: GuardConfig, now: number): Window {
+/**
+ * The window of updates, seen from a moment (`at`): whether it is open, and until when that stays so, in epoch
+ * milliseconds.
+ */
+export function windowAt({ updates }: GuardConfig, now: number) {
   const { policy, window, time_zone } = updates
   if (policy === 'manual' || window.start === null) return { open: false, at: now, until: Number.POSITIVE_INFINITY }
   const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length) ?? Number.POSITIVE_INFINITY
