@@ -167,16 +167,19 @@ export class Dispatcher {
   /** Never rejects: what failed is an outcome too, and one to remember. */
   async #execute(request: Request, command: Command, reading: Reading<unknown>): Promise<Outcome> {
     const { message, requester, topic, transaction } = request
+    const { hubs, link, control } = this.#options
     try {
-      if (command.payload.emptyIsValue && requester === undefined) this.#refuseClearing(message)
+      // MQTT 3.1.1 does not tell an empty value from a message that clears a retained one.
+      const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
+      if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
       const input = reading.input()
       let data: unknown
       if (command.target === 'bridge') {
         this.#authorize(command, input)
-        data = await command.act(this.#options.control, input, transaction)
+        data = await command.act(control, input, transaction)
       } else {
-        const bridged = this.#options.hubs.get(topic.hub ?? '')
+        const bridged = hubs.get(topic.hub ?? '')
         if (bridged === undefined) throw new CommandError('unknown_hub')
         data = await this.#carryOut({ request, bridged, command, input, argument })
       }
@@ -184,15 +187,6 @@ export class Dispatcher {
     } catch (error) {
       return this.#failed(error, command.target !== 'bridge' && command.write)
     }
-  }
-
-  /** MQTT 3.1.1 does not tell an empty value from a message that clears a retained one. */
-  #refuseClearing({ payload }: Message): void {
-    if (payload.length > 0 || this.#options.link.status().protocol !== '3.1.1') return
-    throw new CommandError(
-      'invalid_payload',
-      'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.',
-    )
   }
 
   /** In its turn. Resolves to the data of the answer. @throws CommandError or HubError */
@@ -308,6 +302,7 @@ export class Dispatcher {
   }
 }
 
+const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
 const FULL = 'Too many writes within five minutes for another one to be remembered.'
 
 /**

@@ -1,6 +1,4 @@
 /** Who sends commands, what is known of one on its way, and what the way needs of others. */
-import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { BridgeControl, Command, HubCommand } from '../contract/command.ts'
@@ -15,6 +13,7 @@ import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
+import type { BridgeOptions } from './bridge.ts'
 
 /** Who sent a command another way than over MQTT. */
 export interface Requester {
@@ -90,7 +89,8 @@ export interface DispatchHub {
 /** What decides which commands may be used. */
 export type Rules = Pick<Config, 'commands'> & GuardConfig
 
-export interface DispatcherOptions {
+export interface DispatcherOptions
+  extends Pick<BridgeOptions, 'whyNotServed' | 'onAnswer' | 'clock' | 'log' | 'audit'> {
   readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
   readonly hubs: ReadonlyMap<string, DispatchHub>
   readonly live: { readonly value: Rules & Pick<Config, 'discovery'> }
@@ -98,8 +98,6 @@ export interface DispatcherOptions {
   readonly control: BridgeControl
   /** Whether commands on a topic are this bridge's to answer; default: all are. */
   readonly answers?: ((topic: CommandTopic) => boolean) | undefined
-  /** Why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
-  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
   /** A write, or a generic call, begins on a hub, or ends. */
   readonly onRun: (run: CommandRun) => void
   /** Tells the guardian what is wanted of it for an app. */
@@ -108,9 +106,4 @@ export interface DispatcherOptions {
   readonly repair: () => void
   /** Not called for each of a flood of refusals. */
   readonly onFailedWrite: (failed: FailedWrite) => void
-  readonly onAnswer?: (end: CommandEnd) => void
-  readonly clock: Clock
-  readonly log: Logger
-  /** Writes whatever the log's level is. */
-  readonly audit: Logger
 }

@@ -43,12 +43,8 @@ export interface RolloutStep {
   readonly app: string
 }
 
-export interface RolloutFailure {
-  /** An error code of an answer; or `crashed`, `not_running`: the hub carried it out, and the app does not run well. */
-  readonly code: string
-  /** For people. */
-  readonly message: string
-}
+/** With an error code of an answer; or `crashed`, `not_running`: the hub carried it out, and the app does not run well. */
+export type RolloutFailure = Omit<Rollout['failed'][number], keyof RolloutStep>
 
 /** What is kept of a rollout on the broker: all that a successor needs to go on where it was. */
 export type Rollout = Readonly<v.InferOutput<typeof ROLLOUT>>

@@ -12,7 +12,9 @@ import { CONTRACT_VERSION } from './version.ts'
 const text = v.string()
 const flag = v.boolean()
 const amount = v.number()
-const time = v.pipe(text, v.isoTimestamp())
+/** Some of what is ISO 8601 is not what Date reads. */
+const isRead = v.check((time: string) => !Number.isNaN(Date.parse(time)))
+const time = v.pipe(text, v.isoTimestamp(), isRead)
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
 
 const integer = v.pipe(amount, v.integer())

@@ -204,8 +204,8 @@ function schedule(turn: Turn, hub: HubState, { fits }: InputOf<'schedule'>): voi
       watched.watch = { ...watch.planned(watched.watch, 'schedule', now, config.guard, true), dueAt: now }
       settle(turn, watched)
     } else {
-      const details = { hub: hub.name, app: watched.id }
-      turn.effects.push({ kind: 'log', level: 'info', details, text: `no restart by schedule: ${why}` })
+      const text = `no restart by schedule: ${why}`
+      turn.effects.push({ kind: 'log', level: 'info', details: { app: watched.id }, text })
     }
   }
 }

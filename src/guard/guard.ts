@@ -227,7 +227,7 @@ export class Guard {
     const { name, port } = hub
     switch (effect.kind) {
       case 'log':
-        return log[effect.level](effect.details, effect.text)
+        return log[effect.level]({ hub: name, ...effect.details }, effect.text)
       case 'read': {
         const { watched } = effect
         const isRead = await port.read(watched.id)
