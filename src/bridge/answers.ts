@@ -74,8 +74,11 @@ export class Answers {
   }
 
   #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {
-    const { responseTopic, correlationData } = message
-    const to = responseTopic !== undefined && this.#mayAnswerOn(responseTopic) ? responseTopic : topic.result
+    const { topics, live, link } = this.#options
+    const { responseTopic = '', correlationData } = message
+    const { discovery, commands } = live.value
+    const isFree = topics.mayAnswerOn(responseTopic, discovery.prefix, commands.response_topics)
+    const to = isFree ? responseTopic : topic.result
     const as = (result: Outcome, mark: Message['correlationData']) => ({
       payload: renderAnswer(head, result),
       options: {
@@ -93,13 +96,7 @@ export class Answers {
       // What the requester has sent along may be what is too large.
       return as({ ok: false, error }, (correlationData?.length ?? 0) > MAX_SHORT_MARK ? undefined : correlationData)
     }
-    this.#options.link.send(to, payload, { ...options, ifRefused })
-  }
-
-  #mayAnswerOn(topic: string): boolean {
-    const { topics, live } = this.#options
-    const { discovery, commands } = live.value
-    return topics.mayAnswerOn(topic, { discoveryPrefix: discovery.prefix, only: commands.response_topics })
+    link.send(to, payload, { ...options, ifRefused })
   }
 }
 

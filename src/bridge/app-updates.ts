@@ -3,7 +3,8 @@
  * update was found whose version is not told, so that one differs from the one before.
  */
 import type { Clock } from '../base/clock.ts'
-import { type Facts, type FoundUpdate, foundIn, shownTime } from '../contract/publications.ts'
+import type { Facts } from '../contract/publications.ts'
+import { type FoundUpdate, foundIn, shownTime } from '../contract/update-state.ts'
 import type { App } from '../hub/app.ts'
 
 /** How long an app may take to show another version after the hub has confirmed its install. */

@@ -1,43 +1,30 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import { Throttle } from '../base/throttle.ts'
 import type { Live } from '../config/options.ts'
-import type { Command, RolloutControl } from '../contract/commands.ts'
+import type { Command, RolloutControl } from '../contract/command.ts'
 import { mayUse } from '../contract/permissions.ts'
-import type { Facts } from '../contract/publications.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
 import type { CommandTopic, OwnTopic, Topics } from '../contract/topics.ts'
-import type { Guard } from '../guard/guard.ts'
+import { Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import { BY } from '../guard/turn.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
+import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { AppUpdates } from './app-updates.ts'
+import { BridgeState } from './bridge-state.ts'
 import { Dispatcher, policyOf } from './dispatcher.ts'
-import { createGuard } from './guarding.ts'
+import { guardedHub } from './guarding.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
-import type { DiscoveryLink } from './home-assistant/publisher.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
-import { OwnerRows, RowTable } from './owner-rows.ts'
+import { RowTable } from './owner-rows.ts'
 import type { OwnershipState } from './ownership.ts'
 import { Presence } from './presence.ts'
-import type { AnswerLink, CommandEnd, DispatchHub, Requester } from './requests.ts'
+import type { CommandEnd, DispatchHub, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 import { Upkeep } from './upkeep.ts'
-
-/** The part of the MQTT link that the translation needs. */
-export interface BridgeLink extends AnswerLink, Omit<DiscoveryLink, 'send' | 'status'> {
-  hold: DiscoveryLink['hold']
-  status(): Pick<LinkStatus, 'protocol' | 'queued'>
-  /** Reads again what others may have left where nothing may be retained. */
-  readTransient(): void
-  /** Connects anew, and reads back what the broker holds. */
-  startOver(): void
-  /** Whether retained topics are written; while not, what is held is remembered only. */
-  setWriting(writing: boolean): void
-}
 
 export interface BridgedHub extends DispatchHub {
   readonly url: string
@@ -86,8 +73,8 @@ const TAKE_BACK_MS = 1_000
 
 export class Bridge {
   readonly #options: BridgeOptions
-  readonly #link: BridgeLink
-  readonly #rows: OwnerRows<'bridge'>
+  readonly #link: MqttLink
+  readonly #state: BridgeState
   readonly #dispatcher: Dispatcher
   /** By the name of the hub. */
   readonly #states = new Map<string, HubState>()
@@ -109,24 +96,18 @@ export class Bridge {
   #foundState: string | undefined
   readonly #homeAssistant: HomeAssistant
   readonly #upkeep: Upkeep
-  #facts: Facts['bridge']
-  readonly #tellingHubs: Throttle
   #tookBackAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
 
-  constructor(options: BridgeOptions, link: BridgeLink) {
+  constructor(options: BridgeOptions, link: MqttLink) {
     this.#options = options
     this.#link = link
     const { topics, hubs, live, fleet, version, startedAt, clock, random, log, audit, setLogLevel, rollouts } = options
     // Until it is known whether another bridge is there.
     link.setWriting(false)
-    const { discovery, log: logging } = live.value
-    const logLevel = logging.level
-    const unknown = { health: undefined, prefixes: undefined, fleet: undefined }
-    this.#facts = { version, startedAt, protocol: null, hubs: {}, logLevel, ...unknown }
+    const { discovery } = live.value
     this.#early = new StartupBuffer(clock)
     this.#updates = new AppUpdates(clock)
-    this.#tellingHubs = new Throttle(clock, () => this.#know({ hubs: this.#hubAddresses() }))
     const allows = (command: Command) => mayUse(policyOf(live.value), command)
     const table = new RowTable({
       topics,
@@ -134,12 +115,10 @@ export class Bridge {
       applies: (when) => (when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off'),
       log,
     })
-    this.#rows = new OwnerRows({ kind: 'bridge' }, table)
-    this.#guard = createGuard({
+    this.#state = new BridgeState(options, table)
+    this.#guard = new Guard({
       live,
-      hubs,
-      states: this.#states,
-      link,
+      isConnected: () => link.status().protocol !== null,
       order: (order) => this.#dispatcher.send({ ...order, by: BY }),
       clock,
       log,
@@ -160,7 +139,7 @@ export class Bridge {
       states: this.#states,
       homeAssistant: this.#homeAssistant,
       rollouts,
-      onSettled: () => this.#know({ prefixes: this.#homeAssistant.prefixes.all }),
+      onSettled: () => this.#state.set({ prefixes: this.#homeAssistant.prefixes.all }),
       readEverything: () => this.#startOver(),
       clock,
       log,
@@ -221,16 +200,16 @@ export class Bridge {
   }
 
   start(): void {
-    this.#know({})
+    this.#state.set({})
   }
 
   logLevelChanged(logLevel: LogLevel): void {
     this.#options.audit.info({ log_level: logLevel }, 'log level changed')
-    this.#know({ logLevel })
+    this.#state.set({ logLevel })
   }
 
   healthChanged(health: HealthReport): void {
-    this.#know({ health })
+    this.#state.set({ health })
     if (this.role !== 'standby' || this.#saidStandby) return
     this.#saidStandby = true
     // Not retained: the topic is the active bridge's.
@@ -242,10 +221,8 @@ export class Bridge {
     this.#upkeep.hubAdded(name)
     const state = new HubState(name, hub, this.#stateOptions)
     this.#states.set(name, state)
-    hub.subscribe(({ api }) => {
-      if (this.#facts.hubs[name]?.api !== api) this.#tellingHubs.request()
-    })
-    this.#tellingHubs.request()
+    this.#guard.hubAdded(name, guardedHub(hub, state))
+    this.#state.follow(name, hub)
     this.#homeAssistant.hubAdded()
     return state
   }
@@ -258,7 +235,7 @@ export class Bridge {
     this.#states.get(name)?.clear()
     this.#states.delete(name)
     this.#homeAssistant.hubRemoved(name)
-    this.#know({ hubs: this.#hubAddresses() })
+    this.#state.hubsChanged()
     this.#upkeep.sweep()
   }
 
@@ -275,7 +252,7 @@ export class Bridge {
     this.#states.get(name)?.release()
     this.#states.delete(name)
     this.#homeAssistant.hubReleased(name)
-    this.#know({ hubs: this.#hubAddresses() })
+    this.#state.hubsChanged()
     this.#link.release((topic) => {
       const owner = topics.parse(topic)?.owner
       return owner !== undefined && owner.kind !== 'bridge' && owner.hub === name
@@ -286,7 +263,7 @@ export class Bridge {
   fleetChanged(): void {
     const { fleet, topics } = this.#options
     if (fleet === undefined) return
-    this.#know({ fleet: fleet.isSpeaker ? fleet.payload : undefined })
+    this.#state.set({ fleet: fleet.isSpeaker ? fleet.payload : undefined })
     if (!fleet.isSpeaker) this.#link.release((topic) => topic === topics.of('fleet', {}))
     for (const state of this.#states.values()) state.changed()
   }
@@ -334,7 +311,7 @@ export class Bridge {
     this.#early.role = 'active'
     this.#saidStandby = false
     this.#homeAssistant.connected()
-    this.#know({ prefixes: this.#homeAssistant.prefixes.all })
+    this.#state.set({ prefixes: this.#homeAssistant.prefixes.all })
     // Before the sweep, which clears what nobody holds.
     this.#guard.begin(!this.#hasBegun || this.#wasReplaced)
     this.#hasBegun = true
@@ -343,7 +320,7 @@ export class Bridge {
     this.#wasReplaced = false
     this.#upkeep.sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
-    this.#know({ protocol: this.#protocol })
+    this.#state.set({ protocol: this.#protocol })
     this.#early.flush()
   }
 
@@ -393,11 +370,10 @@ export class Bridge {
   onTouched(topic: string, payload: string): void {
     const { topics, hubs, fleet } = this.#options
     const own = topics.parse(topic)
+    // What another bridge leaves behind is this one's to clear; what another member's guardian writes down, to go on from.
+    const isOfMember = fleet !== undefined && own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)
+    if (own?.name === 'bridgeInfo' || isOfMember) this.#learn(own, payload)
     const saidOffline = own?.name === 'bridgeState' && payload === 'offline'
-    // What another member's guardian writes down is this one's to go on from when it takes over.
-    const isOfPeer = fleet !== undefined && own !== undefined && 'hub' in own.owner && !hubs.has(own.owner.hub)
-    // Also while another bridge is active: what it leaves behind is this one's to clear.
-    if (isOfPeer || own?.name === 'bridgeInfo') this.#learn(own, payload)
     if (this.#early.role !== 'active') {
       if (saidOffline) this.#presence.doubt()
       return
@@ -406,7 +382,7 @@ export class Bridge {
     else this.#upkeep.touched(topic, payload)
   }
 
-  /** What an earlier run, or another member, has written down. */
+  /** What an earlier run, or another bridge, has written down. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     else if (name === 'appUpdate' && owner.kind === 'app') {
@@ -464,7 +440,7 @@ export class Bridge {
 
   /** Begins nothing more on a hub. Resolves when every command has its answer. */
   endCommands(): Promise<void> {
-    this.#guard.stop()
+    this.#guard.standBy()
     return this.#dispatcher.stop()
   }
 
@@ -472,7 +448,7 @@ export class Bridge {
   stop(): void {
     this.#cancelStartOver()
     this.#upkeep.stop()
-    this.#tellingHubs.stop()
+    this.#state.stop()
     for (const state of this.#states.values()) state.stop()
     this.#early.hasLeft = this.contested
     this.#presence.stop()
@@ -483,19 +459,7 @@ export class Bridge {
 
   /** What the broker shall hold, Home Assistant's discovery left out, rendered anew: topics with their payloads. */
   *retained(): ReturnType<HubState['rendered']> {
-    yield* this.#rows.rendered()
+    yield* this.#state.rendered()
     for (const state of this.#states.values()) yield* state.rendered()
-  }
-
-  #know(news: Partial<Facts['bridge']>): void {
-    this.#facts = { ...this.#facts, ...news }
-    this.#rows.set(this.#facts)
-  }
-
-  #hubAddresses(): Facts['bridge']['hubs'] {
-    const entries = [...this.#options.hubs].map(
-      ([name, { url, hub }]) => [name, { url_host: new URL(url).host, api: hub.status.api }] as const,
-    )
-    return Object.fromEntries(entries)
   }
 }

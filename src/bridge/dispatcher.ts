@@ -5,15 +5,8 @@
 import { Limiter } from '../base/limiter.ts'
 import { nearest } from '../base/nearest.ts'
 import type { Outcome } from '../contract/answer.ts'
-import {
-  COMMANDS,
-  type Command,
-  effectiveCommand,
-  findCommand,
-  type HubCommand,
-  isAudited,
-  MAX_NAME_LENGTH,
-} from '../contract/commands.ts'
+import type { Command, HubCommand } from '../contract/command.ts'
+import { COMMANDS, effectiveCommand, findCommand, isAudited, MAX_NAME_LENGTH } from '../contract/commands.ts'
 import { CommandError, ERROR_CODES, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
 import { type CommandPolicy, lackOf, permission, refusedBy } from '../contract/permissions.ts'
@@ -174,16 +167,19 @@ export class Dispatcher {
   /** Never rejects: what failed is an outcome too, and one to remember. */
   async #execute(request: Request, command: Command, reading: Reading<unknown>): Promise<Outcome> {
     const { message, requester, topic, transaction } = request
+    const { hubs, link, control } = this.#options
     try {
-      if (command.payload.emptyIsValue && requester === undefined) this.#refuseClearing(message)
+      // MQTT 3.1.1 does not tell an empty value from a message that clears a retained one.
+      const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
+      if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
       const input = reading.input()
       let data: unknown
       if (command.target === 'bridge') {
         this.#authorize(command, input)
-        data = await command.act(this.#options.control, input, transaction)
+        data = await command.act(control, input, transaction)
       } else {
-        const bridged = this.#options.hubs.get(topic.hub ?? '')
+        const bridged = hubs.get(topic.hub ?? '')
         if (bridged === undefined) throw new CommandError('unknown_hub')
         data = await this.#carryOut({ request, bridged, command, input, argument })
       }
@@ -191,15 +187,6 @@ export class Dispatcher {
     } catch (error) {
       return this.#failed(error, command.target !== 'bridge' && command.write)
     }
-  }
-
-  /** MQTT 3.1.1 does not tell an empty value from a message that clears a retained one. */
-  #refuseClearing({ payload }: Message): void {
-    if (payload.length > 0 || this.#options.link.status().protocol !== '3.1.1') return
-    throw new CommandError(
-      'invalid_payload',
-      'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.',
-    )
   }
 
   /** In its turn. Resolves to the data of the answer. @throws CommandError or HubError */
@@ -315,6 +302,7 @@ export class Dispatcher {
   }
 }
 
+const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an empty text.'
 const FULL = 'Too many writes within five minutes for another one to be remembered.'
 
 /**

@@ -1,60 +1,42 @@
-/** What the guardian asks of hubs. */
-import { Guard, type GuardOptions } from '../guard/guard.ts'
+/** What the guardian reads of a hub, asks of it, and makes known of its apps. */
+import type { GuardedHub } from '../guard/turn.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { LinkStatus } from '../mqtt/types.ts'
 import type { HubState } from './hub-state.ts'
 
-export interface GuardingOptions extends Pick<GuardOptions, 'live' | 'order' | 'clock' | 'log'> {
-  readonly hubs: ReadonlyMap<string, { readonly hub: Hub }>
-  /** What it finds out becomes part of. */
-  readonly states: ReadonlyMap<string, HubState>
-  readonly link: { status(): Pick<LinkStatus, 'protocol'> }
-}
-
-export function createGuard({ hubs, states, link, ...options }: GuardingOptions): Guard {
-  const read = async (name: string, app: string) => {
-    try {
-      await hubs.get(name)?.hub.apps.readApp(app)
-      return true
-    } catch (error) {
-      asHubError(error)
-      return false
-    }
+export function guardedHub(hub: Hub, state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>): GuardedHub {
+  return {
+    apps: () => hub.apps.all.values(),
+    shows: (app) => hub.apps.shows(app),
+    takesVersion: () => isNewer(hub.status),
+    async read(app) {
+      try {
+        await hub.apps.readApp(app)
+        return true
+      } catch (error) {
+        asHubError(error)
+        return false
+      }
+    },
+    async ask(app, path) {
+      try {
+        return await hub.askApp(app, path)
+      } catch (error) {
+        // Without an answer in time the app hangs; anything else is about the hub.
+        return asHubError(error).code === 'no_answer' ? null : undefined
+      }
+    },
+    async backup() {
+      try {
+        await hub.call('createBackup', {})
+        return undefined
+      } catch (error) {
+        return error instanceof HubError ? error.message : 'the bridge made a mistake.'
+      }
+    },
+    onEvent: (event) => state.sendEvent(event),
+    onFacts: (app) => state.appChanged(app),
+    onAttention: () => state.changed(),
   }
-  const backup = async (name: string) => {
-    try {
-      await hubs.get(name)?.hub.call('createBackup', {})
-    } catch (error) {
-      if (error instanceof HubError) throw error
-      throw new Error('the bridge made a mistake.', { cause: error })
-    }
-  }
-  const ask = async (name: string, app: string, path: string) => {
-    try {
-      return await hubs.get(name)?.hub.askApp(app, path)
-    } catch (error) {
-      // Without an answer in time the app hangs; anything else is about the hub.
-      return asHubError(error).code === 'no_answer' ? null : undefined
-    }
-  }
-  const appsOf = (name: string) => hubs.get(name)?.hub.apps.all.values() ?? []
-  const takesVersion = (name: string) => {
-    const status = hubs.get(name)?.hub.status
-    return status !== undefined && isNewer(status)
-  }
-  return new Guard({
-    ...options,
-    onEvent: (hub, event) => states.get(hub)?.onGuardEvent(event),
-    onFacts: (hub, app) => states.get(hub)?.appChanged(app),
-    onAttention: (hub) => states.get(hub)?.changed(),
-    read,
-    takesVersion,
-    shows: (name, app) => hubs.get(name)?.hub.apps.shows(app) === true,
-    backup,
-    ask,
-    appsOf,
-    isConnected: () => link.status().protocol !== null,
-  })
 }

@@ -2,9 +2,6 @@
  * What is known of one hub, its apps and settings: what the broker holds of them, the events of what happens to them, and
  * who hears of it, in a fixed order.
  */
-import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
-import type { Live } from '../config/options.ts'
 import {
   type AppEventPayload,
   type CommandFailedPayload,
@@ -13,12 +10,12 @@ import {
 } from '../contract/events.ts'
 import { availableCommands } from '../contract/permissions.ts'
 import { concernsHub, countsOf } from '../contract/publications.ts'
-import type { Topics } from '../contract/topics.ts'
 import type { Guard } from '../guard/guard.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { AppUpdates } from './app-updates.ts'
+import type { BridgeOptions } from './bridge.ts'
 import { policyOf } from './dispatcher.ts'
 import type { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
@@ -28,20 +25,14 @@ import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
 /** What the states of all hubs share. */
-export interface HubStateOptions {
-  readonly topics: Topics
-  readonly live: Live
+export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock' | 'log'> {
   readonly table: RowTable
   readonly link: { send(topic: string, payload: string): void }
   readonly guard: Pick<Guard, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
   readonly homeAssistant: Pick<HomeAssistant, 'appsChanged' | 'hubChanged'>
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead'>
   readonly updates: AppUpdates
-  /** The member of a fleet that this bridge is. */
-  readonly fleet: { readonly member: string; readonly epoch: number } | undefined
   readonly early: Pick<StartupBuffer, 'run'>
-  readonly clock: Clock
-  readonly log: Logger
 }
 
 /** A change of an app by which more has changed than usage figures. */
@@ -122,9 +113,10 @@ export class HubState {
     this.#send(isShown ? app : null, JSON.stringify(event))
   }
 
-  /** The guardian has done or found something. */
-  onGuardEvent(event: GuardEventPayload): void {
-    this.#sendWhenActive(event)
+  /** Something has happened to an app, or the guardian has done or found it. */
+  sendEvent(event: AppEventPayload | GuardEventPayload): void {
+    const payload = JSON.stringify(event)
+    this.#options.early.run(() => this.#send(event.app, payload))
   }
 
   /** Something is known of an app that the hub does not tell. */
@@ -166,7 +158,7 @@ export class HubState {
       if (after === undefined) this.#appGone(id)
       else if (events.length > 0) this.#setApp(after)
       else this.#apps.get(id)?.setUsage({ app: after })
-      if (!silent) for (const event of events) this.#sendWhenActive(event)
+      if (!silent) for (const event of events) this.sendEvent(event)
     }
     if (silent || read || notable.some(concernsHub)) this.changed()
     // After the events of what it acts upon.
@@ -195,11 +187,6 @@ export class HubState {
     // Who the hub is comes after its apps, and only then it is known which devices are its.
     if (homeAssistant.hubChanged(this.#name)) upkeep.request()
     guard.hubChanged(this.#name, this.#hub.status.online)
-  }
-
-  #sendWhenActive(event: AppEventPayload | GuardEventPayload): void {
-    const payload = JSON.stringify(event)
-    this.#options.early.run(() => this.#send(event.app, payload))
   }
 
   /** To the hub's event topic, and to that of an app. */

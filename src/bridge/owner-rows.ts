@@ -12,11 +12,8 @@ interface Place<K extends OwnerKind> {
 }
 
 export interface RowTableOptions {
-  readonly topics: Topics
-  readonly link: {
-    /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
-    hold(topic: string, payload: string | null): void
-  }
+  readonly topics: Pick<Topics, 'fill'>
+  readonly link: { hold(topic: string, payload: string | null): void }
   /** Whether configuration asks for the rows with this condition. */
   readonly applies: (when: Condition) => boolean
   readonly log: { error(fields: { topic: string; err: unknown }, message: string): void }

@@ -109,7 +109,7 @@ export class Presence {
   }
 
   receive({ payload, retain }: Message): void {
-    const hello = retain ? undefined : parse(payload)
+    const hello = retain || payload.length > MAX_BYTES ? undefined : readJson(HELLO, payload.toString('utf8'))
     if (hello === undefined || hello.instance === this.#self.instance) return
     const wasActive = this.#role === 'active'
     if (hello.leaves) this.#others.delete(hello.instance)
@@ -193,8 +193,4 @@ export class Presence {
     const hello: Hello = { instance: this.#self.instance, started_at: startedAt, ...rest, ...own }
     link.send(topic, JSON.stringify(hello))
   }
-}
-
-function parse(payload: Buffer): Hello | undefined {
-  return payload.length > MAX_BYTES ? undefined : readJson(HELLO, payload.toString('utf8'))
 }

@@ -1,12 +1,12 @@
 /** The settings that configuration publishes by name: read with each list, and after our own writes. */
-import type { Logger } from 'pino'
 import type { Json } from '../base/json.ts'
 import type { Live } from '../config/options.ts'
 import type { OwnerOf } from '../contract/publications.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
-import { OwnerRows, type RowTable } from './owner-rows.ts'
+import type { HubStateOptions } from './hub-state.ts'
+import { OwnerRows } from './owner-rows.ts'
 
 type Published = Live['value']['settings']['publish']
 
@@ -29,21 +29,18 @@ const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', '
 
 const isOfAll = ({ code, foreign }: HubError) => foreign || OF_ALL.has(code)
 
-export interface PublishedSettingsOptions {
+export interface PublishedSettingsOptions extends Pick<HubStateOptions, 'live' | 'table' | 'log'> {
   /** The hub's configured name. */
   readonly name: string
   readonly hub: Hub
-  readonly live: Live
-  readonly table: RowTable
-  readonly log: Logger
 }
 
 export class PublishedSettings {
   readonly #options: PublishedSettingsOptions
   /** App id → name of the setting → what it holds; as configuration said when it was last looked at. */
   #published: Published
-  /** App id → name of the setting → its topic, of those that the hub has. */
-  readonly #rows = new Map<string, Map<string, OwnerRows<'setting'>>>()
+  /** Of those that the hub has, or had. */
+  readonly #rows = new Map<string, OwnerRows<'setting'>>()
   /** Apps to read; the hub is asked for one at a time. */
   readonly #due = new Set<string>()
   /** Settings that are not published as the hub has them → why, as the log has said. */
@@ -88,13 +85,12 @@ export class PublishedSettings {
 
   /** Clears the settings of an app that is gone. */
   appGone(app: string): void {
-    for (const rows of this.#rows.get(app)?.values() ?? []) rows.clear()
-    this.#rows.delete(app)
+    for (const name of this.#published.get(app)?.keys() ?? []) this.#rows.get(keyOf(app, name))?.clear()
   }
 
   /** What the broker shall hold, rendered anew. */
   *rendered(): ReturnType<OwnerRows<'setting'>['rendered']> {
-    for (const ofApp of this.#rows.values()) for (const rows of ofApp.values()) yield* rows.rendered()
+    for (const rows of this.#rows.values()) yield* rows.rendered()
   }
 
   /** Reads all of them: call after each read of the list, as no event tells of a setting. */
@@ -136,7 +132,7 @@ export class PublishedSettings {
     const { hub, log } = this.#options
     try {
       const values = new Map(Object.entries(await hub.call('getAppSettings', { id: app })))
-      for (const name of names) this.#holdSafely(app, name, values.get(name))
+      for (const name of names) this.#hold(app, name, values.get(name))
     } catch (error) {
       // What is published stays until it is known better; the next read of the list comes back to it.
       if (!(error instanceof HubError)) throw error
@@ -152,35 +148,31 @@ export class PublishedSettings {
   async #readOne(app: string, name: string): Promise<boolean> {
     try {
       // A hub may answer `null` for a setting that is not there.
-      this.#holdSafely(app, name, (await this.#options.hub.call('getAppSetting', { id: app, name })) ?? undefined)
+      this.#hold(app, name, (await this.#options.hub.call('getAppSetting', { id: app, name })) ?? undefined)
       return true
     } catch (error) {
       if (!(error instanceof HubError)) throw error
       if (isOfAll(error)) return false
-      if (error.code === 'unknown_setting') this.#holdSafely(app, name, undefined)
+      if (error.code === 'unknown_setting') this.#hold(app, name, undefined)
       else this.#noteAll(app, [name], error.code, error.message)
       return true
-    }
-  }
-
-  /** What comes from a hub must not end the daemon, and one setting must not keep the others back. */
-  #holdSafely(app: string, name: string, value: Json | undefined): void {
-    try {
-      this.#hold(app, name, value)
-    } catch (error) {
-      this.#options.log.error({ app, setting: name, err: error }, 'a setting could not be published')
     }
   }
 
   #hold(app: string, name: string, value: Json | undefined): void {
     // Configuration may have changed since the hub was asked.
     if (!this.publishes({ app, name })) return
-    const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
-    if (tooLong) this.#noteFailure(app, name, 'too_large', 'a setting is too large to be published')
-    else this.#failures.delete(keyOf(app, name))
-    const rows = this.#rowsOf(app, name)
-    if (value === undefined || tooLong) rows.clear()
-    else rows.set({ value })
+    try {
+      const tooLong = value !== undefined && JSON.stringify(value).length > MAX_LENGTH
+      if (tooLong) this.#noteFailure(app, name, 'too_large', 'a setting is too large to be published')
+      else this.#failures.delete(keyOf(app, name))
+      const rows = this.#rowsOf(app, name)
+      if (value === undefined || tooLong) rows.clear()
+      else rows.set({ value })
+    } catch (err) {
+      // What comes from a hub must not end the daemon, and one setting must not keep the others back.
+      this.#options.log.error({ app, setting: name, err }, 'a setting could not be published')
+    }
   }
 
   /** These cannot be read. */
@@ -204,11 +196,10 @@ export class PublishedSettings {
   }
 
   #rowsOf(app: string, name: string): OwnerRows<'setting'> {
-    const ofApp = this.#rows.get(app) ?? new Map<string, OwnerRows<'setting'>>()
-    this.#rows.set(app, ofApp)
-    const hub = this.#options.name
-    const rows = ofApp.get(name) ?? new OwnerRows({ kind: 'setting', hub, app, name }, this.#options.table)
-    ofApp.set(name, rows)
+    const key = keyOf(app, name)
+    const { name: hub, table } = this.#options
+    const rows = this.#rows.get(key) ?? new OwnerRows({ kind: 'setting', hub, app, name }, table)
+    this.#rows.set(key, rows)
     return rows
   }
 }

@@ -1,9 +1,7 @@
 /** Who sends commands, what is known of one on its way, and what the way needs of others. */
-import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
-import type { BridgeControl, Command, HubCommand } from '../contract/commands.ts'
+import type { BridgeControl, Command, HubCommand } from '../contract/command.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import type { CommandFailedPayload } from '../contract/events.ts'
 import type { GuardWish } from '../contract/guard.ts'
@@ -13,7 +11,9 @@ import type { GuardConfig } from '../guard/settings.ts'
 import type { GuardRun } from '../guard/turn.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
+import type { MqttLink } from '../mqtt/link.ts'
+import type { LinkStatus, Message } from '../mqtt/types.ts'
+import type { BridgeOptions } from './bridge.ts'
 
 /** Who sent a command another way than over MQTT. */
 export interface Requester {
@@ -77,19 +77,7 @@ export interface CommandEnd {
 }
 
 /** A write that was refused or failed. */
-export interface FailedWrite extends Omit<CommandFailedPayload, 'event_type' | 'at'> {
-  readonly hub: string
-}
-
-/** The part of the MQTT link that commands need. */
-export interface AnswerLink {
-  /** Whether a message's connection is still up: what an earlier one brought is stale. */
-  isCurrent(message: Message): boolean
-  status(): Pick<LinkStatus, 'protocol'>
-  send(topic: string, payload: string, options?: SendOptions): void
-  /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
-  hold(topic: string, payload: string | null): void
-}
+export type FailedWrite = Omit<CommandFailedPayload, 'event_type' | 'at'> & { readonly hub: string }
 
 /** One configured hub, as commands see it. */
 export interface DispatchHub {
@@ -101,16 +89,15 @@ export interface DispatchHub {
 /** What decides which commands may be used. */
 export type Rules = Pick<Config, 'commands'> & GuardConfig
 
-export interface DispatcherOptions {
+export interface DispatcherOptions
+  extends Pick<BridgeOptions, 'whyNotServed' | 'onAnswer' | 'clock' | 'log' | 'audit'> {
   readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
   readonly hubs: ReadonlyMap<string, DispatchHub>
   readonly live: { readonly value: Rules & Pick<Config, 'discovery'> }
-  readonly link: AnswerLink
+  readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl
   /** Whether commands on a topic are this bridge's to answer; default: all are. */
   readonly answers?: ((topic: CommandTopic) => boolean) | undefined
-  /** Why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
-  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
   /** A write, or a generic call, begins on a hub, or ends. */
   readonly onRun: (run: CommandRun) => void
   /** Tells the guardian what is wanted of it for an app. */
@@ -119,9 +106,4 @@ export interface DispatcherOptions {
   readonly repair: () => void
   /** Not called for each of a flood of refusals. */
   readonly onFailedWrite: (failed: FailedWrite) => void
-  readonly onAnswer?: (end: CommandEnd) => void
-  readonly clock: Clock
-  readonly log: Logger
-  /** Writes whatever the log's level is. */
-  readonly audit: Logger
 }

@@ -1,86 +1,18 @@
 /** Every option there is. Types, environment names, checks, the JSON Schema, the example file and the documentation follow. */
 import * as v from 'valibot'
-import { isCron, isTimeZone } from '../base/cron.ts'
-import { MEMBER_NAME } from '../base/member-name.ts'
-import { MAX_HISTORY } from '../contract/guard.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
 import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
-import {
-  apiKey,
-  brokerUrls,
-  host,
-  hubUrl,
-  natsUrls,
-  origin,
-  password,
-  path,
-  publicUrl,
-  topicPrefix,
-} from './addresses.ts'
+import { apiKey, brokerUrls, host, hubUrl, origin, password, path, publicUrl, topicPrefix } from './addresses.ts'
 import { callRule } from './call-rules.ts'
+import { fleetOptions } from './fleet-options.ts'
+import { appPattern, guardOptions } from './guard-options.ts'
 import { address, ancestor, pagePassword, token } from './page-access.ts'
-import { boolean, choice, duration, integer, label, list, map, size, text } from './schemas.ts'
+import { boolean, choice, duration, integer, label, list, map, size } from './schemas.ts'
 import { publishedSetting } from './settings.ts'
 import { defineOptions, type Values } from './table.ts'
 
 /** A command's name, or what it is for and its name. */
 const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
-
-const appPattern = text({
-  name: 'pattern',
-  expected: 'an app id such as com.athom.hue, in which * stands for any characters and ? for one',
-  pattern: /^[^\p{Cc}\p{Cs}]{1,256}$/u,
-})
-
-const MAX_CRON = 200
-const CRON = `a cron expression of five parts such as 0 4 * * 1, of at most ${MAX_CRON} characters`
-const cron = v.pipe(
-  text({ name: 'cron', quotable: true, expected: CRON, pattern: /^[0-9A-Za-z*,/#?+-]+(?: +[0-9A-Za-z*,/#?+-]+){4}$/u }),
-  v.maxLength(MAX_CRON, `expected ${CRON}`),
-  v.check(isCron, `expected ${CRON}`),
-)
-
-const ZONE = 'a time zone such as Europe/Berlin'
-const timeZone = v.pipe(
-  text({ name: 'time zone', quotable: true, expected: ZONE, pattern: /^[A-Za-z0-9_+/-]{1,64}$/u }),
-  v.check(isTimeZone, `expected ${ZONE}`),
-)
-
-const quietHours = text({
-  name: 'hours',
-  quotable: true,
-  expected: 'two times of day in quotes such as "23:00-07:00"',
-  pattern: /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/u,
-})
-
-/** Values by pattern of app ids: the first pattern that fits counts. */
-const byPattern = <S extends v.GenericSchema>(value: S, such: string) => map(value, `values by app such as ${such}`)
-
-const webProbe = text({
-  name: 'probe',
-  expected: 'a path such as /status, with the expected status behind it where that is none from 200 to 299',
-  pattern: /^\/[!-~]{0,200}(?: [1-5]\d\d)?$/,
-})
-
-const shard = text({
-  name: 'shard',
-  quotable: true,
-  expected: 'the number of this bridge and that of all in quotes, such as "3/8"',
-  pattern: /^[1-9]\d{0,2}\/[1-9]\d{0,2}$/,
-})
-
-const member = text({
-  name: 'member',
-  expected:
-    'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -, other than cmd, result and words of JavaScript (constructor, prototype, __proto__)',
-  pattern: MEMBER_NAME,
-})
-
-const bucket = text({
-  name: 'bucket',
-  expected: 'a name such as hub2mqtt: 1 to 64 characters A-Z, a-z, 0-9, _ and -',
-  pattern: /^[A-Za-z0-9_-]{1,64}$/,
-})
 
 const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}')
 
@@ -216,7 +148,7 @@ const pageOptions = defineOptions({
   },
 })
 
-export const options = defineOptions({
+const bridgeOptions = defineOptions({
   'mqtt.url': {
     doc: 'Address of the broker, or a list of the addresses of one cluster, the preferred one first (in the environment separated by commas); without any an embedded broker for this machine is started.',
     schema: brokerUrls,
@@ -366,209 +298,9 @@ export const options = defineOptions({
     example: { 'com.athom.hue': { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100 } } },
     live: true,
   },
-  'guard.watch': {
-    doc: 'Apps that the guardian keeps alive, by id; `*` stands for any characters, `?` for one. While there are none, the guardian is off.',
-    schema: list(appPattern),
-    default: [],
-    example: ['*'],
-    live: true,
-  },
-  'guard.ignore': {
-    doc: 'Apps that it leaves alone all the same; wins over `guard.watch`.',
-    schema: list(appPattern),
-    default: [],
-    example: ['com.example.experiment'],
-    live: true,
-  },
-  'guard.backoff': {
-    doc: 'How long it waits before the first restart of an app; each further one takes twice as long.',
-    schema: duration('1s', '1h'),
-    default: '10s',
-    live: true,
-  },
-  'guard.backoff_max': {
-    doc: 'The longest that it waits.',
-    schema: duration('1s', '24h'),
-    default: '10m',
-    live: true,
-  },
-  'guard.max_restarts': {
-    doc: 'How many restarts of an app there may be within `guard.window`; then it gives up, until the app has run for an hour, has a new version, or a command says otherwise.',
-    schema: integer(1, 100),
-    default: 5,
-    live: true,
-  },
-  'guard.window': {
-    doc: 'See `guard.max_restarts`.',
-    schema: duration('1s', '24h'),
-    default: '30m',
-    live: true,
-  },
-  'guard.quiet_hours': {
-    doc: 'When it only watches, from one time of day to another.',
-    schema: quietHours,
-    default: null,
-    example: '23:00-07:00',
-    live: true,
-  },
-  'guard.time_zone': {
-    doc: "Of `guard.quiet_hours` and `guard.schedule`; without one, the machine's.",
-    schema: timeZone,
-    default: null,
-    example: 'Europe/Berlin',
-    live: true,
-  },
-  'guard.memory_limit': {
-    doc: 'Memory above which an app is restarted, by app.',
-    schema: byPattern(size('1MiB', '65536MiB'), '{com.athom.hue: 120MiB}'),
-    default: new Map(),
-    example: { 'com.athom.hue': '120MiB' },
-    live: true,
-  },
-  'guard.cpu_limit': {
-    doc: 'Per cent of one core above which an app is restarted, by app.',
-    schema: byPattern(integer(1, 1600), '{com.athom.hue: 80}'),
-    default: new Map(),
-    example: { 'com.athom.hue': 80 },
-    live: true,
-  },
-  'guard.change_limit': {
-    doc: 'How long nothing of a running app may change, its usage included, before it is restarted, by app.',
-    schema: byPattern(duration('1m', '720h'), '{com.athom.hue: 2h}'),
-    default: new Map(),
-    example: { 'com.athom.hue': '2h' },
-    live: true,
-  },
-  'guard.probe': {
-    doc: "A path of the app's own web API that is asked with GET at each read of the list, by app, and the expected status where it is none from 200 to 299.",
-    schema: byPattern(webProbe, '{com.athom.hue: /status}'),
-    default: new Map(),
-    example: { 'com.athom.hue': '/status', 'com.example.bridge': '/login 401' },
-    live: true,
-  },
-  'guard.for_reads': {
-    doc: 'How many reads of the list in a row must agree before an app counts as above a limit, as silent, or as failing its probe.',
-    schema: integer(1, 1000),
-    default: 3,
-    live: true,
-  },
-  'guard.silent': {
-    doc: 'Apps that are restarted where the hub does not say any more what they use, but does of other apps. Of all others that is an entry in `attention`.',
-    schema: list(appPattern),
-    default: [],
-    example: ['com.athom.hue'],
-    live: true,
-  },
-  'guard.schedule': {
-    doc: 'Restarts at given times, as cron expressions by app; of one hub, one app after the other.',
-    schema: byPattern(cron, '{com.athom.hue: "0 4 * * 1"}'),
-    default: new Map(),
-    example: { 'com.athom.hue': '0 4 * * 1' },
-    live: true,
-  },
-  'guard.history': {
-    doc: 'How much of what has happened to an app is kept on the broker.',
-    schema: integer(1, MAX_HISTORY),
-    default: 20,
-    live: true,
-  },
-  'updates.policy': {
-    doc: 'Whether apps are updated by the guardian: by hand only, or one after the other in a `window`.',
-    schema: choice(['manual', 'window']),
-    default: 'manual',
-    live: true,
-  },
-  'updates.window.start': {
-    doc: 'When the window opens, as a cron expression.',
-    schema: cron,
-    default: null,
-    example: '0 4 * * *',
-    live: true,
-  },
-  'updates.window.length': {
-    doc: 'How long it stays open; an update that has begun is seen through.',
-    schema: duration('1m', '24h'),
-    default: '2h',
-    live: true,
-  },
-  'updates.time_zone': {
-    doc: "Of the window; without one, the machine's.",
-    schema: timeZone,
-    default: null,
-    example: 'Europe/Berlin',
-    live: true,
-  },
-  'updates.hold_days': {
-    doc: 'For how many days the bridge must have seen a version on offer before the window installs that version. Hubs that do not name versions are left out.',
-    schema: integer(0, 365),
-    default: 0,
-    live: true,
-  },
-  'updates.backup': {
-    doc: 'Whether the hub must have made a backup before an update; without one, the update is not made.',
-    schema: boolean,
-    default: false,
-    live: true,
-  },
-  'updates.off_when_bad': {
-    doc: 'Whether automatic updates of an app are turned off when it crashes three times within 30 minutes of an update.',
-    schema: boolean,
-    default: false,
-    live: true,
-  },
-  'fleet.shard': {
-    doc: 'Which part of the hubs this bridge serves, where several bridges with one configuration share them by number: `3/8` is the third of eight.',
-    schema: shard,
-    default: null,
-    example: '3/8',
-  },
-  'fleet.index': {
-    doc: 'The same as a number from 0, as Kubernetes counts; needs `fleet.count`.',
-    schema: integer(0, 998),
-    default: null,
-    example: 2,
-  },
-  'fleet.count': {
-    doc: 'How many bridges there are; needs `fleet.index`.',
-    schema: integer(1, 999),
-    default: null,
-    example: 8,
-  },
-  'fleet.nats': {
-    doc: 'NATS servers with JetStream, where the bridges of a fleet share the hubs by leases: when one dies, the others take over.',
-    schema: natsUrls,
-    default: [],
-    example: ['nats://nats-0:4222', 'nats://nats-1:4222'],
-  },
-  'fleet.username': {
-    doc: 'User name at NATS.',
-    schema: label,
-    default: null,
-    example: 'hub2mqtt',
-  },
-  'fleet.password': {
-    doc: 'Password at NATS.',
-    schema: password,
-    default: null,
-    sensitive: true,
-    example: 'put-the-password-here',
-  },
-  'fleet.bucket': {
-    doc: 'Name of the key-value bucket; each fleet has its own.',
-    schema: bucket,
-    default: 'hub2mqtt',
-  },
-  'fleet.lease': {
-    doc: 'How long a bridge that is not heard of keeps its hubs.',
-    schema: duration('5s', '5m'),
-    default: '15s',
-  },
-  'fleet.member': {
-    doc: "This bridge's name among them, which no other may have; without one, the machine's.",
-    schema: member,
-    default: null,
-    example: 'bridge-0',
-  },
+})
+
+const otherOptions = defineOptions({
   'discovery.format': {
     doc: 'How Home Assistant is told of the devices: one message a `device`, one a `component` (for readers that know no other), or `off`.',
     schema: choice(['device', 'component', 'off']),
@@ -615,6 +347,8 @@ export const options = defineOptions({
     default: 'auto',
   },
 })
+
+export const options = { ...bridgeOptions, ...guardOptions, ...fleetOptions, ...otherOptions }
 
 /** One hub's options. Durations are milliseconds. */
 export type HubConfig = Values<typeof hubOptions>

@@ -1,5 +1,7 @@
 /** What a requester gets back. */
+import type * as v from 'valibot'
 import type { CommandError } from './errors.ts'
+import type { ANSWER_HEAD } from './schemas.ts'
 
 /** What became of a command. */
 export type Outcome =
@@ -10,15 +12,8 @@ export type Outcome =
     }
   | { readonly ok: false; readonly error: CommandError }
 
-export interface AnswerHead {
-  readonly command: string
-  readonly hub: string | null
-  readonly app: string | null
-  readonly transaction: string | number | null
-  readonly duration_ms: number
-  /** Only on an answer from memory. */
-  readonly replayed?: true
-}
+/** What every answer has. */
+export type AnswerHead = Readonly<v.InferOutput<typeof ANSWER_HEAD>>
 
 /** The answer's payload; every key is always there, but `data` beside an error only where there is something to tell. */
 export function renderAnswer(

@@ -2,48 +2,37 @@
 import * as v from 'valibot'
 import { isRecord, type Json } from '../base/json.ts'
 import { type Endpoint, readEndpoint, SECTIONS } from '../hub/endpoints.ts'
-import { HubError } from '../hub/errors.ts'
+import { asHubError } from '../hub/errors.ts'
 import type { OperationName } from '../hub/operations.ts'
 import { lookFor } from '../hub/verify.ts'
 import { askedBy } from '../hub/written.ts'
-import type { Capability } from './commands.ts'
+import type { Capability } from './command.ts'
 import { CommandError } from './errors.ts'
-import { object, type PayloadKind } from './payload.ts'
+import { enveloped } from './payload.ts'
 import type { Target } from './target.ts'
 import { confirmed } from './writes.ts'
 
 export { SECTIONS }
 export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
 
-const json = v.any()
-const shape = object({
-  section: v.optional(v.picklist(SECTIONS), 'manager'),
-  item: v.pipe(v.string(), v.nonEmpty(), v.maxLength(256)),
-  method: v.optional(v.picklist(METHODS), 'GET'),
-  path: v.optional(v.string()),
-  query: v.optional(v.record(v.string(), v.union([v.string(), v.pipe(v.number(), v.finite()), v.boolean()]))),
-  body: v.optional(json),
-})
-
-export const called: PayloadKind<Endpoint> = {
-  ...shape,
-  read(text) {
-    const reading = shape.read(text)
-    return {
-      ...reading,
-      input() {
-        const { query = {}, ...rest } = reading.input()
-        const texts = Object.entries(query).map(([key, value]) => [key, String(value)])
-        try {
-          return readEndpoint({ ...rest, query: Object.fromEntries(texts) })
-        } catch (error) {
-          if (error instanceof HubError) throw new CommandError('invalid_payload', error.message, { cause: error })
-          throw error
-        }
-      },
+export const called = enveloped(
+  v.strictObject({
+    section: v.optional(v.picklist(SECTIONS), 'manager'),
+    item: v.pipe(v.string(), v.nonEmpty(), v.maxLength(256)),
+    method: v.optional(v.picklist(METHODS), 'GET'),
+    path: v.optional(v.string()),
+    query: v.optional(v.record(v.string(), v.union([v.string(), v.pipe(v.number(), v.finite()), v.boolean()]))),
+    body: v.optional(v.any()),
+  }),
+  ({ query = {}, ...rest }): Endpoint => {
+    const texts = Object.entries(query).map(([key, value]) => [key, String(value)])
+    try {
+      return readEndpoint({ ...rest, query: Object.fromEntries(texts) })
+    } catch (error) {
+      throw new CommandError('invalid_payload', asHubError(error).message, { cause: error })
     }
   },
-}
+)
 
 /** What an operation does that commands of other operations do too; in doubt, more than it does. */
 const CAPABILITIES: Partial<Record<OperationName, readonly Capability[]>> = {

@@ -3,128 +3,16 @@
  * does. Dispatch, checks, the hub's list of commands and the documentation follow from this table.
  */
 import * as v from 'valibot'
-import type { Json } from '../base/json.ts'
 import { APP_KEYS, APP_STATES } from '../hub/app.ts'
-import type { Endpoint } from '../hub/endpoints.ts'
-import type { OperationName } from '../hub/operations.ts'
-import { LOG_LEVELS, type LogLevel } from '../log/levels.ts'
+import { LOG_LEVELS } from '../log/levels.ts'
 import { callEndpoint, called } from './calls.ts'
+import { type Capability, type Command, type HubCommand, row } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { changeChannel, install, installUpdate, updateAll } from './installs.ts'
-import {
-  anyValue,
-  duration,
-  durationMs,
-  either,
-  inner,
-  object,
-  type PayloadKind,
-  someOf,
-  spoken,
-  word,
-} from './payload.ts'
-import { type RolloutCommand, type RolloutOrder, rolloutOrder } from './rollout.ts'
+import { anyValue, duration, durationMs, either, inner, object, someOf, spoken, word } from './payload.ts'
+import { rolloutOrder } from './rollout.ts'
 import type { Target } from './target.ts'
 import { write } from './writes.ts'
-
-export interface RolloutControl {
-  /** Begins a rollout. Resolves when the broker has its record. @throws CommandError */
-  rollOut(transaction: string, order: RolloutOrder): Promise<Json>
-  /** Ends a rollout after the steps that are under way. @throws CommandError */
-  cancelRollout(transaction: string): Promise<Json>
-}
-
-/** What a command may do to the bridge itself. */
-export interface BridgeControl {
-  setLogLevel(level: LogLevel): void
-  readonly rollouts: RolloutControl
-}
-
-/**
- * What commands do, for their rights: who refuses one command refuses what it does, by whichever command. A command of
- * which this list knows nothing does what its name says, and nobody else does that.
- */
-export type Capability =
-  | 'enable'
-  | 'disable'
-  | 'autoupdate'
-  | 'channel'
-  | 'update-app'
-  | 'add-app'
-  | 'read-app'
-  | 'list-apps'
-  | 'read-settings'
-
-interface Common<T> {
-  readonly name: string
-  readonly payload: PayloadKind<T>
-  /** Whether the topic ends in one more level, the name of a setting. */
-  readonly argument?: 'setting'
-  /** For people: one sentence. */
-  readonly doc: string
-}
-
-export interface HubCommand<T = unknown> extends Common<T> {
-  readonly target: 'app' | 'hub'
-  /** `null`: its input says which, or there is none that we know. */
-  readonly operation: OperationName | null
-  /** Changes something on the hub: never repeated, audited, refused where only reading is allowed. */
-  readonly write: boolean
-  /** Whether it may be used unless configuration says otherwise (default true). */
-  readonly allowed?: false
-  /** What nobody may do where this command is denied. */
-  readonly capabilities?: readonly Capability[]
-  /** What it does, if that is not its `capabilities`; of no input, what it does with any. */
-  readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
-  /** It waits for no turn: it sends other commands, which do. One at a time on a hub. */
-  readonly fansOut?: true
-  /** A part of the bridge without which it is refused. */
-  readonly needs?: 'guard'
-  /** The app that it is about, of a command that is for the whole hub. */
-  readonly about?: (input: T) => string | null
-  /** What an input names by its path: that decides about operation, write, app and rights. */
-  readonly reaches?: (input: T) => Endpoint
-  readonly run: (target: Target, input: T) => Promise<unknown>
-}
-
-export interface BridgeCommand<T = unknown> extends Common<T> {
-  readonly target: 'bridge'
-  /** Whether the log tells of it, as of every write. */
-  readonly audited?: true
-  /** Changes something on hubs: refused where only reading is allowed. */
-  readonly write?: true
-  /** Whether it may be used unless configuration says otherwise (default true). */
-  readonly allowed?: false
-  /** The app's command that it sends: who refuses that one refuses this. */
-  readonly sends?: (input: T) => RolloutCommand
-  /** Does no harm a second time: the same again is not answered from memory. */
-  readonly repeatable?: true
-  /** Returns the data of the answer; nothing: `null`. @throws CommandError */
-  // biome-ignore lint/suspicious/noConfusingVoidType: an act that ends at once returns nothing.
-  readonly act: (bridge: BridgeControl, input: T, transaction: string | number | null) => Promise<Json> | void
-}
-
-export type Command<T = unknown> = HubCommand<T> | BridgeCommand<T>
-
-/** A row with its literals kept for the types that follow from the table. The type of its input stays inside of it. */
-type Row<K extends Command['target'], N extends string> = (K extends 'bridge' ? BridgeCommand : HubCommand) & {
-  readonly target: K
-  readonly name: N
-}
-
-export function row<const K extends 'app' | 'hub', const N extends string, T>(
-  target: K,
-  name: N,
-  rest: Omit<HubCommand<T>, 'target' | 'name'>,
-): Row<K, N>
-export function row<const N extends string, T>(
-  target: 'bridge',
-  name: N,
-  rest: Omit<BridgeCommand<T>, 'target' | 'name'>,
-): Row<'bridge', N>
-export function row(target: string, name: string, rest: object): unknown {
-  return { target, name, ...rest }
-}
 
 /** Of a setting, in a payload or in the topic. */
 export const MAX_NAME_LENGTH = 256
@@ -147,12 +35,27 @@ function plainWrite<const N extends string>(name: N, operation: 'restartApp' | '
   return row('app', name, {
     payload: plain,
     operation,
-    write: true,
     doc,
     async run({ call, app }) {
       await call(operation, { id: app })
     },
   })
+}
+
+/** A command whose only input is the name of a setting: in the topic, or in the payload. */
+function bySettingName<const N extends string>(
+  name: N,
+  rest: Pick<HubCommand, 'operation' | 'capabilities' | 'doc'>,
+  run: (target: Target, setting: string) => Promise<unknown>,
+) {
+  return [
+    row('app', name, { ...rest, argument: 'setting', payload: plain, run: (target) => run(target, target.argument) }),
+    row('app', name, {
+      ...rest,
+      payload: object({ name: settingName }),
+      run: (target, input) => run(target, input.name),
+    }),
+  ] as const
 }
 
 /** What is done only where a key of the payload asks for it. */
@@ -166,22 +69,14 @@ function rolloutName(transaction: string | number | null): string {
   throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')
 }
 
-const switched = word([
-  ['ON', true],
-  ['OFF', false],
-  ['on', true],
-  ['off', false],
-  ['true', true],
-  ['false', false],
-  ['1', true],
-  ['0', false],
-])
+/** On and off in turn. */
+const SWITCH_WORDS = ['ON', 'OFF', 'on', 'off', 'true', 'false', '1', '0']
+const switched = word(SWITCH_WORDS.map((text, i) => [text, i % 2 === 0] as const))
 
 const ROWS = [
   row('app', 'enable', {
     payload: plain,
     operation: 'enableApp',
-    write: true,
     capabilities: ['enable'],
     doc: 'Enables the app; the hub starts it.',
     run: (target) => write(target, 'enableApp', { id: target.app }),
@@ -189,7 +84,6 @@ const ROWS = [
   row('app', 'disable', {
     payload: plain,
     operation: 'disableApp',
-    write: true,
     capabilities: ['disable'],
     doc: 'Disables the app; the hub stops it.',
     run: (target) => write(target, 'disableApp', { id: target.app }),
@@ -197,7 +91,6 @@ const ROWS = [
   row('app', 'enabled', {
     payload: switched,
     operation: 'enableApp',
-    write: true,
     capabilities: ['enable', 'disable'],
     doc: 'Enables or disables the app: both in one, as a switch needs it.',
     run: (target, enabled) => write(target, enabled ? 'enableApp' : 'disableApp', { id: target.app }),
@@ -207,7 +100,6 @@ const ROWS = [
   row('app', 'get', {
     payload: object({ message, raw: v.optional(v.boolean()) }),
     operation: 'getApp',
-    write: false,
     capabilities: ['read-app'],
     doc: "Answers with the app as it is published; with `raw` the hub's own record is added under that key.",
     async run({ hub, app, again, call }, { raw }) {
@@ -218,14 +110,12 @@ const ROWS = [
   row('app', 'get-std', {
     payload: plain,
     operation: 'getAppStd',
-    write: true,
     doc: "Sends the app's output as a diagnostics report to its developer, and answers with what the hub says of it.",
     run: ({ call, app }, { message }) => call('getAppStd', { id: app, message }),
   }),
   row('app', 'get-settings', {
     payload: plain,
     operation: 'getAppSettings',
-    write: false,
     capabilities: ['read-settings'],
     doc: 'Answers with all settings of the app.',
     run: ({ call, app }) => call('getAppSettings', { id: app }),
@@ -233,14 +123,12 @@ const ROWS = [
   row('app', 'get-locales', {
     payload: plain,
     operation: 'getAppLocales',
-    write: false,
     doc: "Answers with the app's translations.",
     run: ({ call, app }) => call('getAppLocales', { id: app }),
   }),
   row('app', 'update', {
     payload: someOf({ autoupdate: v.optional(v.boolean()), channel: v.optional(channel) }),
     operation: 'updateApp',
-    write: true,
     capabilities: ['autoupdate', 'channel'],
     capabilitiesOf: (input) => [
       ...some(input?.autoupdate, 'autoupdate'),
@@ -260,7 +148,6 @@ const ROWS = [
   row('app', 'autoupdate', {
     payload: switched,
     operation: 'updateApp',
-    write: true,
     capabilities: ['autoupdate'],
     doc: 'Turns automatic updates on or off.',
     run: (target, autoupdate) => write(target, 'updateApp', { id: target.app, update: { autoupdate } }),
@@ -268,7 +155,6 @@ const ROWS = [
   row('app', 'install', {
     payload: object({ channel: v.optional(channel), version: v.optional(version) }),
     operation: 'installFromAppStore',
-    write: true,
     capabilities: ['update-app'],
     capabilitiesOf: (input) => ['update-app', ...some(input?.channel, 'channel')],
     doc: 'Installs the version that the store has, or another one (newer hubs): the update of the app.',
@@ -277,7 +163,6 @@ const ROWS = [
   row('app', 'uninstall', {
     payload: object({ confirm: v.string(), purge_settings: v.optional(v.boolean()) }),
     operation: 'uninstallApp',
-    write: true,
     allowed: false,
     doc: 'Removes the app; `confirm` must repeat its id.',
     async run(target, { confirm, purge_settings }) {
@@ -287,53 +172,27 @@ const ROWS = [
       return done
     },
   }),
-  row('app', 'get-setting', {
-    argument: 'setting',
-    payload: plain,
-    operation: 'getAppSetting',
-    write: false,
-    capabilities: ['read-settings'],
-    doc: 'Answers with one setting.',
-    run: ({ call, app, argument }) => call('getAppSetting', { id: app, name: argument }),
-  }),
-  row('app', 'get-setting', {
-    payload: object({ name: settingName }),
-    operation: 'getAppSetting',
-    write: false,
-    capabilities: ['read-settings'],
-    doc: 'Answers with one setting.',
-    run: ({ call, app }, { name }) => call('getAppSetting', { id: app, name }),
-  }),
+  ...bySettingName(
+    'get-setting',
+    { operation: 'getAppSetting', capabilities: ['read-settings'], doc: 'Answers with one setting.' },
+    ({ call, app }, name) => call('getAppSetting', { id: app, name }),
+  ),
   row('app', 'set-setting', {
     argument: 'setting',
     payload: anyValue,
     operation: 'setAppSetting',
-    write: true,
     doc: 'Sets one setting to the payload: a JSON value, or else text.',
     run: (target, value) => write(target, 'setAppSetting', { id: target.app, name: target.argument, value }),
   }),
   row('app', 'set-setting', {
     payload: object({ name: settingName, value: v.any() }),
     operation: 'setAppSetting',
-    write: true,
     doc: 'Sets one setting.',
     run: (target, { name, value }) => write(target, 'setAppSetting', { id: target.app, name, value }),
   }),
-  row('app', 'unset-setting', {
-    argument: 'setting',
-    payload: plain,
-    operation: 'unsetAppSetting',
-    write: true,
-    doc: 'Removes one setting.',
-    run: (target) => write(target, 'unsetAppSetting', { id: target.app, name: target.argument }),
-  }),
-  row('app', 'unset-setting', {
-    payload: object({ name: settingName }),
-    operation: 'unsetAppSetting',
-    write: true,
-    doc: 'Removes one setting.',
-    run: (target, { name }) => write(target, 'unsetAppSetting', { id: target.app, name }),
-  }),
+  ...bySettingName('unset-setting', { operation: 'unsetAppSetting', doc: 'Removes one setting.' }, (target, name) =>
+    write(target, 'unsetAppSetting', { id: target.app, name }),
+  ),
   row('app', 'guard', {
     payload: either(
       switched,
@@ -344,7 +203,6 @@ const ROWS = [
       }),
     ),
     operation: 'restartApp',
-    write: true,
     needs: 'guard',
     doc: 'Turns the guardian on or off for the app, lets it rest for a time, or makes it forget what has happened.',
     run({ guard }, wish) {
@@ -356,7 +214,6 @@ const ROWS = [
   row('hub', 'get-apps', {
     payload: object({ filter: v.optional(APP_FILTER) }),
     operation: 'getApps',
-    write: false,
     capabilities: ['list-apps'],
     capabilitiesOf: (): Capability[] => ['list-apps', 'read-app'],
     doc: 'Answers with the apps by id; a filter reads the hub afresh and keeps those that equal it in every key given.',
@@ -369,7 +226,6 @@ const ROWS = [
       version: v.optional(version),
     }),
     operation: 'installFromAppStore',
-    write: true,
     allowed: false,
     capabilities: ['add-app'],
     capabilitiesOf: (input) => ['add-app', 'update-app', ...some(input?.channel, 'channel')],
@@ -380,7 +236,6 @@ const ROWS = [
   row('hub', 'update-all', {
     payload: nothing,
     operation: 'installFromAppStore',
-    write: true,
     // No `capabilities`: who denies this one denies no single update.
     capabilitiesOf: (): Capability[] => ['update-app'],
     fansOut: true,
@@ -390,7 +245,6 @@ const ROWS = [
   row('hub', 'speak', {
     payload: spoken,
     operation: 'speak',
-    write: true,
     doc: 'Says a text aloud (older hubs).',
     async run({ call }, { text }) {
       await call('speak', { text })
@@ -399,7 +253,6 @@ const ROWS = [
   row('hub', 'call', {
     payload: called,
     operation: null,
-    write: true,
     allowed: false,
     about: ({ app }) => app,
     reaches: (endpoint) => endpoint,
@@ -409,7 +262,6 @@ const ROWS = [
   row('hub', 'refresh', {
     payload: nothing,
     operation: 'getApps',
-    write: false,
     doc: 'Reads everything from the hub again.',
     async run({ hub, again, repair }) {
       try {

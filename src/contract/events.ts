@@ -1,7 +1,7 @@
 /** What is worth telling of a change: the events of the MQTT contract. */
+import type * as v from 'valibot'
 import { APP_KEYS, type App, type Change } from '../hub/app.ts'
-import type { ErrorCode } from './errors.ts'
-import type { Reason } from './guard.ts'
+import type { APP_EVENT, COMMAND_FAILED, GUARD_EVENT } from './schemas.ts'
 
 /** What happens to an app. */
 export const APP_EVENT_TYPES = [
@@ -31,46 +31,9 @@ export type GuardEventType = (typeof GUARD_EVENT_TYPES)[number]
 export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType
 
 /** A write that was refused or failed. */
-export interface CommandFailedPayload {
-  readonly event_type: 'command_failed'
-  /** `null` for a command that is for the whole hub, or for no app that there could be. */
-  readonly app: string | null
-  readonly command: string
-  readonly code: ErrorCode
-  readonly transaction: string | number | null
-  /** ISO 8601. */
-  readonly at: string
-}
-
-export interface GuardEventPayload {
-  readonly event_type: GuardEventType
-  readonly app: string
-  /** Empty: no key of the app has changed by it. */
-  readonly changed: readonly string[]
-  /** ISO 8601. */
-  readonly at: string
-  readonly reason: Reason
-  /** For people. */
-  readonly message?: string | null
-  /** Of an update: the version before, and the one after it or wanted. */
-  readonly from?: string
-  readonly to?: string
-}
-
-export interface AppEventPayload {
-  readonly event_type: AppEventType
-  readonly app: string
-  /** Keys of the app that changed, usage figures left out. */
-  readonly changed: readonly string[]
-  /** ISO 8601. */
-  readonly at: string
-  /** Of a crash: what the app said and how often it has crashed. */
-  readonly message?: string | null
-  readonly count?: number | null
-  /** Of a new version: the old and the new one. */
-  readonly from?: string
-  readonly to?: string
-}
+export type CommandFailedPayload = Readonly<v.InferOutput<typeof COMMAND_FAILED>>
+export type GuardEventPayload = Readonly<v.InferOutput<typeof GUARD_EVENT>>
+export type AppEventPayload = Readonly<v.InferOutput<typeof APP_EVENT>>
 
 const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 

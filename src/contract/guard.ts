@@ -17,10 +17,8 @@ export const REASONS = [
 export type Reason = (typeof REASONS)[number]
 
 export const GUARD_STATES = ['off', 'watching', 'waiting', 'restarting', 'given_up', 'snoozed'] as const
-export type GuardState = (typeof GUARD_STATES)[number]
 
 export const HISTORY_KINDS = ['crash', 'restart', 'gave_up', 'update', 'bad_update', 'memory_rising'] as const
-export type HistoryKind = (typeof HISTORY_KINDS)[number]
 
 /** What the guardian does about an app. */
 export type GuardPayload = Readonly<v.InferOutput<typeof GUARD>>

@@ -49,11 +49,11 @@ export interface PayloadKind<T> {
   readonly emptyIsValue?: true
 }
 
-/** A JSON object with these keys and the envelope's, nothing else; no payload at all is the empty object. */
-export function object<E extends v.ObjectEntries>(
-  entries: E,
-): PayloadKind<v.InferOutput<v.StrictObjectSchema<E, undefined>>> {
-  const schema = v.strictObject(entries)
+/** A JSON object that may have an envelope, and what its value stands for; no payload at all is the empty object. */
+export function enveloped<S extends v.GenericSchema, T>(
+  schema: S,
+  meaning: (value: v.InferOutput<S>) => T,
+): PayloadKind<T> {
   return {
     schema,
     enveloped: true,
@@ -61,35 +61,25 @@ export function object<E extends v.ObjectEntries>(
       // A button of Home Assistant cannot send nothing; `PRESS` is its word for it.
       const bare = withoutMark(text)
       const { envelope, rest } = bare === '' || bare === 'PRESS' ? NOTHING : openEnvelope(parseJson(bare))
-      return { ...envelope, input: () => check(schema, rest) }
+      return { ...envelope, input: () => meaning(check(schema, rest)) }
     },
   }
 }
+
+/** A JSON object with these keys and the envelope's, nothing else. */
+export const object = <E extends v.ObjectEntries>(entries: E) => enveloped(v.strictObject(entries), (value) => value)
+
+/** Like `object`, with no key required but one of them. */
+export const someOf = <E extends v.ObjectEntries>(entries: E) =>
+  enveloped(
+    v.pipe(v.strictObject(entries), v.minEntries(1, `Expected ${Object.keys(entries).join(' or ')}.`)),
+    (value) => value,
+  )
 
 /** A JSON object inside of one; valibot by itself takes an array for an object. */
 export function inner<E extends v.ObjectEntries>(entries: E) {
   const noArray = v.check((value: unknown) => !Array.isArray(value), 'expected Object.')
   return v.pipe(v.unknown(), noArray, v.strictObject(entries))
-}
-
-/** Like `object`, with no key required but one of them. */
-export function someOf<E extends v.ObjectEntries>(entries: E): ReturnType<typeof object<E>> {
-  const all = object(entries)
-  return {
-    ...all,
-    schema: v.pipe(v.strictObject(entries), v.minEntries(1)),
-    read(text) {
-      const reading = all.read(text)
-      return {
-        ...reading,
-        input() {
-          const value = reading.input()
-          if (Object.keys(value).length === 0) throw invalid(`Expected ${Object.keys(entries).join(' or ')}.`)
-          return value
-        },
-      }
-    },
-  }
 }
 
 /** One of a few words, as a switch or a select sends them, and what each stands for. */
@@ -143,13 +133,8 @@ export const anyValue: PayloadKind<Json> = {
   read: (text) => ({
     ...BARE,
     input() {
-      refuseDeep(text)
-      try {
-        return parseExact(withoutMark(text))
-      } catch (error) {
-        if (error instanceof CommandError) throw error
-        return text
-      }
+      const value = parseExact(withoutMark(text))
+      return value === undefined ? text : value
     },
   }),
 }
@@ -219,7 +204,7 @@ function explain(issue: v.BaseIssue<unknown>): string {
   const path = v.getDotPath(issue)
   const field = path === null ? '' : `${path.slice(0, 64)}: `
   if (issue.type === 'strict_object' && issue.expected === 'never') return `${field}there is no such key.`
-  if (issue.type === 'check' || issue.type === 'regex') return `${field}${issue.message}`
+  if (['check', 'regex', 'min_entries'].includes(issue.type)) return `${field}${issue.message}`
   if (issue.kind !== 'schema')
     return `${field}${issue.type.replaceAll('_', ' ')} expected${issue.expected === null ? '' : ` (${issue.expected})`}.`
   return `${field}expected ${issue.expected}.`
@@ -230,33 +215,35 @@ function invalid(message: string): CommandError {
 }
 
 function parseJson(text: string): Json {
-  refuseDeep(text)
-  try {
-    return parseExact(text)
-  } catch (error) {
-    throw error instanceof CommandError ? error : invalid('Expected JSON.')
-  }
+  const value = parseExact(text)
+  if (value === undefined) throw invalid('Expected JSON.')
+  return value
 }
 
 /** Digits or an exponent that may be more than a number holds. */
 const LARGE_NUMBER = /\d{16}|\de/i
 const DIGITS = /^-?\d+$/
 
-/** JSON whose numbers arrive as they were sent: an integer that would be rounded, or be infinite, is refused. */
-function parseExact(text: string): Json {
-  if (!LARGE_NUMBER.test(text)) return JSON.parse(text)
-  return JSON.parse(text, (key: string, value: unknown, { source = '' }: { source?: string } = {}) => {
-    if (typeof value !== 'number') return value
-    const isRounded = DIGITS.test(source) && source !== String(value) && BigInt(source) !== BigInt(value)
-    if (Number.isFinite(value) && !isRounded) return value
-    throw invalid(
-      `${key === '' ? '' : `${key.slice(0, 64)}: `}expected a number that JSON readers do not change; send a text.`,
-    )
-  })
+/**
+ * JSON whose numbers arrive as they were sent: an integer that would be rounded, or be infinite, is refused, and so is
+ * what nests too deep. `undefined`: it is no JSON.
+ */
+function parseExact(text: string): Json | undefined {
+  if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)
+  try {
+    return JSON.parse(text, LARGE_NUMBER.test(text) ? asSent : undefined)
+  } catch (error) {
+    if (error instanceof CommandError) throw error
+    return undefined
+  }
 }
 
-function refuseDeep(text: string): void {
-  if (depth(text) > MAX_JSON_DEPTH) throw invalid(`Expected JSON of at most ${MAX_JSON_DEPTH} levels.`)
+function asSent(key: string, value: unknown, { source = '' }: { source?: string } = {}): unknown {
+  if (typeof value !== 'number') return value
+  const isRounded = DIGITS.test(source) && source !== String(value) && BigInt(source) !== BigInt(value)
+  if (Number.isFinite(value) && !isRounded) return value
+  const field = key === '' ? '' : `${key.slice(0, 64)}: `
+  throw invalid(`${field}expected a number that JSON readers do not change; send a text.`)
 }
 
 /** How deep brackets nest outside of strings: counted before parsing, as the parser would recurse. */

@@ -4,7 +4,8 @@ import type { Endpoint, Section } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import { type Method, OPERATIONS } from '../hub/operations.ts'
 import { capabilitiesOfCall } from './calls.ts'
-import { type Capability, COMMANDS, type Command, findCommand, type HubCommand } from './commands.ts'
+import type { Capability, Command, HubCommand } from './command.ts'
+import { COMMANDS, findCommand } from './commands.ts'
 import { ERROR_CODES } from './errors.ts'
 import type { RolloutCommand } from './rollout.ts'
 
@@ -97,8 +98,8 @@ function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoi
     (rule.section ?? section) === section && rule.methods.includes(method) && fits(rule.item, item)
   if (!call.some(isNamed)) return `commands.call names no ${method} of this item.`
   if (operation === null) return undefined
-  for (const own of COMMANDS) {
-    if (own.target === 'bridge' || own.operation !== operation || own.needs !== undefined || own.fansOut) continue
+  for (const own of HUB_COMMANDS) {
+    if (own.operation !== operation || own.needs !== undefined || own.fansOut) continue
     if (names(deny, own)) return `commands.deny names ${commandKey(own)}, which is the same.`
     if (own.allowed === false && !names(allow, own)) {
       return `It is off until commands.allow names ${commandKey(own)}, which is the same.`
@@ -125,28 +126,29 @@ function names(selectors: readonly string[], command: Command): boolean {
 }
 
 function deniedActs(deny: readonly string[]): ReadonlySet<Capability> {
-  const denied = COMMANDS.filter((command) => names(deny, command))
-  return new Set(denied.flatMap((command) => (command.target === 'bridge' ? [] : (command.capabilities ?? []))))
+  return new Set(HUB_COMMANDS.flatMap((command) => (names(deny, command) ? (command.capabilities ?? []) : [])))
 }
+
+/** Why a command is not possible on a hub, whatever its input; `undefined` if it is. */
+function refusedOn(hub: Pick<Hub, 'permits'>, policy: CommandPolicy, command: HubCommand): string | undefined {
+  const permitted = permission(hub, command)
+  if (permitted === 'yes') return refusedBy(policy, command)
+  return refusedBy(policy, command) ?? (permitted === 'forbidden' ? lackOf(command) : ERROR_CODES.unsupported)
+}
+
+const HUB_COMMANDS = COMMANDS.filter((command) => command.target !== 'bridge')
 
 /** Names of the commands that configuration, key and hub permit. */
 export function availableCommands(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): string[] {
-  const names = COMMANDS.filter(
-    (command) => command.target !== 'bridge' && mayUse(policy, command) && permission(hub, command) === 'yes',
-  ).map(({ name }) => name)
-  return [...new Set(names)]
+  const permitted = HUB_COMMANDS.filter((command) => refusedOn(hub, policy, command) === undefined)
+  return [...new Set(permitted.map(({ name }) => name))]
 }
 
 /** Why commands on a hub are not possible, whatever their input: by the command's name in configuration. */
 export function refusalsOf(hub: Pick<Hub, 'permits'>, policy: CommandPolicy): Record<string, string> {
   const refusals: Record<string, string> = {}
-  for (const command of COMMANDS) {
-    if (command.target === 'bridge') continue
-    const permitted = permission(hub, command)
-    const refusal =
-      refusedBy(policy, command) ??
-      (permitted === 'unsupported' ? ERROR_CODES.unsupported : undefined) ??
-      (permitted === 'forbidden' ? lackOf(command) : undefined)
+  for (const command of HUB_COMMANDS) {
+    const refusal = refusedOn(hub, policy, command)
     if (refusal !== undefined) refusals[commandKey(command)] = refusal
   }
   return refusals

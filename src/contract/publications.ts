@@ -6,8 +6,6 @@
  */
 import type * as v from 'valibot'
 import type { Json } from '../base/json.ts'
-import { readJson } from '../base/read-json.ts'
-import { tidy } from '../base/text.ts'
 import type { App, Apps, Change } from '../hub/app.ts'
 import { type HubStatus, reasonOf } from '../hub/status.ts'
 import type { LogLevel } from '../log/levels.ts'
@@ -15,6 +13,7 @@ import type { Protocol } from '../mqtt/types.ts'
 import type { GoneApp, GuardMemory, GuardPayload, HistoryEntry } from './guard.ts'
 import * as schemas from './schemas.ts'
 import type { TemplateParameter } from './templates.ts'
+import { updateOf } from './update-state.ts'
 import { CONTRACT_VERSION } from './version.ts'
 
 /** What a retained topic is of, with the parameters of its template. */
@@ -368,58 +367,4 @@ export function countsOf(apps: Apps): Facts['hub']['counts'] {
 /** Whether a change may alter what a hub's rows say. */
 export function concernsHub({ before, after }: Change): boolean {
   return before?.crashed !== after?.crashed || before?.update_available !== after?.update_available || !before || !after
-}
-
-/** What stands for a version that the hub does not tell, before and after the time when it was found. */
-const FOUND = ['newer version, found ', ' UTC'] as const
-
-/**
- * State of an update entity: only keys that Home Assistant knows, and none that is unknown, else it drops the message.
- * Where the hub says only that there is an update, the newest version is shown by when it was found: it must differ
- * from the one before, which a person may have skipped, stay the same while it waits, and not look like a version, as
- * such would be compared and found no newer.
- */
-function updateOf({ app, installing, foundAt = '' }: Facts['app']): schemas.AppUpdate {
-  const { version, latest_version, update_available } = app
-  const title = tidy(app.name)
-  const newer = latest_version ?? (version === null ? null : FOUND.join(foundAt))
-  const latest = update_available === true ? newer : version
-  return {
-    ...(title !== undefined && { title }),
-    ...(version !== null && { installed_version: version }),
-    ...(latest !== null && { latest_version: latest }),
-    in_progress: installing,
-    update_percentage: installing ? progressOf(app) : null,
-  }
-}
-
-/** How far an install is, as the app shows it: asked for, stopped for it, there in its new version, and running. */
-function progressOf({ update_available, state }: App): number {
-  const isReplaced = update_available !== true
-  if (isReplaced) return state === 'running' ? 90 : 70
-  return state === 'running' || state === 'starting' || state === null ? 10 : 40
-}
-
-/** From the state of an update entity, of which version it shows an update found when; `undefined` if it does not say. */
-export function foundIn(payload: string): FoundUpdate | undefined {
-  if (!payload.includes(FOUND[0])) return undefined
-  const { installed_version, latest_version: latest = '' } = readJson(schemas.APP_UPDATE, payload) ?? {}
-  const [before, after] = FOUND
-  if (installed_version === undefined || latest.length !== before.length + TIME_LENGTH + after.length) return undefined
-  if (!latest.startsWith(before) || !latest.endsWith(after)) return undefined
-  return { version: installed_version, foundAt: latest.slice(before.length, -after.length) }
-}
-
-/** An update whose version the hub does not tell. */
-export interface FoundUpdate {
-  /** The one that is installed. */
-  readonly version: string
-  readonly foundAt: string
-}
-
-const TIME_LENGTH = '2026-11-23 13:05'.length
-
-/** A time as it stands in the state of an update entity. */
-export function shownTime(epochMs: number): string {
-  return new Date(epochMs).toISOString().slice(0, TIME_LENGTH).replace('T', ' ')
 }

@@ -4,99 +4,87 @@ import { APP_STATES, type App } from '../hub/app.ts'
 import { LOG_LEVELS } from '../log/levels.ts'
 import { COMMANDS } from './commands.ts'
 import { ERROR_CODES, isErrorCode } from './errors.ts'
-import {
-  APP_EVENT_TYPES,
-  type AppEventPayload,
-  type CommandFailedPayload,
-  GUARD_EVENT_TYPES,
-  type GuardEventPayload,
-} from './events.ts'
+import { APP_EVENT_TYPES, GUARD_EVENT_TYPES } from './events.ts'
 import { GUARD_STATES, HISTORY_KINDS, MAX_GUARD_MESSAGE, MAX_HISTORY, REASONS } from './guard.ts'
-import { ROLLOUT_COMMANDS, ROLLOUT_REASONS, ROLLOUT_STATES, type Rollout } from './rollout.ts'
+import { ROLLOUT_COMMANDS, ROLLOUT_REASONS, ROLLOUT_STATES } from './rollout.ts'
 import { CONTRACT_VERSION } from './version.ts'
 
 const text = v.string()
 const flag = v.boolean()
 const amount = v.number()
-const time = v.pipe(text, v.isoTimestamp())
+/** Some of what is ISO 8601 is not what Date reads. */
+const isRead = v.check((time: string) => !Number.isNaN(Date.parse(time)))
+const time = v.pipe(text, v.isoTimestamp(), isRead)
 const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
 
-/** Holds a schema to the type that is sent: neither may have a key or a value that the other lacks. */
-function of<T>() {
-  return <S extends v.GenericSchema<unknown, T>>(schema: [T] extends [v.InferOutput<S>] ? S : never): S => schema
-}
+const integer = v.pipe(amount, v.integer())
+const count = v.pipe(amount, v.integer(), v.minValue(0))
+const list = <S extends v.GenericSchema>(schema: S) => v.pipe(v.array(schema), v.readonly())
+const frozen = <E extends v.ObjectEntries>(entries: E) => v.pipe(v.strictObject(entries), v.readonly())
 
-export const APP = of<App>()(
-  v.strictObject({
-    id: text,
-    name: v.nullable(text),
-    version: v.nullable(text),
-    enabled: v.nullable(flag),
-    state: v.nullable(v.picklist(APP_STATES)),
-    crashed: v.nullable(flag),
-    crash_message: v.nullable(v.pipe(text, v.maxLength(1024))),
-    crash_count: v.nullable(amount),
-    autoupdate: v.nullable(flag),
-    channel: v.nullable(text),
-    origin: v.nullable(text),
-    update_available: v.nullable(flag),
-    latest_version: v.nullable(text),
-    cpu_percent: about(v.nullable(amount), 'Per cent of one core; `null` unless running.'),
-    memory_bytes: about(v.nullable(v.pipe(amount, v.integer())), '`null` unless running.'),
-    has_settings: v.nullable(flag),
-    sdk: v.nullable(amount),
-    author: v.nullable(text),
-    compatibility: v.nullable(text),
-  }),
-)
+/** Held to the type that is sent: that has no key that it lacks, and `publications.ts` wants each of its keys. */
+export const APP = v.strictObject({
+  id: text,
+  name: v.nullable(text),
+  version: v.nullable(text),
+  enabled: v.nullable(flag),
+  state: v.nullable(v.picklist(APP_STATES)),
+  crashed: v.nullable(flag),
+  crash_message: v.nullable(v.pipe(text, v.maxLength(1024))),
+  crash_count: v.nullable(amount),
+  autoupdate: v.nullable(flag),
+  channel: v.nullable(text),
+  origin: v.nullable(text),
+  update_available: v.nullable(flag),
+  latest_version: v.nullable(text),
+  cpu_percent: about(v.nullable(amount), 'Per cent of one core; `null` unless running.'),
+  memory_bytes: about(v.nullable(integer), '`null` unless running.'),
+  has_settings: v.nullable(flag),
+  sdk: v.nullable(amount),
+  author: v.nullable(text),
+  compatibility: v.nullable(text),
+}) satisfies v.GenericSchema<unknown, App>
 
-const APP_EVENT = of<AppEventPayload>()(
-  v.strictObject({
-    event_type: v.picklist(APP_EVENT_TYPES),
-    app: text,
-    changed: about(v.pipe(v.array(text), v.readonly()), 'Keys of the app that changed, usage figures left out.'),
-    at: time,
-    message: v.exactOptional(about(v.nullable(text), 'Of a crash: what the app said.')),
-    count: v.exactOptional(about(v.nullable(amount), 'Of a crash: how often the app has crashed.')),
-    from: v.exactOptional(about(text, 'Of a new version: the old one.')),
-    to: v.exactOptional(about(text, 'Of a new version: the new one.')),
-  }),
-)
+export const APP_EVENT = v.strictObject({
+  event_type: v.picklist(APP_EVENT_TYPES),
+  app: text,
+  changed: about(list(text), 'Keys of the app that changed, usage figures left out.'),
+  at: time,
+  message: v.exactOptional(about(v.nullable(text), 'Of a crash: what the app said.')),
+  count: v.exactOptional(about(v.nullable(amount), 'Of a crash: how often the app has crashed.')),
+  from: v.exactOptional(about(text, 'Of a new version: the old one.')),
+  to: v.exactOptional(about(text, 'Of a new version: the new one.')),
+})
 
 const errorCode = v.picklist(Object.keys(ERROR_CODES).filter(isErrorCode))
 
-const COMMAND_FAILED = of<CommandFailedPayload>()(
-  v.strictObject({
-    event_type: v.literal('command_failed'),
-    app: about(v.nullable(text), '`null` for a command that is for the whole hub.'),
-    command: text,
-    code: about(errorCode, "As in the command's answer."),
-    transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
-    at: time,
-  }),
-)
+export const COMMAND_FAILED = v.strictObject({
+  event_type: v.literal('command_failed'),
+  app: about(v.nullable(text), '`null` for a command that is for the whole hub.'),
+  command: text,
+  code: about(errorCode, "As in the command's answer."),
+  transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
+  at: time,
+})
 
 const reason = v.picklist(REASONS)
 const guardMessage = about(v.nullable(v.pipe(text, v.maxLength(MAX_GUARD_MESSAGE))), 'For people.')
 
-const GUARD_EVENT = of<GuardEventPayload>()(
-  v.strictObject({
-    event_type: v.picklist(GUARD_EVENT_TYPES),
-    app: text,
-    changed: about(v.pipe(v.array(text), v.readonly()), 'Always empty.'),
-    at: time,
-    reason: about(reason, 'What the guardian acts for.'),
-    message: v.exactOptional(guardMessage),
-    from: v.exactOptional(about(text, 'Of an update: the version before.')),
-    to: v.exactOptional(about(text, 'Of an update: the version after it, or the one wanted.')),
-  }),
-)
+export const GUARD_EVENT = v.strictObject({
+  event_type: v.picklist(GUARD_EVENT_TYPES),
+  app: text,
+  changed: about(list(text), 'Always empty.'),
+  at: time,
+  reason: about(reason, 'What the guardian acts for.'),
+  message: v.exactOptional(guardMessage),
+  from: v.exactOptional(about(text, 'Of an update: the version before.')),
+  to: v.exactOptional(about(text, 'Of an update: the version after it, or the one wanted.')),
+})
 
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 
 /** An app's version on a topic that is read back: longer is nobody's. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
-const count = v.pipe(amount, v.integer(), v.minValue(0))
 
 export const GUARD = v.strictObject({
   state: v.picklist(GUARD_STATES),
@@ -104,29 +92,24 @@ export const GUARD = v.strictObject({
   restarts_in_window: about(count, 'Those that count against `guard.max_restarts`.'),
   next_restart_at: v.nullable(time),
   snoozed_until: v.nullable(time),
-  last_crash: v.nullable(
-    v.pipe(v.strictObject({ at: time, reason, message: guardMessage, version: versionText }), v.readonly()),
-  ),
+  last_crash: v.nullable(frozen({ at: time, reason, message: guardMessage, version: versionText })),
   memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until enough has been read.'),
   attention: about(v.pipe(v.array(reason), v.readonly()), 'Why a person should look at the app.'),
 })
 
 export const HISTORY = v.pipe(
   v.array(
-    v.pipe(
-      v.strictObject({
-        at: time,
-        what: v.picklist(HISTORY_KINDS),
-        reason: v.nullable(reason),
-        version: versionText,
-        by: about(
-          v.nullable(v.pipe(text, v.maxLength(64))),
-          '`guard`, `command`, or `null` for the hub and whoever uses it directly.',
-        ),
-        message: guardMessage,
-      }),
-      v.readonly(),
-    ),
+    frozen({
+      at: time,
+      what: v.picklist(HISTORY_KINDS),
+      reason: v.nullable(reason),
+      version: versionText,
+      by: about(
+        v.nullable(v.pipe(text, v.maxLength(64))),
+        '`guard`, `command`, or `null` for the hub and whoever uses it directly.',
+      ),
+      message: guardMessage,
+    }),
   ),
   v.maxLength(MAX_HISTORY),
   v.readonly(),
@@ -136,37 +119,28 @@ export const GUARD_MEMORY = v.strictObject({
   enabled: about(v.nullable(flag), 'As a command has switched it; `null`: as configuration says.'),
   offered: about(
     v.nullable(
-      v.pipe(
-        v.strictObject({
-          version: versionText,
-          since: time,
-          seen_seconds: about(v.optional(count, 0), 'For how long the bridge has seen it, up to `updates.hold_days`.'),
-        }),
-        v.readonly(),
-      ),
+      frozen({
+        version: versionText,
+        since: time,
+        seen_seconds: about(v.optional(count, 0), 'For how long the bridge has seen it, up to `updates.hold_days`.'),
+      }),
     ),
     'The newest version on offer.',
   ),
   updated: about(
-    v.nullable(v.pipe(v.strictObject({ at: time, from: versionText, to: versionText, crashes: count }), v.readonly())),
+    v.nullable(frozen({ at: time, from: versionText, to: versionText, crashes: count })),
     'The latest change of version, while crashes are counted against it.',
   ),
 })
 
-export const GONE_APPS = v.pipe(
-  v.array(
-    v.pipe(
-      v.strictObject({
-        app: text,
-        gone_hours: about(count, 'While the bridge was running.'),
-        guard: v.nullable(GUARD),
-        history: about(HISTORY, 'Its newest entries.'),
-        memory: v.nullable(GUARD_MEMORY),
-      }),
-      v.readonly(),
-    ),
-  ),
-  v.readonly(),
+export const GONE_APPS = list(
+  frozen({
+    app: text,
+    gone_hours: about(count, 'While the bridge was running.'),
+    guard: v.nullable(GUARD),
+    history: about(HISTORY, 'Its newest entries.'),
+    memory: v.nullable(GUARD_MEMORY),
+  }),
 )
 
 /** A setting's value is whatever the app made of it. */
@@ -196,30 +170,30 @@ export const HUB_INFO = v.strictObject({
     v.array(v.picklist([...new Set(COMMANDS.map(({ name }) => name))])),
     'What configuration, API key and hub permit.',
   ),
-  apps: about(v.pipe(amount, v.integer()), 'How many apps are shown.'),
+  apps: about(integer, 'How many apps are shown.'),
   owner: v.exactOptional(about(text, 'In a fleet: the member that talks to the hub.')),
-  epoch: v.exactOptional(about(v.pipe(amount, v.integer()), 'In a fleet: the epoch in which it does.')),
+  epoch: v.exactOptional(about(integer, 'In a fleet: the epoch in which it does.')),
   reason: v.exactOptional(about(text, 'Why the hub is not wholly usable: `unauthorized`, `unreachable`, …')),
 })
 
 export const FLEET = v.strictObject({
   mode: about(v.picklist(['static', 'leases']), 'How hubs are shared among the members.'),
-  epoch: about(v.pipe(amount, v.integer()), 'Grows whenever the members change.'),
+  epoch: about(integer, 'Grows whenever the members change.'),
   members: v.record(
     text,
     v.strictObject({
       since: about(v.nullable(time), '`null` where members are configured: nobody knows whether they run.'),
-      hubs: about(v.pipe(amount, v.integer()), 'How many hubs are its own.'),
+      hubs: about(integer, 'How many hubs are its own.'),
     }),
   ),
-  count: about(v.pipe(amount, v.integer()), 'How many members there are.'),
+  count: about(integer, 'How many members there are.'),
 })
 export type FleetPayload = v.InferOutput<typeof FLEET>
 
 export const HEALTH = v.strictObject({
   live: about(flag, 'Nothing needs a restart.'),
   ready: about(flag, 'The broker is connected, and at least one hub has been read and answers.'),
-  problems: about(v.pipe(v.array(text), v.readonly()), 'What is not as it should be, one line each.'),
+  problems: about(list(text), 'What is not as it should be, one line each.'),
   version: text,
   started_at: time,
   mqtt: v.strictObject({
@@ -273,14 +247,12 @@ export const DISCOVERY = v.record(text, v.any())
 
 /** Counts over all apps of a hub. */
 export const HUB_SUMMARY = v.strictObject({
-  apps: v.pipe(amount, v.integer()),
-  apps_crashed: v.pipe(amount, v.integer()),
-  updates_available: v.pipe(amount, v.integer()),
+  apps: integer,
+  apps_crashed: integer,
+  updates_available: integer,
   cpu_percent: about(v.nullable(amount), 'Of all apps together, in per cent of one core, as of the latest read.'),
   memory_bytes: about(v.nullable(amount), 'Of all apps together, as of the latest read.'),
-  needs_attention: v.exactOptional(
-    about(v.pipe(v.array(text), v.readonly()), 'Apps that a person should look at, where the guardian is on.'),
-  ),
+  needs_attention: v.exactOptional(about(list(text), 'Apps that a person should look at, where the guardian is on.')),
 })
 
 export type HubSummary = v.InferOutput<typeof HUB_SUMMARY>
@@ -291,23 +263,23 @@ export const APP_UPDATE = v.strictObject({
   installed_version: v.exactOptional(text),
   latest_version: v.exactOptional(text),
   in_progress: flag,
-  update_percentage: v.nullable(v.pipe(amount, v.integer())),
+  update_percentage: v.nullable(integer),
 })
 export type AppUpdate = v.InferOutput<typeof APP_UPDATE>
 
-const head = {
+export const ANSWER_HEAD = v.strictObject({
   command: text,
   hub: v.nullable(text),
   app: v.nullable(text),
   transaction: about(v.nullable(v.union([text, amount])), "The command's own, else `null`."),
-  duration_ms: v.pipe(amount, v.integer()),
+  duration_ms: integer,
   replayed: v.exactOptional(about(v.literal(true), 'The same command was answered before; this is from memory.')),
-}
+})
 
 /** What is answered to a command that the hub confirmed. */
 export const SUCCESS = v.strictObject({
   ok: v.literal(true),
-  ...head,
+  ...ANSWER_HEAD.entries,
   data: about(v.any(), 'What was asked for; `null` where there is nothing to tell.'),
 })
 
@@ -318,7 +290,7 @@ const codes = Object.entries(ERROR_CODES)
 /** What is answered to a command that was not done, or of which that is not known. */
 export const FAILURE = v.strictObject({
   ok: v.literal(false),
-  ...head,
+  ...ANSWER_HEAD.entries,
   error: v.strictObject({
     code: about(errorCode, codes),
     message: about(text, 'For people.'),
@@ -331,42 +303,34 @@ export const FAILURE = v.strictObject({
 
 const rolloutStep = { hub: text, app: text }
 
-export const ROLLOUT = of<Rollout>()(
-  v.strictObject({
-    transaction: about(text, 'As in the command that began it.'),
-    command: v.picklist(ROLLOUT_COMMANDS),
-    app: text,
-    hubs: text,
-    canary: count,
-    batch: count,
-    pause: text,
-    stop_after_failures: count,
-    state: v.picklist(ROLLOUT_STATES),
-    reason: about(
-      v.nullable(v.picklist(ROLLOUT_REASONS)),
-      'Why no further step begins; `null`: it goes on, or is done.',
-    ),
-    started_at: time,
-    updated_at: time,
-    total: about(count, 'Steps: apps on hubs.'),
-    done: about(count, 'Steps after which the app runs well.'),
-    failed: v.pipe(
-      v.array(
-        v.strictObject({
-          ...rolloutStep,
-          code: about(text, 'As in an answer, or `crashed`, `not_running`.'),
-          message: about(text, 'For people.'),
-        }),
-      ),
-      v.readonly(),
-    ),
-    current: about(
-      v.pipe(v.array(v.strictObject({ ...rolloutStep, phase: v.picklist(['sent', 'answered']) })), v.readonly()),
-      'Steps under way: not answered yet, or watched until the pause is over.',
-    ),
-    targets: about(
-      v.pipe(v.array(v.strictObject({ app: text, hubs: v.pipe(v.array(text), v.readonly()) })), v.readonly()),
-      'All steps. They are taken by hub, and then by app.',
-    ),
-  }),
-)
+export const ROLLOUT = v.strictObject({
+  transaction: about(text, 'As in the command that began it.'),
+  command: v.picklist(ROLLOUT_COMMANDS),
+  app: text,
+  hubs: text,
+  canary: count,
+  batch: count,
+  pause: text,
+  stop_after_failures: count,
+  state: v.picklist(ROLLOUT_STATES),
+  reason: about(v.nullable(v.picklist(ROLLOUT_REASONS)), 'Why no further step begins; `null`: it goes on, or is done.'),
+  started_at: time,
+  updated_at: time,
+  total: about(count, 'Steps: apps on hubs.'),
+  done: about(count, 'Steps after which the app runs well.'),
+  failed: list(
+    v.strictObject({
+      ...rolloutStep,
+      code: about(text, 'As in an answer, or `crashed`, `not_running`.'),
+      message: about(text, 'For people.'),
+    }),
+  ),
+  current: about(
+    list(v.strictObject({ ...rolloutStep, phase: v.picklist(['sent', 'answered']) })),
+    'Steps under way: not answered yet, or watched until the pause is over.',
+  ),
+  targets: about(
+    list(v.strictObject({ app: text, hubs: list(text) })),
+    'All steps. They are taken by hub, and then by app.',
+  ),
+})

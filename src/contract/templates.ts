@@ -44,43 +44,26 @@ export function decodeLevel(level: string): string | undefined {
 
 /** A template below one root: the first parameter stands for the root's levels, every other for one level. */
 export class Template {
-  /** The root with what follows it up to the first other parameter, then a parameter and a text in turn. */
-  readonly #head: string
-  readonly #tail: readonly { readonly name: string; readonly after: string }[]
+  readonly #root: string
   /** Each is a parameter or a text. */
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]
-  readonly #root: string
 
   constructor(template: string, root: string) {
-    const [, head = '', ...rest] = template.split(/\{\w+\}/)
-    const [, ...names] = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
-    this.#head = root + head
-    this.#tail = names.map((name, i) => ({ name, after: rest[i] ?? '' }))
-    this.#levels = template
-      .split('/')
-      .slice(1)
-      .map((level) => (level.startsWith('{') ? { name: level.slice(1, -1) } : { text: level }))
+    const [, ...levels] = template.split('/')
     this.#root = `${root}/`
+    this.#levels = levels.map((level) => (level.startsWith('{') ? { name: level.slice(1, -1) } : { text: level }))
   }
 
   /** The topic for these parameters. */
   fill(parameters: Parameters): string {
-    let topic = this.#head
-    for (const { name, after } of this.#tail) topic += encodeLevel(parameters[name] ?? '') + after
-    return topic
+    return this.#root + this.#levels.map(({ text, name = '' }) => text ?? encodeLevel(parameters[name] ?? '')).join('/')
   }
 
-  /** The filter that matches all topics of this template. */
-  get filter(): string {
-    return this.filterFor({})
-  }
-
-  /** The same of those whose parameters are so. */
-  filterFor(parameters: Parameters): string {
-    const levels = this.#levels.map(({ text, name }) => {
-      if (text !== undefined) return text
-      const value = name === undefined ? undefined : parameters[name]
-      return value === undefined ? '+' : encodeLevel(value)
+  /** The filter that matches all topics of this template whose parameters are so. */
+  filter(parameters: Parameters = {}): string {
+    const levels = this.#levels.map(({ text, name = '' }) => {
+      const value = parameters[name]
+      return text ?? (value === undefined ? '+' : encodeLevel(value))
     })
     return this.#root + levels.join('/')
   }

@@ -61,7 +61,7 @@ export function createTopics(base: string, member?: string, alone = false) {
   const byDepth = Map.groupBy(readable, ({ template }) => template.depth)
   const fill = (name: PublicationName, parameters: Parameters) => templates.get(name)?.fill(parameters) ?? ''
   const filtersOf = (retained: boolean) =>
-    widest(below.filter(([, row]) => row.retained === retained).map(([name]) => templates.get(name)?.filter ?? ''))
+    widest(below.filter(([, row]) => row.retained === retained).map(([name]) => templates.get(name)?.filter() ?? ''))
   const ofMembers = below
     .filter(([, { topic }]) => topic.startsWith(OF_BRIDGE))
     .map(([name, { topic }]) => ({
@@ -86,7 +86,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** The same for any row; an owner carries the parameters that its rows take. */
     fill,
     /** The filter of all topics of a row for which the given parameters are so. */
-    filterOf: (name: PublicationName, parameters: Parameters = {}) => templates.get(name)?.filterFor(parameters) ?? '',
+    filterOf: (name: PublicationName, parameters: Parameters = {}) => templates.get(name)?.filter(parameters) ?? '',
     bridgeCommand: (command: string) => `${base}/bridge/cmd/${command}`,
     hubCommand: (hub: string, command: string) => `${base}/${hub}/cmd/${command}`,
     /** With a setting's name for the commands that have one in their topic. */
@@ -99,7 +99,7 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** Everything that the bridge writes below the base topic and that the broker must not keep. */
     transientFilters: filtersOf(false),
     /** Everything that members of a fleet, whoever they are, write as bridges. */
-    memberFilters: ofMembers.map(({ template }) => template.filter),
+    memberFilters: ofMembers.map(({ template }) => template.filter()),
 
     /** Reads a topic of ours; `undefined` for any other. */
     parse(topic: string): OwnTopic | undefined {
@@ -145,8 +145,9 @@ export function createTopics(base: string, member?: string, alone = false) {
     /**
      * Whether an answer may be sent there: below a result topic, or on a plain topic that is none of the bridge's or of
      * Home Assistant's discovery, and below one of those that configuration names, if it names any.
+     * @param only first levels of the topics that configuration names
      */
-    mayAnswerOn(topic: string, { discoveryPrefix, only }: AnswerRules): boolean {
+    mayAnswerOn(topic: string, discoveryPrefix: string, only: readonly string[]): boolean {
       // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what a topic must not hold.
       if (topic === '' || topic.startsWith('$') || /[+#\u0000]/.test(topic)) return false
       const levels = levelsBelow(base, topic)
@@ -155,13 +156,6 @@ export function createTopics(base: string, member?: string, alone = false) {
       return !isBelow(base) && !isBelow(discoveryPrefix) && (only.length === 0 || only.some(isBelow))
     },
   }
-}
-
-/** Where answers may go besides the result topics. */
-export interface AnswerRules {
-  readonly discoveryPrefix: string
-  /** First levels of the topics that configuration names; none: any. */
-  readonly only: readonly string[]
 }
 
 /** First levels that are no hub's. */

@@ -1,6 +1,7 @@
 /** The MQTT interface as an AsyncAPI 3 document, for tools that make clients and documentation. */
 import { stringify } from 'yaml'
-import { COMMANDS, type Command } from '../contract/commands.ts'
+import type { Command } from '../contract/command.ts'
+import { COMMANDS } from '../contract/commands.ts'
 import { ERROR_CODES } from '../contract/errors.ts'
 import { MAX_JSON_DEPTH, MAX_PAYLOAD_BYTES } from '../contract/payload.ts'
 import { PUBLICATIONS, type Publication } from '../contract/publications.ts'

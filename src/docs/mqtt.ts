@@ -1,7 +1,8 @@
 /** The tables of topics, commands and error codes. */
 
 import { options } from '../config/options.ts'
-import { COMMANDS, type Command } from '../contract/commands.ts'
+import type { Command } from '../contract/command.ts'
+import { COMMANDS } from '../contract/commands.ts'
 import { ERROR_CODES } from '../contract/errors.ts'
 import { commandKey } from '../contract/permissions.ts'
 import { PUBLICATIONS, type Publication } from '../contract/publications.ts'

@@ -1,5 +1,5 @@
 /** How the topics of the contract are written for people and for tools: with names where the parameters stand. */
-import type { Command } from '../contract/commands.ts'
+import type { Command } from '../contract/command.ts'
 import { createTopics } from '../contract/topics.ts'
 
 /** What stands for what differs in a topic. */

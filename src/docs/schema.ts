@@ -7,7 +7,10 @@ export type { JsonSchema }
 
 /** What may be sent or is sent. JSON has no numbers that are not finite, and knows nothing of what is read-only. */
 export function jsonSchema(schema: v.GenericSchema): JsonSchema {
-  const { $schema: _, ...rest } = toJsonSchema(schema, { typeMode: 'output', ignoreActions: ['finite', 'readonly'] })
+  const { $schema: _, ...rest } = toJsonSchema(schema, {
+    typeMode: 'output',
+    ignoreActions: ['check', 'finite', 'readonly'],
+  })
   return rest
 }
 

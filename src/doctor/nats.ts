@@ -82,7 +82,7 @@ function notConnected(url: string, error: unknown): Finding {
     return problem(`${to}: the server offers no TLS`, 'turn TLS on there, or write nats:// in all of fleet.nats')
   }
   const cause = error instanceof errors.TimeoutError ? 'it does not answer in time' : detailOf(error)
-  const remedy = /certificate/i.test(cause)
+  const remedy = cause.toLowerCase().includes('certificate')
     ? 'NODE_EXTRA_CA_CERTS names the file of an authority of your own; see that names and dates are right'
     : 'check the address and the port, usually 4222, and that the server runs'
   return problem(`${to}: ${cause}`, remedy)

@@ -8,6 +8,7 @@ import {
   type Decision,
   type HubState,
   type Input,
+  type InputOf,
   mayAct,
   type Order,
   quietUntil,
@@ -29,46 +30,29 @@ export function decide(hub: HubState, input: Input, context: Context): Decision 
   return turn
 }
 
-function take(turn: Turn, hub: HubState, input: Input): void {
-  switch (input.kind) {
-    case 'apps':
-      appsChanged(turn, hub, input)
-      break
-    case 'begin':
-      begin(turn, hub, input.anew)
-      break
-    case 'configured':
-      configured(turn, hub, input)
-      break
-    case 'online':
-      setOnline(turn, hub, input.online)
-      break
-    case 'command':
-      if (turn.isActing) inputs.commanded(turn, input.watched, input.run)
-      break
-    case 'control':
-      inputs.control(turn, input.watched, input.wish)
-      break
-    case 'schedule':
-      schedule(turn, hub, input.fits)
-      break
-    case 'wake':
-      break
-    case 'read':
-      wasRead(turn, hub, input.watched, input.isRead)
-      break
-    case 'asked':
-      inputs.wasAsked(input.watched, input.isGood)
-      break
-    case 'backup':
-      backedUp(turn, hub, input.update, input.failure)
-      break
-    case 'outcome': {
-      const { order, outcome } = input
-      if (order.command === 'restart') restartEnded(turn, order, outcome)
-      else if (order.command === 'install') installAnswered(turn, order.update, outcome)
-    }
-  }
+/** What each input does first. */
+const TAKE: { readonly [K in Input['kind']]: (turn: Turn, hub: HubState, input: InputOf<K>) => void } = {
+  apps: appsChanged,
+  begin,
+  configured,
+  online: setOnline,
+  command(turn, _, { watched, run }) {
+    if (turn.isActing) inputs.commanded(turn, watched, run)
+  },
+  control: (turn, _, { watched, wish }) => inputs.control(turn, watched, wish),
+  schedule,
+  wake() {},
+  read: (turn, hub, { watched, isRead }) => wasRead(turn, hub, watched, isRead),
+  asked: (_, __, { watched, isGood }) => inputs.wasAsked(watched, isGood),
+  backup: (turn, hub, { update, failure }) => backedUp(turn, hub, update, failure),
+  outcome(turn, _, { order, outcome }) {
+    if (order.command === 'restart') restartEnded(turn, order, outcome)
+    else if (order.command === 'install') installAnswered(turn, order.update, outcome)
+  },
+}
+
+function take<K extends Input['kind']>(turn: Turn, hub: HubState, input: InputOf<K>): void {
+  TAKE[input.kind](turn, hub, input)
 }
 
 /** Whether an order is wanted still when its turn comes. */
@@ -106,7 +90,7 @@ function countAttention(turn: Turn, hub: HubState): void {
   turn.attention = true
 }
 
-function appsChanged(turn: Turn, hub: HubState, { changes, read, silent }: Extract<Input, { kind: 'apps' }>): void {
+function appsChanged(turn: Turn, hub: HubState, { changes, read, silent }: InputOf<'apps'>): void {
   for (const { id, before, after } of changes) {
     if (after === undefined) appGone(turn, hub, id, silent)
     else appChanged(turn, hub, before, after)
@@ -177,7 +161,7 @@ function rememberGone(turn: Turn, hub: HubState): void {
   turn.attention = true
 }
 
-function begin(turn: Turn, hub: HubState, anew: boolean): void {
+function begin(turn: Turn, hub: HubState, { anew }: InputOf<'begin'>): void {
   if (anew) hub.gone.clear()
   // What is known here is newer.
   else if (hub.isRead) turn.saved.takeAll(hub.name)
@@ -192,7 +176,7 @@ function begin(turn: Turn, hub: HubState, anew: boolean): void {
   if (anew && hub.update !== null && hub.update.deadline !== null) hub.update = null
 }
 
-function configured(turn: Turn, hub: HubState, { wasOn, isOn }: Extract<Input, { kind: 'configured' }>): void {
+function configured(turn: Turn, hub: HubState, { wasOn, isOn }: InputOf<'configured'>): void {
   for (const watched of hub.apps.values()) {
     if (turn.isActing && wasOn) settle(turn, watched)
     else if (turn.isActing) inputs.begin(turn, watched, turn.saved.take(hub.name, watched.id))
@@ -201,7 +185,7 @@ function configured(turn: Turn, hub: HubState, { wasOn, isOn }: Extract<Input, {
   if (wasOn !== isOn) turn.attention = true
 }
 
-function setOnline({ now }: Turn, hub: HubState, online: boolean): void {
+function setOnline({ now }: Turn, hub: HubState, { online }: InputOf<'online'>): void {
   if (hub.online === online) return
   hub.online = online
   if (online && hub.wasOnline) hub.backAt = now
@@ -210,7 +194,7 @@ function setOnline({ now }: Turn, hub: HubState, online: boolean): void {
 }
 
 /** Restarts at a time that configuration names. */
-function schedule(turn: Turn, hub: HubState, fits: (app: string) => boolean): void {
+function schedule(turn: Turn, hub: HubState, { fits }: InputOf<'schedule'>): void {
   if (!mayAct(turn)) return
   const { now, config } = turn
   for (const watched of hub.apps.values()) {
@@ -220,8 +204,8 @@ function schedule(turn: Turn, hub: HubState, fits: (app: string) => boolean): vo
       watched.watch = { ...watch.planned(watched.watch, 'schedule', now, config.guard, true), dueAt: now }
       settle(turn, watched)
     } else {
-      const details = { hub: hub.name, app: watched.id }
-      turn.effects.push({ kind: 'log', level: 'info', details, text: `no restart by schedule: ${why}` })
+      const text = `no restart by schedule: ${why}`
+      turn.effects.push({ kind: 'log', level: 'info', details: { app: watched.id }, text })
     }
   }
 }

@@ -3,34 +3,13 @@ import type { App } from '../hub/app.ts'
 import { hasCrashed, isCrashed, isUp } from './classify.ts'
 import { quietUntil } from './quiet.ts'
 import { countRecent, delayAfter, type RestartLimits, type RestartState } from './restart-state.ts'
+import type { Situation } from './restarts.ts'
 import { isRising } from './trend.ts'
 
 /** After a hub has come back, its apps are still starting. */
 const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
-
-/** Everything that may stand against a restart that is due. Times are `elapsed` milliseconds. */
-export interface Situation {
-  readonly watch: RestartState
-  readonly app: App
-  /** Whether the app is watched. */
-  readonly on: boolean
-  readonly now: number
-  readonly pace: RestartLimits
-  /** Whether this bridge is the active one and has a broker. */
-  readonly mayAct: boolean
-  readonly hubOnline: boolean
-  /** When the hub came back the last time; `null`: it has not been away. */
-  readonly hubBackAt: number | null
-  /** Whether an install of the app is under way. */
-  readonly installing: boolean
-  /** Until when the app is left alone after a command that writes. */
-  readonly aloneUntil: number
-  readonly quietUntil: number | undefined
-  /** Whether the guardian is busy with an app of this hub. */
-  readonly hubBusy: boolean
-}
 
 /** What is in the way of a restart: a time until which to wait, something that will end by itself, or a reason not to. */
 export type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined

@@ -15,8 +15,8 @@ import { DECISIONS, type Decisions } from './decisions.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
 import { Schedules } from './schedules.ts'
 import { type GuardConfig, isGuarded, type Patterns, patternsOf } from './settings.ts'
-import { type Context, type Effect, type GuardRun, HubState, type Input, type Order, type Reads } from './turn.ts'
-import { type Window, windowAt } from './updates.ts'
+import { type Context, type Effect, type GuardedHub, type GuardRun, HubState, type Input } from './turn.ts'
+import { windowAt } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
 
 /** A command of the guardian's own. */
@@ -29,30 +29,13 @@ export interface GuardOrder {
   readonly isCurrent: () => boolean
 }
 
-export interface GuardOptions extends Reads {
+export interface GuardOptions extends Pick<Context, 'isConnected'> {
   readonly clock: Clock
   readonly log: Logger
   /** The configuration that holds now. */
   readonly live: { readonly value: GuardConfig }
   /** Carries a command out like one that came by MQTT. */
   readonly order: (order: GuardOrder) => Promise<Outcome>
-  /**
-   * Reads an app of a hub anew; what that changes is known before the answer. Returns whether it could be read, which it
-   * cannot where the hub has it no more.
-   */
-  readonly read: (hub: string, app: string) => Promise<boolean>
-  /**
-   * Asks an app's own web API with GET. Returns the HTTP status; `null` if the app does not answer, and `undefined` if
-   * that says nothing of the app.
-   */
-  readonly ask: (hub: string, app: string, path: string) => Promise<number | null | undefined>
-  /** Makes a backup of a hub. @throws Error that says why there is none */
-  readonly backup: (hub: string) => Promise<void>
-  readonly onEvent: (hub: string, event: GuardEventPayload) => void
-  /** What is published of an app has changed. */
-  readonly onFacts: (hub: string, app: string) => void
-  /** Which apps of a hub need attention, or are remembered, has changed. */
-  readonly onAttention: (hub: string) => void
   readonly decisions?: Decisions
 }
 
@@ -61,10 +44,9 @@ const MAX_TIMER_MS = 24 * 3_600_000
 export class Guard {
   readonly #options: GuardOptions
   readonly #hubs = new Map<string, HubState>()
-  readonly #alarms = new Map<HubState, { readonly at: number; readonly cancel: () => void }>()
   readonly #saved = new SavedStates()
   readonly #schedules: Schedules
-  #window: Window = { open: false, at: 0, until: 0 }
+  #window = { open: false, at: 0, until: 0 }
   readonly #offset: () => number
   #cancelWindow: () => void = () => {}
   #patterns: Patterns
@@ -115,46 +97,41 @@ export class Guard {
     this.#awaitWindow()
   }
 
-  /** Another bridge acts. */
+  /** Begins nothing more, as another bridge acts, or none. What becomes of commands under way is still written down. */
   standBy(): void {
     this.#active = false
     this.#schedules.stop()
     this.#cancelWindow()
-    for (const { cancel } of this.#alarms.values()) cancel()
-    this.#alarms.clear()
-  }
-
-  /** Begins nothing more. What becomes of commands under way is still written down for the next run. */
-  stop(): void {
-    this.standBy()
+    for (const hub of this.#hubs.values()) this.#arm(hub)
   }
 
   /** Configuration has changed. */
   reconfigured(): void {
-    const { clock, live, appsOf } = this.#options
+    const { clock, live } = this.#options
     const wasOn = this.#on
     this.#patterns = patternsOf(live.value)
     this.#on = isGuarded(live.value)
     if (this.#on && !this.#wasOn) {
       this.#wasOn = true
       const now = clock.elapsed()
-      for (const { name, apps } of this.#hubs.values())
-        for (const app of appsOf(name)) apps.set(app.id, new WatchedApp(app, now))
+      for (const { port, apps } of this.#hubs.values())
+        for (const app of port.apps()) apps.set(app.id, new WatchedApp(app, now))
     }
     this.#decideAll({ kind: 'configured', wasOn, isOn: this.#on })
     if (this.#active) this.#schedules.set()
     this.#awaitWindow()
   }
 
+  hubAdded(name: string, port: GuardedHub): void {
+    this.#hubs.set(name, new HubState(name, port))
+  }
+
   hubChanged(name: string, online: boolean): void {
-    this.#decide(this.#hub(name), { kind: 'online', online })
+    this.#decide(this.#hubs.get(name), { kind: 'online', online })
   }
 
   hubRemoved(name: string): void {
-    const hub = this.#hubs.get(name)
-    if (hub === undefined) return
-    this.#alarms.get(hub)?.cancel()
-    this.#alarms.delete(hub)
+    this.#hubs.get(name)?.alarm?.cancel()
     this.#hubs.delete(name)
   }
 
@@ -163,35 +140,27 @@ export class Guard {
    * the hub is another one. What was known of apps that are gone thereby is forgotten.
    */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent = false): void {
-    const hub = this.#hub(name)
+    const hub = this.#hubs.get(name)
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
-    else hub.isRead ||= read
+    else if (hub !== undefined) hub.isRead ||= read
   }
 
   /** A command to an app begins or ends. One for the guardian itself does nothing to the app. */
   ran(run: GuardRun): void {
     const hub = this.#hubs.get(run.hub)
     const watched = run.about === null ? undefined : hub?.apps.get(run.about)
-    if (hub !== undefined && watched !== undefined) this.#decide(hub, { kind: 'command', watched, run })
+    if (watched !== undefined) this.#decide(hub, { kind: 'command', watched, run })
   }
 
   /** What a command wants of it. */
   control(name: string, app: string, wish: GuardWish): void {
     const hub = this.#hubs.get(name)
     const watched = hub?.apps.get(app)
-    if (hub !== undefined && watched !== undefined) this.#decide(hub, { kind: 'control', watched, wish })
-  }
-
-  #hub(name: string): HubState {
-    const known = this.#hubs.get(name)
-    if (known !== undefined) return known
-    const hub = new HubState(name, this.#options)
-    this.#hubs.set(name, hub)
-    return hub
+    if (watched !== undefined) this.#decide(hub, { kind: 'control', watched, wish })
   }
 
   #context(): Context {
-    const { clock, live, decisions = DECISIONS } = this.#options
+    const { clock, live, decisions = DECISIONS, isConnected } = this.#options
     const wall = clock.now()
     return {
       now: clock.elapsed(),
@@ -201,7 +170,7 @@ export class Guard {
       patterns: this.#patterns,
       decisions,
       isActing: this.#active && this.#on,
-      reads: this.#options,
+      isConnected,
       saved: this.#saved,
       mayUpdate: () => this.#mayUpdate(wall),
     }
@@ -217,23 +186,23 @@ export class Guard {
     for (const hub of this.#hubs.values()) this.#decide(hub, input)
   }
 
-  #decide(hub: HubState, input: Input): void {
+  #decide(hub: HubState | undefined, input: Input): void {
     // The end of an effect may come when its hub is gone.
-    if (this.#hubs.get(hub.name) !== hub) return
+    if (hub === undefined || this.#hubs.get(hub.name) !== hub) return
     const wasUpdating = hub.update !== null
     const { events, facts, attention, effects } = decide(hub, input, this.#context())
-    for (const event of events) this.#tell(hub.name, event)
-    for (const app of facts) this.#options.onFacts(hub.name, app)
-    if (attention) this.#options.onAttention(hub.name)
+    for (const event of events) this.#tell(hub, event)
+    for (const app of facts) hub.port.onFacts(app)
+    if (attention) hub.port.onAttention()
     this.#arm(hub)
     for (const effect of effects) void this.#perform(hub, effect)
     // The next one may be on another hub.
     if (wasUpdating && hub.update === null) this.#decideAll({ kind: 'wake' })
   }
 
-  #tell(hub: string, event: GuardEventPayload): void {
+  #tell({ name: hub, port }: HubState, event: GuardEventPayload): void {
     const { event_type, app, reason, message, from, to } = event
-    this.#options.onEvent(hub, event)
+    port.onEvent(event)
     const text = `guardian: ${event_type.replaceAll('_', ' ')}`
     this.#options.log.info({ hub, app, reason, message, from, to }, text)
   }
@@ -241,74 +210,50 @@ export class Guard {
   /** One timer for what is due next on a hub. */
   #arm(hub: HubState): void {
     const at = this.#active && this.#on ? hub.wakeAt : Number.POSITIVE_INFINITY
-    const alarm = this.#alarms.get(hub)
-    if (alarm === undefined ? at === Number.POSITIVE_INFINITY : alarm.at === at) return
-    alarm?.cancel()
-    this.#alarms.delete(hub)
+    if (at === (hub.alarm?.at ?? Number.POSITIVE_INFINITY)) return
+    hub.alarm?.cancel()
+    hub.alarm = undefined
     if (at === Number.POSITIVE_INFINITY) return
     const { clock } = this.#options
     const cancel = clock.after(Math.min(Math.max(at - clock.elapsed(), 1), MAX_TIMER_MS), () => {
-      this.#alarms.delete(hub)
+      hub.alarm = undefined
       this.#decide(hub, { kind: 'wake' })
     })
-    this.#alarms.set(hub, { at, cancel })
+    hub.alarm = { at, cancel }
   }
 
   async #perform(hub: HubState, effect: Effect): Promise<void> {
-    const { log, read, ask } = this.#options
+    const { log, order } = this.#options
+    const { name, port } = hub
     switch (effect.kind) {
       case 'log':
-        log[effect.level](effect.details, effect.text)
-        break
+        return log[effect.level]({ hub: name, ...effect.details }, effect.text)
       case 'read': {
         const { watched } = effect
-        const isRead = await read(hub.name, watched.id)
-        const details = { hub: hub.name, app: watched.id }
+        const isRead = await port.read(watched.id)
+        const details = { hub: name, app: watched.id }
         if (!isRead) log.info(details, 'guardian: no restart yet, as the app could not be read')
-        this.#decide(hub, { kind: 'read', watched, isRead })
-        break
+        return this.#decide(hub, { kind: 'read', watched, isRead })
       }
       case 'ask': {
         const { watched, web } = effect
-        const status = await ask(hub.name, watched.id, web.path)
+        const status = await port.ask(watched.id, web.path)
         const isGood = status === undefined ? undefined : status !== null && web.expects(status)
-        this.#decide(hub, { kind: 'asked', watched, isGood })
-        break
+        return this.#decide(hub, { kind: 'asked', watched, isGood })
       }
       case 'backup':
-        this.#decide(hub, { ...effect, failure: await this.#backUp(hub.name) })
-        break
-      case 'order':
-        return this.#decide(hub, {
-          kind: 'outcome',
-          order: effect.order,
-          outcome: await this.#order(hub, effect.order),
-        })
-    }
-  }
-
-  #order(hub: HubState, order: Order): Promise<Outcome> {
-    const { watched, command, payload } = order
-    return this.#options.order({
-      hub: hub.name,
-      app: watched.id,
-      command,
-      payload,
-      isCurrent: () => isCurrent(hub, order, this.#context()),
-    })
-  }
-
-  async #backUp(hub: string): Promise<string | undefined> {
-    try {
-      await this.#options.backup(hub)
-      return undefined
-    } catch (error) {
-      return error instanceof Error ? error.message : 'the hub does not say why.'
+        return this.#decide(hub, { ...effect, failure: await port.backup() })
+      case 'order': {
+        const { watched, command, payload } = effect.order
+        const stillWanted = () => isCurrent(hub, effect.order, this.#context())
+        const sent = { hub: name, app: watched.id, command, payload, isCurrent: stillWanted }
+        return this.#decide(hub, { kind: 'outcome', order: effect.order, outcome: await order(sent) })
+      }
     }
   }
 
   /** Each read of each hub asks: it is computed when it may have changed. */
-  #windowAt(now: number): Window {
+  #windowAt(now: number) {
     if (now < this.#window.at || now >= this.#window.until) this.#window = windowAt(this.#options.live.value, now)
     return this.#window
   }

@@ -187,12 +187,12 @@ export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forg
     watched.watch = { ...watch.UNTOUCHED, switched, snoozedUntil, upSince, down }
   }
   if (enabled !== undefined) {
-    const rested = watched.watch.phase === 'restarting' ? watched.watch : watch.rested(watched.watch)
+    const rested = watched.watch.phase === 'restarting' ? watched.watch : watch.idle(watched.watch)
     watched.watch = { ...watch.afresh(rested), switched: enabled, snoozedUntil: null }
     if (enabled) watched.bad = null
   }
   if (snooze !== undefined) {
-    const rested = watched.watch.phase === 'waiting' ? watch.rested(watched.watch) : watched.watch
+    const rested = watched.watch.phase === 'waiting' ? watch.idle(watched.watch) : watched.watch
     watched.watch = { ...rested, snoozedUntil: turn.now + snooze }
   }
   settle(turn, watched)

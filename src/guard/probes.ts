@@ -55,24 +55,18 @@ export const PROBES: readonly Probe[] = [
 ]
 
 /** What reads in a row have found. */
-export interface Probed {
+export class Probed {
   /** Bad reads in a row, by probe. */
-  readonly failures: readonly number[]
+  readonly failures: readonly number[] = []
   /** Whether the hub has told what the app uses since it runs: where it never does, that says nothing. */
-  readonly hadUsage: boolean
+  readonly hadUsage: boolean = false
   readonly isAnswered: boolean | undefined
   /** Why the app should be restarted, and why it needs attention, if it does. */
   readonly found: Reason | undefined
   readonly noticed: Reason | undefined
 }
 
-export const UNPROBED: Probed = {
-  failures: [],
-  hadUsage: false,
-  isAnswered: undefined,
-  found: undefined,
-  noticed: undefined,
-}
+export const UNPROBED: Probed = { ...new Probed() }
 
 /** What a read of the list adds to what was found. `tellsUsage`: the hub tells what others use. */
 export function probe(

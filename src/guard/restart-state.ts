@@ -7,47 +7,33 @@ export const CALM_MS = 3_600_000
 /** How many times of restarts, and how many versions, are kept. */
 const MAX_TIMES = 100
 
-export interface RestartState {
+export class RestartState {
   /** As a command has switched it; `null`: as configuration says. */
-  readonly switched: boolean | null
-  readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up'
+  readonly switched: boolean | null = null
+  readonly phase: 'idle' | 'waiting' | 'restarting' | 'given_up' = 'idle'
   /** What it waits, restarts or has given up for. */
-  readonly why: Reason
+  readonly why: Reason = 'unknown'
   /** Whether the app is to be restarted although it runs. */
-  readonly forced: boolean
+  readonly forced: boolean = false
   /** Whether the app has crashed or was stopped by the hub, and does not run since. */
-  readonly down: boolean
+  readonly down: boolean = false
   /** When the next restart is due, in `elapsed` milliseconds like all times here: no clock that is set moves them. */
-  readonly dueAt: number | null
+  readonly dueAt: number | null = null
   /** When the latest restart was sent. */
-  readonly sentAt: number | null
+  readonly sentAt: number | null = null
   /** By the guardian, ever. */
-  readonly restarts: number
+  readonly restarts: number = 0
   /** Times of those since the app last started afresh. */
-  readonly recent: readonly number[]
+  readonly recent: readonly number[] = []
   /** Versions that it has had since the count began; none until one comes. */
-  readonly versions: readonly string[]
+  readonly versions: readonly string[] = []
   /** Since when it runs. */
-  readonly upSince: number | null
-  readonly snoozedUntil: number | null
-  readonly lastCrash: Crash | null
+  readonly upSince: number | null = null
+  readonly snoozedUntil: number | null = null
+  readonly lastCrash: Crash | null = null
 }
 
-export const UNTOUCHED: RestartState = {
-  switched: null,
-  phase: 'idle',
-  why: 'unknown',
-  forced: false,
-  down: false,
-  dueAt: null,
-  sentAt: null,
-  restarts: 0,
-  recent: [],
-  versions: [],
-  upSince: null,
-  snoozedUntil: null,
-  lastCrash: null,
-}
+export const UNTOUCHED: RestartState = { ...new RestartState() }
 
 /** The longest wait that another run can have planned. */
 const MAX_WAIT_MS = 24 * 3_600_000
@@ -70,7 +56,8 @@ export function countRecent(recent: readonly number[], now: number, { window }: 
   return recent.filter((at) => at > now - window).length
 }
 
-const idle = (watch: RestartState): RestartState =>
+/** Waits no longer, and is not given up. */
+export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
     ? watch
     : { ...watch, phase: 'idle', forced: false, dueAt: null, sentAt: null }
@@ -120,11 +107,6 @@ export function planned(
   forced = false,
 ): RestartState {
   return { ...watch, phase: 'waiting', why, forced, dueAt: now + delayAfter(watch.recent.length, pace) }
-}
-
-/** Waits no longer, and is not given up. */
-export function rested(watch: RestartState): RestartState {
-  return { ...watch, phase: 'idle', forced: false, dueAt: null }
 }
 
 export function postponed(watch: RestartState, until: number): RestartState {

@@ -1,7 +1,6 @@
 /** One restart at a time on a hub: what stands against it, how it is sent, and what becomes of it. */
 import type { Outcome } from '../contract/answer.ts'
 import type { ErrorCode } from '../contract/errors.ts'
-import type { Situation } from './decisions.ts'
 import { ALONE_MS } from './inputs.ts'
 import * as watch from './restart-state.ts'
 import { noMemory } from './trend.ts'
@@ -13,7 +12,10 @@ const HOPELESS: ReadonlySet<ErrorCode> = new Set(['not_allowed', 'forbidden', 'u
 /** So old may be what was read of an app when its restart leaves. */
 const FRESH_MS = 5_000
 
-function situationOf(context: Context, hub: HubState, watched: WatchedApp): Situation {
+/** Everything that may stand against a restart that is due. Times are `elapsed` milliseconds. */
+export type Situation = ReturnType<typeof situationOf>
+
+function situationOf(context: Context, hub: HubState, watched: WatchedApp) {
   return {
     watch: watched.watch,
     app: watched.app,

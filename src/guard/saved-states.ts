@@ -1,5 +1,5 @@
 /** What an earlier run, or another bridge, has left on the broker of the guardian's topics. Nothing of it is trusted. */
-import * as v from 'valibot'
+import { readJson } from '../base/read-json.ts'
 import type { GoneApp } from '../contract/guard.ts'
 import { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from '../contract/schemas.ts'
 import type { SavedState } from './restart-state.ts'
@@ -9,14 +9,9 @@ const MAX_LENGTH = 64 * 1024
 /** Characters, all together. */
 const MAX_TOTAL = 16 * 1024 * 1024
 
-export const NAMES = {
-  guard: GUARD,
-  history: HISTORY,
-  guardMemory: GUARD_MEMORY,
-  hubGuardMemory: GONE_APPS,
-} as const
-export type SavedName = keyof typeof NAMES
-export const isSavedName = (name: string): name is SavedName => Object.hasOwn(NAMES, name)
+const NAMES = ['guard', 'history', 'guardMemory', 'hubGuardMemory'] as const
+type SavedName = (typeof NAMES)[number]
+export const isSavedName = (name: string): name is SavedName => NAMES.some((one) => one === name)
 
 export class SavedStates {
   /** By hub, and by app; that of the hub itself has no name. */
@@ -40,12 +35,12 @@ export class SavedStates {
     const gone = this.#goneFrom(hub)
     const before = gone.get(app)
     gone.delete(app)
-    const { guard, history, guardMemory } = this.#take(hub, app)
-    if (guard === undefined && history === undefined && guardMemory === undefined) return before
+    const { guard = '', history = '', guardMemory = '' } = this.#take(hub, app)
+    if (guard + history + guardMemory === '') return before
     return {
-      guard: read(GUARD, guard) ?? null,
-      history: read(HISTORY, history) ?? [],
-      memory: read(GUARD_MEMORY, guardMemory) ?? null,
+      guard: readJson(GUARD, guard) ?? null,
+      history: readJson(HISTORY, history) ?? [],
+      memory: readJson(GUARD_MEMORY, guardMemory) ?? null,
     }
   }
 
@@ -64,7 +59,7 @@ export class SavedStates {
   #goneFrom(hub: string): Map<string, GoneApp> {
     const { hubGuardMemory: text } = this.#take(hub, '')
     const known = text === undefined ? this.#gone.get(hub) : undefined
-    const gone = known ?? new Map(read(GONE_APPS, text)?.map((one) => [one.app, one]))
+    const gone = known ?? new Map(readJson(GONE_APPS, text ?? '')?.map((one) => [one.app, one]))
     this.#gone.set(hub, gone)
     return gone
   }
@@ -74,23 +69,5 @@ export class SavedStates {
     this.#hubs.get(hub)?.delete(app)
     for (const text of Object.values(texts)) this.#length -= text.length
     return texts
-  }
-}
-
-const TIMES: ReadonlySet<string> = new Set(['at', 'since', 'next_restart_at', 'snoozed_until'])
-
-/** Some of what is ISO 8601 is not what Date reads. @throws Error */
-function onlyTimes(key: string, value: unknown): unknown {
-  if (TIMES.has(key) && typeof value === 'string' && Number.isNaN(Date.parse(value))) throw new Error('no time')
-  return value
-}
-
-function read<S extends v.GenericSchema>(schema: S, text: string | undefined): v.InferOutput<S> | undefined {
-  if (text === undefined) return undefined
-  try {
-    const result = v.safeParse(schema, JSON.parse(text, onlyTimes))
-    return result.success ? result.output : undefined
-  } catch {
-    return undefined
   }
 }

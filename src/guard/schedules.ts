@@ -10,7 +10,7 @@ export class Schedules {
   readonly #clock: Clock
   readonly #live: { readonly value: GuardConfig }
   readonly #onDue: (pattern: string) => void
-  #cancel: (() => void)[] = []
+  readonly #cancel = new Map<string, () => void>()
 
   constructor(clock: Clock, live: { readonly value: GuardConfig }, onDue: (pattern: string) => void) {
     this.#clock = clock
@@ -21,27 +21,25 @@ export class Schedules {
   /** Sets the alarms as configuration says by now. */
   set(): void {
     this.stop()
-    for (const [pattern, cron] of this.#live.value.guard.schedule) {
-      const slot = this.#cancel.push(() => {}) - 1
-      this.#await(slot, pattern, cron)
-    }
+    for (const [pattern, cron] of this.#live.value.guard.schedule) this.#await(pattern, cron)
   }
 
   stop(): void {
-    for (const cancel of this.#cancel) cancel()
-    this.#cancel = []
+    for (const cancel of this.#cancel.values()) cancel()
+    this.#cancel.clear()
   }
 
-  #await(slot: number, pattern: string, cron: string, from = this.#clock.now()): void {
+  #await(pattern: string, cron: string, from = this.#clock.now()): void {
     const clock = this.#clock
     const at = nextAfter(cron, this.#live.value.guard.time_zone ?? undefined, from)
     if (at === undefined) return
-    this.#cancel[slot] = clock.after(Math.min(at - clock.now(), MAX_TIMER_MS), () => {
+    const cancel = clock.after(Math.min(at - clock.now(), MAX_TIMER_MS), () => {
       // One look at the clock: what is not due by then is awaited again, and not passed over.
       const now = clock.now()
       const isDue = now >= at
-      this.#await(slot, pattern, cron, isDue ? at : now)
+      this.#await(pattern, cron, isDue ? at : now)
       if (isDue) this.#onDue(pattern)
     })
+    this.#cancel.set(pattern, cancel)
   }
 }

@@ -1,6 +1,6 @@
 /** One decision about a hub: what it goes by, what it is about, and what it yields. */
 import type { Outcome } from '../contract/answer.ts'
-import type { HubCommand } from '../contract/commands.ts'
+import type { HubCommand } from '../contract/command.ts'
 import type { GuardEventPayload, GuardEventType } from '../contract/events.ts'
 import type { GoneApp, GuardWish, HistoryEntry, Reason } from '../contract/guard.ts'
 import type { App, Change } from '../hub/app.ts'
@@ -13,16 +13,31 @@ import type { WatchedApp } from './watched-app.ts'
 /** Who sends the guardian's commands, for the log and for itself. */
 export const BY = 'guard'
 
-/** What the guardian reads of others while it decides. */
-export interface Reads {
-  /** Whether the broker is there. */
-  readonly isConnected: () => boolean
-  /** The apps of a hub as far as they are known. */
-  readonly appsOf: (hub: string) => Iterable<App>
+/** A hub as the guardian sees it: what it reads of the hub, asks of it, and tells of its apps. */
+export interface GuardedHub {
+  /** The apps as far as they are known. */
+  readonly apps: () => Iterable<App>
   /** Whether configuration shows an app. */
-  readonly shows: (hub: string, app: string) => boolean
-  /** Whether a hub installs a version that is named, as far as is known. */
-  readonly takesVersion: (hub: string) => boolean
+  readonly shows: (app: string) => boolean
+  /** Whether the hub installs a version that is named, as far as is known. */
+  readonly takesVersion: () => boolean
+  /**
+   * Reads an app anew; what that changes is known before the answer. Returns whether it could be read, which it cannot
+   * where the hub has it no more.
+   */
+  readonly read: (app: string) => Promise<boolean>
+  /**
+   * Asks an app's own web API with GET. Returns the HTTP status; `null` if the app does not answer, and `undefined` if
+   * that says nothing of the app.
+   */
+  readonly ask: (app: string, path: string) => Promise<number | null | undefined>
+  /** Makes a backup. Returns why there is none. */
+  readonly backup: () => Promise<string | undefined>
+  readonly onEvent: (event: GuardEventPayload) => void
+  /** What is published of an app has changed. */
+  readonly onFacts: (app: string) => void
+  /** Which apps need attention, or are remembered, has changed. */
+  readonly onAttention: () => void
 }
 
 /** What every decision goes by. */
@@ -38,7 +53,8 @@ export interface Context {
   readonly decisions: Decisions
   /** Whether the guardian is on, and this bridge the one that acts. */
   readonly isActing: boolean
-  readonly reads: Reads
+  /** Whether the broker is there. */
+  readonly isConnected: () => boolean
   /** What earlier runs have left of all hubs. */
   readonly saved: SavedStates
   /** Whether the window of updates is open, and no hub has one under way. */
@@ -48,6 +64,7 @@ export interface Context {
 /** Changed in place, as its apps are: a copy of a thousand for each event would cost more than the event. */
 export class HubState {
   readonly name: string
+  readonly port: GuardedHub
   readonly apps = new Map<string, WatchedApp>()
   readonly gone: GoneApps
   /** What the broker is to hold of those; `undefined`: what it holds is not known yet. */
@@ -68,10 +85,13 @@ export class HubState {
   checkedAt = Number.NEGATIVE_INFINITY
   /** When something is due without anything happening. */
   wakeAt = Number.POSITIVE_INFINITY
+  /** The timer for that. */
+  alarm: { readonly at: number; readonly cancel: () => void } | undefined
 
-  constructor(name: string, reads: Reads) {
+  constructor(name: string, port: GuardedHub) {
     this.name = name
-    this.gone = new GoneApps((app) => reads.shows(name, app))
+    this.port = port
+    this.gone = new GoneApps(port.shows)
   }
 }
 
@@ -104,25 +124,29 @@ export interface GuardRun {
   readonly by: string | null
 }
 
-export type Input =
+/** What happens, by kind. */
+interface Inputs {
   /** Apps have changed; `read`: the whole list has just been read; `silent`: nothing happened to the apps. */
-  | { readonly kind: 'apps'; readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
+  readonly apps: { readonly changes: readonly Change[]; readonly read: boolean; readonly silent: boolean }
   /** This bridge acts from now on. `anew`: what the broker holds is newer than what is known here. */
-  | { readonly kind: 'begin'; readonly anew: boolean }
+  readonly begin: { readonly anew: boolean }
   /** Configuration is another one; `wasOn` and `isOn`: whether it asked and asks for the guardian. */
-  | { readonly kind: 'configured'; readonly wasOn: boolean; readonly isOn: boolean }
-  | { readonly kind: 'online'; readonly online: boolean }
-  | { readonly kind: 'command'; readonly watched: WatchedApp; readonly run: GuardRun }
-  | { readonly kind: 'control'; readonly watched: WatchedApp; readonly wish: GuardWish }
+  readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
+  readonly online: { readonly online: boolean }
+  readonly command: { readonly watched: WatchedApp; readonly run: GuardRun }
+  readonly control: { readonly watched: WatchedApp; readonly wish: GuardWish }
   /** Restarts are due at a time that configuration names. */
-  | { readonly kind: 'schedule'; readonly fits: (app: string) => boolean }
+  readonly schedule: { readonly fits: (app: string) => boolean }
   /** Time has gone by. */
-  | { readonly kind: 'wake' }
+  readonly wake: object
   /** The ends of effects. */
-  | { readonly kind: 'read'; readonly watched: WatchedApp; readonly isRead: boolean }
-  | { readonly kind: 'asked'; readonly watched: WatchedApp; readonly isGood: boolean | undefined }
-  | { readonly kind: 'backup'; readonly update: Update; readonly failure: string | undefined }
-  | { readonly kind: 'outcome'; readonly order: Order; readonly outcome: Outcome }
+  readonly read: { readonly watched: WatchedApp; readonly isRead: boolean }
+  readonly asked: { readonly watched: WatchedApp; readonly isGood: boolean | undefined }
+  readonly backup: { readonly update: Update; readonly failure: string | undefined }
+  readonly outcome: { readonly order: Order; readonly outcome: Outcome }
+}
+export type InputOf<K extends keyof Inputs> = { readonly [P in K]: { readonly kind: P } & Inputs[P] }[K]
+export type Input = InputOf<keyof Inputs>
 
 export type Effect =
   /** To read an app anew: what is known of it may be an hour old. */
@@ -161,7 +185,7 @@ export function versions(from: string | null, to: string | null): Details {
 }
 
 /** Whether the guardian may begin something. */
-export const mayAct = ({ isActing, reads }: Context) => isActing && reads.isConnected()
+export const mayAct = ({ isActing, isConnected }: Context) => isActing && isConnected()
 
 export const isBusy = ({ restarting, update }: HubState) => restarting !== null || update !== null
 

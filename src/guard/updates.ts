@@ -17,15 +17,11 @@ const VERIFY_MS = 10 * 60_000
 /** The same where it took the install, and not the version that was named. */
 const OTHER_MS = 60_000
 
-/** The window of updates, seen from a moment: whether it is open, and until when that stays so, in epoch milliseconds. */
-export interface Window {
-  readonly open: boolean
-  /** That moment. */
-  readonly at: number
-  readonly until: number
-}
-
-export function windowAt({ updates }: GuardConfig, now: number): Window {
+/**
+ * The window of updates, seen from a moment (`at`): whether it is open, and until when that stays so, in epoch
+ * milliseconds.
+ */
+export function windowAt({ updates }: GuardConfig, now: number) {
   const { policy, window, time_zone } = updates
   if (policy === 'manual' || window.start === null) return { open: false, at: now, until: Number.POSITIVE_INFINITY }
   const opened = nextAfter(window.start, time_zone ?? undefined, now - window.length) ?? Number.POSITIVE_INFINITY
@@ -55,10 +51,10 @@ export function shownOffer(offer: Offer | null, holdDays: number): Offer | null 
 export function beginUpdate(turn: Turn, hub: HubState): void {
   if (isBusy(hub) || !turn.mayUpdate()) return
   const { hold_days, backup } = turn.config.updates
-  const takesVersion = !hub.isHeadstrong && turn.reads.takesVersion(hub.name)
+  const takesVersion = !hub.isHeadstrong && hub.port.takesVersion()
   for (const watched of hub.apps.values()) {
     const verdict = verdictOn(turn, watched, takesVersion)
-    if (verdict === 'unheld') nameUnheld(turn, hub, watched)
+    if (verdict === 'unheld') nameUnheld(turn, watched)
     if (verdict !== 'due' || !isFree(turn, hub, watched)) continue
     const { version: from, latest_version: to } = watched.app
     const update = { watched, from, to, named: hold_days > 0 ? to : null, deadline: null, refusal: null }
@@ -93,12 +89,12 @@ function isFree(context: Context, hub: HubState, { installs, aloneUntil, watch: 
   return (phase === 'idle' || phase === 'given_up') && quietUntil(context) === undefined
 }
 
-function nameUnheld(turn: Turn, hub: HubState, watched: WatchedApp): void {
+function nameUnheld(turn: Turn, watched: WatchedApp): void {
   if (watched.isNamedUnheld) return
   watched.isNamedUnheld = true
   const why = 'the hub does not say which version it would install, or does not take one'
   const text = `not updated in the window: updates.hold_days cannot hold as ${why}; install it by hand`
-  turn.effects.push({ kind: 'log', level: 'warn', details: { hub: hub.name, app: watched.id }, text })
+  turn.effects.push({ kind: 'log', level: 'warn', details: { app: watched.id }, text })
 }
 
 function install(turn: Turn, update: Update): void {
@@ -143,7 +139,7 @@ function end(turn: Turn, hub: HubState, { watched, from, to, named }: Update, fa
   tell(turn, id, 'updated_by_guard', 'schedule', versions(from, version))
   if (named === null || version === named) return
   hub.isHeadstrong = true
-  const details = { hub: hub.name, app: id, wanted: named, version }
+  const details = { app: id, wanted: named, version }
   const text = 'the hub installed another version than the one held'
   turn.effects.push({ kind: 'log', level: 'warn', details, text })
 }

@@ -48,4 +48,4 @@ process.stdout.write(
     `median ${at(0.5)} ms, 95 % ${at(0.95)} ms, longest ${at(1)} ms a read; ` +
     `${(grown / APPS / 1024).toFixed(1)} KiB more heap an app\n`,
 )
-stand.guard.stop()
+stand.guard.standBy()

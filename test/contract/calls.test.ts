@@ -1,6 +1,7 @@
 /** What the generic call may reach: never more than the commands that do the same. */
 import { describe, expect, test } from 'vitest'
-import { COMMANDS, type Command, findCommand } from '../../src/contract/commands.ts'
+import type { Command } from '../../src/contract/command.ts'
+import { COMMANDS, findCommand } from '../../src/contract/commands.ts'
 import { type CommandPolicy, commandKey, mayUse, refusedBy } from '../../src/contract/permissions.ts'
 
 const ANYTHING = [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }] as const

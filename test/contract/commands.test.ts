@@ -1,7 +1,8 @@
 /** Every row of the table of commands, against what a hub is asked for by it. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { COMMANDS, type Command, effectiveCommand, findCommand } from '../../src/contract/commands.ts'
+import type { Command } from '../../src/contract/command.ts'
+import { COMMANDS, effectiveCommand, findCommand } from '../../src/contract/commands.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
 import { LOG_LEVELS, type LogLevel } from '../../src/log/levels.ts'
 import { APP, aim, carryOut, failure, NEW_APP, named, operations } from './aim.ts'

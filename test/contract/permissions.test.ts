@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Capability, COMMANDS, type Command, row } from '../../src/contract/commands.ts'
+import { type Capability, type Command, row } from '../../src/contract/command.ts'
+import { COMMANDS } from '../../src/contract/commands.ts'
 import { object } from '../../src/contract/payload.ts'
 import {
   appFilter,
@@ -124,7 +125,6 @@ describe('configuration', () => {
     const either = {
       payload: object({}),
       operation: 'getApp' as const,
-      write: true,
       doc: '',
       run: () => Promise.resolve(),
     }

@@ -107,7 +107,7 @@ describe('a command topic', () => {
 })
 
 describe('an answer', () => {
-  const rules = { discoveryPrefix: 'homeassistant', only: [] }
+  const rules = ['homeassistant', []] as const
 
   test('goes to a topic of the asker or to a result topic', () => {
     for (const topic of [
@@ -117,7 +117,7 @@ describe('an answer', () => {
       'b/home/result/speak',
       'b/home/app/x/result/get',
     ]) {
-      expect(topics.mayAnswerOn(topic, rules), topic).toBe(true)
+      expect(topics.mayAnswerOn(topic, ...rules), topic).toBe(true)
     }
   })
 
@@ -140,16 +140,16 @@ describe('an answer', () => {
       'homeassistant',
       'homeassistant/switch/x/config',
     ]
-    for (const topic of bad) expect(topics.mayAnswerOn(topic, rules), topic).toBe(false)
+    for (const topic of bad) expect(topics.mayAnswerOn(topic, ...rules), topic).toBe(false)
   })
 
   test('goes below the topics that configuration names alone, where it names any', () => {
-    const narrow = { ...rules, only: ['answers', 'homeassistant', 'b/home/cmd'] }
+    const narrow = ['homeassistant', ['answers', 'homeassistant', 'b/home/cmd']] as const
     for (const topic of ['answers', 'answers/me', 'b/home/result/speak']) {
-      expect(topics.mayAnswerOn(topic, narrow), topic).toBe(true)
+      expect(topics.mayAnswerOn(topic, ...narrow), topic).toBe(true)
     }
     for (const topic of ['me/answers', 'answers2', 'homeassistant/x/config', 'b/home/cmd/speak']) {
-      expect(topics.mayAnswerOn(topic, narrow), topic).toBe(false)
+      expect(topics.mayAnswerOn(topic, ...narrow), topic).toBe(false)
     }
   })
 })

@@ -66,7 +66,7 @@ class House {
   }
 
   async restart(): Promise<void> {
-    this.guard.stop()
+    this.guard.standBy()
     this.apps.destroy()
     this.apps = this.#startApps()
     this.guard = this.#startGuard()
@@ -150,25 +150,27 @@ class House {
   }
 
   #startGuard(): Guard {
-    const guard: Guard = new Guard({
+    const guard = new Guard({
       clock: this.clock,
       log: silentLog,
       live: { value: config },
       order: (order) => this.#restartApp(order),
+      isConnected: () => true,
+    })
+    guard.hubAdded('home', {
       ask: () => Promise.resolve(undefined),
-      backup: () => Promise.resolve(),
+      backup: () => Promise.resolve(undefined),
       takesVersion: () => true,
       shows: () => true,
-      appsOf: () => this.apps.all.values(),
+      apps: () => this.apps.all.values(),
       onEvent: () => {},
-      onFacts: (_, id) => this.#hold(guard, id),
+      onFacts: (id) => this.#hold(guard, id),
       onAttention: () => {
         const gone = guard.goneAppsOf('home')
         if (gone?.length) this.#retained.set('hub', JSON.stringify(gone))
         else this.#retained.delete('hub')
       },
       read: () => Promise.resolve(true),
-      isConnected: () => true,
     })
     return guard
   }
@@ -217,7 +219,7 @@ test('switches, rests, counts and the limit of restarts outlive lists that lack 
         await house.take(one)
         house.check()
       }
-      house.guard.stop()
+      house.guard.standBy()
       house.apps.destroy()
     }),
     { numRuns: 300 },

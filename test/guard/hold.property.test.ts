@@ -60,7 +60,7 @@ class House {
   restart(): void {
     const { memory } = this.stand.facts('a')
     const { version = null } = this.stand.apps.get('a') ?? {}
-    this.stand.guard.stop()
+    this.stand.guard.standBy()
     this.stand = this.#start({ version, ...this.#said })
     this.stand.guard.learn('guardMemory', 'home', 'a', JSON.stringify(memory))
     this.#begin()
@@ -118,7 +118,7 @@ test('no version is installed before the bridge has seen that very version on of
         else if ('online' in one) house.turn(one.online)
         else house.restart()
       }
-      house.stand.guard.stop()
+      house.stand.guard.standBy()
       expect(house.installs.filter(({ held }) => !held)).toEqual([])
       installs += house.installs.length
     }),

@@ -1,7 +1,8 @@
 /** What the guardian never does, whatever hubs, people, commands and clocks do, in any order. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { COMMANDS, type HubCommand } from '../../src/contract/commands.ts'
+import type { HubCommand } from '../../src/contract/command.ts'
+import { COMMANDS } from '../../src/contract/commands.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
 import { Stand } from './stand.ts'
 

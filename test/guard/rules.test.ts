@@ -176,7 +176,7 @@ describe('an app is read anew right before its restart, which does not come', ()
 
   test('where something has come in between while it was read', async () => {
     for (const ends of [
-      (stand: Stand) => stand.guard.stop(),
+      (stand: Stand) => stand.guard.standBy(),
       (stand: Stand) => stand.guard.control('home', 'a', { enabled: false }),
       (stand: Stand) => stand.guard.hubChanged('home', false),
       (stand: Stand) => stand.command('a', 'set-setting'),
@@ -419,7 +419,7 @@ test('a restart that comes to nothing while the bridge ends is not counted by th
   stand.crash('a')
   await stand.clock.advance(10 * SECOND)
   expect(stand.state('a')).toMatchObject({ state: 'restarting', restarts: 1 })
-  stand.guard.stop()
+  stand.guard.standBy()
   answer({ ok: false, error: new CommandError('expired') })
   await stand.clock.advance(1)
   expect(stand.state('a')).toMatchObject({ restarts: 0, restarts_in_window: 0 })
@@ -827,7 +827,7 @@ describe('updates in a window', () => {
 
   test('do not begin without the backup that configuration wants, and say why', async () => {
     const stand = new Stand(`${UPDATES}, backup: true }`).start('a')
-    stand.backup = () => Promise.reject(new Error('This hub has no such operation.'))
+    stand.backup = () => Promise.resolve('This hub has no such operation.')
     stand.say('a', offered)
     stand.read()
     await stand.clock.advance(2 * HOUR)

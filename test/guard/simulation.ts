@@ -159,7 +159,7 @@ class Simulation {
     this.#every(6 * DAY + 5 * HOUR, () => this.#restartBridge())
     for (let day = 0; day < days; day += 1) await this.clock.advance(DAY)
     this.figures.days = days
-    this.#guard.stop()
+    this.#guard.standBy()
     for (const home of this.#homes) for (const truth of home.apps.values()) this.#compareHistory(home, truth)
     this.#compareLeaks()
     return { figures: this.figures, broken: this.#broken }
@@ -379,7 +379,7 @@ class Simulation {
     // While a command is under way, its end would be nobody's.
     if (this.#updating !== undefined) return
     this.figures.bridgeRestarts += 1
-    this.#guard.stop()
+    this.#guard.standBy()
     this.#guard = this.#startGuard()
   }
 
@@ -434,23 +434,27 @@ class Simulation {
       log: silentLog,
       live: { value: config },
       order: (order) => this.#order(order),
-      read: (hub, app) => {
-        const home = this.#homes.find(({ name }) => name === hub)
-        const truth = home?.apps.get(app)
-        if (home?.online && truth !== undefined) this.#tell(home, [truth], false)
-        return Promise.resolve(home?.online === true)
-      },
-      ask: () => Promise.resolve(undefined),
-      backup: () => Promise.resolve(),
-      takesVersion: () => true,
-      shows: () => true,
-      appsOf: (hub) => this.#homes.find(({ name }) => name === hub)?.told.values() ?? [],
-      onEvent: (hub, event) => this.#event(hub, event),
-      onFacts: (hub, app) => this.#keep(guard, hub, app),
-      onAttention: () => {},
       isConnected: () => true,
       ...(decisions && { decisions: { ...DEFAULTS, ...decisions } }),
     })
+    for (const home of this.#homes) {
+      const { name, apps, told } = home
+      guard.hubAdded(name, {
+        read: (app) => {
+          const truth = apps.get(app)
+          if (home.online && truth !== undefined) this.#tell(home, [truth], false)
+          return Promise.resolve(home.online)
+        },
+        ask: () => Promise.resolve(undefined),
+        backup: () => Promise.resolve(undefined),
+        takesVersion: () => true,
+        shows: () => true,
+        apps: () => told.values(),
+        onEvent: (event) => this.#event(name, event),
+        onFacts: (app) => this.#keep(guard, name, app),
+        onAttention: () => {},
+      })
+    }
     for (const [key, text] of this.#retained) {
       const [name = '', hub = '', app = ''] = key.split(' ')
       guard.learn(name, hub, app, text)

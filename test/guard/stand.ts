@@ -2,7 +2,8 @@
 import type { Clock } from '../../src/base/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
-import { type CommandName, findCommand, type HubCommand } from '../../src/contract/commands.ts'
+import type { HubCommand } from '../../src/contract/command.ts'
+import { type CommandName, findCommand } from '../../src/contract/commands.ts'
 import type { GuardEventPayload } from '../../src/contract/events.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
 import { Guard, type GuardOrder } from '../../src/guard/guard.ts'
@@ -59,7 +60,7 @@ export class Stand {
   takesVersion = true
   /** What becomes of an order; default: the hub takes it. */
   answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
-  backup: () => Promise<void> = () => Promise.resolve()
+  backup: () => Promise<string | undefined> = () => Promise.resolve(undefined)
   /** What a read of an app finds that was not known; `null`: it fails, or the hub has it no more. */
   found: (app: string) => AppPatch | null | Promise<AppPatch | null> = () => ({})
   /** What an app's web API answers; default: nothing that says anything. */
@@ -80,20 +81,22 @@ export class Stand {
         this.orders.push(order)
         return this.answer(order)
       },
-      read: async (_, app) => {
+      isConnected: () => this.connected,
+    })
+    this.guard.hubAdded('home', {
+      read: async (app) => {
         const patch = await this.found(app)
         if (patch !== null) this.say(app, patch)
         return patch !== null
       },
       backup: () => this.backup(),
       takesVersion: () => this.takesVersion,
-      shows: (_, app) => !this.hidden.has(app),
-      appsOf: () => this.apps.values(),
-      ask: (_, app, path) => Promise.resolve(this.ask(app, path)),
-      onEvent: (_, event) => this.events.push(event),
+      shows: (app) => !this.hidden.has(app),
+      apps: () => this.apps.values(),
+      ask: (app, path) => Promise.resolve(this.ask(app, path)),
+      onEvent: (event) => this.events.push(event),
       onFacts: () => {},
       onAttention: () => {},
-      isConnected: () => this.connected,
     })
   }
 

@@ -2,7 +2,7 @@
 import { expectTypeOf } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
 import type { Config } from '../../src/config/options.ts'
-import type { Command, HubCommand } from '../../src/contract/commands.ts'
+import type { Command, HubCommand } from '../../src/contract/command.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
 import type { HubClient } from '../../src/hub/client.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from '../../src/hub/operations.ts'

@@ -1,7 +1,7 @@
 /** Which devices there are: one for the bridge, one for each hub that has said who it is, one for each of its apps. */
 import type { Logger } from 'pino'
 import type { Config } from '../../config/options.ts'
-import type { Command } from '../../contract/commands.ts'
+import type { Command } from '../../contract/command.ts'
 import type { Topics } from '../../contract/topics.ts'
 import type { App } from '../../hub/app.ts'
 import type { Hub } from '../../hub/hub.ts'

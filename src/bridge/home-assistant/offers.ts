@@ -1,6 +1,7 @@
 /** Which entities are offered: those that work with this hub, this key and this configuration. */
 
-import { type Command, findCommand } from '../../contract/commands.ts'
+import type { Command } from '../../contract/command.ts'
+import { findCommand } from '../../contract/commands.ts'
 import { permission } from '../../contract/permissions.ts'
 import type { Hub } from '../../hub/hub.ts'
 import type { Entity } from './entity.ts'

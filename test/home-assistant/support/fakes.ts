@@ -8,7 +8,7 @@ import { guardedForm, isOffered } from '../../../src/bridge/home-assistant/offer
 import { settingEntities } from '../../../src/bridge/home-assistant/setting-entities.ts'
 import { TRIGGERS } from '../../../src/bridge/home-assistant/triggers.ts'
 import type { PublishedSetting } from '../../../src/config/settings.ts'
-import type { Command } from '../../../src/contract/commands.ts'
+import type { Command } from '../../../src/contract/command.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { type AppPatch, patchApp } from '../../../src/hub/app.ts'
 import type { OperationName } from '../../../src/hub/operations.ts'

@@ -1,0 +1,51 @@
+/** What is known of the bridge itself, and what the broker holds of that. */
+import { Throttle } from '../base/throttle.ts'
+import type { Facts } from '../contract/publications.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { BridgeOptions } from './bridge.ts'
+import { OwnerRows, type RowTable } from './owner-rows.ts'
+
+export class BridgeState {
+  readonly #hubs: BridgeOptions['hubs']
+  readonly #rows: OwnerRows<'bridge'>
+  /** Of many hubs that come at once, it is said once. */
+  readonly #tellingHubs: Throttle
+  #facts: Facts['bridge']
+
+  constructor({ hubs, live, version, startedAt, clock }: BridgeOptions, table: RowTable) {
+    const unknown = { protocol: null, hubs: {}, health: undefined, prefixes: undefined, fleet: undefined }
+    this.#facts = { version, startedAt, logLevel: live.value.log.level, ...unknown }
+    this.#hubs = hubs
+    this.#rows = new OwnerRows({ kind: 'bridge' }, table)
+    this.#tellingHubs = new Throttle(clock, () => this.hubsChanged())
+  }
+
+  set(news: Partial<Facts['bridge']>): void {
+    this.#facts = { ...this.#facts, ...news }
+    this.#rows.set(this.#facts)
+  }
+
+  /** Says anew which hubs there are. */
+  hubsChanged(): void {
+    const entries = [...this.#hubs].map(
+      ([name, { url, hub }]) => [name, { url_host: new URL(url).host, api: hub.status.api }] as const,
+    )
+    this.set({ hubs: Object.fromEntries(entries) })
+  }
+
+  /** A hub is new, and tells later which API it has. */
+  follow(name: string, hub: Hub): void {
+    hub.subscribe(({ api }) => {
+      if (this.#facts.hubs[name]?.api !== api) this.#tellingHubs.request()
+    })
+    this.#tellingHubs.request()
+  }
+
+  rendered(): ReturnType<OwnerRows<'bridge'>['rendered']> {
+    return this.#rows.rendered()
+  }
+
+  stop(): void {
+    this.#tellingHubs.stop()
+  }
+}

@@ -1,0 +1,82 @@
+/** The options of a fleet. */
+import { MEMBER_NAME } from '../base/member-name.ts'
+import { natsUrls, password } from './addresses.ts'
+import { duration, integer, label, text } from './schemas.ts'
+import { defineOptions } from './table.ts'
+
+const shard = text({
+  name: 'shard',
+  quotable: true,
+  expected: 'the number of this bridge and that of all in quotes, such as "3/8"',
+  pattern: /^[1-9]\d{0,2}\/[1-9]\d{0,2}$/,
+})
+
+const member = text({
+  name: 'member',
+  expected:
+    'a name such as bridge-0: 1 to 32 characters a-z, 0-9, _ and -, other than cmd, result and words of JavaScript (constructor, prototype, __proto__)',
+  pattern: MEMBER_NAME,
+})
+
+const bucket = text({
+  name: 'bucket',
+  expected: 'a name such as hub2mqtt: 1 to 64 characters A-Z, a-z, 0-9, _ and -',
+  pattern: /^[A-Za-z0-9_-]{1,64}$/,
+})
+
+/** Of a fleet: how its members share the hubs. */
+export const fleetOptions = defineOptions({
+  'fleet.shard': {
+    doc: 'Which part of the hubs this bridge serves, where several bridges with one configuration share them by number: `3/8` is the third of eight.',
+    schema: shard,
+    default: null,
+    example: '3/8',
+  },
+  'fleet.index': {
+    doc: 'The same as a number from 0, as Kubernetes counts; needs `fleet.count`.',
+    schema: integer(0, 998),
+    default: null,
+    example: 2,
+  },
+  'fleet.count': {
+    doc: 'How many bridges there are; needs `fleet.index`.',
+    schema: integer(1, 999),
+    default: null,
+    example: 8,
+  },
+  'fleet.nats': {
+    doc: 'NATS servers with JetStream, where the bridges of a fleet share the hubs by leases: when one dies, the others take over.',
+    schema: natsUrls,
+    default: [],
+    example: ['nats://nats-0:4222', 'nats://nats-1:4222'],
+  },
+  'fleet.username': {
+    doc: 'User name at NATS.',
+    schema: label,
+    default: null,
+    example: 'hub2mqtt',
+  },
+  'fleet.password': {
+    doc: 'Password at NATS.',
+    schema: password,
+    default: null,
+    sensitive: true,
+    example: 'put-the-password-here',
+  },
+  'fleet.bucket': {
+    doc: 'Name of the key-value bucket; each fleet has its own.',
+    schema: bucket,
+    default: 'hub2mqtt',
+  },
+  'fleet.lease': {
+    doc: 'How long a bridge that is not heard of keeps its hubs.',
+    schema: duration('5s', '5m'),
+    default: '15s',
+  },
+  'fleet.member': {
+    doc: "This bridge's name among them, which no other may have; without one, the machine's.",
+    schema: member,
+    default: null,
+    example: 'bridge-0',
+  },
+})

@@ -1,0 +1,109 @@
+/** What a command is: a row of the table in `commands.ts`. */
+import type { Json } from '../base/json.ts'
+import type { Endpoint } from '../hub/endpoints.ts'
+import { OPERATIONS, type OperationName } from '../hub/operations.ts'
+import type { LogLevel } from '../log/levels.ts'
+import type { PayloadKind } from './payload.ts'
+import type { RolloutCommand, RolloutOrder } from './rollout.ts'
+import type { Target } from './target.ts'
+
+export interface RolloutControl {
+  /** Begins a rollout. Resolves when the broker has its record. @throws CommandError */
+  rollOut(transaction: string, order: RolloutOrder): Promise<Json>
+  /** Ends a rollout after the steps that are under way. @throws CommandError */
+  cancelRollout(transaction: string): Promise<Json>
+}
+
+/** What a command may do to the bridge itself. */
+export interface BridgeControl {
+  setLogLevel(level: LogLevel): void
+  readonly rollouts: RolloutControl
+}
+
+/**
+ * What commands do, for their rights: who refuses one command refuses what it does, by whichever command. A command of
+ * which this list knows nothing does what its name says, and nobody else does that.
+ */
+export type Capability =
+  | 'enable'
+  | 'disable'
+  | 'autoupdate'
+  | 'channel'
+  | 'update-app'
+  | 'add-app'
+  | 'read-app'
+  | 'list-apps'
+  | 'read-settings'
+
+interface Common<T> {
+  readonly name: string
+  readonly payload: PayloadKind<T>
+  /** Whether the topic ends in one more level, the name of a setting. */
+  readonly argument?: 'setting'
+  /** For people: one sentence. */
+  readonly doc: string
+}
+
+export interface HubCommand<T = unknown> extends Common<T> {
+  readonly target: 'app' | 'hub'
+  /** `null`: its input says which, or there is none that we know. */
+  readonly operation: OperationName | null
+  /** Changes something on the hub: never repeated, audited, refused where only reading is allowed. By its operation. */
+  readonly write: boolean
+  /** Whether it may be used unless configuration says otherwise (default true). */
+  readonly allowed?: false
+  /** What nobody may do where this command is denied. */
+  readonly capabilities?: readonly Capability[]
+  /** What it does, if that is not its `capabilities`; of no input, what it does with any. */
+  readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
+  /** It waits for no turn: it sends other commands, which do. One at a time on a hub. */
+  readonly fansOut?: true
+  /** A part of the bridge without which it is refused. */
+  readonly needs?: 'guard'
+  /** The app that it is about, of a command that is for the whole hub. */
+  readonly about?: (input: T) => string | null
+  /** What an input names by its path: that decides about operation, write, app and rights. */
+  readonly reaches?: (input: T) => Endpoint
+  readonly run: (target: Target, input: T) => Promise<unknown>
+}
+
+export interface BridgeCommand<T = unknown> extends Common<T> {
+  readonly target: 'bridge'
+  /** Whether the log tells of it, as of every write. */
+  readonly audited?: true
+  /** Changes something on hubs: refused where only reading is allowed. */
+  readonly write?: true
+  /** Whether it may be used unless configuration says otherwise (default true). */
+  readonly allowed?: false
+  /** The app's command that it sends: who refuses that one refuses this. */
+  readonly sends?: (input: T) => RolloutCommand
+  /** Does no harm a second time: the same again is not answered from memory. */
+  readonly repeatable?: true
+  /** Returns the data of the answer; nothing: `null`. @throws CommandError */
+  // biome-ignore lint/suspicious/noConfusingVoidType: an act that ends at once returns nothing.
+  readonly act: (bridge: BridgeControl, input: T, transaction: string | number | null) => Promise<Json> | void
+}
+
+export type Command<T = unknown> = HubCommand<T> | BridgeCommand<T>
+
+/** A row with its literals kept for the types that follow from the table. The type of its input stays inside of it. */
+type Row<K extends Command['target'], N extends string> = (K extends 'bridge' ? BridgeCommand : HubCommand) & {
+  readonly target: K
+  readonly name: N
+}
+
+export function row<const K extends 'app' | 'hub', const N extends string, T>(
+  target: K,
+  name: N,
+  rest: Omit<HubCommand<T>, 'target' | 'name' | 'write'>,
+): Row<K, N>
+export function row<const N extends string, T>(
+  target: 'bridge',
+  name: N,
+  rest: Omit<BridgeCommand<T>, 'target' | 'name'>,
+): Row<'bridge', N>
+export function row(target: string, name: string, rest: Pick<Partial<HubCommand>, 'operation' | 'doc'>): unknown {
+  const { operation } = rest
+  if (operation === undefined) return { target, name, ...rest }
+  return { target, name, ...rest, write: operation === null || OPERATIONS[operation].method !== 'GET' }
+}

@@ -1,0 +1,60 @@
+/** The state of an update entity, and what is found again in it. */
+import { readJson } from '../base/read-json.ts'
+import { tidy } from '../base/text.ts'
+import type { App } from '../hub/app.ts'
+import type { Facts } from './publications.ts'
+import { APP_UPDATE, type AppUpdate } from './schemas.ts'
+
+/** What stands for a version that the hub does not tell, before and after the time when it was found. */
+const FOUND = ['newer version, found ', ' UTC'] as const
+
+/**
+ * State of an update entity: only keys that Home Assistant knows, and none that is unknown, else it drops the message.
+ * Where the hub says only that there is an update, the newest version is shown by when it was found: it must differ
+ * from the one before, which a person may have skipped, stay the same while it waits, and not look like a version, as
+ * such would be compared and found no newer.
+ */
+export function updateOf({ app, installing, foundAt = '' }: Facts['app']): AppUpdate {
+  const { version, latest_version, update_available } = app
+  const title = tidy(app.name)
+  const newer = latest_version ?? (version === null ? null : FOUND.join(foundAt))
+  const latest = update_available === true ? newer : version
+  return {
+    ...(title !== undefined && { title }),
+    ...(version !== null && { installed_version: version }),
+    ...(latest !== null && { latest_version: latest }),
+    in_progress: installing,
+    update_percentage: installing ? progressOf(app) : null,
+  }
+}
+
+/** How far an install is, as the app shows it: asked for, stopped for it, there in its new version, and running. */
+function progressOf({ update_available, state }: App): number {
+  const isReplaced = update_available !== true
+  if (isReplaced) return state === 'running' ? 90 : 70
+  return state === 'running' || state === 'starting' || state === null ? 10 : 40
+}
+
+/** From the state of an update entity, of which version it shows an update found when; `undefined` if it does not say. */
+export function foundIn(payload: string): FoundUpdate | undefined {
+  if (!payload.includes(FOUND[0])) return undefined
+  const { installed_version, latest_version: latest = '' } = readJson(APP_UPDATE, payload) ?? {}
+  const [before, after] = FOUND
+  if (installed_version === undefined || latest.length !== before.length + TIME_LENGTH + after.length) return undefined
+  if (!latest.startsWith(before) || !latest.endsWith(after)) return undefined
+  return { version: installed_version, foundAt: latest.slice(before.length, -after.length) }
+}
+
+/** An update whose version the hub does not tell. */
+export interface FoundUpdate {
+  /** The one that is installed. */
+  readonly version: string
+  readonly foundAt: string
+}
+
+const TIME_LENGTH = '2026-11-23 13:05'.length
+
+/** A time as it stands in the state of an update entity. */
+export function shownTime(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, TIME_LENGTH).replace('T', ' ')
+}
