@@ -348,8 +348,20 @@ describe('whatever asks when', () => {
   const holds = (check: (log: readonly Told[], plan: readonly Asked[], options: Options) => void) =>
     fc.assert(
       fc.asyncProperty(PLAN, OPTIONS, async (plan, options) => check(await carryOut(plan, options), plan, options)),
-      { numRuns: 300 },
+      { numRuns: 300, examples: [[LAST_OF_ITS_LANE, { slots: 1, apartMs: 3, maxWaiting: 2 }]] },
     )
+
+  /** One expires when another of its lane is asked for. */
+  const LAST_OF_ITS_LANE = [
+    [2, 'a', 0],
+    [2, 'a', 0],
+    [19, 'c', 0],
+    [6, 'a', 0],
+    [2, 'b', 5],
+    [6, 'c', 0, 19],
+    [2, 'a', 0],
+    [2, null, 0],
+  ].map(([at, lane, ms, deadline = null]) => ({ at, lane, ms, deadline, abortAt: null }) as Asked)
 
   const ofLane = (plan: readonly Asked[], lane: string | null | undefined) => (one: number) => plan[one]?.lane === lane
 
@@ -407,9 +419,10 @@ describe('whatever asks when', () => {
         const lanes = new Set(waiting.map((other) => plan[other]?.lane ?? null))
         const could = [...lanes].filter((lane) => lane === null || !under.some(ofLane(plan, lane)))
         overtaken = new Map(could.map((lane) => [lane, overtaken.get(lane) ?? new Set()]))
-        if (what !== 'begun') continue
         const lane = plan[one]?.lane ?? null
-        overtaken.delete(lane)
+        // What expires may have been the last of its lane, and what is asked at that time goes to the back.
+        if (what === 'begun' || what === 'expired') overtaken.delete(lane)
+        if (what !== 'begun') continue
         for (const by of overtaken.values()) {
           expect(by).not.toContain(lane)
           by.add(lane)
