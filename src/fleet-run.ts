@@ -5,6 +5,7 @@ import type { Bridge, FleetSide } from './bridge/bridge.ts'
 import type { Config, HubConfig, Live } from './config/options.ts'
 import type { FleetPayload } from './contract/schemas.ts'
 import { type Fleet, SPEAKER } from './fleet/fleet.ts'
+import type { FleetLeader } from './fleet/fleet-leader.ts'
 import { LeasedFleet } from './fleet/leased.ts'
 import type { Membership } from './fleet/membership.ts'
 import { NatsStore } from './fleet/nats.ts'
@@ -12,7 +13,6 @@ import { ownerOf } from './fleet/rendezvous.ts'
 import { StaticFleet } from './fleet/static.ts'
 import type { Hubs } from './hubs.ts'
 import type { Log } from './log/log.ts'
-import type { FleetLeader } from './mqtt/fleet-leader.ts'
 
 export interface FleetRunOptions {
   readonly membership: Membership

@@ -104,12 +104,13 @@ export class Limiter {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>()
     const begin = () => resolve(true)
     const giveUp = () => {
-      this.#remove(lane, waiting, begin)
+      // One that has begun was taken out before.
+      if (waiting.delete(begin) && waiting.size === 0) this.#waiting.delete(lane)
       resolve(false)
     }
     const expire = () => {
-      this.#remove(lane, waiting, begin)
       reject(this.#refusal('expired'))
+      giveUp()
     }
     const left = deadline === undefined ? undefined : Math.max(0, deadline - this.#clock.elapsed())
     const cancel = left === undefined ? undefined : this.#clock.after(left, expire)
@@ -122,11 +123,6 @@ export class Limiter {
       cancel?.()
       signal?.removeEventListener('abort', giveUp)
     }
-  }
-
-  #remove(lane: string | undefined, waiting: Set<() => void>, one: () => void): void {
-    // One that has begun was taken out before.
-    if (waiting.delete(one) && waiting.size === 0) this.#waiting.delete(lane)
   }
 
   /** Begins what may begin by now, each lane in turn. */

@@ -54,7 +54,8 @@ export class AppManager {
   readonly #client: ListClient
   readonly #onUnknownApp: () => void
   readonly #clock: Clock
-  #shows: (id: string) => boolean
+  /** Whether configuration shows an app; what it hides is never known here. Changed by `setFilter` alone. */
+  shows: (id: string) => boolean
   /** The filter before `setFilter`, until the list has been read with the new one. */
   #formerlyShown: ((id: string) => boolean) | undefined
   /** Apps that were known until a filter hid them. */
@@ -89,13 +90,8 @@ export class AppManager {
   constructor(client: ListClient, clock: Clock, { shows, onUnknownApp }: AppManagerOptions) {
     this.#client = client
     this.#clock = clock
-    this.#shows = shows
+    this.shows = shows
     this.#onUnknownApp = onUnknownApp
-  }
-
-  /** Whether configuration shows an app; what it hides is never known here. */
-  shows(id: string): boolean {
-    return this.#shows(id)
   }
 
   /**
@@ -103,14 +99,14 @@ export class AppManager {
    * list. Listeners are told of both as `silent`.
    */
   setFilter(shows: (id: string) => boolean): void {
-    this.#formerlyShown ??= this.#shows
-    this.#shows = shows
+    this.#formerlyShown ??= this.shows
+    this.shows = shows
     this.hideUnshown()
   }
 
   /** Apps that are known and shown no more are gone at once: the filter may judge by what changes without it. */
   hideUnshown(): void {
-    const hidden = [...this.#apps.values()].filter(({ id }) => !this.#shows(id))
+    const hidden = [...this.#apps.values()].filter(({ id }) => !this.shows(id))
     for (const { id } of hidden) this.#hidden.add(id)
     const changes = hidden.map((before) => ({ id: before.id, before, after: undefined }))
     if (changes.length > 0) this.#apply({ changes, silent: true, read: false })
@@ -150,7 +146,7 @@ export class AppManager {
   async readApp(id: string): Promise<App> {
     for (let looks = 1; ; looks += 1) {
       this.#refuseIfDestroyed()
-      if (!this.#shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
+      if (!this.shows(id)) throw new HubError('unknown_app', 'The hub knows no such app.')
       const known = this.#apps.get(id)
       const patch = await this.#client.call('getApp', { id })
       // What happened meanwhile is newer than the answer, and may be a part of it only.
@@ -176,7 +172,7 @@ export class AppManager {
     const { type, id } = event
     // What is known is shown.
     const isKnown = this.#apps.has(id)
-    if (!isKnown && (this.ended.aborted || !this.#shows(id))) return
+    if (!isKnown && (this.ended.aborted || !this.shows(id))) return
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(event)
@@ -271,11 +267,11 @@ export class AppManager {
   /** What the filter shows has been read. */
   #filterTaken(): void {
     this.#formerlyShown = undefined
-    for (const id of this.#hidden) if (this.#shows(id)) this.#hidden.delete(id)
+    for (const id of this.#hidden) if (this.shows(id)) this.#hidden.delete(id)
   }
 
   async #read(): Promise<void> {
-    const shows = this.#shows
+    const shows = this.shows
     this.#eventsDuringRead = []
     const records = await this.#readBelievable()
     if (this.ended.aborted) return
@@ -285,7 +281,7 @@ export class AppManager {
     this.#rememberUnlisted(records)
     this.#uninstalled.clear()
     for (;;) {
-      const eventsDuringRead = this.#eventsDuringRead.filter(({ id }) => this.#shows(id))
+      const eventsDuringRead = this.#eventsDuringRead.filter(({ id }) => this.shows(id))
       const changes = reduceList(this.#apps, records, eventsDuringRead)
       const read = changes.length <= AT_ONCE
       this.complete ||= read
@@ -293,13 +289,13 @@ export class AppManager {
         before === undefined && this.#newlyShown(id) ? 'shownAnew' : 'others',
       )
       if (shownAnew.length > 0) this.#apply({ changes: shownAnew, silent: true, read: false })
-      if (read && shows === this.#shows) this.#filterTaken()
+      if (read && shows === this.shows) this.#filterTaken()
       this.#apply({ changes: others, silent, read })
       if (read) return
       await turn()
       if (this.ended.aborted) return
       // What is left is another hub's, or was chosen by another filter.
-      if (era !== this.generation || shows !== this.#shows) return await this.#read()
+      if (era !== this.generation || shows !== this.shows) return await this.#read()
     }
   }
 
@@ -342,7 +338,8 @@ export class AppManager {
   async #readSurely(): Promise<AppList> {
     for (;;) {
       const era = this.generation
-      const list = await this.#readList()
+      const list = await this.#client.call('getApps', {})
+      for (const id of list.keys()) if (!this.shows(id)) list.delete(id)
       if (!this.#client.hub.listSigned && this.#isSurprising(list)) await this.#client.hub.confirm()
       if (era === this.generation) return list
     }
@@ -350,12 +347,6 @@ export class AppManager {
 
   #isSurprising(list: AppList): boolean {
     return !this.complete || this.#onReplaced !== undefined || !sameKeys(list, this.#apps)
-  }
-
-  async #readList(): Promise<AppList> {
-    const records = await this.#client.call('getApps', {})
-    for (const id of records.keys()) if (!this.#shows(id)) records.delete(id)
-    return records
   }
 
   #apply(news: AppsNews): void {

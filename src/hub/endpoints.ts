@@ -46,7 +46,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
   if (method === 'GET' && body !== undefined) throw invalid('body: GET has none.')
   const known = section === 'manager' ? operationAt(item, method, segments) : undefined
   const parameters = known?.parameters ?? {}
-  if (section === 'manager' && item === 'apps') agree(segments, parameters, [query, body])
+  if (section === 'manager' && item === 'apps') agree(segments, parameters['name'], [query, body])
   return {
     section,
     item,
@@ -118,12 +118,10 @@ interface Known {
 
 function operationAt(item: string, method: Method, segments: readonly string[]): Known | undefined {
   for (const name of OPERATION_NAMES) {
-    const { manager, method: its, path, otherPath } = OPERATIONS[name]
+    const { manager, method: its, path, otherPath = path } = OPERATIONS[name]
     if (manager !== item || its !== method) continue
-    for (const template of otherPath === undefined ? [path] : [path, otherPath]) {
-      const found = match(template, segments)
-      if (found !== undefined) return { name, ...found }
-    }
+    const found = match(path, segments) ?? match(otherPath, segments)
+    if (found !== undefined) return { name, ...found }
   }
   return undefined
 }
@@ -153,17 +151,13 @@ function appOf(item: string, segments: readonly string[], given: readonly unknow
 }
 
 /** A hub may read a parameter from path, query or body: wherever it stands it must be the same one. */
-function agree(
-  segments: readonly string[],
-  { name }: Readonly<Record<string, string>>,
-  given: readonly unknown[],
-): void {
+function agree(segments: readonly string[], name: string | undefined, given: readonly unknown[]): void {
   const records = given.filter(isRecord)
   const found = (key: string, inPath: string | undefined) =>
     new Set([inPath, ...records.map((record) => record[key])].filter((value) => value !== undefined))
   const ids = found('id', appInPath('apps', segments))
-  const names = name === undefined ? [] : found('name', name)
-  if (ids.size > 1 || [...names].length > 1 || [...ids].some((id) => typeof id !== 'string')) {
+  const names = name === undefined ? new Set() : found('name', name)
+  if (ids.size > 1 || names.size > 1 || [...ids].some((id) => typeof id !== 'string')) {
     throw invalid('query and body: expected the app and the setting of the path.')
   }
 }

@@ -21,13 +21,8 @@ export async function greet(client: HubClient, known: Greeting | undefined): Pro
 }
 
 /** A hub that does not tell its firmware may have another one each time. */
-function isSame(identity: Identity, known: Greeting | undefined): known is Greeting {
-  return (
-    known !== undefined &&
-    identity.firmware !== null &&
-    identity.firmware === known.firmware &&
-    identity.id === known.id
-  )
+function isSame({ id, firmware }: Identity, known: Greeting | undefined): known is Greeting {
+  return firmware !== null && firmware === known?.firmware && id === known.id
 }
 
 /**

@@ -54,7 +54,7 @@ export function refusal(
     return new HubError('rate_limited', 'The hub asks for fewer requests.', { status, retryAfterMs })
   }
   if (status >= 400 && status < 500) return new HubError('rejected', `The hub refused: ${status}${reason}.`, { status })
-  if (status === 500 && errorOf(answer) === 'missing_api_method') {
+  if (status === 500 && bodyOf(answer)['error'] === 'missing_api_method') {
     return new HubError('unsupported', `This hub has no ${call.name}.`, { status, foreign: isUnsigned(answer, signs) })
   }
   if (status >= 500) return new HubError('failed', `The hub failed: ${status}${reason}.`, { status })
@@ -90,10 +90,6 @@ export function lacksLicence(words: string): boolean {
 function hubWords(answer: Answer, clean: Clean): string {
   const body = bodyOf(answer)
   return oneLine(body['error_description'], clean) || oneLine(body['error'], clean)
-}
-
-function errorOf(answer: Answer): unknown {
-  return bodyOf(answer)['error']
 }
 
 /** Of a refusal, which is read again for each question about it. */

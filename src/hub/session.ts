@@ -140,15 +140,14 @@ export class Session {
         const refused = failure.code === 'unauthorized'
         // As in `#readPatiently`: a new key is read with a request more than usual, and a busy hub is well.
         if (failure.code === 'rate_limited' && this.#status.current.online) {
-          await this.#rest(retryDelay(failure, backoff))
+          await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
         }
         // The configuration has a new key: nobody needs to hear of an outage.
         if (refused && this.#options.renewKey?.()) continue
         const why = explain(failure, this.#options.url)
         this.#status.update({ online: false, reason: failure.code, realtime: 'polling' }, why)
-        const delay = retryDelay(failure, backoff)
-        await (failure.code === 'rate_limited' ? this.#rest(delay) : this.#pause(delay))
+        await this.#pause(retryDelay(failure, backoff), failure.code)
         if (refused) this.#options.renewKey?.()
       }
     }
@@ -250,7 +249,7 @@ export class Session {
       } catch (error) {
         const { code, retryAfterMs } = asHubError(error)
         if (code !== 'rate_limited') throw error
-        await this.#rest(retryAfterMs ?? wait)
+        await this.#pause(retryAfterMs ?? wait, code)
       }
     }
   }
@@ -359,15 +358,13 @@ export class Session {
     return isWoken
   }
 
-  /** Sleeps for as long as the hub has asked for. What there was reason to read is read then. */
-  async #rest(ms: number): Promise<void> {
-    await sleep(this.#dependencies.clock, ms, this.#stop.signal)
-    this.#waking = new AbortController()
-  }
-
-  /** Sleeps until `wake` is called; not at all if it was called since the last pause. */
-  async #pause(ms: number): Promise<void> {
-    await sleep(this.#dependencies.clock, ms, AbortSignal.any([this.#stop.signal, this.#waking.signal]))
+  /**
+   * Sleeps until `wake` is called; not at all if it was called since the last pause. For as long as the hub has asked for, it
+   * sleeps in any case: what there was reason to read is read then.
+   */
+  async #pause(ms: number, code?: HubErrorCode): Promise<void> {
+    const signals = [this.#stop.signal, ...(code === 'rate_limited' ? [] : [this.#waking.signal])]
+    await sleep(this.#dependencies.clock, ms, AbortSignal.any(signals))
     this.#waking = new AbortController()
   }
 }

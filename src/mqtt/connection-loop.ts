@@ -46,7 +46,8 @@ export class ConnectionLoop {
   readonly #addresses: Addresses
   readonly #failbackProbe: FailbackProbe
   readonly #stop = new AbortController()
-  #startingOver: 'here' | 'at the preferred address' | undefined
+  /** Whether the present connection is ended for another one. */
+  #startingOver = false
   /** Why the last connection failed, until the next one is set up. */
   #reason: FailureCode | undefined
 
@@ -55,7 +56,8 @@ export class ConnectionLoop {
     this.#addresses = new Addresses(options.link, options)
     const onOpen = () => {
       options.onMove?.()
-      this.startOver('at the preferred address')
+      this.startOver()
+      this.#addresses.prefer()
     }
     this.#failbackProbe = new FailbackProbe({ ...options, onOpen })
   }
@@ -71,7 +73,10 @@ export class ConnectionLoop {
     while (!signal.aborted) {
       const { failure, ended } = await this.#connectOnce()
       if (signal.aborted) return
-      if (this.#takeStartingOver()) continue
+      if (this.#startingOver) {
+        this.#startingOver = false
+        continue
+      }
       const { login, pacing } = this.#addresses.current
       if (await login.retry(failure)) continue
       journal.failed(failure, ended?.livedMs, this.#addresses.name)
@@ -96,10 +101,10 @@ export class ConnectionLoop {
   }
 
   /** Ends the present connection in good order and connects at once. */
-  startOver(where: 'here' | 'at the preferred address' = 'here'): void {
-    const connection = this.connection
+  startOver(): void {
+    const { connection } = this
     if (!connection?.isAccepted) return
-    this.#startingOver = where
+    this.#startingOver = true
     void connection.end()
     this.#options.clock.after(GOODBYE_MS, () => connection.drop(CLOSED_BY_US))
   }
@@ -133,13 +138,6 @@ export class ConnectionLoop {
   #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
     this.#reason = reason
     this.#options.onState?.(state, reason)
-  }
-
-  #takeStartingOver(): boolean {
-    const where = this.#startingOver
-    this.#startingOver = undefined
-    if (where === 'at the preferred address') this.#addresses.prefer()
-    return where !== undefined
   }
 
   /** One connection from its opening to its end. `ended` is undefined where it was never accepted. */

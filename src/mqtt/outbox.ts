@@ -64,11 +64,6 @@ export class Outbox {
     this.#options = { connected: CONNECTED, disconnected: DISCONNECTED, ageMs: 60_000, ...options }
   }
 
-  /** A message that was taken is lost. */
-  lost(): void {
-    this.dropped += 1
-  }
-
   /** Appends a message. Beyond the limits it displaces the oldest of its own key, then those of the key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
     const key = this.#options.byTopic ? topic : ''
@@ -133,10 +128,9 @@ export class Outbox {
   /** Puts messages that a lost connection left unacknowledged back before all others of their keys. */
   restore(messages: readonly Outgoing[]): void {
     for (const [key, returned] of Map.groupBy(messages, ({ topic }) => (this.#options.byTopic ? topic : ''))) {
-      const queue = this.#queues.get(key)
-      const waiting = queue?.values() ?? []
-      this.#queues.set(key, queue ?? new Fifo())
-      this.#queues.get(key)?.reset([...returned, ...waiting])
+      const queue = this.#queues.get(key) ?? new Fifo()
+      queue.reset([...returned, ...queue.values()])
+      this.#queues.set(key, queue)
     }
     this.waiting += messages.length
     for (const { bytes } of messages) this.bytes += bytes
@@ -163,19 +157,13 @@ export class Outbox {
   }
 }
 
-function publishOptions({
-  correlationData,
-  userProperties,
-  contentType,
-  expirySeconds,
-}: SendOptions): IClientPublishOptions {
+function publishOptions({ correlationData, userProperties, contentType }: SendOptions): IClientPublishOptions {
   return {
     qos: 1,
     properties: {
       ...(correlationData === undefined ? {} : { correlationData }),
       ...(userProperties === undefined ? {} : { userProperties }),
       ...(contentType === undefined ? {} : { contentType }),
-      ...(expirySeconds === undefined ? {} : { messageExpiryInterval: expirySeconds }),
     },
   }
 }

@@ -187,8 +187,7 @@ export class Retained {
       this.#conclude(entry)
       const last = entry.sent === undefined ? entry.held : entry.sent
       if (typeof last !== 'string') continue
-      if (entry.marked) this.#unowned.addMark(entry.topic, last)
-      else this.#unowned.add(entry.topic, last)
+      this.#unowned.add(entry.topic, entry.marked ? { mark: last } : { text: last })
     }
   }
 
@@ -277,7 +276,7 @@ export class Retained {
   found(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry === undefined) {
-      this.#unowned.add(topic, text)
+      this.#unowned.add(topic, { text })
       return
     }
     // The wanted string itself, not an equal one: one copy in memory. Another one is kept until what is wanted is known.
@@ -304,7 +303,7 @@ export class Retained {
     const entry = this.#entries.get(topic)
     if (entry !== undefined) entry.held = text === '' ? null : undefined
     else if (text === '') this.#unowned.take(topic, null)
-    else this.#unowned.add(topic, text)
+    else this.#unowned.add(topic, { text })
   }
 
   /** Ends the read-back and queues the difference, what gates `online` first. The broker holds nothing on a `known` topic that was not found. */

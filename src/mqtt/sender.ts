@@ -335,7 +335,7 @@ export class Sender {
     const { isAnswer, ifRefused } = item
     const outbox = isAnswer ? answers : events
     const replacement = block === 'too_large' || block === 'denied' ? ifRefused?.(block) : undefined
-    if (replacement === undefined) outbox.lost()
+    if (replacement === undefined) outbox.dropped += 1
     else {
       const options = { ...replacement.options, isAnswer }
       outbox.push(replacement.topic ?? item.topic, redact(replacement.payload), options, clock.elapsed())

@@ -1,9 +1,13 @@
-/** The start of each connection: subscribes to the commands, reads back what the broker holds, checks access. */
+/**
+ * The start of each connection: subscribes to the commands, reads back what the broker holds, checks access. And what of
+ * that is done again in the middle of one.
+ */
 import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
-import type { Clock } from '../base/clock.ts'
+import { Backoff } from '../base/backoff.ts'
+import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
 import type { Journal } from './journal.ts'
-import { ReadBack, type ReadBackResult } from './readback.ts'
+import { ReadBack, type ReadBackOptions, type ReadBackResult } from './readback.ts'
 import { retryUntilAnswered } from './retry-until-answered.ts'
 import { ACK_TIMEOUT_MS } from './sender.ts'
 import type { LinkOptions } from './types.ts'
@@ -26,9 +30,9 @@ export interface SessionSetupResult extends ReadBackResult {
 }
 
 // Stored commands are needed, to refuse and clear them. Own publishes (`nl`: no local) are not: they only clear.
-export const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
+const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
 // Own markers come back, and what others retain there is told from them. It stays subscribed.
-export const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
+const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // From now on only what others publish (`nl`), with its retain flag (`rap`), and nothing stored (`rh: 2`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }
 
@@ -131,5 +135,65 @@ export class SessionSetup {
         `what is published to ${link.probeTopic} does not come back: the MQTT broker's access rules keep this user from writing or reading there; allow it both for everything under the base topic`,
       )
     }
+  }
+}
+
+/** How long the proof may take. */
+const PROOF_MS = 10_000
+
+/**
+ * Reads back again, in the middle of a connection. Lets the broker send what is retained under these filters. Where the probe is `ok`, what the broker had before has been
+ * received. `publish` sends on the probe topic, in turn with everything else that is sent.
+ */
+export function reread(
+  connection: Connection,
+  heldFilters: readonly string[],
+  { probeTopic, subscriptions }: LinkOptions,
+  { clock, publish }: { readonly clock: Clock; readonly publish: ReadBackOptions['publish'] },
+): ReadBack {
+  return new ReadBack(connection, {
+    heldFilters,
+    lastingFilters: subscriptions,
+    probeTopic,
+    clock,
+    timeoutMs: PROOF_MS,
+    subscribe: (filter, qos) =>
+      connection.subscribe(filter, filter === probeTopic ? PROBE : subscriptions.includes(filter) ? COMMAND : { qos }),
+    publish,
+  })
+}
+
+const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
+
+export interface ResubscriptionOptions {
+  readonly clock: Clock
+  readonly random: () => number
+  /** A filter that was denied before. */
+  readonly onGranted: (filter: string) => void
+}
+
+/**
+ * Asks again for subscriptions that the broker has denied, until all are granted or the connection ends. A cluster that has
+ * just lost a node denies for a while what it grants later, and rules may change while a connection lasts.
+ */
+export async function resubscribe(
+  connection: Pick<Connection, 'subscribe' | 'ended'>,
+  denied: readonly string[],
+  { clock, random, onGranted }: ResubscriptionOptions,
+): Promise<void> {
+  const { ended } = connection
+  const backoff = new Backoff({ ...WAIT_MS, random })
+  const left = new Set(denied)
+  const askFor = async (filter: string) => {
+    // Stays pending if the connection ends first.
+    if (!(await connection.subscribe(filter, COMMAND)) || ended.aborted) return
+    left.delete(filter)
+    onGranted(filter)
+  }
+  while (left.size > 0) {
+    await sleep(clock, backoff.next(), ended)
+    if (ended.aborted) return
+    // All at once: a cluster without a leader takes seconds to deny each.
+    await Promise.all([...left].map(askFor))
   }
 }

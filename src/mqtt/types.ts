@@ -8,11 +8,9 @@ export interface Credentials {
 }
 
 /** Where a broker is, and how to connect to it: the same login and certificates hold for each of its addresses. */
-export interface BrokerOptions {
+export interface BrokerOptions extends Credentials {
   /** At least one, the preferred one first: `mqtt:`, `mqtts:`, `ws:` or `wss:`, whose path and query are kept. */
   readonly urls: readonly string[]
-  readonly username?: string | undefined
-  readonly password?: string | undefined
   /** `auto` (default): 5, else 3.1.1; the version that worked last is tried first. */
   readonly protocol?: 'auto' | Protocol | undefined
   /** PEM text or bytes; only for `mqtts:` and `wss:`. */
@@ -122,8 +120,6 @@ export interface SendOptions {
   readonly correlationData?: Buffer | undefined
   readonly userProperties?: Record<string, string | string[]> | undefined
   readonly contentType?: string | undefined
-  /** Message Expiry Interval in whole seconds. */
-  readonly expirySeconds?: number | undefined
 }
 
 /**

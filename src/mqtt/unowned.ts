@@ -20,17 +20,12 @@ export class Unowned {
   readonly all: ReadonlyMap<string, Found> = this.#found
   #length = 0
 
-  add(topic: string, text: string): void {
+  /** Of a text that is not known any more, the mark is. */
+  add(topic: string, { text = '', mark }: Found): void {
     this.take(topic, null)
-    const keep = this.#length + text.length <= TEXT_LIMIT
+    const keep = mark === undefined && this.#length + text.length <= TEXT_LIMIT
     if (keep) this.#length += text.length
-    this.#found.set(topic, keep ? { text } : { mark: digest(text) })
-  }
-
-  /** Of a text that is not known any more. */
-  addMark(topic: string, mark: string): void {
-    this.take(topic, null)
-    this.#found.set(topic, { mark })
+    this.#found.set(topic, keep ? { text } : { mark: mark ?? digest(text) })
   }
 
   /** Removes a topic, and returns whether its text was this one. */

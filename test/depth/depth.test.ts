@@ -4,11 +4,11 @@ import { takeWalks } from './walk.ts'
 
 /** At most so many functions of `src`, with those without a name, in so many files. Lower them with the code. */
 const CEILINGS = {
-  usage: { functions: 84, files: 28 },
-  'get-settings': { functions: 170, files: 42 },
-  restart: { functions: 275, files: 63 },
-  crash: { functions: 158, files: 45 },
-  'guarded crash': { functions: 208, files: 54 },
+  usage: { functions: 82, files: 27 },
+  'get-settings': { functions: 165, files: 40 },
+  restart: { functions: 271, files: 62 },
+  crash: { functions: 154, files: 44 },
+  'guarded crash': { functions: 204, files: 53 },
 } as const
 
 test('passes no more functions and files for an event and a command than before', async () => {

@@ -29,7 +29,6 @@ describe.skipIf(withoutMosquitto)('commands and events through Mosquitto', () =>
     bridge.link.send('answer', 'done', {
       correlationData,
       contentType: 'application/json',
-      expirySeconds: 60,
       userProperties: { by: 'me' },
     })
     const answer = await until('the answer', () => observer.seen[0])

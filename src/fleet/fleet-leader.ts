@@ -1,10 +1,10 @@
 /** Says `online` for a whole fleet, on a connection of its own whose will says `offline`. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import { CLOSED_BY_US, type Connection } from './connection.ts'
-import { ConnectionLoop } from './connection-loop.ts'
-import { Journal } from './journal.ts'
-import type { LinkOptions } from './types.ts'
+import { CLOSED_BY_US, type Connection } from '../mqtt/connection.ts'
+import { ConnectionLoop } from '../mqtt/connection-loop.ts'
+import { Journal } from '../mqtt/journal.ts'
+import type { LinkOptions } from '../mqtt/types.ts'
 
 export interface FleetLeaderOptions {
   /** Its state topic is the one that all readers of the fleet look at. */
