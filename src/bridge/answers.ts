@@ -32,11 +32,8 @@ export class Answers {
   stop(): void {
     this.#endMinute()
     const untold = this.#refused - REFUSALS_A_MINUTE
-    if (untold > 0)
-      this.#options.audit.warn(
-        { refused: untold },
-        'more commands were refused within a minute than are told one by one',
-      )
+    const text = 'more commands were refused within a minute than are told one by one'
+    if (untold > 0) this.#options.audit.warn({ refused: untold }, text)
     this.#refused = 0
   }
 

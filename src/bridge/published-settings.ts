@@ -2,7 +2,7 @@
 import type { Json } from '../base/json.ts'
 import type { Live } from '../config/options.ts'
 import type { OwnerOf } from '../contract/publications.ts'
-import { HubError, type HubErrorCode } from '../hub/errors.ts'
+import { asHubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
 import type { HubStateOptions } from './hub-state.ts'
@@ -26,8 +26,6 @@ const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
 
 /** Those of them that do not show as a hub that is offline. */
 const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', 'subscription'])
-
-const isOfAll = ({ code, foreign }: HubError) => foreign || OF_ALL.has(code)
 
 export interface PublishedSettingsOptions extends Pick<HubStateOptions, 'live' | 'table' | 'log'> {
   /** The hub's configured name. */
@@ -135,11 +133,11 @@ export class PublishedSettings {
       for (const name of names) this.#hold(app, name, values.get(name))
     } catch (error) {
       // What is published stays until it is known better; the next read of the list comes back to it.
-      if (!(error instanceof HubError)) throw error
-      log.debug({ app, reason: error.code }, 'the settings of an app could not be read')
+      const { code, foreign, message } = asHubError(error)
+      log.debug({ app, reason: code }, 'the settings of an app could not be read')
       // One setting, which need not be published, can make the whole answer unreadable.
-      if (LASTING.has(error.code) && !error.foreign) this.#noteAll(app, names, error.code, error.message)
-      if (isOfAll(error)) return
+      if (LASTING.has(code) && !foreign) this.#noteAll(app, names, code, message)
+      if (foreign || OF_ALL.has(code)) return
       for (const name of names) if (!(await this.#readOne(app, name))) return
     }
   }
@@ -151,10 +149,10 @@ export class PublishedSettings {
       this.#hold(app, name, (await this.#options.hub.call('getAppSetting', { id: app, name })) ?? undefined)
       return true
     } catch (error) {
-      if (!(error instanceof HubError)) throw error
-      if (isOfAll(error)) return false
-      if (error.code === 'unknown_setting') this.#hold(app, name, undefined)
-      else this.#noteAll(app, [name], error.code, error.message)
+      const { code, foreign, message } = asHubError(error)
+      if (foreign || OF_ALL.has(code)) return false
+      if (code === 'unknown_setting') this.#hold(app, name, undefined)
+      else this.#noteAll(app, [name], code, message)
       return true
     }
   }

@@ -51,15 +51,10 @@ export class CommandError extends Error {
   }
 }
 
-const FROM_HUB: Readonly<Record<HubErrorCode, ErrorCode>> = {
-  unauthorized: 'unauthorized',
-  forbidden: 'forbidden',
+/** Of those that the contract calls otherwise. */
+const FROM_HUB: Readonly<Record<Exclude<HubErrorCode, ErrorCode>, ErrorCode>> = {
   subscription: 'hub_rejected',
-  unknown_app: 'unknown_app',
-  unknown_setting: 'unknown_setting',
-  unsupported: 'unsupported',
   invalid_argument: 'invalid_payload',
-  rate_limited: 'rate_limited',
   rejected: 'hub_rejected',
   failed: 'hub_failed',
   nonsense: 'hub_failed',
@@ -69,7 +64,8 @@ const FROM_HUB: Readonly<Record<HubErrorCode, ErrorCode>> = {
 
 /** A failed call in the contract's words. A read that was not answered has no outcome that could be unknown. */
 export function fromHubError(error: HubError, write: boolean): CommandError {
-  const code = error.code === 'no_answer' && !write ? 'hub_unreachable' : FROM_HUB[error.code]
+  const answered = isErrorCode(error.code) ? error.code : FROM_HUB[error.code]
+  const code = error.code === 'no_answer' && !write ? 'hub_unreachable' : answered
   const message = error.code === 'forbidden' && error.scope ? `The API key lacks ${error.scope}.` : error.message
   return new CommandError(code, message, { status: error.status, cause: error })
 }

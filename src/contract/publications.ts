@@ -134,6 +134,7 @@ const app = held('app')
 const setting = held('setting')
 
 const AVAILABILITY = { schema: schemas.AVAILABILITY, text: true, message: 'availability' } as const
+const DISCOVERY = { schema: schemas.DISCOVERY, message: 'discovery', of: 'device', by: 'discovery' } as const
 const EVENT = { schema: schemas.EVENT, message: 'event' } as const
 
 export const PUBLICATIONS = {
@@ -307,19 +308,13 @@ export const PUBLICATIONS = {
   hubEvent: sent({ ...EVENT, topic: '{base}/{hub}/event', of: 'hub', doc: 'What happened to any app of the hub.' }),
   appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'What happened to the app.' }),
   discoveryDevice: elsewhere({
+    ...DISCOVERY,
     topic: '{prefix}/device/{object_id}/config',
-    of: 'device',
-    by: 'discovery',
-    schema: schemas.DISCOVERY,
-    message: 'discovery',
     doc: 'A device with all of its entities, where `discovery.format` is `device`; for Home Assistant.',
   }),
   discoveryComponent: elsewhere({
+    ...DISCOVERY,
     topic: '{prefix}/{platform}/hub2mqtt/{unique_id}/config',
-    of: 'device',
-    by: 'discovery',
-    schema: schemas.DISCOVERY,
-    message: 'discovery',
     doc: 'One entity, where `discovery.format` is `component`; for Home Assistant.',
   }),
 } as const

@@ -11,18 +11,6 @@ import {
 } from './publications.ts'
 import { decodeLevel, encodeLevel, type Parameters, Template, widest } from './templates.ts'
 
-/** Where a command came in: what it is for, its name, and its argument if the topic has one. */
-export interface CommandTopic {
-  readonly target: 'bridge' | 'hub' | 'app'
-  readonly hub: string | null
-  /** `undefined`: the level stands for no id. */
-  readonly app: string | null | undefined
-  readonly command: string
-  readonly argument: string | undefined
-  /** Where the answer goes if the request names no topic of its own. */
-  readonly result: string
-}
-
 /** A topic of ours, on which something retained was found. */
 export interface OwnTopic {
   readonly name: PublicationName
@@ -43,6 +31,8 @@ export function rowsOf<K extends OwnerKind>(
 }
 
 export type Topics = ReturnType<typeof createTopics>
+/** Where a command came in: what it is for, its name, and its argument if the topic has one. */
+export type CommandTopic = NonNullable<ReturnType<Topics['parseCommand']>>
 
 const OF_BRIDGE = '{base}/bridge/'
 
@@ -123,21 +113,23 @@ export function createTopics(base: string, member?: string, alone = false) {
     },
 
     /** Reads a command topic; `undefined` for one that is none. */
-    parseCommand(topic: string): CommandTopic | undefined {
+    parseCommand(topic: string) {
       const levels = levelsBelow(base, topic)
       const [owner, ...rest] = levels ?? []
       if (owner === undefined) return undefined
       const at = rest[0] === 'app' ? 2 : 0
       if (rest[at] !== 'cmd') return undefined
       const [command = '', ...more] = rest.slice(at + 1)
-      const target = at === 2 ? 'app' : owner === 'bridge' ? 'bridge' : 'hub'
+      const target: 'app' | 'bridge' | 'hub' = at === 2 ? 'app' : owner === 'bridge' ? 'bridge' : 'hub'
       const head = [base, owner, ...rest.slice(0, at), 'result']
       return {
         target,
         hub: owner === 'bridge' ? null : owner,
+        /** `undefined`: the level stands for no id. */
         app: at === 2 ? decodeLevel(rest[1] ?? '') : null,
         command,
         argument: more.length === 0 ? undefined : more.join('/'),
+        /** Where the answer goes if the request names no topic of its own. */
         result: [...head, ...rest.slice(at + 1)].join('/'),
       }
     },

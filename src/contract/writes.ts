@@ -1,5 +1,5 @@
 /** Writes that are `ok` only if the hub confirms them: by its answer, or else by what a look at it shows. */
-import { HubError } from '../hub/errors.ts'
+import { asHubError, HubError } from '../hub/errors.ts'
 import { OPERATIONS, type OperationName, type Parameters } from '../hub/operations.ts'
 import { lookFor } from '../hub/verify.ts'
 import { askedOf } from '../hub/written.ts'
@@ -37,8 +37,8 @@ export async function tried<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look()
   } catch (error) {
-    if (error instanceof HubError) return undefined
-    throw error
+    asHubError(error)
+    return undefined
   }
 }
 

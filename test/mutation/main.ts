@@ -20,6 +20,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
   'src/base/limiter.ts': ['base/limiter'],
   'src/bridge/replay.ts': ['bridge/replay'],
   'src/contract/calls.ts': ['contract/calls'],
+  'src/contract/command.ts': ['contract/commands', 'contract/permissions'],
   'src/contract/commands.ts': ['contract/commands', 'contract/permissions'],
   'src/contract/installs.ts': ['contract/installs'],
   'src/contract/payload.ts': ['contract/payload'],
