@@ -41,6 +41,12 @@ export class ApiKeys {
   /** A text without keys and tokens. */
   readonly clean = (text: string): string => this.scrubber.text(text)
 
+  /** A further one, besides those of the configuration. */
+  readonly add = (secret: string): void => this.scrubber.add(secret)
+
+  /** The payload of a message without them. */
+  readonly redact = (payload: string): string => this.scrubber.payload(payload)
+
   /** Whether a name from a hub holds a key or a token, percent-encoded or not: names become topics, in which nothing is masked. */
   areIn(name: string): boolean {
     const { scrubber } = this

@@ -104,24 +104,26 @@ export type Rules = Pick<Config, 'commands'> & GuardConfig
 export interface DispatcherOptions {
   readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
   readonly hubs: ReadonlyMap<string, DispatchHub>
-  readonly live: { readonly value: Rules & Pick<Config, 'discovery'> }
+  readonly live: { readonly value: Rules & Pick<Config, 'discovery' | 'hubs'> }
   readonly link: AnswerLink
   readonly control: BridgeControl
-  /** Whether commands on a topic are this bridge's to answer; default: all are. */
-  readonly answers?: ((topic: CommandTopic) => boolean) | undefined
-  /** Why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
-  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
-  /** A write, or a generic call, begins on a hub, or ends. */
-  readonly onRun: (run: CommandRun) => void
-  /** Tells the guardian what is wanted of it for an app. */
-  readonly guard: (hub: string, app: string, wish: GuardWish) => void
-  /** Puts right what others have changed on the broker. */
-  readonly repair: () => void
-  /** Not called for each of a flood of refusals. */
-  readonly onFailedWrite: (failed: FailedWrite) => void
-  readonly onAnswer?: (end: CommandEnd) => void
+  /** Where others answer for hubs that are not among `hubs`: why, for people; `undefined`: no such hub is configured. */
+  readonly fleet?: { readonly isSpeaker: boolean; whyNotServed(hub: string): string | undefined } | undefined
   readonly clock: Clock
   readonly log: Logger
   /** Writes whatever the log's level is. */
   readonly audit: Logger
+}
+
+/** Who acts on commands besides hubs, and who wants to know of them. */
+export interface CommandHandlers {
+  /** A write, or a generic call, begins on a hub, or ends. */
+  readonly onRun?: (run: CommandRun) => void
+  /** Tells the guardian what is wanted of it for an app. */
+  readonly guard?: (hub: string, app: string, wish: GuardWish) => void
+  /** Puts right what others have changed on the broker. */
+  readonly repair?: () => void
+  /** Not called for each of a flood of refusals. */
+  readonly onFailedWrite?: (failed: FailedWrite) => void
+  readonly onAnswer?: ((end: CommandEnd) => void) | undefined
 }
