@@ -1,10 +1,10 @@
 /** A daemon that has no hub yet: serves the set-up page until one is configured. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Feed } from './api/feed.ts'
-import type { Clock } from './base/clock.ts'
+import type { RunOptions } from './app.ts'
 import { fromHere, isLoopback } from './base/hosts.ts'
 import { readPlainText } from './base/read-plain.ts'
+import { openEmbeddedBroker } from './broker.ts'
 import { type Loaded, type LoadOptions, loadConfig, loadWithoutHub } from './config/load.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Config } from './config/options.ts'
@@ -14,7 +14,6 @@ import { openListener } from './http/listener.ts'
 import { Sessions } from './http/sessions.ts'
 import type { Log } from './log/log.ts'
 import { EmbeddedBrokerError } from './mqtt/embedded.ts'
-import { openEmbeddedBroker } from './run.ts'
 import { findHubs } from './setup/search.ts'
 import { Setup } from './setup/setup.ts'
 
@@ -22,23 +21,6 @@ import { Setup } from './setup/setup.ts'
 function mayAnybody({ host, password, tokens, ingress, trusted_proxies }: Config['http']): boolean {
   const hasToken = tokens.values().some(({ access }) => access === 'full')
   return isLoopback(host) || password !== null || hasToken || (ingress && trusted_proxies.length > 0)
-}
-
-export interface FirstRunOptions {
-  readonly request: LoadOptions
-  /** What `request` leads to, but for a hub. */
-  readonly loaded: Loaded
-  /** What was wrong with it. */
-  readonly problem: ConfigError
-  /** Hands out a function to call whenever the configuration shall be read again. */
-  readonly onReload: (reload: () => void) => void
-  readonly version: string
-  readonly clock: Clock
-  readonly log: Log
-  /** Gets the address that logs a browser in, while there is no password. */
-  readonly onPage: (address: string) => void
-  /** Aborted to stop. */
-  readonly signal: AbortSignal
 }
 
 const NOBODY_MAY =
@@ -61,16 +43,21 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 /**
  * Resolves with the sessions of the page when there is a configuration to run with; with `undefined` when the signal
  * aborts.
- * @throws `problem` if nobody can be listened to, which the log tells
+ * @param request what the configuration is loaded by
+ * @param loaded what it leads to, but for a hub
+ * @throws `problem`, which was wrong with it, if nobody can be listened to, which the log tells
  */
-export async function firstRun(options: FirstRunOptions): Promise<Sessions | undefined> {
-  const { request, loaded, problem, onReload, onPage, version, clock, log, signal } = options
+export async function firstRun(
+  request: LoadOptions,
+  { loaded, problem }: { readonly loaded: Loaded; readonly problem: ConfigError },
+  world: Pick<RunOptions, 'version' | 'clock' | 'log' | 'signal' | 'onReload' | 'onPage'>,
+): Promise<Sessions | undefined> {
+  const { onReload, onPage, version, clock, log, signal } = world
   const { config, path } = loaded
   const end = Promise.withResolvers<'configured' | 'stopped'>()
   signal.addEventListener('abort', () => end.resolve('stopped'))
   if (signal.aborted) return undefined
   const sessions = new Sessions(clock)
-  const topics = createTopics(config.mqtt.base_topic)
   const setup = new Setup({
     config,
     path,
@@ -85,27 +72,17 @@ export async function firstRun(options: FirstRunOptions): Promise<Sessions | und
   await using listener = await openListener({
     live: { value: config },
     log,
+    topics: createTopics(config.mqtt.base_topic),
+    bridge: { role: 'undecided', command: () => false, retained: () => [] },
+    version,
+    clean: (payload) => payload,
+    hubs: { all: new Map(), refusals: () => ({}) },
+    path,
+    setup,
     health: () => health(version, startedAt),
     metrics: { print: async () => ({ contentType: 'text/plain; charset=utf-8', text: '' }) },
-    feed: new Feed({
-      topics,
-      discoveryPrefix: config.discovery.prefix,
-      retained: () => [],
-      refusals: () => ({}),
-      clock,
-    }),
-    services: {
-      topics,
-      bridge: { role: 'undecided', command: () => false },
-      version,
-      clean: (payload) => payload,
-      hubs: new Map(),
-      path,
-      setup,
-    },
     sessions,
     onPage,
-    addSecret: (secret) => log.addSecret(secret),
     clock,
   })
   if (listener === undefined) throw problem

@@ -1,11 +1,13 @@
 /** A bridge as a member of a fleet: which hubs are opened and left, and what is told of it. */
+import type { FleetStatus } from './api/protocol.ts'
 import { camelKeys } from './base/camel-keys.ts'
 import type { Clock } from './base/clock.ts'
 import type { Bridge, FleetSide } from './bridge/bridge.ts'
 import type { Config, HubConfig, Live } from './config/options.ts'
 import type { FleetPayload } from './contract/schemas.ts'
+import type { Topics } from './contract/topics.ts'
 import { type Fleet, SPEAKER } from './fleet/fleet.ts'
-import type { FleetLeader } from './fleet/fleet-leader.ts'
+import { FleetLeader } from './fleet/fleet-leader.ts'
 import { LeasedFleet } from './fleet/leased.ts'
 import type { Membership } from './fleet/membership.ts'
 import { NatsStore } from './fleet/nats.ts'
@@ -13,25 +15,17 @@ import { ownerOf } from './fleet/rendezvous.ts'
 import { StaticFleet } from './fleet/static.ts'
 import type { Hubs } from './hubs.ts'
 import type { Log } from './log/log.ts'
-
-export interface FleetRunOptions {
-  readonly membership: Membership
-  readonly live: Live
-  readonly clock: Clock
-  readonly log: Log
-}
+import type { MqttLink } from './mqtt/link.ts'
+import type { LinkOptions } from './mqtt/types.ts'
 
 /** What takes part when hubs come and go. */
-export interface FleetParts {
+interface FleetParts {
+  readonly topics: Topics
   readonly hubs: Hubs
+  readonly link: MqttLink
   readonly bridge: Bridge
-  readonly speaker: FleetLeader
   readonly openHub: (name: string, config: HubConfig) => void
   readonly onChange: () => void
-  /** Whether the broker can be reached. */
-  readonly isConnected: () => boolean
-  /** Nobody is left who could speak for the fleet. */
-  readonly onSilence: () => void
 }
 
 /** What follows from the members and the configuration. */
@@ -41,19 +35,24 @@ interface Summary {
 }
 
 export class FleetRun implements FleetSide, AsyncDisposable {
-  readonly #options: FleetRunOptions
+  readonly #live: Live
+  readonly #clock: Clock
+  readonly #log: Log
   readonly #store: NatsStore | undefined
   readonly #fleet: Fleet
   #parts: FleetParts | undefined
+  #speaker: FleetLeader | undefined
   #serves: ReadonlySet<string> = new Set()
   #told = ''
   #configured: { readonly hubs: Config['hubs']; readonly resources: readonly string[] } | undefined
   #summary: (Summary & { readonly hubs: Config['hubs'] }) | undefined
+  #status: FleetStatus | undefined
 
-  constructor(options: FleetRunOptions) {
-    const { membership, live, clock, log } = options
+  constructor(membership: Membership, live: Live, clock: Clock, log: Log) {
     const { member } = membership
-    this.#options = options
+    this.#live = live
+    this.#clock = clock
+    this.#log = log
     const resources = () => this.#resources()
     if (membership.mode === 'static') {
       this.#fleet = new StaticFleet({ ...membership, resources })
@@ -73,7 +72,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
     })
     const store = this.#store
     const onChange = () => this.#tell()
-    const isFit = () => this.#parts?.isConnected() ?? true
+    const isFit = () => this.#parts?.link.status().protocol !== null
     this.#fleet = new LeasedFleet({ member, leaseMs: lease, store, resources, onChange, isFit, clock, log: logger })
   }
 
@@ -93,14 +92,39 @@ export class FleetRun implements FleetSide, AsyncDisposable {
     return this.#summarized().payload
   }
 
-  /** By hub. */
-  get owners(): Readonly<Record<string, string>> {
-    return this.#summarized().owners
+  /** What is told of it over HTTP. The same object as long as nothing has changed. */
+  status(): FleetStatus {
+    const { payload, owners } = this.#summarized()
+    const acts = this.mayAct()
+    if (this.#status?.owners !== owners || this.#status.acts !== acts) {
+      const speaker = ownerOf(SPEAKER, Object.keys(payload.members)) ?? null
+      this.#status = { ...payload, member: this.member, acts, speaker, owners }
+    }
+    return this.#status
+  }
+
+  whyNotServed(hub: string): string | undefined {
+    const { member, owners, acts } = this.status()
+    const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
+    if (owner === undefined) return undefined
+    if (owner !== member) return `Member ${owner} of the fleet has this hub: ask there, or send the command over MQTT.`
+    return acts
+      ? 'This member of the fleet is about to take over the hub.'
+      : 'This member of the fleet has no lease at the moment.'
+  }
+
+  /**
+   * Where other members tell their states. Those that share by number are known from the start; those that share by leases
+   * come and go, and the fleet tells who is there.
+   */
+  othersStates(topics: Topics): string[] {
+    const names = Object.keys(this.payload.members).filter((name) => name !== topics.member)
+    return names.map(topics.memberState)
   }
 
   #summarized(): Summary {
     const { epoch } = this
-    const { hubs } = this.#options.live.value
+    const { hubs } = this.#live.value
     // It follows from these two, and is asked for with each renewal of anybody's lease.
     if (this.#summary?.hubs !== hubs || this.#summary.payload.epoch !== epoch) {
       this.#summary = { hubs, ...this.#summarize(Object.keys(hubs)) }
@@ -124,7 +148,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   }
 
   #resources(): readonly string[] {
-    const { hubs } = this.#options.live.value
+    const { hubs } = this.#live.value
     if (this.#configured?.hubs !== hubs) this.#configured = { hubs, resources: [...Object.keys(hubs), SPEAKER] }
     return this.#configured.resources
   }
@@ -134,8 +158,12 @@ export class FleetRun implements FleetSide, AsyncDisposable {
     return this.#fleet.mayAct()
   }
 
-  start(parts: FleetParts): void {
+  /** @param link how `parts.link` is connected; the speaker for all has a connection of its own, made in the same way */
+  start(parts: FleetParts, link: LinkOptions, random: () => number): void {
     this.#parts = parts
+    const speaking = { ...link, clientId: `${link.clientId}-speaker`, stateTopic: parts.topics.availability }
+    const log = this.#log.child({ part: 'speaker' })
+    this.#speaker = new FleetLeader({ link: speaking, clock: this.#clock, log, random })
     this.#fleet.start((serves) => this.#apply(serves))
   }
 
@@ -148,23 +176,33 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const { isSpeaker } = this
     const areOthersLeft = await this.#fleet.leave()
-    await this.#parts?.speaker.stop('handover')
+    await this.#speaker?.stop('handover')
     // Should somebody speak after all, that one contradicts.
-    if (!(areOthersLeft ?? !isSpeaker)) this.#parts?.onSilence()
+    if (!(areOthersLeft ?? !isSpeaker)) this.#saySilence()
     await this.#store?.[Symbol.asyncDispose]()
+  }
+
+  /** Nobody is left who could speak for the fleet. */
+  #saySilence(): void {
+    if (this.#parts === undefined) return
+    const { link, topics } = this.#parts
+    link.hold(topics.availability, 'offline')
+    // The broker may have got something else from a speaker since that was read.
+    link.refresh([topics.availability])
   }
 
   async #apply(serves: ReadonlySet<string>): Promise<void> {
     const parts = this.#parts
-    if (parts === undefined) return
-    const { hubs, bridge, speaker, openHub } = parts
+    const speaker = this.#speaker
+    if (parts === undefined || speaker === undefined) return
+    const { hubs, bridge, openHub } = parts
     this.#serves = serves
     const leaving = [...hubs.all.keys()].filter((name) => !serves.has(name))
     const closing = leaving.map((name) => hubs.close(name))
     for (const name of leaving) bridge.releaseHub(name)
     if (!this.isSpeaker) closing.push(speaker.stop(this.mayAct() ? 'handover' : 'lost'))
     await Promise.all(closing)
-    const configured = this.#options.live.value.hubs
+    const configured = this.#live.value.hubs
     const coming = [...serves].filter((name) => !hubs.all.has(name))
     for (const name of coming) {
       const config = configured[name]
@@ -172,10 +210,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
     }
     if (this.isSpeaker) speaker.start()
     const { epoch } = this
-    this.#options.log.info(
-      { epoch, hubs: hubs.all.size, came: coming.length, left: leaving.length },
-      'hubs of this member',
-    )
+    this.#log.info({ epoch, hubs: hubs.all.size, came: coming.length, left: leaving.length }, 'hubs of this member')
     this.#told = ''
     this.#tell()
   }

@@ -5,8 +5,9 @@ import type { Clock } from './base/clock.ts'
 import type { Limiter } from './base/limiter.ts'
 import type { ApiKeys } from './bridge/api-keys.ts'
 import type { BridgedHub } from './bridge/bridge.ts'
+import { policyOf } from './bridge/dispatcher.ts'
 import type { HubConfig, Live } from './config/options.ts'
-import { appFilter } from './contract/permissions.ts'
+import { appFilter, refusalsOf } from './contract/permissions.ts'
 import { Pulse } from './health/pulse.ts'
 import { HubError } from './hub/errors.ts'
 import { Hub } from './hub/hub.ts'
@@ -87,9 +88,15 @@ export class Hubs implements AsyncDisposable {
     const hub = this.#all.get(name)?.hub
     if (hub === undefined) return Promise.resolve()
     this.#all.delete(name)
-    const closing = hub.destroy().finally(() => this.#closing.delete(closing))
+    const closing = hub.destroy()
     this.#closing.add(closing)
-    return closing
+    return closing.finally(() => this.#closing.delete(closing))
+  }
+
+  /** By hub and command: why configuration, the key or the hub does not permit it. */
+  refusals(): Record<string, Record<string, string>> {
+    const policy = policyOf(this.#options.live.value)
+    return Object.fromEntries([...this.#all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))
   }
 
   /** Shows other apps from now on, on all hubs, as configuration says by now. */

@@ -1,16 +1,16 @@
 /** The program: reads the command line and the environment, and says with its exit code how it ended. */
 import { existsSync } from 'node:fs'
+import type { RunOptions } from './app.ts'
 import { systemClock } from './base/clock.ts'
 import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
 import { progress, waiting } from './cli/progress.ts'
 import type { Loaded, LoadOptions } from './config/load.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Config } from './config/options.ts'
-import type { FirstRunOptions } from './first-run.ts'
+import type { firstRun } from './first-run.ts'
 import { shownJson, shownText } from './log/controls.ts'
 import type { Log } from './log/log.ts'
-import { takeLittleMemory } from './one-off.ts'
-import type { RunOptions } from './run.ts'
+import { limitHeap, takeLittleMemory } from './memory.ts'
 import { daemonSignals, endSignal, stopSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 
@@ -221,7 +221,7 @@ async function daemon(
   Buffer.poolSize = BUFFER_POOL_BYTES
   const { loadConfig } = await import('./config/load.ts')
   const { createLog } = await import('./log/log.ts')
-  const { run } = await import('./run.ts')
+  const { run } = await import('./app.ts')
   const request = { file, env }
   const begun = await begin(request)
   const log = createLog({ ...begun.loaded.config.log, secrets: begun.loaded.secrets })
@@ -234,11 +234,12 @@ async function daemon(
     page = address
   }
   const world = { version: VERSION, clock: systemClock, random: Math.random, log, signal, onReload, onPage, ...shown }
-  const sessions = begun.problem && (await setUp({ ...begun, problem: begun.problem, request, ...world }))
+  const sessions = begun.problem && (await setUp(request, { ...begun, problem: begun.problem }, world))
   if (signal.aborted) return ok.code
   const loaded = sessions === undefined ? begun.loaded : loadConfig(request)
   const { secrets, warnings, fileIsEmpty } = loaded
   for (const secret of secrets) log.addSecret(secret)
+  limitHeap(Object.keys(loaded.config.hubs).length)
   for (const warning of warnings) log.warn(warning)
   // A file that an editor has only begun to write must not take everything away.
   const load = () => loadConfig({ ...request, requireContent: !fileIsEmpty })
@@ -259,9 +260,9 @@ async function begin(request: LoadOptions): Promise<{ readonly loaded: Loaded; r
 }
 
 /** Resolves when a hub is configured, or the signal aborts. */
-async function setUp(options: FirstRunOptions) {
+async function setUp(...given: Parameters<typeof firstRun>) {
   const { firstRun } = await import('./first-run.ts')
-  return await firstRun(options)
+  return await firstRun(...given)
 }
 
 /** The daemon beside a hub that is not there; only here is the emulator used in its place. */

@@ -12,7 +12,8 @@ export interface OthersOptions {
   /** The hubs that this member serves. */
   readonly hubs: { has(name: string): boolean }
   readonly live: Live
-  readonly feed: Pick<Feed, 'held'>
+  /** Where somebody may look. */
+  readonly feed: Pick<Feed, 'held'> | undefined
 }
 
 export class Peers {
@@ -32,7 +33,7 @@ export class Peers {
     const hub = isOfMember ? undefined : this.#hubOf(topic)
     if (!isOfMember && hub === undefined) return
     const isKnown = hub === undefined || Object.hasOwn(this.#options.live.value.hubs, hub)
-    this.#options.feed.held(topic, isKnown && v.is(AVAILABILITY, payload) ? payload : null)
+    this.#options.feed?.held(topic, isKnown && v.is(AVAILABILITY, payload) ? payload : null)
   }
 
   /** The hub whose state it is, unless this member serves it. */

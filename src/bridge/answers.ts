@@ -8,7 +8,7 @@ import { CommandError, type ErrorCode } from '../contract/errors.ts'
 import { commandKey } from '../contract/permissions.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Message, SendOptions } from '../mqtt/types.ts'
-import type { DispatcherOptions, Request } from './requests.ts'
+import type { CommandHandlers, DispatcherOptions, Request } from './requests.ts'
 
 /** Bytes of correlation data that a short answer carries. */
 const MAX_SHORT_MARK = 256
@@ -37,8 +37,8 @@ export class Answers {
     this.#refused = 0
   }
 
-  give(request: Request, outcome: Outcome): void {
-    const { clock, hubs, audit, log, onAnswer, onFailedWrite } = this.#options
+  give(request: Request, outcome: Outcome, { onAnswer, onFailedWrite }: CommandHandlers): void {
+    const { clock, hubs, audit, log } = this.#options
     const { message, requester, topic, command: row, endpoint, transaction, replayed, asked } = request
     const { command, hub, app = null, result } = topic
     const ms = clock.elapsed() - message.receivedAt
@@ -61,7 +61,7 @@ export class Answers {
     else if (outcome.ok || asked || this.#mayTell()) audit.info(line, 'command')
     else return
     if (outcome.ok || replayed || row === undefined || row.target === 'bridge' || !row.write) return
-    if (hub !== null && hubs.has(hub)) onFailedWrite({ hub, app, command, code: outcome.error.code, transaction })
+    if (hub !== null && hubs.has(hub)) onFailedWrite?.({ hub, app, command, code: outcome.error.code, transaction })
   }
 
   #mayTell(): boolean {

@@ -19,12 +19,13 @@ export class ApiKeys {
   /** For texts, and for JSON. */
   readonly scrubber = new Scrubber([])
 
-  constructor(config: Config) {
-    this.add(config)
+  constructor(live: { readonly value: Config; onReplaced: (config: Config) => void }) {
+    this.#addAll(live.value)
+    live.onReplaced = (config) => this.#addAll(config)
   }
 
-  /** The configuration is another one. Keys of before stay: what was heard of them may still be on its way. */
-  add({ hubs, http }: Config): void {
+  /** Keys of before stay: what was heard of them may still be on its way. */
+  #addAll({ hubs, http }: Config): void {
     const keys = Object.values(hubs).map(({ api_key }) => api_key)
     const tokens = [...http.tokens.values()].map(({ token }) => token)
     for (const key of [...keys, ...tokens]) if (key.length >= SHORTEST_KEY) this.scrubber.add(key)
@@ -32,6 +33,12 @@ export class ApiKeys {
 
   /** A text without keys and tokens. */
   readonly clean = (text: string): string => this.scrubber.text(text)
+
+  /** A further one, besides those of the configuration. */
+  readonly add = (secret: string): void => this.scrubber.add(secret)
+
+  /** The payload of a message without them. */
+  readonly redact = (payload: string): string => this.scrubber.payload(payload)
 
   /** Whether a name from a hub holds a key or a token, percent-encoded or not: names become topics, in which nothing is masked. */
   areIn(name: string): boolean {

@@ -1,18 +1,19 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
-import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Live } from '../config/options.ts'
 import type { Command, RolloutControl } from '../contract/command.ts'
 import { mayUse } from '../contract/permissions.ts'
 import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
-import type { CommandTopic, OwnTopic, Topics } from '../contract/topics.ts'
+import type { OwnTopic, Topics } from '../contract/topics.ts'
 import { Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import { BY } from '../guard/turn.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
+import type { Log } from '../log/log.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
+import { logActivity } from './activity-log.ts'
 import { AppUpdates } from './app-updates.ts'
 import { BridgeState } from './bridge-state.ts'
 import { Dispatcher, policyOf } from './dispatcher.ts'
@@ -38,6 +39,8 @@ export interface FleetSide {
   readonly epoch: number
   /** For the broker. */
   readonly payload: FleetPayload
+  /** Why this member does not serve a hub, for people; `undefined`: no member does. */
+  whyNotServed(hub: string): string | undefined
 }
 
 export interface BridgeOptions {
@@ -46,24 +49,23 @@ export interface BridgeOptions {
   readonly hubs: ReadonlyMap<string, BridgedHub>
   /** The configuration that holds now; `reconfigured` tells of another one. */
   readonly live: Live
-  readonly setLogLevel: (level: LogLevel) => void
   readonly rollouts: RolloutControl & OwnershipState['rollouts']
-  readonly onAnswer?: (end: CommandEnd) => void
-  /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
-  readonly onPresence: () => void
   /** Where several bridges share the hubs of one configuration; `fleetChanged` tells of news. */
   readonly fleet?: FleetSide | undefined
-  /** There: why this bridge does not serve a hub, for people; `undefined`: no such hub is configured. */
-  readonly whyNotServed?: ((hub: string) => string | undefined) | undefined
   readonly version: string
   /** ISO 8601. */
   readonly startedAt: string
   readonly clock: Clock
   /** Numbers from 0 to under 1. */
   readonly random: () => number
-  readonly log: Logger
-  /** Writes whatever the log's level is. */
-  readonly audit: Logger
+  readonly log: Log
+}
+
+/** What others want to know of it. */
+export interface BridgeHandlers {
+  /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
+  readonly onPresence?: () => void
+  readonly onAnswer?: (end: CommandEnd) => void
 }
 
 /** Another bridge that ends or steps back may still send what had waited. */
@@ -73,6 +75,7 @@ const TAKE_BACK_MS = 1_000
 
 export class Bridge {
   readonly #options: BridgeOptions
+  #handlers: BridgeHandlers = {}
   readonly #link: MqttLink
   readonly #state: BridgeState
   readonly #dispatcher: Dispatcher
@@ -102,7 +105,8 @@ export class Bridge {
   constructor(options: BridgeOptions, link: MqttLink) {
     this.#options = options
     this.#link = link
-    const { topics, hubs, live, fleet, version, startedAt, clock, random, log, audit, setLogLevel, rollouts } = options
+    const { topics, hubs, live, fleet, version, startedAt, clock, random, rollouts } = options
+    const log = options.log.child({ part: 'bridge' })
     // Until it is known whether another bridge is there.
     link.setWriting(false)
     const { discovery } = live.value
@@ -116,6 +120,17 @@ export class Bridge {
       log,
     })
     this.#state = new BridgeState(options, table)
+    this.#dispatcher = new Dispatcher({
+      topics,
+      hubs,
+      link,
+      control: { setLogLevel: (level) => this.setLogLevel(level), rollouts },
+      fleet,
+      live,
+      clock,
+      log,
+      audit: options.log.audit,
+    })
     this.#guard = new Guard({
       live,
       isConnected: () => link.status().protocol !== null,
@@ -169,42 +184,30 @@ export class Bridge {
       clock,
       log,
     }
-    const setLevel = (level: LogLevel) => {
-      setLogLevel(level)
-      this.logLevelChanged(level)
-    }
-    const { onAnswer, whyNotServed } = options
-    this.#dispatcher = new Dispatcher({
-      topics,
-      hubs,
-      link,
-      control: { setLogLevel: setLevel, rollouts },
-      answers: fleet && ((topic) => this.#answers(topic, fleet)),
-      whyNotServed,
-      live,
+  }
+
+  start(handlers: BridgeHandlers): void {
+    this.#handlers = handlers
+    this.#dispatcher.start({
       onRun: (run) => {
         this.#states.get(run.hub)?.onRun(run)
         this.#guard.ran(run)
       },
       repair: () => {
         this.#upkeep.repair()
-        link.readTransient()
+        this.#link.readTransient()
       },
       guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
       onFailedWrite: (failed) => this.#states.get(failed.hub)?.onFailedWrite(failed),
-      ...(onAnswer && { onAnswer }),
-      clock,
-      log,
-      audit,
+      onAnswer: handlers.onAnswer,
     })
-  }
-
-  start(): void {
     this.#state.set({})
   }
 
-  logLevelChanged(logLevel: LogLevel): void {
-    this.#options.audit.info({ log_level: logLevel }, 'log level changed')
+  setLogLevel(logLevel: LogLevel): void {
+    const { log } = this.#options
+    log.setLevel(logLevel)
+    log.audit.info({ log_level: logLevel }, 'log level changed')
     this.#state.set({ logLevel })
   }
 
@@ -218,9 +221,11 @@ export class Bridge {
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): HubState {
+    const { live, log } = this.#options
     this.#upkeep.hubAdded(name)
     const state = new HubState(name, hub, this.#stateOptions)
     this.#states.set(name, state)
+    logActivity(hub, state, () => live.value.commands, log.child({ part: 'apps', hub: name }))
     this.#guard.hubAdded(name, guardedHub(hub, state))
     this.#state.follow(name, hub)
     this.#homeAssistant.hubAdded()
@@ -266,13 +271,6 @@ export class Bridge {
     this.#state.set({ fleet: fleet.isSpeaker ? fleet.payload : undefined })
     if (!fleet.isSpeaker) this.#link.release((topic) => topic === topics.of('fleet', {}))
     for (const state of this.#states.values()) state.changed()
-  }
-
-  /** One member answers each command: the one that has the hub, or who speaks for all where there is no such hub. */
-  #answers({ hub }: CommandTopic, { isSpeaker }: FleetSide): boolean {
-    const { hubs, live } = this.#options
-    if (hub !== null && hubs.has(hub)) return true
-    return isSpeaker && (hub === null || !Object.hasOwn(live.value.hubs, hub))
   }
 
   /** Configuration has changed what commands may do, which settings are published, or what the guardian does. */
@@ -328,7 +326,7 @@ export class Bridge {
     this.#followRole()
     // What the broker holds has changed since it was read.
     if (before === 'standby' && this.role === 'undecided') this.#startOver()
-    this.#options.onPresence()
+    this.#handlers.onPresence?.()
   }
 
   /** Another bridge did the same until now. What came in so far it has executed; what it has published may be wrong. */
@@ -438,14 +436,10 @@ export class Bridge {
     return true
   }
 
-  /** Begins nothing more on a hub. Resolves when every command has its answer. */
-  endCommands(): Promise<void> {
+  /** Lets commands under way end, and begins nothing more on a hub. */
+  async stop(): Promise<void> {
     this.#guard.standBy()
-    return this.#dispatcher.stop()
-  }
-
-  /** Called after `endCommands`. */
-  stop(): void {
+    await this.#dispatcher.stop()
     this.#cancelStartOver()
     this.#upkeep.stop()
     this.#state.stop()

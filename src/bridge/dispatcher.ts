@@ -2,6 +2,7 @@
  * The walk of a command, from a message on its topic to its one answer: find it, read its payload, see whether it is too
  * late or the same again, read its input, check what must hold, wait for its turn, check again, run it, answer.
  */
+import { sleep } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
 import { nearest } from '../base/nearest.ts'
 import type { Outcome } from '../contract/answer.ts'
@@ -21,12 +22,24 @@ import { type Method, OPERATIONS } from '../hub/operations.ts'
 import type { Message } from '../mqtt/types.ts'
 import { Answers } from './answers.ts'
 import { Replay, replayKey } from './replay.ts'
-import type { DispatcherOptions, DispatchHub, OwnCommand, Request, Requester, Rules } from './requests.ts'
+import type {
+  CommandHandlers,
+  DispatcherOptions,
+  DispatchHub,
+  OwnCommand,
+  Request,
+  Requester,
+  Rules,
+} from './requests.ts'
 
 /** How long a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
 /** Commands of one app that may wait. */
 const MAX_WAITING = 32
+/** How long commands under way may take at the end: with what the link needs, less than a supervisor waits. */
+const ANSWER_MS = 1500
+/** How long what is cut off may take to be answered. */
+const CUT_MS = 300
 /** No connection has brought what the bridge sends to itself. */
 const NO_CONNECTION = -1
 
@@ -51,6 +64,7 @@ export class Dispatcher {
   /** Resolved when the dispatcher has stopped and the last command has its answer. */
   readonly #answered = Promise.withResolvers<void>()
   #underWay = 0
+  #handlers: CommandHandlers = {}
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -58,28 +72,49 @@ export class Dispatcher {
     this.#answers = new Answers(options)
   }
 
+  start(handlers: CommandHandlers): void {
+    this.#handlers = handlers
+  }
+
   /** Whether a command waits for its turn or for its hub. */
   get isBusy(): boolean {
     return this.#underWay > 0
   }
 
-  /** Ends what only waits; what comes from now on is `expired`. Resolves when every command has its answer. */
-  stop(): Promise<void> {
+  /**
+   * Ends what only waits; what comes from now on is `expired`. Commands under way may end; those that take too long are cut
+   * off, and answered too.
+   */
+  async stop(): Promise<void> {
+    const { clock, hubs } = this.#options
     this.#ending.abort()
     this.#answers.stop()
-    if (this.#underWay === 0) this.#answered.resolve()
-    return this.#answered.promise
+    if (this.#underWay === 0) return
+    const done = new AbortController()
+    const answered = this.#answered.promise.finally(() => done.abort())
+    await Promise.race([answered, sleep(clock, ANSWER_MS, done.signal)])
+    if (!this.isBusy) return
+    for (const { hub } of hubs.values()) void hub.endCalls()
+    await Promise.race([answered, sleep(clock, CUT_MS, done.signal)])
   }
 
   /** Takes in one message of the command filters, or one like it; it never throws, and always answers a command. */
   receive(message: Message, requester?: Requester): void {
-    const topic = this.#options.topics.parseCommand(message.topic)
+    const { topics, fleet } = this.#options
+    const topic = topics.parseCommand(message.topic)
     // Nothing retained is how a retained command is cleared, by us or by others.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
-    if (requester === undefined && this.#options.answers?.(topic) === false) return
+    if (requester === undefined && fleet !== undefined && !this.#isOurs(topic, fleet.isSpeaker)) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
     const unread = { transaction: null, deadline: 0, expiresAt: Number.POSITIVE_INFINITY }
     void this.#handle({ message, requester, topic, command, ...unread, replayed: false, asked: false })
+  }
+
+  /** One member answers each command: the one that has the hub, or who speaks for all where there is no such hub. */
+  #isOurs({ hub }: CommandTopic, isSpeaker: boolean): boolean {
+    const { hubs, live } = this.#options
+    if (hub !== null && hubs.has(hub)) return true
+    return isSpeaker && (hub === null || !Object.hasOwn(live.value.hubs, hub))
   }
 
   /** Sends a command of the bridge's own to an app, as any other client would. Resolves to what became of it. */
@@ -111,19 +146,20 @@ export class Dispatcher {
       outcome = this.#failed(error, false)
       request.transaction ??= peekTransaction(request.message.payload)
     }
-    this.#answers.give(request, outcome)
+    this.#answers.give(request, outcome, this.#handlers)
     this.#underWay -= 1
     if (this.#underWay === 0 && this.#ending.signal.aborted) this.#answered.resolve()
   }
 
   /** The command, if there is one and configuration permits it. */
   #find({ message, topic, command }: Request): Command {
-    const { hubs, link, whyNotServed } = this.#options
+    const { hubs, link, fleet } = this.#options
     if (message.retain) {
       link.hold(message.topic, null)
       throw new CommandError('retained')
     }
-    if (topic.hub !== null && !hubs.has(topic.hub)) throw new CommandError('unknown_hub', whyNotServed?.(topic.hub))
+    if (topic.hub !== null && !hubs.has(topic.hub))
+      throw new CommandError('unknown_hub', fleet?.whyNotServed(topic.hub))
     if (command === undefined) throw new CommandError('unknown_command', suggestion(topic))
     this.#authorize(command)
     return command
@@ -249,20 +285,20 @@ export class Dispatcher {
     const about = app ?? command.about?.(input) ?? null
     const head = { hub: hub ?? '', app: command.reaches === undefined ? app : about, about }
     const run = { ...head, by: request.requester?.by ?? null, command }
-    this.#options.onRun({ ...run, phase: 'begun', ok: false })
+    this.#handlers.onRun?.({ ...run, phase: 'begun', ok: false })
     let ok = false
     try {
       const data = await this.#run(order, isLate)
       ok = true
       return data
     } finally {
-      this.#options.onRun({ ...run, phase: 'ended', ok })
+      this.#handlers.onRun?.({ ...run, phase: 'ended', ok })
     }
   }
 
   #run(order: Order, isLate: () => boolean): Promise<unknown> {
     const { request, bridged, command, input, argument } = order
-    const { clock, guard, repair } = this.#options
+    const { clock } = this.#options
     const { hub } = bridged
     const { signal } = this.#ending
     const [name, app] = [request.topic.hub ?? '', request.topic.app ?? '']
@@ -286,8 +322,8 @@ export class Dispatcher {
       call: (operation, parameters) => again(() => hub.call(operation, parameters, guardOf(OPERATIONS[operation]))),
       callEndpoint: (endpoint) => again(() => hub.callEndpoint(endpoint, guardOf(endpoint))),
       send: (id, sent) => this.send({ hub: name, app: id, command: sent, payload: {}, by: 'update-all', isCurrent }),
-      guard: (wish) => guard(name, app, wish),
-      repair,
+      guard: (wish) => this.#handlers.guard?.(name, app, wish),
+      repair: () => this.#handlers.repair?.(),
       clock,
       signal,
     }

@@ -2,6 +2,7 @@
  * What is known of one hub, its apps and settings: what the broker holds of them, the events of what happens to them, and
  * who hears of it, in a fixed order.
  */
+import type { Logger } from 'pino'
 import {
   type AppEventPayload,
   type CommandFailedPayload,
@@ -25,7 +26,8 @@ import type { StartupBuffer } from './startup-buffer.ts'
 import type { Upkeep } from './upkeep.ts'
 
 /** What the states of all hubs share. */
-export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock' | 'log'> {
+export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
+  readonly log: Logger
   readonly table: RowTable
   readonly link: { send(topic: string, payload: string): void }
   readonly guard: Pick<Guard, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>

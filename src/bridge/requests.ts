@@ -1,4 +1,6 @@
 /** Who sends commands, what is known of one on its way, and what the way needs of others. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { BridgeControl, Command, HubCommand } from '../contract/command.ts'
@@ -13,7 +15,6 @@ import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
-import type { BridgeOptions } from './bridge.ts'
 
 /** Who sent a command another way than over MQTT. */
 export interface Requester {
@@ -89,21 +90,29 @@ export interface DispatchHub {
 /** What decides which commands may be used. */
 export type Rules = Pick<Config, 'commands'> & GuardConfig
 
-export interface DispatcherOptions
-  extends Pick<BridgeOptions, 'whyNotServed' | 'onAnswer' | 'clock' | 'log' | 'audit'> {
+export interface DispatcherOptions {
   readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
   readonly hubs: ReadonlyMap<string, DispatchHub>
-  readonly live: { readonly value: Rules & Pick<Config, 'discovery'> }
+  readonly live: { readonly value: Rules & Pick<Config, 'discovery' | 'hubs'> }
   readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl
-  /** Whether commands on a topic are this bridge's to answer; default: all are. */
-  readonly answers?: ((topic: CommandTopic) => boolean) | undefined
+  /** Where others answer for hubs that are not among `hubs`: why, for people; `undefined`: no such hub is configured. */
+  readonly fleet?: { readonly isSpeaker: boolean; whyNotServed(hub: string): string | undefined } | undefined
+  readonly clock: Clock
+  readonly log: Logger
+  /** Writes whatever the log's level is. */
+  readonly audit: Logger
+}
+
+/** Who acts on commands besides hubs, and who wants to know of them. */
+export interface CommandHandlers {
   /** A write, or a generic call, begins on a hub, or ends. */
-  readonly onRun: (run: CommandRun) => void
+  readonly onRun?: (run: CommandRun) => void
   /** Tells the guardian what is wanted of it for an app. */
-  readonly guard: (hub: string, app: string, wish: GuardWish) => void
+  readonly guard?: (hub: string, app: string, wish: GuardWish) => void
   /** Puts right what others have changed on the broker. */
-  readonly repair: () => void
+  readonly repair?: () => void
   /** Not called for each of a flood of refusals. */
-  readonly onFailedWrite: (failed: FailedWrite) => void
+  readonly onFailedWrite?: (failed: FailedWrite) => void
+  readonly onAnswer?: ((end: CommandEnd) => void) | undefined
 }

@@ -21,7 +21,7 @@ const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 const FILES = [
   { name: 'start', of: ['src/main.ts'] },
   { name: 'config', of: ['src/config/load.ts', 'src/config/describe.ts', 'src/http/client.ts'] },
-  { name: 'daemon', of: ['src/run.ts', 'src/log/log.ts'] },
+  { name: 'daemon', of: ['src/app.ts', 'src/log/log.ts'] },
 ]
 
 type Imports = (module: string) => readonly string[]

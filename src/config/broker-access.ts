@@ -1,9 +1,12 @@
 /** How the configured broker is reached and what is presented to it, the same for everyone who connects. */
+import { createHash } from 'node:crypto'
+import { hostname } from 'node:os'
 import { camelKeys } from '../base/camel-keys.ts'
 import { reachable } from '../base/hosts.ts'
 import { readPlain } from '../base/read-plain.ts'
+import type { Topics } from '../contract/topics.ts'
 import type { LinkOptions } from '../mqtt/types.ts'
-import type { Config } from './options.ts'
+import type { Config, Live } from './options.ts'
 
 type Mqtt = Config['mqtt']
 export type BrokerAccess = Pick<
@@ -41,3 +44,51 @@ export function brokerUrls({
   const name = reachable(host)
   return [`mqtt://${name.includes(':') ? `[${name}]` : name}:${port}`]
 }
+
+/**
+ * How the bridge uses the broker.
+ * @param instance counts the bridges of this machine with the same base topic there
+ * @param further topics of others that it reads, besides its own
+ * @param mayAct whether it may publish what is not of itself; default: always
+ */
+export function linkOptions(
+  live: Live & Pick<LinkOptions, 'credentials'>,
+  { urls, instance }: { readonly urls: readonly string[]; readonly instance: number },
+  topics: Topics,
+  further: readonly string[],
+  mayAct: (() => boolean) | undefined,
+): LinkOptions {
+  const { mqtt, discovery } = live.value
+  const held = [...topics.retainedFilters, ...further]
+  return {
+    ...brokerAccess(mqtt, urls),
+    clientId: clientIdOf(mqtt, topics, instance),
+    stateTopic: topics.of('bridgeState', {}),
+    probeTopic: topics.of('bridgeProbe', {}),
+    subscriptions: [...topics.commandFilters, topics.of('bridgePresence', {}), discovery.birth_topic],
+    heldFilters: held,
+    watchedFilters: held,
+    transientFilters: topics.transientFilters,
+    delaysOnline: (topic) => topic.startsWith(`${topics.base}/`),
+    credentials: live.credentials,
+    mayPublish: mayAct && ((topic) => topic.startsWith(`${topics.base}/bridge/`) || mayAct()),
+    maximumPacketSize: mqtt.url === null ? mqtt.embedded.max_payload : undefined,
+  }
+}
+
+/** Of the members of a fleet, none can be two: the broker ends the connection of the first. */
+function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
+  if (member === null) return client_id ?? stableClientId(base, instance)
+  return `${client_id ?? `hub2mqtt-${markOf(base)}`}-${member}`
+}
+
+/**
+ * The same after a restart, so that the broker ends what a crash left half open; another on another machine, and for
+ * another process on this one: two with one id throw each other out for ever.
+ */
+function stableClientId(base: string, instance: number): string {
+  const mark = markOf(`${hostname()}\n${base}`)
+  return instance === 0 ? `hub2mqtt-${mark}` : `hub2mqtt-${mark}-${instance}`
+}
+
+const markOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12)

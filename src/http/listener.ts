@@ -1,9 +1,8 @@
 /** Opens the listener for the page, its API, health and metrics, without which the bridge does its work all the same. */
-import type { Feed } from '../api/feed.ts'
+import { Feed } from '../api/feed.ts'
+import type { FleetStatus, LiveMessage, Refusals } from '../api/protocol.ts'
 import { Services, type ServicesOptions } from '../api/services.ts'
-import type { Clock } from '../base/clock.ts'
 import { fromHere } from '../base/hosts.ts'
-import type { Live } from '../config/options.ts'
 import type { HealthReport } from '../contract/schemas.ts'
 import type { Log } from '../log/log.ts'
 import type { Metrics } from '../metrics/family.ts'
@@ -16,26 +15,34 @@ import { type HttpListener, listen, text } from './server.ts'
 import type { Sessions } from './sessions.ts'
 import { addressWith, startToken, tokenFileOf } from './start-token.ts'
 
-export interface ListenerOptions {
-  readonly live: Live
+export interface ListenerOptions extends Omit<ServicesOptions, 'login' | 'feed' | 'hubs' | 'path'> {
+  readonly path?: string | null
+  readonly bridge: ServicesOptions['bridge'] & {
+    /** Renders what the bridge itself retains. */
+    retained(): Iterable<Readonly<LiveMessage>>
+  }
+  readonly hubs: { readonly all: ServicesOptions['hubs']; refusals(): Refusals }
+  readonly fleet?: { status(): FleetStatus } | undefined
   readonly log: Log
   readonly health: () => HealthReport
   readonly metrics: Metrics
-  readonly feed: Feed
-  readonly services: Omit<ServicesOptions, 'login' | 'feed' | 'clock' | 'live'>
   /** Who has logged in already; default: nobody. */
   readonly sessions?: Sessions | undefined
   /** Gets the address that logs a browser in, while there is no password. It is for people, and not for a log. */
   readonly onPage?: ((address: string) => void) | undefined
-  /** Gets what must stand nowhere else. */
-  readonly addSecret: (secret: string) => void
-  readonly clock: Clock
+  /** Gets what must stand nowhere else, as in the log. */
+  readonly onSecret?: (secret: string) => void
+}
+
+export interface OpenListener extends HttpListener {
+  /** Wants to know what happens; `undefined` without a page. */
+  readonly feed: Feed | undefined
 }
 
 const OFF = 'The page and its API are off: http.page is false in the configuration.'
 
 /** `undefined`, and a line in the log, if it cannot be opened. */
-export async function openListener(options: ListenerOptions): Promise<HttpListener | undefined> {
+export async function openListener(options: ListenerOptions): Promise<OpenListener | undefined> {
   const { live, health, metrics } = options
   const { host, port, allowed_hosts: allowedHosts } = live.value.http
   const log = options.log.child({ part: 'http' })
@@ -51,7 +58,7 @@ export async function openListener(options: ListenerOptions): Promise<HttpListen
     })
     options.log.info({ url: listener.url }, page ? 'page, health and metrics' : 'health and metrics')
     page?.listening(fromHere(listener.url))
-    return listener
+    return { ...listener, feed: page?.feed }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
     const why = code === 'EADDRINUSE' ? `port ${port} is taken; choose another http.port` : code
@@ -61,12 +68,21 @@ export async function openListener(options: ListenerOptions): Promise<HttpListen
 }
 
 async function openPage(options: ListenerOptions) {
-  const { live, feed, services, sessions, clock, log, onPage, addSecret } = options
+  const { live, topics, bridge, hubs, fleet, path = null, clean, sessions, clock, log, onPage } = options
+  const feed = new Feed({
+    topics,
+    discoveryPrefix: live.value.discovery.prefix,
+    retained: () => [...bridge.retained()].map(([topic, payload]) => [topic, clean(payload)]),
+    refusals: () => hubs.refusals(),
+    fleet: fleet && (() => fleet.status()),
+    clock,
+  })
   const config = () => live.value.http
-  const file = tokenFileOf(config(), services.path)
+  const file = tokenFileOf(config(), path)
   const keep = config().password === null
   const token = await startToken(file, log, { keep })
-  addSecret(token)
+  log.addSecret(token)
+  options.onSecret?.(token)
   let address: string | undefined
   /** Shown when it first counts: at the start, or when a changed configuration has no password any more. */
   const shown = () => {
@@ -81,12 +97,13 @@ async function openPage(options: ListenerOptions) {
   const gate = new Gate({
     config,
     access,
-    services: new Services({ ...services, live, feed, clock, login: () => access.loginBy }),
+    services: new Services({ ...options, hubs: hubs.all, path, feed, login: () => access.loginBy }),
     page: new Page(),
     live: new LiveChannel({ feed, clock }),
   })
   return {
     gate,
+    feed,
     listening(at: string) {
       address = at
       if (access.loginBy === 'token') shown()

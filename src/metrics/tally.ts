@@ -54,6 +54,10 @@ export interface HubTally {
   readonly calls: Timings<HubCall['operation']>
 }
 
+interface EventSource {
+  subscribe(listener: (changes: readonly { readonly events: readonly AppEventPayload[] }[]) => void): void
+}
+
 export class Tally {
   readonly #hubs = new Map<string, HubTally>()
   /** Those that were answered, by their name in the configuration, from their arrival to the answer. */
@@ -77,6 +81,13 @@ export class Tally {
   /** Times that the configuration was read again. */
   get reloads(): Readonly<Record<'ok' | 'refused', number>> {
     return this.#reloads
+  }
+
+  /** Counts the events of a hub's apps from now on. */
+  follow(hub: string, state: EventSource): void {
+    state.subscribe((changes) => {
+      for (const { events } of changes) for (const event of events) this.event(hub, event)
+    })
   }
 
   event(hub: string, { event_type, app }: AppEventPayload): void {

@@ -136,7 +136,7 @@ export class MqttLink implements AsyncDisposable {
     // A broker deletes a retained message when it gets an empty payload.
     const wanted = payload === null || payload === '' ? null : this.#redact(payload)
     if (this.#retained.hold(topic, wanted, source)) this.#sender.pump()
-    this.#options.observer?.held(topic, wanted)
+    this.#handlers.observer?.held(topic, wanted)
   }
 
   /**
@@ -163,7 +163,7 @@ export class MqttLink implements AsyncDisposable {
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()
-    this.#options.observer?.released(isOthers)
+    this.#handlers.observer?.released(isOthers)
   }
 
   /**
@@ -205,7 +205,7 @@ export class MqttLink implements AsyncDisposable {
     outbox.push(topic, redacted, options, this.#clock.elapsed())
     if (outbox.dropped > before) this.#journal.dropped(options?.isAnswer ? 'answers' : 'events')
     this.#sender.pump()
-    if (!options?.isAnswer) this.#options.observer?.sent(topic, redacted)
+    if (!options?.isAnswer) this.#handlers.observer?.sent(topic, redacted)
   }
 
   /**

@@ -67,7 +67,6 @@ export interface LinkOptions extends BrokerOptions {
   readonly mayPublish?: ((topic: string) => boolean) | undefined
   /** Applied to a payload before it is compared, digested or sent (default: all leaves as it is). */
   readonly redact?: Redact | undefined
-  readonly observer?: PublishObserver | undefined
   /** Whether `online` waits until the broker holds what is wanted on a topic (default: for all). */
   readonly delaysOnline?: ((topic: string) => boolean) | undefined
   /** The largest packet that the broker is known to take, in bytes (default: as it says, or as its refusals show). */
@@ -163,6 +162,7 @@ export interface LinkStatus {
 }
 
 export interface LinkHandlers {
+  readonly observer?: PublishObserver | undefined
   /** A message for `subscriptions`. It is acknowledged when this returns. */
   readonly onMessage?: (message: Message) => void
   /** Subscribed and read back. What is held and swept here is sent before `online`. */

@@ -1,7 +1,6 @@
 /** Brings the running parts in line with a configuration that was taken over. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Config, HubConfig } from '../config/options.ts'
-import type { Log } from '../log/log.ts'
 import type { Reloaded } from './live-config.ts'
 
 export interface Parts {
@@ -17,19 +16,17 @@ export interface Parts {
     removeHub(name: string): void
     hubsKnown(): void
     reconfigured(): void
-    logLevelChanged(level: Config['log']['level']): void
+    setLogLevel(level: Config['log']['level']): void
   }
   /** Opens and starts a hub, known to everybody. */
   readonly openHub: (name: string, config: HubConfig) => void
-  readonly log: Log
+  /** Says whose a new hub is. */
+  readonly fleet?: { hubsChanged(): void } | undefined
 }
 
-export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, log }: Parts): void {
+export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, fleet }: Parts): void {
   // A level that was changed by command stays, unless the configuration has an opinion that is new.
-  if (before.log.level !== after.log.level) {
-    log.setLevel(after.log.level)
-    bridge.logLevelChanged(after.log.level)
-  }
+  if (before.log.level !== after.log.level) bridge.setLogLevel(after.log.level)
   for (const name of Object.keys(before.hubs)) {
     if (!Object.hasOwn(after.hubs, name)) {
       hubs.close(name)
@@ -49,9 +46,11 @@ export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHu
   if (!isDeepStrictEqual(ofBridge(before), ofBridge(after))) bridge.reconfigured()
   for (const [name, config] of Object.entries(after.hubs)) {
     const known = before.hubs[name]
-    if (known === undefined) openHub(name, config)
-    else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.renewed()
+    if (known === undefined) {
+      if (fleet === undefined) openHub(name, config)
+    } else if (known.api_key !== config.api_key) hubs.all.get(name)?.hub.renewed()
   }
   // With the new ones: what the broker holds of a hub that is not open yet belongs to nothing.
   bridge.hubsKnown()
+  fleet?.hubsChanged()
 }

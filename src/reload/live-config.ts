@@ -32,7 +32,7 @@ export class LiveConfig implements Live {
   /** In the folder, as far as that is believed; `null` without one. */
   #hubFiles: number | null
   #isSecondLook = false
-  #lookAgain: () => void = () => {}
+  #onReload: (reloaded: Reloaded | undefined) => void = () => {}
   #cancelLook: () => void = () => {}
 
   constructor(
@@ -48,9 +48,9 @@ export class LiveConfig implements Live {
     this.#clock = clock
   }
 
-  /** @param lookAgain reloads: called when an empty folder has been empty for long enough */
-  start(lookAgain: () => void): void {
-    this.#lookAgain = lookAgain
+  /** @param onReload called with what a reload has changed, and with nothing if it changed nothing */
+  start(onReload: (reloaded: Reloaded | undefined) => void): void {
+    this.#onReload = onReload
     if (this.#hubFiles === 0) this.#doubt()
   }
 
@@ -59,7 +59,15 @@ export class LiveConfig implements Live {
   }
 
   /** Takes over what can change while running, and says what cannot. A broken configuration changes nothing. */
-  reload(): Reloaded | undefined {
+  readonly reload = (): void => {
+    try {
+      this.#onReload(this.#takeOver())
+    } catch (err) {
+      this.#log.error({ err }, 'a changed configuration was taken over in part only, by a mistake of the program')
+    }
+  }
+
+  #takeOver(): Reloaded | undefined {
     const log = this.#log
     const loaded = this.#read()
     if (loaded instanceof ConfigError) {
@@ -105,7 +113,7 @@ export class LiveConfig implements Live {
   #lookLater(): void {
     this.#cancelLook = this.#clock.after(EMPTY_MS, () => {
       this.#isSecondLook = true
-      this.#lookAgain()
+      this.reload()
       this.#isSecondLook = false
       // It could not be read.
       if (this.awaitsHubs) this.#lookLater()
@@ -123,7 +131,7 @@ export class LiveConfig implements Live {
   }
 
   /** After the broker refused the login: user name and password as their sources hold them by now. */
-  renewCredentials(): Credentials {
+  readonly credentials = (): Credentials => {
     const { mqtt } = this.value
     const next = this.#reread()?.mqtt
     if (next !== undefined && isDeepStrictEqual(next.url, mqtt.url)) {

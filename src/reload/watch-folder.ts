@@ -6,17 +6,17 @@ import { type Clock, sleep } from '../base/clock.ts'
 /** How long a change may go unnoticed. */
 export const LOOK_MS = 10_000
 
-export interface WatchOptions {
-  readonly folder: string
-  /** The files that count, of all names in the folder. */
-  readonly pick: (names: readonly string[]) => readonly string[]
-  readonly onChange: () => void
-  readonly clock: Clock
-  readonly signal: AbortSignal
-}
+/** The files that count, of all names in the folder. */
+type Choice = (names: readonly string[]) => readonly string[]
 
 /** Calls `onChange` after files were added, removed or written, until the signal aborts. */
-export async function watchFolder({ folder, pick, onChange, clock, signal }: WatchOptions): Promise<void> {
+export async function watchFolder(
+  folder: string,
+  pick: Choice,
+  onChange: () => void,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   let known = await look(folder, pick)
   for (;;) {
     await sleep(clock, LOOK_MS, signal)
@@ -28,7 +28,7 @@ export async function watchFolder({ folder, pick, onChange, clock, signal }: Wat
   }
 }
 
-async function look(folder: string, pick: WatchOptions['pick']): Promise<string> {
+async function look(folder: string, pick: Choice): Promise<string> {
   try {
     const files = pick(await readdir(folder))
     return (await Promise.all(files.map((name) => stamp(join(folder, name)).then((at) => `${name} ${at}`)))).join('\n')

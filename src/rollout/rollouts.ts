@@ -25,8 +25,6 @@ export interface RolloutsOptions {
   readonly broker: () => BrokerOptions
   /** Nobody else's on the broker. */
   readonly clientId: string
-  /** Holds the records: what others change is put right, and a broker that has lost them gets them again. */
-  readonly link: () => Pick<MqttLink, 'expect' | 'release'>
   /** Whether this process serves a hub. */
   readonly serves: (hub: string) => boolean
   /** Why configuration refuses rollouts; of no command, all of them. */
@@ -49,22 +47,27 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** What is done or looked for; never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** While a rollout is under way or looked for: wants each answer of this process to a command, without secrets. */
-  client: Client | undefined
+  /** While a rollout is under way or looked for. */
+  #client: Client | undefined
   /** The one that ended here last. */
   #last: Progress | undefined
   /** Topics of records that the link holds. */
   readonly held = new Set<string>()
   /** Rings when a rollout is under way. */
   readonly #found = new Notice()
+  #link: Pick<MqttLink, 'expect' | 'release'> | undefined
 
   constructor(options: RolloutsOptions) {
     this.#options = options
   }
 
-  /** This bridge carries rollouts out from now on; goes on with one that is unfinished. */
-  start(): void {
+  /**
+   * This bridge carries rollouts out from now on; goes on with one that is unfinished.
+   * @param link holds the records: what others change is put right, and a broker that has lost them gets them again
+   */
+  start(link: Pick<MqttLink, 'expect' | 'release'>): void {
     if (this.#active !== undefined) return
+    this.#link = link
     const active = new AbortController()
     this.#active = active
     if (this.#options.refusal() === undefined) this.#begin(() => this.#resume(active.signal))
@@ -112,6 +115,11 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     return { transaction, state, done, total }
   }
 
+  /** Takes in each answer of this process to a command, without secrets. */
+  answered(topic: string, summary: () => string): void {
+    this.#client?.answered(topic, summary)
+  }
+
   /** Call it with what the broker holds when the link connects: what another bridge has made of the rollout since counts. */
   found(topic: string, text: string): void {
     const { topics } = this.#options
@@ -122,7 +130,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
 
   #release(topics: readonly string[]): void {
     for (const topic of topics) this.held.delete(topic)
-    if (topics.length > 0) this.#options.link().release((topic) => topics.includes(topic))
+    if (topics.length > 0) this.#link?.release((topic) => topics.includes(topic))
   }
 
   #begin(task: () => Promise<void>): void {
@@ -185,7 +193,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
             throw new DeniedError('the broker does not keep the record of a rollout')
           }
           this.held.add(topic)
-          this.#options.link().expect(topic, text)()
+          this.#link?.expect(topic, text)()
           accepted.resolve({ transaction, total: rollout.total })
         } else if (isUnfinished(before)) accepted.resolve(same(before, transaction, order))
         else throw new CommandError('invalid_payload', 'transaction: a rollout of this name has ended.')
@@ -244,7 +252,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
       this.found(topic, text)
       if (session.signal.aborted || this.held.has(topic)) continue
       this.held.add(topic)
-      this.#options.link().expect(topic, text)()
+      this.#link?.expect(topic, text)()
     }
     return records
   }
@@ -253,25 +261,25 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   async #write(client: Client, topic: string, text: string | null): Promise<void> {
     if (text === null) this.held.delete(topic)
     else this.held.add(topic)
-    const isThere = this.#options.link().expect(topic, text)
+    const isThere = this.#link?.expect(topic, text)
     await client.publish(topic, text ?? '', { retain: true })
-    isThere()
+    isThere?.()
   }
 
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
     const { topics, broker, clientId, clock, serves } = this.#options
     const over = new AbortController()
-    const onPublish = (packet: Packet) => this.client?.received(packet)
+    const onPublish = (packet: Packet) => this.#client?.received(packet)
     const session = { broker: broker(), clientId, signal, onPublish }
     try {
       await withSession(session, clock, async (connection) => {
         const client = new Client(connection, { probeTopic: topics.of('bridgeProbe', {}), clock })
-        this.client = client
+        this.#client = client
         const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
         await task({ client, topics, clock, write, serves, signal: AbortSignal.any([signal, over.signal]) })
       })
     } finally {
-      this.client = undefined
+      this.#client = undefined
       over.abort()
     }
   }

@@ -89,7 +89,6 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
   const dispatcher = new Dispatcher({
     hubs: new Map([['home', { hub: held.hub, concurrency }]]),
     topics: createTopics('b'),
-    guard: () => {},
     link: {
       isCurrent: ({ connection }) => connection === world.connection,
       status: () => ({ protocol: world.protocol }),
@@ -113,13 +112,14 @@ export async function openDesk({ hub: hubOptions, concurrency = 4 }: DeskOptions
         return { ...CONFIG, commands: { ...CONFIG.commands, ...world.policy } }
       },
     },
-    repair: () => {},
-    onRun: (run) => records.runs.push(run),
-    onFailedWrite: (one) => records.failed.push(one),
-    onAnswer: (end) => records.ends.push(end),
     clock,
     log: lines(records.log),
     audit: lines(records.audit),
+  })
+  dispatcher.start({
+    onRun: (run) => records.runs.push(run),
+    onFailedWrite: (one) => records.failed.push(one),
+    onAnswer: (end) => records.ends.push(end),
   })
   const hand: Desk['hand'] = (topic, payload = '', more = {}) =>
     dispatcher.receive({

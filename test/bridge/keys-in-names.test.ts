@@ -7,8 +7,9 @@ import { World } from '../support/world.ts'
 
 const KEY = 'key/of+the hub%41'
 
-const keysOf = (key: string) =>
-  new ApiKeys(loadConfig({ env: { HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: key } }).config)
+const keysIn = (env: Readonly<Record<string, string>>) =>
+  new ApiKeys({ value: loadConfig({ env }).config, onReplaced: () => {} })
+const keysOf = (key: string) => keysIn({ HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: key })
 
 const everyByte = (text: string) =>
   [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
@@ -31,8 +32,7 @@ test('a name that holds an API key is recognised, however often and however much
 test('a name that holds a token of the API is recognised too', () => {
   const tokens = JSON.stringify({ script: { token: 'com.token-of-a-script', access: 'read' } })
   const hub = { HUB2MQTT_HUB_URL: 'http://127.0.0.1:1', HUB2MQTT_HUB_API_KEY: KEY }
-  const { config } = loadConfig({ env: { ...hub, HUB2MQTT_HTTP_TOKENS: tokens } })
-  const keys = new ApiKeys(config)
+  const keys = keysIn({ ...hub, HUB2MQTT_HTTP_TOKENS: tokens })
   expect(keys.areIn('x.com%2etoken-of-a-script')).toBe(true)
   expect(keys.areIn('com.script')).toBe(false)
 })

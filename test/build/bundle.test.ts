@@ -114,7 +114,7 @@ describe('the bundle', () => {
 
   it('names the file of the source above its code, so that a stack trace leads there', () => {
     const code = textOf('*.js')
-    for (const path of ['src/run.ts', 'src/bridge/dispatcher.ts', 'src/emulator/rest.ts']) {
+    for (const path of ['src/app.ts', 'src/bridge/dispatcher.ts', 'src/emulator/rest.ts']) {
       expect(code).toContain(`// ${path}\n`)
     }
   })

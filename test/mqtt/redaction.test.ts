@@ -17,7 +17,7 @@ test('a key is in no payload that leaves or is shown, nor in what takes the plac
     sent: (topic: string, payload: string) => shown.push(`${topic}=${payload}`),
     released: () => shown.push('released'),
   }
-  await using bridge = startLink({ url: broker.url, redact, observer, maximumPacketSize: 200 })
+  await using bridge = startLink({ url: broker.url, redact, handlers: { observer }, maximumPacketSize: 200 })
   const { link } = bridge
   link.hold('b/app/1', said('state'))
   link.hold('b/app/2', said('large'), () => said('again'))

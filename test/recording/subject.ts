@@ -1,10 +1,11 @@
 /** The one place here that knows the code under test: all else sees MQTT, and the emulated hub, from outside. */
+
+import { run } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
 import { createLog } from '../../src/log/log.ts'
 import { startEmbeddedBroker } from '../../src/mqtt/embedded.ts'
-import { run } from '../../src/run.ts'
 import { Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import type { SteppedClock } from './clock.ts'
 

@@ -22,9 +22,12 @@ test('whatever the sources of the configuration throw changes nothing and is tol
     log,
     new FakeClock(),
   )
-  expect(live.reload()).toBeUndefined()
+  const reloads: unknown[] = []
+  live.start((reloaded) => reloads.push(reloaded))
+  live.reload()
+  expect(reloads).toEqual([undefined])
   expect(live.renewKey('home')).toBe(false)
-  expect(live.renewCredentials()).toEqual({ username: undefined, password: undefined })
+  expect(live.credentials()).toEqual({ username: undefined, password: undefined })
   expect(live.value).toBe(config)
   expect(lines.join()).toContain('of a kind that nobody thought of')
   expect(lines.join()).toContain('was not taken over')
@@ -51,7 +54,7 @@ describe('a folder of hubs that has no files any more', () => {
       return load({ yaml: 'hubs_dir: hubs\n', files: Object.fromEntries(inFolder) })
     }
     const live = new LiveConfig(read(), read, log, clock)
-    live.start(() => live.reload())
+    live.start(() => {})
     const hubs = () => Object.keys(live.value.hubs)
     const said = () => lines.filter((line) => line.includes('has no files')).length
     const reload = (next: (keyof typeof FILES)[] | null) => {

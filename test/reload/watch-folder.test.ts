@@ -15,15 +15,10 @@ function watched() {
   const state = { changes: 0 }
   const file = (name: string) => join(folder.path, name)
   writeFileSync(file('home.yaml'), 'url: http://192.168.1.20\n')
-  const watching = watchFolder({
-    folder: folder.path,
-    pick: hubFilesIn,
-    onChange: () => {
-      state.changes += 1
-    },
-    clock,
-    signal: ending.signal,
-  })
+  const onChange = () => {
+    state.changes += 1
+  }
+  const watching = watchFolder(folder.path, hubFilesIn, onChange, clock, ending.signal)
   onTestFinished(async () => {
     ending.abort()
     await watching

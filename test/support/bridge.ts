@@ -1,9 +1,9 @@
 /** The daemon in this process, from its configuration on. */
 import { readFileSync } from 'node:fs'
+import { run } from '../../src/app.ts'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log/log.ts'
-import { run } from '../../src/run.ts'
 import { ownerOf } from './start-token.ts'
 
 const FILE = 'test.yaml'

@@ -8,7 +8,7 @@ const decided = new AsyncLocalStorage<LiveConfig['value']['commands']>()
 let current: LiveConfig['value']['commands'] | undefined
 
 const { start } = LiveConfig.prototype
-LiveConfig.prototype.start = function (lookAgain) {
+LiveConfig.prototype.start = function (onReload) {
   let { value } = this
   Object.defineProperty(this, 'value', {
     get() {
@@ -20,7 +20,7 @@ LiveConfig.prototype.start = function (lookAgain) {
       value = next
     },
   })
-  start.call(this, lookAgain)
+  start.call(this, onReload)
 }
 
 const { receive } = Dispatcher.prototype

@@ -1,4 +1,7 @@
-/** Commands that end by themselves and may share a container with the daemon: they take little memory, and go first. */
+/**
+ * How much memory the process takes. Commands that end by themselves and may share a container with the daemon take little,
+ * and go first.
+ */
 import { writeFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 
@@ -7,6 +10,15 @@ import { setFlagsFromString } from 'node:v8'
  * generation that does not grow, as there is time to collect it.
  */
 const FLAGS = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--semi-space-growth-factor=1']
+
+/** From so many hubs on, memory counts for more than the processor time that it takes to collect it more often. */
+const MANY_HUBS = 50
+/** Else V8 lets the heap grow to several times of what is in use before it collects garbage. */
+const FRUGAL = '--heap-growing-percent=30'
+
+export function limitHeap(hubs: number): void {
+  if (hubs >= MANY_HUBS) setFlagsFromString(FRUGAL)
+}
 
 export function takeLittleMemory(): void {
   for (const flag of FLAGS) setFlagsFromString(flag)

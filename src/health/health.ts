@@ -1,0 +1,76 @@
+/** The daemon's health as it is now, and whoever wants to know when it may be another one. */
+import { type Clock, sleep } from '../base/clock.ts'
+import { Throttle } from '../base/throttle.ts'
+import type { HealthReport, Role } from '../contract/schemas.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { LinkStatus } from '../mqtt/types.ts'
+import type { Pulse } from './pulse.ts'
+import { Recent } from './recent.ts'
+import { type HealthFacts, healthReport, hubHealth } from './report.ts'
+
+/** Not everything in it is told of when it changes. */
+const INTERVAL_MS = 15_000
+
+interface Parts extends Pick<HealthFacts, 'version' | 'startedAt' | 'mayBeIdle'> {
+  readonly link: { status(): LinkStatus }
+  readonly bridge: { readonly contested: boolean; readonly role: Role; readonly failedSettings: number }
+  readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
+  readonly clock: Clock
+}
+
+export class Health {
+  readonly #parts: Parts
+  readonly #lost: Recent
+  readonly #telling: Throttle
+  readonly #ready = Promise.withResolvers<void>()
+  readonly #listeners: ((report: HealthReport) => void)[] = []
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#lost = new Recent(parts.clock)
+    this.#telling = new Throttle(parts.clock, () => this.#tell())
+  }
+
+  /** Resolves when it is ready for the first time. */
+  get ready(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  /** Whether this bridge works for its subscribers: it is connected and the active one. */
+  get isOnline(): boolean {
+    const { link, bridge } = this.#parts
+    return link.status().state === 'connected' && bridge.role === 'active'
+  }
+
+  readonly report = (): HealthReport => {
+    const { version, startedAt, mayBeIdle, link, bridge, hubs } = this.#parts
+    const { contested, role, failedSettings } = bridge
+    const mqtt = link.status()
+    const losing = this.#lost.grew(mqtt.dropped)
+    const ofHubs = { hubs: hubHealth(hubs), failedSettings }
+    return healthReport({ version, startedAt, mqtt, losing, contested, role, mayBeIdle, ...ofHubs })
+  }
+
+  subscribe(listener: (report: HealthReport) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Something has changed that it may depend on. */
+  readonly changed = (): void => this.#telling.request()
+
+  /** Looks at it now and then, until the signal aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await sleep(this.#parts.clock, INTERVAL_MS, signal)
+      if (signal.aborted) break
+      this.changed()
+    }
+    this.#telling.stop()
+  }
+
+  #tell(): void {
+    const report = this.report()
+    for (const listener of this.#listeners) listener(report)
+    if (report.ready) this.#ready.resolve()
+  }
+}

@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { parseSync } from 'vite'
+import { describe, expect, test } from 'vitest'
+
+/** A node of the syntax tree, as far as it matters here. */
+interface Node {
+  readonly type: string
+  readonly start: number
+  readonly end: number
+  readonly name?: unknown
+  readonly id?: unknown
+  readonly params?: unknown
+  readonly left?: unknown
+  readonly value?: unknown
+  readonly object?: unknown
+  readonly property?: unknown
+  readonly computed?: unknown
+  readonly kind?: unknown
+}
+
+/** What one block declares: each name with the place from which on it has its value. */
+interface Scope {
+  readonly names: ReadonlyMap<string, number>
+  /** In how many functions the block is. */
+  readonly depth: number
+}
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === 'object' && value !== null && typeof Reflect.get(value, 'type') === 'string'
+const isFunction = ({ type }: Node) => /^(Arrow)?Function(Declaration|Expression)?/.test(type)
+const isType = ({ type }: Node) => type.startsWith('TS') && !/^TS(As|NonNull|Satisfies)/.test(type)
+const childrenOf = (node: Node): Node[] => Object.values(node).flat().filter(isNode)
+
+/** All but names of properties, which refer to nothing. */
+function partsOf(node: Node): Node[] {
+  const parts = Object.entries(node).filter(([key]) => (key !== 'property' && key !== 'key') || node.computed === true)
+  return parts.flatMap(([, value]) => [value].flat().filter(isNode))
+}
+
+function namesIn(pattern: unknown): string[] {
+  if (!isNode(pattern)) return []
+  if (pattern.type === 'Identifier') return [String(pattern.name)]
+  if (pattern.type === 'Property') return namesIn(pattern.value)
+  if (pattern.type === 'AssignmentPattern') return namesIn(pattern.left)
+  return childrenOf(pattern).flatMap(namesIn)
+}
+
+/** The constants of a block; what a function takes has its value from the start. */
+function declaredIn(block: Node): Map<string, number> {
+  if (isFunction(block)) return new Map([block.params].flat().flatMap((one) => namesIn(one).map((name) => [name, 0])))
+  const declarations = childrenOf(block).filter(({ type }) => type === 'VariableDeclaration')
+  return new Map(
+    declarations.flatMap(childrenOf).flatMap(({ id, end }) => namesIn(id).map((name): [string, number] => [name, end])),
+  )
+}
+
+/** `#x` of `this.#x`. */
+function fieldOf(node: unknown): string | undefined {
+  if (!isNode(node) || node.type !== 'MemberExpression') return undefined
+  const { object, property } = node
+  return isNode(object) && object.type === 'ThisExpression' && isNode(property) ? `#${property.name}` : undefined
+}
+
+/** Where a constructor assigns its fields. */
+function assignedIn(node: Node): [string, number][] {
+  const field = node.type === 'AssignmentExpression' ? fieldOf(node.left) : undefined
+  const further = isFunction(node) ? [] : childrenOf(node).flatMap(assignedIn)
+  return field === undefined ? further : [[field, node.end], ...further]
+}
+
+interface Place {
+  readonly scopes: readonly Scope[]
+  /** Where the functions begin that it is in. */
+  readonly functions: readonly number[]
+  /** Of its constructor: where they get their values. */
+  readonly fields: ReadonlyMap<string, number>
+}
+
+const NEVER = Number.POSITIVE_INFINITY
+
+/** The constant or field that a node refers to, if it has no value yet where its closure begins. */
+function lateIn(node: Node, { scopes, functions, fields }: Place): string[] {
+  const field = fieldOf(node)
+  if (field !== undefined) return (fields.get(field) ?? 0) > (functions[1] ?? NEVER) ? [field] : []
+  if (node.type !== 'Identifier') return []
+  const name = String(node.name)
+  const scope = scopes.findLast(({ names }) => names.has(name))
+  if (scope === undefined || scope.depth === 0) return []
+  return (scope.names.get(name) ?? 0) > (functions[scope.depth] ?? NEVER) ? [name] : []
+}
+
+function within(node: Node, { scopes, functions, fields }: Place): Place {
+  const deeper = isFunction(node) ? [...functions, node.start] : functions
+  const isConstructor = node.type === 'MethodDefinition' && node.kind === 'constructor' && isNode(node.value)
+  return {
+    scopes: [...scopes, { names: declaredIn(node), depth: deeper.length }],
+    functions: deeper,
+    fields: isConstructor && isNode(node.value) ? new Map(childrenOf(node.value).flatMap(assignedIn)) : fields,
+  }
+}
+
+/** Each constant, and each field of a constructor, that a closure captures before it has its value. */
+function captured(source: string): string[] {
+  const visit = (node: Node, place: Place): string[] =>
+    isType(node) ? [] : [...lateIn(node, place), ...partsOf(node).flatMap((part) => visit(part, within(node, place)))]
+  const program: unknown = parseSync('source.ts', source).program
+  if (!isNode(program)) throw new TypeError('no program')
+  return [...new Set(visit(program, { scopes: [], functions: [], fields: new Map() }))].sort()
+}
+
+/** Where parts are put together. */
+const COMPOSED = ['src/app.ts', 'src/broker.ts', 'src/fleet-run.ts', 'src/hubs.ts', 'src/bridge/bridge.ts']
+
+describe('no closure captures what comes later', () => {
+  test.each(COMPOSED)('%s', (file) => {
+    expect(captured(readFileSync(file, 'utf8'))).toEqual([])
+  })
+
+  test.each([
+    ['a constant below', 'function f() { const a = () => b; const b = 1 }', ['b']],
+    [
+      'in a method or a property',
+      'function f() { const a = { c: () => b.x, d() { return c } }; const b = 1; const c = 1 }',
+      ['b', 'c'],
+    ],
+    ['in what is made of itself', 'function f() { const a = g({ on: () => a.x }) }', ['a']],
+    ['destructured', 'async function f() { const a = () => b; const { x: [b] } = await g() }', ['b']],
+    ['a field', 'class C { constructor() { this.#a = g(() => this.#b); this.#b = 1 } }', ['#b']],
+    ['from two functions inside', 'function f() { const a = () => () => b; const b = 1 }', ['b']],
+  ])('sees %s', (_, source, names) => {
+    expect(captured(source)).toEqual(names)
+  })
+
+  test.each([
+    ['a constant above', 'function f() { const b = 1; const a = () => b }'],
+    ['one of the module', 'function f() { return () => b }; const b = 1'],
+    ['another of the same name', 'function f() { const a = (b) => b; const b = 1; const c = { b: 1 }.b }'],
+    ['one of its own', 'function f() { const a = () => { const b = 1; return b }; const b = 1 }'],
+    ['a field of before', 'class C { constructor() { this.#b = 1; this.#a = g(() => this.#b) } }'],
+    [
+      'a field that another method assigns',
+      'class C { constructor() { this.#a = g(() => this.#b) }; x() { this.#b = 1 } }',
+    ],
+  ])('does not mind %s', (_, source) => {
+    expect(captured(source)).toEqual([])
+  })
+})
