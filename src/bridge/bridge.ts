@@ -13,7 +13,7 @@ import { BY } from '../guard/turn.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
 import type { Log } from '../log/log.ts'
-import type { PayloadSource } from '../mqtt/retained.ts'
+import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { logActivity } from './activity-log.ts'
 import { AppUpdates } from './app-updates.ts'
@@ -25,27 +25,23 @@ import { LeftOvers } from './left-overs.ts'
 import { OwnerRows, RowTable } from './owner-rows.ts'
 import { Presence } from './presence.ts'
 import { Repairs } from './repairs.ts'
-import type { AnswerLink, CommandEnd, DispatchHub, Requester } from './requests.ts'
+import type { CommandEnd, DispatchHub, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 
 /** The part of the MQTT link that the translation needs. */
-export interface BridgeLink extends AnswerLink {
-  /** As of the link, `source` gives the payload again. */
-  hold(topic: string, payload: string | null, source?: PayloadSource): void
-  status(): Pick<LinkStatus, 'protocol' | 'queued'>
-  /** Clears what the broker holds, nobody wants, and the predicate calls ours. Returns how many. */
-  sweep(owned: (topic: string, payload: string) => boolean): number
-  /** Sends again what is held on these topics. */
-  refresh(topics: Iterable<string>): void
-  /** What is held on the topics that are somebody else's is so no longer; the broker keeps what it has. */
-  release(isOthers: (topic: string) => boolean): void
-  /** Reads again what others may have left where nothing may be retained. */
-  readTransient(): void
-  /** Connects anew, and reads back what the broker holds. */
-  startOver(): void
-  /** Whether retained topics are written; while not, what is held is remembered only. */
-  setWriting(writing: boolean): void
-}
+export type BridgeLink = Pick<
+  MqttLink,
+  | 'hold'
+  | 'send'
+  | 'status'
+  | 'isCurrent'
+  | 'sweep'
+  | 'refresh'
+  | 'release'
+  | 'readTransient'
+  | 'startOver'
+  | 'setWriting'
+>
 
 export interface BridgedHub extends DispatchHub {
   readonly url: string
@@ -142,12 +138,9 @@ export class Bridge {
     this.#early = new StartupBuffer(clock)
     this.#updates = new AppUpdates(clock)
     const allows = (command: Command) => mayUse(policyOf(live.value), command)
-    const table = new RowTable({
-      topics,
-      link,
-      applies: (when) => (when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off'),
-      log,
-    })
+    const table = new RowTable(topics, link, log, (when) =>
+      when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off',
+    )
     this.#rows = new OwnerRows({ kind: 'bridge' }, table)
     this.#tellingHubs = new Throttle(clock, () => this.#know({ hubs: this.#hubAddresses() }))
     this.#dispatcher = new Dispatcher({

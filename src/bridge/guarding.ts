@@ -3,17 +3,20 @@ import { Guard, type GuardOptions } from '../guard/guard.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { LinkStatus } from '../mqtt/types.ts'
 import type { HubState } from './hub-state.ts'
+import type { AnswerLink } from './requests.ts'
 
-export interface GuardingOptions extends Pick<GuardOptions, 'live' | 'order' | 'clock' | 'log'> {
+export function createGuard({
+  hubs,
+  states,
+  link,
+  ...options
+}: Pick<GuardOptions, 'live' | 'order' | 'clock' | 'log'> & {
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub }>
   /** What it finds out becomes part of. */
   readonly states: ReadonlyMap<string, HubState>
-  readonly link: { status(): Pick<LinkStatus, 'protocol'> }
-}
-
-export function createGuard({ hubs, states, link, ...options }: GuardingOptions): Guard {
+  readonly link: Pick<AnswerLink, 'status'>
+}): Guard {
   const read = async (name: string, app: string) => {
     try {
       await hubs.get(name)?.hub.apps.readApp(app)

@@ -24,7 +24,7 @@ import type { HomeAssistant } from './home-assistant/home-assistant.ts'
 import type { LeftOvers } from './left-overs.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 import { PublishedSettings } from './published-settings.ts'
-import type { CommandRun, FailedWrite } from './requests.ts'
+import type { AnswerLink, CommandRun, FailedWrite } from './requests.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
 /** What the states of all hubs share. */
@@ -32,7 +32,7 @@ export interface HubStateOptions {
   readonly topics: Topics
   readonly live: Live
   readonly table: RowTable
-  readonly link: { send(topic: string, payload: string): void }
+  readonly link: Pick<AnswerLink, 'send'>
   readonly guard: Pick<Guard, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
   readonly homeAssistant: Pick<HomeAssistant, 'appsChanged' | 'hubChanged'>
   readonly leftOvers: Pick<LeftOvers, 'request' | 'listRead'>
@@ -62,12 +62,12 @@ export class HubState {
 
   /** Listens to a hub that is new. Its topics are left as the broker has them until something is known of it. */
   constructor(name: string, hub: Hub, options: HubStateOptions) {
-    const { live, table, log } = options
+    const { table } = options
     this.#name = name
     this.#hub = hub
     this.#options = options
     this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
-    this.settings = new PublishedSettings({ name, hub, live, table, log })
+    this.settings = new PublishedSettings(name, hub, options)
     hub.apps.subscribe((news) => this.#appsChanged(news))
     hub.subscribe(() => this.#statusChanged())
   }

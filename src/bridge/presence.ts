@@ -10,6 +10,7 @@ import { readJson } from '../base/read-json.ts'
 import { PRESENCE, type Role } from '../contract/schemas.ts'
 import type { Message } from '../mqtt/types.ts'
 import type { LeftOvers } from './left-overs.ts'
+import type { AnswerLink } from './requests.ts'
 
 /** How often a bridge says that it is there. */
 const INTERVAL_MS = 60_000
@@ -32,7 +33,7 @@ export interface PresenceOptions {
   readonly startedAt: string
   /** Default: a random one. */
   readonly instance?: string
-  readonly link: { send(topic: string, payload: string): void }
+  readonly link: Pick<AnswerLink, 'send'>
   /** The role has changed, or whether others are there. */
   readonly onChange: (before: Role) => void
   /** By name. */

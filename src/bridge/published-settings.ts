@@ -1,12 +1,12 @@
 /** The settings that configuration publishes by name: read with each list, and after our own writes. */
-import type { Logger } from 'pino'
 import type { Json } from '../base/json.ts'
 import type { Live } from '../config/options.ts'
 import type { OwnerOf } from '../contract/publications.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
-import { OwnerRows, type RowTable } from './owner-rows.ts'
+import type { HubStateOptions } from './hub-state.ts'
+import { OwnerRows } from './owner-rows.ts'
 
 type Published = Live['value']['settings']['publish']
 
@@ -29,17 +29,11 @@ const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', '
 
 const isOfAll = ({ code, foreign }: HubError) => foreign || OF_ALL.has(code)
 
-export interface PublishedSettingsOptions {
-  /** The hub's configured name. */
-  readonly name: string
-  readonly hub: Hub
-  readonly live: Live
-  readonly table: RowTable
-  readonly log: Logger
-}
-
 export class PublishedSettings {
-  readonly #options: PublishedSettingsOptions
+  /** The hub's configured name. */
+  readonly #name: string
+  readonly #hub: Hub
+  readonly #options: Pick<HubStateOptions, 'live' | 'table' | 'log'>
   /** App id → name of the setting → what it holds; as configuration said when it was last looked at. */
   #published: Published
   /** App id → name of the setting → its topic, of those that the hub has. */
@@ -50,7 +44,9 @@ export class PublishedSettings {
   readonly #failures = new Map<string, string>()
   #reading = false
 
-  constructor(options: PublishedSettingsOptions) {
+  constructor(name: string, hub: Hub, options: Pick<HubStateOptions, 'live' | 'table' | 'log'>) {
+    this.#name = name
+    this.#hub = hub
     this.#options = options
     this.#published = options.live.value.settings.publish
   }
@@ -119,7 +115,7 @@ export class PublishedSettings {
   }
 
   async #readApp(app: string): Promise<void> {
-    const { hub } = this.#options
+    const hub = this.#hub
     const names = [...(this.#published.get(app)?.keys() ?? [])]
     if (!hub.apps.all.has(app)) {
       if (hub.apps.complete) for (const name of names) this.#hold(app, name, undefined)
@@ -133,7 +129,8 @@ export class PublishedSettings {
   }
 
   async #readNamed(app: string, names: readonly string[]): Promise<void> {
-    const { hub, log } = this.#options
+    const hub = this.#hub
+    const { log } = this.#options
     try {
       const values = new Map(Object.entries(await hub.call('getAppSettings', { id: app })))
       for (const name of names) this.#holdSafely(app, name, values.get(name))
@@ -152,7 +149,7 @@ export class PublishedSettings {
   async #readOne(app: string, name: string): Promise<boolean> {
     try {
       // A hub may answer `null` for a setting that is not there.
-      this.#holdSafely(app, name, (await this.#options.hub.call('getAppSetting', { id: app, name })) ?? undefined)
+      this.#holdSafely(app, name, (await this.#hub.call('getAppSetting', { id: app, name })) ?? undefined)
       return true
     } catch (error) {
       if (!(error instanceof HubError)) throw error
@@ -191,7 +188,8 @@ export class PublishedSettings {
 
   /** Logs a failure unless the latest one of that setting had the same reason: the hub's words may differ each time. */
   #noteFailure(app: string, name: string, reason: string, message: string): void {
-    const { name: hub, log } = this.#options
+    const hub = this.#name
+    const { log } = this.#options
     if (!this.publishes({ app, name }) || this.#failures.get(keyOf(app, name)) === reason) return
     this.#failures.set(keyOf(app, name), reason)
     log.warn({ hub, app, setting: name, reason }, message)
@@ -206,7 +204,7 @@ export class PublishedSettings {
   #rowsOf(app: string, name: string): OwnerRows<'setting'> {
     const ofApp = this.#rows.get(app) ?? new Map<string, OwnerRows<'setting'>>()
     this.#rows.set(app, ofApp)
-    const hub = this.#options.name
+    const hub = this.#name
     const rows = ofApp.get(name) ?? new OwnerRows({ kind: 'setting', hub, app, name }, this.#options.table)
     ofApp.set(name, rows)
     return rows

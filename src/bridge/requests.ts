@@ -13,7 +13,8 @@ import type { GuardConfig } from '../guard/settings.ts'
 import type { GuardRun } from '../guard/turn.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { LinkStatus, Message, SendOptions } from '../mqtt/types.ts'
+import type { MqttLink } from '../mqtt/link.ts'
+import type { LinkStatus, Message } from '../mqtt/types.ts'
 
 /** Who sent a command another way than over MQTT. */
 export interface Requester {
@@ -82,14 +83,7 @@ export interface FailedWrite extends Omit<CommandFailedPayload, 'event_type' | '
 }
 
 /** The part of the MQTT link that commands need. */
-export interface AnswerLink {
-  /** Whether a message's connection is still up: what an earlier one brought is stale. */
-  isCurrent(message: Message): boolean
-  status(): Pick<LinkStatus, 'protocol'>
-  send(topic: string, payload: string, options?: SendOptions): void
-  /** What the broker shall hold under a topic; `null` for nothing. Equal to what it shall hold already: no message. */
-  hold(topic: string, payload: string | null): void
-}
+export type AnswerLink = Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
 
 /** One configured hub, as commands see it. */
 export interface DispatchHub {

@@ -22,6 +22,7 @@ export interface ConnectionLoopOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly journal: Journal
+  /** Returns a number in [0, 1). */
   readonly random: () => number
   readonly onState?: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
   /** The broker accepted a connection. */
@@ -57,7 +58,7 @@ export class ConnectionLoop {
       options.onMove?.()
       this.startOver('at the preferred address')
     }
-    this.#failbackProbe = new FailbackProbe({ ...options, onOpen })
+    this.#failbackProbe = new FailbackProbe(options, onOpen)
   }
 
   get stopped(): boolean {

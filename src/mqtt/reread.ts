@@ -9,19 +9,17 @@ import type { LinkOptions } from './types.ts'
 /** How long the proof may take. */
 const PROOF_MS = 10_000
 
-export interface RereadOptions {
-  readonly link: LinkOptions
-  readonly clock: Clock
-  /** Publishes on the probe topic, in turn with everything else that is sent. */
-  readonly publish: (marker: string, onRefused: () => void) => void
-}
-
 export class Reread {
-  readonly #options: RereadOptions
+  readonly #link: LinkOptions
+  readonly #clock: Clock
+  readonly #publish: (marker: string, onRefused: () => void) => void
   #current: ReadBack | undefined
 
-  constructor(options: RereadOptions) {
-    this.#options = options
+  /** @param publish publishes on the probe topic, in turn with everything else that is sent */
+  constructor(link: LinkOptions, clock: Clock, publish: (marker: string, onRefused: () => void) => void) {
+    this.#link = link
+    this.#clock = clock
+    this.#publish = publish
   }
 
   /**
@@ -29,19 +27,18 @@ export class Reread {
    * received. `replaced`: by a later call, or by another connection.
    */
   async run(connection: Connection, filters: readonly string[]): Promise<'proven' | 'failed' | 'replaced'> {
-    const { link, clock, publish } = this.#options
-    const { probeTopic, subscriptions } = link
+    const { probeTopic, subscriptions } = this.#link
     const readBack = new ReadBack(connection, {
       heldFilters: filters,
       lastingFilters: subscriptions,
       probeTopic,
-      clock,
+      clock: this.#clock,
       timeoutMs: PROOF_MS,
       subscribe: (filter, qos) => {
         const options = filter === probeTopic ? PROBE : subscriptions.includes(filter) ? COMMAND : { qos }
         return connection.subscribe(filter, options)
       },
-      publish: (marker, done) => publish(marker, () => done(1)),
+      publish: (marker, done) => this.#publish(marker, () => done(1)),
     })
     this.#current = readBack
     const { probe } = await readBack.run()
@@ -56,7 +53,7 @@ export class Reread {
 
   /** Whether a packet may be one of its markers. */
   takes(packet: IPublishPacket): boolean {
-    if (packet.retain || packet.topic !== this.#options.link.probeTopic) return false
+    if (packet.retain || packet.topic !== this.#link.probeTopic) return false
     this.#current?.received(packet)
     return true
   }

@@ -9,19 +9,17 @@ import { COMMAND } from './session-setup.ts'
 
 const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 
-export interface ResubscriptionOptions {
-  readonly clock: Clock
-  readonly random: () => number
-  /** A filter that was denied before. */
-  readonly onGranted: (filter: string) => void
-}
-
 export class Resubscription {
-  readonly #options: ResubscriptionOptions
+  readonly #clock: Clock
+  readonly #random: () => number
+  readonly #onGranted: (filter: string) => void
   #stop = new AbortController()
 
-  constructor(options: ResubscriptionOptions) {
-    this.#options = options
+  /** @param onGranted gets a filter that was denied before */
+  constructor(clock: Clock, random: () => number, onGranted: (filter: string) => void) {
+    this.#clock = clock
+    this.#random = random
+    this.#onGranted = onGranted
   }
 
   /** Asks for these until all are granted, or until `stop`. */
@@ -37,17 +35,16 @@ export class Resubscription {
   }
 
   async #run(connection: Pick<Connection, 'subscribe'>, denied: readonly string[], signal: AbortSignal): Promise<void> {
-    const { clock, random, onGranted } = this.#options
-    const backoff = new Backoff({ ...WAIT_MS, random })
+    const backoff = new Backoff({ ...WAIT_MS, random: this.#random })
     const left = new Set(denied)
     const askFor = async (filter: string) => {
       // Stays pending if the connection ends first.
       if (!(await connection.subscribe(filter, COMMAND)) || signal.aborted) return
       left.delete(filter)
-      onGranted(filter)
+      this.#onGranted(filter)
     }
     while (left.size > 0) {
-      await sleep(clock, backoff.next(), signal)
+      await sleep(this.#clock, backoff.next(), signal)
       if (signal.aborted) return
       // All at once: a cluster without a leader takes seconds to deny each.
       await Promise.all([...left].map(askFor))
