@@ -79,7 +79,7 @@ export async function run(options: RunOptions): Promise<void> {
   const pages = { ...options, ...served, hubs, health: report, metrics, clean: keys.redact, onSecret: keys.add }
   await using listener = config.http.enabled ? await openListener(pages) : undefined
   const feed = listener?.feed
-  const peers = fleet && new Peers({ topics, memberStates, hubs: hubs.all, live, feed })
+  const peers = fleet && new Peers(topics, memberStates, hubs.all, live, feed)
 
   health.subscribe((report) => {
     bridge.healthChanged(report)

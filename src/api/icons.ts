@@ -7,9 +7,7 @@ export interface Icon {
   readonly body: Buffer
 }
 
-export interface IconsOptions {
-  readonly hubs: ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call' | 'file'> }>
-}
+export type Hubs = ReadonlyMap<string, { readonly hub: Pick<Hub, 'apps' | 'call' | 'file'> }>
 
 const MAX_ICON_BYTES = 256 * 1024
 /** All together. */
@@ -20,7 +18,7 @@ const ENTRY_BYTES = 256
 const AT_ONCE = 2
 
 export class Icons {
-  readonly #options: IconsOptions
+  readonly #hubs: Hubs
   /** The longest unused first. */
   readonly #kept = new Map<string, Icon | undefined>()
   #bytes = 0
@@ -28,13 +26,13 @@ export class Icons {
   readonly #waiting: (() => void)[] = []
   #active = 0
 
-  constructor(options: IconsOptions) {
-    this.#options = options
+  constructor(hubs: Hubs) {
+    this.#hubs = hubs
   }
 
   /** `undefined`: the hub has none, or there is no such app. @throws HubError */
   async get(hubName: string, id: string): Promise<Icon | undefined> {
-    const hub = this.#options.hubs.get(hubName)?.hub
+    const hub = this.#hubs.get(hubName)?.hub
     const app = hub?.apps.all.get(id)
     if (hub === undefined || app === undefined) return undefined
     // Another version may have another one.

@@ -5,24 +5,30 @@ import { AVAILABILITY } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { Feed } from './feed.ts'
 
-export interface OthersOptions {
-  readonly topics: Topics
-  /** Where other members tell their states, as far as that is read. */
-  readonly memberStates: readonly string[]
-  /** The hubs that this member serves. */
-  readonly hubs: { has(name: string): boolean }
-  readonly live: Live
-  /** Where somebody may look. */
-  readonly feed: Pick<Feed, 'held'> | undefined
-}
-
 export class Peers {
-  readonly #options: OthersOptions
+  readonly #topics: Topics
+  readonly #hubs: { has(name: string): boolean }
+  readonly #live: Live
+  readonly #feed: Pick<Feed, 'held'> | undefined
   readonly #ofMembers: ReadonlySet<string>
 
-  constructor(options: OthersOptions) {
-    this.#options = options
-    this.#ofMembers = new Set([options.topics.availability, ...options.memberStates])
+  /**
+   * @param memberStates where other members tell their states, as far as that is read
+   * @param hubs those that this member serves
+   * @param feed where somebody may look
+   */
+  constructor(
+    topics: Topics,
+    memberStates: readonly string[],
+    hubs: { has(name: string): boolean },
+    live: Live,
+    feed: Pick<Feed, 'held'> | undefined,
+  ) {
+    this.#topics = topics
+    this.#hubs = hubs
+    this.#live = live
+    this.#feed = feed
+    this.#ofMembers = new Set([topics.availability, ...memberStates])
   }
 
   /** Takes in what the broker holds on a topic, or what somebody else has published there. */
@@ -32,15 +38,14 @@ export class Peers {
     const isOfMember = this.#ofMembers.has(topic)
     const hub = isOfMember ? undefined : this.#hubOf(topic)
     if (!isOfMember && hub === undefined) return
-    const isKnown = hub === undefined || Object.hasOwn(this.#options.live.value.hubs, hub)
-    this.#options.feed?.held(topic, isKnown && v.is(AVAILABILITY, payload) ? payload : null)
+    const isKnown = hub === undefined || Object.hasOwn(this.#live.value.hubs, hub)
+    this.#feed?.held(topic, isKnown && v.is(AVAILABILITY, payload) ? payload : null)
   }
 
   /** The hub whose state it is, unless this member serves it. */
   #hubOf(topic: string): string | undefined {
-    const { topics, hubs } = this.#options
-    const own = topics.parse(topic)
+    const own = this.#topics.parse(topic)
     if (own?.name !== 'hubState' || own.owner.kind !== 'hub') return undefined
-    return hubs.has(own.owner.hub) ? undefined : own.owner.hub
+    return this.#hubs.has(own.owner.hub) ? undefined : own.owner.hub
   }
 }

@@ -6,12 +6,13 @@ import type { Live } from '../config/options.ts'
 import { HubError } from '../hub/errors.ts'
 import { type CommandDoor, runCommand } from './command.ts'
 import type { Feed } from './feed.ts'
-import { type Icon, Icons, type IconsOptions } from './icons.ts'
+import { type Hubs, type Icon, Icons } from './icons.ts'
 import type { ConfigReport, DoctorReport, Session } from './protocol.ts'
 import type { ApiReply, ApiRequest, Caller } from './reply.ts'
 import type { SetupDoor } from './setup.ts'
 
-export interface ServicesOptions extends CommandDoor, IconsOptions {
+export interface ServicesOptions extends CommandDoor {
+  readonly hubs: Hubs
   readonly feed: Feed
   readonly live: Live
   /** The configuration file. */
@@ -32,7 +33,7 @@ export class Services {
 
   constructor(options: ServicesOptions) {
     this.#options = options
-    this.#icons = new Icons(options)
+    this.#icons = new Icons(options.hubs)
   }
 
   get setup(): SetupDoor | undefined {

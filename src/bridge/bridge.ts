@@ -113,12 +113,9 @@ export class Bridge {
     this.#early = new StartupBuffer(clock)
     this.#updates = new AppUpdates(clock)
     const allows = (command: Command) => mayUse(policyOf(live.value), command)
-    const table = new RowTable({
-      topics,
-      link,
-      applies: (when) => (when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off'),
-      log,
-    })
+    const table = new RowTable(topics, link, log, (when) =>
+      when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off',
+    )
     this.#state = new BridgeState(options, table)
     this.#dispatcher = new Dispatcher({
       topics,

@@ -15,6 +15,7 @@ import type { Guard } from '../guard/guard.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
+import type { MqttLink } from '../mqtt/link.ts'
 import type { AppUpdates } from './app-updates.ts'
 import type { BridgeOptions } from './bridge.ts'
 import { policyOf } from './dispatcher.ts'
@@ -29,7 +30,7 @@ import type { Upkeep } from './upkeep.ts'
 export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' | 'fleet' | 'clock'> {
   readonly log: Logger
   readonly table: RowTable
-  readonly link: { send(topic: string, payload: string): void }
+  readonly link: Pick<MqttLink, 'send'>
   readonly guard: Pick<Guard, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
   readonly homeAssistant: Pick<HomeAssistant, 'appsChanged' | 'hubChanged'>
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead'>
@@ -55,12 +56,12 @@ export class HubState {
 
   /** Listens to a hub that is new. Its topics are left as the broker has them until something is known of it. */
   constructor(name: string, hub: Hub, options: HubStateOptions) {
-    const { live, table, log } = options
+    const { table } = options
     this.#name = name
     this.#hub = hub
     this.#options = options
     this.#rows = new OwnerRows({ kind: 'hub', hub: name }, table)
-    this.settings = new PublishedSettings({ name, hub, live, table, log })
+    this.settings = new PublishedSettings(name, hub, options)
     hub.apps.subscribe((news) => this.#appsChanged(news))
     hub.subscribe(() => this.#statusChanged())
   }

@@ -1,6 +1,7 @@
 /** The retained topics of one owner: rendered when something is known of it, cleared when it is gone. */
 import type { Facts, Held, OwnerKind, OwnerOf, PublicationName } from '../contract/publications.ts'
 import { rowsOf, type Topics } from '../contract/topics.ts'
+import type { MqttLink } from '../mqtt/link.ts'
 
 export type Condition = NonNullable<Held<OwnerKind>['when']>
 
@@ -11,26 +12,26 @@ interface Place<K extends OwnerKind> {
   readonly at: number
 }
 
-export interface RowTableOptions {
-  readonly topics: Pick<Topics, 'fill'>
-  readonly link: { hold(topic: string, payload: string | null): void }
-  /** Whether configuration asks for the rows with this condition. */
-  readonly applies: (when: Condition) => boolean
-  readonly log: { error(fields: { topic: string; err: unknown }, message: string): void }
+interface Teller {
+  error(fields: { topic: string; err: unknown }, message: string): void
 }
 
 /** The rows that configuration asks for, and where they go: what all owners have in common. */
 export class RowTable {
-  readonly options: RowTableOptions
+  readonly topics: Topics
+  readonly link: Pick<MqttLink, 'hold'>
+  readonly log: Teller
   readonly rows: { readonly [K in OwnerKind]: readonly Place<K>[] }
 
-  constructor(options: RowTableOptions) {
-    const { applies } = options
+  /** @param applies whether configuration asks for the rows with this condition */
+  constructor(topics: Topics, link: Pick<MqttLink, 'hold'>, log: Teller, applies: (when: Condition) => boolean) {
     const asked = <K extends OwnerKind>(kind: K) =>
       rowsOf(kind)
         .filter(({ row: { when } }) => when === undefined || applies(when))
         .map((one, at) => ({ ...one, at }))
-    this.options = options
+    this.topics = topics
+    this.link = link
+    this.log = log
     this.rows = { bridge: asked('bridge'), hub: asked('hub'), app: asked('app'), setting: asked('setting') }
   }
 }
@@ -67,7 +68,7 @@ export class OwnerRows<K extends OwnerKind> {
   /** Clears everything, also where nothing is known: the broker may have more. */
   clear(): void {
     this.#facts = undefined
-    for (const place of this.#rows) this.#table.options.link.hold(this.#topic(place), null)
+    for (const place of this.#rows) this.#table.link.hold(this.#topic(place), null)
   }
 
   /** What the broker shall hold, rendered anew: topics with their payloads. */
@@ -81,7 +82,7 @@ export class OwnerRows<K extends OwnerKind> {
 
   #hold(place: Place<K>, facts: Facts[K], before?: Facts[K]): void {
     const payload = this.#render(place, facts, before)
-    if (payload !== undefined) this.#table.options.link.hold(this.#topic(place), payload)
+    if (payload !== undefined) this.#table.link.hold(this.#topic(place), payload)
   }
 
   /** `undefined`: the broker keeps what it has. */
@@ -95,7 +96,7 @@ export class OwnerRows<K extends OwnerKind> {
     } catch (err) {
       // What comes from a hub must not end the daemon, and one row must not keep the others back.
       const topic = this.#topic(place)
-      this.#table.options.log.error({ topic, err }, 'what a topic is to hold could not be rendered')
+      this.#table.log.error({ topic, err }, 'what a topic is to hold could not be rendered')
       return undefined
     }
   }
@@ -103,7 +104,7 @@ export class OwnerRows<K extends OwnerKind> {
   #topic({ name, at }: Place<K>): string {
     const known = this.#topics[at]
     if (known !== undefined) return known
-    const topic = this.#table.options.topics.fill(name, this.#owner)
+    const topic = this.#table.topics.fill(name, this.#owner)
     this.#topics[at] = topic
     return topic
   }

@@ -8,6 +8,7 @@ import * as v from 'valibot'
 import type { Clock } from '../base/clock.ts'
 import { readJson } from '../base/read-json.ts'
 import { PRESENCE, type Role } from '../contract/schemas.ts'
+import type { MqttLink } from '../mqtt/link.ts'
 import type { Message } from '../mqtt/types.ts'
 import type { FormerHubs } from './former-hubs.ts'
 
@@ -32,7 +33,7 @@ export interface PresenceOptions {
   readonly startedAt: string
   /** Default: a random one. */
   readonly instance?: string
-  readonly link: { send(topic: string, payload: string): void }
+  readonly link: Pick<MqttLink, 'send'>
   /** The role has changed, or whether others are there. */
   readonly onChange: (before: Role) => void
   /** By name. */

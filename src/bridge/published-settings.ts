@@ -27,14 +27,11 @@ const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
 /** Those of them that do not show as a hub that is offline. */
 const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', 'subscription'])
 
-export interface PublishedSettingsOptions extends Pick<HubStateOptions, 'live' | 'table' | 'log'> {
-  /** The hub's configured name. */
-  readonly name: string
-  readonly hub: Hub
-}
-
 export class PublishedSettings {
-  readonly #options: PublishedSettingsOptions
+  /** The hub's configured name. */
+  readonly #name: string
+  readonly #hub: Hub
+  readonly #options: Pick<HubStateOptions, 'live' | 'table' | 'log'>
   /** App id → name of the setting → what it holds; as configuration said when it was last looked at. */
   #published: Published
   /** Of those that the hub has, or had. */
@@ -45,7 +42,9 @@ export class PublishedSettings {
   readonly #failures = new Map<string, string>()
   #reading = false
 
-  constructor(options: PublishedSettingsOptions) {
+  constructor(name: string, hub: Hub, options: Pick<HubStateOptions, 'live' | 'table' | 'log'>) {
+    this.#name = name
+    this.#hub = hub
     this.#options = options
     this.#published = options.live.value.settings.publish
   }
@@ -113,7 +112,7 @@ export class PublishedSettings {
   }
 
   async #readApp(app: string): Promise<void> {
-    const { hub } = this.#options
+    const hub = this.#hub
     const names = [...(this.#published.get(app)?.keys() ?? [])]
     if (!hub.apps.all.has(app)) {
       if (hub.apps.complete) for (const name of names) this.#hold(app, name, undefined)
@@ -127,7 +126,8 @@ export class PublishedSettings {
   }
 
   async #readNamed(app: string, names: readonly string[]): Promise<void> {
-    const { hub, log } = this.#options
+    const hub = this.#hub
+    const { log } = this.#options
     try {
       const values = new Map(Object.entries(await hub.call('getAppSettings', { id: app })))
       for (const name of names) this.#hold(app, name, values.get(name))
@@ -146,7 +146,7 @@ export class PublishedSettings {
   async #readOne(app: string, name: string): Promise<boolean> {
     try {
       // A hub may answer `null` for a setting that is not there.
-      this.#hold(app, name, (await this.#options.hub.call('getAppSetting', { id: app, name })) ?? undefined)
+      this.#hold(app, name, (await this.#hub.call('getAppSetting', { id: app, name })) ?? undefined)
       return true
     } catch (error) {
       const { code, foreign, message } = asHubError(error)
@@ -181,7 +181,8 @@ export class PublishedSettings {
 
   /** Logs a failure unless the latest one of that setting had the same reason: the hub's words may differ each time. */
   #noteFailure(app: string, name: string, reason: string, message: string): void {
-    const { name: hub, log } = this.#options
+    const hub = this.#name
+    const { log } = this.#options
     if (!this.publishes({ app, name }) || this.#failures.get(keyOf(app, name)) === reason) return
     this.#failures.set(keyOf(app, name), reason)
     log.warn({ hub, app, setting: name, reason }, message)
@@ -195,8 +196,8 @@ export class PublishedSettings {
 
   #rowsOf(app: string, name: string): OwnerRows<'setting'> {
     const key = keyOf(app, name)
-    const { name: hub, table } = this.#options
-    const rows = this.#rows.get(key) ?? new OwnerRows({ kind: 'setting', hub, app, name }, table)
+    const hub = this.#name
+    const rows = this.#rows.get(key) ?? new OwnerRows({ kind: 'setting', hub, app, name }, this.#options.table)
     this.#rows.set(key, rows)
     return rows
   }

@@ -15,18 +15,6 @@ export class CallError extends Error {
   override readonly name = 'CallError'
 }
 
-export interface CallOptions {
-  readonly broker: BrokerAccess
-  /** The configured base topic. */
-  readonly base: string
-  /** A command's topic, with the base topic or without. */
-  readonly topic: string
-  readonly payload: string
-  /** For all of it, the connection included. */
-  readonly timeoutMs: number
-  readonly clock: Clock
-}
-
 export interface CallAnswer {
   /** The answer as it came. */
   readonly text: string
@@ -40,7 +28,17 @@ const NOBODY_LISTENS = 'nobody listens to commands on this broker: does hub2mqtt
  * @throws UsageError for a topic that is no command's
  * @throws CallError if no answer comes
  */
-export async function call(options: CallOptions): Promise<CallAnswer> {
+export async function call(options: {
+  readonly broker: BrokerAccess
+  /** The configured base topic. */
+  readonly base: string
+  /** A command's topic, with the base topic or without. */
+  readonly topic: string
+  readonly payload: string
+  /** For all of it, the connection included. */
+  readonly timeoutMs: number
+  readonly clock: Clock
+}): Promise<CallAnswer> {
   const { broker, base, payload, timeoutMs, clock } = options
   const mark = `call-${randomBytes(8).toString('hex')}`
   const { topic, command } = locate(base, options.topic)

@@ -4,19 +4,6 @@ import type { Clock } from '../base/clock.ts'
 import { SessionError, type SessionErrorCode, withSession } from '../mqtt/session.ts'
 import type { BrokerOptions, Protocol } from '../mqtt/types.ts'
 
-export interface RequestOptions<T> {
-  readonly broker: BrokerOptions
-  /** Another client with the same id would lose its connection. */
-  readonly clientId: string
-  readonly topic: string
-  /** MQTT 3.1.1 has no response topics, so what is sent depends on the version that the broker speaks. */
-  readonly exchange: Readonly<Record<Protocol, Exchange<T>>>
-  /** Sent under MQTT 5. */
-  readonly correlationData: Buffer
-  /** For everything, the connection included. */
-  readonly timeoutMs: number
-}
-
 /** What a request sends under one version of MQTT, and how it recognizes its answer. */
 export interface Exchange<T> {
   readonly payload: string
@@ -30,7 +17,21 @@ export interface Exchange<T> {
  * Sends a request and waits for its answer.
  * @throws SessionError if no answer comes
  */
-export async function request<T>(options: RequestOptions<T>, clock: Clock): Promise<T> {
+export async function request<T>(
+  options: {
+    readonly broker: BrokerOptions
+    /** Another client with the same id would lose its connection. */
+    readonly clientId: string
+    readonly topic: string
+    /** MQTT 3.1.1 has no response topics, so what is sent depends on the version that the broker speaks. */
+    readonly exchange: Readonly<Record<Protocol, Exchange<T>>>
+    /** Sent under MQTT 5. */
+    readonly correlationData: Buffer
+    /** For everything, the connection included. */
+    readonly timeoutMs: number
+  },
+  clock: Clock,
+): Promise<T> {
   const { broker, clientId, topic, exchange, correlationData, timeoutMs } = options
   const answered = Promise.withResolvers<T>()
   const refuse = (code: SessionErrorCode, message: string) => answered.reject(new SessionError(code, message))

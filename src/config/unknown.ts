@@ -82,15 +82,20 @@ function hiddenSubject(file: ConfigFile, keys: readonly string[]): string {
   return `a key ${above === '' ? '' : `below ${above} `}(${file.where(keys)})`
 }
 
-interface Context {
-  /** Paths of options from where the key stands. */
-  readonly known: readonly string[]
-  readonly file: ConfigFile
-  readonly mistakes: Mistakes
-}
-
 /** What is wrong with a key, and whether it may be repeated. */
-function problemOf(written: string, { known, file, mistakes }: Context) {
+function problemOf(
+  written: string,
+  {
+    known,
+    file,
+    mistakes,
+  }: {
+    /** Paths of options from where the key stands. */
+    readonly known: readonly string[]
+    readonly file: ConfigFile
+    readonly mistakes: Mistakes
+  },
+) {
   const isName = mistakes.name(written) !== undefined
   if (!isName && !isJson(file.path)) {
     return { showsName: false, text: 'there is no such option; look for a missing space after a colon' }

@@ -4,7 +4,7 @@ import { isRecord } from '../base/json.ts'
 import type { LimitSeen } from './evidence.ts'
 import { Client, outcomeOf } from './observation.ts'
 import { greetings, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
-import { Session, type SessionOptions, type Step, speaks } from './realtime.ts'
+import { Session, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, unreachableReport } from './report.ts'
 import { write } from './writes.ts'
 
@@ -77,8 +77,8 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
   const protocols = { 3: await takes(3), 4: await takes(4) }
   const hubId = reading.pings[reading.prefix].id
   const prove = async () => (await client.prove()) === undefined
-  const base: Omit<SessionOptions, 'withToken'> = { url, key, hubId, prove, timeoutMs, clock }
-  const without = await opened({ ...base, withToken: false })
+  const session = (withToken: boolean) => new Session({ url, key, timeoutMs, clock }, hubId, prove, withToken)
+  const without = await opened(() => session(false))
   const isOpen = without.seen.open === 'ok'
   if (isOpen || !without.seen.tokenOffered) {
     if (!isOpen) without.close()
@@ -86,7 +86,7 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
     return { evidence, session: isOpen ? without : undefined }
   }
   without.close()
-  const withToken = await opened({ ...base, withToken: true })
+  const withToken = await opened(() => session(true))
   const evidence = { session: without.seen, sessionWithToken: withToken.seen, protocols }
   return { evidence, session: withToken }
 }
@@ -94,13 +94,13 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
 /** A session that went as far as it could: once more, where the hub may just have been away. */
-async function opened(options: SessionOptions): Promise<Session> {
-  const first = new Session(options)
+async function opened(make: () => Session): Promise<Session> {
+  const first = make()
   await first.run()
   const { connect, handshake, open, subscribe } = first.seen
   if (![connect, handshake, open, subscribe].some((step) => LOST.has(step))) return first
   first.close()
-  const second = new Session(options)
+  const second = make()
   await second.run()
   return second
 }

@@ -1,10 +1,12 @@
 /** Asks a hub and keeps what it answered as it came: nothing is decoded that could hide what is unusual about it. */
-import { type Clock, sleep } from '../base/clock.ts'
+
+import { sleep } from '../base/clock.ts'
 import { isRecord, type Json } from '../base/json.ts'
 import { type Answer, header, isGreeting, isPage, parse } from '../hub/answer.ts'
 import { HubError, type HubErrorCode } from '../hub/errors.ts'
 import { HttpClient } from '../hub/http-client.ts'
 import type { Method } from '../hub/operations.ts'
+import type { ConformanceOptions } from './conformance.ts'
 
 /** Between two requests: hubs have been seen to mind less. */
 const PAUSE_MS = 200
@@ -39,21 +41,12 @@ const NONE = {
   greets: false,
 } as const satisfies Partial<Observation>
 
-export interface AskerOptions {
-  readonly url: string
-  readonly key: string
-  readonly timeoutMs: number
-  readonly clock: Clock
-  /** Told before each request. */
-  readonly onAsk?: () => void
-}
-
 export type Shown = 'key' | 'unknown key' | 'no key'
 
 const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
 
 export class Client implements AsyncDisposable {
-  readonly #options: AskerOptions
+  readonly #options: Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>
   readonly #known: HttpClient
   readonly #unknown: HttpClient
   #isFirst = true
@@ -63,7 +56,7 @@ export class Client implements AsyncDisposable {
   #isSure = true
   #proving: Promise<Observation | undefined> | undefined
 
-  constructor(options: AskerOptions) {
+  constructor(options: Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>) {
     this.#options = options
     const rest = (apiKey: string) => {
       const { url, timeoutMs, clock } = options
@@ -121,10 +114,9 @@ export class Client implements AsyncDisposable {
     path: string,
     { show = 'key' as Shown, body = undefined as unknown } = {},
   ): Promise<Observation> {
-    const { clock, onAsk } = this.#options
+    const { clock } = this.#options
     const against = show === 'key' ? await this.prove() : undefined
     if (against !== undefined) return against
-    onAsk?.()
     const rest = show === 'unknown key' ? this.#unknown : this.#known
     const started = clock.elapsed()
     const ms = () => Math.round(clock.elapsed() - started)

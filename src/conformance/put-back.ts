@@ -1,11 +1,12 @@
 /** Puts an app back as it was, and sees to it by reading, also on a hub that is away for a while. */
-import { type Clock, sleep } from '../base/clock.ts'
+import { sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import { compareVersions } from '../base/versions.ts'
-import { type Client, type Observation, outcomeOf } from './observation.ts'
-import { type AppRecord, PROBES, type ProbeName, pathTo, type Reading } from './probes.ts'
+import { type Observation, outcomeOf } from './observation.ts'
+import { type AppRecord, PROBES, type ProbeName, pathTo } from './probes.ts'
 import { runs } from './shapes.ts'
 import { isAway } from './verdict.ts'
+import type { WritesOptions } from './writes.ts'
 
 /** The setting of our own that is set and removed. */
 export const SETTING = 'hub2mqtt-conformance'
@@ -20,16 +21,7 @@ export interface Left {
   readonly unseen: readonly string[]
 }
 
-interface PutBackOptions {
-  readonly client: Client
-  readonly reading: Reading
-  readonly app: string
-  readonly clock: Clock
-  readonly before: AppRecord
-  readonly touched: ReadonlySet<Item>
-  /** The hub did not answer: it may still do what it was asked. */
-  readonly lost: ReadonlySet<Item>
-}
+type Subject = Pick<WritesOptions, 'client' | 'reading' | 'app' | 'clock'>
 
 type Look = 'right' | 'wrong' | 'late' | 'away' | 'refused'
 
@@ -41,8 +33,17 @@ const LATE_MS = 90_000
 /** So often a hub is asked for what it says that it did. */
 const ASKS = 3
 
-export async function putBack({ clock, touched, lost, ...options }: PutBackOptions): Promise<Left> {
-  const app = new PutBack(options)
+/**
+ * @param lost the hub did not answer: it may still do what it was asked
+ */
+export async function putBack(
+  options: Subject,
+  before: AppRecord,
+  touched: ReadonlySet<Item>,
+  lost: ReadonlySet<Item>,
+): Promise<Left> {
+  const { clock } = options
+  const app = new PutBack(options, before)
   const asked = new Map<Item, number>()
   const ended = new Map<Item, Fate>()
   // What enables an app also starts it.
@@ -95,11 +96,13 @@ function nextFor(item: Item, { look, times, waited, isLost }: Standing): Fate | 
 }
 
 class PutBack {
-  readonly #options: Omit<PutBackOptions, 'clock' | 'touched' | 'lost'>
+  readonly #options: Subject
+  readonly #before: AppRecord
   #isInstalled = false
 
-  constructor(options: Omit<PutBackOptions, 'clock' | 'touched' | 'lost'>) {
+  constructor(options: Subject, before: AppRecord) {
     this.#options = options
+    this.#before = before
   }
 
   /** How each of these stands now. */
@@ -112,8 +115,8 @@ class PutBack {
   }
 
   async ask(item: Item): Promise<void> {
-    const { app, before } = this.#options
-    const { autoupdate, channel, enabled } = before
+    const { app } = this.#options
+    const { autoupdate, channel, enabled } = this.#before
     if (item === 'setting') await this.#send('unsetAppSetting')
     else if (item === 'enabled') await this.#send(enabled === false ? 'disableApp' : 'enableApp')
     else if (item === 'autoupdate') await this.#send('updateApp', { autoupdate })
@@ -134,7 +137,7 @@ class PutBack {
   }
 
   #compare(item: Item, now: AppRecord): Look {
-    const { before } = this.#options
+    const before = this.#before
     if (item === 'state') return runs(before) !== true || runs(now) === true ? 'right' : 'late'
     const isOff = (record: AppRecord) => record['enabled'] === false
     if (item === 'enabled' ? isOff(before) === isOff(now) : before[item] === now[item]) return 'right'

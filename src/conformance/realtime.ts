@@ -2,10 +2,11 @@
 
 import { Manager, type Socket } from 'socket.io-client'
 import { WebSocket } from 'ws'
-import { type Clock, sleep } from '../base/clock.ts'
+import { sleep } from '../base/clock.ts'
 import { isRecord } from '../base/json.ts'
 import { withoutSlashes } from '../base/text.ts'
 import { GuardedWebSocket } from '../hub/websocket.ts'
+import type { ConformanceOptions } from './conformance.ts'
 
 const APPS_URI = 'homey:manager:apps'
 /** A hub can accept a namespace and drop it at once. */
@@ -27,18 +28,6 @@ export interface HubEvent {
   readonly payload: Record<string, unknown>
 }
 
-export interface SessionOptions {
-  readonly url: string
-  readonly key: string
-  readonly hubId: string | null
-  /** Whether the hub is there, asked before the connection is shown the key. */
-  readonly prove: () => Promise<boolean>
-  /** Whether to show the token of the handshake to the namespace. */
-  readonly withToken: boolean
-  readonly timeoutMs: number
-  readonly clock: Clock
-}
-
 /** A session that went as far as it could; it hears events while it is open. */
 export class Session {
   seen: SessionSeen = {
@@ -50,13 +39,28 @@ export class Session {
     subscribe: 'not_tried',
   }
   readonly events: HubEvent[] = []
-  readonly #options: SessionOptions
+  readonly #options: Pick<ConformanceOptions, 'key' | 'timeoutMs' | 'clock'>
+  readonly #hubId: string | null
+  readonly #prove: () => Promise<boolean>
+  readonly #withToken: boolean
   readonly #manager: Manager
   readonly #sockets: Socket[] = []
   #onEvent: () => void = () => {}
 
-  constructor(options: SessionOptions) {
+  /**
+   * @param prove whether the hub is there, asked before the connection is shown the key
+   * @param withToken whether to show the token of the handshake to the namespace
+   */
+  constructor(
+    options: Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>,
+    hubId: string | null,
+    prove: () => Promise<boolean>,
+    withToken: boolean,
+  ) {
     this.#options = options
+    this.#hubId = hubId
+    this.#prove = prove
+    this.#withToken = withToken
     const { origin, pathname } = new URL(options.url)
     this.#manager = new Manager(origin, {
       path: `${withoutSlashes(pathname)}/socket.io`,
@@ -68,11 +72,12 @@ export class Session {
   }
 
   async run(): Promise<void> {
-    const { key, hubId, prove, withToken } = this.#options
+    const { key } = this.#options
+    const [hubId, withToken] = [this.#hubId, this.#withToken]
     const root = this.#socket('/')
     const connect = await this.#connect(root)
     this.#saw({ connect })
-    if (connect !== 'ok' || !(await prove())) return
+    if (connect !== 'ok' || !(await this.#prove())) return
     const [handshake, welcome] = await this.#emit(root, 'handshakeClient', { token: key, homeyId: hubId })
     const { namespace, token } = isRecord(welcome) ? welcome : {}
     const name = typeof namespace === 'string' && namespace.startsWith('/') ? namespace : null

@@ -65,7 +65,7 @@ export async function write(options: WritesOptions): Promise<WritesSeen> {
     if (!signal.aborted || error !== signal.reason) throw error
   } finally {
     onPutBack()
-    left = await putBack({ ...options, before: record, touched: writer.touched, lost: writer.lost })
+    left = await putBack(options, record, writer.touched, writer.lost)
   }
   return { trials: writer.trials, stopped: signal.aborted, ...left }
 }

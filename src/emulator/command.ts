@@ -4,13 +4,31 @@ import { readPlainText } from '../base/read-plain.ts'
 import { EmulatedHub } from './hub.ts'
 import { type HubFile, loadHubFile } from './hub-file.ts'
 import { population } from './population.ts'
-import { emulateProcesses, type ProcessesOptions } from './processes/emulate-processes.ts'
+import { emulateProcesses } from './processes/emulate-processes.ts'
+import type { Limits } from './processes/watch.ts'
 import type { Flavour } from './records.ts'
 import { EmulatorOptionError } from './scopes.ts'
 
 export { EmulatorOptionError, parseApiKey, scopeNames } from './scopes.ts'
 
-export interface EmulateOptions extends Omit<ProcessesOptions, 'clock'> {
+export interface EmulateOptions {
+  /** Where the hub keeps its state; default: a temporary folder, removed at the end. */
+  readonly data?: string | undefined
+  /** The folder of the app store; default: that of the sample apps. */
+  readonly store?: string | undefined
+  /** Folders of apps to run where they are, anew whenever their files change. With one there are no sample apps. */
+  readonly appFolders?: readonly string[] | undefined
+  readonly limits?: Partial<Limits> | undefined
+  /** A command that is given what the hub says as its last argument. */
+  readonly speechCommand?: string | undefined
+  /** What an app of `appFolders` writes, and what becomes of it, line by line. */
+  readonly onLine?: ((id: string, line: string) => void) | undefined
+  /** What the hub says. */
+  readonly onSpeak?: ((text: string) => void) | undefined
+  /** A key for a hub whose data folder has none. */
+  readonly spareKey?: { readonly key: string; readonly scopes: readonly string[] } | undefined
+  /** What is wrong with an app in the store or with the command for speech, and what of a manifest is ignored. */
+  readonly tell?: ((problem: string) => void) | undefined
   host?: string | undefined
   port?: number | undefined
   flavour?: Flavour | undefined

@@ -12,11 +12,6 @@ import { matchMessage } from './routes.ts'
 
 const NAMESPACE = '/api'
 
-export interface RealtimeOptions {
-  pingIntervalMs: number
-  pingTimeoutMs: number
-}
-
 type Acknowledge = (error: unknown, result?: unknown) => void
 
 export class Realtime {
@@ -27,7 +22,14 @@ export class Realtime {
   /** What the handshake of each connection has handed out, for its namespace. */
   readonly #tokens = new WeakMap<Socket['client'], string>()
 
-  constructor(server: HttpServer, hub: HubCore, options: RealtimeOptions) {
+  constructor(
+    server: HttpServer,
+    hub: HubCore,
+    options: {
+      pingIntervalMs: number
+      pingTimeoutMs: number
+    },
+  ) {
     this.#hub = hub
     this.#io = new Server(server, {
       transports: ['websocket'],

@@ -1,18 +1,7 @@
 /** Says `online` for a whole fleet, on a connection of its own whose will says `offline`. */
-import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
 import { CLOSED_BY_US, type Connection } from '../mqtt/connection.ts'
-import { ConnectionLoop } from '../mqtt/connection-loop.ts'
+import { ConnectionLoop, type ConnectionLoopOptions } from '../mqtt/connection-loop.ts'
 import { Journal } from '../mqtt/journal.ts'
-import type { LinkOptions } from '../mqtt/types.ts'
-
-export interface FleetLeaderOptions {
-  /** Its state topic is the one that all readers of the fleet look at. */
-  readonly link: LinkOptions
-  readonly clock: Clock
-  readonly log: Logger
-  readonly random: () => number
-}
 
 /** How long the broker may take at the end. */
 const END_MS = 1_000
@@ -22,10 +11,11 @@ const REPEAT_MS = 1_000
 const RETAINED = { qos: 1, retain: true } as const
 
 export class FleetLeader {
-  readonly #options: FleetLeaderOptions
+  readonly #options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>
   #loop: ConnectionLoop | undefined
 
-  constructor(options: FleetLeaderOptions) {
+  /** Its state topic is the one that all readers of the fleet look at. */
+  constructor(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'log' | 'random'>) {
     this.#options = options
   }
 

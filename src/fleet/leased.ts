@@ -87,7 +87,7 @@ export class LeasedFleet implements Fleet {
     const onNews = () => {
       this.#again = true
     }
-    return new RosterKeeper({ ...this.#options, rows: this.#rows, onNews })
+    return new RosterKeeper(this.#options, this.#rows, onNews)
   }
 
   /** @param ready nothing is written before */

@@ -1,28 +1,25 @@
 /** The roster of a fleet as one member keeps it: it writes off who is silent, and names who belongs to the next epoch. */
-import type { Logger } from 'pino'
-import type { Clock } from '../base/clock.ts'
+import type { LeasedOptions } from './leased.ts'
 import { type Listed, MAX_EPOCH, memberKey, ROSTER_KEY, type Roster } from './records.ts'
 import type { Rows } from './rows.ts'
-import { ConflictError, type Row, type Store } from './store.ts'
-
-export interface RosterKeeperOptions {
-  readonly member: string
-  readonly leaseMs: number
-  readonly store: Store
-  readonly rows: Rows
-  /** Something is known that was not before. */
-  readonly onNews: () => void
-  readonly clock: Clock
-  readonly log: Logger
-}
+import { ConflictError, type Row } from './store.ts'
 
 export class RosterKeeper {
-  readonly #options: RosterKeeperOptions
+  readonly #options: Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>
+  readonly #rows: Rows
+  readonly #onNews: () => void
   #lookedAt: number
   #ended = false
 
-  constructor(options: RosterKeeperOptions) {
+  /** @param onNews something is known that was not before */
+  constructor(
+    options: Pick<LeasedOptions, 'member' | 'leaseMs' | 'store' | 'clock' | 'log'>,
+    rows: Rows,
+    onNews: () => void,
+  ) {
     this.#options = options
+    this.#rows = rows
+    this.#onNews = onNews
     this.#lookedAt = options.clock.elapsed()
   }
 
@@ -39,7 +36,7 @@ export class RosterKeeper {
   async keep(self: Listed, adopted: number): Promise<boolean> {
     await this.#lookNowAndThen()
     // What it was made from: a newer one that comes meanwhile must not be written over.
-    const { roster, rosterRevision } = this.#options.rows
+    const { roster, rosterRevision } = this.#rows
     const next = await this.#next(roster, self, adopted)
     if (next !== undefined && !this.#ended) await this.#write(next, rosterRevision)
     return next === undefined && !this.#ended
@@ -50,7 +47,8 @@ export class RosterKeeper {
    * knows that it is. Returns whether others are left; `undefined`: that is not known.
    */
   async leave(nonce: string): Promise<boolean | undefined> {
-    const { member, rows } = this.#options
+    const rows = this.#rows
+    const { member } = this.#options
     let before: Rows['roster']
     for (let { roster } = rows; roster !== before; { roster } = rows) {
       before = roster
@@ -64,7 +62,8 @@ export class RosterKeeper {
 
   /** Ends the lease of a member that was silent for as long as it lasts. */
   async writeOff(name: string): Promise<boolean> {
-    const { leaseMs, rows, log } = this.#options
+    const rows = this.#rows
+    const { leaseMs, log } = this.#options
     const known = rows.member(name)
     if (rows.silentMs(name) < leaseMs) return false
     const nonce = known?.record !== undefined && 'nonce' in known.record ? known.record.nonce : 'unknown'
@@ -80,7 +79,8 @@ export class RosterKeeper {
 
   /** `undefined`: as it is. */
   async #next(roster: Rows['roster'], self: Listed, adopted: number): Promise<Roster | undefined> {
-    const { member, leaseMs, rows, clock } = this.#options
+    const rows = this.#rows
+    const { member, leaseMs, clock } = this.#options
     const epoch = Math.max(rows.highestEpoch, adopted) + 1
     if (roster === undefined) return { epoch, settled: false, members: { [member]: self } }
     const { members, settled } = roster.record
@@ -99,14 +99,14 @@ export class RosterKeeper {
 
   /** Over the one with this revision. Returns whether it is written. */
   async #write(roster: Roster, before: number | undefined): Promise<boolean> {
-    const { store, onNews, log } = this.#options
+    const { store, log } = this.#options
     try {
       if (roster.epoch > MAX_EPOCH) {
         await store.startOver()
         return false
       }
       await this.#put(ROSTER_KEY, JSON.stringify(roster), before)
-      onNews()
+      this.#onNews()
       return true
     } catch (error) {
       if (!(error instanceof ConflictError)) log.debug({ err: error }, 'the roster of the fleet could not be written')
@@ -121,7 +121,8 @@ export class RosterKeeper {
    * gone with its store.
    */
   async #put(key: string, value: string, before: number | undefined): Promise<void> {
-    const { store, rows } = this.#options
+    const rows = this.#rows
+    const { store } = this.#options
     const write = async (over: number | undefined) => {
       const revision = await (over === undefined ? store.create(key, value) : store.update(key, value, over))
       rows.saw(key, { value, revision })
@@ -148,9 +149,8 @@ export class RosterKeeper {
   }
 
   async #look(key: string): Promise<Row | undefined> {
-    const { store, rows, onNews } = this.#options
-    const found = await store.get(key)
-    if (found !== undefined && rows.saw(key, found)) onNews()
+    const found = await this.#options.store.get(key)
+    if (found !== undefined && this.#rows.saw(key, found)) this.#onNews()
     return found
   }
 }

@@ -2,14 +2,6 @@
 import { type Fleet, type FleetView, SPEAKER } from './fleet.ts'
 import { ownerOf, shareOf } from './rendezvous.ts'
 
-export interface StaticOptions {
-  /** From 0. */
-  readonly index: number
-  readonly count: number
-  /** What there is to share. */
-  readonly resources: () => readonly string[]
-}
-
 /** `index` from 0; people count from 1. */
 export const shardName = (index: number) => `shard-${index + 1}`
 
@@ -20,7 +12,17 @@ export class StaticFleet implements Fleet {
   readonly #resources: () => readonly string[]
   #apply: (serves: ReadonlySet<string>) => Promise<void> = async () => {}
 
-  constructor({ index, count, resources }: StaticOptions) {
+  constructor({
+    index,
+    count,
+    resources,
+  }: {
+    /** From 0. */
+    readonly index: number
+    readonly count: number
+    /** What there is to share. */
+    readonly resources: () => readonly string[]
+  }) {
     this.#names = Array.from({ length: count }, (_, i) => shardName(i))
     this.#resources = resources
     this.member = shardName(index)

@@ -10,16 +10,6 @@ import { type Sender, senderOf } from './forwarded.ts'
 import { LoginLimit } from './login-limit.ts'
 import { SESSION_MS, Sessions } from './sessions.ts'
 
-export interface AccessOptions {
-  /** The options that hold now. */
-  readonly config: () => Config['http']
-  /** Who has logged in already; default: nobody. */
-  readonly sessions?: Sessions | undefined
-  /** What logs in while there is no password; asked only then. */
-  readonly startToken: () => string
-  readonly clock: Clock
-}
-
 /** What came of a try to log in: the cookie to set, or for how long there is no other try. */
 export type Login = { readonly cookie: string } | { readonly waitMs: number } | undefined
 
@@ -28,7 +18,8 @@ const MAX_WAITING = 8
 const BUSY_MS = 2_000
 
 export class AccessControl {
-  readonly #options: AccessOptions
+  readonly #config: () => Config['http']
+  readonly #startToken: () => string
   readonly #sessions: Sessions
   readonly #tries: LoginLimit
   /** Counted apart, so that a script with a former token does not use up the password's tries. */
@@ -38,33 +29,39 @@ export class AccessControl {
   /** Cookies know no ports: two daemons on one host must not overwrite each other's. */
   readonly #cookie: string
 
-  constructor(options: AccessOptions) {
-    this.#options = options
-    this.#sessions = options.sessions ?? new Sessions(options.clock)
-    this.#tries = new LoginLimit(options.clock)
-    this.#tokenTries = new LoginLimit(options.clock)
-    this.#cookie = `hub2mqtt_${options.config().port}`
+  /**
+   * @param config the options that hold now
+   * @param startToken what logs in while there is no password; asked only then
+   * @param sessions who has logged in already
+   */
+  constructor(config: () => Config['http'], startToken: () => string, clock: Clock, sessions = new Sessions(clock)) {
+    this.#config = config
+    this.#startToken = startToken
+    this.#sessions = sessions
+    this.#tries = new LoginLimit(clock)
+    this.#tokenTries = new LoginLimit(clock)
+    this.#cookie = `hub2mqtt_${config().port}`
   }
 
   senderOf(request: IncomingMessage): Sender {
-    return senderOf(request, this.#options.config())
+    return senderOf(request, this.#config())
   }
 
   /** What a login takes. Beyond this machine the start-up token does not count: letting others in takes a password. */
   get loginBy(): Session['login'] {
-    const { password, host } = this.#options.config()
+    const { password, host } = this.#config()
     if (password !== null) return 'password'
     return isLoopback(host) ? 'token' : 'none'
   }
 
   /** Whether others than programs on this machine are let in: by a login, or with a token. */
   get isOpen(): boolean {
-    return this.loginBy === 'password' || this.#options.config().tokens.size > 0
+    return this.loginBy === 'password' || this.#config().tokens.size > 0
   }
 
   /** What sessions are opened with. */
   get #key(): string | null {
-    return this.loginBy === 'token' ? this.#options.startToken() : this.#options.config().password
+    return this.loginBy === 'token' ? this.#startToken() : this.#config().password
   }
 
   /** Whether a request brings a session, good or not: what a browser sends by itself. */
@@ -77,7 +74,7 @@ export class AccessControl {
     const given = bearerOf(request)
     if (given !== undefined) {
       // All are compared, so that the time tells nothing.
-      const found = [...this.#options.config().tokens].filter(([, { token }]) => sameSecret(given, token))
+      const found = [...this.#config().tokens].filter(([, { token }]) => sameSecret(given, token))
       const [name, token] = found[0] ?? []
       if (token !== undefined) return caller(token.access, name)
       return caller(this.#isStartToken(given) ? 'full' : null)
@@ -89,7 +86,7 @@ export class AccessControl {
   }
 
   #isStartToken(given: string): boolean {
-    return this.loginBy === 'token' && sameSecret(given, this.#options.startToken())
+    return this.loginBy === 'token' && sameSecret(given, this.#startToken())
   }
 
   /** Counts a wrong token. Returns 0, or for how many milliseconds others get no answer but this. */
@@ -108,7 +105,7 @@ export class AccessControl {
   async login(password: string, sender: Sender): Promise<Login> {
     const waitMs = this.#waiting >= MAX_WAITING ? BUSY_MS : this.#tries.take(sender.address)
     if (waitMs > 0) return { waitMs }
-    const { password: expected } = this.#options.config()
+    const { password: expected } = this.#config()
     if (expected === null || !(await this.#compare(password, expected))) return undefined
     this.#tries.forgive(sender.address)
     return this.#open(sender)

@@ -14,15 +14,6 @@ import type { Page } from './page.ts'
 import { type Match, routesOf } from './router.ts'
 import { isQuestion, pathOf, type Reply, type RequestHandler, text } from './server.ts'
 
-export interface GateOptions {
-  /** The options that hold now. */
-  readonly config: () => Config['http']
-  readonly access: AccessControl
-  readonly services: Services
-  readonly page: Page
-  readonly live: LiveChannel
-}
-
 /** A payload of a command, and a little more, so that the command says itself what is too much. */
 const MAX_BODY_BYTES = MAX_PAYLOAD_BYTES + 1024
 /** How long the slowest route may take without a byte on the connection. */
@@ -35,14 +26,23 @@ const NO_PASSWORD =
   'The page and its API are for this machine only, until http.password or a token of http.tokens is set in the configuration.'
 
 export class Gate implements RequestHandler {
-  readonly #options: GateOptions
+  readonly #config: () => Config['http']
+  readonly #access: AccessControl
+  readonly #services: Services
+  readonly #pages: Page
+  readonly #live: LiveChannel
 
-  constructor(options: GateOptions) {
-    this.#options = options
+  /** @param config the options that hold now */
+  constructor(config: () => Config['http'], access: AccessControl, services: Services, page: Page, live: LiveChannel) {
+    this.#config = config
+    this.#access = access
+    this.#services = services
+    this.#pages = page
+    this.#live = live
   }
 
   hostOf(request: IncomingMessage): string | undefined | null {
-    const sender = this.#options.access.senderOf(request)
+    const sender = this.#access.senderOf(request)
     // The proxy has its users logged in under whichever name it is reached by.
     return sender.ingress ? null : sender.host
   }
@@ -55,10 +55,10 @@ export class Gate implements RequestHandler {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Reply | undefined {
     const [match] = routesOf(pathOf(request).slice(1))
     if (match?.route.run !== 'live') return whole(refuse(404, 'unknown_path', 'There is no WebSocket.'))
-    const sender = this.#options.access.senderOf(request)
+    const sender = this.#access.senderOf(request)
     const refused = this.#refuse(request, match.route, sender, true)
     if (refused !== undefined) return whole(refused)
-    const { live } = this.#options
+    const live = this.#live
     if (live.isFull) return whole(refuse(503, 'busy', 'Too many are connected.'))
     const { access } = this.#callerOf(request, sender)
     const mayStay = () => this.#callerOf(request, sender).access === access
@@ -67,15 +67,15 @@ export class Gate implements RequestHandler {
   }
 
   close(): void {
-    this.#options.live.close()
+    this.#live.close()
   }
 
   #callerOf(request: IncomingMessage, sender: Sender): Caller {
-    return this.#options.access.callerOf(request, sender)
+    return this.#access.callerOf(request, sender)
   }
 
   async #page(request: IncomingMessage, path: string): Promise<Reply | undefined> {
-    const { access, page, config } = this.#options
+    const [access, page, config] = [this.#access, this.#pages, this.#config]
     if (!isQuestion(request)) return text(405, 'questions only: GET or HEAD')
     const sender = access.senderOf(request)
     const token = path === '' ? new URLSearchParams(request.url?.split('?')[1]).get('token') : null
@@ -90,7 +90,7 @@ export class Gate implements RequestHandler {
 
   /** A browser comes with the address that was printed, and goes on to the same without the token. */
   #enter(token: string, sender: Sender): Reply {
-    const { access } = this.#options
+    const access = this.#access
     const onward = (headers = {}): Reply => ({
       ...text(303, 'The page is at ./'),
       headers: { location: './', ...headers },
@@ -110,8 +110,8 @@ export class Gate implements RequestHandler {
       const allow = matches.map(({ route }) => route.method).join(', ')
       return refuse(405, 'method', `Expected ${allow}.`, { allow })
     }
-    const sender = this.#options.access.senderOf(request)
-    if (match.route.shown && this.#options.config().public_url !== null) {
+    const sender = this.#access.senderOf(request)
+    if (match.route.shown && this.#config().public_url !== null) {
       const reply = await this.#run(request, match, sender)
       return { ...reply, headers: { ...reply.headers, 'cross-origin-resource-policy': 'cross-origin' } }
     }
@@ -122,7 +122,7 @@ export class Gate implements RequestHandler {
   }
 
   async #run(request: IncomingMessage, { route, parameters, rest }: Match, sender: Sender): Promise<ApiReply> {
-    const { services } = this.#options
+    const services = this.#services
     if (route.run === 'live') return refuse(426, 'websocket', 'Expected a WebSocket.', { upgrade: 'websocket' })
     const body = await readBody(request, MAX_BODY_BYTES)
     if (body === undefined) return refuse(413, 'too_large', `Expected at most ${MAX_PAYLOAD_BYTES} bytes.`)
@@ -142,7 +142,7 @@ export class Gate implements RequestHandler {
 
   /** Why a request is not answered, if it is not. */
   #refuse(request: IncomingMessage, route: Route, sender: Sender, writes: boolean): ApiReply | undefined {
-    const { access } = this.#options
+    const access = this.#access
     const origin = originOf(request.headers, sender)
     if (origin === 'other') {
       const hint =
@@ -166,7 +166,7 @@ export class Gate implements RequestHandler {
   }
 
   #doorOf(request: IncomingMessage, sender: Sender): ApiRequest['door'] {
-    const { access } = this.#options
+    const access = this.#access
     const done = (cookie: string): ApiReply => ({ status: 204, body: '', headers: { 'set-cookie': cookie } })
     return {
       async login(password) {

@@ -93,14 +93,9 @@ async function openPage(options: ListenerOptions) {
     address = undefined
     return token
   }
-  const access = new AccessControl({ config, sessions, startToken: shown, clock })
-  const gate = new Gate({
-    config,
-    access,
-    services: new Services({ ...options, hubs: hubs.all, path, feed, login: () => access.loginBy }),
-    page: new Page(),
-    live: new LiveChannel({ feed, clock }),
-  })
+  const access = new AccessControl(config, shown, clock, sessions)
+  const services = new Services({ ...options, hubs: hubs.all, path, feed, login: () => access.loginBy })
+  const gate = new Gate(config, access, services, new Page(), new LiveChannel(feed, clock))
   return {
     gate,
     feed,

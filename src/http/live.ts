@@ -16,11 +16,6 @@ const PING_MS = 15_000
 /** Without a sign of life, or behind. */
 const GONE_MS = 60_000
 
-export interface LiveOptions {
-  readonly feed: Feed
-  readonly clock: Clock
-}
-
 /** What a client may see, and for how long. */
 export interface View {
   /** Asked again and again. */
@@ -42,14 +37,16 @@ interface Client {
 }
 
 export class LiveChannel {
-  readonly #options: LiveOptions
+  readonly #feed: Feed
+  readonly #clock: Clock
   // Frames are small and many, and the snapshot comes once: deflating would take 300 KiB a client for the whole time.
   readonly #server = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: 1024 })
   readonly #clients = new Set<Client>()
   #cancelCheck: (() => void) | undefined
 
-  constructor(options: LiveOptions) {
-    this.#options = options
+  constructor(feed: Feed, clock: Clock) {
+    this.#feed = feed
+    this.#clock = clock
   }
 
   get isFull(): boolean {
@@ -80,12 +77,12 @@ export class LiveChannel {
   }
 
   #add(socket: WebSocket, view: View): void {
-    const { feed, clock } = this.#options
+    const clock = this.#clock
     const now = clock.elapsed()
     const client: Client = { socket, view, most: 0, behind: true, heardAt: now, pingedAt: now }
     this.#clients.add(client)
     // Left out until it has its snapshot.
-    const end = feed.subscribe((frame) => this.#send(client, frame), view)
+    const end = this.#feed.subscribe((frame) => this.#send(client, frame), view)
     socket.on('pong', () => {
       client.heardAt = clock.elapsed()
     })
@@ -111,7 +108,7 @@ export class LiveChannel {
   }
 
   #checkLater(): void {
-    this.#cancelCheck ??= this.#options.clock.after(CHECK_MS, () => {
+    this.#cancelCheck ??= this.#clock.after(CHECK_MS, () => {
       this.#cancelCheck = undefined
       for (const client of this.#clients) this.#check(client)
       if (this.#clients.size > 0) this.#checkLater()
@@ -120,7 +117,7 @@ export class LiveChannel {
 
   #check(client: Client): void {
     const { socket, view } = client
-    const now = this.#options.clock.elapsed()
+    const now = this.#clock.elapsed()
     if (!view.mayStay()) {
       socket.close(LOGIN_DUE, 'login')
       return
@@ -137,7 +134,7 @@ export class LiveChannel {
   }
 
   #catchUp(client: Client): void {
-    const snapshot = this.#options.feed.snapshot(client.view)
+    const snapshot = this.#feed.snapshot(client.view)
     client.behind = false
     client.most = snapshot.length + MAX_WAITING_BYTES
     client.socket.send(snapshot)

@@ -38,13 +38,6 @@ export interface AppsNews {
 
 export type AppsListener = (news: AppsNews) => void
 
-export interface AppManagerOptions {
-  /** Whether configuration shows an app. */
-  readonly shows: (id: string) => boolean
-  /** The hub spoke of an app that its list did not have: there is reason to read it again. */
-  readonly onUnknownApp: () => void
-}
-
 /** What the list is read by. */
 interface ListClient extends Pick<HubClient, 'call'> {
   readonly hub: Pick<ProvenHub, 'confirm' | 'listSigned'>
@@ -87,7 +80,19 @@ export class AppManager {
   /** Counts the hubs that have answered at the address. */
   generation = 0
 
-  constructor(client: ListClient, clock: Clock, { shows, onUnknownApp }: AppManagerOptions) {
+  constructor(
+    client: ListClient,
+    clock: Clock,
+    {
+      shows,
+      onUnknownApp,
+    }: {
+      /** Whether configuration shows an app. */
+      readonly shows: (id: string) => boolean
+      /** The hub spoke of an app that its list did not have: there is reason to read it again. */
+      readonly onUnknownApp: () => void
+    },
+  ) {
     this.#client = client
     this.#clock = clock
     this.shows = shows

@@ -2,16 +2,21 @@
 import { type Clock, sleep } from '../base/clock.ts'
 import { holdsTooMany, type Json, MAX_VALUES } from '../base/json.ts'
 import { type Answer, header, isHubs, isPage, isSuccess, parse, textOf } from './answer.ts'
-import { asItIs, decodeJson } from './decode.ts'
+import { asItIs, type Clean, decodeJson } from './decode.ts'
 import { type Endpoint, pathOf } from './endpoints.ts'
 import { HubError } from './errors.ts'
-import type { Sending } from './http-client.ts'
+import type { RestOptions, Sending } from './http-client.ts'
 import { OPERATIONS, type Operation, type OperationName, type Parameters, type Result } from './operations.ts'
-import { ProvenHub, type ProvenHubOptions } from './proven-hub.ts'
+import { type ApiPrefix, type HubCall, ProvenHub } from './proven-hub.ts'
 import { type RefusedCall, refusal, STAND_IN } from './refusal.ts'
 import { type Asked, askedBy, askedOf, judgeWritten } from './written.ts'
 
-export interface HubClientOptions extends ProvenHubOptions {
+export interface HubClientOptions extends RestOptions {
+  /** `auto` asks the hub which one it answers. */
+  readonly pathPrefix: ApiPrefix | 'auto'
+  readonly onCall?: (call: HubCall) => void
+  /** Takes the API key out of the hub's texts; default: they stay as they are. */
+  readonly clean?: Clean | undefined
   /** Whether an app is known to exist: decides what a 404 means. */
   readonly knows: (appId: string) => boolean
 }

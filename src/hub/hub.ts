@@ -5,10 +5,18 @@ import { HubClient, type HubClientOptions } from './client.ts'
 import type { Endpoint } from './endpoints.ts'
 import { asHubError, type HubError, type HubErrorCode } from './errors.ts'
 import { OPERATIONS, type OperationName, type Parameters, type Result } from './operations.ts'
-import { type HubDependencies, Session, type SessionOptions } from './session.ts'
+import { type HubDependencies, Session } from './session.ts'
 import { grants, type HubStatus, StatusTracker } from './status.ts'
 
-export interface HubOptions extends Omit<HubClientOptions, 'knows'>, SessionOptions {
+export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
+  /** Whether to use the realtime channel besides polling. */
+  readonly realtime: boolean
+  /** Between two reads of the list, in milliseconds. */
+  readonly pollInterval: number
+  /** The same while the realtime channel is down. */
+  readonly pollIntervalFallback: number
+  /** Called when the hub refuses the key: whether `apiKey` has another one since. */
+  readonly renewKey?: () => boolean
   /** Whether configuration shows an app; what it hides is never known here. */
   readonly shows: (appId: string) => boolean
 }

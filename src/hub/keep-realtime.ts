@@ -6,7 +6,8 @@ import { type Clock, sleep } from '../base/clock.ts'
 import { asHubError, retryDelay } from './errors.ts'
 import type { RealtimeSession } from './realtime.ts'
 
-export interface KeepRealtimeOptions {
+/** Opens one session after another, with the back-off between them, until the signal aborts. */
+export async function keepRealtime(options: {
   /** @throws HubError */
   readonly open: () => Promise<RealtimeSession>
   /** A session is up; if this fails with a HubError, the session counts for nothing. */
@@ -17,10 +18,7 @@ export interface KeepRealtimeOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
-}
-
-/** Opens one session after another, with the back-off between them, until the signal aborts. */
-export async function keepRealtime(options: KeepRealtimeOptions): Promise<void> {
+}): Promise<void> {
   const { backoff, clock, log, signal } = options
   let loggedCode: string | undefined
   while (!signal.aborted) {
@@ -44,7 +42,15 @@ export async function keepRealtime(options: KeepRealtimeOptions): Promise<void> 
 /** A session that ends sooner was unsteady, and the next one has to wait longer. */
 const STEADY_MS = 30_000
 
-async function holdSession({ open, onUp, onLost, backoff, clock, log, signal }: KeepRealtimeOptions): Promise<string> {
+async function holdSession({
+  open,
+  onUp,
+  onLost,
+  backoff,
+  clock,
+  log,
+  signal,
+}: Parameters<typeof keepRealtime>[0]): Promise<string> {
   const session = await open()
   const since = clock.elapsed()
   try {

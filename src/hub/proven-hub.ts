@@ -2,9 +2,10 @@
 import type { Clock } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
 import { type Answer, header, isGreeting, isPage } from './answer.ts'
-import { asItIs, type Clean } from './decode.ts'
+import type { HubClientOptions } from './client.ts'
+import { asItIs } from './decode.ts'
 import { HubError, type HubErrorCode } from './errors.ts'
-import { HttpClient, type RestOptions, type Sending } from './http-client.ts'
+import { HttpClient, type Sending } from './http-client.ts'
 import { type Method, OPERATIONS, type OperationName } from './operations.ts'
 import { refusal } from './refusal.ts'
 
@@ -17,14 +18,6 @@ export interface Identity {
   readonly id: string | null
   readonly firmware: string | null
   readonly api: ApiPrefix
-}
-
-export interface ProvenHubOptions extends RestOptions {
-  /** `auto` asks the hub which one it answers. */
-  readonly pathPrefix: ApiPrefix | 'auto'
-  readonly onCall?: (call: HubCall) => void
-  /** Takes the API key out of the hub's texts; default: they stay as they are. */
-  readonly clean?: Clean | undefined
 }
 
 /** A call that has ended, for those who count. */
@@ -64,7 +57,7 @@ export class ProvenHub {
   signsLists = false
   /** Whether the latest list of apps said itself which hub it is of. */
   listSigned = false
-  readonly #options: ProvenHubOptions
+  readonly #options: Omit<HubClientOptions, 'knows'>
   readonly #clock: Clock
   readonly #http: HttpClient
   readonly #limiter: Limiter
@@ -79,7 +72,7 @@ export class ProvenHub {
   #isUnsure = false
   #proving: Promise<void> | undefined
 
-  constructor(options: ProvenHubOptions, clock: Clock) {
+  constructor(options: Omit<HubClientOptions, 'knows'>, clock: Clock) {
     this.#options = options
     this.#clock = clock
     this.#http = new HttpClient(options, clock)

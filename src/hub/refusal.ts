@@ -1,6 +1,7 @@
 /** What the hub means by an answer that is no success: one HubError for each. */
 import { isRecord } from '../base/json.ts'
 import { type Answer, header, isUnsigned, parse } from './answer.ts'
+import type { HubClientOptions } from './client.ts'
 import { asItIs, type Clean, shortText } from './decode.ts'
 import { HubError } from './errors.ts'
 import type { Operation } from './operations.ts'
@@ -19,22 +20,21 @@ export interface RefusedCall {
   readonly parameters: object
 }
 
-export interface RefusalContext {
-  /** Whether an app is known to exist: decides what a 404 means. */
-  readonly knows: (appId: string) => boolean
-  /** Whether the hub shows its identity with its answers to reads. */
-  readonly signs: boolean
-  /** Wall time in epoch milliseconds. */
-  readonly now: number
-  /** Default: texts stay as they are. */
-  readonly clean?: Clean | undefined
-}
-
 /** The error for an answer that is no success. */
 export function refusal(
   call: RefusedCall,
   answer: Answer,
-  { knows, signs, now, clean = asItIs }: RefusalContext,
+  {
+    knows,
+    signs,
+    now,
+    clean = asItIs,
+  }: Pick<HubClientOptions, 'knows' | 'clean'> & {
+    /** Whether the hub shows its identity with its answers to reads. */
+    readonly signs: boolean
+    /** Wall time in epoch milliseconds. */
+    readonly now: number
+  },
 ): HubError {
   const { status } = answer
   const { scope } = call.operation
@@ -65,7 +65,7 @@ export function refusal(
  * A 404 does not say what is missing: the app, its setting or the operation. The path and what is known tell. What
  * a gateway says tells nothing of an app.
  */
-function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, knows: RefusalContext['knows']) {
+function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, knows: HubClientOptions['knows']) {
   const details = { status: 404, foreign }
   const id = 'id' in parameters ? parameters.id : 'appId' in parameters ? parameters.appId : undefined
   if (foreign && typeof id === 'string') {

@@ -5,10 +5,11 @@ import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import { Limiter, type Slot } from '../base/limiter.ts'
 import type { AppManager } from './app-manager.ts'
-import type { HubClient, HubClientOptions } from './client.ts'
+import type { HubClient } from './client.ts'
 import { asHubError, type HubErrorCode, retryDelay } from './errors.ts'
 import { explain } from './explain.ts'
 import { type Greeting, greet } from './greeting.ts'
+import type { HubOptions } from './hub.ts'
 import { keepRealtime } from './keep-realtime.ts'
 import type { OperationName } from './operations.ts'
 import { openRealtime } from './realtime.ts'
@@ -21,17 +22,6 @@ const LIMITED_MS = { min: 1000, max: 30_000 }
 /** Between two reads of the list at once for the same reason: an app that it lacks, or a realtime channel that fell. */
 const EARLY_READ_MS = { stranger: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
-
-export interface SessionOptions extends Pick<HubClientOptions, 'url' | 'apiKey' | 'timeoutMs' | 'mayAsk' | 'clean'> {
-  /** Whether to use the realtime channel besides polling. */
-  readonly realtime: boolean
-  /** Between two reads of the list, in milliseconds. */
-  readonly pollInterval: number
-  /** The same while the realtime channel is down. */
-  readonly pollIntervalFallback: number
-  /** Called when the hub refuses the key: whether `apiKey` has another one since. */
-  readonly renewKey?: () => boolean
-}
 
 export interface HubDependencies {
   readonly clock: Clock
@@ -55,7 +45,7 @@ export interface SessionParts {
 }
 
 export class Session {
-  readonly #options: SessionOptions
+  readonly #options: HubOptions
   readonly #dependencies: HubDependencies
   readonly #client: HubClient
   readonly #apps: AppManager
@@ -84,7 +74,7 @@ export class Session {
   /** Once started; resolves when all has ended that was under way at `stop`. */
   ended: Promise<void> | undefined
 
-  constructor(options: SessionOptions, dependencies: HubDependencies, { client, apps, status }: SessionParts) {
+  constructor(options: HubOptions, dependencies: HubDependencies, { client, apps, status }: SessionParts) {
     this.#options = options
     this.#dependencies = dependencies
     this.#gate = dependencies.gate ?? connectGate(dependencies.clock)

@@ -1,6 +1,6 @@
 /** The addresses of the broker: which is tried next, and when. Each has its own back-off and its own login. */
-import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
+import type { ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
 import { Login } from './login.ts'
 import { type Ended, Pacing } from './pacing.ts'
@@ -14,12 +14,6 @@ export interface Address {
   notBefore: number
 }
 
-export interface AddressesDependencies {
-  readonly clock: Clock
-  readonly log: Logger
-  readonly random: () => number
-}
-
 export class Addresses {
   readonly #clock: Clock
   readonly #all: readonly Address[]
@@ -27,11 +21,11 @@ export class Addresses {
   current: Address
 
   /** @throws TypeError if `link` names no address */
-  constructor(link: LinkOptions, { clock, log, random }: AddressesDependencies) {
+  constructor(link: LinkOptions, { clock, log, random }: Pick<ConnectionLoopOptions, 'clock' | 'log' | 'random'>) {
     this.#clock = clock
     this.#all = link.urls.map((url) => ({
       url,
-      login: new Login({ ...link, url }, log),
+      login: new Login(url, link, log),
       pacing: new Pacing(random),
       notBefore: Number.NEGATIVE_INFINITY,
     }))

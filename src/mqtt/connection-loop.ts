@@ -22,6 +22,7 @@ export interface ConnectionLoopOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly journal: Journal
+  /** Returns a number in [0, 1). */
   readonly random: () => number
   readonly onState?: (state: LinkStatus['state'], reason: FailureCode | undefined) => void
   /** The broker accepted a connection. */
@@ -59,7 +60,7 @@ export class ConnectionLoop {
       this.startOver()
       this.#addresses.prefer()
     }
-    this.#failbackProbe = new FailbackProbe({ ...options, onOpen })
+    this.#failbackProbe = new FailbackProbe(options, onOpen)
   }
 
   get stopped(): boolean {

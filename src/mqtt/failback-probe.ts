@@ -1,7 +1,7 @@
 /** While the link is at another address than the preferred one: looks whether that takes connections again. */
-import { type Clock, sleep } from '../base/clock.ts'
+import { sleep } from '../base/clock.ts'
+import type { ConnectionLoopOptions } from './connection-loop.ts'
 import { withSession } from './session.ts'
-import type { LinkOptions } from './types.ts'
 
 const INTERVAL_MS = 5 * 60_000
 /** An address that is lost soon after the return is looked at less and less often, up to so many intervals. */
@@ -10,25 +10,18 @@ const TIMEOUT_MS = 10_000
 /** What is under way gets so long to end, and is looked at so often. */
 const BUSY_MS = { most: 60_000, step: 250 }
 
-export interface FailbackProbeOptions {
-  readonly link: LinkOptions
-  readonly clock: Clock
-  readonly random: () => number
-  /** Whether something would be repeated or refused if the connection ended now. */
-  readonly isBusy?: () => boolean
-  /** The preferred address takes connections: the link may go back there. */
-  readonly onOpen: () => void
-}
-
 export class FailbackProbe {
-  readonly #options: FailbackProbeOptions
+  readonly #options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>
+  readonly #onOpen: () => void
   #stop = new AbortController()
   /** How many intervals to wait. */
   #intervals = 1
   #openedAt = Number.NEGATIVE_INFINITY
 
-  constructor(options: FailbackProbeOptions) {
+  /** @param onOpen the preferred address takes connections: the link may go back there */
+  constructor(options: Pick<ConnectionLoopOptions, 'link' | 'clock' | 'random' | 'isBusy'>, onOpen: () => void) {
     this.#options = options
+    this.#onOpen = onOpen
   }
 
   /** The link is connected, and not to this address, the preferred one. */
@@ -48,7 +41,7 @@ export class FailbackProbe {
   }
 
   async #run(url: string, intervalMs: number, signal: AbortSignal): Promise<void> {
-    const { clock, random, onOpen } = this.#options
+    const { clock, random } = this.#options
     while (!signal.aborted) {
       // The bridges of a house do not return to a broker that was restarted all at the same time.
       await sleep(clock, intervalMs * (0.75 + 0.5 * random()), signal)
@@ -56,7 +49,7 @@ export class FailbackProbe {
       await this.#untilQuiet(signal)
       if (signal.aborted) return
       this.#openedAt = clock.elapsed()
-      return onOpen()
+      return this.#onOpen()
     }
   }
 

@@ -26,16 +26,6 @@ export function decodeMessage(packet: IPublishPacket, connection: number, receiv
   }
 }
 
-export interface InboundQueueOptions {
-  /** Those that wait to be sent. */
-  readonly answers: Pick<Outbox, 'waiting' | 'bytes'>
-  readonly deliver: (message: Message) => void
-  /** The queue has drained: what was not acknowledged may be. */
-  readonly onDrained: () => void
-  /** Beyond these, messages are not acknowledged any more. */
-  readonly limits?: OutboxLimits
-}
-
 const LIMITS: OutboxLimits = { messages: 10_000, bytes: 8 * 1024 * 1024 }
 /** While so many answers wait, further commands do. */
 const MANY_ANSWERS: OutboxLimits = { messages: 1_000, bytes: 4 * 1024 * 1024 }
@@ -53,19 +43,35 @@ export class InboundQueue {
   isFull = false
   /** Messages dropped so far. */
   dropped = 0
-  readonly #options: InboundQueueOptions
+  readonly #answers: Pick<Outbox, 'waiting' | 'bytes'>
+  readonly #deliver: (message: Message) => void
+  readonly #onDrained: () => void
+  readonly #limits: OutboxLimits
   readonly #queue = new Fifo<Message>()
   #bytes = 0
   #resuming = false
 
-  constructor(options: InboundQueueOptions) {
-    this.#options = options
+  /**
+   * @param answers those that wait to be sent
+   * @param onDrained the queue has drained: what was not acknowledged may be
+   * @param limits beyond these, messages are not acknowledged any more
+   */
+  constructor(
+    answers: Pick<Outbox, 'waiting' | 'bytes'>,
+    deliver: (message: Message) => void,
+    onDrained: () => void,
+    limits = LIMITS,
+  ) {
+    this.#answers = answers
+    this.#deliver = deliver
+    this.#onDrained = onDrained
+    this.#limits = limits
   }
 
   /** Hands a message on, now or later, in order. Returns false if it was dropped. */
   take(message: Message): boolean {
     if (this.#queue.size === 0 && this.#hasRoom()) {
-      this.#options.deliver(message)
+      this.#deliver(message)
       return true
     }
     if (this.#exceeds(DROP_FACTOR)) {
@@ -91,25 +97,23 @@ export class InboundQueue {
   }
 
   #handOn(): void {
-    const { deliver, onDrained } = this.#options
     for (let count = 0; count < AT_ONCE && this.#hasRoom(); count += 1) {
       const message = this.#queue.shift()
       if (message === undefined) break
       this.#bytes -= message.payload.length
-      deliver(message)
+      this.#deliver(message)
     }
     this.isFull = this.#exceeds(1)
-    if (!this.isFull) onDrained()
+    if (!this.isFull) this.#onDrained()
     this.resume()
   }
 
   #hasRoom(): boolean {
-    const { answers } = this.#options
-    return answers.waiting < MANY_ANSWERS.messages && answers.bytes < MANY_ANSWERS.bytes
+    return this.#answers.waiting < MANY_ANSWERS.messages && this.#answers.bytes < MANY_ANSWERS.bytes
   }
 
   #exceeds(factor: number): boolean {
-    const { messages, bytes } = this.#options.limits ?? LIMITS
+    const { messages, bytes } = this.#limits
     return this.#queue.size >= factor * messages || this.#bytes >= factor * bytes
   }
 }
@@ -117,20 +121,14 @@ export class InboundQueue {
 /** How long an echo may take: a broker that discards the publish sends none. */
 const ECHO_MS = 5_000
 
-export interface EchoFilterOptions {
-  readonly clock: Clock
-  readonly retained: Retained
-  readonly isCommand: (topic: string) => boolean
-  /** Of the other topics on which publishes of others count. */
-  readonly watchedFilters: readonly string[]
-}
-
 /**
  * Tells what others publish from the echoes of own publishes. MQTT 3.1.1 sends all of them, and MQTT 5 those of brokers
  * that do not heed `nl`.
  */
 export class EchoFilter {
-  readonly #options: EchoFilterOptions
+  readonly #clock: Clock
+  readonly #retained: Retained
+  readonly #isCommand: (topic: string) => boolean
   readonly #isWatched: (topic: string) => boolean
   /** Topics with something retained to the message last sent there that is not retained. */
   readonly #beside = new Map<string, string>()
@@ -138,9 +136,17 @@ export class EchoFilter {
   readonly #cleared = new Map<string, number>()
   #protocol: Protocol | undefined
 
-  constructor(options: EchoFilterOptions) {
-    this.#options = options
-    this.#isWatched = topicMatcher(options.watchedFilters)
+  /** @param watchedFilters of the topics, besides those of commands, on which publishes of others count */
+  constructor(
+    clock: Clock,
+    retained: Retained,
+    isCommand: (topic: string) => boolean,
+    watchedFilters: readonly string[],
+  ) {
+    this.#clock = clock
+    this.#retained = retained
+    this.#isCommand = isCommand
+    this.#isWatched = topicMatcher(watchedFilters)
   }
 
   /** A connection begins. Echoes do not outlive theirs. */
@@ -152,7 +158,7 @@ export class EchoFilter {
 
   /** Call it before a message that is not retained. */
   sending(topic: string, payload: string): void {
-    if (this.#options.retained.concerns(topic)) this.#beside.set(topic, payload)
+    if (this.#retained.concerns(topic)) this.#beside.set(topic, payload)
   }
 
   /**
@@ -160,8 +166,7 @@ export class EchoFilter {
    * command: clearing a stored `restart` would restart. (Under MQTT 5 the subscription excludes own publishes.)
    */
   clearing(topic: string): void {
-    const { clock, isCommand } = this.#options
-    if (this.#protocol === '3.1.1' && isCommand(topic)) this.#cleared.set(topic, clock.elapsed() + ECHO_MS)
+    if (this.#protocol === '3.1.1' && this.#isCommand(topic)) this.#cleared.set(topic, this.#clock.elapsed() + ECHO_MS)
   }
 
   /** Whether a command without a payload is the echo of its clearing. Each comes once. */
@@ -173,7 +178,7 @@ export class EchoFilter {
 
   /** Whether a message on another topic is somebody else's. If so, it is noted what the broker may hold now. */
   foreign(topic: string, text: string): boolean {
-    const { retained } = this.#options
+    const retained = this.#retained
     if (retained.mayBeOwn(topic, text) || this.#beside.get(topic) === text || !this.#isWatched(topic)) return false
     retained.changedByOthers(topic, text)
     return true

@@ -3,7 +3,7 @@ import type { IPublishPacket } from 'mqtt'
 import type { Logger } from 'pino'
 import { type Clock, sleep } from '../base/clock.ts'
 import { CLOSED_BY_US, type Connection } from './connection.ts'
-import { ConnectionLoop } from './connection-loop.ts'
+import { ConnectionLoop, type ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
 import { decodeMessage, EchoFilter, InboundQueue } from './inbound.ts'
 import { Journal } from './journal.ts'
@@ -19,13 +19,6 @@ import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, Redac
 const UNPROVEN: Failure = {
   code: 'timeout',
   detail: 'after a standstill, nothing shows which messages are new',
-}
-
-export interface LinkDependencies {
-  readonly clock: Clock
-  readonly log: Logger
-  /** Returns a number in [0, 1); default `Math.random`. */
-  readonly random?: () => number
 }
 
 export class MqttLink implements AsyncDisposable {
@@ -61,7 +54,7 @@ export class MqttLink implements AsyncDisposable {
   #lost = 0
 
   /** Opens nothing; `start` does. */
-  constructor(options: LinkOptions, { clock, log, random = Math.random }: LinkDependencies) {
+  constructor(options: LinkOptions, { clock, log, random }: Pick<ConnectionLoopOptions, 'clock' | 'log' | 'random'>) {
     const order: Order = { next: 0 }
     const journal = new Journal(clock, log)
     const { redact = (payload) => payload } = options
@@ -72,25 +65,22 @@ export class MqttLink implements AsyncDisposable {
     this.#random = random
     this.#journal = journal
     this.#retained = new Retained(order, options.delaysOnline, redact)
-    this.#events = new Outbox(order, { byTopic: false })
-    this.#answers = new Outbox(order, { byTopic: true })
-    this.#inboundQueue = new InboundQueue({
-      answers: this.#answers,
-      deliver: (message) => {
-        try {
-          this.#handlers.onMessage?.(message)
-        } catch (error) {
-          this.#failed('onMessage', error)
-        }
-      },
-      onDrained: () => this.#connection?.acknowledge(),
-    })
+    this.#events = new Outbox(order, false)
+    this.#answers = new Outbox(order, true)
+    const deliver = (message: Message) => {
+      try {
+        this.#handlers.onMessage?.(message)
+      } catch (error) {
+        this.#failed('onMessage', error)
+      }
+    }
+    this.#inboundQueue = new InboundQueue(this.#answers, deliver, () => this.#connection?.acknowledge())
     const { watchedFilters = [], transientFilters = [] } = options
     const isCommand = topicMatcher(options.subscriptions)
     this.#isCommand = isCommand
     this.#isTransient = topicMatcher(transientFilters)
     const filters = [...watchedFilters, ...transientFilters]
-    this.#echoes = new EchoFilter({ clock, retained: this.#retained, isCommand, watchedFilters: filters })
+    this.#echoes = new EchoFilter(clock, this.#retained, isCommand, filters)
     this.#sender = new Sender({
       ...options,
       retained: this.#retained,

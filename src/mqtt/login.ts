@@ -3,13 +3,8 @@ import type { Logger } from 'pino'
 import type { Failure } from './failure.ts'
 import type { Credentials, LinkOptions, Protocol } from './types.ts'
 
-export interface LoginOptions extends Pick<LinkOptions, 'username' | 'password' | 'protocol' | 'credentials'> {
-  /** Of the broker; a user name and a password in it are taken where there are no others. */
-  readonly url: string
-}
-
 export class Login {
-  readonly #options: LoginOptions
+  readonly #given: Pick<LinkOptions, 'protocol' | 'credentials'>
   readonly #log: Logger | undefined
   /** Changed by `retry` alone. */
   credentials: Credentials
@@ -17,14 +12,19 @@ export class Login {
   protocol: Protocol
   #retried = false
 
-  constructor(options: LoginOptions, log?: Logger) {
-    this.#options = options
+  /** @param address of the broker; a user name and a password in it are taken where `link` has none */
+  constructor(
+    address: string,
+    link: Pick<LinkOptions, 'username' | 'password' | 'protocol' | 'credentials'>,
+    log?: Logger,
+  ) {
+    this.#given = link
     this.#log = log
-    this.protocol = options.protocol === '3.1.1' ? '3.1.1' : '5'
-    const url = new URL(options.url)
+    this.protocol = link.protocol === '3.1.1' ? '3.1.1' : '5'
+    const url = new URL(address)
     this.credentials = {
-      username: options.username ?? (decodeURIComponent(url.username) || undefined),
-      password: options.password ?? (decodeURIComponent(url.password) || undefined),
+      username: link.username ?? (decodeURIComponent(url.username) || undefined),
+      password: link.password ?? (decodeURIComponent(url.password) || undefined),
     }
   }
 
@@ -42,7 +42,7 @@ export class Login {
   }
 
   #otherProtocol(): boolean {
-    const { protocol = 'auto' } = this.#options
+    const { protocol = 'auto' } = this.#given
     if (protocol !== 'auto') return false
     const refused = this.protocol
     this.protocol = refused === '5' ? '3.1.1' : '5'
@@ -53,7 +53,7 @@ export class Login {
   async #otherCredentials(): Promise<boolean> {
     const used = this.credentials
     try {
-      this.credentials = (await this.#options.credentials?.()) ?? used
+      this.credentials = (await this.#given.credentials?.()) ?? used
     } catch (error) {
       this.#log?.warn({ err: error }, 'the MQTT credentials cannot be read again')
     }

@@ -31,16 +31,7 @@ export interface OutboxLimits {
   readonly bytes: number
 }
 
-export interface OutboxOptions {
-  /** Whether topics take turns: messages keep their order on each of them only. */
-  readonly byTopic: boolean
-  /** While there is a broker. Beyond these, memory is at stake. */
-  readonly connected?: OutboxLimits
-  readonly disconnected?: OutboxLimits
-  /** What waits for longer when a connection begins is dropped (default one minute). */
-  readonly ageMs?: number
-}
-
+/** While there is a broker. Beyond these, memory is at stake. */
 const CONNECTED: OutboxLimits = { messages: 50_000, bytes: 32 * 1024 * 1024 }
 const DISCONNECTED: OutboxLimits = { messages: 1000, bytes: 4 * 1024 * 1024 }
 const NO_PROPERTIES: IClientPublishOptions = { qos: 1 }
@@ -55,18 +46,27 @@ export class Outbox {
   /** Whether there is a broker that takes messages. */
   connected = false
   readonly #order: Order
-  readonly #options: Required<OutboxOptions>
+  readonly #byTopic: boolean
+  readonly #disconnected: OutboxLimits
+  readonly #ageMs: number
   /** By topic or all under one key, that whose turn it is first. None is empty. */
   readonly #queues = new Map<string, Fifo<Outgoing>>()
 
-  constructor(order: Order, options: OutboxOptions) {
+  /**
+   * @param byTopic whether topics take turns: messages keep their order on each of them only
+   * @param disconnected while there is no broker
+   * @param ageMs what waits for longer when a connection begins is dropped
+   */
+  constructor(order: Order, byTopic: boolean, disconnected = DISCONNECTED, ageMs = 60_000) {
     this.#order = order
-    this.#options = { connected: CONNECTED, disconnected: DISCONNECTED, ageMs: 60_000, ...options }
+    this.#byTopic = byTopic
+    this.#disconnected = disconnected
+    this.#ageMs = ageMs
   }
 
   /** Appends a message. Beyond the limits it displaces the oldest of its own key, then those of the key in turn. */
   push(topic: string, payload: string, options: SendOptions | undefined, now: number): void {
-    const key = this.#options.byTopic ? topic : ''
+    const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
     const bytesBeside = Buffer.byteLength(topic) + (options === undefined ? 0 : propertyBytes(options))
     const bytes = sentBytes + bytesBeside
@@ -90,7 +90,7 @@ export class Outbox {
     })
     this.waiting += 1
     this.bytes += bytes
-    const limits = this.connected ? this.#options.connected : this.#options.disconnected
+    const limits = this.connected ? CONNECTED : this.#disconnected
     // What was taken in while connected stays: the queue only does not grow any more.
     const messages = Math.max(limits.messages, before.messages)
     const most = Math.max(limits.bytes, before.bytes)
@@ -102,7 +102,7 @@ export class Outbox {
     const before = this.dropped
     for (const [key, queue] of this.#queues) {
       for (let message = queue.peek(); message !== undefined; message = queue.peek()) {
-        if (now - message.bornAt <= this.#options.ageMs) break
+        if (now - message.bornAt <= this.#ageMs) break
         this.#drop(key, queue)
       }
     }
@@ -127,7 +127,7 @@ export class Outbox {
 
   /** Puts messages that a lost connection left unacknowledged back before all others of their keys. */
   restore(messages: readonly Outgoing[]): void {
-    for (const [key, returned] of Map.groupBy(messages, ({ topic }) => (this.#options.byTopic ? topic : ''))) {
+    for (const [key, returned] of Map.groupBy(messages, ({ topic }) => (this.#byTopic ? topic : ''))) {
       const queue = this.#queues.get(key) ?? new Fifo()
       queue.reset([...returned, ...queue.values()])
       this.#queues.set(key, queue)

@@ -6,8 +6,10 @@ import type { Failure } from './failure.ts'
 import type { EchoFilter } from './inbound.ts'
 import type { Journal } from './journal.ts'
 import { topicFault } from './names.ts'
+import type { Outbox } from './outbox.ts'
 import { GIVE_UP_AFTER, isBlameless, PoisonMessages, type Refusal, TOO_LARGE } from './poison-messages.ts'
-import { type Item, Sequence, type SequenceOptions } from './sequence.ts'
+import type { Retained } from './retained.ts'
+import { type Item, Sequence } from './sequence.ts'
 import type { LinkOptions } from './types.ts'
 
 /** The part of a connection on which what may end it is tried. */
@@ -16,9 +18,13 @@ export type TrialWire = Pick<Connection, 'publish'>
 /** The part of a connection that sending needs. */
 export type Wire = Pick<Connection, 'isDown' | 'receiveMaximum' | 'maximumPacketSize' | 'publish' | 'drop'>
 
-type Limits = Pick<LinkOptions, 'window' | 'ackTimeoutMs' | 'maximumPacketSize' | 'redact'>
-
-export interface SenderOptions extends SequenceOptions, Limits {
+export interface SenderOptions
+  extends Pick<LinkOptions, 'stateTopic' | 'mayPublish' | 'window' | 'ackTimeoutMs' | 'maximumPacketSize' | 'redact'> {
+  readonly retained: Retained
+  readonly events: Outbox
+  readonly answers: Outbox
+  /** Called when answers have left the outbox: fewer wait. */
+  readonly onAnswer: () => void
   readonly clock: Clock
   readonly journal: Journal
   /**

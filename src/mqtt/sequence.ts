@@ -1,7 +1,7 @@
 /** What waits to be sent, as one sequence: the state topic, retained topics, events and answers. */
-import type { Outbox, Outgoing } from './outbox.ts'
-import type { Entry, Retained } from './retained.ts'
-import type { LinkOptions } from './types.ts'
+import type { Outgoing } from './outbox.ts'
+import type { Entry } from './retained.ts'
+import type { SenderOptions } from './sender.ts'
 
 /** The state topic's `online` or `offline`. */
 interface State {
@@ -15,16 +15,8 @@ interface State {
 
 export type Item = Entry | Outgoing | State
 
-export interface SequenceOptions extends Pick<LinkOptions, 'stateTopic' | 'mayPublish'> {
-  readonly retained: Retained
-  readonly events: Outbox
-  readonly answers: Outbox
-  /** Called when answers have left the outbox: fewer wait. */
-  readonly onAnswer: () => void
-}
-
 export class Sequence {
-  readonly #options: SequenceOptions
+  readonly #options: SenderOptions
   /** What was last taken for the state topic on this connection. */
   state: State['payload'] | undefined
   /** Whether retained topics are written. */
@@ -34,7 +26,7 @@ export class Sequence {
   /** Whether an answer was taken last while something else waited, too. */
   #answeredLast = false
 
-  constructor(options: SequenceOptions) {
+  constructor(options: SenderOptions) {
     this.#options = options
   }
 

@@ -90,7 +90,7 @@ async function connect(
   { broker, clientId, onPublish = () => {}, onNoSubscribers }: SessionOptions,
   late: Promise<never>,
 ): Promise<Connection> {
-  const login = new Login({ ...broker, url })
+  const login = new Login(url, broker)
   for (;;) {
     const { credentials, protocol } = login
     const { keepaliveMs } = broker

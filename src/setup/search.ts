@@ -15,12 +15,6 @@ export interface FoundHub {
   readonly name: string
 }
 
-export interface SearchOptions {
-  readonly clock: Clock
-  /** Who is asked; default: everybody in the network. */
-  readonly to?: { readonly address: string; readonly port: number }
-}
-
 /** A Homey Pro tells the first one, with `name` in its text; a Self-Hosted Server only the other. */
 const HUB_SERVICE = '_homey._tcp.local'
 const WEB_SERVICE = '_http._tcp.local'
@@ -40,7 +34,14 @@ interface Candidate extends FoundHub {
 }
 
 /** At most 16, within three seconds. */
-export async function findHubs({ clock, to = GROUP }: SearchOptions): Promise<FoundHub[]> {
+export async function findHubs({
+  clock,
+  to = GROUP,
+}: {
+  readonly clock: Clock
+  /** Who is asked; default: everybody in the network. */
+  readonly to?: { readonly address: string; readonly port: number }
+}): Promise<FoundHub[]> {
   const pings = new Map<string, Promise<Ping | undefined>>()
   const onMessage = (packet: Buffer, { address }: { readonly address: string }) => {
     for (const candidate of candidatesOf(readRecords(packet), address)) {

@@ -11,18 +11,14 @@ function listening() {
   const text = JSON.stringify({ mqtt: { url: 'mqtt://192.0.2.2' }, hubs: { home: hub, cabin: hub } })
   const { config } = loadConfig({ file: 'hub2mqtt.yaml', env: {}, readFile: () => text })
   const state = new Map<string, string>()
-  const others = new Peers({
-    topics,
-    memberStates: [topics.memberState('shard-2')],
-    hubs: new Set(['home']),
-    live: { value: config },
-    feed: {
-      held(topic, payload) {
-        if (payload === null) state.delete(topic)
-        else state.set(topic, payload)
-      },
+  const feed = {
+    held(topic: string, payload: string | null) {
+      if (payload === null) state.delete(topic)
+      else state.set(topic, payload)
     },
-  })
+  }
+  const members = [topics.memberState('shard-2')]
+  const others = new Peers(topics, members, new Set(['home']), { value: config }, feed)
   return { others, state }
 }
 

@@ -47,6 +47,13 @@ describe('the folders of the source know only what they may know', () => {
     }
   })
 
+  test('few interfaces list what one constructor takes: parameters, or a part of what there is already, say it too', () => {
+    const listing = files.flatMap((file) => [
+      ...readFileSync(file, 'utf8').matchAll(/interface \w*(Options|Context|Dependencies)\b/g),
+    ])
+    expect(listing.length).toBeLessThanOrEqual(50)
+  })
+
   test('only the configuration and the program itself read the environment', () => {
     for (const file of files.filter((path) => !/^src\/(config\/|main\.ts)/.test(path))) {
       expect(readFileSync(file, 'utf8'), file).not.toMatch(/process\.env/)

@@ -37,7 +37,7 @@ async function open() {
   const state = new HubState('home', watched.hub, {
     topics,
     live,
-    table: new RowTable({ topics, link, applies: (when) => when !== 'guard', log }),
+    table: new RowTable(topics, link, log, (when) => when !== 'guard'),
     link,
     guard: {
       factsOf: () => undefined,

@@ -11,14 +11,12 @@ const topics = createTopics('b')
 function start(conditions: readonly Condition[] = ['discovery', 'settings.publish']) {
   const held: string[] = []
   const failed: string[] = []
-  const table = new RowTable({
-    topics,
-    log: { error: ({ topic }) => failed.push(topic) },
-    link: {
-      hold: (topic, payload) => held.push(payload === null ? `${topic} cleared` : `${topic} ${payload}`),
-    },
-    applies: (when) => conditions.includes(when),
-  })
+  const link = {
+    hold: (topic: string, payload: string | null) =>
+      void held.push(payload === null ? `${topic} cleared` : `${topic} ${payload}`),
+  }
+  const log = { error: ({ topic }: { readonly topic: string }) => void failed.push(topic) }
+  const table = new RowTable(topics, link, log, (when) => conditions.includes(when))
   const app = (id: string) => {
     const rows = new OwnerRows({ kind: 'app', hub: 'home', app: id }, table)
     const set = (patch: AppPatch = {}, installing = false) =>

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import { type CallOptions, call } from '../../src/cli/call.ts'
+import { call } from '../../src/cli/call.ts'
 import { brokerUrls } from '../../src/config/broker-access.ts'
 import { BROKERS, Mosquitto, mosquittoPath } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -9,7 +9,7 @@ import { runProgram } from '../support/process.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 
-const to = (world: World, topic: string, payload = '', more: Partial<CallOptions> = {}) =>
+const to = (world: World, topic: string, payload = '', more: Partial<Parameters<typeof call>[0]> = {}) =>
   call({
     broker: { urls: [world.broker.url], protocol: 'auto' },
     base: 'hub2mqtt',

@@ -106,7 +106,7 @@ export async function openDoor({
     },
   }
   const config = () => live.value.http
-  const access = new AccessControl({ config, clock, startToken: () => START_TOKEN })
+  const access = new AccessControl(config, () => START_TOKEN, clock)
   const services = new Services({
     topics,
     feed,
@@ -120,8 +120,8 @@ export async function openDoor({
     clock,
   })
   const folder = folderWith(page)
-  const channel = new LiveChannel({ feed, clock })
-  const gate = new Gate({ config, access, services, page: new Page(() => Promise.resolve(folder)), live: channel })
+  const channel = new LiveChannel(feed, clock)
+  const gate = new Gate(config, access, services, new Page(() => Promise.resolve(folder)), channel)
   const listener = await listen({
     host: config().host,
     port: 0,

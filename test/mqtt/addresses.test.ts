@@ -189,7 +189,7 @@ describe('the preferred address', () => {
       opened += 1
     }
     const link = { ...TOPICS, urls: [broker.url], clientId: 'c', preferredAfterMs: 1000 }
-    const lookout = new FailbackProbe({ link, clock, random: () => 0.5, isBusy: () => false, onOpen })
+    const lookout = new FailbackProbe({ link, clock, random: () => 0.5, isBusy: () => false }, onOpen)
     const intervals: number[] = []
     for (let i = 0; i < 7; i += 1) {
       lookout.start(broker.url)

@@ -212,7 +212,6 @@ describe('the retained set', () => {
 
 describe('the outbox', () => {
   const disconnected = { messages: 3, bytes: 100 }
-  const options = { byTopic: true, disconnected, ageMs: 1000 }
   const drain = (outbox: Outbox) => {
     const payloads: string[] = []
     for (let message = outbox.peek(); message !== undefined; message = outbox.peek()) {
@@ -224,7 +223,7 @@ describe('the outbox', () => {
   }
 
   test('gives up the oldest for want of room, in number and in bytes, while there is no broker', () => {
-    const outbox = new Outbox({ next: 0 }, options)
+    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
     for (const payload of ['1', '2', '3', '4']) outbox.push('t', payload, undefined, 0)
     expect(outbox.dropped).toBe(1)
     outbox.push('t', 'x'.repeat(97), undefined, 0)
@@ -235,7 +234,7 @@ describe('the outbox', () => {
   })
 
   test('keeps what it took in while there was a broker, and does not grow without one', () => {
-    const outbox = new Outbox({ next: 0 }, options)
+    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
     outbox.connected = true
     for (let i = 0; i < 10; i += 1) outbox.push('t', String(i), undefined, 0)
     outbox.connected = false
@@ -245,7 +244,7 @@ describe('the outbox', () => {
   })
 
   test('gives up what is too old when a connection begins', () => {
-    const outbox = new Outbox({ next: 0 }, options)
+    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
     outbox.push('t', 'old', undefined, 0)
     outbox.push('u', 'old', undefined, 0)
     outbox.push('t', 'new', undefined, 500)
@@ -255,7 +254,7 @@ describe('the outbox', () => {
   })
 
   test('puts back what a lost connection left open, in its old place', () => {
-    const outbox = new Outbox({ next: 0 }, options)
+    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
     for (const payload of ['1', '2', '3']) outbox.push('t', payload, undefined, 0)
     const first = outbox.peek()
     outbox.take()
@@ -265,7 +264,7 @@ describe('the outbox', () => {
   })
 
   test('lets topics take turns, each in order, and displaces those of the one that sends most', () => {
-    const outbox = new Outbox({ next: 0 }, options)
+    const outbox = new Outbox({ next: 0 }, true, disconnected, 1000)
     outbox.push('one', 'a', undefined, 0)
     for (const payload of ['1', '2', '3', '4']) outbox.push('many', payload, undefined, 0)
     expect(drain(outbox)).toEqual(['a', '3', '4'])
@@ -292,17 +291,14 @@ describe('the intake of commands', () => {
     /** Commands wait while there are 1,000. */
     const answers = { waiting: 998, bytes: 0 }
     let drained = 0
-    const intake = new InboundQueue({
-      answers,
-      deliver: ({ topic }) => {
-        answers.waiting += 1
-        delivered.push(topic)
-      },
-      onDrained: () => {
-        drained += 1
-      },
-      limits: { messages: 3, bytes: 100 },
-    })
+    const deliver = ({ topic }: Message) => {
+      answers.waiting += 1
+      delivered.push(topic)
+    }
+    const onDrained = () => {
+      drained += 1
+    }
+    const intake = new InboundQueue(answers, deliver, onDrained, { messages: 3, bytes: 100 })
     for (let i = 0; i < 4; i += 1) expect(intake.take(message(String(i)))).toBe(true)
     expect(delivered).toEqual(['0', '1'])
     expect(intake.isFull).toBe(false)
@@ -324,12 +320,9 @@ describe('the intake of commands', () => {
   })
 
   test('drops and counts only far beyond the point at which the broker should have waited', () => {
-    const intake = new InboundQueue({
-      answers: { waiting: 0, bytes: 4 * 1024 * 1024 },
-      deliver: () => undefined,
-      onDrained: () => undefined,
-      limits: { messages: 3, bytes: 100 },
-    })
+    const ignore = () => undefined
+    const answers = { waiting: 0, bytes: 4 * 1024 * 1024 }
+    const intake = new InboundQueue(answers, ignore, ignore, { messages: 3, bytes: 100 })
     const taken = Array.from({ length: 20 }, (_, i) => intake.take(message(String(i))))
     expect(taken.filter(Boolean)).toHaveLength(15)
     expect(intake.dropped).toBe(5)

@@ -68,10 +68,9 @@ class Rig {
 
   constructor(options: Partial<SenderOptions> = {}) {
     const order = { next: 0 }
-    const keyed = { byTopic: true, ageMs: 1000 }
     this.retained = new Retained(order)
-    this.events = new Outbox(order, keyed)
-    this.answers = new Outbox(order, keyed)
+    this.events = new Outbox(order, true, undefined, 1000)
+    this.answers = new Outbox(order, true, undefined, 1000)
     this.sender = new Sender({
       retained: this.retained,
       events: this.events,

@@ -1,5 +1,6 @@
 /** Which devices there are: one for the bridge, one for each hub that has said who it is, one for each of its apps. */
 import type { Logger } from 'pino'
+import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
 import type { Command } from '../../contract/command.ts'
 import type { Topics } from '../../contract/topics.ts'
@@ -13,21 +14,25 @@ import { guardedForm, isOffered } from './offers.ts'
 import { settingEntities } from './setting-entities.ts'
 import { TRIGGERS } from './triggers.ts'
 
-interface LiveOptions extends Pick<Config, 'discovery' | 'settings'>, Partial<Pick<Config, 'hubs'>> {
-  readonly http: Pick<Config['http'], 'enabled' | 'page' | 'public_url'>
-}
-
-export interface DevicesOptions {
+export interface HomeAssistantOptions {
   readonly topics: Topics
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
   readonly allows: (command: Command) => boolean
   /** The configuration that holds now. */
-  readonly live: { readonly value: LiveOptions }
+  readonly live: {
+    readonly value: Pick<Config, 'discovery' | 'settings'> &
+      Partial<Pick<Config, 'hubs'>> & {
+        readonly http: Pick<Config['http'], 'enabled' | 'page' | 'public_url'>
+      }
+  }
   /** Whether the guardian is on; default: never. */
   readonly guarded?: () => boolean
   /** Whether other bridges have further hubs; default: none has. */
   readonly isShared?: boolean
   readonly version: string
+  readonly clock: Clock
+  /** Numbers from 0 to under 1. */
+  readonly random: () => number
   readonly log: Logger
 }
 
@@ -53,7 +58,7 @@ interface Known {
 const FAREWELL_MS = 15_000
 
 export class Devices {
-  readonly #options: DevicesOptions
+  readonly #options: HomeAssistantOptions
   readonly #sink: DeviceSink
   readonly #known = new Map<string, Known>()
   /** Id of a hub that is known → its name. */
@@ -62,7 +67,7 @@ export class Devices {
   readonly #twins = new Set<string>()
   #bridgeId: string | null = null
 
-  constructor(options: DevicesOptions, sink: DeviceSink) {
+  constructor(options: HomeAssistantOptions, sink: DeviceSink) {
     this.#options = options
     this.#sink = sink
   }

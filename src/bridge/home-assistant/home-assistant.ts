@@ -1,19 +1,12 @@
 /** The bridge's side towards Home Assistant: its devices, its birth, and what earlier runs left of ours. */
 
-import type { Clock } from '../../base/clock.ts'
 import type { Change } from '../../hub/app.ts'
 import type { Message } from '../../mqtt/types.ts'
 import { deviceDiffers } from './device.ts'
-import { Devices, type DevicesOptions } from './devices.ts'
+import { Devices, type HomeAssistantOptions } from './devices.ts'
 import { createDiscoveryTopics } from './discovery-topics.ts'
 import { Prefixes } from './prefixes.ts'
 import { type DiscoveryLink, Publisher } from './publisher.ts'
-
-export interface HomeAssistantOptions extends DevicesOptions {
-  readonly clock: Clock
-  /** Numbers from 0 to under 1. */
-  readonly random: () => number
-}
 
 /** After Home Assistant says that it is there: it has much to do then, and so have others who heard it. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }

@@ -1,6 +1,8 @@
 /** Keeps the devices that are wanted published: paced, only what changed, and put back when somebody removes it. */
 import type { Clock } from '../../base/clock.ts'
+import type { MqttLink } from '../../mqtt/link.ts'
 import type { PayloadSource } from '../../mqtt/retained.ts'
+import type { LinkStatus } from '../../mqtt/types.ts'
 import type { Device } from './device.ts'
 import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from './discovery-topics.ts'
 import {
@@ -15,18 +17,8 @@ import {
 import { Pacer } from './pacer.ts'
 
 /** The part of the MQTT link that discovery needs. */
-export interface DiscoveryLink {
-  /** `source` gives the payload again, so that it need not be kept. */
-  hold(topic: string, payload: string | null, source?: PayloadSource): void
-  send(topic: string, payload: string): void
-  /** Sends again what is wanted on these topics, though the broker may have it. */
-  refresh(topics: Iterable<string>): void
-  /** Clears what the broker holds, nobody wants, and the predicate claims. Returns how many. */
-  sweep(owned: (topic: string, payload: string) => boolean): number
-  /** What is held on the topics that are somebody else's is so no longer; the broker keeps what it has. */
-  release(isOthers: (topic: string) => boolean): void
-  /** `queued`: messages that wait to be sent. */
-  status(): { readonly queued: number }
+export type DiscoveryLink = Pick<MqttLink, 'hold' | 'send' | 'refresh' | 'sweep' | 'release'> & {
+  status(): Pick<LinkStatus, 'queued'>
 }
 
 export interface PublisherOptions {

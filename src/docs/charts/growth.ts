@@ -28,16 +28,20 @@ const TOP = 80
 const COLUMN = 240
 const ROW = PLOT.height + 66
 
-interface PlotOptions {
+function plot({
+  x,
+  y,
+  points,
+  most,
+  below,
+}: {
   readonly x: number
   readonly y: number
   /** Sorted. */
   readonly points: readonly (readonly [at: number, value: number])[]
   readonly most: number
   readonly below: string
-}
-
-function plot({ x, y, points, most, below }: PlotOptions): string[] {
+}): string[] {
   const sizes = points.map(([at]) => at)
   const across = logarithmic([Math.min(...sizes), Math.max(...sizes)], [x, x + PLOT.width])
   const up = linear([0, most], [y + PLOT.height, y])

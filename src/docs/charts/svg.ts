@@ -44,17 +44,25 @@ export function svg({ title, description, width, height, body }: Chart): string 
   ].join('\n')}\n`
 }
 
-interface TextOptions {
-  readonly x: number
-  readonly y: number
-  readonly class?: string
-  readonly anchor?: 'start' | 'middle' | 'end'
-  readonly size?: number
-  readonly weight?: number
-}
-
 /** `y` is the base line. */
-export function text(words: string, { x, y, class: name = 'ink', anchor, size, weight }: TextOptions): string {
+export function text(
+  words: string,
+  {
+    x,
+    y,
+    class: name = 'ink',
+    anchor,
+    size,
+    weight,
+  }: {
+    readonly x: number
+    readonly y: number
+    readonly class?: string
+    readonly anchor?: 'start' | 'middle' | 'end'
+    readonly size?: number
+    readonly weight?: number
+  },
+): string {
   const more = [
     anchor === undefined ? '' : ` text-anchor="${anchor}"`,
     size === undefined ? '' : ` font-size="${size}"`,

@@ -7,17 +7,6 @@ import { StoredKeys } from './keys.ts'
 import { FolderPackages, type Packages } from './packages.ts'
 import { type HubState, SqliteState } from './state.ts'
 
-export interface HubDataOptions {
-  /** The data folder, made where there is none; default: a temporary one, removed at the end. */
-  readonly folder?: string | undefined
-  /** The folder of the local app store. */
-  readonly store?: string | undefined
-  /** Of the hub; default: the one it had, or a new one. */
-  readonly hubId?: string | undefined
-  /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
-  readonly tell?: ((problem: string) => void) | undefined
-}
-
 export interface HubData extends AsyncDisposable {
   /** Absolute path. */
   readonly folder: string
@@ -27,7 +16,18 @@ export interface HubData extends AsyncDisposable {
 }
 
 /** @throws HubDataError where the folder cannot be used, or another hub uses it */
-export async function openHubData(options: HubDataOptions = {}): Promise<HubData> {
+export async function openHubData(
+  options: {
+    /** The data folder, made where there is none; default: a temporary one, removed at the end. */
+    readonly folder?: string | undefined
+    /** The folder of the local app store. */
+    readonly store?: string | undefined
+    /** Of the hub; default: the one it had, or a new one. */
+    readonly hubId?: string | undefined
+    /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
+    readonly tell?: ((problem: string) => void) | undefined
+  } = {},
+): Promise<HubData> {
   await using opened = new AsyncDisposableStack()
   const folder = options.folder ?? (await temporaryFolder(opened))
   const database = openDatabase(folder, { alone: true })

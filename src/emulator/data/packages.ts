@@ -35,21 +35,23 @@ export interface Packages {
   discard(folder: string): Promise<void>
 }
 
-export interface PackagesOptions {
-  /** Absolute path of the data folder. */
-  readonly data: string
-  /** Path of the store; without one it has nothing. */
-  readonly store?: string | undefined
-  /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
-  readonly tell?: ((problem: string) => void) | undefined
-}
-
 export class FolderPackages implements Packages {
   readonly #apps: string
   readonly #store: Store
   readonly #tell: (problem: string) => void
 
-  constructor({ data, store, tell = () => {} }: PackagesOptions) {
+  constructor({
+    data,
+    store,
+    tell = () => {},
+  }: {
+    /** Absolute path of the data folder. */
+    readonly data: string
+    /** Path of the store; without one it has nothing. */
+    readonly store?: string | undefined
+    /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
+    readonly tell?: ((problem: string) => void) | undefined
+  }) {
     this.#apps = join(data, APPS_FOLDER)
     this.#store = new Store(store, tell)
     this.#tell = tell

@@ -44,19 +44,23 @@ const COLUMNS = Object.keys(AppRow.entries)
 const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `$${name}`).join(', ')})
   ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = $${name}`).join(', ')}`
 
-export interface StateOptions {
-  /** Of the hub; default: the one it had, or a new one. */
-  readonly hubId?: string | undefined
-  /** Epoch milliseconds; default: the system's. */
-  readonly now?: (() => number) | undefined
-}
-
 export class SqliteState implements HubState {
   readonly hubId: string
   readonly #database: Database
   readonly #now: () => number
 
-  constructor(database: Database, { hubId, now = Date.now }: StateOptions = {}) {
+  constructor(
+    database: Database,
+    {
+      hubId,
+      now = Date.now,
+    }: {
+      /** Of the hub; default: the one it had, or a new one. */
+      readonly hubId?: string | undefined
+      /** Epoch milliseconds; default: the system's. */
+      readonly now?: (() => number) | undefined
+    } = {},
+  ) {
     this.#database = database
     this.#now = now
     this.hubId = hubId ?? this.#note('id') ?? randomBytes(12).toString('hex')

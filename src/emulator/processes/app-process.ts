@@ -22,12 +22,6 @@ export interface End {
   readonly message: string
 }
 
-export interface AppProcessOptions {
-  readonly clock: Clock
-  readonly output: Output
-  readonly inquiries: Pick<Inquiries, 'answer' | 'hear'>
-}
-
 /** From SIGTERM to SIGKILL. */
 const GRACE_MS = 2000
 const ANSWER_MS = 10_000
@@ -41,7 +35,9 @@ export class AppProcess {
   readonly ready: Promise<boolean>
   readonly ended: Promise<End>
   readonly #child: ChildProcess
-  readonly #options: AppProcessOptions
+  readonly #clock: Clock
+  readonly #output: Output
+  readonly #inquiries: Pick<Inquiries, 'answer' | 'hear'>
   readonly #channel: Channel | undefined
   readonly #ready = Promise.withResolvers<boolean>()
   readonly #limits: Allowance[] = []
@@ -53,15 +49,28 @@ export class AppProcess {
   #cancelKill: (() => void) | undefined
 
   /** Resolves when the process is there; what becomes of it then is told by `ready` and `ended`. */
-  static async start(launch: Launch, options: AppProcessOptions): Promise<AppProcess> {
+  static async start(
+    launch: Launch,
+    clock: Clock,
+    output: Output,
+    inquiries: Pick<Inquiries, 'answer' | 'hear'>,
+  ): Promise<AppProcess> {
     const { file, args } = await commandLine(launch)
     const stdio = ['ignore', 'pipe', 'pipe', 'pipe'] as const
-    return new AppProcess(spawn(file, args, { cwd: launch.folder, env: {}, stdio: [...stdio] }), options)
+    const child = spawn(file, args, { cwd: launch.folder, env: {}, stdio: [...stdio] })
+    return new AppProcess(child, clock, output, inquiries)
   }
 
-  private constructor(child: ChildProcess, options: AppProcessOptions) {
+  private constructor(
+    child: ChildProcess,
+    clock: Clock,
+    output: Output,
+    inquiries: Pick<Inquiries, 'answer' | 'hear'>,
+  ) {
     this.#child = child
-    this.#options = options
+    this.#clock = clock
+    this.#output = output
+    this.#inquiries = inquiries
     this.pid = child.pid
     this.ready = this.#ready.promise
     this.ended = this.#watchEnd()
@@ -99,8 +108,8 @@ export class AppProcess {
     if (this.#asked || this.#gone) return this.ended
     this.#asked = true
     this.#child.kill('SIGTERM')
-    this.#cancelKill = this.#options.clock.after(GRACE_MS, () => {
-      this.#options.output.note(`did not end within ${GRACE_MS / 1000} s of SIGTERM: SIGKILL`)
+    this.#cancelKill = this.#clock.after(GRACE_MS, () => {
+      this.#output.note(`did not end within ${GRACE_MS / 1000} s of SIGTERM: SIGKILL`)
       this.#child.kill('SIGKILL')
     })
     return this.ended
@@ -108,22 +117,21 @@ export class AppProcess {
 
   /** Ends it at once, as a crash with this message. */
   unload(reason: string): void {
-    this.#options.output.note(reason)
+    this.#output.note(reason)
     this.#reason ??= reason
     this.#child.kill('SIGKILL')
   }
 
   #connect(pipe: Duplex): Channel {
-    const { clock, inquiries, output } = this.#options
     return new Channel(pipe, {
-      clock,
-      answer: (question) => inquiries.answer(question),
-      note: (text) => output.note(text),
+      clock: this.#clock,
+      answer: (question) => this.#inquiries.answer(question),
+      note: (text) => this.#output.note(text),
       onAbuse: (reason) => this.unload(reason),
       hear: (message) => {
         if (message.type === 'ready') this.#ready.resolve(true)
         else if (message.type === 'crash') this.#reason ??= message.message
-        else inquiries.hear(message)
+        else this.#inquiries.hear(message)
       },
     })
   }
@@ -131,9 +139,9 @@ export class AppProcess {
   /** An app that writes faster than this has to wait until it is read. */
   #collect(stream: Readable | null, hear: (text: string) => void): void {
     if (stream === null) return
-    const allowance = new Allowance(OUTPUT_PER_SECOND, this.#options.clock, () => stream.resume())
+    const allowance = new Allowance(OUTPUT_PER_SECOND, this.#clock, () => stream.resume())
     this.#limits.push(allowance)
-    const output = this.#options.output.stream()
+    const output = this.#output.stream()
     stream.on('error', () => {})
     stream.on('end', output.end)
     stream.on('data', (chunk: Buffer) => {

@@ -1,8 +1,9 @@
 /** An emulated hub whose apps are processes: its memory opened, its first apps installed, everything started. */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Clock, systemClock } from '../../base/clock.ts'
+import { systemClock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
+import type { EmulateOptions } from '../command.ts'
 import { type HubData, openHubData } from '../data/hub-data.ts'
 import { ManifestError } from '../data/manifest.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
@@ -13,28 +14,6 @@ import { filesIn, MOST_FILES, watchFiles } from './app-files.ts'
 import { addSettings, newApp } from './first-state.ts'
 import { ProcessApps } from './process-apps.ts'
 import { speaker } from './speech.ts'
-import type { Limits } from './watch.ts'
-
-export interface ProcessesOptions {
-  /** Where the hub keeps its state; default: a temporary folder, removed at the end. */
-  readonly data?: string | undefined
-  /** The folder of the app store; default: that of the sample apps. */
-  readonly store?: string | undefined
-  /** Folders of apps to run where they are, anew whenever their files change. With one there are no sample apps. */
-  readonly appFolders?: readonly string[] | undefined
-  readonly limits?: Partial<Limits> | undefined
-  /** A command that is given what the hub says as its last argument. */
-  readonly speechCommand?: string | undefined
-  /** What an app of `appFolders` writes, and what becomes of it, line by line. */
-  readonly onLine?: ((id: string, line: string) => void) | undefined
-  /** What the hub says. */
-  readonly onSpeak?: ((text: string) => void) | undefined
-  /** A key for a hub whose data folder has none. */
-  readonly spareKey?: { readonly key: string; readonly scopes: readonly string[] } | undefined
-  /** What is wrong with an app in the store or with the command for speech, and what of a manifest is ignored. */
-  readonly tell?: ((problem: string) => void) | undefined
-  readonly clock?: Clock | undefined
-}
 
 const SAMPLES = fileURLToPath(new URL('config/demo/', ROOT))
 
@@ -56,7 +35,7 @@ export interface RunningHub extends AsyncDisposable {
 }
 
 /** Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
-export async function emulateProcesses(hub: EmulatedHubOptions, options: ProcessesOptions): Promise<RunningHub> {
+export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<RunningHub> {
   const { clock, limits, onSpeak = () => {} } = options
   const tell = onceEach(options.tell ?? (() => {}))
   await using opened = new AsyncDisposableStack()

@@ -40,11 +40,11 @@ export class InstalledApp {
     this.#code = code
     this.#stored = stored
     this.#record = this.#recordAtRest()
-    this.#supervisor = new Supervisor({
-      launch: () => this.#launch(),
-      onState: (state) => this.#enter(state),
-      onEnd: (end) => this.#onEnd(end),
-    })
+    this.#supervisor = new Supervisor(
+      () => this.#launch(),
+      (state) => this.#enter(state),
+      (end) => this.#onEnd(end),
+    )
   }
 
   get stored(): StoredApp {
@@ -189,7 +189,7 @@ export class InstalledApp {
     const { folder, manifest } = this.#code
     const inquiries = new Inquiries(id, this.#world, (message) => this.#supervisor.process?.tell(message))
     const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
-    const process = await AppProcess.start(launch, { clock, output: this.output, inquiries })
+    const process = await AppProcess.start(launch, clock, this.output, inquiries)
     void process.ended.then(() => inquiries.end())
     // What a new process uses is told as soon as it is known.
     this.#usageToldAt = Number.NEGATIVE_INFINITY

@@ -12,14 +12,6 @@ import { localesIn } from './locales.ts'
 import { LIMITS, type Limits, Watch } from './watch.ts'
 import type { State, World } from './world.ts'
 
-export interface ProcessAppsOptions {
-  readonly state: State
-  readonly packages: Packages
-  readonly limits?: Partial<Limits> | undefined
-  readonly clock?: Clock | undefined
-  readonly onLine?: World['onLine']
-}
-
 const OFFERS_MS = 5000
 
 export class ProcessApps implements HubApps {
@@ -33,7 +25,16 @@ export class ProcessApps implements HubApps {
   /** Processes of apps that are no longer installed. */
   readonly #leaving = new Map<string, Promise<void>>()
 
-  constructor(options: ProcessAppsOptions, host: AppsHost) {
+  constructor(
+    options: {
+      readonly state: State
+      readonly packages: Packages
+      readonly limits?: Partial<Limits> | undefined
+      readonly clock?: Clock | undefined
+      readonly onLine?: World['onLine']
+    },
+    host: AppsHost,
+  ) {
     const { state, packages, clock = systemClock } = options
     const limits = { ...LIMITS, ...options.limits }
     this.#packages = packages

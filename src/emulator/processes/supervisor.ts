@@ -1,17 +1,10 @@
 /** Brings an app's process to what is wanted of it. Of many wishes in a row, the last one counts. */
 import type { AppProcess, End } from './app-process.ts'
 
-export interface SupervisorOptions {
-  /** Starts a process, or rejects. */
-  readonly launch: () => Promise<AppProcess>
-  /** A process is about to be started or stopped, or has come so far that it runs. */
-  readonly onState: (state: 'starting' | 'running' | 'stopping') => void
-  /** It has ended, whether that was asked for or not. An app that crashed is not started again. */
-  readonly onEnd: (end: End) => void
-}
-
 export class Supervisor {
-  readonly #options: SupervisorOptions
+  readonly #open: () => Promise<AppProcess>
+  readonly #onState: (state: 'starting' | 'running' | 'stopping') => void
+  readonly #onEnd: (end: End) => void
   #process: AppProcess | undefined
   /** The number of the start that `#process` comes from. */
   #running = 0
@@ -23,8 +16,19 @@ export class Supervisor {
   #busy = false
   #settled: Promise<void> = Promise.resolve()
 
-  constructor(options: SupervisorOptions) {
-    this.#options = options
+  /**
+   * @param launch starts a process, or rejects
+   * @param onState a process is about to be started or stopped, or has come so far that it runs
+   * @param onEnd it has ended, whether that was asked for or not. An app that crashed is not started again
+   */
+  constructor(
+    launch: () => Promise<AppProcess>,
+    onState: (state: 'starting' | 'running' | 'stopping') => void,
+    onEnd: (end: End) => void,
+  ) {
+    this.#open = launch
+    this.#onState = onState
+    this.#onEnd = onEnd
   }
 
   get process(): AppProcess | undefined {
@@ -60,7 +64,7 @@ export class Supervisor {
   async #work(): Promise<void> {
     for (;;) {
       if (this.#process !== undefined && this.#running !== this.#wanted) {
-        this.#options.onState('stopping')
+        this.#onState('stopping')
         await this.#process.stop()
       } else if (this.#process === undefined && this.isUp) {
         await this.#launch(this.#wanted)
@@ -70,14 +74,14 @@ export class Supervisor {
   }
 
   async #launch(number: number): Promise<void> {
-    this.#options.onState('starting')
+    this.#onState('starting')
     try {
-      const process = await this.#options.launch()
+      const process = await this.#open()
       this.#process = process
       this.#running = number
       void process.ended.then((end) => this.#end(number, end))
       void process.ready.then((ready) => {
-        if (ready && this.#process === process && this.#wanted === number) this.#options.onState('running')
+        if (ready && this.#process === process && this.#wanted === number) this.#onState('running')
       })
     } catch (error) {
       const message = error instanceof Error ? `Error: ${error.message}` : String(error)
@@ -88,6 +92,6 @@ export class Supervisor {
   #end(number: number, end: End): void {
     this.#process = undefined
     if (!end.asked) this.#over = Math.max(this.#over, number)
-    this.#options.onEnd(end)
+    this.#onEnd(end)
   }
 }

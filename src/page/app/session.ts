@@ -42,7 +42,7 @@ function connect(session: Session): Stage {
   const store = new Store(session.base_topic, session.member)
   const url = apiUrl('live')
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
-  const channel = new Channel({ url: url.href, store, mayRetry: () => stillMay(session) })
+  const channel = new Channel(url.href, store, () => stillMay(session))
   channel.start()
   return { at: 'open', session, store, channel }
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { type HubData, type HubDataOptions, openHubData } from '../../../src/emulator/data/hub-data.ts'
+import { type HubData, openHubData } from '../../../src/emulator/data/hub-data.ts'
 
 /** An empty folder, gone after the test. */
 export function folder(): string {
@@ -13,7 +13,7 @@ export function folder(): string {
 }
 
 /** Open until the test ends, or is disposed of earlier. */
-export async function opened(options: HubDataOptions): Promise<HubData> {
+export async function opened(options: Parameters<typeof openHubData>[0]): Promise<HubData> {
   const data = await openHubData(options)
   onTestFinished(() => data[Symbol.asyncDispose]())
   return data

@@ -7,11 +7,8 @@ import { written } from './support.ts'
 test('a process says itself what it uses, where the system does not tell', async () => {
   const folder = await written('export default () => {}')
   const launch = { id: 'com.example.app', version: '1.0.0', folder, main: 'app.js', memoryLimit: 2 ** 28 }
-  const app = await AppProcess.start(launch, {
-    clock: systemClock,
-    output: new Output(),
-    inquiries: { answer: () => null, hear: () => {} },
-  })
+  const inquiries = { answer: () => null, hear: () => {} }
+  const app = await AppProcess.start(launch, systemClock, new Output(), inquiries)
   onTestFinished(async () => void (await app.stop()))
   expect(await app.ready).toBe(true)
   expect(await app.ownUsage()).toEqual({ cpuMs: expect.any(Number), mem: expect.any(Number) })

@@ -2,16 +2,17 @@ import { mkdtempDisposable, readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import type { EmulateOptions } from '../../../src/emulator/command.ts'
 import { emulate } from '../../../src/emulator/command.ts'
 import { readManifest } from '../../../src/emulator/data/manifest.ts'
-import { emulateProcesses, type ProcessesOptions } from '../../../src/emulator/processes/emulate-processes.ts'
+import { emulateProcesses } from '../../../src/emulator/processes/emulate-processes.ts'
 import { until } from '../../support/until.ts'
 import { acknowledged, ask, HUE, KEY, PUMP, sessionOf, subscribed } from '../support.ts'
 
 const METER = 'org.tidewater.meter'
 const SAMPLES = 'config/demo/apps'
 
-async function hubOf(options: ProcessesOptions = {}) {
+async function hubOf(options: EmulateOptions = {}) {
   const running = await emulateProcesses({ keys: { [KEY]: ['hub'] }, flavour: 'older' }, options)
   onTestFinished(() => running[Symbol.asyncDispose]())
   const { hub } = running

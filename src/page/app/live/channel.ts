@@ -18,18 +18,13 @@ const BACKOFF = { min: 1_000, max: 30_000 }
 /** A hidden page draws no frames. */
 const HIDDEN_MS = 500
 
-export interface ChannelOptions {
-  readonly url: string
-  readonly store: Store
-  /** Asked before each further try; `false` ends the channel, as a login is needed first. */
-  readonly mayRetry: () => Promise<boolean>
-}
-
 export class Channel {
   readonly liveness = signal<Liveness>('connecting')
   /** Epoch milliseconds of the next try; `undefined` while there is none to wait for. */
   readonly retryAt = signal<number | undefined>(undefined)
-  readonly #options: ChannelOptions
+  readonly #url: string
+  readonly #store: Store
+  readonly #mayRetry: () => Promise<boolean>
   readonly #backoff = new Backoff(BACKOFF)
   #socket: WebSocket | undefined
   #frames: LiveFrame[] = []
@@ -38,8 +33,11 @@ export class Channel {
   #retry: ReturnType<typeof setTimeout> | undefined
   #ended = false
 
-  constructor(options: ChannelOptions) {
-    this.#options = options
+  /** @param mayRetry asked before each further try; `false` ends the channel, as a login is needed first */
+  constructor(url: string, store: Store, mayRetry: () => Promise<boolean>) {
+    this.#url = url
+    this.#store = store
+    this.#mayRetry = mayRetry
   }
 
   start(): void {
@@ -67,7 +65,7 @@ export class Channel {
   }
 
   #connect(): void {
-    const socket = new WebSocket(this.#options.url)
+    const socket = new WebSocket(this.#url)
     this.#socket = socket
     socket.onmessage = ({ data }) => {
       if (typeof data === 'string') this.#take(data)
@@ -105,7 +103,7 @@ export class Channel {
     this.#drawing = false
     const frames = this.#frames
     this.#frames = []
-    const { store } = this.#options
+    const store = this.#store
     const last = frames.findLastIndex(({ type }) => type === 'snapshot')
     const snapshot = frames[last]
     if (snapshot?.type === 'snapshot') {
@@ -121,14 +119,14 @@ export class Channel {
     this.#socket = undefined
     this.#frames = []
     clearTimeout(this.#silence)
-    this.liveness.value = this.#options.store.complete.value ? 'stale' : 'connecting'
+    this.liveness.value = this.#store.complete.value ? 'stale' : 'connecting'
     const wait = this.#backoff.next()
     this.retryAt.value = Date.now() + wait
     this.#retry = setTimeout(() => this.retryNow(), wait)
   }
 
   async #again(): Promise<void> {
-    if (await this.#options.mayRetry()) {
+    if (await this.#mayRetry()) {
       if (!this.#ended) this.#connect()
     } else this.end()
   }
