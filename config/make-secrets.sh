@@ -41,15 +41,24 @@ if [ ! -s secrets/hub_api_key ]; then
   echo >&2
   write hub_api_key "$key"
 fi
-for user in $users; do write "mqtt_${user}_password" "$(random)"; done
+# Those whose password is new, or whom the broker does not know.
+changed=''
+for user in $users; do
+  [ -s "secrets/mqtt_${user}_password" ] && grep -q "^$user:" secrets/mosquitto_passwords 2>/dev/null || changed="$changed $user"
+  write "mqtt_${user}_password" "$(random)"
+done
 write nats_password "$(random)"
 
-# Mosquitto reads hashes only, and its own tool makes them.
-for user in $users; do printf '%s:%s\n' "$user" "$(cat "secrets/mqtt_${user}_password")"; done > secrets/mosquitto_passwords.new
-docker run --rm -i --entrypoint sh "${MOSQUITTO_IMAGE:-eclipse-mosquitto:2}" \
-  -c 'cat > /tmp/p && mosquitto_passwd -U /tmp/p && cat /tmp/p' < secrets/mosquitto_passwords.new > secrets/mosquitto_passwords.hashed
-rm secrets/mosquitto_passwords.new
-mv secrets/mosquitto_passwords.hashed secrets/mosquitto_passwords
+# Mosquitto reads hashes only, and its own tool makes them. Lines of other users stay.
+if [ -n "$changed" ]; then
+  for user in $changed; do printf '%s:%s\n' "$user" "$(cat "secrets/mqtt_${user}_password")"; done > secrets/mosquitto_passwords.new
+  docker run --rm -i --entrypoint sh "${MOSQUITTO_IMAGE:-eclipse-mosquitto:2}" \
+    -c 'cat > /tmp/p && mosquitto_passwd -U /tmp/p && cat /tmp/p' < secrets/mosquitto_passwords.new > secrets/mosquitto_passwords.hashed
+  of_changed="^($(echo $changed | tr ' ' '|')):"
+  grep -vE "$of_changed" secrets/mosquitto_passwords >> secrets/mosquitto_passwords.hashed 2>/dev/null || true
+  rm secrets/mosquitto_passwords.new
+  mv secrets/mosquitto_passwords.hashed secrets/mosquitto_passwords
+fi
 # Brokers and NATS run as other users; the folder keeps everybody else on this machine out.
 chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_password
 

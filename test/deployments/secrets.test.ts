@@ -6,6 +6,7 @@ import {
   mkdirSync,
   mkdtempDisposableSync,
   readFileSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -56,7 +57,22 @@ it('makes every secret that the compose file names, for their owner alone, and n
   expect(password).toMatch(/^[0-9a-f]{48}$/)
   expect(text('secrets/mosquitto_passwords')).toContain(`button:hashed-${password}\n`)
 
+  const others = 'nodered:a hash\nhomeassistant:of a password that its owner has chosen\n'
+  const own = text('secrets/mosquitto_passwords').replace(/^homeassistant:.*\n/m, others)
+  writeFileSync(join(folder, 'secrets/mosquitto_passwords'), own)
   expect(make('', 'http://10.0.0.2').status).toBe(0)
+  expect(text('secrets/mosquitto_passwords')).toBe(own)
+  rmSync(join(folder, 'secrets/mqtt_broker_password'))
+  expect(make('', 'http://10.0.0.2').status).toBe(0)
+  expect(text('secrets/mosquitto_passwords').match(/^\w+/gm)?.sort()).toEqual([
+    'broker',
+    'button',
+    'homeassistant',
+    'hub2mqtt',
+    'nodered',
+  ])
+  expect(text('secrets/mosquitto_passwords')).toContain(others)
+  expect(text('secrets/mosquitto_passwords')).toContain(`broker:hashed-${text('secrets/mqtt_broker_password')}`)
   expect(text('secrets/mqtt_button_password').trim()).toBe(password)
   expect(text('hub2mqtt/hub2mqtt.yaml')).toContain('http://10.0.0.1\n')
 })
@@ -102,6 +118,7 @@ it('says which folder stands in the place of a file, where it cannot remove it',
 it('keeps the passwords of the broker when the engine fails', () => {
   expect(make('key\n', 'http://10.0.0.1').status).toBe(0)
   const before = text('secrets/mosquitto_passwords')
+  rmSync(join(folder, 'secrets/mqtt_broker_password'))
   writeFileSync(join(folder, 'bin/docker'), '#!/bin/sh\nexit 1\n')
   expect(make('', 'http://10.0.0.1').status).not.toBe(0)
   expect(text('secrets/mosquitto_passwords')).toBe(before)
