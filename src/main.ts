@@ -82,12 +82,17 @@ async function health(line: Extract<ReturnType<typeof parseCommandLine>, { comma
   if (line.config !== undefined && !existsSync(line.config))
     throw new UsageError(`${line.config}: there is no such file`)
   const { enabled, host, port } = loadHttpConfig({ file: line.config, env: process.env })
-  if (!enabled) {
-    console.error('hub2mqtt: http.enabled is false, so that nobody can be asked')
+  if (!enabled || port === 0) {
+    const why = enabled ? 'http.port is 0: only the log has the port' : 'http.enabled is false'
+    console.error(`hub2mqtt: ${why}, so that nobody can be asked`)
     return failed.code
   }
   try {
-    const { status, body } = await askHealth({ host, port }, line.ready ? '/readyz' : '/healthz')
+    const { status, body, isOurs } = await askHealth({ host, port }, line.ready ? '/readyz' : '/healthz')
+    if (!isOurs) {
+      console.error(`hub2mqtt: what answers at ${host}:${port} is another program`)
+      return failed.code
+    }
     console.log(body.trimEnd())
     return status === 200 ? ok.code : failed.code
   } catch (error) {
@@ -100,8 +105,17 @@ async function health(line: Extract<ReturnType<typeof parseCommandLine>, { comma
 async function printPage({ config: file }: Line<'open'>): Promise<number> {
   const { configFileOf, hasPassword, loadHttpConfig } = await import('./config/load.ts')
   const { pageAddress } = await import('./http/start-token.ts')
+  const { askHealth } = await import('./http/client.ts')
   const request = { file, env: process.env }
-  console.log(pageAddress(loadHttpConfig(request), configFileOf(request), hasPassword(request)))
+  const http = loadHttpConfig(request)
+  const address = pageAddress(http, configFileOf(request), hasPassword(request))
+  // The token is for hub2mqtt alone. While nobody answers, it may be about to start.
+  const answer = await askHealth(http, '/healthz').catch(() => undefined)
+  if (answer?.isOurs === false) {
+    console.error(`hub2mqtt: what answers at ${http.host}:${http.port} is another program`)
+    return failed.code
+  }
+  console.log(address)
   return ok.code
 }
 

@@ -1,6 +1,8 @@
 /** `hub2mqtt health`: asks the daemon's listener on this machine how it is. */
 import { get } from 'node:http'
+import * as v from 'valibot'
 import { reachable } from '../base/hosts.ts'
+import { parseJson } from '../base/json.ts'
 
 export interface HealthAddress {
   readonly host: string
@@ -10,7 +12,11 @@ export interface HealthAddress {
 export interface HealthAnswer {
   readonly status: number
   readonly body: string
+  /** Whether it is of a daemon, and not of another program that listens there. */
+  readonly isOurs: boolean
 }
+
+const OURS = v.union([v.object({ live: v.boolean() }), v.object({ ready: v.boolean() })])
 
 const TIMEOUT_MS = 4000
 /** Far above any real answer. */
@@ -29,7 +35,7 @@ export function askHealth({ host, port }: HealthAddress, path: '/healthz' | '/re
         if (body.length > MAX_BYTES) request.destroy(new Error('the answer is too long'))
       })
       response.on('error', reject)
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body, isOurs: v.is(OURS, parseJson(body)) }))
     })
     request.on('error', reject)
   })
