@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import {
   type AppEventPayload,
   type CommandFailedPayload,
+  type EventPayload,
   eventsOf,
   type GuardEventPayload,
 } from '../contract/events.ts'
@@ -52,6 +53,7 @@ export class HubState {
   readonly #apps = new Map<string, OwnerRows<'app'>>()
   /** What is permitted, with all that it follows from: that changes by far less often than apps do. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
+  #onEvent: (event: EventPayload) => void = () => {}
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
 
   /** Listens to a hub that is new. Its topics are left as the broker has them until something is known of it. */
@@ -69,6 +71,11 @@ export class HubState {
   /** Calls `listener` with what has happened to apps, after everybody who acts upon it. */
   subscribe(listener: (changes: readonly NotableChange[]) => void): void {
     this.#listeners.add(listener)
+  }
+
+  /** Calls `listener` with each event that is sent. */
+  onEvent(listener: (event: EventPayload) => void): void {
+    this.#onEvent = listener
   }
 
   /** Clears all topics of a hub that is no longer configured. */
@@ -113,13 +120,12 @@ export class HubState {
     const at = new Date(this.#options.clock.now()).toISOString()
     const event: CommandFailedPayload = { event_type: 'command_failed', app, command, code, transaction, at }
     const isShown = app !== null && this.#hub.apps.all.has(app)
-    this.#send(isShown ? app : null, JSON.stringify(event))
+    this.#send(isShown ? app : null, event)
   }
 
   /** Something has happened to an app, or the guardian has done or found it. */
   sendEvent(event: AppEventPayload | GuardEventPayload): void {
-    const payload = JSON.stringify(event)
-    this.#options.early.run(() => this.#send(event.app, payload))
+    this.#options.early.run(() => this.#send(event.app, event))
   }
 
   /** Something is known of an app that the hub does not tell. */
@@ -193,11 +199,13 @@ export class HubState {
   }
 
   /** To the hub's event topic, and to that of an app. */
-  #send(app: string | null, payload: string): void {
+  #send(app: string | null, event: EventPayload): void {
     const { topics, link } = this.#options
     const hub = this.#name
+    const payload = JSON.stringify(event)
     link.send(topics.of('hubEvent', { hub }), payload)
     if (app !== null) link.send(topics.of('appEvent', { hub, app }), payload)
+    this.#onEvent(event)
   }
 
   #setApp(app: App): void {

@@ -34,6 +34,7 @@ export type EventType = (typeof EVENT_TYPES)[number] | GuardEventType
 export type CommandFailedPayload = Readonly<v.InferOutput<typeof COMMAND_FAILED>>
 export type GuardEventPayload = Readonly<v.InferOutput<typeof GUARD_EVENT>>
 export type AppEventPayload = Readonly<v.InferOutput<typeof APP_EVENT>>
+export type EventPayload = AppEventPayload | GuardEventPayload | CommandFailedPayload
 
 const USAGE: ReadonlySet<keyof App> = new Set(['cpu_percent', 'memory_bytes'])
 

@@ -24,7 +24,7 @@ function eventFamilies(tally: Tally, hubs: () => Iterable<string>): Family[] {
     },
   })
   return [
-    counter('hub2mqtt_events_total', 'Events published, by kind.', 'type', ({ events }) => Object.entries(events)),
+    counter('hub2mqtt_events_total', 'Events published, by kind.', 'type', ({ events }) => [...events]),
     counter(
       'hub2mqtt_app_crashes_total',
       'Crashes seen, by app; only apps that have crashed, and not more than 200 by name.',

@@ -2,7 +2,7 @@
  * Counts in plain numbers what happens in the daemon; a scrape reads them. An event is counted on its way from the hub to
  * the broker, where a metric library's look-up by labels would cost more than the event itself.
  */
-import type { AppEventPayload, AppEventType } from '../contract/events.ts'
+import { EVENT_TYPES, type EventPayload, type EventType, GUARD_EVENT_TYPES } from '../contract/events.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
 
 /** Apps of a hub that have a crash counter of their own; all others share one. */
@@ -48,14 +48,14 @@ export class Timings<K> {
 }
 
 export interface HubTally {
-  readonly events: Record<AppEventType, number>
+  readonly events: Map<EventType, number>
   /** Only apps that have crashed. */
   readonly crashes: Map<string, number>
   readonly calls: Timings<HubCall['operation']>
 }
 
 interface EventSource {
-  subscribe(listener: (changes: readonly { readonly events: readonly AppEventPayload[] }[]) => void): void
+  onEvent(listener: (event: EventPayload) => void): void
 }
 
 export class Tally {
@@ -83,17 +83,15 @@ export class Tally {
     return this.#reloads
   }
 
-  /** Counts the events of a hub's apps from now on. */
+  /** Counts the events of a hub from now on. */
   follow(hub: string, state: EventSource): void {
-    state.subscribe((changes) => {
-      for (const { events } of changes) for (const event of events) this.event(hub, event)
-    })
+    state.onEvent((event) => this.event(hub, event))
   }
 
-  event(hub: string, { event_type, app }: AppEventPayload): void {
-    const tally = this.of(hub)
-    tally.events[event_type] += 1
-    if (event_type === 'crashed') countCrash(tally.crashes, app)
+  event(hub: string, { event_type, app }: EventPayload): void {
+    const { events, crashes } = this.of(hub)
+    events.set(event_type, (events.get(event_type) ?? 0) + 1)
+    if (event_type === 'crashed' && app !== null) countCrash(crashes, app)
   }
 
   reload(outcome: 'ok' | 'refused'): void {
@@ -101,20 +99,7 @@ export class Tally {
   }
 }
 
-function zeros(): Record<AppEventType, number> {
-  return {
-    installed: 0,
-    updated: 0,
-    removed: 0,
-    crashed: 0,
-    recovered: 0,
-    enabled: 0,
-    disabled: 0,
-    started: 0,
-    stopped: 0,
-    changed: 0,
-  }
-}
+const zeros = () => new Map<EventType, number>([...EVENT_TYPES, ...GUARD_EVENT_TYPES].map((type) => [type, 0]))
 
 function countCrash(crashes: Map<string, number>, app: string): void {
   const name = crashes.has(app) || crashes.size < MAX_APPS ? app : OTHER_APPS

@@ -86,9 +86,13 @@ describe('a scrape', () => {
     await world.ask(`home/app/${app}/cmd/disable`)
     await world.ask('home/cmd/no-such-command')
     await world.ask('home/cmd/refresh')
+    await world.ask(`home/app/${app}/cmd/enabled`, 'nonsense')
+    await until('its event', () => world.events(app).some(({ event_type }) => event_type === 'command_failed'))
     const after = await samples()
     const grew = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0)
     expect(grew('hub2mqtt_events_total{hub="home",type="crashed"}')).toBe(1)
+    expect(grew('hub2mqtt_events_total{hub="home",type="command_failed"}')).toBe(1)
+    expect(after.get('hub2mqtt_events_total{hub="home",type="gave_up"}')).toBe(0)
     expect(grew(`hub2mqtt_app_crashes_total{hub="home",app="${app}"}`)).toBe(1)
     expect(grew('hub2mqtt_commands_total{command="disable",outcome="ok"}')).toBe(1)
     expect(grew('hub2mqtt_commands_total{command="unknown",outcome="unknown_command"}')).toBe(1)
@@ -162,7 +166,7 @@ describe('label sets stay bounded', () => {
     expect(crashes.size).toBe(201)
     expect(crashes.get('app-7')).toBe(1001)
     expect(crashes.get(OTHER_APPS)).toBe(800)
-    expect(events.crashed).toBe(2000)
+    expect(events.get('crashed')).toBe(2000)
   })
 
   it('has one name for all commands that do not exist', async () => {
