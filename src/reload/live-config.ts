@@ -61,13 +61,16 @@ export class LiveConfig implements Live {
   /** Takes over what can change while running, and says what cannot. A broken configuration changes nothing. */
   readonly reload = (): void => {
     try {
-      this.#onReload(this.#takeOver())
+      const reloaded = this.#takeOver()
+      this.#onReload(reloaded?.changed)
+      // In the words, and at the level, of the new one.
+      reloaded?.tell()
     } catch (err) {
       this.#log.error({ err }, 'a changed configuration was taken over in part only, by a mistake of the program')
     }
   }
 
-  #takeOver(): Reloaded | undefined {
+  #takeOver(): { readonly changed: Reloaded; tell(): void } | undefined {
     const log = this.#log
     const loaded = this.#read()
     if (loaded instanceof ConfigError) {
@@ -81,9 +84,11 @@ export class LiveConfig implements Live {
     const after = takeOver(before, loaded.config)
     this.#replace(after)
     const later = differences(after, loaded.config)
-    log.info({ changed: differences(before, after) }, 'configuration read again')
-    if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
-    return { before, after }
+    const tell = () => {
+      log.info({ changed: differences(before, after) }, 'configuration read again')
+      if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
+    }
+    return { changed: { before, after }, tell }
   }
 
   #replace(config: Config): void {

@@ -251,6 +251,14 @@ describe('a configuration that is read again', () => {
     expect(await world.ask('bridge/cmd/ping')).toMatchObject({ ok: true })
   })
 
+  it('says it at the level of the new configuration', async () => {
+    await start('log: {level: error}\n')
+    world.bridge.reload('log: {level: info}\nmqtt: {keepalive: 10s}\n')
+    const said = world.bridge.lines.join()
+    expect(said).toContain('configuration read again')
+    expect(said).toContain('takes effect at the next start: mqtt.keepalive')
+  })
+
   it('keeps the old one when it is broken, and says all that is wrong with it', async () => {
     await start('commands: {read_only: true}\n')
     world.bridge.reload(
