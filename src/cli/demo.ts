@@ -19,7 +19,10 @@ export async function freePorts({ mqtt, http }: Config): Promise<Variables> {
     ...(mqtt.url === null
       ? ([
           ['HUB2MQTT_MQTT_EMBEDDED_PORT', embedded.host, embedded.port],
-          ['HUB2MQTT_MQTT_EMBEDDED_WS_PORT', embedded.host, embedded.ws_port],
+          // 0: none.
+          ...(embedded.ws_port === 0
+            ? []
+            : [['HUB2MQTT_MQTT_EMBEDDED_WS_PORT', embedded.host, embedded.ws_port] as const]),
         ] as const)
       : []),
     ...(http.enabled ? ([['HUB2MQTT_HTTP_PORT', http.host, http.port]] as const) : []),

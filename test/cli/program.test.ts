@@ -2,12 +2,13 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { createServer as createWebServer } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { BROKERS, startBroker } from '../support/brokers.ts'
 import { Observer, retainedOn } from '../support/observer.ts'
@@ -46,6 +47,27 @@ const lasting = (args: readonly string[], env: Environment = {}) =>
   new Process(process.execPath, [MAIN, ...args], { env: { ...PORTS, ...env } })
 
 describe('the program', () => {
+  test('takes nothing else for the daemon: neither for its health nor for its page', async () => {
+    const other = createWebServer((_, response) => response.end('{"welcome":true}'))
+    other.listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    onTestFinished(() => void other.close())
+    const { port } = other.address() as AddressInfo
+    await using folder = await temporary()
+    const file = join(folder.path, 'token')
+    await writeFile(file, `${'t'.repeat(43)}\n`, { mode: 0o600 })
+    const env = { HUB2MQTT_HTTP_PORT: String(port), HUB2MQTT_HTTP_TOKEN_FILE: file }
+    const refusal = {
+      status: 1,
+      stdout: '',
+      stderr: `hub2mqtt: what answers at 127.0.0.1:${port} is another program\n`,
+    }
+    for (const args of [['health'], ['health', '--ready'], ['open']]) expect(await program(args, env)).toEqual(refusal)
+    const any = { status: 1, stderr: expect.stringContaining('http.port is 0') }
+    for (const args of [['health'], ['open']])
+      expect(await program(args, { HUB2MQTT_HTTP_TOKEN_FILE: file })).toMatchObject(any)
+  })
+
   test('tells its version and its help, and ends well', async () => {
     expect(await program(['--version'])).toEqual({ status: 0, stdout: `${packageJson.version}\n`, stderr: '' })
     const { status, stdout } = await program(['--help'])
@@ -284,6 +306,16 @@ describe('the demo', () => {
     await until('its apps', () => observer.seen.some(({ topic }) => /^hub2mqtt\/home\/app\/[^/]+$/.test(topic)))
     await demo.stop('SIGTERM')
     expect(demo.end).toBe('code 0')
+  })
+
+  test('says the ports that it has where any will do', async () => {
+    await using demo = lasting(['demo'], { HUB2MQTT_MQTT_EMBEDDED_PORT: '0' })
+    await demo.untilLine('Ctrl-C ends it')
+    const text = demo.lines.join('\n')
+    const health = /Health and metrics: (\S+)/.exec(text)?.[1] ?? ''
+    expect(await (await fetch(health)).json()).toMatchObject({ ready: true })
+    await using observer = await Observer.on(Number(/mosquitto_sub -p (\d+) /.exec(text)?.[1]), { protocol: '3.1.1' })
+    await until('the hub', () => observer.last('hub2mqtt/home/state') === 'online')
   })
 
   test('takes the next ports where its own are taken, and says what to type with the real ones', async () => {
