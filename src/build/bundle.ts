@@ -69,7 +69,10 @@ const builtinsAsObjects: Plugin = {
   name: 'builtins-as-objects',
   renderChunk: (code) => ({
     code: code.replaceAll(/^import (.+) from "([^".]+)";$/gm, (_line, names: string, module: string) => {
-      return `const ${names.replaceAll(' as ', ': ')} = process.getBuiltinModule("${module}");`
+      // Both at once: the module, and some of what it exports.
+      const [whole = '', some] = names.split(', {')
+      const rest = some === undefined ? '' : ` const {${some.replaceAll(' as ', ': ')} = ${whole};`
+      return `const ${whole.replaceAll(' as ', ': ')} = process.getBuiltinModule("${module}");${rest}`
     }),
   }),
 }
