@@ -72,9 +72,10 @@ export class Answers {
 
   #send({ message, topic }: Request, outcome: Outcome, head: AnswerHead): void {
     const { topics, live, link } = this.#options
-    const { responseTopic = '', correlationData } = message
+    const { responseTopic, correlationData } = message
     const { discovery, commands } = live.value
-    const isFree = topics.mayAnswerOn(responseTopic, discovery.prefix, commands.response_topics)
+    const isFree =
+      responseTopic !== undefined && topics.mayAnswerOn(responseTopic, discovery.prefix, commands.response_topics)
     const to = isFree ? responseTopic : topic.result
     const as = (result: Outcome, mark: Message['correlationData']) => ({
       payload: renderAnswer(head, result),

@@ -44,19 +44,23 @@ export function decodeLevel(level: string): string | undefined {
 
 /** A template below one root: the first parameter stands for the root's levels, every other for one level. */
 export class Template {
+  readonly #base: string
   readonly #root: string
   /** Each is a parameter or a text. */
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]
 
   constructor(template: string, root: string) {
     const [, ...levels] = template.split('/')
+    this.#base = root
     this.#root = `${root}/`
     this.#levels = levels.map((level) => (level.startsWith('{') ? { name: level.slice(1, -1) } : { text: level }))
   }
 
   /** The topic for these parameters. */
   fill(parameters: Parameters): string {
-    return this.#root + this.#levels.map(({ text, name = '' }) => text ?? encodeLevel(parameters[name] ?? '')).join('/')
+    let topic = this.#base
+    for (const { text, name = '' } of this.#levels) topic += `/${text ?? encodeLevel(parameters[name] ?? '')}`
+    return topic
   }
 
   /** The filter that matches all topics of this template whose parameters are so. */

@@ -42,8 +42,11 @@ export class Timings<K> {
     timed.outcomes.set(outcome, (timed.outcomes.get(outcome) ?? 0) + 1)
     timed.count += 1
     timed.seconds += seconds
-    const bucket = timed.buckets.find(({ bound }) => seconds <= bound)
-    if (bucket !== undefined) bucket.count += 1
+    for (const bucket of timed.buckets) {
+      if (seconds > bucket.bound) continue
+      bucket.count += 1
+      break
+    }
   }
 }
 

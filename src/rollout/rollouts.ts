@@ -47,8 +47,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** What is done or looked for; never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** While a rollout is under way or looked for. */
-  #client: Client | undefined
+  /** While a rollout is under way or looked for; wants each answer of this process to a command. Changed here alone. */
+  client: Client | undefined
   /** The one that ended here last. */
   #last: Progress | undefined
   /** Topics of records that the link holds. */
@@ -113,11 +113,6 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     }
     const { state, done, total } = progress.value
     return { transaction, state, done, total }
-  }
-
-  /** Takes in each answer of this process to a command, without secrets. */
-  answered(topic: string, summary: () => string): void {
-    this.#client?.answered(topic, summary)
   }
 
   /** Call it with what the broker holds when the link connects: what another bridge has made of the rollout since counts. */
@@ -269,17 +264,17 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
     const { topics, broker, clientId, clock, serves } = this.#options
     const over = new AbortController()
-    const onPublish = (packet: Packet) => this.#client?.received(packet)
+    const onPublish = (packet: Packet) => this.client?.received(packet)
     const session = { broker: broker(), clientId, signal, onPublish }
     try {
       await withSession(session, clock, async (connection) => {
         const client = new Client(connection, { probeTopic: topics.of('bridgeProbe', {}), clock })
-        this.#client = client
+        this.client = client
         const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
         await task({ client, topics, clock, write, serves, signal: AbortSignal.any([signal, over.signal]) })
       })
     } finally {
-      this.#client = undefined
+      this.client = undefined
       over.abort()
     }
   }
