@@ -2,7 +2,7 @@
 import { Throttle } from '../base/throttle.ts'
 import type { Facts } from '../contract/publications.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { BridgeOptions } from './bridge.ts'
+import type { BridgeOptions } from './bridge-options.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 
 export class BridgeState {

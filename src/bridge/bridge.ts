@@ -1,65 +1,28 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
-import type { Clock } from '../base/clock.ts'
-import type { Live } from '../config/options.ts'
-import type { Command, RolloutControl } from '../contract/command.ts'
+import type { Command } from '../contract/command.ts'
 import { mayUse } from '../contract/permissions.ts'
-import type { FleetPayload, HealthReport, Role } from '../contract/schemas.ts'
-import type { OwnTopic, Topics } from '../contract/topics.ts'
+import type { HealthReport, Role } from '../contract/schemas.ts'
+import type { OwnTopic } from '../contract/topics.ts'
 import { Guard } from '../guard/guard.ts'
 import { isGuarded } from '../guard/settings.ts'
 import { BY } from '../guard/turn.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { LogLevel } from '../log/levels.ts'
-import type { Log } from '../log/log.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
 import { logActivity } from './activity-log.ts'
 import { AppUpdates } from './app-updates.ts'
+import type { BridgeOptions } from './bridge-options.ts'
 import { BridgeState } from './bridge-state.ts'
 import { Dispatcher, policyOf } from './dispatcher.ts'
 import { guardedHub } from './guarding.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
 import { RowTable } from './owner-rows.ts'
-import type { OwnershipState } from './ownership.ts'
 import { Presence } from './presence.ts'
-import type { CommandEnd, DispatchHub, Requester } from './requests.ts'
+import type { CommandEnd, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 import { Upkeep } from './upkeep.ts'
-
-export interface BridgedHub extends DispatchHub {
-  readonly url: string
-}
-
-/** What a member of a fleet has to know of it. */
-export interface FleetSide {
-  readonly member: string
-  /** Whether this member speaks for all. */
-  readonly isSpeaker: boolean
-  readonly epoch: number
-  /** For the broker. */
-  readonly payload: FleetPayload
-  /** Why this member does not serve a hub, for people; `undefined`: no member does. */
-  whyNotServed(hub: string): string | undefined
-}
-
-export interface BridgeOptions {
-  readonly topics: Topics
-  /** Changes as hubs are added and removed; `addHub` and `removeHub` tell. */
-  readonly hubs: ReadonlyMap<string, BridgedHub>
-  /** The configuration that holds now; `reconfigured` tells of another one. */
-  readonly live: Live
-  readonly rollouts: RolloutControl & OwnershipState['rollouts']
-  /** Where several bridges share the hubs of one configuration; `fleetChanged` tells of news. */
-  readonly fleet?: FleetSide | undefined
-  readonly version: string
-  /** ISO 8601. */
-  readonly startedAt: string
-  readonly clock: Clock
-  /** Numbers from 0 to under 1. */
-  readonly random: () => number
-  readonly log: Log
-}
 
 /** What others want to know of it. */
 export interface BridgeHandlers {
@@ -105,81 +68,53 @@ export class Bridge {
   constructor(options: BridgeOptions, link: MqttLink) {
     this.#options = options
     this.#link = link
-    const { topics, hubs, live, fleet, version, startedAt, clock, random, rollouts } = options
-    const log = options.log.child({ part: 'bridge' })
+    const { topics, live, fleet, clock, rollouts } = options
+    const common = { ...options, link, log: options.log.child({ part: 'bridge' }), isShared: fleet !== undefined }
     // Until it is known whether another bridge is there.
     link.setWriting(false)
     const { discovery } = live.value
     this.#early = new StartupBuffer(clock)
     this.#updates = new AppUpdates(clock)
-    const allows = (command: Command) => mayUse(policyOf(live.value), command)
-    const table = new RowTable(topics, link, log, (when) =>
+    const table = new RowTable(topics, link, common.log, (when) =>
       when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off',
     )
     this.#state = new BridgeState(options, table)
     this.#dispatcher = new Dispatcher({
-      topics,
-      hubs,
-      link,
+      ...common,
       control: { setLogLevel: (level) => this.setLogLevel(level), rollouts },
-      fleet,
-      live,
-      clock,
-      log,
       audit: options.log.audit,
     })
     this.#guard = new Guard({
-      live,
+      ...common,
       isConnected: () => link.status().protocol !== null,
       order: (order) => this.#dispatcher.send({ ...order, by: BY }),
-      clock,
-      log,
     })
     const guarded = () => isGuarded(live.value)
-    const isShared = fleet !== undefined
-    this.#homeAssistant = new HomeAssistant(
-      { topics, hubs, live, guarded, isShared, allows, version, clock, random, log },
-      link,
-    )
+    const allows = (command: Command) => mayUse(policyOf(live.value), command)
+    this.#homeAssistant = new HomeAssistant({ ...common, guarded, allows }, link)
     this.#upkeep = new Upkeep({
-      topics,
-      hubs,
-      live,
-      link,
-      isShared,
+      ...common,
       early: this.#early,
       states: this.#states,
       homeAssistant: this.#homeAssistant,
-      rollouts,
       onSettled: () => this.#state.set({ prefixes: this.#homeAssistant.prefixes.all }),
       readEverything: () => this.#startOver(),
-      clock,
-      log,
     })
     this.#presence = new Presence({
+      ...common,
       topic: topics.of('bridgePresence', {}),
-      startedAt,
-      link,
       onChange: (before) => this.#onPresence(before),
       onOtherActive: () => this.#onOtherActive(),
-      hubs,
       upkeep: this.#upkeep,
-      clock,
-      log,
     })
     this.#stateOptions = {
-      topics,
-      live,
+      ...common,
       table,
-      link,
       guard: this.#guard,
       homeAssistant: this.#homeAssistant,
       upkeep: this.#upkeep,
       updates: this.#updates,
-      fleet,
       early: this.#early,
-      clock,
-      log,
     }
   }
 

@@ -1,5 +1,6 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
+import { parseSync } from 'vite'
 import { describe, expect, test } from 'vitest'
 
 const files = globSync('src/**/*.{ts,tsx}', { exclude: ['src/page/dist/**'] })
@@ -11,6 +12,8 @@ function importsOf(file: string): [target: string, typesOnly: boolean][] {
   )
   return [...statements].map(([, type, path = '']) => [relative('src', join(dirname(file), path)), type !== undefined])
 }
+
+const linesOf = (text: string) => text.split('\n').length - 1
 
 const folderOf = (path: string) => (path.includes('/') ? (path.split('/')[0] ?? '') : '')
 
@@ -52,6 +55,27 @@ describe('the folders of the source know only what they may know', () => {
       ...readFileSync(file, 'utf8').matchAll(/interface \w*(Options|Context|Dependencies)\b/g),
     ])
     expect(listing.length).toBeLessThanOrEqual(50)
+  })
+
+  test('a file of the core has at most 400 lines, and a function 60 of its own', () => {
+    const tooLong: string[] = []
+    for (const file of files.filter((path) => /^src\/(contract|hub|mqtt|bridge|guard|base)\//.test(path))) {
+      const text = readFileSync(file, 'utf8')
+      if (linesOf(text) > 400) tooLong.push(file)
+      const visit = (node: object): number => {
+        const { type, start, end } = node as { type?: string; start: number; end: number }
+        const within = Object.values(node)
+          .flat()
+          .filter((one) => typeof one === 'object' && one !== null)
+        const inner = within.reduce((sum, one) => sum + visit(one), 0)
+        if (type === undefined || !/^(Arrow)?Function(Declaration|Expression)?$/.test(type)) return inner
+        const all = linesOf(text.slice(start, end))
+        if (all - inner > 60) tooLong.push(`${file}: ${text.slice(start, start + 40)}`)
+        return all
+      }
+      visit(parseSync(file, text).program)
+    }
+    expect(tooLong).toEqual([])
   })
 
   test('only the configuration and the program itself read the environment', () => {
