@@ -89,16 +89,18 @@ async function health(line: Extract<ReturnType<typeof parseCommandLine>, { comma
   }
   try {
     const { status, body, isOurs } = await askHealth({ host, port }, line.ready ? '/readyz' : '/healthz')
-    if (!isOurs) {
-      console.error(`hub2mqtt: what answers at ${host}:${port} is another program`)
-      return failed.code
-    }
+    if (!isOurs) return anotherProgram(host, port)
     console.log(body.trimEnd())
     return status === 200 ? ok.code : failed.code
   } catch (error) {
     console.error(`hub2mqtt: no answer from ${host}:${port}: ${error instanceof Error ? error.message : String(error)}`)
     return failed.code
   }
+}
+
+function anotherProgram(host: string, port: number): number {
+  console.error(`hub2mqtt: what answers at ${host}:${port} is another program`)
+  return failed.code
 }
 
 /** The address that logs a browser in, as the daemon with the same configuration keeps its token. */
@@ -111,10 +113,7 @@ async function printPage({ config: file }: Line<'open'>): Promise<number> {
   const address = pageAddress(http, configFileOf(request), hasPassword(request))
   // The token is for hub2mqtt alone. While nobody answers, it may be about to start.
   const answer = await askHealth(http, '/healthz').catch(() => undefined)
-  if (answer?.isOurs === false) {
-    console.error(`hub2mqtt: what answers at ${http.host}:${http.port} is another program`)
-    return failed.code
-  }
+  if (answer?.isOurs === false) return anotherProgram(http.host, http.port)
   console.log(address)
   return ok.code
 }

@@ -1,7 +1,7 @@
 /** How often something may be done: so many times at once, and once more each time that so long has passed. */
 import type { Clock } from './clock.ts'
 
-export interface Rate {
+interface Rate {
   /** At once. */
   readonly most: number
   /** Until one more is possible, in milliseconds. */

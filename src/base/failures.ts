@@ -18,7 +18,7 @@ export function systemCode(error: unknown): string {
 }
 
 /** The code of a certificate that is for another name: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
-export const WRONG_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID'
+export const WRONG_NAME = /^ERR_TLS_CERT_ALTNAME_INVALID$/
 /** The codes of one that is not valid now. */
 export const OUTDATED = /^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/
 /** Certificates may hold thousands, of any length. */

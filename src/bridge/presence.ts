@@ -27,7 +27,7 @@ const MAX_BYTES = 64 * 1024
 const HELLO = v.object(PRESENCE.entries)
 type Hello = v.InferOutput<typeof HELLO>
 
-export interface PresenceOptions {
+interface PresenceOptions {
   readonly topic: string
   /** ISO 8601. */
   readonly startedAt: string

@@ -1,4 +1,4 @@
-/** The daemon's health as it is now, and whoever wants to know when it may be another one. */
+/** The daemon's present health. Listeners hear when it may have changed. */
 import { type Clock, sleep } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'

@@ -1,5 +1,5 @@
 /** A hub's failure in words for its owner: what was found at its address, and what mends it. */
-import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode } from '../base/failures.ts'
+import { type Advice, advice, namesOfCertificate, OUTDATED, systemCode, WRONG_NAME } from '../base/failures.ts'
 import type { HubError, HubErrorCode } from './errors.ts'
 
 const KEYS = 'make a key where the hub makes them: https://my.homey.app, Settings, API Keys'
@@ -28,7 +28,7 @@ const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: un
         'renew the certificate, or set the clock of this machine',
       ),
   ],
-  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, wrongName],
+  [WRONG_NAME, wrongName],
   [
     /CERT|SELF_SIGNED|UNABLE_TO_/,
     ({ host }, code) =>

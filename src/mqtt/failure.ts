@@ -48,7 +48,7 @@ export function errorFailure(thrown: unknown, connected: boolean): Failure {
   const detail = describe(error)
   if ('code' in error && typeof error.code === 'number') return reasonFailure(error.code, detail)
   const cause = systemCode(error)
-  if (cause === WRONG_NAME) return { code: 'tls', detail, cause, names: namesOfCertificate(error) }
+  if (WRONG_NAME.test(cause)) return { code: 'tls', detail, cause, names: namesOfCertificate(error) }
   if (TLS_ERRORS.test(cause)) return { code: 'tls', detail, cause }
   if (CONNECT_ERRORS.test(cause)) return { code: connected ? 'reset' : 'unreachable', detail, cause }
   const { message } = error

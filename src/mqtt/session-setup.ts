@@ -142,8 +142,9 @@ export class SessionSetup {
 const PROOF_MS = 10_000
 
 /**
- * Reads back again, in the middle of a connection. Lets the broker send what is retained under these filters. Where the probe is `ok`, what the broker had before has been
- * received. `publish` sends on the probe topic, in turn with everything else that is sent.
+ * Makes the broker send what is retained under these filters once more, in the middle of a connection. Once the probe is
+ * `ok`, everything that the broker had before has been received. `publish` sends on the probe topic, in turn with
+ * everything else that is sent.
  */
 export function reread(
   connection: Connection,
