@@ -10,7 +10,7 @@ import type { Config } from './config/options.ts'
 import type { firstRun } from './first-run.ts'
 import { shownJson, shownText } from './log/controls.ts'
 import type { Log } from './log/log.ts'
-import { limitHeap, takeLittleMemory } from './memory.ts'
+import { limitHeap, limitHeapAtRest, takeLittleMemory } from './memory.ts'
 import { daemonSignals, endSignal, stopSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 
@@ -252,11 +252,16 @@ async function daemon(
   const loaded = sessions === undefined ? begun.loaded : loadConfig(request)
   const { secrets, warnings, fileIsEmpty } = loaded
   for (const secret of secrets) log.addSecret(secret)
-  limitHeap(Object.keys(loaded.config.hubs).length)
+  const hubs = Object.keys(loaded.config.hubs).length
+  limitHeap(hubs)
   for (const warning of warnings) log.warn(warning)
   // A file that an editor has only begun to write must not take everything away.
   const load = () => loadConfig({ ...request, requireContent: !fileIsEmpty })
-  await run({ ...loaded, load, ...(sessions && { sessions }), ...world })
+  const onReady = () => {
+    limitHeapAtRest(hubs)
+    shown.onReady?.()
+  }
+  await run({ ...loaded, load, ...(sessions && { sessions }), ...world, onReady })
   return ok.code
 }
 

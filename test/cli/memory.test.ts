@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest'
+import { execute } from '../support/process.ts'
+
+const { href } = new URL('../../src/memory.ts', import.meta.url)
+const RUN = `const { limitHeap, limitHeapAtRest, takeLittleMemory } = await import(${JSON.stringify(href)})
+limitHeap(1000)
+limitHeapAtRest(1000)
+takeLittleMemory()
+console.log('done')`
+
+test('sets only options that the V8 of this Node.js knows', async () => {
+  // V8 reports an unknown option on standard error.
+  expect(await execute(process.execPath, ['--input-type=module', '--eval', RUN])).toBe('done\n')
+})
