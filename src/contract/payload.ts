@@ -1,7 +1,7 @@
 /** Bytes of a command → checked input. Each kind of payload that the contract knows is one function here. */
 import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
-import type { Json } from '../base/json.ts'
+import { endOfString, type Json } from '../base/json.ts'
 import { CommandError } from './errors.ts'
 
 export const MAX_PAYLOAD_BYTES = 64 * 1024
@@ -250,13 +250,9 @@ function asSent(key: string, value: unknown, { source = '' }: { source?: string 
 function depth(text: string): number {
   let open = 0
   let deepest = 0
-  let quoted = false
   for (let at = 0; at < text.length; at++) {
     const char = text[at]
-    if (quoted) {
-      if (char === '\\') at++
-      else if (char === '"') quoted = false
-    } else if (char === '"') quoted = true
+    if (char === '"') at = endOfString(text, at)
     else if (char === '{' || char === '[') deepest = Math.max(deepest, ++open)
     else if (char === '}' || char === ']') open--
   }
