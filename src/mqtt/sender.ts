@@ -300,13 +300,10 @@ export class Sender {
   }
 
   #smallest(): Item | undefined {
-    let smallest: Item | undefined
-    for (const item of this.#suspects) {
-      if (item.kind === 'retained' && item.released) this.#suspects.delete(item)
-      else if (smallest === undefined || item.sentBytes < smallest.sentBytes) {
-        if (this.#sequence.may(item)) smallest = item
-      }
-    }
+    for (const item of this.#suspects) if (item.kind === 'retained' && item.released) this.#suspects.delete(item)
+    const [smallest] = [...this.#suspects]
+      .sort((a, b) => a.sentBytes - b.sentBytes)
+      .filter((item) => this.#sequence.may(item))
     return smallest
   }
 
