@@ -33,8 +33,7 @@ export function endOfString(text: string, start: number): number {
 /** A text from outside as JSON; `undefined` if it is not JSON, or holds too many values. */
 export function parseJson(text: string): Json | undefined {
   try {
-    const value: Json | undefined = holdsTooMany(text) ? undefined : JSON.parse(text)
-    return value
+    return holdsTooMany(text) ? undefined : JSON.parse(text)
   } catch {
     return undefined
   }
