@@ -118,7 +118,8 @@ export class Connection {
       if ('code' in error && typeof error.code === 'number') {
         return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
       }
-      this.#dropSoon(errorFailure(error, true))
+      // After this callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears.
+      queueMicrotask(() => this.drop(errorFailure(error, true)))
     })
   }
 
@@ -134,14 +135,9 @@ export class Connection {
       if (this.#ending) return
       this.#client.subscribe(filter, options, (error, _granted, suback) => {
         if (suback !== undefined) resolve(!error)
-        else if (!this.isDown && error) this.#dropSoon(errorFailure(error, true))
+        else if (!this.isDown && error) queueMicrotask(() => this.drop(errorFailure(error, true)))
       })
     })
-  }
-
-  /** Drops after the current callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears. */
-  #dropSoon(failure: Failure): void {
-    queueMicrotask(() => this.drop(failure))
   }
 
   unsubscribe(filters: readonly string[]): void {

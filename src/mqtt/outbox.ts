@@ -97,10 +97,7 @@ export class Outbox {
   expire(now: number): number {
     const before = this.dropped
     for (const [key, queue] of this.#queues) {
-      for (let message = queue.peek(); message !== undefined; message = queue.peek()) {
-        if (now - message.bornAt <= this.#ageMs) break
-        this.#drop(key, queue)
-      }
+      while (now - (queue.peek()?.bornAt ?? now) > this.#ageMs) this.#drop(key, queue)
     }
     return this.dropped - before
   }
@@ -112,13 +109,12 @@ export class Outbox {
 
   /** Takes the message that `peek` returned. */
   take(): void {
-    const next = this.#queues.entries().next().value
+    const [next] = this.#queues
     if (next === undefined) return
     const [key, queue] = next
     this.#shift(key, queue)
-    if (queue.size === 0) return
     this.#queues.delete(key)
-    this.#queues.set(key, queue)
+    if (queue.size > 0) this.#queues.set(key, queue)
   }
 
   /** Puts messages that a lost connection left unacknowledged back before all others of their keys. */
@@ -135,7 +131,7 @@ export class Outbox {
   #displace(key: string): void {
     const own = this.#queues.get(key)
     const [turn] = this.#queues
-    if (own !== undefined && (own.size > 1 || turn === undefined || turn[0] === key)) this.#drop(key, own)
+    if (own !== undefined && own.size > 1) this.#drop(key, own)
     else if (turn !== undefined) this.#drop(...turn)
   }
 

@@ -144,9 +144,8 @@ export class Retained {
 
   /** Clears the unowned topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
-    const found: string[] = []
-    for (const [topic, { text = '' }] of this.#unowned.all) if (owned(topic, text)) found.push(topic)
-    for (const topic of found) this.hold(topic, null)
+    const found = [...this.#unowned.all].filter(([topic, { text = '' }]) => owned(topic, text))
+    for (const [topic] of found) this.hold(topic, null)
     return found.length
   }
 

@@ -301,10 +301,8 @@ export class Sender {
 
   #smallest(): Item | undefined {
     for (const item of this.#suspects) if (item.kind === 'retained' && item.released) this.#suspects.delete(item)
-    const [smallest] = [...this.#suspects]
-      .sort((a, b) => a.sentBytes - b.sentBytes)
-      .filter((item) => this.#sequence.may(item))
-    return smallest
+    const allowed = [...this.#suspects].filter((item) => this.#sequence.may(item))
+    return allowed.length === 0 ? undefined : allowed.reduce((a, b) => (b.sentBytes < a.sentBytes ? b : a))
   }
 
   /** An item is acknowledged, refused or given up. */
