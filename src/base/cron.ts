@@ -1,19 +1,9 @@
 /** Times that come again and again, by a cron expression in a time zone. */
 import { Cron } from 'croner'
 
-/** Those that configuration names are few, and reading one takes as long as asking it. */
-const MAX_KEPT = 100
-const kept = new Map<string, Cron>()
-
 /** @throws where the expression or the zone is none */
 function read(expression: string, timeZone: string | undefined): Cron {
-  const key = `${timeZone ?? ''} ${expression}`
-  const known = kept.get(key)
-  if (known !== undefined) return known
-  if (kept.size >= MAX_KEPT) kept.clear()
-  const cron = new Cron(expression, { mode: '5-part', ...(timeZone !== undefined && { timezone: timeZone }) })
-  kept.set(key, cron)
-  return cron
+  return new Cron(expression, { mode: '5-part', ...(timeZone !== undefined && { timezone: timeZone }) })
 }
 
 /** Whether an expression has five parts that are understood, and comes to pass at least once. */

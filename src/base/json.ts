@@ -23,7 +23,8 @@ export function holdsTooMany(text: string): boolean {
   return values > MAX_VALUES
 }
 
-function endOfString(text: string, start: number): number {
+/** Where the string ends that begins at `start`: at its second quote, or with the text. */
+export function endOfString(text: string, start: number): number {
   let at = start + 1
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
   return at
@@ -32,8 +33,7 @@ function endOfString(text: string, start: number): number {
 /** A text from outside as JSON; `undefined` if it is not JSON, or holds too many values. */
 export function parseJson(text: string): Json | undefined {
   try {
-    const value: Json | undefined = holdsTooMany(text) ? undefined : JSON.parse(text)
-    return value
+    return holdsTooMany(text) ? undefined : JSON.parse(text)
   } catch {
     return undefined
   }

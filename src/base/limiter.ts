@@ -50,8 +50,8 @@ export class Limiter {
   readonly #busy = new Set<string | undefined>()
   /** What waits, by lane and in order: each function begins it. The lane whose turn is next comes first; none is empty. */
   readonly #waiting = new Map<string | undefined, Set<() => void>>()
-  /** Whether a timer looks again when the next may begin. */
-  #isTimed = false
+  /** Cancels the timer that looks again when the next may begin. */
+  #timer: (() => void) | undefined
 
   constructor(options: LimiterOptions) {
     this.#options = options
@@ -129,8 +129,13 @@ export class Limiter {
   #admit(): void {
     for (const [lane, waiting] of this.#waiting) {
       const delay = this.#delay()
+      // What ends looks again.
+      if (delay === Number.POSITIVE_INFINITY) return
       if (delay > 0) {
-        this.#wake(delay)
+        this.#timer ??= this.#clock.after(delay, () => {
+          this.#timer = undefined
+          this.#admit()
+        })
         return
       }
       const [begin] = waiting
@@ -141,16 +146,6 @@ export class Limiter {
       this.#waiting.delete(lane)
       if (waiting.delete(begin) && waiting.size > 0) this.#waiting.set(lane, waiting)
     }
-  }
-
-  /** Looks again after this time; what ends does so anyway. */
-  #wake(ms: number): void {
-    if (this.#isTimed || ms === Number.POSITIVE_INFINITY) return
-    this.#isTimed = true
-    this.#clock.after(ms, () => {
-      this.#isTimed = false
-      this.#admit()
-    })
   }
 
   /** For how long nothing may begin, in milliseconds; `Infinity` until something ends. */

@@ -17,12 +17,6 @@ const KEY_BYTES = 32
 const MAX_MEMORY = 64 * 1024 * 1024
 const MAX_PARALLEL = 16
 
-interface Hash {
-  readonly cost: typeof COST
-  readonly salt: Buffer
-  readonly key: Buffer
-}
-
 /** `scrypt$<N>$<r>$<p>$<salt>$<key>`, the last two in base64url. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16)
@@ -37,7 +31,7 @@ export const isHash = (text: string): boolean => text.startsWith('scrypt$')
 /** Whether a hash is one that can be compared with. */
 export const isGoodHash = (text: string): boolean => parseHash(text) !== undefined
 
-function parseHash(text: string): Hash | undefined {
+function parseHash(text: string) {
   const [, N, r, p, salt = '', key = ''] =
     /^scrypt\$(\d{1,7})\$(\d{1,3})\$(\d{1,3})\$([\w-]{8,128})\$([\w-]{22,128})$/.exec(text) ?? []
   const cost = { N: Number(N), r: Number(r), p: Number(p) }

@@ -1,7 +1,7 @@
 /** Bytes of a command → checked input. Each kind of payload that the contract knows is one function here. */
 import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
-import type { Json } from '../base/json.ts'
+import { endOfString, type Json } from '../base/json.ts'
 import { CommandError } from './errors.ts'
 
 export const MAX_PAYLOAD_BYTES = 64 * 1024
@@ -59,8 +59,8 @@ export function enveloped<S extends v.GenericSchema, T>(
     enveloped: true,
     read(text) {
       // A button of Home Assistant cannot send nothing; `PRESS` is its word for it.
-      const bare = withoutMark(text)
-      const { envelope, rest } = bare === '' || bare === 'PRESS' ? NOTHING : openEnvelope(parseJson(bare))
+      const plain = withoutMark(text)
+      const { envelope, rest } = plain === '' || plain === 'PRESS' ? NOTHING : openEnvelope(parseJson(plain))
       return { ...envelope, input: () => meaning(check(schema, rest)) }
     },
   }
@@ -82,21 +82,19 @@ export function inner<E extends v.ObjectEntries>(entries: E) {
   return v.pipe(v.unknown(), noArray, v.strictObject(entries))
 }
 
+/** A text by itself, without an envelope, and what it stands for. */
+function bare<T>(schema: v.GenericSchema, meaning: (text: string) => T): PayloadKind<T> {
+  return { schema, enveloped: false, read: (text) => ({ ...BARE, input: () => meaning(text) }) }
+}
+
 /** One of a few words, as a switch or a select sends them, and what each stands for. */
 export function word<const T>(words: readonly (readonly [string, T])[]): PayloadKind<T> {
   const known = new Map(words)
-  return {
-    schema: v.picklist([...known.keys()]),
-    enveloped: false,
-    read: (text) => ({
-      ...BARE,
-      input() {
-        const value = known.get(withoutMark(text))
-        if (value === undefined) throw invalid(`Expected ${[...known.keys()].join(', ')}.`)
-        return value
-      },
-    }),
-  }
+  return bare(v.picklist([...known.keys()]), (text) => {
+    const value = known.get(withoutMark(text))
+    if (value === undefined) throw invalid(`Expected ${[...known.keys()].join(', ')}.`)
+    return value
+  })
 }
 
 /** A word or a text, or an object: whichever is sent. */
@@ -127,27 +125,18 @@ export function durationMs(key: string, written: string): number {
 
 /** Any JSON value; text that is not JSON is a string, kept exactly. It has no envelope, as the value may be anything. */
 export const anyValue: PayloadKind<Json> = {
-  schema: v.any(),
-  enveloped: false,
-  emptyIsValue: true,
-  read: (text) => ({
-    ...BARE,
-    input() {
-      const value = parseExact(withoutMark(text))
-      return value === undefined ? text : value
-    },
+  ...bare(v.any(), (text) => {
+    const value = parseExact(withoutMark(text))
+    return value === undefined ? text : value
   }),
+  emptyIsValue: true,
 }
 
 const SPOKEN = { text: v.pipe(v.string(), v.nonEmpty()) }
 
 /** A text, or an object with it under `text`. */
 export const spoken: PayloadKind<{ text: string }> = either(
-  {
-    schema: SPOKEN.text,
-    enveloped: false,
-    read: (text) => ({ ...BARE, input: () => check(v.strictObject(SPOKEN), { text: text.trim() }) }),
-  },
+  bare(SPOKEN.text, (text) => check(v.strictObject(SPOKEN), { text: text.trim() })),
   object(SPOKEN),
 )
 
@@ -250,13 +239,9 @@ function asSent(key: string, value: unknown, { source = '' }: { source?: string 
 function depth(text: string): number {
   let open = 0
   let deepest = 0
-  let quoted = false
   for (let at = 0; at < text.length; at++) {
     const char = text[at]
-    if (quoted) {
-      if (char === '\\') at++
-      else if (char === '"') quoted = false
-    } else if (char === '"') quoted = true
+    if (char === '"') at = endOfString(text, at)
     else if (char === '{' || char === '[') deepest = Math.max(deepest, ++open)
     else if (char === '}' || char === ']') open--
   }

@@ -161,25 +161,19 @@ export function appFilter(include: readonly string[], exclude: readonly string[]
 
 /** By an index each, as an expression may backtrack without end. After a miss, the last `*` takes one character more. */
 function fits(pattern: string, text: string): boolean {
-  const after = (at: number) => at + ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1)
-  let [wanted, at, star, taken] = [0, 0, -1, 0]
-  while (at < text.length) {
-    if (pattern[wanted] === '*') {
-      star = wanted++
-      if (wanted === pattern.length) return true
+  const [wanted, given] = [[...pattern], [...text]]
+  let [next, at, star, taken] = [0, 0, -1, 0]
+  while (at < given.length) {
+    if (wanted[next] === '*') {
+      star = next++
       taken = at
-    } else if (pattern[wanted] === '?') {
-      wanted += 1
-      at = after(at)
-    } else if (pattern[wanted] === text[at]) {
-      wanted += 1
+    } else if (wanted[next] === '?' || wanted[next] === given[at]) {
+      next += 1
       at += 1
     } else if (star >= 0) {
-      taken = after(taken)
-      at = taken
-      wanted = star + 1
+      next = star + 1
+      at = ++taken
     } else return false
   }
-  while (pattern[wanted] === '*') wanted += 1
-  return wanted === pattern.length
+  return wanted.slice(next).every((char) => char === '*')
 }

@@ -94,11 +94,11 @@ export const GUARD = v.strictObject({
   snoozed_until: v.nullable(time),
   last_crash: v.nullable(frozen({ at: time, reason, message: guardMessage, version: versionText })),
   memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until enough has been read.'),
-  attention: about(v.pipe(v.array(reason), v.readonly()), 'Why a person should look at the app.'),
+  attention: about(list(reason), 'Why a person should look at the app.'),
 })
 
 export const HISTORY = v.pipe(
-  v.array(
+  list(
     frozen({
       at: time,
       what: v.picklist(HISTORY_KINDS),
@@ -112,7 +112,6 @@ export const HISTORY = v.pipe(
     }),
   ),
   v.maxLength(MAX_HISTORY),
-  v.readonly(),
 )
 
 export const GUARD_MEMORY = v.strictObject({

@@ -44,54 +44,46 @@ export function decodeLevel(level: string): string | undefined {
 
 /** A template below one root: the first parameter stands for the root's levels, every other for one level. */
 export class Template {
-  readonly #base: string
   readonly #root: string
   /** Each is a parameter or a text. */
   readonly #levels: readonly { readonly name?: string; readonly text?: string }[]
 
   constructor(template: string, root: string) {
     const [, ...levels] = template.split('/')
-    this.#base = root
-    this.#root = `${root}/`
+    this.#root = root
     this.#levels = levels.map((level) => (level.startsWith('{') ? { name: level.slice(1, -1) } : { text: level }))
   }
 
-  /** The topic for these parameters. */
-  fill(parameters: Parameters): string {
-    let topic = this.#base
-    for (const { text, name = '' } of this.#levels) topic += `/${text ?? encodeLevel(parameters[name] ?? '')}`
-    return topic
-  }
-
-  /** The filter that matches all topics of this template whose parameters are so. */
-  filter(parameters: Parameters = {}): string {
-    const levels = this.#levels.map(({ text, name = '' }) => {
+  /** The topic for these parameters; without all of them, the filter that matches all topics whose parameters are so. */
+  fill(parameters: Parameters = {}): string {
+    let topic = this.#root
+    for (const { text, name = '' } of this.#levels) {
       const value = parameters[name]
-      return text ?? (value === undefined ? '+' : encodeLevel(value))
-    })
-    return this.#root + levels.join('/')
-  }
-
-  /** Levels below the root. */
-  get depth(): number {
-    return this.#levels.length
+      topic += `/${text ?? (value === undefined ? '+' : encodeLevel(value))}`
+    }
+    return topic
   }
 
   /** The levels that stand for the parameters of a topic, still encoded; `undefined` for a topic of another template. */
   match(topic: string): Parameters | undefined {
-    if (!topic.startsWith(this.#root)) return undefined
-    const levels = topic.slice(this.#root.length).split('/')
-    return levels.length === this.depth ? this.matchLevels(levels) : undefined
+    const levels = levelsBelow(this.#root, topic)
+    return levels && this.matchLevels(levels)
   }
 
-  /** The same for as many levels below the root as it has. */
+  /** The same for the levels below the root. */
   matchLevels(levels: readonly string[]): Parameters | undefined {
     // Most topics are of another template: those make nothing.
+    if (levels.length !== this.#levels.length) return undefined
     if (!this.#levels.every(({ text }, i) => text === undefined || text === levels[i])) return undefined
     const found: Record<string, string> = {}
     for (const [i, { name }] of this.#levels.entries()) if (name !== undefined) found[name] = levels[i] ?? ''
     return found
   }
+}
+
+/** The levels of a topic below a root; `undefined` for a topic that is not there. */
+export function levelsBelow(root: string, topic: string): string[] | undefined {
+  return topic.startsWith(`${root}/`) ? topic.slice(root.length + 1).split('/') : undefined
 }
 
 /** Filters without those that another one of them includes. */

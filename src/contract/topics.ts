@@ -9,7 +9,7 @@ import {
   type PublicationName,
   type PublicationParameters,
 } from './publications.ts'
-import { decodeLevel, encodeLevel, type Parameters, Template, widest } from './templates.ts'
+import { decodeLevel, encodeLevel, levelsBelow, type Parameters, Template, widest } from './templates.ts'
 
 /** A topic of ours, on which something retained was found. */
 export interface OwnTopic {
@@ -48,17 +48,13 @@ export function createTopics(base: string, member?: string, alone = false) {
   const ownForm = (topic: string) => (member === undefined ? topic : formOf(topic, member))
   const readable = below.map(([name, row]) => ({ name, row, template: new Template(ownForm(row.topic), base) }))
   const templates = new Map<string, Template>(readable.map(({ name, template }) => [name, template]))
-  const byDepth = Map.groupBy(readable, ({ template }) => template.depth)
-  const fill = (name: PublicationName, parameters: Parameters) => templates.get(name)?.fill(parameters) ?? ''
+  const fill = (name: PublicationName, parameters?: Parameters) => templates.get(name)?.fill(parameters) ?? ''
   const filtersOf = (retained: boolean) =>
-    widest(below.filter(([, row]) => row.retained === retained).map(([name]) => templates.get(name)?.filter() ?? ''))
+    widest(below.filter(([, row]) => row.retained === retained).map(([name]) => fill(name)))
   const ofMembers = below
     .filter(([, { topic }]) => topic.startsWith(OF_BRIDGE))
-    .map(([name, { topic }]) => ({
-      name,
-      template: new Template(topic.replace(OF_BRIDGE, `${OF_BRIDGE}{member}/`), base),
-    }))
-  const availability = new Template(PUBLICATIONS.bridgeState.topic, base).fill({})
+    .map(([name, { topic }]) => ({ name, template: new Template(formOf(topic, '{member}'), base) }))
+  const availability = new Template(PUBLICATIONS.bridgeState.topic, base).fill()
   return {
     base,
     /** The member of a fleet whose topics as a bridge these are; `null`: it is alone. */
@@ -70,13 +66,13 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** What only payloads of bridges with this base topic hold: the beginning of a bridge's state topic in JSON. */
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
     /** Where any member of a fleet tells its state. */
-    memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill({}),
+    memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
     /** The topic of a row. */
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
     /** The same for any row; an owner carries the parameters that its rows take. */
     fill,
     /** The filter of all topics of a row for which the given parameters are so. */
-    filterOf: (name: PublicationName, parameters: Parameters = {}) => templates.get(name)?.filter(parameters) ?? '',
+    filterOf: fill,
     bridgeCommand: (command: string) => `${base}/bridge/cmd/${command}`,
     hubCommand: (hub: string, command: string) => `${base}/${hub}/cmd/${command}`,
     /** With a setting's name for the commands that have one in their topic. */
@@ -89,13 +85,13 @@ export function createTopics(base: string, member?: string, alone = false) {
     /** Everything that the bridge writes below the base topic and that the broker must not keep. */
     transientFilters: filtersOf(false),
     /** Everything that members of a fleet, whoever they are, write as bridges. */
-    memberFilters: ofMembers.map(({ template }) => template.filter()),
+    memberFilters: ofMembers.map(({ template }) => template.fill()),
 
     /** Reads a topic of ours; `undefined` for any other. */
     parse(topic: string): OwnTopic | undefined {
       const levels = levelsBelow(base, topic)
       if (levels === undefined) return undefined
-      for (const { name, row, template } of byDepth.get(levels.length) ?? []) {
+      for (const { name, row, template } of readable) {
         const parameters = template.matchLevels(levels)
         const owner = parameters && ownerOf(row.of, parameters)
         if (owner !== undefined) return { name, row, owner }
@@ -121,7 +117,6 @@ export function createTopics(base: string, member?: string, alone = false) {
       if (rest[at] !== 'cmd') return undefined
       const [command = '', ...more] = rest.slice(at + 1)
       const target: 'app' | 'bridge' | 'hub' = at === 2 ? 'app' : owner === 'bridge' ? 'bridge' : 'hub'
-      const head = [base, owner, ...rest.slice(0, at), 'result']
       return {
         target,
         hub: owner === 'bridge' ? null : owner,
@@ -130,7 +125,7 @@ export function createTopics(base: string, member?: string, alone = false) {
         command,
         argument: more.length === 0 ? undefined : more.join('/'),
         /** Where the answer goes if the request names no topic of its own. */
-        result: [...head, ...rest.slice(at + 1)].join('/'),
+        result: [base, owner, ...rest.with(at, 'result')].join('/'),
       }
     },
 
@@ -161,8 +156,4 @@ function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner
   // A level that stands for no id is still somebody's topic, and nobody's app.
   const id = decodeLevel(app ?? '') ?? ''
   return kind === 'app' ? { kind, hub, app: id } : { kind, hub, app: id, name: decodeLevel(name ?? '') ?? '' }
-}
-
-function levelsBelow(base: string, topic: string): string[] | undefined {
-  return topic.startsWith(`${base}/`) ? topic.slice(base.length + 1).split('/') : undefined
 }

@@ -39,10 +39,9 @@ function progressOf({ update_available, state }: App): number {
 export function foundIn(payload: string): FoundUpdate | undefined {
   if (!payload.includes(FOUND[0])) return undefined
   const { installed_version, latest_version: latest = '' } = readJson(APP_UPDATE, payload) ?? {}
-  const [before, after] = FOUND
-  if (installed_version === undefined || latest.length !== before.length + TIME_LENGTH + after.length) return undefined
-  if (!latest.startsWith(before) || !latest.endsWith(after)) return undefined
-  return { version: installed_version, foundAt: latest.slice(before.length, -after.length) }
+  const foundAt = latest.slice(FOUND[0].length, -FOUND[1].length)
+  const isTime = foundAt.length === TIME_LENGTH && latest === FOUND.join(foundAt)
+  return installed_version === undefined || !isTime ? undefined : { version: installed_version, foundAt }
 }
 
 /** An update whose version the hub does not tell. */

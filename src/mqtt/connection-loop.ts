@@ -149,8 +149,7 @@ export class ConnectionLoop {
       const openStream = await streamOpener(this.#addresses.current.url, link)
       if (this.stopped) return { failure: CLOSED_BY_US }
       this.number += 1
-      const { login } = this.#addresses.current
-      const { credentials, protocol } = login
+      const { credentials, protocol } = this.#addresses.current.login
       const connection = new Connection(openStream, {
         ...link,
         ...credentials,
@@ -161,12 +160,11 @@ export class ConnectionLoop {
       })
       this.connection = connection
       const refusal = await Promise.race([connection.accepted, connection.down])
-      if (refusal !== undefined) return { failure: refusal }
       const { lack } = connection
-      if (lack !== undefined) {
-        const failure = lackFailure(lack)
-        connection.drop(failure)
-        return { failure }
+      const unusable = refusal ?? (lack === undefined ? undefined : lackFailure(lack))
+      if (unusable !== undefined) {
+        connection.drop(unusable)
+        return { failure: unusable }
       }
       const acceptedAt = clock.elapsed()
       await Promise.race([onAccepted(connection), connection.down])

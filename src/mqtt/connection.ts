@@ -8,16 +8,12 @@ import {
   MqttClient,
 } from 'mqtt'
 import { errorFailure, type Failure, reasonFailure } from './failure.ts'
-import { guardInlet, TOO_LARGE_STAND_IN } from './packet-filter.ts'
-import type { Credentials, Protocol } from './types.ts'
+import { guardInlet, PACKET_TOO_LARGE, TOO_LARGE_STAND_IN } from './packet-filter.ts'
+import type { BrokerOptions, Credentials, Protocol } from './types.ts'
 
-export interface ConnectionOptions extends Credentials {
+export interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveMs' | 'connectTimeoutMs'> {
   readonly clientId: string
   readonly protocol: Protocol
-  /** Default 30,000 ms; whole seconds reach the broker. */
-  readonly keepaliveMs?: number | undefined
-  /** How long a broker may take for CONNACK (default 10,000 ms). */
-  readonly connectTimeoutMs?: number | undefined
   /** Where the broker publishes a retained `offline` when the connection is lost; default: nowhere. */
   readonly willTopic?: string | undefined
   readonly onPublish: (packet: IPublishPacket) => void
@@ -33,8 +29,6 @@ export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 /** Without a reason: a normal end. */
 const DISCONNECT = Buffer.from([0xe0, 0])
 
-/** PUBACK's reason code for a packet over the broker's limit. */
-export const PACKET_TOO_LARGE = 149
 /** PUBACK's reason code for a message that nobody subscribes to. */
 const NO_MATCHING_SUBSCRIBERS = 16
 
@@ -42,16 +36,16 @@ export class Connection {
   readonly protocol: Protocol
   /** Whether it has ended, or cannot be made. */
   isDown = false
-  /** Resolves to undefined when the broker accepts the connection; stays pending if it never does. */
-  readonly accepted: Promise<undefined>
-  /** Resolves once, when the connection has ended or could not be made. */
-  readonly down: Promise<Failure>
-  /** Aborted then. */
-  readonly ended: AbortSignal
   readonly #client: MqttClient
+  readonly #accepted = Promise.withResolvers<undefined>()
   readonly #down = Promise.withResolvers<Failure>()
   readonly #ended = new AbortController()
-  readonly #accepted = Promise.withResolvers<undefined>()
+  /** Resolves to undefined when the broker accepts the connection; stays pending if it never does. */
+  readonly accepted = this.#accepted.promise
+  /** Resolves once, when the connection has ended or could not be made. */
+  readonly down = this.#down.promise
+  /** Aborted then. */
+  readonly ended = this.#ended.signal
   /** Ids of messages that are not acknowledged. */
   readonly #postponed: number[] = []
   #connack: IConnackPacket | undefined
@@ -61,9 +55,6 @@ export class Connection {
   constructor(openStream: () => Duplex, options: ConnectionOptions) {
     const { protocol, onPublish, postponesAck = () => false, onNoSubscribers } = options
     this.protocol = protocol
-    this.accepted = this.#accepted.promise
-    this.down = this.#down.promise
-    this.ended = this.#ended.signal
     const client = new MqttClient(() => guardInlet(openStream(), protocol), clientOptions(options))
     this.#client = client
     client.on('connect', (connack) => {
@@ -127,7 +118,8 @@ export class Connection {
       if ('code' in error && typeof error.code === 'number') {
         return done(error.code === TOO_LARGE_STAND_IN ? PACKET_TOO_LARGE : error.code)
       }
-      this.#dropSoon(errorFailure(error, true))
+      // After this callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears.
+      queueMicrotask(() => this.drop(errorFailure(error, true)))
     })
   }
 
@@ -143,14 +135,9 @@ export class Connection {
       if (this.#ending) return
       this.#client.subscribe(filter, options, (error, _granted, suback) => {
         if (suback !== undefined) resolve(!error)
-        else if (!this.isDown && error) this.#dropSoon(errorFailure(error, true))
+        else if (!this.isDown && error) queueMicrotask(() => this.drop(errorFailure(error, true)))
       })
     })
-  }
-
-  /** Drops after the current callback: mqtt.js may be iterating over its outgoing packets, which `drop` clears. */
-  #dropSoon(failure: Failure): void {
-    queueMicrotask(() => this.drop(failure))
   }
 
   unsubscribe(filters: readonly string[]): void {

@@ -1,5 +1,4 @@
 /** What the embedded broker checks because aedes does not: the origin of web pages, packet sizes, clients that do not read. */
-import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { mayAsk } from '../base/hosts.ts'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
@@ -17,8 +16,7 @@ export function mayBrowse(origin: string | undefined, host: string | undefined, 
   if (rules.origins.some((allowed) => new URL(allowed).origin === page.origin)) return true
   const here = new URL(`http://${host}`)
   if (rules.hasPassword) return page.hostname === here.hostname && mayAsk(host, rules.hosts)
-  const bare = page.hostname.replace(/^\[(.*)\]$/, '$1')
-  return page.host === here.host && (bare === 'localhost' || isIP(bare) !== 0)
+  return page.host === here.host && mayAsk(page.host, [])
 }
 
 export interface BrowseRules {

@@ -19,10 +19,8 @@ export class Fifo<T> {
     if (item === undefined) return undefined
     this.#head += 1
     this.size -= 1
-    if (this.#head === this.#items.length) {
-      this.#items = []
-      this.#head = 0
-    } else if (this.#head >= 1024 && this.#head * 2 >= this.#items.length) {
+    // A copy is never longer than what was taken since the one before.
+    if (this.#head >= this.size) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0
     }

@@ -46,12 +46,11 @@ export class Journal {
     this.#outage ??= { since: this.#clock.elapsed(), known: new Set() }
     this.#outage.known.add(key)
     const { cause, remedy } = adviceOn(failure)
-    const told = remedy === '' ? {} : { remedy }
     const fields = {
       reason: code,
       detail,
       ...(at && { address: at }),
-      ...told,
+      ...(remedy !== '' && { remedy }),
       ...(livedMs === undefined ? {} : { connected_seconds: inSeconds(livedMs) }),
     }
     const level = code === 'unsuitable' ? 'error' : 'warn'

@@ -1,7 +1,6 @@
 /** The bridge's link to a broker: publishes what should be retained, sends events and answers, receives commands. */
 import type { IPublishPacket } from 'mqtt'
-import type { Logger } from 'pino'
-import { type Clock, sleep } from '../base/clock.ts'
+import { sleep } from '../base/clock.ts'
 import { CLOSED_BY_US, type Connection } from './connection.ts'
 import { ConnectionLoop, type ConnectionLoopOptions } from './connection-loop.ts'
 import type { Failure } from './failure.ts'
@@ -16,17 +15,14 @@ import { reread, resubscribe, SessionSetup } from './session-setup.ts'
 import { SuspendDetector } from './suspend-detector.ts'
 import type { FailureCode, LinkHandlers, LinkOptions, LinkStatus, Message, Redact, SendOptions } from './types.ts'
 
-const UNPROVEN: Failure = {
-  code: 'timeout',
-  detail: 'after a standstill, nothing shows which messages are new',
-}
+const UNPROVEN = 'after a standstill, nothing shows which messages are new'
+
+type LinkParts = Pick<ConnectionLoopOptions, 'clock' | 'log' | 'random'>
 
 export class MqttLink implements AsyncDisposable {
   readonly #options: LinkOptions
   readonly #redact: Redact
-  readonly #clock: Clock
-  readonly #log: Logger
-  readonly #random: () => number
+  readonly #parts: LinkParts
   readonly #retained: Retained
   readonly #events: Outbox
   readonly #answers: Outbox
@@ -38,14 +34,14 @@ export class MqttLink implements AsyncDisposable {
   readonly #suspendDetector: SuspendDetector
   readonly #isCommand: (topic: string) => boolean
   readonly #isTransient: (topic: string) => boolean
-  #handlers: LinkHandlers = {}
+  /** From `start` on. */
+  #handlers: LinkHandlers | undefined
   /** The present one, from its acceptance until its loss is known. */
   #connection: Connection | undefined
   /** Runs at the start of a connection. */
   #setup: SessionSetup | undefined
   /** Runs in the middle of one. */
   #reread: ReadBack | undefined
-  #started = false
   #closing: Promise<void> | undefined
   #state: LinkStatus['state'] = 'stopped'
   #reason: FailureCode | undefined
@@ -54,33 +50,30 @@ export class MqttLink implements AsyncDisposable {
   #lost = 0
 
   /** Opens nothing; `start` does. */
-  constructor(options: LinkOptions, { clock, log, random }: Pick<ConnectionLoopOptions, 'clock' | 'log' | 'random'>) {
+  constructor(options: LinkOptions, parts: LinkParts) {
+    const { clock, log } = parts
     const order: Order = { next: 0 }
     const journal = new Journal(clock, log)
     const { redact = (payload) => payload } = options
     this.#options = options
     this.#redact = redact
-    this.#clock = clock
-    this.#log = log
-    this.#random = random
+    this.#parts = parts
     this.#journal = journal
     this.#retained = new Retained(order, options.delaysOnline, redact)
     this.#events = new Outbox(order, false)
     this.#answers = new Outbox(order, true)
     const deliver = (message: Message) => {
       try {
-        this.#handlers.onMessage?.(message)
+        this.#handlers?.onMessage?.(message)
       } catch (error) {
         this.#failed('onMessage', error)
       }
     }
     this.#inboundQueue = new InboundQueue(this.#answers, deliver, () => this.#connection?.acknowledge())
     const { watchedFilters = [], transientFilters = [] } = options
-    const isCommand = topicMatcher(options.subscriptions)
-    this.#isCommand = isCommand
+    this.#isCommand = topicMatcher(options.subscriptions)
     this.#isTransient = topicMatcher(transientFilters)
-    const filters = [...watchedFilters, ...transientFilters]
-    this.#echoes = new EchoFilter(clock, this.#retained, isCommand, filters)
+    this.#echoes = new EchoFilter(clock, this.#retained, this.#isCommand, [...watchedFilters, ...transientFilters])
     this.#sender = new Sender({
       ...options,
       retained: this.#retained,
@@ -94,25 +87,25 @@ export class MqttLink implements AsyncDisposable {
     })
     this.#suspendDetector = new SuspendDetector(clock, () => void this.#readAgain([]))
     this.#loop = new ConnectionLoop({
+      ...parts,
       link: options,
-      clock,
-      log,
       journal,
-      random,
       onState: (state, reason) => this.#setState(state, reason),
       onAccepted: (connection) => this.#setUp(connection),
       onPublish: (packet) => this.#received(packet),
       postponesAck: () => this.#inboundQueue.isFull,
       onLost: (failure) => this.#forget(failure),
-      isBusy: () => this.#isBusy(),
-      onMove: () => this.#guard('onMove', () => this.#handlers.onMove?.()),
+      isBusy: () => {
+        const { queued, unacknowledged } = this.status()
+        return queued > 0 || unacknowledged > 0 || (this.#handlers?.isBusy?.() ?? false)
+      },
+      onMove: () => this.#guard('onMove', () => this.#handlers?.onMove?.()),
     })
   }
 
   /** Connects, and keeps connecting until `close`. A second call does nothing. */
   start(handlers: LinkHandlers = {}): void {
-    if (this.#started || this.#loop.stopped) return
-    this.#started = true
+    if (this.#handlers !== undefined || this.#loop.stopped) return
     this.#handlers = handlers
     void this.#loop.run()
   }
@@ -126,7 +119,7 @@ export class MqttLink implements AsyncDisposable {
     // A broker deletes a retained message when it gets an empty payload.
     const wanted = payload === null || payload === '' ? null : this.#redact(payload)
     if (this.#retained.hold(topic, wanted, source)) this.#sender.pump()
-    this.#handlers.observer?.held(topic, wanted)
+    this.#handlers?.observer?.held(topic, wanted)
   }
 
   /**
@@ -153,7 +146,7 @@ export class MqttLink implements AsyncDisposable {
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
     this.#sender.pump()
-    this.#handlers.observer?.released(isOthers)
+    this.#handlers?.observer?.released(isOthers)
   }
 
   /**
@@ -192,10 +185,10 @@ export class MqttLink implements AsyncDisposable {
     const outbox = options?.isAnswer ? this.#answers : this.#events
     const before = outbox.dropped
     const redacted = this.#redact(payload)
-    outbox.push(topic, redacted, options, this.#clock.elapsed())
+    outbox.push(topic, redacted, options, this.#parts.clock.elapsed())
     if (outbox.dropped > before) this.#journal.dropped(options?.isAnswer ? 'answers' : 'events')
     this.#sender.pump()
-    if (!options?.isAnswer) this.#handlers.observer?.sent(topic, redacted)
+    if (!options?.isAnswer) this.#handlers?.observer?.sent(topic, redacted)
   }
 
   /**
@@ -250,7 +243,7 @@ export class MqttLink implements AsyncDisposable {
     const { connection } = this.#loop
     if (connection?.isAccepted) {
       const finished = this.#sender.finish(connection).then(() => connection.end())
-      await Promise.race([finished, connection.down, sleep(this.#clock, deadlineMs, done.signal)])
+      await Promise.race([finished, connection.down, sleep(this.#parts.clock, deadlineMs, done.signal)])
     }
     connection?.drop(CLOSED_BY_US)
     this.#suspendDetector.stop()
@@ -262,20 +255,22 @@ export class MqttLink implements AsyncDisposable {
   async #setUp(connection: Connection): Promise<void> {
     this.#connection = connection
     this.#echoes.connected(connection.protocol)
-    this.#setTaking(true)
+    for (const outbox of [this.#events, this.#answers]) outbox.connected = true
     this.#suspendDetector.start()
     /** What others published during the read-back: topic to the newest text. */
     const live = new Map<string, string>()
     const setup = new SessionSetup(connection, {
       link: this.#options,
-      clock: this.#clock,
+      clock: this.#parts.clock,
       journal: this.#journal,
       deniedBefore: this.#probe === 'denied',
-      onFound: (topic, text) => this.#retained.found(topic, text),
+      onFound: (topic, text) => {
+        if (topic !== this.#options.stateTopic) this.#retained.found(topic, text)
+      },
       onLive: (topic, text) => {
         if (!this.#isTransient(topic)) live.set(topic, text)
       },
-      furtherFilters: (topic, text) => this.#handlers.onReadBack?.(topic, text) ?? [],
+      furtherFilters: (topic, text) => this.#handlers?.onReadBack?.(topic, text) ?? [],
     })
     this.#setup = setup
     const { deniedFilters, probe, known } = await setup.run()
@@ -284,12 +279,11 @@ export class MqttLink implements AsyncDisposable {
     this.#deniedFilters = deniedFilters
     this.#probe = probe
     this.#loop.ready(connection.protocol)
-    this.#guard('onConnected', () => this.#handlers.onConnected?.(this.status()))
+    this.#guard('onConnected', () => this.#handlers?.onConnected?.(this.status()))
     this.#retained.settle(topicMatcher(known))
     this.#sender.attach(connection)
     for (const [topic, text] of live) this.#live(topic, text)
-    const onGranted = (filter: string) => this.#granted(filter)
-    void resubscribe(connection, deniedFilters, { clock: this.#clock, random: this.#random, onGranted })
+    void resubscribe(connection, deniedFilters, this.#parts, (filter) => this.#granted(filter))
     if (this.#suspendDetector.lasts) void this.#readAgain([])
   }
 
@@ -297,7 +291,7 @@ export class MqttLink implements AsyncDisposable {
   #granted(filter: string): void {
     this.#deniedFilters = this.#deniedFilters.filter((one) => one !== filter)
     this.#journal.granted(filter)
-    this.#guard('onStatus', () => this.#handlers.onStatus?.(this.status()))
+    this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
   /** Reads these filters again; what arrives afterwards was not sent before. */
@@ -306,7 +300,7 @@ export class MqttLink implements AsyncDisposable {
     // At the start of a connection it comes afterwards.
     if (connection === undefined || connection.isDown || this.#setup !== undefined) return
     const current = reread(connection, filters, this.#options, {
-      clock: this.#clock,
+      clock: this.#parts.clock,
       publish: (marker, done) => this.send(this.#options.probeTopic, marker, { ifRefused: () => void done(1) }),
     })
     this.#reread = current
@@ -315,21 +309,12 @@ export class MqttLink implements AsyncDisposable {
     if (this.#reread !== current) return
     this.#reread = undefined
     if (probe === 'ok') this.#suspendDetector.isOver()
-    else if (this.#suspendDetector.lasts) connection.drop(UNPROVEN)
-  }
-
-  #isBusy(): boolean {
-    const { queued, unacknowledged } = this.status()
-    return queued > 0 || unacknowledged > 0 || (this.#handlers.isBusy?.() ?? false)
-  }
-
-  #setTaking(connected: boolean): void {
-    for (const outbox of [this.#events, this.#answers]) outbox.connected = connected
+    else if (this.#suspendDetector.lasts) connection.drop({ code: 'timeout', detail: UNPROVEN })
   }
 
   /** Returns whether it is known what ended the connection. */
   #forget(failure: Failure): boolean {
-    this.#setTaking(false)
+    for (const outbox of [this.#events, this.#answers]) outbox.connected = false
     this.#connection = undefined
     this.#lost += 1
     this.#setup = undefined
@@ -357,14 +342,14 @@ export class MqttLink implements AsyncDisposable {
   #live(topic: string, text: string): void {
     const isState = topic === this.#options.stateTopic
     if (isState ? text === this.#sender.state : !this.#echoes.foreign(topic, text)) return
-    this.#guard('onTouched', () => this.#handlers.onTouched?.(topic, text))
+    this.#guard('onTouched', () => this.#handlers?.onTouched?.(topic, text))
   }
 
   #setState(state: LinkStatus['state'], reason: FailureCode | undefined): void {
     if (this.#state === state && this.#reason === reason) return
     this.#state = state
     this.#reason = reason
-    this.#guard('onStatus', () => this.#handlers.onStatus?.(this.status()))
+    this.#guard('onStatus', () => this.#handlers?.onStatus?.(this.status()))
   }
 
   #guard(name: string, call: () => void): void {
@@ -377,6 +362,6 @@ export class MqttLink implements AsyncDisposable {
 
   /** An error in a handler must not end the connection or the loop. */
   #failed(name: string, error: unknown): void {
-    this.#log.error({ err: error }, `${name} of the MQTT link failed`)
+    this.#parts.log.error({ err: error }, `${name} of the MQTT link failed`)
   }
 }

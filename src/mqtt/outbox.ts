@@ -12,8 +12,6 @@ export interface Outgoing {
   readonly isAnswer: boolean
   /** What to send instead if the broker does not take it. */
   readonly ifRefused: SendOptions['ifRefused']
-  /** Topic, payload and properties. */
-  readonly bytes: number
   /** Topic and properties. */
   readonly bytesBeside: number
   readonly bornAt: number
@@ -69,7 +67,6 @@ export class Outbox {
     const key = this.#byTopic ? topic : ''
     const sentBytes = Buffer.byteLength(payload)
     const bytesBeside = Buffer.byteLength(topic) + (options === undefined ? 0 : propertyBytes(options))
-    const bytes = sentBytes + bytesBeside
     const before = { messages: this.waiting, bytes: this.bytes }
     const queue = this.#queues.get(key) ?? new Fifo()
     if (queue.size === 0) this.#queues.set(key, queue)
@@ -80,7 +77,6 @@ export class Outbox {
       options: options === undefined ? NO_PROPERTIES : publishOptions(options),
       isAnswer: options?.isAnswer ?? false,
       ifRefused: options?.ifRefused,
-      bytes,
       bytesBeside,
       bornAt: now,
       seq: this.#order.next++,
@@ -89,7 +85,7 @@ export class Outbox {
       sentBytes,
     })
     this.waiting += 1
-    this.bytes += bytes
+    this.bytes += sentBytes + bytesBeside
     const limits = this.connected ? CONNECTED : this.#disconnected
     // What was taken in while connected stays: the queue only does not grow any more.
     const messages = Math.max(limits.messages, before.messages)
@@ -101,10 +97,7 @@ export class Outbox {
   expire(now: number): number {
     const before = this.dropped
     for (const [key, queue] of this.#queues) {
-      for (let message = queue.peek(); message !== undefined; message = queue.peek()) {
-        if (now - message.bornAt <= this.#ageMs) break
-        this.#drop(key, queue)
-      }
+      while (now - (queue.peek()?.bornAt ?? now) > this.#ageMs) this.#drop(key, queue)
     }
     return this.dropped - before
   }
@@ -116,13 +109,12 @@ export class Outbox {
 
   /** Takes the message that `peek` returned. */
   take(): void {
-    const next = this.#queues.entries().next().value
+    const [next] = this.#queues
     if (next === undefined) return
     const [key, queue] = next
     this.#shift(key, queue)
-    if (queue.size === 0) return
     this.#queues.delete(key)
-    this.#queues.set(key, queue)
+    if (queue.size > 0) this.#queues.set(key, queue)
   }
 
   /** Puts messages that a lost connection left unacknowledged back before all others of their keys. */
@@ -133,13 +125,13 @@ export class Outbox {
       this.#queues.set(key, queue)
     }
     this.waiting += messages.length
-    for (const { bytes } of messages) this.bytes += bytes
+    for (const { sentBytes, bytesBeside } of messages) this.bytes += sentBytes + bytesBeside
   }
 
   #displace(key: string): void {
     const own = this.#queues.get(key)
     const [turn] = this.#queues
-    if (own !== undefined && (own.size > 1 || turn === undefined || turn[0] === key)) this.#drop(key, own)
+    if (own !== undefined && own.size > 1) this.#drop(key, own)
     else if (turn !== undefined) this.#drop(...turn)
   }
 
@@ -152,7 +144,7 @@ export class Outbox {
     const message = queue.shift()
     if (message === undefined) return
     this.waiting -= 1
-    this.bytes -= message.bytes
+    this.bytes -= message.sentBytes + message.bytesBeside
     if (queue.size === 0) this.#queues.delete(key)
   }
 }

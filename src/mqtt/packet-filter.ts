@@ -18,7 +18,7 @@ const PUBACK = 4
 const KNOWN_REASONS = new Set([0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])
 const UNSPECIFIED = 0x80
 /** Mosquitto answers so beyond its `message_size_limit`. No version of MQTT has this code in a PUBACK. */
-const PACKET_TOO_LARGE = 0x95
+export const PACKET_TOO_LARGE = 0x95
 /**
  * "Payload format invalid" takes its place. No broker has a reason to say so: this link does not declare the format of
  * its payloads.

@@ -15,8 +15,8 @@
  * | a loss with one item alone on its way | that one; after three losses in a row it is given up |
  */
 import type { Clock } from '../base/clock.ts'
-import { PACKET_TOO_LARGE } from './connection.ts'
 import type { Failure } from './failure.ts'
+import { PACKET_TOO_LARGE } from './packet-filter.ts'
 import type { Block } from './retained.ts'
 import type { Item } from './sequence.ts'
 
@@ -78,10 +78,8 @@ export class PoisonMessages {
   judge(item: Item): 'fine' | 'too_large' | 'suspect' {
     const { sentBytes, losses } = item
     if (sentBytes >= this.#tooLargeFrom) return 'too_large'
-    if (this.#limit !== Number.POSITIVE_INFINITY) {
-      const beside = item.kind === 'message' ? item.bytesBeside : Buffer.byteLength(item.topic)
-      if (sentBytes + beside + PACKET_OVERHEAD_BYTES > this.#limit) return 'too_large'
-    }
+    const beside = item.kind === 'message' ? item.bytesBeside : Buffer.byteLength(item.topic)
+    if (sentBytes + beside + PACKET_OVERHEAD_BYTES > this.#limit) return 'too_large'
     const isSuspect = sentBytes >= this.#fatalFrom || (this.doubted && sentBytes > this.#taken)
     return isSuspect || losses >= SUSPECT_AFTER ? 'suspect' : 'fine'
   }

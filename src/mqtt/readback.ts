@@ -94,9 +94,9 @@ export class ReadBack {
   }
 
   async run(): Promise<ReadBackResult> {
-    const { subscribe, lastingFilters = [] } = this.#options
+    const { lastingFilters = [] } = this.#options
     this.#grantTime()
-    const result = await this.#read(subscribe)
+    const result = await this.#read()
     const done = this.#filters.filter((filter) => !lastingFilters.includes(filter))
     if (done.length > 0) this.#connection.unsubscribe(done)
     return result
@@ -116,11 +116,10 @@ export class ReadBack {
     this.#deadline = clock.elapsed() + timeoutMs
   }
 
-  async #read(subscribe: ReadBackOptions['subscribe']): Promise<ReadBackResult> {
-    const { probeTopic } = this.#options
+  async #read(): Promise<ReadBackResult> {
+    const { subscribe, probeTopic } = this.#options
     const known: string[] = []
-    if (!(await subscribe(probeTopic, 1))) return { probe: 'denied', known }
-    if ((await this.#mark()) === 'lost') return { probe: 'denied', known }
+    if (!(await subscribe(probeTopic, 1)) || (await this.#mark()) === 'lost') return { probe: 'denied', known }
     const readOne = async (filter: string) => {
       this.#unseen.set(filter, filter.split('/'))
       // QoS 0: Mosquitto queues 1,000 messages of QoS 1 and drops the rest, but it writes QoS 0 as fast as the client reads.
@@ -140,16 +139,13 @@ export class ReadBack {
   /** Sends a marker until one returns. `prompt`: before it was repeated. */
   async #mark(): Promise<'prompt' | 'late' | 'lost'> {
     const marker = randomUUID()
-    let back = false
-    const { promise: answered, resolve } = Promise.withResolvers<void>()
+    /** Whether it is back; else the broker refuses it. */
+    const { promise: answered, resolve } = Promise.withResolvers<boolean>()
     const publish = this.#options.publish ?? this.#publishInTurn.bind(this)
     const acked = (reason: number) => {
-      if (reason !== 0) resolve()
+      if (reason !== 0) resolve(false)
     }
-    this.#markers.set(marker, () => {
-      back = true
-      resolve()
-    })
+    this.#markers.set(marker, () => resolve(true))
     const asked = await retryUntilAnswered({
       clock: this.#options.clock,
       ask: () => publish(marker, acked),
@@ -159,7 +155,7 @@ export class ReadBack {
       foundAt: () => this.foundAt,
       signal: this.#connection.ended,
     })
-    if (!back) return 'lost'
+    if (asked === undefined || !(await answered)) return 'lost'
     return asked === 1 ? 'prompt' : 'late'
   }
 

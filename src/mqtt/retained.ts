@@ -67,13 +67,14 @@ export class Entry {
 export class Retained {
   /** Entries that are not sent. */
   blocked = 0
+  /** Entries that gate `online`, had to be sent at `settle`, and are neither acknowledged nor blocked yet. */
+  awaiting = 0
   readonly #order: Order
   readonly #delaysOnline: (topic: string) => boolean
   readonly #redact: Redact
   readonly #entries = new Map<string, Entry>()
   readonly #queue = new Fifo<Entry>()
   readonly #unowned = new Unowned()
-  #awaiting = 0
   /** Whether everything that the broker holds on a topic has been read back. */
   #known: (topic: string) => boolean = () => false
 
@@ -82,11 +83,6 @@ export class Retained {
     this.#order = order
     this.#delaysOnline = delaysOnline
     this.#redact = redact
-  }
-
-  /** Entries that gate `online`, had to be sent at `settle`, and are neither acknowledged nor blocked yet. */
-  get awaiting(): number {
-    return this.#awaiting
   }
 
   get waiting(): number {
@@ -148,9 +144,8 @@ export class Retained {
 
   /** Clears the unowned topics that `owned` accepts and returns how many. The payload is '' where it was not kept. */
   sweep(owned: (topic: string, payload: string) => boolean): number {
-    const found: string[] = []
-    for (const [topic, { text = '' }] of this.#unowned.all) if (owned(topic, text)) found.push(topic)
-    for (const topic of found) this.hold(topic, null)
+    const found = [...this.#unowned.all].filter(([topic, { text = '' }]) => owned(topic, text))
+    for (const [topic] of found) this.hold(topic, null)
     return found.length
   }
 
@@ -309,7 +304,7 @@ export class Retained {
   /** Ends the read-back and queues the difference, what gates `online` first. The broker holds nothing on a `known` topic that was not found. */
   settle(known: (topic: string) => boolean): void {
     this.#known = known
-    this.#awaiting = 0
+    this.awaiting = 0
     const different: Entry[] = []
     for (const entry of this.#entries.values()) {
       entry.awaited = false
@@ -325,7 +320,7 @@ export class Retained {
       if (!entry.queued) entry.seq = this.#order.next++
       entry.queued = true
       entry.awaited = this.#delaysOnline(entry.topic)
-      if (entry.awaited) this.#awaiting += 1
+      if (entry.awaited) this.awaiting += 1
     }
     this.#queue.reset(different.sort((a, b) => Number(b.awaited) - Number(a.awaited) || a.seq - b.seq))
   }
@@ -347,7 +342,7 @@ export class Retained {
   #conclude(entry: Entry): void {
     if (entry.awaited) {
       entry.awaited = false
-      this.#awaiting -= 1
+      this.awaiting -= 1
     }
     if (entry.released) return
     if (entry.wanted === null && entry.held === null && entry.sent === undefined) this.#entries.delete(entry.topic)

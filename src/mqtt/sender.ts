@@ -300,14 +300,9 @@ export class Sender {
   }
 
   #smallest(): Item | undefined {
-    let smallest: Item | undefined
-    for (const item of this.#suspects) {
-      if (item.kind === 'retained' && item.released) this.#suspects.delete(item)
-      else if (smallest === undefined || item.sentBytes < smallest.sentBytes) {
-        if (this.#sequence.may(item)) smallest = item
-      }
-    }
-    return smallest
+    for (const item of this.#suspects) if (item.kind === 'retained' && item.released) this.#suspects.delete(item)
+    const allowed = [...this.#suspects].filter((item) => this.#sequence.may(item))
+    return allowed.length === 0 ? undefined : allowed.reduce((a, b) => (b.sentBytes < a.sentBytes ? b : a))
   }
 
   /** An item is acknowledged, refused or given up. */

@@ -6,27 +6,19 @@ import type { IClientSubscribeOptions, IPublishPacket } from 'mqtt'
 import { Backoff } from '../base/backoff.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import type { Connection } from './connection.ts'
+import type { ConnectionLoopOptions } from './connection-loop.ts'
 import type { Journal } from './journal.ts'
 import { ReadBack, type ReadBackOptions, type ReadBackResult } from './readback.ts'
 import { retryUntilAnswered } from './retry-until-answered.ts'
 import { ACK_TIMEOUT_MS } from './sender.ts'
 import type { LinkOptions } from './types.ts'
 
-export interface SessionSetupOptions {
+export interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | 'onLive' | 'furtherFilters'> {
   readonly link: LinkOptions
   readonly clock: Clock
   readonly journal: Journal
   /** Whether the self-test failed on the previous connection. It then gets a fifth of the time. */
   readonly deniedBefore: boolean
-  readonly onFound: (topic: string, text: string) => void
-  /** A message on a held topic that is not stored. */
-  readonly onLive: (topic: string, text: string) => void
-  /** Returns further filters to read back. */
-  readonly furtherFilters: (topic: string, text: string) => readonly string[]
-}
-
-export interface SessionSetupResult extends ReadBackResult {
-  readonly deniedFilters: readonly string[]
 }
 
 // Stored commands are needed, to refuse and clear them. Own publishes (`nl`: no local) are not: they only clear.
@@ -44,25 +36,19 @@ export class SessionSetup {
   readonly #transient: readonly string[]
 
   constructor(connection: Connection, options: SessionSetupOptions) {
-    const { link, clock, deniedBefore, onFound, onLive, furtherFilters } = options
-    const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic, stateTopic } = link
-    const { probeTimeoutMs = 10_000 } = link
+    const { heldFilters, watchedFilters = [], transientFilters = [], subscriptions, probeTopic } = options.link
+    const { probeTimeoutMs = 10_000 } = options.link
     this.#connection = connection
     this.#options = options
     this.#transient = transientFilters.filter((one) => one !== probeTopic && !subscriptions.includes(one))
     this.#readBack = new ReadBack(connection, {
+      ...options,
       heldFilters: [...heldFilters, ...this.#transient],
       lastingFilters: connection.protocol === '5' ? [] : watchedFilters,
-      furtherFilters,
       probeTopic,
-      clock,
-      timeoutMs: deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
+      timeoutMs: options.deniedBefore ? probeTimeoutMs / 5 : probeTimeoutMs,
       subscribe: (filter, qos) =>
         this.#subscribe(filter, filter === probeTopic ? PROBE : { qos, rap: this.#transient.includes(filter) }, true),
-      onFound: (topic, text) => {
-        if (topic !== stateTopic) onFound(topic, text)
-      },
-      onLive,
     })
   }
 
@@ -72,7 +58,7 @@ export class SessionSetup {
   }
 
   /** Stays pending if the connection ends first. */
-  async run(): Promise<SessionSetupResult> {
+  async run() {
     const { subscriptions } = this.#options.link
     // One SUBSCRIBE each: if one filter of several is denied, brokers differ on what happens to the others.
     const granted = await Promise.all(subscriptions.map((filter) => this.#subscribe(filter, COMMAND, false)))
@@ -166,21 +152,16 @@ export function reread(
 
 const WAIT_MS = { min: 1_000, max: 5 * 60_000 }
 
-export interface ResubscriptionOptions {
-  readonly clock: Clock
-  readonly random: () => number
-  /** A filter that was denied before. */
-  readonly onGranted: (filter: string) => void
-}
-
 /**
  * Asks again for subscriptions that the broker has denied, until all are granted or the connection ends. A cluster that has
  * just lost a node denies for a while what it grants later, and rules may change while a connection lasts.
+ * @param onGranted called with each that was denied before
  */
 export async function resubscribe(
   connection: Pick<Connection, 'subscribe' | 'ended'>,
   denied: readonly string[],
-  { clock, random, onGranted }: ResubscriptionOptions,
+  { clock, random }: Pick<ConnectionLoopOptions, 'clock' | 'random'>,
+  onGranted: (filter: string) => void,
 ): Promise<void> {
   const { ended } = connection
   const backoff = new Backoff({ ...WAIT_MS, random })

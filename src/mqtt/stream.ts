@@ -6,14 +6,12 @@ import type { BrokerOptions } from './types.ts'
 
 type Tls = Pick<BrokerOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'connectTimeoutMs'>
 
-const DEFAULT_PORTS: Record<string, number> = { 'mqtt:': 1883, 'mqtts:': 8883 }
-
 /** Resolves to a function that opens the stream. Its caller can add listeners before any event. */
 export async function streamOpener(address: string, tls: Tls): Promise<() => Duplex> {
   const url = new URL(address)
   // The brackets of an IPv6 address belong to the URL, not to the address.
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  const port = Number(url.port) || (DEFAULT_PORTS[url.protocol] ?? 0)
+  const port = Number(url.port) || (url.protocol === 'mqtts:' ? 8883 : 1883)
   switch (url.protocol) {
     case 'mqtt:':
       return () => oncePerTurn(withoutNagle(connectTcp({ host, port })))

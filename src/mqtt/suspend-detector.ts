@@ -33,13 +33,12 @@ export class SuspendDetector {
   /** A connection begins: nothing has waited for it. */
   start(): void {
     this.stop()
-    this.look()
-    this.#since = undefined
     const tick = () => {
-      this.#cancel = this.#clock.after(TICK_MS, tick)
       this.look()
+      this.#cancel = this.#clock.after(TICK_MS, tick)
     }
-    this.#cancel = this.#clock.after(TICK_MS, tick)
+    tick()
+    this.#since = undefined
   }
 
   stop(): void {

@@ -30,7 +30,7 @@ describe('a template', () => {
   })
 
   test('gives the filter of all its topics', () => {
-    expect([plain, app, setting].map((template) => template.filter())).toEqual([
+    expect([plain, app, setting].map((template) => template.fill())).toEqual([
       'b/bridge/state',
       'a/b/+/app/+',
       'b/+/app/+/setting/+',

@@ -87,7 +87,7 @@ function ownerOf(objectId: string): Owner | undefined {
 
 /** Everything of ours below one discovery prefix: in the filters, other people's devices come along. */
 export function discoveryFilters(prefix: string): string[] {
-  return FORMS.map((topic) => new Template(topic, prefix).filter())
+  return FORMS.map((topic) => new Template(topic, prefix).fill())
 }
 
 export type DiscoveryTopics = ReturnType<typeof createDiscoveryTopics>

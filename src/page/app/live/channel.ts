@@ -14,7 +14,7 @@ export type Liveness =
   | 'stale'
 
 const STALE_AFTER_MS = 2 * LIVE_INTERVAL_MS
-const BACKOFF = { min: 1_000, max: 30_000 }
+const BACKOFF = { min: 1_000, max: 30_000, random: Math.random }
 /** A hidden page draws no frames. */
 const HIDDEN_MS = 500
 
