@@ -26,7 +26,7 @@ import type { Signals } from './signals.ts'
 
 export interface RunOptions
   extends Pick<Loaded, 'config'>,
-    Partial<Pick<Loaded, 'path' | 'hubFiles'>>,
+    Partial<Pick<Loaded, 'path' | 'hubFiles' | 'readAt'>>,
     Pick<ListenerOptions, 'version' | 'clock' | 'log' | 'sessions' | 'onPage'>,
     Signals {
   /** Reads the configuration again: at a reload, and when a hub or the broker refuses what it was given. */
@@ -137,7 +137,9 @@ export async function run(options: RunOptions): Promise<void> {
     health.changed()
   })
   options.onReload(live.reload)
-  if (config.hubs_dir !== null) void watchFolder(config.hubs_dir, hubFilesIn, live.reload, clock, signal)
+  const { readAt = Number.POSITIVE_INFINITY } = options
+  const { hubs_dir: folder } = config
+  if (folder !== null) void watchFolder({ folder, pick: hubFilesIn, readAt }, live.reload, clock, signal)
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
 
   await health.watch(signal)

@@ -1,6 +1,7 @@
 /** From file and environment to one checked value, or to all that is wrong with them. */
 import { readdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { systemClock } from '../base/clock.ts'
 import { readPlainText } from '../base/read-plain.ts'
 import { isExposed } from './exposure.ts'
 import { type ConfigFile, noFile, type ReadFile, readConfigFile } from './file.ts'
@@ -47,6 +48,8 @@ export interface Loaded {
   readonly fileIsEmpty: boolean
   /** How many files the folder of `hubs_dir` has; `null` where none is named, or it cannot be read. */
   readonly hubFiles: number | null
+  /** When reading began, in epoch milliseconds of the system. */
+  readonly readAt: number
   /** Every secret that was read, for the log's scrubber. */
   readonly secrets: readonly string[]
   /** What works but is probably not meant, one line each. */
@@ -127,6 +130,7 @@ function readHubFiles({ readFolder = (path) => readdirSync(path) }: LoadOptions,
  * @throws {ConfigError} with all mistakes at once.
  */
 export function loadConfig(request: LoadOptions): Loaded {
+  const readAt = systemClock.now()
   const opened = open(request)
   const { file, readable, env, reading } = opened
   const { mistakes } = reading
@@ -151,6 +155,7 @@ export function loadConfig(request: LoadOptions): Loaded {
     warnings,
     fileIsEmpty: file.isEmpty,
     hubFiles,
+    readAt,
   }
 }
 

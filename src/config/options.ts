@@ -8,13 +8,13 @@ import { fleetOptions } from './fleet-options.ts'
 import { appPattern, guardOptions } from './guard-options.ts'
 import { address, ancestor, pagePassword, token } from './page-access.ts'
 import { boolean, choice, duration, integer, label, list, map, size } from './schemas.ts'
-import { publishedSetting } from './settings.ts'
+import { publishedSetting, settingName } from './settings.ts'
 import { defineOptions, type Values } from './table.ts'
 
 /** A command's name, or what it is for and its name. */
 const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
 
-const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}')
+const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}', settingName)
 
 /** The options of one hub: `hubs.<name>.<key>` in the file, `HUB2MQTT_HUB_<KEY>` for a single one. */
 export const hubOptions = defineOptions({

@@ -149,11 +149,11 @@ export function oneOrMore(item: v.GenericSchema<string, string>, expected: strin
 }
 
 /** Names of one's own choice with a value each; in the environment a JSON object. `expected` goes with an example. */
-export function map<S extends v.GenericSchema>(value: S, expected: string) {
+export function map<S extends v.GenericSchema>(value: S, expected: string, key: v.GenericSchema<string> = v.string()) {
   const { name } = about(value)
   const { secretOf } = v.getMetadata<v.GenericSchema>(value)
   return v.pipe(
-    v.map(v.string(), value, `expected ${expected}`),
+    v.map(key, value, `expected ${expected}`),
     v.readonly(),
     v.metadata({ name: `map to ${name}`, secretOf }),
   )

@@ -5,6 +5,12 @@ import { didYouMean } from '../base/nearest.ts'
 const EXPECTED =
   'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'
 
+/** A hub's path can hold no other: it would resolve them away. */
+export const settingName = v.pipe(
+  v.string(),
+  v.notValues(['', '.', '..'], 'expected the name of a setting; none can be empty, "." or ".."'),
+)
+
 /** The keys of one kind, no others; `such` is an example. */
 function kind<const E extends v.ObjectEntries>(entries: E, such: string) {
   const keys = Object.keys(entries)

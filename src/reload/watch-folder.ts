@@ -9,40 +9,56 @@ export const LOOK_MS = 10_000
 /** The files that count, of all names in the folder. */
 type Choice = (names: readonly string[]) => readonly string[]
 
-/** Calls `onChange` after files were added, removed or written, until the signal aborts. */
+interface Watched {
+  readonly folder: string
+  readonly pick: Choice
+  /** When its files were read last, in epoch milliseconds of the system, as the times of files are. */
+  readonly readAt: number
+}
+
+/** Calls `onChange` after files were added, removed or written since `readAt`, until the signal aborts. */
 export async function watchFolder(
-  folder: string,
-  pick: Choice,
+  { folder, pick, readAt }: Watched,
   onChange: () => void,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   let known = await look(folder, pick)
+  if (known.changedAt > readAt && !signal.aborted) onChange()
   for (;;) {
     await sleep(clock, LOOK_MS, signal)
     if (signal.aborted) return
     const now = await look(folder, pick)
     if (signal.aborted) return
-    if (now !== known) onChange()
+    if (now.stamps !== known.stamps) onChange()
     known = now
   }
 }
 
-async function look(folder: string, pick: Choice): Promise<string> {
+/** What two looks are compared by, and when something changed last, in epoch milliseconds. */
+interface Look {
+  readonly stamps: string
+  readonly changedAt: number
+}
+
+async function look(folder: string, pick: Choice): Promise<Look> {
   try {
-    const files = pick(await readdir(folder))
-    return (await Promise.all(files.map((name) => stamp(join(folder, name)).then((at) => `${name} ${at}`)))).join('\n')
+    // A file that comes or goes changes the folder, too.
+    const { mtimeMs } = await stat(folder)
+    const files = await Promise.all(pick(await readdir(folder)).map((name) => lookAt(join(folder, name))))
+    const changedAt = files.reduce((latest, file) => Math.max(latest, file.changedAt), mtimeMs)
+    return { stamps: files.map(({ stamps }) => stamps).join('\n'), changedAt }
   } catch {
     // The reload says why it cannot be read.
-    return 'unreadable'
+    return { stamps: 'unreadable', changedAt: 0 }
   }
 }
 
-async function stamp(path: string): Promise<string> {
+async function lookAt(file: string): Promise<Look> {
   try {
-    const { mtimeMs, size, ino } = await stat(path)
-    return `${mtimeMs} ${size} ${ino}`
+    const { mtimeMs, size, ino } = await stat(file)
+    return { stamps: `${file} ${mtimeMs} ${size} ${ino}`, changedAt: mtimeMs }
   } catch {
-    return 'unreadable'
+    return { stamps: `${file} unreadable`, changedAt: 0 }
   }
 }

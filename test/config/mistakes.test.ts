@@ -236,6 +236,11 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       /\.one\.options item 2 \(.* line 12\): expected a list of texts/,
     ],
     [
+      'a setting whose name no hub can be asked for',
+      `${PUBLISH}      "..": text\n`,
+      /^settings\.publish\["com\.athom\.hue"\].* \(.* line 8\): expected the name of a setting; none can be empty/,
+    ],
+    [
       'an app without settings',
       `${HUB}settings: { publish: { a: } }`,
       /^settings\.publish\.a .*expected settings by name/,

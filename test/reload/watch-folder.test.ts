@@ -7,8 +7,8 @@ import { LOOK_MS, watchFolder } from '../../src/reload/watch-folder.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { until } from '../support/until.ts'
 
-/** A folder under watch. */
-function watched() {
+/** A folder under watch, whose file was read, by default, after it was written. */
+function watched(readAt = Number.POSITIVE_INFINITY) {
   const folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
   const clock = new FakeClock()
   const ending = new AbortController()
@@ -18,7 +18,7 @@ function watched() {
   const onChange = () => {
     state.changes += 1
   }
-  const watching = watchFolder(folder.path, hubFilesIn, onChange, clock, ending.signal)
+  const watching = watchFolder({ folder: folder.path, pick: hubFilesIn, readAt }, onChange, clock, ending.signal)
   onTestFinished(async () => {
     ending.abort()
     await watching
@@ -56,4 +56,10 @@ test('other files are nothing to it', async () => {
   writeFileSync(file('.attic.yaml.swp'), 'an editor at work')
   await look(1)
   expect(state.changes).toBe(0)
+})
+
+test('a file that was written after it was read, and before the first look, is told', async () => {
+  const { state, look } = watched(0)
+  await look(1)
+  expect(state.changes).toBe(1)
 })
