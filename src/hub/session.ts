@@ -37,13 +37,6 @@ export interface HubDependencies {
  */
 export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, patienceMs: 1000 })
 
-/** What the session keeps true. */
-export interface SessionParts {
-  readonly client: HubClient
-  readonly apps: AppManager
-  readonly status: StatusTracker
-}
-
 export class Session {
   readonly #options: HubOptions
   readonly #dependencies: HubDependencies
@@ -74,7 +67,14 @@ export class Session {
   /** Once started; resolves when all has ended that was under way at `stop`. */
   ended: Promise<void> | undefined
 
-  constructor(options: HubOptions, dependencies: HubDependencies, { client, apps, status }: SessionParts) {
+  /** Keeps `apps` and `status` true. */
+  constructor(
+    options: HubOptions,
+    dependencies: HubDependencies,
+    client: HubClient,
+    apps: AppManager,
+    status: StatusTracker,
+  ) {
     this.#options = options
     this.#dependencies = dependencies
     this.#gate = dependencies.gate ?? connectGate(dependencies.clock)
