@@ -18,7 +18,7 @@ import { Dispatcher, policyOf } from './dispatcher.ts'
 import { guardedHub } from './guarding.ts'
 import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
-import { RowTable } from './owner-rows.ts'
+import { rowTable } from './owner-rows.ts'
 import { Presence } from './presence.ts'
 import type { CommandEnd, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
@@ -75,7 +75,7 @@ export class Bridge {
     const { discovery } = live.value
     this.#early = new StartupBuffer(clock)
     this.#updates = new AppUpdates(clock)
-    const table = new RowTable(topics, link, common.log, (when) =>
+    const table = rowTable(topics, link, common.log, (when) =>
       when === 'fleet' ? fleet !== undefined : when !== 'discovery' || discovery.format !== 'off',
     )
     this.#state = new BridgeState(options, table)

@@ -18,7 +18,7 @@ import { isGuarded } from '../guard/settings.ts'
 import { retryRateLimited } from '../hub/client.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
-import { type Method, OPERATIONS } from '../hub/operations.ts'
+import { OPERATIONS } from '../hub/operations.ts'
 import type { Message } from '../mqtt/types.ts'
 import { Answers } from './answers.ts'
 import { Replay, replayKey } from './replay.ts'
@@ -248,7 +248,7 @@ export class Dispatcher {
     return queue
   }
 
-  /** What must hold when a command comes in, when its turn comes, and before each of its writes. */
+  /** What must hold when a command comes in, when its turn comes, and as each of its requests leaves. */
   #check({ request, bridged: { hub }, command, input }: Order): void {
     const { topic, endpoint } = request
     if (this.#ending.signal.aborted || !this.#isCurrent(request)) throw new CommandError('expired')
@@ -307,10 +307,10 @@ export class Dispatcher {
     const beginWrite = () => {
       // A read that went before may have taken its time, and rights.
       if ((!request.asked && isLate()) || clock.elapsed() >= request.expiresAt) throw new CommandError('expired')
-      this.#check(order)
+      check()
       request.asked = true
     }
-    const guardOf = ({ method }: { readonly method: Method }) => (method === 'GET' ? undefined : beginWrite)
+    // Checks each further try: a read of the list serves several commands, and its request asks none of them.
     const again: Target['again'] = (read) =>
       retryRateLimited(read, { clock, deadline: request.deadline, signal, check })
     const isCurrent = () => this.#isCurrent(request) && clock.elapsed() < request.expiresAt
@@ -319,8 +319,10 @@ export class Dispatcher {
       app,
       argument,
       again,
-      call: (operation, parameters) => again(() => hub.call(operation, parameters, guardOf(OPERATIONS[operation]))),
-      callEndpoint: (endpoint) => again(() => hub.callEndpoint(endpoint, guardOf(endpoint))),
+      call: (operation, parameters) =>
+        again(() => hub.call(operation, parameters, OPERATIONS[operation].method === 'GET' ? check : beginWrite)),
+      callEndpoint: (endpoint) =>
+        again(() => hub.callEndpoint(endpoint, endpoint.method === 'GET' ? check : beginWrite)),
       send: (id, sent) => this.send({ hub: name, app: id, command: sent, payload: {}, by: 'update-all', isCurrent }),
       guard: (wish) => this.#handlers.guard?.(name, app, wish),
       repair: () => this.#handlers.repair?.(),

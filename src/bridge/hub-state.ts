@@ -53,7 +53,7 @@ export class HubState {
   readonly #apps = new Map<string, OwnerRows<'app'>>()
   /** What is permitted, with all that it follows from: that changes by far less often than apps do. */
   #permitted: { readonly from: readonly unknown[]; readonly commands: readonly string[] } | undefined
-  #onEvent: (event: EventPayload) => void = () => {}
+  readonly #eventListeners = new Set<(event: EventPayload) => void>()
   readonly #listeners = new Set<(changes: readonly NotableChange[]) => void>()
 
   /** Listens to a hub that is new. Its topics are left as the broker has them until something is known of it. */
@@ -75,7 +75,7 @@ export class HubState {
 
   /** Calls `listener` with each event that is sent. */
   onEvent(listener: (event: EventPayload) => void): void {
-    this.#onEvent = listener
+    this.#eventListeners.add(listener)
   }
 
   /** Clears all topics of a hub that is no longer configured. */
@@ -205,7 +205,7 @@ export class HubState {
     const payload = JSON.stringify(event)
     link.send(topics.of('hubEvent', { hub }), payload)
     if (app !== null) link.send(topics.of('appEvent', { hub, app }), payload)
-    this.#onEvent(event)
+    for (const listener of this.#eventListeners) listener(event)
   }
 
   #setApp(app: App): void {

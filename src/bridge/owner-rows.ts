@@ -1,4 +1,5 @@
 /** The retained topics of one owner: rendered when something is known of it, cleared when it is gone. */
+import type { Logger } from 'pino'
 import type { Facts, Held, OwnerKind, OwnerOf, PublicationName } from '../contract/publications.ts'
 import { rowsOf, type Topics } from '../contract/topics.ts'
 import type { MqttLink } from '../mqtt/link.ts'
@@ -12,28 +13,25 @@ interface Place<K extends OwnerKind> {
   readonly at: number
 }
 
-interface Teller {
-  error(fields: { topic: string; err: unknown }, message: string): void
-}
+type Places = { readonly [K in OwnerKind]: readonly Place<K>[] }
+export type RowTable = ReturnType<typeof rowTable>
 
-/** The rows that configuration asks for, and where they go: what all owners have in common. */
-export class RowTable {
-  readonly topics: Topics
-  readonly link: Pick<MqttLink, 'hold'>
-  readonly log: Teller
-  readonly rows: { readonly [K in OwnerKind]: readonly Place<K>[] }
-
-  /** @param applies whether configuration asks for the rows with this condition */
-  constructor(topics: Topics, link: Pick<MqttLink, 'hold'>, log: Teller, applies: (when: Condition) => boolean) {
-    const asked = <K extends OwnerKind>(kind: K) =>
-      rowsOf(kind)
-        .filter(({ row: { when } }) => when === undefined || applies(when))
-        .map((one, at) => ({ ...one, at }))
-    this.topics = topics
-    this.link = link
-    this.log = log
-    this.rows = { bridge: asked('bridge'), hub: asked('hub'), app: asked('app'), setting: asked('setting') }
-  }
+/**
+ * The rows that configuration asks for, and where they go: what all owners have in common.
+ * @param applies whether configuration asks for the rows with this condition
+ */
+export function rowTable(
+  topics: Topics,
+  link: Pick<MqttLink, 'hold'>,
+  log: Pick<Logger, 'error'>,
+  applies: (when: Condition) => boolean,
+) {
+  const asked = <K extends OwnerKind>(kind: K): readonly Place<K>[] =>
+    rowsOf(kind)
+      .filter(({ row: { when } }) => when === undefined || applies(when))
+      .map((one, at) => ({ ...one, at }))
+  const rows: Places = { bridge: asked('bridge'), hub: asked('hub'), app: asked('app'), setting: asked('setting') }
+  return { topics, link, log, rows }
 }
 
 export class OwnerRows<K extends OwnerKind> {

@@ -46,14 +46,10 @@ interface PresenceOptions {
   readonly log: Logger
 }
 
-/** What tells who started first. */
-interface Rank {
+interface Other {
   readonly instance: string
   /** Epoch milliseconds. */
   readonly startedAt: number
-}
-
-interface Other extends Rank {
   /** Whether it publishes and executes; one that does not tell surely does. */
   readonly active: boolean
   /** When it counts as gone unless it is heard of again, in `clock.elapsed()` milliseconds. */
@@ -62,7 +58,7 @@ interface Other extends Rank {
 
 export class Presence {
   readonly #options: PresenceOptions
-  readonly #self: Rank
+  readonly #self: Pick<Other, 'instance' | 'startedAt'>
   /** By instance. */
   readonly #others = new Map<string, Other>()
   #role: Role = 'undecided'
@@ -145,7 +141,7 @@ export class Presence {
   }
 
   /** In the same order on both sides, whatever their clocks say. */
-  #isElder({ startedAt, instance }: Rank): boolean {
+  #isElder({ startedAt, instance }: Other): boolean {
     const self = this.#self
     return startedAt < self.startedAt || (startedAt === self.startedAt && instance < self.instance)
   }

@@ -13,8 +13,8 @@ export interface Target {
   /** The decoded argument of the topic; empty if the row has none. */
   readonly argument: string
   /**
-   * Runs an operation of the hub, and again where the hub puts it off (429), as long as the command may begin. Before
-   * each write it is asked again whether the command is permitted.
+   * Runs an operation of the hub, and again where the hub puts it off (429), as long as the command may begin. As
+   * each request leaves it is asked again whether the command is permitted.
    */
   readonly call: Hub['call']
   /** The same for what is named by its path. */

@@ -177,7 +177,10 @@ export class Guard {
   }
 
   #mayUpdate(wall: number): boolean {
-    if (!this.#windowAt(wall).open || !this.#options.isConnected()) return false
+    // Each read of each hub asks: the window is computed when it may have changed.
+    const { at, until } = this.#window
+    if (wall < at || wall >= until) this.#window = windowAt(this.#options.live.value, wall)
+    if (!this.#window.open || !this.#options.isConnected()) return false
     for (const { update } of this.#hubs.values()) if (update !== null) return false
     return true
   }
@@ -250,12 +253,6 @@ export class Guard {
         return this.#decide(hub, { kind: 'outcome', order: effect.order, outcome: await order(sent) })
       }
     }
-  }
-
-  /** Each read of each hub asks: it is computed when it may have changed. */
-  #windowAt(now: number) {
-    if (now < this.#window.at || now >= this.#window.until) this.#window = windowAt(this.#options.live.value, now)
-    return this.#window
   }
 
   /** The window of updates opens or closes without anything happening. */

@@ -24,9 +24,6 @@ const AT_ONCE = 500
 /** How long an event may be under way behind others: on a slow channel, lists overtake it. */
 const OVERTAKEN_MS = 60_000
 
-/** What `getApps` answers: id → app. */
-export type AppsById = Readonly<Record<string, App>>
-
 export interface AppsNews {
   /** May be empty after a read. */
   readonly changes: readonly Change[]
@@ -80,19 +77,11 @@ export class AppManager {
   /** Counts the hubs that have answered at the address. */
   generation = 0
 
-  constructor(
-    client: ListClient,
-    clock: Clock,
-    {
-      shows,
-      onUnknownApp,
-    }: {
-      /** Whether configuration shows an app. */
-      readonly shows: (id: string) => boolean
-      /** The hub spoke of an app that its list did not have: there is reason to read it again. */
-      readonly onUnknownApp: () => void
-    },
-  ) {
+  /**
+   * @param shows whether configuration shows an app
+   * @param onUnknownApp the hub spoke of an app that its list did not have: there is reason to read it again
+   */
+  constructor(client: ListClient, clock: Clock, shows: (id: string) => boolean, onUnknownApp: () => void) {
     this.#client = client
     this.#clock = clock
     this.shows = shows
@@ -132,7 +121,7 @@ export class AppManager {
    * All apps by id: from memory while live, else read anew. A `filter` (the keys that must be equal) always reads anew.
    * @throws HubError `unreachable` after `destroy`
    */
-  async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<AppsById> {
+  async getApps(filter: Readonly<Record<string, unknown>> = {}): Promise<Readonly<Record<string, App>>> {
     this.#refuseIfDestroyed()
     const wanted = Object.entries(filter)
     if (wanted.length > 0 || !this.#live) await this.refresh()

@@ -15,26 +15,18 @@ export interface Greeting extends Identity {
 /** @param known what was found missing on the hub before; it holds for the same hub with the same firmware. @throws HubError */
 export async function greet(client: HubClient, known: Greeting | undefined): Promise<Greeting> {
   const identity = await client.hub.identify()
+  const { id, firmware } = identity
   const scopes = await unless(['unsupported', 'forbidden'], client.call('getSessionMe', {}))
-  const missing = await findMissing(client, identity, isSame(identity, known) ? known.missing : [])
+  // A hub that does not tell its firmware may have another one each time.
+  const isSame = firmware !== null && firmware === known?.firmware && id === known.id
+  const missing = new Set(isSame ? known.missing : [])
+  if (isNewer(identity)) {
+    // A hub of the newer kind has no garbage collection; whether it speaks, its list of voices tells, the only thing that
+    // can be asked for harmlessly. Nothing is missing without evidence.
+    missing.add('garbageCollectApp')
+    if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
+  }
   return { ...identity, scopes, missing }
-}
-
-/** A hub that does not tell its firmware may have another one each time. */
-function isSame({ id, firmware }: Identity, known: Greeting | undefined): known is Greeting {
-  return firmware !== null && firmware === known?.firmware && id === known.id
-}
-
-/**
- * Nothing is missing without evidence. A hub of the newer kind has no garbage collection; whether it speaks, its list of
- * voices tells, the only thing that can be asked for harmlessly.
- */
-async function findMissing(client: HubClient, identity: Identity, known: Iterable<OperationName>) {
-  const missing = new Set(known)
-  if (!isNewer(identity)) return missing
-  missing.add('garbageCollectApp')
-  if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
-  return missing
 }
 
 const NEWER_FIRMWARE = 10

@@ -47,9 +47,8 @@ export class Hub {
     const knows = (id: string) => this.apps.all.has(id)
     this.#client = new HubClient({ ...options, knows, onDisconnected }, clock)
     const onUnknownApp = () => this.#session.onUnknownApp()
-    this.apps = new AppManager(this.#client, clock, { shows: options.shows, onUnknownApp })
-    const parts = { client: this.#client, apps: this.apps, status: this.#status }
-    this.#session = new Session(options, dependencies, parts)
+    this.apps = new AppManager(this.#client, clock, options.shows, onUnknownApp)
+    this.#session = new Session(options, dependencies, this.#client, this.apps, this.#status)
   }
 
   get status(): HubStatus {

@@ -6,8 +6,10 @@ import { type Clock, sleep } from '../base/clock.ts'
 import { asHubError, retryDelay } from './errors.ts'
 import type { RealtimeSession } from './realtime.ts'
 
-/** Opens one session after another, with the back-off between them, until the signal aborts. */
-export async function keepRealtime(options: {
+/** A session that ends sooner was unsteady, and the next one has to wait longer. */
+const STEADY_MS = 30_000
+
+interface Keeping {
   /** @throws HubError */
   readonly open: () => Promise<RealtimeSession>
   /** A session is up; if this fails with a HubError, the session counts for nothing. */
@@ -18,13 +20,22 @@ export async function keepRealtime(options: {
   readonly clock: Clock
   readonly log: Logger
   readonly signal: AbortSignal
-}): Promise<void> {
-  const { backoff, clock, log, signal } = options
+}
+
+/** Opens one session after another, with the back-off between them, until the signal aborts. */
+export async function keepRealtime({ open, onUp, onLost, backoff, clock, log, signal }: Keeping): Promise<void> {
   let loggedCode: string | undefined
   while (!signal.aborted) {
     let delay: number
+    let session: RealtimeSession | undefined
     try {
-      const reason = await holdSession(options)
+      session = await open()
+      const since = clock.elapsed()
+      await onUp()
+      if (!signal.aborted) log.info('realtime channel up')
+      const reason = await session.ended
+      if (clock.elapsed() - since >= STEADY_MS) backoff.reset()
+      onLost()
       delay = backoff.next()
       loggedCode = undefined
       if (!signal.aborted) log.warn({ channel: reason }, 'realtime channel lost, polling instead')
@@ -34,33 +45,9 @@ export async function keepRealtime(options: {
       if (!signal.aborted && loggedCode !== failure.code)
         log.warn({ reason: failure.code }, `polling, as there is no realtime channel: ${failure.message}`)
       loggedCode = failure.code
+    } finally {
+      session?.close()
     }
     await sleep(clock, delay, signal)
-  }
-}
-
-/** A session that ends sooner was unsteady, and the next one has to wait longer. */
-const STEADY_MS = 30_000
-
-async function holdSession({
-  open,
-  onUp,
-  onLost,
-  backoff,
-  clock,
-  log,
-  signal,
-}: Parameters<typeof keepRealtime>[0]): Promise<string> {
-  const session = await open()
-  const since = clock.elapsed()
-  try {
-    await onUp()
-    if (!signal.aborted) log.info('realtime channel up')
-    const reason = await session.ended
-    if (clock.elapsed() - since >= STEADY_MS) backoff.reset()
-    onLost()
-    return reason
-  } finally {
-    session.close()
   }
 }

@@ -37,13 +37,6 @@ export interface HubDependencies {
  */
 export const connectGate = (clock: Clock) => new Limiter({ clock, slots: 48, patienceMs: 1000 })
 
-/** What the session keeps true. */
-export interface SessionParts {
-  readonly client: HubClient
-  readonly apps: AppManager
-  readonly status: StatusTracker
-}
-
 export class Session {
   readonly #options: HubOptions
   readonly #dependencies: HubDependencies
@@ -74,7 +67,14 @@ export class Session {
   /** Once started; resolves when all has ended that was under way at `stop`. */
   ended: Promise<void> | undefined
 
-  constructor(options: HubOptions, dependencies: HubDependencies, { client, apps, status }: SessionParts) {
+  /** Keeps `apps` and `status` true. */
+  constructor(
+    options: HubOptions,
+    dependencies: HubDependencies,
+    client: HubClient,
+    apps: AppManager,
+    status: StatusTracker,
+  ) {
     this.#options = options
     this.#dependencies = dependencies
     this.#gate = dependencies.gate ?? connectGate(dependencies.clock)
@@ -245,27 +245,23 @@ export class Session {
   }
 
   #keepRealtime(signal: AbortSignal): Promise<void> {
-    const { url, apiKey, timeoutMs } = this.#options
-    const { clock, log, random } = this.#dependencies
     return keepRealtime({
+      ...this.#dependencies,
       open: () => {
         const session = this.#gate.run({ signal }, async (slot) => {
           await this.#makeSure()
           return openRealtime({
-            url,
-            apiKey: apiKey(),
+            ...this.#options,
+            clock: this.#dependencies.clock,
+            apiKey: this.#options.apiKey(),
             hubId: this.#greeted?.id ?? null,
-            timeoutMs,
             settleMs: REALTIME_SETTLE_MS,
             prove: () => this.#client.hub.assure(),
-            mayAsk: this.#options.mayAsk,
             onSubscribed: () => {
               this.isStarting = false
               slot.leave()
             },
             apps: this.#apps,
-            clean: this.#options.clean,
-            clock,
             signal: AbortSignal.any([signal, this.#sessions.signal]),
           }).catch((error: unknown) => {
             this.#client.hub.distrust()
@@ -279,9 +275,7 @@ export class Session {
       },
       onUp: () => this.#onRealtime(),
       onLost: () => this.#onRealtimeLost(),
-      backoff: new Backoff({ ...BACKOFF, random }),
-      clock,
-      log,
+      backoff: new Backoff({ ...BACKOFF, ...this.#dependencies }),
       signal,
     })
   }

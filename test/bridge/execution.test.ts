@@ -121,7 +121,33 @@ describe('when its turn comes', () => {
     }
   })
 
-  test('what is read after that is read all the same', async () => {
+  test('nor is a read', async () => {
+    const desk = await openDesk()
+    desk.emulated.behave('slow-headers', { ms: 100, operation: 'getApp', times: 1 })
+    desk.hand(app('get'), '{"raw":true}')
+    await until('the first read', () => desk.operations().includes('getApp'))
+    desk.world.policy = { ...desk.world.policy, deny: ['get'] }
+    await until('the answer', () => desk.sent.length === 1)
+    expect(codes(desk)).toEqual(['not_allowed'])
+    expect(desk.operations()).toEqual(['getApp'])
+  })
+
+  test('a read that waits for the hub to show who it is does not leave without its right', async () => {
+    const desk = await openDesk()
+    // After such an answer the hub is asked who it is before anything else.
+    desk.emulated.behave('not-json', { operation: 'getAppLocales', times: 1 })
+    await desk.ask(app('get-locales'))
+    desk.emulated.forgetRequests()
+    desk.emulated.behave('slow-headers', { ms: 100, operation: 'ping', times: 1 })
+    desk.hand(app('get-locales'))
+    await until('it asks', () => desk.operations().includes('ping'))
+    desk.world.policy = { ...desk.world.policy, deny: ['get-locales'] }
+    await until('the answer', () => desk.sent.length === 2)
+    expect(codes(desk)[1]).toBe('not_allowed')
+    expect(desk.operations()).toEqual(['ping'])
+  })
+
+  test('what is read after its time to begin is read all the same', async () => {
     const desk = await openDesk()
     desk.emulated.behave('slow-headers', { ms: 100, operation: 'getApp', times: 1 })
     desk.hand(app('get'), '{"raw":true}')

@@ -2,7 +2,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import { AppUpdates } from '../../src/bridge/app-updates.ts'
 import { HubState } from '../../src/bridge/hub-state.ts'
-import { RowTable } from '../../src/bridge/owner-rows.ts'
+import { rowTable } from '../../src/bridge/owner-rows.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { emulate, hold, listed } from '../hub/support.ts'
@@ -37,7 +37,7 @@ async function open() {
   const state = new HubState('home', watched.hub, {
     topics,
     live,
-    table: new RowTable(topics, link, log, (when) => when !== 'guard'),
+    table: rowTable(topics, link, log, (when) => when !== 'guard'),
     link,
     guard: {
       factsOf: () => undefined,

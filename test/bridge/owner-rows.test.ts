@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
-import { type Condition, OwnerRows, RowTable } from '../../src/bridge/owner-rows.ts'
+import { type Condition, OwnerRows, rowTable } from '../../src/bridge/owner-rows.ts'
 import { countsOf } from '../../src/contract/publications.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { type AppPatch, patchApp } from '../../src/hub/app.ts'
@@ -16,7 +16,7 @@ function start(conditions: readonly Condition[] = ['discovery', 'settings.publis
       void held.push(payload === null ? `${topic} cleared` : `${topic} ${payload}`),
   }
   const log = { error: ({ topic }: { readonly topic: string }) => void failed.push(topic) }
-  const table = new RowTable(topics, link, log, (when) => conditions.includes(when))
+  const table = rowTable(topics, link, log, (when) => conditions.includes(when))
   const app = (id: string) => {
     const rows = new OwnerRows({ kind: 'app', hub: 'home', app: id }, table)
     const set = (patch: AppPatch = {}, installing = false) =>

@@ -144,7 +144,12 @@ class House {
         return Promise.resolve(new Map(records))
       }) as unknown as HubClient['call'],
     }
-    const apps = new AppManager(client, this.clock, { shows: () => true, onUnknownApp: () => {} })
+    const apps = new AppManager(
+      client,
+      this.clock,
+      () => true,
+      () => {},
+    )
     apps.subscribe((news) => this.#onNews(news))
     return apps
   }

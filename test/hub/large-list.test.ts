@@ -17,7 +17,12 @@ function manage(lists: Map<string, AppPatch | undefined>[]) {
     hub: { confirm: () => Promise.resolve(), listSigned: true },
   }
   // The one operation that is called here.
-  const manager = new AppManager(client as never, new FakeClock(), { shows: () => true, onUnknownApp() {} })
+  const manager = new AppManager(
+    client as never,
+    new FakeClock(),
+    () => true,
+    () => {},
+  )
   const news: AppsNews[] = []
   manager.subscribe((one) => news.push(one))
   return { manager, news }
