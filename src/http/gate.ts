@@ -125,7 +125,7 @@ export class Gate implements RequestHandler {
     const services = this.#services
     if (route.run === 'live') return refuse(426, 'websocket', 'Expected a WebSocket.', { upgrade: 'websocket' })
     const body = await readBody(request, MAX_BODY_BYTES)
-    if (body === undefined) return refuse(413, 'too_large', `Expected at most ${MAX_PAYLOAD_BYTES} bytes.`)
+    if (body === undefined) return refuse(413, 'too_large', `Expected at most ${MAX_BODY_BYTES} bytes.`)
     const caller = this.#callerOf(request, sender)
     const isJson = JSON_TYPE.test(request.headers['content-type'] ?? '')
     const asked: ApiRequest = { caller, parameters, rest, body, isJson, door: this.#doorOf(request, sender) }

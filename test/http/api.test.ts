@@ -47,7 +47,9 @@ describe('the API', () => {
     const { askAsOwner: ask, told, port } = await openDoor()
     const most = 64 * 1024
     expect((await ask('/api/commands/home/speak', send('x'.repeat(most)))).status).toBe(200)
-    expect((await ask('/api/commands/home/speak', send('x'.repeat(most + 2000)))).status).toBe(413)
+    const refused = await ask('/api/commands/home/speak', send('x'.repeat(most + 2000)))
+    expect(refused.status).toBe(413)
+    expect(JSON.parse(refused.body)).toMatchObject({ error: { message: `Expected at most ${most + 1024} bytes.` } })
     expect(told).toHaveLength(1)
     const socket = connect(port, '127.0.0.1')
     socket.on('error', () => undefined)
