@@ -43,7 +43,7 @@ const HOSTILE_IDS = [
   'x'.repeat(256),
 ]
 const SETTINGS = `settings: { publish: { com.athom.hue: {
-  a: switch, b: text, "näme/ +#": text, "": switch,
+  a: switch, b: text, "näme/ +#": text, " ": switch,
   c: { type: number, min: -1, max: 0.5, step: 0.00001, name: "<b>{{ 1 }}" },
   p: password,
   d: { type: select, options: ['"', "{{ x }}", "%}", "😀", "\\\\"], name: "  " } } } }`
