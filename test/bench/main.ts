@@ -18,13 +18,15 @@ import {
   measureTraffic,
 } from './measures.ts'
 import { circumstances, figuresOf, render } from './report.ts'
-import { SUBJECTS, type SubjectName } from './subject.ts'
+import { compareWith, SUBJECTS, type SubjectName } from './subject.ts'
 
 const HELP = `npm run bench -- [options]
   --quick           few samples, for development
   --full            idles for ten minutes
   --idle-minutes N  idles for N minutes (default 1)
   --rounds N        rounds (default 5)
+  --before FILE     measures an earlier version, too: its src/bin.js, beside its bundle in dist/
+  --subjects NAMES  of bare, plain, before, hub2mqtt; separated by commas (default: all)
   --only NAMES      of traffic, one-core, start, memory, restart, idle, growth; separated by commas
   --many            instead of all that: 10, 100, 300 and 1,000 hubs in one process
   --write           writes docs/benchmarks.md; without --only also docs/data/benchmarks.json and the charts;
@@ -42,6 +44,8 @@ const { values } = parseArgs({
     full: { type: 'boolean', default: false },
     'idle-minutes': { type: 'string' },
     rounds: { type: 'string' },
+    before: { type: 'string' },
+    subjects: { type: 'string' },
     only: { type: 'string' },
     many: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
@@ -83,6 +87,12 @@ function effortOf(): Effort {
 
 const effort = effortOf()
 const book = new Book()
+const subjects = SUBJECTS.filter((one) =>
+  values.subjects === undefined
+    ? one !== 'before' || values.before !== undefined
+    : values.subjects.split(',').includes(one),
+)
+if (values.before !== undefined) compareWith(values.before)
 const wanted = (part: string) => values.only === undefined || values.only.split(',').includes(part)
 
 /** On a terminal one line that counts the seconds, else a line for each step. */
@@ -99,7 +109,7 @@ async function step<T>(what: string, work: () => Promise<T>): Promise<T> {
 async function measureRounds(): Promise<void> {
   for (let round = 0; round < effort.rounds; round += 1) {
     // Whoever is first in a round is not always the same.
-    const order = SUBJECTS.map((_, i) => SUBJECTS[(i + round) % SUBJECTS.length] ?? 'bare')
+    const order = subjects.map((_, i) => subjects[(i + round) % subjects.length] ?? 'bare')
     for (const subject of order) {
       await step(`round ${round + 1} of ${effort.rounds}: ${subject}`, () => measureRound(subject))
     }
@@ -115,7 +125,7 @@ async function measureRound(subject: SubjectName): Promise<void> {
 async function measure(): Promise<Grown[]> {
   await measureRounds()
   if (wanted('restart')) await step('restart', () => measureRestart(book))
-  for (const subject of SUBJECTS) {
+  for (const subject of subjects) {
     if (wanted('memory') && subject !== 'plain') {
       await step(`memory: ${subject}`, () => measureManyEvents(subject, effort, book))
     }

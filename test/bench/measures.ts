@@ -5,6 +5,7 @@ import type { BurstOptions } from './hubs.ts'
 import { now, onOneCore } from './processes.ts'
 import { percentile } from './stats.ts'
 import type { SubjectName } from './subject.ts'
+import { Viewer } from './viewer.ts'
 import { World } from './world.ts'
 
 export interface Effort {
@@ -24,6 +25,8 @@ export interface Effort {
 
 const APPS = 50
 const BURST = 20_000
+/** At 100 a second. */
+const STEADY = 1000
 const ASKERS = 16
 
 /** One round of one program at 50 apps: start, memory at rest, events, commands. */
@@ -71,7 +74,9 @@ async function eventTimes({ hub, arrivals }: World, { samples }: Effort): Promis
 }
 
 async function measureEvents(world: World, subject: SubjectName, effort: Effort, book: Book): Promise<void> {
+  const cpuBefore = world.bridge.cpuMs
   const times = await eventTimes(world, effort)
+  book.add(subject, 'eventCpuUs', ((world.bridge.cpuMs - cpuBefore) * 1000) / times.length)
   book.add(subject, 'eventP50', percentile(times, 0.5))
   book.add(subject, 'eventP99', percentile(times, 0.99))
   for (let i = 0; i < effort.bursts; i += 1) {
@@ -80,6 +85,10 @@ async function measureEvents(world: World, subject: SubjectName, effort: Effort,
     book.add(subject, 'burstCpuUs', cpuUs)
   }
   book.add(subject, 'tellingCpuUs', (await burst(world, BURST, { tell: true })).cpuUs)
+  book.add(subject, 'steadyCpuUs', (await burst(world, STEADY, { perSecond: 100 })).cpuUs)
+  if (world.bridge.port === 0) return
+  await using _ = await Viewer.open(world.bridge.port)
+  book.add(subject, 'viewedCpuUs', (await burst(world, STEADY, { perSecond: 100 })).cpuUs)
 }
 
 const enable = (i: number) => `hub2mqtt/home/app/net.population.app${String(i % APPS).padStart(4, '0')}/cmd/enable`

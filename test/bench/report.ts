@@ -12,16 +12,27 @@ import { table } from './table.ts'
 function goalRow(row: Row, book: Book): readonly string[] {
   const { title, goal, show, meets, reason } = row
   const values = row.values(book)
-  if (values.length === 0) return [title, goal, 'not measured', '', '']
+  const earlier = hasEarlier(book) ? [earlierOf(row, book)] : []
+  if (values.length === 0) return [title, goal, 'not measured', '', ...earlier, '']
   const middle = median(values)
   const spread = values.length === 1 ? '' : `${show(Math.min(...values))} – ${show(Math.max(...values))}`
   const verdict = meets(middle) ? 'met' : `**missed**${reason === undefined ? '' : `: ${reason}`}`
-  return [title, goal, show(middle), spread, verdict]
+  return [title, goal, show(middle), spread, ...earlier, verdict]
+}
+
+const hasEarlier = (book: Book) => book.of('before', 'idleRss').length > 0
+
+function earlierOf({ values, show }: Row, book: Book): string {
+  const measured = values(book, 'before')
+  return measured.length === 0 ? '' : show(median(measured))
 }
 
 const FIGURES: readonly (readonly [title: string, metric: Metric, unit: string, scale?: number])[] = [
   ['event → subscriber, p50', 'eventP50', 'ms'],
   ['event → subscriber, p99', 'eventP99', 'ms'],
+  ['CPU per event, one at a time', 'eventCpuUs', 'µs'],
+  ['CPU per event at 100 a second', 'steadyCpuUs', 'µs'],
+  ['the same, with the page open', 'viewedCpuUs', 'µs'],
   ['burst of 20,000 events', 'burstMs', 'ms'],
   ['CPU per event in a burst', 'burstCpuUs', 'µs'],
   ['the same, every change told as an event too', 'tellingCpuUs', 'µs'],
@@ -79,9 +90,10 @@ export function circumstances(): Omit<Circumstances, 'minutes'> {
 
 export function render(book: Book, grown: readonly Grown[], effort: Effort, about: Circumstances): string {
   const machine = `${cpus().length} cores (${cpus()[0]?.model.trim()}), ${Math.round(totalmem() / 1024 ** 3)} GB`
+  const subjects = SUBJECTS.filter((subject) => subject !== 'before' || hasEarlier(book))
   const figures = FIGURES.map(([title, metric, unit, scale = 1]) => [
     title,
-    ...SUBJECTS.map((subject) => {
+    ...subjects.map((subject) => {
       const values = book.of(subject, metric)
       return values.length === 0 ? '' : `${round(median(values) / scale)} ${unit}`
     }),
@@ -91,12 +103,19 @@ export function render(book: Book, grown: readonly Grown[], effort: Effort, abou
       `Mosquitto (set_tcp_nodelay on); ${effort.rounds} rounds in ${Math.round(about.minutes)} minutes, ${effort.idleMinutes} minutes of idling, ` +
       `system load ${about.loadBefore.toFixed(1)} at the start.`,
     table(
-      ['Figure (hub2mqtt ÷ bare in the same round)', 'Goal', 'Median', 'Spread', ''],
+      [
+        'Figure (hub2mqtt ÷ bare in the same round)',
+        'Goal',
+        'Median',
+        'Spread',
+        ...(hasEarlier(book) ? ['Before'] : []),
+        '',
+      ],
       ROWS.map((row) => goalRow(row, book)),
     ),
     '![Latencies as bars](images/latencies.svg)',
     'What the ratios are made of, as medians:',
-    table(['', ...SUBJECTS], figures),
+    table(['', ...subjects], figures),
     'What more apps and more hubs cost:',
     '![Start, memory and CPU against apps and hubs](images/growth.svg)',
     table(

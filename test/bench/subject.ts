@@ -7,11 +7,13 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { BridgeProcess } from '../support/bridge-process.ts'
 import { bundled } from '../support/bundled.ts'
+import { freePort } from '../support/ports.ts'
 import { Process } from '../support/process.ts'
 import { cpuMs, peakRss, rss } from './processes.ts'
 import { KEY, keyOf } from './protocol.ts'
 
-export const SUBJECTS = ['bare', 'plain', 'hub2mqtt'] as const
+/** `before` is an earlier version of hub2mqtt. */
+export const SUBJECTS = ['bare', 'plain', 'before', 'hub2mqtt'] as const
 export type SubjectName = (typeof SUBJECTS)[number]
 
 const bare = stripTypeScriptTypes(readFileSync(new URL('bare.ts', import.meta.url), 'utf8'))
@@ -27,6 +29,15 @@ const variables = Object.fromEntries(words.slice(0, words.indexOf('node')).map((
 const startOptions = words.slice(words.indexOf('node') + 1)
 
 let program: Promise<string> | undefined
+let earlier: string | undefined
+
+/** Names the file that starts the earlier version, `src/bin.js` beside its bundle in `dist/`. */
+export function compareWith(path: string): void {
+  earlier = path
+}
+
+/** The file that starts a version of hub2mqtt. */
+const programOf = (name: SubjectName) => (name === 'before' && earlier !== undefined ? earlier : installed())
 
 /** As package and image bring it; made once. */
 function installed(): Promise<string> {
@@ -48,10 +59,13 @@ export interface Place {
 }
 
 export class Subject implements AsyncDisposable {
+  /** Port of its page; 0: it has none. */
+  readonly port: number
   readonly #process: Process
   readonly #open: AsyncDisposableStack
 
-  private constructor(process: Process, open: AsyncDisposableStack) {
+  private constructor(process: Process, port: number, open: AsyncDisposableStack) {
+    this.port = port
     this.#process = process
     this.#open = open
   }
@@ -65,8 +79,10 @@ export class Subject implements AsyncDisposable {
   static async start(name: SubjectName, place: Place): Promise<Subject> {
     await using open = new AsyncDisposableStack()
     const { path } = open.use(await mkdtempDisposable(join(tmpdir(), 'bench-')))
-    const process = open.use(name === 'hub2mqtt' ? await startOurs(place, path) : startBare(name, place))
-    return new Subject(process, open.move())
+    if (name === 'bare' || name === 'plain') return new Subject(open.use(startBare(name, place)), 0, open.move())
+    const port = await freePort()
+    const process = open.use(await startOurs(await programOf(name), port, place, path))
+    return new Subject(process, port, open.move())
   }
 
   /** Milliseconds of CPU so far. */
@@ -88,19 +104,20 @@ export class Subject implements AsyncDisposable {
   }
 }
 
-async function startOurs({ mqtt, hubs, nodeOptions = [], discoveryRate }: Place, folder: string): Promise<Process> {
+async function startOurs(program: string, port: number, place: Place, folder: string): Promise<Process> {
+  const { mqtt, hubs, nodeOptions = [], discoveryRate } = place
   const [hub = '', ...more] = hubs
   const config = join(folder, 'hub2mqtt.json')
   // The first hub has the name that bare uses.
   const entries = hubs.map((url, i) => [i === 0 ? 'home' : `hub${i}`, { url, api_key: keyOf(i) }])
   await writeFile(config, JSON.stringify({ hubs: Object.fromEntries(entries) }), { mode: 0o600 })
   return new BridgeProcess({
-    program: await installed(),
+    program,
     env: {
       // Who has one hub needs no file, and saves reading it.
       ...(more.length === 0 ? { HUB2MQTT_HUB_URL: hub, HUB2MQTT_HUB_API_KEY: KEY } : { HUB2MQTT_CONFIG: config }),
       HUB2MQTT_MQTT_URL: mqtt,
-      HUB2MQTT_HTTP_PORT: '0',
+      HUB2MQTT_HTTP_PORT: String(port),
       ...(discoveryRate !== undefined && { HUB2MQTT_DISCOVERY_RATE: String(discoveryRate) }),
       ...variables,
     },
