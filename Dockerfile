@@ -56,7 +56,7 @@ WORKDIR /app
 # The bundle has them in it. These are what its parsers on demand are loaded from, and what scanners of images look for.
 COPY --from=dependencies /hub2mqtt/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
-COPY --from=build /app/src/page/dist ./src/page/dist
+COPY --from=build /app/src/web/ui/dist ./src/web/ui/dist
 COPY src/emulator/sdk ./src/emulator/sdk
 COPY --from=dependencies /hub2mqtt/sbom.cdx.json ./
 COPY package.json LICENSE ./

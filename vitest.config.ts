@@ -31,7 +31,7 @@ export default defineConfig({
       autoAttachSubprocess: true,
       include: ['src/**/*.ts'],
       // Not in the program; and what runs in browsers, which test/page tries there.
-      exclude: ['src/build/**', 'src/docs/**', 'src/page/app/**'],
+      exclude: ['src/tooling/build/**', 'src/tooling/docs/**', 'src/web/ui/app/**'],
       reporter: [['text', { skipFull: true }], 'json', 'json-summary'],
       reportOnFailure: true,
       thresholds: {

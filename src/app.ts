@@ -1,28 +1,29 @@
 /** The daemon from its configuration to its end, in stages: each is ready when it is there, and uses what came before. */
-import { Peers } from './api/peers.ts'
-import { ApiKeys } from './bridge/api-keys.ts'
+
 import { Bridge } from './bridge/bridge.ts'
 import { policyOf } from './bridge/dispatcher.ts'
-import { discoveryFilters } from './bridge/home-assistant/discovery-topics.ts'
-import { openBroker } from './broker.ts'
+import { Hubs } from './bridge/hubs.ts'
+import type { Signals } from './cli/signals.ts'
+import { membershipOf } from './cluster/membership.ts'
+import { Peers } from './cluster/peers.ts'
+import { Rollouts } from './cluster/rollout/rollouts.ts'
+import { applyChanges } from './config/apply.ts'
+import { openBroker } from './config/broker.ts'
 import { brokerAccess, linkOptions } from './config/broker-access.ts'
 import { hubFilesIn } from './config/hubs-dir.ts'
+import { LiveConfig, type Load } from './config/live-config.ts'
 import type { Loaded } from './config/load.ts'
 import type { HubConfig } from './config/options.ts'
+import { watchFolder } from './config/watch-folder.ts'
 import { rolloutRefusal } from './contract/permissions.ts'
 import { createTopics } from './contract/topics.ts'
-import { membershipOf } from './fleet/membership.ts'
-import { Health } from './health/health.ts'
-import { type ListenerOptions, openListener } from './http/listener.ts'
-import { Hubs } from './hubs.ts'
-import { createMetrics } from './metrics/metrics.ts'
-import { Tally } from './metrics/tally.ts'
+import { discoveryFilters } from './home-assistant/discovery-topics.ts'
 import { MqttLink } from './mqtt/link.ts'
-import { applyChanges } from './reload/apply.ts'
-import { LiveConfig, type Load } from './reload/live-config.ts'
-import { watchFolder } from './reload/watch-folder.ts'
-import { Rollouts } from './rollout/rollouts.ts'
-import type { Signals } from './signals.ts'
+import { ApiKeys } from './observability/api-keys.ts'
+import { Health } from './observability/health.ts'
+import { createMetrics } from './observability/metrics.ts'
+import { Tally } from './observability/tally.ts'
+import { type ListenerOptions, openListener } from './web/server/listener.ts'
 
 export interface RunOptions
   extends Pick<Loaded, 'config'>,
@@ -51,7 +52,7 @@ export async function run(options: RunOptions): Promise<void> {
 
   await using broker = await openBroker(config, log.child({ part: 'broker' }))
   // Most run alone and need not load the client of NATS.
-  const fleet = membership && new (await import('./fleet-run.ts')).FleetRun(membership, live, clock, log)
+  const fleet = membership && new (await import('./cluster/fleet-run.ts')).FleetRun(membership, live, clock, log)
   const mayAct = fleet && (() => fleet.mayAct())
 
   await using hubs = new Hubs({ live, keys, tally, mayAct, clock, log, random })

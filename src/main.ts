@@ -2,17 +2,17 @@
 import { existsSync } from 'node:fs'
 import type { RunOptions } from './app.ts'
 import { systemClock } from './base/clock.ts'
+import { VERSION } from './base/version.ts'
 import { exitCodes, parseCommandLine, UsageError } from './cli/cli.ts'
+import { limitHeap, limitHeapAtRest, takeLittleMemory } from './cli/memory.ts'
 import { progress, waiting } from './cli/progress.ts'
+import { daemonSignals, endSignal, stopSignal } from './cli/signals.ts'
 import type { Loaded, LoadOptions } from './config/load.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Config } from './config/options.ts'
-import type { firstRun } from './first-run.ts'
-import { shownJson, shownText } from './log/controls.ts'
-import type { Log } from './log/log.ts'
-import { limitHeap, limitHeapAtRest, takeLittleMemory } from './memory.ts'
-import { daemonSignals, endSignal, stopSignal } from './signals.ts'
-import { VERSION } from './version.ts'
+import { shownJson, shownText } from './observability/controls.ts'
+import type { Log } from './observability/log.ts'
+import type { firstRun } from './web/server/first-run.ts'
 
 const { ok, failed, usage } = exitCodes
 
@@ -77,7 +77,7 @@ async function checkConfig(file: string | undefined): Promise<number> {
 /** Exit code 0 says that the daemon needs no restart; with `--ready`, that it can do its work. */
 async function health(line: Extract<ReturnType<typeof parseCommandLine>, { command: 'health' }>): Promise<number> {
   const { loadHttpConfig } = await import('./config/load.ts')
-  const { askHealth } = await import('./http/client.ts')
+  const { askHealth } = await import('./web/server/client.ts')
   // A file that was named has been there; one that the daemon once read may be gone or broken by now.
   if (line.config !== undefined && !existsSync(line.config))
     throw new UsageError(`${line.config}: there is no such file`)
@@ -106,8 +106,8 @@ function anotherProgram(host: string, port: number): number {
 /** The address that logs a browser in, as the daemon with the same configuration keeps its token. */
 async function printPage({ config: file }: Line<'open'>): Promise<number> {
   const { configFileOf, hasPassword, loadHttpConfig } = await import('./config/load.ts')
-  const { pageAddress } = await import('./http/start-token.ts')
-  const { askHealth } = await import('./http/client.ts')
+  const { pageAddress } = await import('./web/server/start-token.ts')
+  const { askHealth } = await import('./web/server/client.ts')
   const request = { file, env: process.env }
   const http = loadHttpConfig(request)
   const address = pageAddress(http, configFileOf(request), hasPassword(request))
@@ -140,7 +140,7 @@ async function callCommand({ config: file, topic, payload, timeoutMs }: Line<'ca
 
 async function doctor(file: string | undefined): Promise<number> {
   const { loadConfig } = await import('./config/load.ts')
-  const { examine, lineOf, reportOf } = await import('./doctor/doctor.ts')
+  const { examine, lineOf, reportOf } = await import('./cli/doctor/doctor.ts')
   const { config, secrets, warnings } = loadConfig({ file, env: process.env })
   const findings = []
   let stop = waiting('looking')
@@ -158,9 +158,9 @@ async function doctor(file: string | undefined): Promise<number> {
 /** Exit code 0: the hub can be worked with, whatever it does otherwise than expected, and the app is as it was. */
 async function conformance(line: Line<'conformance'>): Promise<number> {
   const { conformanceRequest } = await import('./cli/conformance.ts')
-  const { examine } = await import('./conformance/conformance.ts')
-  const { reportText } = await import('./conformance/text.ts')
-  const { Scrubber } = await import('./log/scrub.ts')
+  const { examine } = await import('./cli/conformance/conformance.ts')
+  const { reportText } = await import('./cli/conformance/text.ts')
+  const { Scrubber } = await import('./observability/scrub.ts')
   const request = conformanceRequest(line, process.env['HUB2MQTT_HUB_API_KEY'])
   let stop = () => {}
   const onStep = (step: string) => {
@@ -233,7 +233,7 @@ async function daemon(
   // pools of the usual size that is memory which grows for weeks.
   Buffer.poolSize = BUFFER_POOL_BYTES
   const { loadConfig } = await import('./config/load.ts')
-  const { createLog } = await import('./log/log.ts')
+  const { createLog } = await import('./observability/log.ts')
   const { run } = await import('./app.ts')
   const request = { file, env }
   const begun = await begin(request)
@@ -272,14 +272,14 @@ async function begin(request: LoadOptions): Promise<{ readonly loaded: Loaded; r
     return { loaded: loadConfig(request) }
   } catch (problem) {
     if (!(problem instanceof ConfigError)) throw problem
-    const { loadUnfinished } = await import('./first-run.ts')
+    const { loadUnfinished } = await import('./web/server/first-run.ts')
     return { loaded: loadUnfinished(problem, request), problem }
   }
 }
 
 /** Resolves when a hub is configured, or the signal aborts. */
 async function setUp(...given: Parameters<typeof firstRun>) {
-  const { firstRun } = await import('./first-run.ts')
+  const { firstRun } = await import('./web/server/first-run.ts')
   return await firstRun(...given)
 }
 

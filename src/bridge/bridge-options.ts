@@ -4,7 +4,7 @@ import type { Live } from '../config/options.ts'
 import type { RolloutControl } from '../contract/command.ts'
 import type { FleetPayload } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
-import type { Log } from '../log/log.ts'
+import type { Log } from '../observability/log.ts'
 import type { OwnershipState } from './ownership.ts'
 import type { DispatchHub } from './requests.ts'
 

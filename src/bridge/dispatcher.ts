@@ -14,7 +14,7 @@ import { type CommandPolicy, lackOf, permission, refusedBy } from '../contract/p
 import type { Target } from '../contract/target.ts'
 import { decodeLevel } from '../contract/templates.ts'
 import type { CommandTopic } from '../contract/topics.ts'
-import { isGuarded } from '../guard/settings.ts'
+import { isGuarded } from '../guardian/settings.ts'
 import { retryRateLimited } from '../hub/client.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'

@@ -1,5 +1,5 @@
 /** What the guardian reads of a hub, asks of it, and makes known of its apps. */
-import type { GuardedHub } from '../guard/turn.ts'
+import type { GuardedHub } from '../guardian/turn.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'

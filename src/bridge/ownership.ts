@@ -4,11 +4,11 @@
  */
 import type { HeldElsewhere } from '../contract/publications.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
+import { ORIGIN } from '../home-assistant/device.ts'
+import { type DiscoveryTopic, parseDiscoveryTopic } from '../home-assistant/discovery-topics.ts'
+import { originOf } from '../home-assistant/messages.ts'
+import type { Prefixes } from '../home-assistant/prefixes.ts'
 import type { HubStatus } from '../hub/status.ts'
-import { ORIGIN } from './home-assistant/device.ts'
-import { type DiscoveryTopic, parseDiscoveryTopic } from './home-assistant/discovery-topics.ts'
-import { originOf } from './home-assistant/messages.ts'
-import type { Prefixes } from './home-assistant/prefixes.ts'
 import type { PublishedSettings } from './published-settings.ts'
 
 export interface Ownership {

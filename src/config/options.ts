@@ -1,7 +1,7 @@
 /** Every option there is. Types, environment names, checks, the JSON Schema, the example file and the documentation follow. */
 import * as v from 'valibot'
+import { LOG_FORMATS, LOG_LEVELS } from '../contract/log-levels.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
-import { LOG_FORMATS, LOG_LEVELS } from '../log/levels.ts'
 import { apiKey, brokerUrls, host, hubUrl, origin, password, path, publicUrl, topicPrefix } from './addresses.ts'
 import { callRule } from './call-rules.ts'
 import { fleetOptions } from './fleet-options.ts'

@@ -2,7 +2,7 @@
 import type { Json } from '../base/json.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import { OPERATIONS, type OperationName } from '../hub/operations.ts'
-import type { LogLevel } from '../log/levels.ts'
+import type { LogLevel } from './log-levels.ts'
 import type { PayloadKind } from './payload.ts'
 import type { RolloutCommand, RolloutOrder } from './rollout.ts'
 import type { Target } from './target.ts'

@@ -1,11 +1,11 @@
 /** The payloads that the bridge publishes, as schemas: types, documentation and tests follow from them. */
 import * as v from 'valibot'
 import { APP_STATES, type App } from '../hub/app.ts'
-import { LOG_LEVELS } from '../log/levels.ts'
 import { COMMANDS } from './commands.ts'
 import { ERROR_CODES, isErrorCode } from './errors.ts'
 import { APP_EVENT_TYPES, GUARD_EVENT_TYPES } from './events.ts'
 import { GUARD_STATES, HISTORY_KINDS, MAX_GUARD_MESSAGE, MAX_HISTORY, REASONS } from './guard.ts'
+import { LOG_LEVELS } from './log-levels.ts'
 import { ROLLOUT_COMMANDS, ROLLOUT_REASONS, ROLLOUT_STATES } from './rollout.ts'
 import { CONTRACT_VERSION } from './version.ts'
 

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 /** `file expression` of every regular expression of the program. */
 function written(): string[] {
   const found = new Set<string>()
-  for (const file of globSync('src/**/*.{ts,tsx,js}', { exclude: ['src/page/dist/**'] }).sort()) {
+  for (const file of globSync('src/**/*.{ts,tsx,js}', { exclude: ['src/web/ui/dist/**'] }).sort()) {
     const source = readFileSync(file, 'utf8')
     const add = (node: object) => {
       const made = Reflect.get(node, 'type') === 'NewExpression' || Reflect.get(node, 'type') === 'CallExpression'

@@ -17,24 +17,24 @@ const hasSpecialFiles = available(
 /** Files that are read in another way, and why that is safe. */
 const DIRECT: Readonly<Record<string, string>> = {
   'src/bin.js': "the program's own files, and the compiled ones that it made of them",
-  'src/version.ts': "the program's own package.json",
-  'src/http/start-token.ts': 'opens it the same way, and looks at owner and mode of what it has opened',
-  'src/http/page.ts': "the page's own files, by a list made at the build",
-  'src/api/services.ts': "the program's own OpenAPI document",
+  'src/base/version.ts': "the program's own package.json",
+  'src/web/server/start-token.ts': 'opens it the same way, and looks at owner and mode of what it has opened',
+  'src/web/server/page.ts': "the page's own files, by a list made at the build",
+  'src/web/server/api/services.ts': "the program's own OpenAPI document",
   'src/emulator/data/copy.ts': 'opens what `lstat` has shown to be plain files, and bounds all of them together',
   'src/emulator/processes/watch.ts': 'the /proc of a process that it has started',
-  'src/page/build.ts': 'runs at the build only',
-  'src/docs/charts/data.ts': 'runs at the build only',
-  'src/docs/copies.ts': 'runs at the build only',
-  'src/docs/main.ts': 'runs at the build only',
-  'src/docs/release-notes.ts': 'runs at the build only',
-  'src/docs/validate.ts': 'runs at the build only',
+  'src/web/ui/build.ts': 'runs at the build only',
+  'src/tooling/docs/charts/data.ts': 'runs at the build only',
+  'src/tooling/docs/copies.ts': 'runs at the build only',
+  'src/tooling/docs/main.ts': 'runs at the build only',
+  'src/tooling/docs/release-notes.ts': 'runs at the build only',
+  'src/tooling/docs/validate.ts': 'runs at the build only',
 }
 
 const READS = /\b(readFile|createReadStream|openAsBlob)(Sync)?\(|\bopen\([^)]*, 'r'\)|\bimport\((?!')/
 
 test('every file that a person names is read by one function; the others are listed with their reason', () => {
-  const reading = globSync(['src/**/*.{ts,tsx,js}'], { exclude: ['src/page/dist/**'] }).filter((file) =>
+  const reading = globSync(['src/**/*.{ts,tsx,js}'], { exclude: ['src/web/ui/dist/**'] }).filter((file) =>
     readFileSync(file, 'utf8')
       .split('\n')
       .some((line) => READS.test(line) && !/^\s*(\/\/|\*|\/\*)/.test(line)),

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { parseSync } from 'vite'
 import { describe, expect, test } from 'vitest'
 
-const files = globSync('src/**/*.{ts,tsx}', { exclude: ['src/page/dist/**'] })
+const files = globSync('src/**/*.{ts,tsx}', { exclude: ['src/web/ui/dist/**'] })
 
 /** Folder → whether only types are taken from it. */
 function importsOf(file: string): [target: string, typesOnly: boolean][] {

@@ -3,9 +3,9 @@
  *
  *     node --expose-gc test/bench/guard.ts
  */
-import { DECISIONS } from '../../src/guard/decisions.ts'
+import { DECISIONS } from '../../src/guardian/decisions.ts'
 import { type App, patchApp } from '../../src/hub/app.ts'
-import { Stand } from '../guard/stand.ts'
+import { Stand } from '../guardian/stand.ts'
 
 const APPS = 1000
 const READ_MS = 60_000

@@ -141,7 +141,7 @@ function write(text: string, grown: readonly Grown[]): void {
   writeFileSync(file('benchmarks.md'), `${page.join('\n\n')}\n`)
   if (values.only !== undefined) return
   writeFileSync(file('data/benchmarks.json'), `${JSON.stringify(figuresOf(book, grown), null, 2)}\n`)
-  execFileSync(process.execPath, ['src/docs/main.ts'], { stdio: 'inherit' })
+  execFileSync(process.execPath, ['src/tooling/docs/main.ts'], { stdio: 'inherit' })
 }
 
 async function measureSizes(): Promise<void> {

@@ -1,6 +1,6 @@
 /** What is said of a run: goals, absolute figures, growth. */
 import { cpus, loadavg, totalmem } from 'node:os'
-import type { Benchmarks } from '../../src/docs/charts/data.ts'
+import type { Benchmarks } from '../../src/tooling/docs/charts/data.ts'
 import type { Book, Metric } from './book.ts'
 import type { Grown } from './growth.ts'
 import type { Effort } from './measures.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ApiKeys } from '../../src/bridge/api-keys.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { ApiKeys } from '../../src/observability/api-keys.ts'
 import { until } from '../support/until.ts'
 import { World } from '../support/world.ts'
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Reliability } from '../../src/docs/charts/data.ts'
+import type { Reliability } from '../../src/tooling/docs/charts/data.ts'
 import { exitOnSignals } from '../support/process.ts'
 import { Status } from '../support/status.ts'
 import { type ComposedJob, composedJobs, everyFault, runAlone, runJobs, until } from './campaign.ts'
@@ -222,7 +222,7 @@ async function main(): Promise<number> {
 function write(card: string, figures: Reliability): void {
   writeFileSync('docs/reliability.md', card)
   writeFileSync('docs/data/reliability.json', `${JSON.stringify(figures, null, 2)}\n`)
-  execFileSync(process.execPath, ['src/docs/main.ts'], { stdio: 'inherit' })
+  execFileSync(process.execPath, ['src/tooling/docs/main.ts'], { stdio: 'inherit' })
 }
 
 function number(text: string): number {

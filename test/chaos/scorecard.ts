@@ -1,6 +1,6 @@
 /** What a campaign came to, as a document: figures first, then each kind of fault. */
 import { execFileSync } from 'node:child_process'
-import type { Reliability } from '../../src/docs/charts/data.ts'
+import type { Reliability } from '../../src/tooling/docs/charts/data.ts'
 import type { EpisodeResult } from './episode.ts'
 import type { PlantResult } from './prove.ts'
 

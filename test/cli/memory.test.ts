@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { execute } from '../support/process.ts'
 
-const { href } = new URL('../../src/memory.ts', import.meta.url)
+const { href } = new URL('../../src/cli/memory.ts', import.meta.url)
 const RUN = `const { limitHeap, limitHeapAtRest, takeLittleMemory } = await import(${JSON.stringify(href)})
 limitHeap(1000)
 limitHeapAtRest(1000)

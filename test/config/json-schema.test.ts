@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { hubOptions, options } from '../../src/config/options.ts'
 import { fileKeys, nest, type Option } from '../../src/config/table.ts'
-import { configSchema } from '../../src/docs/config-schema.ts'
+import { configSchema } from '../../src/tooling/docs/config-schema.ts'
 import { maps, mistakesOf } from './support.ts'
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })

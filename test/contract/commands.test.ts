@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { Command } from '../../src/contract/command.ts'
 import { COMMANDS, effectiveCommand, findCommand } from '../../src/contract/commands.ts'
+import { LOG_LEVELS, type LogLevel } from '../../src/contract/log-levels.ts'
 import { OPERATIONS } from '../../src/hub/operations.ts'
-import { LOG_LEVELS, type LogLevel } from '../../src/log/levels.ts'
 import { APP, aim, carryOut, failure, NEW_APP, named, operations } from './aim.ts'
 
 interface Case {

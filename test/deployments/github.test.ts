@@ -48,7 +48,7 @@ describe('the workflows', () => {
 
 describe('the notes of a release', () => {
   const notes = (...tags: readonly string[]) =>
-    spawnSync(process.execPath, ['src/docs/release-notes.ts', ...tags], { encoding: 'utf8' })
+    spawnSync(process.execPath, ['src/tooling/docs/release-notes.ts', ...tags], { encoding: 'utf8' })
 
   it('are what the changelog says of its version', () => {
     const { status, stdout } = notes(`v${manifest.version}`)

@@ -2,8 +2,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it, test } from 'vitest'
 import { parse } from 'yaml'
-import { hubFileSchema } from '../../src/docs/hub-file.ts'
 import { loadHubFile } from '../../src/emulator/hub-file.ts'
+import { hubFileSchema } from '../../src/tooling/docs/hub-file.ts'
 
 const editorTakes = new Ajv2020({ strict: true }).compile(JSON.parse(hubFileSchema()))
 

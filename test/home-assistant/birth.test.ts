@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { HomeAssistant } from '../../src/bridge/home-assistant/home-assistant.ts'
 import { createTopics } from '../../src/contract/topics.ts'
+import { HomeAssistant } from '../../src/home-assistant/home-assistant.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { FakeLink } from './support/fake-link.ts'

@@ -1,15 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  decodeId,
-  encodeId,
-  objectIdOf,
-  parseDiscoveryTopic,
-} from '../../src/bridge/home-assistant/discovery-topics.ts'
-import { ENTITIES } from '../../src/bridge/home-assistant/entities.ts'
-import { commandOf } from '../../src/bridge/home-assistant/offers.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { PUBLICATIONS } from '../../src/contract/publications.ts'
+import { decodeId, encodeId, objectIdOf, parseDiscoveryTopic } from '../../src/home-assistant/discovery-topics.ts'
+import { ENTITIES } from '../../src/home-assistant/entities.ts'
+import { commandOf } from '../../src/home-assistant/offers.ts'
 import { patchApp } from '../../src/hub/app.ts'
 import { FACTS, messages, type Wish } from './support/fakes.ts'
 import { faultsOf, faultsOfUpdate } from './validate.ts'

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
-import { crashReasonOf } from '../../src/bridge/home-assistant/templates.ts'
+import { crashReasonOf } from '../../src/home-assistant/templates.ts'
 import { retainedOn } from '../support/observer.ts'
 import { until } from '../support/until.ts'
 import { appId, BLUEPRINT, BRIDGE, CABIN, Home, HUB, KEY, PUBLIC_URL, VACUUM, WEATHER } from './support/home.ts'

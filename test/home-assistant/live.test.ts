@@ -1,9 +1,9 @@
 /** Home Assistant's side of the bridge as users run it: what the broker holds, and what is told to whom. */
 import { describe, expect, test } from 'vitest'
-import { ENTITIES } from '../../src/bridge/home-assistant/entities.ts'
-import type { DeviceKind } from '../../src/bridge/home-assistant/entity.ts'
-import { TRIGGERS } from '../../src/bridge/home-assistant/triggers.ts'
 import { EmulatedHub } from '../../src/emulator/hub.ts'
+import { ENTITIES } from '../../src/home-assistant/entities.ts'
+import type { DeviceKind } from '../../src/home-assistant/entity.ts'
+import { TRIGGERS } from '../../src/home-assistant/triggers.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { retainedOn } from '../support/observer.ts'
 import { ALL_SCOPES, KEY, World } from '../support/world.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { builtPage, weighPage } from '../../src/page/build.ts'
+import { builtPage, weighPage } from '../../src/web/ui/build.ts'
 
 const MOST_BYTES = 80_000
 

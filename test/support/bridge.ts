@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { run } from '../../src/app.ts'
 import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { createLog } from '../../src/log/log.ts'
+import { createLog } from '../../src/observability/log.ts'
 import { ownerOf } from './start-token.ts'
 
 const FILE = 'test.yaml'

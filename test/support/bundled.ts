@@ -2,7 +2,7 @@
 import { copyFileSync, cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { bundle } from '../../src/build/bundle.ts'
+import { bundle } from '../../src/tooling/build/bundle.ts'
 
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -17,8 +17,8 @@ export async function bundled(folder: string, { modules = true } = {}): Promise<
   // Apps may read it where it is, and nowhere else.
   cpSync(join(CHECKOUT, 'src/emulator/sdk'), join(folder, 'src/emulator/sdk'), { recursive: true })
   symlinkSync(join(CHECKOUT, 'config'), join(folder, 'config'))
-  const page = join(CHECKOUT, 'src/page/dist')
-  if (existsSync(page)) cpSync(page, join(folder, 'src/page/dist'), { recursive: true })
+  const page = join(CHECKOUT, 'src/web/ui/dist')
+  if (existsSync(page)) cpSync(page, join(folder, 'src/web/ui/dist'), { recursive: true })
   if (modules) symlinkSync(join(CHECKOUT, 'node_modules'), join(folder, 'node_modules'))
   return join(folder, 'src/bin.js')
 }

@@ -1,8 +1,8 @@
 /** Checked by the compiler alone: a row that Home Assistant would refuse must not compile. */
 import { expectTypeOf } from 'vitest'
-import type { Entity, EntityOf } from '../../src/bridge/home-assistant/entity.ts'
-import { attributesOf, fieldOf } from '../../src/bridge/home-assistant/templates.ts'
-import type { Trigger } from '../../src/bridge/home-assistant/triggers.ts'
+import type { Entity, EntityOf } from '../../src/home-assistant/entity.ts'
+import { attributesOf, fieldOf } from '../../src/home-assistant/templates.ts'
+import type { Trigger } from '../../src/home-assistant/triggers.ts'
 
 const common = { key: 'x', name: 'X', doc: '' } as const
 const problem = {

@@ -1,5 +1,5 @@
 /** A bug on purpose: the API key is taken out of what leaves, and not out of the hub's texts before they are cut. */
-import { Scrubber } from '../../../src/log/scrub.ts'
+import { Scrubber } from '../../../src/observability/scrub.ts'
 
 const { text, line, payload } = Scrubber.prototype
 let leaving = false

@@ -1,7 +1,7 @@
 /** A bug on purpose: the configuration is logged as it is, and nothing is masked. */
 
 import { Hub } from '../../../src/hub/hub.ts'
-import { Scrubber } from '../../../src/log/scrub.ts'
+import { Scrubber } from '../../../src/observability/scrub.ts'
 
 Scrubber.prototype.line = (line) => line
 const { start } = Hub.prototype

@@ -1,8 +1,8 @@
 /** A bug on purpose: what a command may do is decided when it comes in, however long it waits then. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Dispatcher } from '../../../src/bridge/dispatcher.ts'
+import { LiveConfig } from '../../../src/config/live-config.ts'
 import { HttpClient } from '../../../src/hub/http-client.ts'
-import { LiveConfig } from '../../../src/reload/live-config.ts'
 
 const decided = new AsyncLocalStorage<LiveConfig['value']['commands']>()
 let current: LiveConfig['value']['commands'] | undefined

@@ -1,4 +1,4 @@
-import type { DiscoveryLink } from '../../../src/bridge/home-assistant/publisher.ts'
+import type { DiscoveryLink } from '../../../src/home-assistant/publisher.ts'
 import type { PayloadSource } from '../../../src/mqtt/retained.ts'
 
 /** A link that writes down what it is told, and a broker that holds what was there before. */

@@ -1,15 +1,15 @@
 /** What discovery is made from, without a hub and without a broker. */
 
-import { appDevice, bridgeDevice, type HubFacts, hubDevice } from '../../../src/bridge/home-assistant/device.ts'
-import { createDiscoveryTopics, type Form } from '../../../src/bridge/home-assistant/discovery-topics.ts'
-import { ENTITIES } from '../../../src/bridge/home-assistant/entities.ts'
-import { messagesOf } from '../../../src/bridge/home-assistant/messages.ts'
-import { guardedForm, isOffered } from '../../../src/bridge/home-assistant/offers.ts'
-import { settingEntities } from '../../../src/bridge/home-assistant/setting-entities.ts'
-import { TRIGGERS } from '../../../src/bridge/home-assistant/triggers.ts'
 import type { PublishedSetting } from '../../../src/config/settings.ts'
 import type { Command } from '../../../src/contract/command.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
+import { appDevice, bridgeDevice, type HubFacts, hubDevice } from '../../../src/home-assistant/device.ts'
+import { createDiscoveryTopics, type Form } from '../../../src/home-assistant/discovery-topics.ts'
+import { ENTITIES } from '../../../src/home-assistant/entities.ts'
+import { messagesOf } from '../../../src/home-assistant/messages.ts'
+import { guardedForm, isOffered } from '../../../src/home-assistant/offers.ts'
+import { settingEntities } from '../../../src/home-assistant/setting-entities.ts'
+import { TRIGGERS } from '../../../src/home-assistant/triggers.ts'
 import { type AppPatch, patchApp } from '../../../src/hub/app.ts'
 import type { OperationName } from '../../../src/hub/operations.ts'
 

@@ -1,0 +1,129 @@
+/** The hubs that are configured, each held on to; opened and closed as configuration says. */
+
+import { camelKeys } from '../base/camel-keys.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Limiter } from '../base/limiter.ts'
+import type { HubConfig, Live } from '../config/options.ts'
+import { appFilter, refusalsOf } from '../contract/permissions.ts'
+import { HubError } from '../hub/errors.ts'
+import { Hub } from '../hub/hub.ts'
+import { connectGate } from '../hub/session.ts'
+import type { ApiKeys } from '../observability/api-keys.ts'
+import type { Log } from '../observability/log.ts'
+import { Pulse } from '../observability/pulse.ts'
+import type { Tally } from '../observability/tally.ts'
+import type { BridgedHub } from './bridge-options.ts'
+import { policyOf } from './dispatcher.ts'
+
+export interface OpenHub extends BridgedHub {
+  readonly pulse: Pulse
+}
+
+/** The configuration that holds now. */
+export interface HubsConfig extends Live {
+  /** Whether there is another key than the one that a hub just refused. */
+  renewKey(name: string): boolean
+}
+
+export interface HubsOptions {
+  readonly live: HubsConfig
+  readonly keys: ApiKeys
+  readonly tally: Pick<Tally, 'of'>
+  /** Whether hubs may be asked at this moment; default: always. */
+  readonly mayAct?: (() => boolean) | undefined
+  readonly clock: Clock
+  readonly log: Log
+  readonly random: () => number
+}
+
+export class Hubs implements AsyncDisposable {
+  readonly #options: HubsOptions
+  readonly #all = new Map<string, OpenHub>()
+  readonly #closing = new Set<Promise<void>>()
+  readonly #gate: Limiter
+  /** Hubs that the log has named because an app's id holds a key or a token. */
+  readonly #told = new Set<string>()
+
+  constructor(options: HubsOptions) {
+    this.#options = options
+    this.#gate = connectGate(options.clock)
+  }
+
+  /** Changes with `open` and `close`. */
+  get all(): ReadonlyMap<string, OpenHub> {
+    return this.#all
+  }
+
+  /** A hub to be started by the caller. */
+  open(name: string, config: HubConfig): Hub {
+    const { live, keys, tally, mayAct, clock, log, random } = this.#options
+    const pulse = new Pulse(config, clock)
+    const fence = () => {
+      if (mayAct?.() === false)
+        throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
+    }
+    const { calls } = tally.of(name)
+    const hub = new Hub(
+      {
+        ...camelKeys(config),
+        mayAsk: mayAct && fence,
+        apiKey: () => live.value.hubs[name]?.api_key ?? '',
+        renewKey: () => live.renewKey(name),
+        onCall: (call) => {
+          pulse.called(call)
+          calls.add(call.operation, call.outcome, call.ms)
+        },
+        clean: keys.clean,
+        shows: this.#filterOf(name),
+        timeoutMs: config.timeout,
+      },
+      { clock, log: log.child({ part: 'hub', hub: name }), random, gate: this.#gate },
+    )
+    this.#all.set(name, { hub, url: config.url, concurrency: config.max_requests, pulse })
+    return hub
+  }
+
+  /** Takes a hub out. Resolves when nothing more is asked of it. */
+  close(name: string): Promise<void> {
+    const hub = this.#all.get(name)?.hub
+    if (hub === undefined) return Promise.resolve()
+    this.#all.delete(name)
+    const closing = hub.destroy()
+    this.#closing.add(closing)
+    return closing.finally(() => this.#closing.delete(closing))
+  }
+
+  /** By hub and command: why configuration, the key or the hub does not permit it. */
+  refusals(): Record<string, Record<string, string>> {
+    const policy = policyOf(this.#options.live.value)
+    return Object.fromEntries([...this.#all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))
+  }
+
+  /** Shows other apps from now on, on all hubs, as configuration says by now. */
+  refilter(): void {
+    for (const [name, { hub }] of this.#all) hub.setFilter(this.#filterOf(name))
+  }
+
+  /** There may be other keys: apps whose ids hold one are gone at once. */
+  hideUnshown(): void {
+    for (const { hub } of this.#all.values()) hub.apps.hideUnshown()
+  }
+
+  /** Which apps of a hub are shown: as configuration says, and none that would put an API key or a token into topics. */
+  #filterOf(name: string): (appId: string) => boolean {
+    const { live, keys, log } = this.#options
+    const { include, exclude } = live.value.apps
+    const isIncluded = appFilter(include, exclude)
+    return (appId) => {
+      if (!isIncluded(appId)) return false
+      if (!keys.areIn(appId)) return true
+      if (!this.#told.has(name)) log.warn({ hub: name }, 'an app whose id holds an API key or a token is not shown')
+      this.#told.add(name)
+      return false
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...[...this.#all.values()].map(({ hub }) => hub.destroy()), ...this.#closing])
+  }
+}

@@ -1,0 +1,130 @@
+/** `hub2mqtt conformance`: what a hub answers, and how that differs from what is expected of one. */
+import { type Clock, sleep } from '../../base/clock.ts'
+import { isRecord } from '../../base/json.ts'
+import type { LimitSeen } from './evidence.ts'
+import { Client, outcomeOf } from './observation.ts'
+import { greetings, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
+import { Session, type Step, speaks } from './realtime.ts'
+import { type Report, reportOf, unreachableReport } from './report.ts'
+import { write } from './writes.ts'
+
+/** More would be a nuisance to a hub, and show nothing else. */
+const QUICK = 6
+/** What went before must not count, nor what follows. */
+const CALM_MS = 2_000
+
+export interface ConformanceOptions {
+  readonly url: string
+  readonly key: string
+  /** Deadline of each request and step, in milliseconds. */
+  readonly timeoutMs: number
+  /** The app to ask about; by default one that runs. */
+  readonly app?: string | undefined
+  /** Whether that app may be changed. */
+  readonly writes: boolean
+  /** A lower version of that app to install; by default 1.0.0. */
+  readonly downgrade?: string | undefined
+  /** Whether six requests may be sent at once. */
+  readonly limits: boolean
+  readonly version: string
+  readonly clock: Clock
+  /** Told what is about to be looked at. */
+  readonly onStep?: (step: string) => void
+  /** Called before the app is changed: what ends the examination from then on has to let it put the app back. */
+  readonly stops?: () => AbortSignal
+}
+
+/** Examines a hub. It never fails for what a hub does: that is the report. */
+export async function examine(options: ConformanceOptions): Promise<Report> {
+  const { url, key, timeoutMs, clock, onStep = () => {}, stops = () => new AbortController().signal } = options
+  await using client = new Client({ url, key, timeoutMs, clock })
+  onStep('looking for a hub')
+  const pings = await greetings(client)
+  const prefix = prefixOf(pings)
+  // Nobody else is shown the key.
+  if (prefix === undefined) return unreachableReport(options, pings)
+  client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
+  onStep('asking what changes nothing')
+  const reading = await read(client, pings, prefix, options.app)
+  onStep('opening the realtime channel')
+  const { evidence, session } = await examineRealtime(options, client, reading)
+  const change = async () => {
+    onStep('changing the app')
+    const { app = '', downgrade } = options
+    const onPutBack = () => onStep('putting the app back')
+    return await write({ client, reading, app, downgrade, session, clock, signal: stops(), onPutBack })
+  }
+  try {
+    if (options.limits) onStep('sending requests quickly')
+    const limit = options.limits ? await hurry(options, client, reading) : null
+    const writes = options.writes && isApp(reading) ? await change() : null
+    if (options.writes && writes === null)
+      for (const name of WRITES) reading.untried.set(name, `the app ${whyNoApp(reading)}`)
+    const noLimit = options.limits ? 'the hub did not answer each' : 'without --limits'
+    return reportOf(options, { ...evidence, reading, limit, noLimit, writes, port: portOf(url) })
+  } finally {
+    session?.close()
+  }
+}
+
+async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOptions, client: Client, reading: Reading) {
+  /** Whether it does; of a hub that is away that is not known. */
+  const takes = async (version: 3 | 4) => {
+    if (await speaks(version, url, timeoutMs)) return true
+    const ping = await client.ask('GET', pathTo(reading.prefix, PROBES.ping), { show: 'no key' })
+    return ping.greets ? await speaks(version, url, timeoutMs) : null
+  }
+  const protocols = { 3: await takes(3), 4: await takes(4) }
+  const hubId = reading.pings[reading.prefix].id
+  const prove = async () => (await client.prove()) === undefined
+  const session = (withToken: boolean) => new Session({ url, key, timeoutMs, clock }, hubId, prove, withToken)
+  const without = await opened(() => session(false))
+  const isOpen = without.seen.open === 'ok'
+  if (isOpen || !without.seen.tokenOffered) {
+    if (!isOpen) without.close()
+    const evidence = { session: without.seen, sessionWithToken: null, protocols }
+    return { evidence, session: isOpen ? without : undefined }
+  }
+  without.close()
+  const withToken = await opened(() => session(true))
+  const evidence = { session: without.seen, sessionWithToken: withToken.seen, protocols }
+  return { evidence, session: withToken }
+}
+
+const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
+
+/** A session that went as far as it could: once more, where the hub may just have been away. */
+async function opened(make: () => Session): Promise<Session> {
+  const first = make()
+  await first.run()
+  const { connect, handshake, open, subscribe } = first.seen
+  if (![connect, handshake, open, subscribe].some((step) => LOST.has(step))) return first
+  first.close()
+  const second = make()
+  await second.run()
+  return second
+}
+
+/** As many requests at once as a hub may mind, and no more; `null`: it did not answer each. */
+async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: Reading): Promise<LimitSeen | null> {
+  const path = pathTo(prefix, PROBES.getSessionMe)
+  await sleep(clock, CALM_MS)
+  const answers = await Promise.all(Array.from({ length: QUICK }, () => client.askNow('GET', path)))
+  await sleep(clock, CALM_MS)
+  if (answers.some(({ status }) => status === null)) return null
+  const limited = answers.filter(({ status }) => status === 429)
+  const header = limited.find((seen) => seen.retryAfter !== null)?.retryAfter ?? null
+  const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
+  return { sent: QUICK, limitedAfter: limited.length === 0 ? null : QUICK - limited.length, retryAfter }
+}
+
+/** Whether the app that was asked about is there, and its record was read. */
+function isApp({ answers }: Reading): boolean {
+  const seen = answers.get('getApp')
+  return seen !== undefined && outcomeOf(seen) === 'ok' && isRecord(seen.value)
+}
+
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url)
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
+}

@@ -1,0 +1,86 @@
+/** Everything that an examination has seen, and what kind of hub that is. */
+import { isRecord } from '../../base/json.ts'
+import { outcomeOf } from './observation.ts'
+import type { Reading } from './probes.ts'
+import type { SessionSeen } from './realtime.ts'
+import type { WritesSeen } from './writes.ts'
+
+/** Quick requests, all at once. */
+export interface LimitSeen {
+  readonly sent: number
+  /** How many were answered before the first 429; `null`: there was none. */
+  readonly limitedAfter: number | null
+  readonly retryAfter: string | null
+}
+
+export interface Evidence {
+  /** Port of the address. */
+  readonly port: number
+  readonly reading: Reading
+  readonly session: SessionSeen
+  /** The same with the token of the handshake, where there was one. */
+  readonly sessionWithToken: SessionSeen | null
+  /** Whether the versions 3 and 4 of the protocol below Socket.IO are taken; `null`: nothing to connect to. */
+  readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
+  readonly limit: LimitSeen | null
+  /** Why there is none. */
+  readonly noLimit: string
+  readonly writes: WritesSeen | null
+}
+
+export const KINDS = ['reference', 'older', 'newer', 'self-hosted', 'unknown'] as const
+export type Kind = (typeof KINDS)[number]
+
+/** Of a Self-Hosted Server, HTTP and HTTPS. */
+const SELF_HOSTED_PORTS: ReadonlySet<number> = new Set([4859, 4860])
+
+export function firmwareOf({ pings, prefix }: Reading): string | null {
+  const { firmware } = pings[prefix]
+  return firmware !== null && /^[\w.+-]{1,40}$/.test(firmware) ? firmware : null
+}
+
+/** The kind of hub, and what speaks for it. Its firmware says which generation it is; without, what else differs. */
+export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; readonly because: readonly string[] } {
+  const { prefix, answers, records } = reading
+  if (prefix === 'managers') return { kind: 'reference', because: ['it answers below /api/managers/ alone'] }
+  const firmware = firmwareOf(reading)
+  const major = Number.parseInt(firmware ?? '', 10)
+  const [voices, absent] = [answers.get('getVoices'), answers.get('absentMethod')]
+  const has = (field: string) => records.some((record) => (record[field] ?? undefined) !== undefined)
+  // Older hubs say in this way that they lack a method, so that it is no sign of a newer one.
+  const saysAsOlder = [voices, absent].some((seen) => seen?.status === 500 && outcomeOf(seen) === 'absent')
+  const signs = {
+    newer: [
+      ...(voices?.status === 404 ? ['no speech output'] : []),
+      ...(has('crashedCount') ? ['crashedCount in its records'] : []),
+    ],
+    older: [
+      ...(saysAsOlder ? ['500 missing_api_method'] : []),
+      ...(voices !== undefined && outcomeOf(voices) === 'ok' ? ['speech output'] : []),
+      ...(has('exitCount') ? ['exitCount in its records'] : []),
+    ],
+    'self-hosted': [
+      ...(SELF_HOSTED_PORTS.has(port) ? [`port ${port}`] : []),
+      ...(records.some(({ updateAvailable }) => typeof updateAvailable === 'string')
+        ? ['updateAvailable as a text']
+        : []),
+    ],
+  }
+  const isTold = Number.isInteger(major)
+  const lead = isTold ? (major < 10 ? 1 : -1) : Math.sign(signs.older.length - signs.newer.length)
+  if (lead === 0) return { kind: 'unknown', because: [] }
+  const told = isTold ? [`firmware ${firmware}`] : []
+  if (lead > 0) return { kind: 'older', because: [...told, ...signs.older] }
+  const because = [...told, ...signs.newer]
+  if (signs['self-hosted'].length === 0) return { kind: 'newer', because }
+  return { kind: 'self-hosted', because: [...because, ...signs['self-hosted']] }
+}
+
+/** Scopes of the key, where the hub tells them. */
+export function scopesOf({ answers }: Reading): readonly string[] | null {
+  const seen = answers.get('getSessionMe')
+  const value: unknown = seen?.value
+  const list = seen?.status === 200 && isRecord(value) ? (value['intersectedScopes'] ?? value['scopes']) : undefined
+  if (!Array.isArray(list)) return null
+  return list.filter((scope) => typeof scope === 'string' && /^[\w.:-]{1,80}$/.test(scope))
+}

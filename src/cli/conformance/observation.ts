@@ -1,0 +1,170 @@
+/** Asks a hub and keeps what it answered as it came: nothing is decoded that could hide what is unusual about it. */
+
+import { sleep } from '../../base/clock.ts'
+import { isRecord, type Json } from '../../base/json.ts'
+import { type Answer, header, isGreeting, isPage, parse } from '../../hub/answer.ts'
+import { HubError, type HubErrorCode } from '../../hub/errors.ts'
+import { HttpClient } from '../../hub/http-client.ts'
+import type { Method } from '../../hub/operations.ts'
+import type { ConformanceOptions } from './conformance.ts'
+
+/** Between two requests: hubs have been seen to mind less. */
+const PAUSE_MS = 200
+const LIMITED_MS = 1500
+const MAX_LIMITED_MS = 30_000
+
+/** One answer, or that there was none. */
+export interface Observation {
+  /** `null`: no answer. */
+  readonly status: number | null
+  /** Why there was none. */
+  readonly failure: HubErrorCode | null
+  readonly ms: number
+  /** The hub that it says it is of; for no report. */
+  readonly id: string | null
+  readonly firmware: string | null
+  readonly retryAfter: string | null
+  readonly content: 'json' | 'nothing' | 'text' | 'page'
+  /** Of a JSON body. */
+  readonly value: Json | undefined
+  /** Whether a hub answers a ping like that. */
+  readonly greets: boolean
+}
+
+const NONE = {
+  status: null,
+  id: null,
+  firmware: null,
+  retryAfter: null,
+  content: 'nothing',
+  value: undefined,
+  greets: false,
+} as const satisfies Partial<Observation>
+
+export type Shown = 'key' | 'unknown key' | 'no key'
+
+const UNKNOWN_KEY = 'hub2mqtt-conformance-no-such-key'
+
+export class Client implements AsyncDisposable {
+  readonly #options: Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>
+  readonly #known: HttpClient
+  readonly #unknown: HttpClient
+  #isFirst = true
+  /** Where which hub has shown itself. */
+  #hub: { readonly ping: string; readonly id: string | null } | undefined
+  /** Whether the connections have not ended since. */
+  #isSure = true
+  #proving: Promise<Observation | undefined> | undefined
+
+  constructor(options: Pick<ConformanceOptions, 'url' | 'key' | 'timeoutMs' | 'clock'>) {
+    this.#options = options
+    const rest = (apiKey: string) => {
+      const { url, timeoutMs, clock } = options
+      const onDisconnected = () => {
+        this.#isSure = false
+      }
+      return new HttpClient({ url, timeoutMs, apiKey: () => apiKey, maxRequests: 2, onDisconnected }, clock)
+    }
+    this.#known = rest(options.key)
+    this.#unknown = rest(UNKNOWN_KEY)
+  }
+
+  /** From now on the key is shown: to this hub alone. */
+  trust(ping: string, id: string | null): void {
+    this.#hub = { ping, id }
+  }
+
+  /** Asks who is there, unless that is known. Returns the answer that speaks against showing the key. */
+  prove(): Promise<Observation | undefined> {
+    if (this.#isSure && this.#hub !== undefined) return Promise.resolve(undefined)
+    this.#proving ??= this.#askWhoItIs().finally(() => {
+      this.#proving = undefined
+    })
+    return this.#proving
+  }
+
+  async #askWhoItIs(): Promise<Observation | undefined> {
+    const hub = this.#hub
+    if (hub === undefined) throw new Error('No hub has shown itself.')
+    const seen = await this.askNow('GET', hub.ping, { show: 'no key' })
+    this.#isSure = seen.greets && seen.id === hub.id
+    if (this.#isSure) return undefined
+    return seen.status === 429 || seen.status === null ? seen : { ...seen, ...NONE, failure: 'nonsense' }
+  }
+
+  /** One request after a pause; where the hub puts it off, once more after the time that it wants. */
+  async ask(
+    method: Method,
+    path: string,
+    { show = 'key' as Shown, body = undefined as unknown } = {},
+  ): Promise<Observation> {
+    const { clock } = this.#options
+    if (!this.#isFirst) await sleep(clock, PAUSE_MS)
+    this.#isFirst = false
+    const seen = await this.askNow(method, path, { show, body })
+    if (seen.status !== 429) return seen
+    const seconds = Number(seen.retryAfter)
+    await sleep(clock, seconds > 0 ? Math.min(seconds * 1000, MAX_LIMITED_MS) : LIMITED_MS)
+    return await this.askNow(method, path, { show, body })
+  }
+
+  /** At once. */
+  async askNow(
+    method: Method,
+    path: string,
+    { show = 'key' as Shown, body = undefined as unknown } = {},
+  ): Promise<Observation> {
+    const { clock } = this.#options
+    const against = show === 'key' ? await this.prove() : undefined
+    if (against !== undefined) return against
+    const rest = show === 'unknown key' ? this.#unknown : this.#known
+    const started = clock.elapsed()
+    const ms = () => Math.round(clock.elapsed() - started)
+    try {
+      const text = body === undefined ? undefined : JSON.stringify(body)
+      return seenOf(await rest.request(method, path, { key: show !== 'no key', body: text }), ms())
+    } catch (error) {
+      if (!(error instanceof HubError)) throw error
+      return { ...NONE, failure: error.code, ms: ms() }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#known.close(), this.#unknown.close()])
+  }
+}
+
+function seenOf(answer: Answer, ms: number): Observation {
+  const value = parse(answer)
+  const content = isPage(answer) ? 'page' : answer.body.length === 0 ? 'nothing' : value === undefined ? 'text' : 'json'
+  return {
+    status: answer.status,
+    failure: null,
+    ms,
+    id: header(answer, 'x-homey-id'),
+    firmware: header(answer, 'x-homey-version'),
+    retryAfter: header(answer, 'retry-after'),
+    content,
+    value,
+    greets: isGreeting(answer),
+  }
+}
+
+export const OUTCOMES = ['ok', 'absent', 'refused', 'limited', 'rejected', 'failed', 'no_answer'] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
+/** What an answer amounts to. */
+export function outcomeOf({ status, value }: Observation): Outcome {
+  if (status === null) return 'no_answer'
+  if (status >= 200 && status < 300) return 'ok'
+  if (status === 404 || (status === 500 && errorOf(value) === 'missing_api_method')) return 'absent'
+  if (status === 401 || status === 403) return 'refused'
+  if (status === 429) return 'limited'
+  return status < 500 ? 'rejected' : 'failed'
+}
+
+/** The hub's own word for an error; prose is in the household's language and may hold names. */
+export function errorOf(value: unknown): string | null {
+  const error = isRecord(value) ? value['error'] : undefined
+  return typeof error === 'string' ? (/^[a-z][a-z0-9_]{0,40}$/.test(error) ? error : 'prose') : null
+}

@@ -1,0 +1,187 @@
+/** What is asked of a hub that changes nothing: the operations of the table, and questions about its manners. */
+import { isRecord } from '../../base/json.ts'
+import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
+import { API_PREFIXES, type ApiPrefix } from '../../hub/proven-hub.ts'
+import { type Client, type Observation, outcomeOf } from './observation.ts'
+import { SHAPES, type Shape } from './shapes.ts'
+
+/** An operation as a request: of most the table knows it. */
+export interface Probe {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly manager: string
+  /** Below the manager; `:id` is the app, `:name` one of its settings. */
+  readonly path: string
+  readonly shape: Shape
+}
+
+function of(name: OperationName, shape: Shape): Probe {
+  const { method, manager, path } = OPERATIONS[name]
+  return { method, manager, path, shape }
+}
+
+/** Every operation, in the order of the report. */
+export const PROBES = {
+  ping: of('ping', SHAPES.greeting),
+  getSessionMe: of('getSessionMe', SHAPES.scopes),
+  getApps: of('getApps', SHAPES.apps),
+  getApp: of('getApp', SHAPES.app),
+  getAppUsage: { method: 'GET', manager: 'apps', path: '/app/:id/usage', shape: SHAPES.collection },
+  getAppLocales: of('getAppLocales', SHAPES.object),
+  getAppSettings: of('getAppSettings', SHAPES.object),
+  getAppSetting: of('getAppSetting', SHAPES.anything),
+  setAppSetting: of('setAppSetting', SHAPES.anything),
+  unsetAppSetting: of('unsetAppSetting', SHAPES.nothing),
+  updateApp: of('updateApp', SHAPES.nothing),
+  garbageCollectApp: of('garbageCollectApp', SHAPES.nothing),
+  restartApp: of('restartApp', SHAPES.nothing),
+  disableApp: of('disableApp', SHAPES.nothing),
+  enableApp: of('enableApp', SHAPES.nothing),
+  getAppStd: of('getAppStd', SHAPES.anything),
+  installFromAppStore: of('installFromAppStore', SHAPES.nothing),
+  uninstallApp: of('uninstallApp', SHAPES.nothing),
+  speak: of('speak', SHAPES.nothing),
+  speakReference: { method: 'POST', manager: 'speech-output', path: '/', shape: SHAPES.nothing },
+  getVoices: of('getVoices', SHAPES.collection),
+  createBackup: of('createBackup', SHAPES.anything),
+} as const satisfies Record<string, Probe>
+export type ProbeName = keyof typeof PROBES
+
+/** Questions besides the operations, each an answer to keep. */
+export const QUESTIONS = [
+  'pingOther',
+  'noKey',
+  'unknownKey',
+  'unknownApp',
+  'absentMethod',
+  'unsetAgain',
+  'readBack',
+] as const
+export type Question = (typeof QUESTIONS)[number]
+
+export type Answers = Map<ProbeName | Question, Observation>
+
+/** An app as the hub tells of it. */
+export type AppRecord = Record<string, unknown>
+
+/** What the reading part has found out. */
+export interface Reading {
+  readonly pings: Readonly<Record<ApiPrefix, Observation>>
+  readonly prefix: ApiPrefix
+  readonly answers: Answers
+  readonly records: readonly AppRecord[]
+  /** The app that was asked about, and one of its settings. */
+  readonly app: string | null
+  readonly setting: string | null
+  /** Why something was not asked. */
+  readonly untried: Map<ProbeName | Question, string>
+}
+
+/** Why there is no answer to this. */
+export const whyNot = ({ untried }: Reading, name: ProbeName | Question): string => untried.get(name) ?? 'not reached'
+
+/** What keeps the app that was asked about from being changed: `is not there`, or `could not be read`. */
+export function whyNoApp({ answers }: Pick<Reading, 'answers'>): string {
+  const seen = answers.get('getApp')
+  return seen === undefined || outcomeOf(seen) === 'absent' ? 'is not there' : 'could not be read'
+}
+
+/** What changes the app; in the order in which it is tried. */
+export const WRITES = [
+  'setAppSetting',
+  'readBack',
+  'unsetAppSetting',
+  'unsetAgain',
+  'updateApp',
+  'garbageCollectApp',
+  'restartApp',
+  'disableApp',
+  'enableApp',
+  'getAppStd',
+  'speak',
+  'speakReference',
+  'installFromAppStore',
+] as const satisfies readonly (ProbeName | Question)[]
+
+/** The path of a probe on the hub. */
+export function pathTo(
+  prefix: ApiPrefix,
+  { manager, path }: Pick<Probe, 'manager' | 'path'>,
+  id = '',
+  name = '',
+): string {
+  const filled = path.replace(':id', encodeURIComponent(id)).replace(':name', encodeURIComponent(name))
+  return `/api/${prefix}/${manager}${filled}`
+}
+
+export async function greetings(client: Client): Promise<Record<ApiPrefix, Observation>> {
+  const ask = (prefix: ApiPrefix) => client.ask('GET', pathTo(prefix, PROBES.ping), { show: 'no key' })
+  return { manager: await ask('manager'), managers: await ask('managers') }
+}
+
+/** The spelling that the hub answers; the wire's first. */
+export function prefixOf(pings: Readonly<Record<ApiPrefix, Observation>>): ApiPrefix | undefined {
+  return API_PREFIXES.find((prefix) => pings[prefix].greets)
+}
+
+const NOBODY = 'hub2mqtt.conformance.no-such-app'
+
+/** @param wanted the app to ask about; by default one that runs */
+export async function read(
+  client: Client,
+  pings: Readonly<Record<ApiPrefix, Observation>>,
+  prefix: ApiPrefix,
+  wanted: string | undefined,
+): Promise<Reading> {
+  const answers: Answers = new Map()
+  const ask = async (name: ProbeName, id = '', setting = '') => {
+    const probe = PROBES[name]
+    answers.set(name, await client.ask(probe.method, pathTo(prefix, probe, id, setting)))
+  }
+  const question = async (name: Question, path: string, show: 'key' | 'unknown key' | 'no key') => {
+    answers.set(name, await client.ask('GET', path, { show }))
+  }
+  answers.set('ping', pings[prefix])
+  await question('pingOther', `${pathTo(prefix, PROBES.ping)}?id=hub2mqtt-conformance`, 'no key')
+  await question('noKey', pathTo(prefix, PROBES.getApps), 'no key')
+  await question('unknownKey', pathTo(prefix, PROBES.getApps), 'unknown key')
+  await ask('getSessionMe')
+  await ask('getApps')
+  const records = recordsIn(answers.get('getApps'))
+  const app = wanted ?? idOf(records.find(({ state }) => state === 'running') ?? records[0])
+  const untried: Reading['untried'] = new Map([
+    ...WRITES.map((name) => [name, 'without --writes'] as const),
+    ['uninstallApp', 'never done'],
+    ['createBackup', 'never done'],
+  ])
+  const ofApp = ['getApp', 'getAppUsage', 'getAppLocales', 'getAppSettings'] as const
+  for (const name of ofApp) {
+    const listed = answers.get('getApps')
+    const none = listed !== undefined && outcomeOf(listed) === 'ok' ? 'there is no app' : 'the apps are not listed'
+    const found = answers.get('getApp')
+    if (app === null) untried.set(name, none)
+    else if (found !== undefined && outcomeOf(found) === 'absent') untried.set(name, 'the app is not there')
+    else await ask(name, app)
+  }
+  const settings = answers.get('getAppSettings')
+  const setting = settings !== undefined && outcomeOf(settings) === 'ok' ? firstKey(settings.value) : null
+  if (app !== null && setting !== null) await ask('getAppSetting', app, setting)
+  else untried.set('getAppSetting', untried.get('getAppSettings') ?? 'no setting is known')
+  await ask('getVoices')
+  await question('unknownApp', pathTo(prefix, PROBES.getApp, NOBODY), 'key')
+  await question('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
+  return { pings, prefix, answers, records, app, setting, untried }
+}
+
+function recordsIn(seen: Observation | undefined): AppRecord[] {
+  const value: unknown = seen !== undefined && outcomeOf(seen) === 'ok' ? seen.value : undefined
+  return isRecord(value) ? Object.values(value).filter(isRecord) : []
+}
+
+function idOf(record: AppRecord | undefined): string | null {
+  const id = record?.['id']
+  return typeof id === 'string' && id !== '' ? id : null
+}
+
+function firstKey(value: unknown): string | null {
+  return (isRecord(value) ? Object.keys(value)[0] : undefined) ?? null
+}

@@ -1,0 +1,157 @@
+/** Puts an app back as it was, and sees to it by reading, also on a hub that is away for a while. */
+import { sleep } from '../../base/clock.ts'
+import { isRecord } from '../../base/json.ts'
+import { compareVersions } from '../../base/versions.ts'
+import { type Observation, outcomeOf } from './observation.ts'
+import { type AppRecord, PROBES, type ProbeName, pathTo } from './probes.ts'
+import { runs } from './shapes.ts'
+import { isAway } from './verdict.ts'
+import type { WritesOptions } from './writes.ts'
+
+/** The setting of our own that is set and removed. */
+export const SETTING = 'hub2mqtt-conformance'
+
+/** What a trial can leave otherwise than it was. */
+export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
+
+export interface Left {
+  /** What is not as it was. */
+  readonly left: readonly string[]
+  /** What could not be looked at. */
+  readonly unseen: readonly string[]
+}
+
+type Subject = Pick<WritesOptions, 'client' | 'reading' | 'app' | 'clock'>
+
+type Look = 'right' | 'wrong' | 'late' | 'away' | 'refused'
+
+const LOOK_MS = 1_000
+/** So long a hub that is away is asked again: a reboot takes minutes. */
+const AWAY_MS = 300_000
+/** A start or an install takes that long. */
+const LATE_MS = 90_000
+/** So often a hub is asked for what it says that it did. */
+const ASKS = 3
+
+/**
+ * @param lost the hub did not answer: it may still do what it was asked
+ */
+export async function putBack(
+  options: Subject,
+  before: AppRecord,
+  touched: ReadonlySet<Item>,
+  lost: ReadonlySet<Item>,
+): Promise<Left> {
+  const { clock } = options
+  const app = new PutBack(options, before)
+  const asked = new Map<Item, number>()
+  const ended = new Map<Item, Fate>()
+  // What enables an app also starts it.
+  const items = new Set<Item>([...touched, ...(touched.has('enabled') ? (['state'] as const) : [])])
+  const started = clock.elapsed()
+  for (let pauses = 0; ended.size < items.size; pauses += LOOK_MS) {
+    if (pauses > 0) await sleep(clock, LOOK_MS)
+    const waited = Math.max(pauses, clock.elapsed() - started)
+    const lookOf = await app.look()
+    for (const item of [...items].filter((one) => !ended.has(one))) {
+      const times = asked.get(item) ?? 0
+      const next = nextFor(item, { look: lookOf(item), times, waited, isLost: lost.has(item) })
+      if (next === 'ask') {
+        asked.set(item, times + 1)
+        await app.ask(item)
+      } else if (next !== 'wait') ended.set(item, next)
+    }
+  }
+  const withFate = (fate: Fate) =>
+    [...ended].flatMap(([item, one]) => (one !== fate ? [] : item === 'setting' ? [`setting ${SETTING}`] : [item]))
+  return { left: withFate('left'), unseen: withFate('unseen') }
+}
+
+type Fate = 'done' | 'left' | 'unseen'
+
+interface Standing {
+  readonly look: Look
+  /** How often it was asked for. */
+  readonly times: number
+  readonly waited: number
+  /** Whether a write got no answer. */
+  readonly isLost: boolean
+}
+
+function nextFor(item: Item, { look, times, waited, isLost }: Standing): Fate | 'ask' | 'wait' {
+  switch (look) {
+    case 'right':
+      // An install that was not answered may come, and to ask for another one would do what nobody wanted.
+      if (item === 'version') return isLost ? 'unseen' : 'done'
+      return isLost && times === 0 ? 'ask' : 'done'
+    case 'wrong':
+      return times < ASKS ? 'ask' : 'left'
+    case 'late':
+      return waited < LATE_MS ? 'wait' : 'left'
+    case 'away':
+      return waited < AWAY_MS ? 'wait' : 'unseen'
+    case 'refused':
+      return 'unseen'
+  }
+}
+
+class PutBack {
+  readonly #options: Subject
+  readonly #before: AppRecord
+  #isInstalled = false
+
+  constructor(options: Subject, before: AppRecord) {
+    this.#options = options
+    this.#before = before
+  }
+
+  /** How each of these stands now. */
+  async look(): Promise<(item: Item) => Look> {
+    const seen = await this.#send('getApp')
+    const setting = await this.#setting()
+    const isThere = outcomeOf(seen) === 'ok' && isRecord(seen.value)
+    const record = isThere && isRecord(seen.value) ? seen.value : undefined
+    return (item) => (item === 'setting' ? setting : record === undefined ? unread(seen) : this.#compare(item, record))
+  }
+
+  async ask(item: Item): Promise<void> {
+    const { app } = this.#options
+    const { autoupdate, channel, enabled } = this.#before
+    if (item === 'setting') await this.#send('unsetAppSetting')
+    else if (item === 'enabled') await this.#send(enabled === false ? 'disableApp' : 'enableApp')
+    else if (item === 'autoupdate') await this.#send('updateApp', { autoupdate })
+    else if (item === 'channel') await this.#send('updateApp', { channel })
+    else if (item === 'version' && !this.#isInstalled) {
+      this.#isInstalled = true
+      await this.#send('installFromAppStore', { id: app, ...(typeof channel === 'string' && { channel }) })
+    }
+  }
+
+  /** Whether our setting is gone; where the list cannot be read, its value is asked for. */
+  async #setting(): Promise<Look> {
+    const list = await this.#send('getAppSettings')
+    if (outcomeOf(list) === 'ok' && isRecord(list.value)) return Object.hasOwn(list.value, SETTING) ? 'wrong' : 'right'
+    const one = await this.#send('getAppSetting')
+    if (outcomeOf(one) === 'absent') return 'right'
+    return outcomeOf(one) === 'ok' && (one.value ?? null) !== null ? 'wrong' : unread(list)
+  }
+
+  #compare(item: Item, now: AppRecord): Look {
+    const before = this.#before
+    if (item === 'state') return runs(before) !== true || runs(now) === true ? 'right' : 'late'
+    const isOff = (record: AppRecord) => record['enabled'] === false
+    if (item === 'enabled' ? isOff(before) === isOff(now) : before[item] === now[item]) return 'right'
+    const [old, version] = [String(before['version']), String(now['version'])]
+    return item === 'version' && this.#isInstalled && compareVersions(version, old) < 0 ? 'late' : 'wrong'
+  }
+
+  #send(name: ProbeName, body?: unknown): Promise<Observation> {
+    const { client, reading, app } = this.#options
+    return client.ask(PROBES[name].method, pathTo(reading.prefix, PROBES[name], app, SETTING), { body })
+  }
+}
+
+/** A hub that starts may fail for a while; one that refuses goes on with it. */
+function unread(seen: Observation): Look {
+  return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
+}

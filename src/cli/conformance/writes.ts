@@ -1,0 +1,323 @@
+/** What changes something, on one app that its owner has named; at the end the app is as it was. */
+import { isDeepStrictEqual } from 'node:util'
+import { type Clock, sleep } from '../../base/clock.ts'
+import { isRecord } from '../../base/json.ts'
+import { compareVersions } from '../../base/versions.ts'
+import { type Client, type Observation, outcomeOf } from './observation.ts'
+import { type AppRecord, PROBES, type ProbeName, pathTo, type Question, type Reading, WRITES } from './probes.ts'
+import { type Item, type Left, putBack, SETTING } from './put-back.ts'
+import type { HubEvent, Session } from './realtime.ts'
+import { runs } from './shapes.ts'
+import { failed, notTried, told, unknown, type Verdict, verdict } from './verdict.ts'
+
+const VALUE = { a: [1, null, 'b'] }
+/** Until the hub tells of a change, shows it, and until an app has started or stopped. */
+const EVENT_MS = 3_000
+const SHOW_MS = 5_000
+const START_MS = 60_000
+const LOOK_MS = 1_000
+/** An install takes that long. */
+const INSTALL_MS = 60_000
+const NO_CHANNEL = 'hub2mqtt-conformance'
+
+/** What is tried besides single answers; the same names as in the expectations. */
+export type Trial =
+  | 'events'
+  | 'setting-kept'
+  | 'setting-gone'
+  | 'autoupdate'
+  | 'channel-ignored'
+  | 'disable'
+  | 'enable'
+  | 'std-message'
+  | 'downgrade'
+
+export interface WritesSeen extends Left {
+  readonly trials: ReadonlyMap<Trial, Verdict>
+  /** Whether it was stopped before the end. */
+  readonly stopped: boolean
+}
+
+export interface WritesOptions {
+  readonly client: Client
+  readonly reading: Reading
+  readonly app: string
+  /** The version to go back to; by default 1.0.0 where the app's is higher. */
+  readonly downgrade: string | undefined
+  readonly session: Session | undefined
+  readonly clock: Clock
+  /** Ends the trials; the app is put back all the same. */
+  readonly signal: AbortSignal
+  /** Told when the app is being put back. */
+  readonly onPutBack: () => void
+}
+
+export async function write(options: WritesOptions): Promise<WritesSeen> {
+  const { reading, signal, onPutBack } = options
+  for (const name of WRITES) reading.untried.set(name, 'stopped before')
+  const writer = new Writer(options)
+  const before = reading.answers.get('getApp')?.value
+  const record = isRecord(before) ? before : {}
+  let left: Left
+  try {
+    await writer.tryAll(record)
+  } catch (error) {
+    if (!signal.aborted || error !== signal.reason) throw error
+  } finally {
+    onPutBack()
+    left = await putBack(options, record, writer.touched, writer.lost)
+  }
+  return { trials: writer.trials, stopped: signal.aborted, ...left }
+}
+
+interface Change {
+  readonly name: ProbeName
+  readonly body?: unknown
+  readonly touches: Item
+}
+
+/** What of a record shows whether it has changed. */
+const SHOWN = { autoupdate: ['autoupdate'], life: ['enabled', 'state', 'ready'] } as const
+
+class Writer {
+  readonly trials = new Map<Trial, Verdict>()
+  /** What was changed, perhaps; and of what it is not known. */
+  readonly touched = new Set<Item>()
+  readonly lost = new Set<Item>()
+  readonly #options: WritesOptions
+  readonly #told = new Set<string>()
+  readonly #untold = new Set<string>()
+
+  constructor(options: WritesOptions) {
+    this.#options = options
+  }
+
+  async tryAll(before: AppRecord): Promise<void> {
+    const { session } = this.#options
+    this.trials.set('events', notTried(session?.isOpen ? 'nothing has changed' : 'the realtime channel is not open'))
+    await this.#settings()
+    await this.#autoupdate(before)
+    await this.#channel(before)
+    await this.#life(before)
+    await this.#words()
+    await this.#goBack(before)
+  }
+
+  async #settings(): Promise<void> {
+    const set = await this.#keep('setAppSetting', { value: VALUE }, 'setting')
+    if (outcomeOf(set) !== 'ok') {
+      this.#not(['readBack', 'unsetAppSetting', 'unsetAgain'], 'the setting could not be set')
+      this.trials.set('setting-kept', failed(set))
+      this.trials.set('setting-gone', notTried('the setting could not be set'))
+      return
+    }
+    const back = await this.#keep('readBack')
+    const isKept = isDeepStrictEqual(back.value, VALUE)
+    const kept = verdict(isKept, isKept ? 'it does' : 'another value')
+    this.trials.set('setting-kept', outcomeOf(back) === 'ok' ? kept : failed(back))
+    const unset = await this.#keep('unsetAppSetting', undefined, 'setting')
+    if (outcomeOf(unset) !== 'ok') {
+      this.#not(['unsetAgain'], 'the setting could not be removed')
+      this.trials.set('setting-gone', failed(unset))
+      return
+    }
+    const rest = await this.#send('getAppSettings')
+    const isGone = isRecord(rest.value) && !Object.hasOwn(rest.value, SETTING)
+    const gone = verdict(isGone, isGone ? 'it is' : `${told(unset)}, and it is not`)
+    this.trials.set('setting-gone', outcomeOf(rest) === 'ok' ? gone : failed(rest))
+    if (isGone) await this.#keep('unsetAgain')
+    else this.#not(['unsetAgain'], 'the setting is not known to be gone')
+  }
+
+  async #autoupdate({ autoupdate }: AppRecord): Promise<void> {
+    if (typeof autoupdate !== 'boolean') {
+      this.#not(['updateApp'], 'the app does not say whether it is updated')
+      this.trials.set('autoupdate', notTried('the app does not say whether it is updated'))
+      return
+    }
+    const isWanted = (record: AppRecord) => record['autoupdate'] === !autoupdate
+    const change = { name: 'updateApp', body: { autoupdate: !autoupdate }, touches: 'autoupdate' } as const
+    await this.#change('autoupdate', change, isWanted, SHOW_MS)
+    await this.#send('updateApp', { autoupdate }, 'autoupdate')
+  }
+
+  async #channel({ channel }: AppRecord): Promise<void> {
+    if (typeof channel !== 'string') {
+      this.trials.set('channel-ignored', notTried('the app has no channel'))
+      return
+    }
+    const asked = await this.#send('updateApp', { channel: NO_CHANNEL }, 'channel')
+    if (outcomeOf(asked) === 'rejected') this.trials.set('channel-ignored', verdict(true, told(asked)))
+    else if (outcomeOf(asked) !== 'ok') this.trials.set('channel-ignored', failed(asked))
+    else {
+      const seen = await this.#send('getApp')
+      const isTaken = isRecord(seen.value) && seen.value['channel'] === NO_CHANNEL
+      const ignored = verdict(!isTaken, isTaken ? 'it takes any' : 'it does')
+      this.trials.set('channel-ignored', outcomeOf(seen) === 'ok' ? ignored : failed(seen))
+    }
+  }
+
+  /** An app that is disabled is enabled first, so that there is something to stop. */
+  async #life(before: AppRecord): Promise<void> {
+    const wasEnabled = before['enabled'] !== false
+    await this.#keep('garbageCollectApp')
+    if (!wasEnabled && !(await this.#enable(before))) {
+      this.#not(['restartApp', 'disableApp'], 'the app is disabled')
+      this.trials.set('disable', notTried('the app is disabled'))
+      return
+    }
+    const from = this.#heard
+    const restart = await this.#keep('restartApp', undefined, 'state')
+    if (outcomeOf(restart) === 'ok') {
+      await this.#becomes((record) => runs(record) === true, START_MS)
+      await this.#listen('restartApp', from)
+    }
+    const isOff = (record: AppRecord) => record['enabled'] !== true && this.#isSaid(record) && runs(record) === false
+    await this.#change('disable', { name: 'disableApp', touches: 'enabled' }, isOff, START_MS)
+    if (wasEnabled) await this.#enable(before)
+  }
+
+  async #enable(before: AppRecord): Promise<boolean> {
+    const isOn = (record: AppRecord) => record['enabled'] !== false && runs(record) === true
+    const now = await this.#send('getApp')
+    if (outcomeOf(now) === 'ok' && isRecord(now.value) && isOn(now.value)) {
+      this.trials.set('enable', notTried('the app ran all the while'))
+      return outcomeOf(await this.#keep('enableApp', undefined, 'enabled')) === 'ok'
+    }
+    const asked = await this.#change('enable', { name: 'enableApp', touches: 'enabled' }, isOn, START_MS)
+    const isExcused = before['enabled'] !== false && runs(before) !== true
+    const found = this.trials.get('enable')
+    if (found?.result === 'differs' && isExcused) this.trials.set('enable', unknown('it did not run before, either'))
+    return outcomeOf(asked) === 'ok'
+  }
+
+  /** What goes to people: a report to the app's developer, and a word aloud. */
+  async #words(): Promise<void> {
+    const bare = await this.#keep('getAppStd', {})
+    const isRejected = outcomeOf(bare) === 'rejected'
+    const seen = isRejected ? await this.#keep('getAppStd', { message: '' }) : bare
+    const wanted = verdict(!isRejected, isRejected ? 'it wants one' : 'it needs none')
+    this.trials.set('std-message', outcomeOf(seen) === 'ok' ? wanted : failed(seen))
+    const spoken = await this.#keep('speak', { text: 'hub2mqtt' })
+    if (outcomeOf(spoken) === 'absent') await this.#keep('speakReference', { text: 'hub2mqtt' })
+    else this.#not(['speakReference'], `speech-output/say: ${told(spoken)}`)
+  }
+
+  /** Asks for a lower version; that the newest is there again is seen to afterwards. */
+  async #goBack({ version, channel, origin }: AppRecord): Promise<void> {
+    const { app, downgrade: wanted = '1.0.0' } = this.#options
+    const because =
+      typeof version !== 'string' || !(compareVersions(wanted, version) < 0)
+        ? 'the app has no higher version'
+        : typeof origin === 'string' && origin.startsWith('devkit')
+          ? 'the app is not of the store'
+          : undefined
+    if (because !== undefined) {
+      this.#not(['installFromAppStore'], because)
+      this.trials.set('downgrade', notTried(because))
+      return
+    }
+    const install = { id: app, ...(typeof channel === 'string' && { channel }), version: wanted }
+    const asked = await this.#keep('installFromAppStore', install, 'version')
+    const isDone = outcomeOf(asked) === 'ok'
+    const isLowered = isDone && (await this.#becomes((record) => record['version'] === wanted, INSTALL_MS)).isSo
+    const isRefused = ['absent', 'rejected', 'failed'].includes(outcomeOf(asked))
+    const found = isLowered ? 'downgraded' : isDone ? 'kept' : `refused: ${told(asked)}`
+    this.trials.set('downgrade', isDone || isRefused ? verdict(!isLowered, found) : failed(asked))
+  }
+
+  /** A write, whether it does what it promises, and if so, whether an event tells of it. */
+  async #change(
+    trial: Trial,
+    { name, body, touches }: Change,
+    wanted: (record: AppRecord) => boolean,
+    ms: number,
+  ): Promise<Observation> {
+    const from = this.#heard
+    const asked = await this.#keep(name, body, touches)
+    if (outcomeOf(asked) !== 'ok') {
+      this.trials.set(trial, failed(asked))
+      return asked
+    }
+    const { isSo, seen } = await this.#becomes(wanted, ms)
+    const record = isRecord(seen.value) ? seen.value : {}
+    const found = SHOWN[trial === 'autoupdate' ? trial : 'life']
+      .filter((key) => key in record)
+      .map((key) => `${key} ${shownValue(record[key])}`)
+    if (isSo) this.trials.set(trial, verdict(true, 'it does'))
+    else if (outcomeOf(seen) !== 'ok') this.trials.set(trial, failed(seen))
+    else if (record['crashed'] === true || record['state'] === 'crashed') this.trials.set(trial, unknown('it crashed'))
+    else if (trial !== 'autoupdate' && !this.#isSaid(record)) this.trials.set(trial, unknown('the app does not say'))
+    else this.trials.set(trial, verdict(false, `${told(asked)}, but ${found.join(', ') || 'its record does not say'}`))
+    if (isSo) await this.#listen(name, from)
+    return asked
+  }
+
+  #isSaid({ state, ready }: AppRecord): boolean {
+    return typeof state === 'string' || typeof ready === 'boolean'
+  }
+
+  #not(names: readonly (ProbeName | Question)[], because: string): void {
+    for (const name of names) this.#options.reading.untried.set(name, because)
+  }
+
+  async #send(name: ProbeName | keyof typeof VARIANTS, body?: unknown, touches?: Item): Promise<Observation> {
+    const { client, reading, app, signal } = this.#options
+    signal.throwIfAborted()
+    const probe = PROBES[isVariant(name) ? VARIANTS[name] : name]
+    const seen = await client.ask(probe.method, pathTo(reading.prefix, probe, app, SETTING), { body })
+    const outcome = outcomeOf(seen)
+    // What was refused has changed nothing.
+    if (touches !== undefined && ['ok', 'failed', 'no_answer'].includes(outcome)) this.touched.add(touches)
+    if (touches !== undefined && outcome === 'no_answer') this.lost.add(touches)
+    return seen
+  }
+
+  /** Keeps the answer for the report. */
+  async #keep(name: ProbeName | keyof typeof VARIANTS, body?: unknown, touches?: Item): Promise<Observation> {
+    const seen = await this.#send(name, body, touches)
+    this.#options.reading.answers.set(name, seen)
+    return seen
+  }
+
+  get #heard(): number {
+    return this.#options.session?.events.length ?? 0
+  }
+
+  /** Whether an event has told of a change. A channel that was lost meanwhile says nothing about that. */
+  async #listen(name: ProbeName, from: number): Promise<void> {
+    const { app, session } = this.#options
+    if (!session?.isOpen) return
+    const isOurs = ({ name: event, payload }: HubEvent) => event === 'app.update' && payload['id'] === app
+    const heard = await session.hears(from, isOurs, EVENT_MS)
+    if (heard) this.#told.add(name)
+    else if (session.isOpen) this.#untold.add(name)
+    const untold = [...this.#untold].filter((one) => !this.#told.has(one))
+    const found = `after ${[...this.#told].join(', ') || 'none'}; not after ${untold.join(', ') || 'none'}`
+    if (this.#told.size + untold.length > 0) this.trials.set('events', verdict(untold.length === 0, found))
+  }
+
+  async #becomes(wanted: (record: AppRecord) => boolean, ms: number): Promise<{ isSo: boolean; seen: Observation }> {
+    const { clock, signal } = this.#options
+    for (let waited = 0; ; waited += LOOK_MS) {
+      const seen = await this.#send('getApp')
+      const isSo = outcomeOf(seen) === 'ok' && isRecord(seen.value) && wanted(seen.value)
+      if (isSo || waited >= ms) return { isSo, seen }
+      await sleep(clock, LOOK_MS, signal)
+    }
+  }
+}
+
+/** Words that hubs have for a state; anything else may be a name. */
+const STATES: ReadonlySet<unknown> = new Set(['stopped', 'stopping', 'starting', 'running', 'crashed'])
+
+function shownValue(value: unknown): string {
+  return typeof value === 'boolean' || STATES.has(value) ? String(value) : 'something else'
+}
+
+/** Questions that are an operation asked in another way. */
+const VARIANTS = { readBack: 'getAppSetting', unsetAgain: 'unsetAppSetting' } as const
+
+function isVariant(name: string): name is keyof typeof VARIANTS {
+  return Object.hasOwn(VARIANTS, name)
+}

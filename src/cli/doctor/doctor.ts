@@ -1,0 +1,94 @@
+/** `hub2mqtt doctor`: looks at everything that an installation needs, and says what is wrong and what mends it. */
+import type { Clock } from '../../base/clock.ts'
+import { membershipOf } from '../../cluster/membership.ts'
+import type { Config } from '../../config/options.ts'
+import { shownText } from '../../observability/controls.ts'
+import { Scrubber } from '../../observability/scrub.ts'
+import { examineBroker } from './broker.ts'
+import { about, type Finding, type Outcome } from './finding.ts'
+import { examineHub } from './hub.ts'
+
+export interface Examination {
+  readonly config: Config
+  /** What no finding may show, whatever a hub says. */
+  readonly secrets: readonly string[]
+  /** Of the configuration; nothing in it is wrong. */
+  readonly warnings: readonly string[]
+  readonly clock: Clock
+}
+
+/** Yields each finding as soon as it is known. Changes nothing, at the hub or on the broker. */
+export async function* examine(examination: Examination): AsyncGenerator<Finding> {
+  const scrubber = new Scrubber(examination.secrets)
+  // Hubs and brokers are quoted in them.
+  const clean = (text: string) => shownText(scrubber.text(text))
+  for await (const { text, remedy, ...finding } of look(examination))
+    yield { ...finding, text: clean(text), ...(remedy !== undefined && { remedy: clean(remedy) }) }
+}
+
+async function* look({ config, warnings, clock }: Examination): AsyncGenerator<Finding> {
+  const { ok, note } = about('configuration')
+  const names = Object.keys(config.hubs)
+  yield ok(`no mistakes; ${names.length === 1 ? 'one hub' : `${names.length} hubs`}`)
+  for (const warning of warnings) yield note(warning)
+  yield* await examineBroker({ config, clock })
+  if (config.fleet.nats.length > 0) {
+    // Most have none, and need not load its client.
+    const { examineNats } = await import('./nats.ts')
+    yield* examineNats(config.fleet)
+  }
+  const nameById = new Map<string, string>()
+  for (const [name, hub] of Object.entries(config.hubs)) {
+    const id = yield* examineHub({ name, hub, config, clock })
+    const other = id === null ? undefined : nameById.get(id)
+    if (id !== null && other === undefined) nameById.set(id, name)
+    if (other === undefined) continue
+    const text = `it is the same hub as ${other}: its apps are on MQTT twice, and in Home Assistant under one of the names`
+    yield about(`hub ${name}`).problem(text, `keep one of ${other} and ${name}, or correct an address`)
+  }
+}
+
+const MARKS: Readonly<Record<Outcome, string>> = { ok: 'ok     ', note: 'note   ', problem: 'problem' }
+
+/** One line, or two with a remedy. */
+export function lineOf({ subject, outcome, text, remedy }: Finding): string {
+  const line = `${MARKS[outcome]}  ${subject}: ${text}`
+  return remedy === undefined ? line : `${line}\n         → ${remedy}`
+}
+
+/** What a bug report needs: versions and findings, without a name or an address of the configuration. */
+export function reportOf(findings: readonly Finding[], config: Config, version: string): string {
+  const { platform, arch, versions } = process
+  const head = `hub2mqtt ${version}, Node ${versions.node}, ${platform} ${arch}`
+  const hidden = findings.map((finding) => anonymous(config, finding.names)(lineOf(finding)))
+  return ['```', head, ...hidden, '```'].join('\n')
+}
+
+/** Takes the configuration's own names and addresses out of a text, and `others`. */
+function anonymous({ hubs, mqtt, discovery, fleet }: Config, others: readonly string[] = []) {
+  const words = new Map(others.map((name) => [name, '<name>']))
+  const hide = (urls: readonly string[], what: string) => {
+    const names = new Set(urls.map((url) => new URL(url).hostname))
+    for (const [index, name] of [...names].entries())
+      words.set(name, index === 0 ? `<${what}>` : `<${what} ${index + 1}>`)
+  }
+  Object.entries(hubs).forEach(([name, { url }], index) => {
+    words.set(name, `<hub ${index + 1}>`).set(new URL(url).hostname, '<address>')
+  })
+  hide(mqtt.url ?? [], 'broker')
+  hide(fleet.nats, 'nats')
+  // A member by number is called after that.
+  const membership = membershipOf({ fleet })
+  if (membership?.mode === 'leases') words.set(membership.member, '<member>')
+  if (fleet.username !== null) words.set(fleet.username, '<user>')
+  if (fleet.bucket !== 'hub2mqtt') words.set(fleet.bucket, '<bucket>')
+  if (mqtt.username !== null) words.set(mqtt.username, '<user>')
+  if (mqtt.base_topic !== 'hub2mqtt') words.set(mqtt.base_topic, '<base>')
+  if (discovery.prefix !== 'homeassistant') words.set(discovery.prefix, '<prefix>')
+  // The longest first, as one may be part of another.
+  const all = [...words].sort(([one], [other]) => other.length - one.length)
+  const patterns = all.map(
+    ([word, as]) => [new RegExp(`(?<![\\w-])${RegExp.escape(word)}(?![\\w-])`, 'g'), as] as const,
+  )
+  return (text: string): string => patterns.reduce((rest, [pattern, as]) => rest.replace(pattern, as), text)
+}

@@ -1,0 +1,151 @@
+/** Examines one configured hub: who answers, what the key permits, and whether events come. */
+import { Pool } from 'undici'
+import { camelKeys } from '../../base/camel-keys.ts'
+import type { Clock } from '../../base/clock.ts'
+import { type Advice, advice } from '../../base/failures.ts'
+import { lackingRights } from '../../bridge/activity-log.ts'
+import type { Config, HubConfig } from '../../config/options.ts'
+import { HubClient, retryRateLimited } from '../../hub/client.ts'
+import { HubError } from '../../hub/errors.ts'
+import { explain, HUB_PORTS, isTaken } from '../../hub/explain.ts'
+import { type Greeting, greet } from '../../hub/greeting.ts'
+import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
+import type { Identity } from '../../hub/proven-hub.ts'
+import { openRealtime } from '../../hub/realtime.ts'
+import { grants } from '../../hub/status.ts'
+import { Scrubber } from '../../observability/scrub.ts'
+import { about, type Finding } from './finding.ts'
+import { spokenAt } from './spoken.ts'
+
+/** The time of day decides when a command has expired. */
+const MAX_CLOCK_DIFFERENCE_MS = 30_000
+/** A hub that accepts a session and drops it at once has none. */
+const SETTLE_MS = 500
+
+export interface HubExamination {
+  readonly name: string
+  readonly hub: HubConfig
+  readonly config: Pick<Config, 'commands' | 'settings'>
+  readonly clock: Clock
+}
+
+/** Returns the hub's id; `null` where none is known. */
+export async function* examineHub(examination: HubExamination): AsyncGenerator<Finding, string | null> {
+  const { name, hub, config, clock } = examination
+  const { ok, note, problem } = about(`hub ${name}`)
+  const { url, timeout: timeoutMs } = hub
+  const client = clientFor(hub, hub.path_prefix, clock)
+  let identity: Identity | undefined
+  /** Asks again for what the hub puts off. */
+  const patiently = <T>(ask: () => Promise<T>) => {
+    const deadline = clock.elapsed() + timeoutMs
+    return retryRateLimited(ask, { clock, deadline, signal: new AbortController().signal, check: () => {} })
+  }
+  try {
+    identity = await patiently(() => client.hub.identify())
+    yield ok(`a hub answers at ${url}, firmware ${identity.firmware ?? 'not told'}`)
+    yield* examineClock(name, url, clock)
+    const greeting = await patiently(() => greet(client, undefined))
+    const { scopes } = greeting
+    if (scopes === undefined) yield note('the API key is accepted; the hub does not tell what it permits')
+    else yield ok(`the API key is accepted, with ${scopes.join(', ') || 'no permissions'}`)
+    const permits = permissionsOf(greeting)
+    const apps = await patiently(() => client.call('getApps', {}))
+    yield ok(`${apps.size} apps`)
+    for (const line of lackingRights({ permits }, config.commands)) {
+      yield note(line, 'add the permission to the key if you want them')
+    }
+    if (config.settings.publish.size > 0 && permits('getAppSettings') !== 'yes') {
+      yield problem(
+        `settings.publish names settings, and the API key lacks ${OPERATIONS.getAppSettings.scope}`,
+        'add the permission to the key',
+      )
+    }
+    if (!hub.realtime) {
+      yield note('no realtime channel, as configured: the list is read every so often')
+      return identity.id
+    }
+    try {
+      const { id: hubId } = greeting
+      const signal = new AbortController().signal
+      const prove = () => client.hub.assure()
+      const options = { url, apiKey: hub.api_key, hubId, prove, timeoutMs, settleMs: SETTLE_MS, clock, signal }
+      const session = await openRealtime({ ...options, apps: { receive: () => {} } })
+      session.close()
+      yield ok('the realtime channel is up: changes come at once')
+    } catch (error) {
+      if (!(error instanceof HubError)) throw error
+      yield problem(
+        `no realtime channel, so changes are seen only when the list is read: ${error.message.replace(/\.$/, '')}`,
+        'the key may need homey.system.readonly; a proxy in between must pass WebSockets on',
+      )
+    }
+  } catch (error) {
+    if (!(error instanceof HubError)) throw error
+    const found = (identity === undefined && (await elsewhere(error, examination))) || explain(error, url)
+    yield problem(found.cause, found.remedy, found.names)
+  } finally {
+    await client.close()
+  }
+  return identity?.id ?? null
+}
+
+function clientFor(hub: HubConfig, pathPrefix: HubConfig['path_prefix'], clock: Clock): HubClient {
+  const clean = (text: string) => new Scrubber([hub.api_key]).text(text)
+  const apiKey = () => hub.api_key
+  return new HubClient(
+    { ...camelKeys(hub), timeoutMs: hub.timeout, pathPrefix, apiKey, knows: () => true, clean },
+    clock,
+  )
+}
+
+/** What was found besides, where no hub answers as configured; it is asked without the key. */
+async function elsewhere(error: HubError, { hub, clock }: HubExamination): Promise<Advice | undefined> {
+  const { host, protocol } = new URL(hub.url)
+  if (hub.path_prefix !== 'auto' && (error.code === 'unsupported' || error.code === 'nonsense')) {
+    const client = clientFor(hub, 'auto', clock)
+    const found = await client.hub.identify().catch(() => undefined)
+    await client.close()
+    if (found === undefined || found.api === hub.path_prefix) return undefined
+    const cause = `the hub answers at /api/${found.api} and not at /api/${hub.path_prefix}`
+    return { cause, remedy: 'leave path_prefix out, or write path_prefix: auto' }
+  }
+  if (!isTaken(error)) return undefined
+  const spoken = await spokenAt(hub.url)
+  if (spoken === 'MQTT') {
+    return advice(`what answers at ${host} is an MQTT broker and no hub`, HUB_PORTS)
+  }
+  if (spoken !== 'TLS' || protocol !== 'http:') return undefined
+  return { cause: `what answers at ${host} speaks TLS`, remedy: `use https://, or the hub's port for HTTP` }
+}
+
+function permissionsOf({ missing, scopes }: Greeting) {
+  return (operation: OperationName) => {
+    if (missing.has(operation)) return 'unsupported'
+    return grants(scopes, OPERATIONS[operation].scope) ? 'yes' : 'forbidden'
+  }
+}
+
+/** Compares this machine's time of day with the hub's, which its answers tell. */
+async function* examineClock(name: string, url: string, clock: Clock): AsyncGenerator<Finding> {
+  const { problem } = about(`hub ${name}`)
+  const told = await timeOf(url).catch(() => Number.NaN)
+  const seconds = Math.round(Math.abs(clock.now() - told) / 1000)
+  if (seconds * 1000 <= MAX_CLOCK_DIFFERENCE_MS || Number.isNaN(seconds)) return
+  yield problem(
+    `the clocks of this machine and of the hub differ by ${seconds} s: commands with expires_at may expire early or late`,
+    'let both get their time from the network (NTP)',
+  )
+}
+
+/** By the client that all requests go through: Node's own `fetch` would take as much memory once more. */
+async function timeOf(url: string): Promise<number> {
+  const { origin, pathname } = new URL(url)
+  const pool = new Pool(origin, { connections: 1, allowH2: false })
+  try {
+    const { headers } = await pool.request({ method: 'HEAD', path: pathname, signal: AbortSignal.timeout(2_000) })
+    return Date.parse(String(headers['date']))
+  } finally {
+    await pool.destroy()
+  }
+}

@@ -1,0 +1,247 @@
+/** Examines the NATS servers in which the members of a fleet keep their leases: each of them, JetStream and the bucket. */
+import { randomBytes } from 'node:crypto'
+import { JetStreamApiCodes, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { type KV, Kvm, type KvStatus } from '@nats-io/kv'
+import { connect, errors, type NatsConnection } from '@nats-io/transport-node'
+import { listed } from '../../base/text.ts'
+import {
+  accessTo,
+  bucketOptions,
+  CONFIRMS_TWICE,
+  codeOf,
+  keyIn,
+  MARK_KEY,
+  mayConfirmTwice,
+  nameIn,
+  REPLICAS,
+} from '../../cluster/nats.ts'
+import { memberKey, memberOf, ROSTER_KEY, readMember, readRoster } from '../../cluster/records.ts'
+import type { Config } from '../../config/options.ts'
+import { about, type Finding } from './finding.ts'
+
+const { ok, note, problem } = about('NATS')
+
+/** For each call, and for each connection. */
+const TIMEOUT_MS = 5_000
+/** A key that nobody reads, at a revision that it never has. */
+const NO_KEY = 'doctor'
+const NO_REVISION = Number.MAX_SAFE_INTEGER
+/** Of the names that no member uses: how many are named, and how many are read for that. */
+const MOST_NAMED = 3
+const MOST_READ = 20
+
+type Fleet = Config['fleet']
+
+/** Leaves everything as it is: a bucket that is made to see whether that works is removed again. */
+export async function* examineNats(fleet: Fleet): AsyncGenerator<Finding> {
+  await using open = new AsyncDisposableStack()
+  const connections: { readonly url: string; readonly connection: NatsConnection }[] = []
+  for (const url of fleet.nats) {
+    try {
+      const connection = open.adopt(await connectTo(url, fleet), (one) => one.close())
+      connections.push({ url, connection })
+      yield ok(`connected to ${url}, version ${connection.info?.version ?? 'not told'}`)
+    } catch (error) {
+      yield notConnected(url, error)
+    }
+  }
+  const [first, ...others] = connections
+  if (first === undefined) return
+  if (connections.some(({ connection }) => mayConfirmTwice(connection.info))) {
+    yield problem(CONFIRMS_TWICE, 'upgrade all of its servers to NATS 2.10 or newer')
+  }
+  const clusterOf = ({ info }: NatsConnection) => info?.cluster ?? info?.server_id
+  for (const { url, connection } of others) {
+    if (clusterOf(connection) === clusterOf(first.connection)) continue
+    const text = `${first.url} and ${url} do not belong to one cluster`
+    yield problem(text, 'list only servers of one cluster: members that use different ones take the same hubs')
+  }
+  try {
+    yield* examineJetStream(first.connection, fleet)
+  } catch (error) {
+    yield* failed(error)
+  }
+}
+
+function connectTo(url: string, { nats, username, password }: Fleet): Promise<NatsConnection> {
+  return connect({
+    servers: [url],
+    ...accessTo(nats, username, password),
+    name: 'hub2mqtt doctor',
+    timeout: TIMEOUT_MS,
+    reconnect: false,
+  })
+}
+
+function notConnected(url: string, error: unknown): Finding {
+  const to = `no connection to ${url}`
+  if (error instanceof errors.AuthorizationError) {
+    return problem(`${to}: it refuses the user name or password`, 'check fleet.username and fleet.password')
+  }
+  if (error instanceof errors.ConnectionError && error.message.includes("support 'tls'")) {
+    return problem(`${to}: the server offers no TLS`, 'turn TLS on there, or write nats:// in all of fleet.nats')
+  }
+  const cause = error instanceof errors.TimeoutError ? 'it does not answer in time' : detailOf(error)
+  const remedy = cause.toLowerCase().includes('certificate')
+    ? 'NODE_EXTRA_CA_CERTS names the file of an authority of your own; see that names and dates are right'
+    : 'check the address and the port, usually 4222, and that the server runs'
+  return problem(`${to}: ${cause}`, remedy)
+}
+
+async function* examineJetStream(connection: NatsConnection, fleet: Fleet): AsyncGenerator<Finding> {
+  const options = { timeout: TIMEOUT_MS }
+  const jsm = await jetstreamManager(connection, options)
+  const kvm = new Kvm(jetstream(connection, options))
+  const status = await statusOf(kvm, fleet.bucket)
+  if (status === undefined) yield* tryBucket(kvm, fleet.bucket, connection.info?.cluster === undefined ? 1 : REPLICAS)
+  else {
+    yield* examineCopies(status, fleet)
+    yield* examineContent(await kvm.open(fleet.bucket), jsm)
+  }
+}
+
+/** `undefined` for a bucket that there is not. */
+async function statusOf(kvm: Kvm, bucket: string): Promise<KvStatus | undefined> {
+  try {
+    return await (await kvm.open(bucket)).status()
+  } catch (error) {
+    if (codeOf(error) === JetStreamApiCodes.StreamNotFound) return undefined
+    throw error
+  }
+}
+
+/** One like it, as nothing may be in the way of the first member, whatever its own is to be like. */
+async function* tryBucket(kvm: Kvm, bucket: string, replicas: number): AsyncGenerator<Finding> {
+  const name = `${bucket}-doctor-${randomBytes(4).toString('hex')}`
+  try {
+    await kvm.create(name, bucketOptions(replicas))
+    yield ok(`the bucket ${bucket} is not there yet; the first member can make it, on ${servers(replicas)}`)
+    if (replicas === 1) yield alone()
+  } catch (error) {
+    yield problem(
+      `the bucket ${bucket} is not there, and none like it can be made: ${detailOf(error)}`,
+      'three servers of a cluster have to run, with room for it, and the user has to be allowed to make streams',
+    )
+  } finally {
+    // It may have been made though no answer came.
+    await kvm
+      .open(name)
+      .then((made) => made.destroy())
+      .catch(() => undefined)
+  }
+}
+
+function* examineCopies({ bucket, replicas, ttl, streamInfo }: KvStatus, fleet: Fleet): Generator<Finding> {
+  const missing = (streamInfo.cluster?.replicas ?? []).filter(({ offline, current }) => offline || !current)
+  const where = `the bucket ${bucket} is on ${servers(replicas)}`
+  if (missing.length > 0) {
+    const text = `${where}, and ${missing.map(({ name }) => name).join(', ')} cannot keep up with it`
+    yield problem(text, 'see that these servers run, and reach each other')
+  } else yield ok(where)
+  if (replicas < REPLICAS && fleet.nats.length >= REPLICAS) {
+    const text = `of the ${fleet.nats.length} servers, ${servers(replicas)} alone ${replicas === 1 ? 'holds' : 'hold'} the leases`
+    yield problem(text, `give it more copies: nats stream edit KV_${bucket} --replicas ${REPLICAS}`)
+  } else if (replicas === 1) yield alone()
+  else if (fleet.nats.length === 1) {
+    yield note(
+      'fleet.nats names one of several servers: while that one is down, no bridge has a lease',
+      'name all of them',
+    )
+  }
+  if (ttl > 0) {
+    yield problem(`the bucket ${bucket} forgets what is older than ${ttl / 1000} s`, 'make it without a limit of age')
+  }
+}
+
+async function* examineContent(kv: KV, jsm: JetStreamManager): AsyncGenerator<Finding> {
+  const { bucket } = await kv.status()
+  const name = await nameIn(kv, ROSTER_KEY)
+  const entry = typeof name === 'string' ? await kv.get(name) : null
+  const roster = entry?.operation === 'PUT' ? readRoster(entry.string()) : undefined
+  const foreign = name === null ? ['mark'] : entry?.operation === 'PUT' && roster === undefined ? [ROSTER_KEY] : []
+  if (typeof name === 'string') foreign.push(...(await foreignRows(kv, jsm, name.slice(0, -ROSTER_KEY.length))))
+  for (const key of foreign) {
+    const text = `the bucket ${bucket} holds a ${key} that is not of a fleet: something else writes to it`
+    yield problem(text, 'give the fleet a bucket of its own: fleet.bucket')
+  }
+  if (foreign.includes('mark') || foreign.includes(ROSTER_KEY)) yield note('members write over it, and begin anew')
+  else if (roster === undefined) yield ok('it can be read, and no member has used it yet')
+  else {
+    const { length } = Object.keys(roster.members)
+    yield ok(`it can be read: epoch ${roster.epoch}, ${length === 1 ? 'one member' : `${length} members`}`)
+  }
+  const strays = await strayNames(kv, jsm)
+  if (strays.length > 0) {
+    const text = `the bucket ${bucket} holds other keys, such as ${strays.join(', ')}: members ignore them`
+    yield note(text, 'delete them, or give the fleet a bucket of its own: fleet.bucket', strays)
+  }
+  try {
+    // The server looks at the right to write first, and then at the revision: nothing is written.
+    await kv.update(NO_KEY, '', NO_REVISION, TIMEOUT_MS)
+  } catch (error) {
+    if (codeOf(error) === JetStreamApiCodes.StreamWrongLastSequence) return yield ok('it can be written')
+    const remedy = `let the user publish on $KV.${bucket}.>, and see that more than half of the servers run`
+    yield problem(`it cannot be written: ${detailOf(error)}`, remedy)
+  }
+}
+
+/** Keys of members, with what no member writes; an epoch out of range is such a thing. */
+async function foreignRows(kv: KV, jsm: JetStreamManager, prefix: string): Promise<string[]> {
+  const { bucket, streamInfo } = await kv.status()
+  const subject = `$KV.${bucket}.${prefix}`
+  // A list of the keys by a watch would leave a consumer behind for a while.
+  const { state } = await jsm.streams.info(streamInfo.config.name, { subjects_filter: subject + memberKey('*') })
+  const found: string[] = []
+  for (const key of Object.keys(state.subjects ?? {}).map((each) => each.slice(subject.length))) {
+    const row = memberOf(key) === undefined ? null : await kv.get(prefix + key)
+    if (row?.operation === 'PUT' && readMember(row.string()) === undefined) found.push(key)
+  }
+  return found.sort()
+}
+
+/** Escaped and cut, a few of the names that no member uses. Deleted ones do not count. */
+async function strayNames(kv: KV, jsm: JetStreamManager): Promise<string[]> {
+  const { bucket, streamInfo } = await kv.status()
+  const { name } = streamInfo.config
+  const subject = `$KV.${bucket}.`
+  const { state } = await jsm.streams.info(name, { subjects_filter: `${subject}>` })
+  const strays = Object.keys(state.subjects ?? {}).filter((each) => !isOwn(each.slice(subject.length)))
+  const found: string[] = []
+  for (const each of strays.sort().slice(0, MOST_READ)) {
+    // By subject: a name may be one that the key-value client refuses.
+    const message = await jsm.streams.getMessage(name, { last_by_subj: each })
+    if (message === null || message.header.get('KV-Operation') !== '') continue
+    const escaped = encodeURIComponent(each.slice(subject.length).toWellFormed())
+    if (found.push(listed([escaped], 1)) === MOST_NAMED) break
+  }
+  return found
+}
+
+function isOwn(name: string): boolean {
+  const key = keyIn(name)
+  return name === MARK_KEY || key === ROSTER_KEY || (key !== undefined && memberOf(key) !== undefined)
+}
+
+function* failed(error: unknown): Generator<Finding> {
+  const detail = detailOf(error)
+  if (/jetstream (is )?not enabled/i.test(detail)) {
+    yield problem('it has no JetStream', 'start it with JetStream: jetstream { store_dir: /data }')
+  } else if (/permissions violation/i.test(detail)) {
+    yield problem(`its rules forbid what members do: ${detail}`, 'let the user publish on $JS.API.>')
+  } else {
+    const cause = error instanceof errors.TimeoutError ? 'no answer in time' : detail
+    yield problem(`JetStream does not work: ${cause}`, 'more than half of the servers of a cluster have to run')
+  }
+}
+
+const alone = () =>
+  note('one server has all leases: while it is down, no bridge serves a hub', 'run three, and name all of them')
+
+const servers = (count: number) => (count === 1 ? 'one server' : `${count} servers`)
+
+/** What connects names its mistake, or the mistake behind it. */
+function detailOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error instanceof AggregateError) return error.errors.map(String).join('; ')
+  return error.message !== '' ? error.message : detailOf(error.cause)
+}

@@ -1,0 +1,104 @@
+/** What a broker lets the bridge's user do, tried with messages that say nothing to anybody. Nothing is retained. */
+import type { Clock } from '../../base/clock.ts'
+import type { Config } from '../../config/options.ts'
+import type { Topics } from '../../contract/topics.ts'
+import { discoveryFilters } from '../../home-assistant/discovery-topics.ts'
+import type { Connection } from '../../mqtt/connection.ts'
+import { SessionError, type SessionOptions, withSession } from '../../mqtt/session.ts'
+import { about, type Finding } from './finding.ts'
+
+const { ok, problem } = about('broker')
+
+/** A message that the broker's rules let pass is back sooner. */
+const ECHO_MS = 2_000
+/** More than an app's message for Home Assistant has, the longest of those that the bridge cannot shorten. */
+const LONG_KIB = 16
+/** MQTT's own parts of a packet, and the topic. */
+const OVERHEAD = 512
+
+interface Echoing {
+  /** Topic → to be called when a message comes back on it. */
+  readonly echoes: Map<string, () => void>
+  readonly clock: Clock
+}
+
+interface Rules extends Echoing {
+  readonly connection: Connection
+  readonly topics: Topics
+  readonly config: Config
+}
+
+/** What is subscribed to and published, one class of topics after the other. */
+export async function examineRules({ connection, topics, config, ...echoing }: Rules): Promise<Finding[]> {
+  const { discovery } = config
+  const refused: string[] = []
+  const subscriptions = [
+    ...topics.commandFilters,
+    ...topics.retainedFilters,
+    ...topics.transientFilters,
+    ...(discovery.format === 'off' ? [] : [discovery.birth_topic, ...discoveryFilters(discovery.prefix)]),
+  ]
+  for (const filter of subscriptions) {
+    if (!(await connection.subscribe(filter, { qos: 1 }))) refused.push(`read ${filter}`)
+  }
+  for (const [topic, payload] of testMessages(topics, config)) {
+    const lacking = await sendToItself(connection, topic, payload, echoing)
+    if (lacking !== undefined) refused.push(`${lacking} ${topic}`)
+  }
+  if (refused.length === 0) return [ok('its rules permit everything that the bridge publishes and reads')]
+  const remedy = 'let the bridge’s user read and write its topics, as config/mosquitto/acl shows'
+  return refused.map((what) => problem(`its rules do not let this user ${what}`, remedy))
+}
+
+/** One topic of each kind that is published, in places that nobody uses. */
+function testMessages(topics: Topics, { hubs, discovery }: Config): (readonly [string, string])[] {
+  const [hub = 'home'] = Object.keys(hubs)
+  const ours = [
+    topics.of('bridgeProbe', {}),
+    `${topics.base}/${hub}/result/doctor`,
+    `${topics.base}/${hub}/app/doctor/result/doctor`,
+  ].map((topic) => [topic, '{}'] as const)
+  // To Home Assistant an empty message removes a device, here one that there is not; anything else would be a mistake.
+  const removal = [`${discovery.prefix}/device/hub2mqtt--doctor/config`, ''] as const
+  return discovery.format === 'off' ? ours : [...ours, removal]
+}
+
+/** What the rules do not permit if the message does not come back. */
+async function sendToItself(
+  connection: Connection,
+  topic: string,
+  payload: string,
+  { echoes, clock }: Echoing,
+): Promise<string | undefined> {
+  if (!(await connection.subscribe(topic, { qos: 1 }))) return 'read'
+  const { promise, resolve } = Promise.withResolvers<string | undefined>()
+  echoes.set(topic, () => resolve(undefined))
+  // Only MQTT 5 says that a publish is refused: else it may be either.
+  const cancel = clock.after(ECHO_MS, () => resolve(connection.protocol === '5' ? 'read' : 'publish or read'))
+  connection.publish(topic, payload, { qos: 1 }, (reason) => reason !== 0 && resolve('publish'))
+  return await promise.finally(cancel)
+}
+
+interface Size extends Echoing {
+  /** For a connection of its own: brokers may end one for a message that is too long. */
+  readonly session: SessionOptions
+  readonly topic: string
+}
+
+/** Nothing if the broker takes long messages, or if the rules keep this from being found out. */
+export async function examineSize({ session, topic, ...echoing }: Size): Promise<Finding[]> {
+  const long = LONG_KIB * 1024
+  let isTried = false
+  const isTaken = withSession(session, echoing.clock, async (connection) => {
+    if ((await sendToItself(connection, topic, '{}', echoing)) !== undefined) return true
+    isTried = true
+    if (connection.maximumPacketSize < long + OVERHEAD) return false
+    return (await sendToItself(connection, topic, JSON.stringify(' '.repeat(long)), echoing)) === undefined
+  }).catch((error: unknown) => {
+    if (error instanceof SessionError) return !isTried
+    throw error
+  })
+  if (await isTaken) return []
+  const remedy = 'raise its limit (Mosquitto: message_size_limit, max_packet_size; embedded: mqtt.embedded.max_payload)'
+  return [problem(`it does not take a message of ${LONG_KIB} KiB: longer states and answers will be missing`, remedy)]
+}

@@ -1,0 +1,46 @@
+/** What a port speaks, found out without a login: for an address that was written for something else. */
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { fromUrl } from '../../base/hosts.ts'
+
+/** A port of this network answers sooner. */
+const TIMEOUT_MS = 2_000
+/** MQTT 3.1.1, a clean session, no client id, no login. */
+const CONNECT = Buffer.from([0x10, 12, 0, 4, ...Buffer.from('MQTT'), 4, 2, 0, 10, 0, 0])
+const CONNACK = 0x20
+
+const PORTS: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883, 'http:': 80, 'ws:': 80 }
+
+/** `undefined`: neither, as far as can be told. */
+export async function spokenAt(address: string): Promise<'MQTT' | 'TLS' | undefined> {
+  const { protocol, hostname, port } = new URL(address)
+  const at = { host: fromUrl(hostname), port: Number(port) || (PORTS[protocol] ?? 443) }
+  const [mqtt, tls] = await Promise.all([
+    first(connectTcp(at), (socket, resolve) => {
+      socket.write(CONNECT)
+      socket.once('data', ([type]) => resolve(type === CONNACK))
+    }),
+    // Whether its certificate is good is not the question, and nothing is sent.
+    first(
+      connectTls({ ...at, rejectUnauthorized: false, servername: isIP(at.host) === 0 ? at.host : '' }),
+      (socket, resolve) => {
+        socket.once('secureConnect', () => resolve(true))
+      },
+    ),
+  ])
+  if (mqtt) return 'MQTT'
+  return tls ? 'TLS' : undefined
+}
+
+async function first<S extends Socket>(socket: S, listen: (socket: S, resolve: (is: boolean) => void) => void) {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const late = setTimeout(() => resolve(false), TIMEOUT_MS)
+  socket.on('error', () => resolve(false)).once('close', () => resolve(false))
+  listen(socket, resolve)
+  try {
+    return await promise
+  } finally {
+    clearTimeout(late)
+    socket.destroy()
+  }
+}

@@ -1,0 +1,319 @@
+/**
+ * Rollouts, one at a time, each over a connection of its own: begun by a command, or found unfinished on the broker at the
+ * start. The record there is all that one owner hands to the next.
+ */
+import type { Logger } from 'pino'
+import { Backoff } from '../../base/backoff.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
+import type { Json } from '../../base/json.ts'
+import type { RolloutControl } from '../../contract/command.ts'
+import { CommandError } from '../../contract/errors.ts'
+import type { Rollout, RolloutCommand, RolloutOrder } from '../../contract/rollout.ts'
+import type { Topics } from '../../contract/topics.ts'
+import type { MqttLink } from '../../mqtt/link.ts'
+import { SessionError, withSession } from '../../mqtt/session.ts'
+import type { BrokerOptions } from '../../mqtt/types.ts'
+import { carryOut, type Session } from './carry-out.ts'
+import { Client, DeniedError } from './client.ts'
+import { appsOn, recordsOn } from './look.ts'
+import { checkName, isOrderOf, plan, readRollout } from './plan.ts'
+import { Notice, Progress } from './progress.ts'
+
+export interface RolloutsOptions {
+  readonly topics: Topics
+  /** Asked at each connection. */
+  readonly broker: () => BrokerOptions
+  /** Nobody else's on the broker. */
+  readonly clientId: string
+  /** Whether this process serves a hub. */
+  readonly serves: (hub: string) => boolean
+  /** Why configuration refuses rollouts; of no command, all of them. */
+  readonly refusal: (command?: RolloutCommand) => string | undefined
+  readonly clock: Clock
+  readonly random: () => number
+  readonly log: Logger
+}
+
+/** Rollouts that have ended and stay on the broker. */
+const KEPT = 20
+/** How long the broker may take to take a rollout, or a cancellation. */
+const TAKEN_MS = 10_000
+const BACKOFF_MS = { min: 1_000, max: 30_000 }
+
+export class Rollouts implements RolloutControl, AsyncDisposable {
+  readonly #options: RolloutsOptions
+  /** Aborted by `stop`; `undefined` while there is nothing to do here. */
+  #active: AbortController | undefined
+  /** What is done or looked for; never rejects. */
+  #work: Promise<void> | undefined
+  #progress: Progress | undefined
+  /** While a rollout is under way or looked for; wants each answer of this process to a command. Changed here alone. */
+  client: Client | undefined
+  /** The one that ended here last. */
+  #last: Progress | undefined
+  /** Topics of records that the link holds. */
+  readonly held = new Set<string>()
+  /** Rings when a rollout is under way. */
+  readonly #found = new Notice()
+  #link: Pick<MqttLink, 'expect' | 'release'> | undefined
+
+  constructor(options: RolloutsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * This bridge carries rollouts out from now on; goes on with one that is unfinished.
+   * @param link holds the records: what others change is put right, and a broker that has lost them gets them again
+   */
+  start(link: Pick<MqttLink, 'expect' | 'release'>): void {
+    if (this.#active !== undefined) return
+    this.#link = link
+    const active = new AbortController()
+    this.#active = active
+    if (this.#options.refusal() === undefined) this.#begin(() => this.#resume(active.signal))
+  }
+
+  /** Another one does from now on, or nobody. What is under way stays as the broker has it. */
+  stop(): void {
+    this.#active?.abort()
+    this.#active = undefined
+    this.#release([...this.held])
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.stop()
+    await this.#work
+  }
+
+  async rollOut(transaction: string, order: RolloutOrder): Promise<Json> {
+    checkName(transaction)
+    // At a start it is soon known whether there is one to go on with.
+    if (this.#progress === undefined && this.#work !== undefined) {
+      await this.#inTime(Promise.race([this.#work, this.#found.next()]))
+    }
+    const signal = this.#active?.signal
+    const running = this.#progress?.value
+    if (running !== undefined) return same(running, transaction, order)
+    if (signal === undefined || this.#work !== undefined) {
+      throw new CommandError('busy', 'Rollouts are being looked for on the broker, or another one is being begun.')
+    }
+    const accepted = Promise.withResolvers<Json>()
+    this.#begin(() => this.#accept(transaction, order, signal, accepted))
+    return await accepted.promise
+  }
+
+  async cancelRollout(transaction: string): Promise<Json> {
+    const progress = this.#progress ?? this.#last
+    if (progress?.value.transaction !== transaction) {
+      throw new CommandError('invalid_payload', 'transaction: no rollout of this name is under way.')
+    }
+    progress.apply({ kind: 'cancel' })
+    if (!(await this.#inTime(progress.recorded()))) {
+      throw new CommandError('outcome_unknown', 'The broker has not taken the cancellation yet.')
+    }
+    const { state, done, total } = progress.value
+    return { transaction, state, done, total }
+  }
+
+  /** Call it with what the broker holds when the link connects: what another bridge has made of the rollout since counts. */
+  found(topic: string, text: string): void {
+    const { topics } = this.#options
+    const own = this.#progress?.value
+    if (own === undefined || topic !== topics.of('rollout', own)) return
+    if (isNewer(readRollout(topics, topic, text), own)) this.#release([topic])
+  }
+
+  #release(topics: readonly string[]): void {
+    for (const topic of topics) this.held.delete(topic)
+    if (topics.length > 0) this.#link?.release((topic) => topics.includes(topic))
+  }
+
+  #begin(task: () => Promise<void>): void {
+    const before = this.#work ?? Promise.resolve()
+    const work = before.then(task).catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'a rollout failed by a mistake of the bridge')
+    })
+    this.#work = work
+    void work.then(() => {
+      if (this.#work === work) this.#work = undefined
+    })
+  }
+
+  /** Goes on with each rollout that is unfinished, the oldest first; then it ends. */
+  async #resume(signal: AbortSignal): Promise<void> {
+    const { clock, log, random } = this.#options
+    const backoff = new Backoff({ ...BACKOFF_MS, random })
+    while (!signal.aborted) {
+      try {
+        await this.#connected(signal, (session) => this.#carryOutAll(session))
+        return
+      } catch (error) {
+        if (signal.aborted) break
+        if (error instanceof DeniedError) {
+          log.error({ err: error }, 'rollouts cannot go on')
+          break
+        }
+        if (!(error instanceof SessionError)) throw error
+        log.warn(`rollouts wait: ${error.message}`)
+        await sleep(clock, backoff.next(), signal)
+      }
+    }
+    this.#progress = undefined
+  }
+
+  /** Begins a rollout and carries it out. */
+  async #accept(
+    transaction: string,
+    order: RolloutOrder,
+    signal: AbortSignal,
+    accepted: PromiseWithResolvers<Json>,
+  ): Promise<void> {
+    const inTime = new AbortController()
+    const stage = { isRecording: false }
+    const cancelLate = this.#options.clock.after(TAKEN_MS, () => inTime.abort())
+    try {
+      await this.#connected(AbortSignal.any([signal, inTime.signal]), async (session) => {
+        const { client, topics, clock } = session
+        const records = [...(await recordsOn(session)).keys()]
+        const before = records.find((one) => one.transaction === transaction) ?? records.find(isUnfinished)
+        if (before === undefined) {
+          const now = new Date(clock.now()).toISOString()
+          const rollout = plan(transaction, order, await appsOn(session, order), now)
+          stage.isRecording = true
+          const topic = topics.of('rollout', rollout)
+          const text = JSON.stringify(rollout)
+          await client.publish(topic, text, { retain: true })
+          // Under MQTT 3.1.1 a broker does not say that it has dropped it.
+          if (![...(await recordsOn(session)).keys()].some((one) => one.transaction === transaction)) {
+            throw new DeniedError('the broker does not keep the record of a rollout')
+          }
+          this.held.add(topic)
+          this.#link?.expect(topic, text)()
+          accepted.resolve({ transaction, total: rollout.total })
+        } else if (isUnfinished(before)) accepted.resolve(same(before, transaction, order))
+        else throw new CommandError('invalid_payload', 'transaction: a rollout of this name has ended.')
+        cancelLate()
+        await this.#carryOutAll(session)
+      })
+      return
+    } catch (error) {
+      // Once it is accepted, this is heard by nobody.
+      const why = inTime.signal.aborted ? 'the broker took too long' : undefined
+      accepted.reject(refusalOf(error, stage.isRecording, why))
+      // Nothing has begun, and nothing else is under way.
+      if (error instanceof CommandError && error.code !== 'busy') return
+    } finally {
+      cancelLate()
+    }
+    await this.#resume(signal)
+  }
+
+  async #carryOutAll(session: Session): Promise<void> {
+    const { clock, log, refusal } = this.#options
+    for (;;) {
+      const records = await this.#recordsOn(session)
+      const own = this.#progress?.value
+      const there = records.find(({ transaction }) => transaction === own?.transaction)
+      if (own !== undefined && isNewer(there, own)) this.#progress = undefined
+      this.#progress?.readBack(there)
+      if (this.#progress === undefined) {
+        const unfinished = records.find(isUnfinished)
+        if (unfinished === undefined) return
+        this.#progress = new Progress(unfinished, clock)
+        this.#found.ring()
+        log.info(summary(unfinished), 'rollout under way')
+      }
+      await carryOut(this.#progress, session, refusal)
+      log.info(summary(this.#progress.value), 'rollout ended')
+      this.#last = this.#progress
+      this.#progress = undefined
+      await this.#clearOld(session)
+    }
+  }
+
+  async #clearOld(session: Session): Promise<void> {
+    const ended = (await this.#recordsOn(session)).filter((one) => !isUnfinished(one))
+    for (const old of ended.slice(0, -KEPT)) await session.write(old, null)
+  }
+
+  /** From now on the link holds those that stay. */
+  async #recordsOn(session: Session): Promise<Rollout[]> {
+    const found = await recordsOn(session)
+    const records = [...found.keys()]
+    const ended = records.filter((one) => !isUnfinished(one))
+    for (const one of [...records.filter(isUnfinished).slice(0, 1), ...ended.slice(-KEPT)]) {
+      const topic = session.topics.of('rollout', one)
+      const text = found.get(one) ?? ''
+      this.found(topic, text)
+      if (session.signal.aborted || this.held.has(topic)) continue
+      this.held.add(topic)
+      this.#link?.expect(topic, text)()
+    }
+    return records
+  }
+
+  /** Publishes a record over the rollout's own connection. */
+  async #write(client: Client, topic: string, text: string | null): Promise<void> {
+    if (text === null) this.held.delete(topic)
+    else this.held.add(topic)
+    const isThere = this.#link?.expect(topic, text)
+    await client.publish(topic, text ?? '', { retain: true })
+    isThere?.()
+  }
+
+  async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
+    const { topics, broker, clientId, clock, serves } = this.#options
+    const over = new AbortController()
+    const onPublish = (packet: Packet) => this.client?.received(packet)
+    const session = { broker: broker(), clientId, signal, onPublish }
+    try {
+      await withSession(session, clock, async (connection) => {
+        const client = new Client(connection, { probeTopic: topics.of('bridgeProbe', {}), clock })
+        this.client = client
+        const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
+        await task({ client, topics, clock, write, serves, signal: AbortSignal.any([signal, over.signal]) })
+      })
+    } finally {
+      this.client = undefined
+      over.abort()
+    }
+  }
+
+  async #inTime(event: Promise<void>): Promise<boolean> {
+    const done = new AbortController()
+    const late = sleep(this.#options.clock, TAKEN_MS, done.signal).then(() => false)
+    const result = await Promise.race([event.then(() => true), late])
+    done.abort()
+    return result
+  }
+}
+
+type Packet = Parameters<Client['received']>[0]
+
+/** Whether another process has gone on with the same rollout. */
+const isNewer = (there: Rollout | undefined, own: Rollout) =>
+  there?.transaction === own.transaction && Date.parse(there.updated_at) > Date.parse(own.updated_at)
+
+const isUnfinished = ({ state }: Rollout) => state === 'running'
+
+/** The answer to an order while a rollout is under way. @throws CommandError where it is another one */
+function same(running: Rollout, transaction: string, order: RolloutOrder): Json {
+  if (running.transaction !== transaction) {
+    throw new CommandError('busy', `The rollout ${running.transaction} is under way.`)
+  }
+  if (isOrderOf(running, order)) return { transaction, total: running.total }
+  throw new CommandError('invalid_payload', 'transaction: a rollout of this name is under way, with another order.')
+}
+
+function refusalOf(error: unknown, isRecording: boolean, reason?: string): CommandError {
+  if (error instanceof CommandError) return error
+  if (error instanceof DeniedError) return new CommandError('not_allowed', `Refused: ${error.message}.`)
+  const why = reason ?? (error instanceof SessionError ? error.message : 'the bridge made a mistake')
+  return isRecording
+    ? new CommandError('outcome_unknown', `The broker has not confirmed the rollout: ${why}.`)
+    : new CommandError('busy', `The rollout could not be begun: ${why}.`)
+}
+
+function summary({ transaction, command, app, state, reason, total, done, failed }: Rollout) {
+  return { transaction, command, app, state, reason, total, done, failed: failed.length }
+}

@@ -1,0 +1,36 @@
+/** The broker that the bridge connects to: that of the configuration, or one inside of this process. */
+import type { Logger } from 'pino'
+import { camelKeys } from '../base/camel-keys.ts'
+import { claimInstance } from '../base/instance.ts'
+import { createTopics } from '../contract/topics.ts'
+import type { EmbeddedBroker } from '../mqtt/embedded.ts'
+import type { Config } from './options.ts'
+
+export interface Broker extends AsyncDisposable {
+  readonly urls: readonly string[]
+  /** Counts the processes of this machine that use the same base topic there, from 0. */
+  readonly instance: number
+}
+
+/** @throws EmbeddedBrokerError if the embedded broker cannot listen */
+export async function openBroker(config: Config, log: Logger): Promise<Broker> {
+  await using opening = new AsyncDisposableStack()
+  const { url, base_topic } = config.mqtt
+  const urls = url ?? [opening.use(await openEmbeddedBroker(config, log)).url]
+  const instances: number[] = []
+  for (const one of urls) instances.push(opening.use(await claimInstance(`${one}\n${base_topic}`)).number)
+  const opened = opening.move()
+  return { urls, instance: Math.max(...instances), [Symbol.asyncDispose]: () => opened.disposeAsync() }
+}
+
+/** @throws EmbeddedBrokerError */
+export async function openEmbeddedBroker({ mqtt, http, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
+  // Most have a broker of their own and need not load this one.
+  const { startEmbeddedBroker } = await import('../mqtt/embedded.ts')
+  const { username, password } = camelKeys(mqtt)
+  const { wsPort, ...options } = camelKeys(mqtt.embedded)
+  const { commandFilters } = createTopics(mqtt.base_topic)
+  const ws = { wsPort: wsPort === 0 ? null : wsPort, wsHosts: http.allowed_hosts }
+  const watched = { commandFilters, birthTopic: discovery.birth_topic }
+  return startEmbeddedBroker({ ...options, ...ws, ...watched, username, password }, log)
+}

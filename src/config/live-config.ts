@@ -1,0 +1,169 @@
+/** The configuration that holds now: a value, replaced as a whole when its sources are read again. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Clock } from '../base/clock.ts'
+import type { Credentials } from '../mqtt/types.ts'
+import type { Log } from '../observability/log.ts'
+import type { Loaded } from './load.ts'
+import { ConfigError } from './mistakes.ts'
+import type { Config, Live } from './options.ts'
+import { differences, takeOver } from './take-over.ts'
+
+/** Reads the configuration from its sources. @throws {ConfigError} */
+export type Load = () => Loaded
+
+export interface Reloaded {
+  readonly before: Config
+  readonly after: Config
+}
+
+/** How long the folder of `hubs_dir` has to stay empty: a mount that is away looks the same. */
+export const EMPTY_MS = 60_000
+
+export class LiveConfig implements Live {
+  /** Replaced as a whole, here only. */
+  value: Config
+  /** Called right after that. */
+  onReplaced: (config: Config) => void = () => {}
+  /** Whether hubs may be missing only because their folder is empty for the moment. */
+  awaitsHubs = false
+  readonly #load: Load
+  readonly #log: Log
+  readonly #clock: Clock
+  /** In the folder, as far as that is believed; `null` without one. */
+  #hubFiles: number | null
+  #isSecondLook = false
+  #onReload: (reloaded: Reloaded | undefined) => void = () => {}
+  #cancelLook: () => void = () => {}
+
+  constructor(
+    { config, hubFiles = null }: Pick<Loaded, 'config'> & Partial<Loaded>,
+    load: Load,
+    log: Log,
+    clock: Clock,
+  ) {
+    this.value = config
+    this.#hubFiles = hubFiles
+    this.#load = load
+    this.#log = log
+    this.#clock = clock
+  }
+
+  /** @param onReload called with what a reload has changed, and with nothing if it changed nothing */
+  start(onReload: (reloaded: Reloaded | undefined) => void): void {
+    this.#onReload = onReload
+    if (this.#hubFiles === 0) this.#doubt()
+  }
+
+  stop(): void {
+    this.#cancelLook()
+  }
+
+  /** Takes over what can change while running, and says what cannot. A broken configuration changes nothing. */
+  readonly reload = (): void => {
+    try {
+      const reloaded = this.#takeOver()
+      this.#onReload(reloaded?.changed)
+      // In the words, and at the level, of the new one.
+      reloaded?.tell()
+    } catch (err) {
+      this.#log.error({ err }, 'a changed configuration was taken over in part only, by a mistake of the program')
+    }
+  }
+
+  #takeOver(): { readonly changed: Reloaded; tell(): void } | undefined {
+    const log = this.#log
+    const loaded = this.#read()
+    if (loaded instanceof ConfigError) {
+      for (const mistake of loaded.mistakes) log.error(`configuration: ${mistake}`)
+      log.error('the configuration is broken and was not taken over; the one from before holds on')
+      return undefined
+    }
+    if (this.#isInDoubt(loaded.hubFiles)) return undefined
+    for (const warning of loaded.warnings) log.warn(warning)
+    const before = this.value
+    const after = takeOver(before, loaded.config)
+    this.#replace(after)
+    const later = differences(after, loaded.config)
+    const tell = () => {
+      log.info({ changed: differences(before, after) }, 'configuration read again')
+      if (later.length > 0) log.warn({ options: later }, `takes effect at the next start: ${later.join(', ')}`)
+    }
+    return { changed: { before, after }, tell }
+  }
+
+  #replace(config: Config): void {
+    this.value = config
+    this.onReplaced(config)
+  }
+
+  /** Whether the folder has lost all of its files, and not for long enough. */
+  #isInDoubt(hubFiles: number | null): boolean {
+    if (hubFiles !== 0 || this.#isSecondLook) {
+      this.#cancelLook()
+      this.awaitsHubs = false
+      this.#hubFiles = hubFiles
+    } else if (this.#hubFiles && !this.awaitsHubs) this.#doubt()
+    return this.awaitsHubs && this.#hubFiles !== 0
+  }
+
+  #doubt(): void {
+    const seconds = EMPTY_MS / 1000
+    this.#log.warn(
+      `the folder of hubs_dir has no files: what is known of its hubs stays for ${seconds} s, then it goes`,
+    )
+    this.awaitsHubs = true
+    this.#lookLater()
+  }
+
+  #lookLater(): void {
+    this.#cancelLook = this.#clock.after(EMPTY_MS, () => {
+      this.#isSecondLook = true
+      this.reload()
+      this.#isSecondLook = false
+      // It could not be read.
+      if (this.awaitsHubs) this.#lookLater()
+    })
+  }
+
+  /** After a hub refused its key: whether its sources hold another one by now, which is then used. */
+  renewKey(name: string): boolean {
+    const now = this.value.hubs[name]
+    const next = this.#reread()?.hubs[name]
+    if (now === undefined || next === undefined || next.url !== now.url || next.api_key === now.api_key) return false
+    this.#replace({ ...this.value, hubs: { ...this.value.hubs, [name]: { ...now, api_key: next.api_key } } })
+    this.#log.info({ hub: name }, 'the hub refused the API key; there is a new one, which is used from now on')
+    return true
+  }
+
+  /** After the broker refused the login: user name and password as their sources hold them by now. */
+  readonly credentials = (): Credentials => {
+    const { mqtt } = this.value
+    const next = this.#reread()?.mqtt
+    if (next !== undefined && isDeepStrictEqual(next.url, mqtt.url)) {
+      this.#replace({ ...this.value, mqtt: { ...mqtt, username: next.username, password: next.password } })
+    }
+    const { username, password } = this.value.mqtt
+    return { username: username ?? undefined, password: password ?? undefined }
+  }
+
+  /** For a secret only; that the rest is broken at the moment is told when somebody asks for a reload. */
+  #reread(): Config | undefined {
+    const loaded = this.#read()
+    if (!(loaded instanceof ConfigError)) return loaded.config
+    this.#log.debug({ mistakes: loaded.mistakes }, 'the configuration cannot be read again')
+    return undefined
+  }
+
+  #read(): Loaded | ConfigError {
+    try {
+      const loaded = this.#load()
+      for (const secret of loaded.secrets) this.#log.addSecret(secret)
+      return loaded
+    } catch (error) {
+      if (error instanceof ConfigError) return error
+      // Whatever it is, the configuration from before is still good.
+      this.#log.error({ err: error }, 'the configuration cannot be read, by a mistake of the program')
+      return new ConfigError(['it cannot be read'])
+    }
+  }
+}

@@ -1,0 +1,120 @@
+/** One row as Home Assistant wants to read it. */
+import type { Json } from '../base/json.ts'
+import { uniqueId } from './discovery-topics.ts'
+import type { Entity, Platform } from './entity.ts'
+import type { Trigger } from './triggers.ts'
+
+/** Home Assistant refuses a number with smaller steps. */
+const MIN_STEP = 0.001
+
+/** A part of a device: an entity, or a trigger for automations. Keys that are `undefined` are not sent. */
+export interface Component {
+  readonly platform: Platform | 'device_automation'
+  /** Of entities only. */
+  readonly unique_id?: string
+  readonly [key: string]: Json | undefined
+}
+
+export interface Software {
+  readonly title: string | undefined
+  /** Address of its picture. */
+  readonly picture: string | undefined
+  /** Address of its page in the store. */
+  readonly releaseUrl: string | undefined
+}
+
+/** What an entity's row leaves open: which device it is on. */
+export interface Place {
+  readonly objectId: string
+  /** What the device is, where that is software with versions of its own. */
+  readonly software?: Software | undefined
+  readonly stateTopic: (entity: Entity) => string | undefined
+  readonly commandTopic: (entity: Entity) => string | undefined
+}
+
+export function componentOf(entity: Entity, place: Place): Component {
+  const { platform, key, name, category, enabled, icon } = entity
+  return {
+    platform,
+    unique_id: uniqueId(place.objectId, key),
+    name,
+    entity_category: category,
+    enabled_by_default: enabled,
+    icon,
+    entity_picture: name === null || platform === 'update' ? place.software?.picture : undefined,
+    // Home Assistant passes a device's `qos` on to none of its components.
+    qos: 1,
+    state_topic: place.stateTopic(entity),
+    value_template: 'template' in entity ? entity.template?.jinja : undefined,
+    command_topic: place.commandTopic(entity),
+    command_template: 'sendsAs' in entity ? entity.sendsAs : undefined,
+    ...ownKeys(entity, place),
+  }
+}
+
+/** Home Assistant finds a trigger by its device, type and subtype. */
+export function triggerOf({ event, template }: Trigger, topic: string): Component {
+  return {
+    platform: 'device_automation',
+    automation_type: 'trigger',
+    type: event,
+    subtype: 'app',
+    topic,
+    value_template: template.jinja,
+    payload: event,
+    qos: 1,
+  }
+}
+
+/** What only this platform has. */
+function ownKeys(entity: Entity, place: Place): Readonly<Record<string, Json | undefined>> {
+  switch (entity.platform) {
+    case 'sensor':
+      return sensorKeys(entity.shows)
+    case 'binary_sensor':
+      return {
+        device_class: entity.deviceClass,
+        payload_on: entity.on,
+        payload_off: entity.off,
+        json_attributes_topic: entity.attributes === undefined ? undefined : place.stateTopic(entity),
+        json_attributes_template: entity.attributes?.jinja,
+      }
+    case 'switch':
+      return { payload_on: entity.on, payload_off: entity.off }
+    case 'button':
+      return { payload_press: entity.press ?? 'PRESS' }
+    case 'update':
+      // The state has the title as well, but a changed discovery message would reset it until the next state.
+      return { payload_install: '{}', title: place.software?.title, release_url: place.software?.releaseUrl }
+    case 'event':
+      return { event_types: [...entity.types] }
+    case 'select':
+      return { options: [...entity.options] }
+    case 'number':
+      return {
+        min: entity.min,
+        max: entity.max,
+        step: entity.step === undefined ? undefined : Math.max(MIN_STEP, entity.step),
+        mode: 'box',
+      }
+    case 'text':
+      return { min: 0, max: 255, mode: entity.mode }
+    case 'notify':
+      return {}
+  }
+}
+
+function sensorKeys(
+  shows: Extract<Entity, { platform: 'sensor' }>['shows'],
+): Readonly<Record<string, Json | undefined>> {
+  if (shows.options !== undefined) return { device_class: 'enum', options: [...shows.options] }
+  if (shows.stateClass !== undefined) {
+    return {
+      state_class: shows.stateClass,
+      unit_of_measurement: shows.unit,
+      device_class: shows.deviceClass,
+      suggested_display_precision: shows.decimals,
+    }
+  }
+  return { device_class: shows.deviceClass }
+}

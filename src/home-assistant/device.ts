@@ -1,0 +1,222 @@
+/** From what is known of an app, a hub or the bridge to the device that Home Assistant shall see. */
+
+import { tidy } from '../base/text.ts'
+import { SUPPORT_URL } from '../base/version.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { App, Change } from '../hub/app.ts'
+import type { ApiPrefix } from '../hub/proven-hub.ts'
+import { type Component, componentOf, type Place, type Software, triggerOf } from './component.ts'
+import { type Owner, objectIdOf } from './discovery-topics.ts'
+import type { Entity } from './entity.ts'
+import { appName, hubName } from './names.ts'
+import type { Trigger } from './triggers.ts'
+
+export const ORIGIN = 'hub2mqtt'
+
+/** Only keys that Home Assistant knows: one other, and it drops the device. */
+export interface DeviceInfo {
+  readonly identifiers: readonly string[]
+  readonly name: string
+  readonly manufacturer?: string | undefined
+  readonly model?: string | undefined
+  readonly model_id?: string | undefined
+  readonly sw_version?: string | undefined
+  readonly configuration_url?: string | undefined
+  readonly via_device?: string | undefined
+}
+
+export interface Availability {
+  readonly topic: string
+}
+
+export interface OfferedComponent {
+  readonly component: Component
+  readonly availability: readonly Availability[]
+}
+
+export interface Device {
+  readonly objectId: string
+  readonly info: DeviceInfo
+  readonly origin: { readonly name: string; readonly sw_version: string; readonly support_url: string }
+  /** Of its components, unless they say otherwise. */
+  readonly availability: readonly Availability[]
+  /** By the key of the entity or trigger. */
+  readonly components: ReadonlyMap<string, OfferedComponent>
+}
+
+/** What a hub's devices have in common. */
+export interface HubFacts {
+  /** As configured. */
+  readonly name: string
+  readonly id: string
+  readonly firmware: string | null
+  readonly api: ApiPrefix | null
+  readonly url: string
+}
+
+export interface Surroundings {
+  readonly topics: Topics
+  /** Version of the bridge. */
+  readonly version: string
+  /** The id of the hub by which the bridge is known; `null` while none has told it. */
+  readonly bridgeId: string | null
+  /** Whether there are devices of other hubs, which may have the same apps. */
+  readonly severalHubs: boolean
+  /** Where browsers reach the page of the bridge; `null`: that is not known. */
+  readonly publicUrl: string | null
+  /** Those that an app's device has. */
+  readonly triggers: readonly Trigger[]
+}
+
+export function bridgeDevice(
+  entities: readonly Entity[],
+  { topics, version, publicUrl }: Surroundings,
+  bridgeId: string,
+): Device {
+  return assemble(entities, {
+    owner: { kind: 'bridge', hubId: bridgeId },
+    info: {
+      name: 'hub2mqtt',
+      manufacturer: 'hub2mqtt',
+      model: 'MQTT bridge',
+      sw_version: version,
+      configuration_url: below(publicUrl, '#/bridge'),
+    },
+    version,
+    topics,
+    availability: [bridgeState(topics)],
+    parameters: {},
+    command: (name) => topics.bridgeCommand(name),
+  })
+}
+
+export function hubDevice(
+  entities: readonly Entity[],
+  hub: HubFacts,
+  { topics, version, bridgeId }: Surroundings,
+): Device {
+  const { name } = hub
+  return assemble(entities, {
+    owner: { kind: 'hub', hubId: hub.id },
+    info: {
+      name: hubName(name),
+      ...makeOf(hub),
+      sw_version: tidy(hub.firmware),
+      configuration_url: new URL(hub.url).origin,
+      ...(bridgeId !== null && { via_device: objectIdOf({ kind: 'bridge', hubId: bridgeId }) }),
+    },
+    version,
+    topics,
+    availability: bothStates(topics, name),
+    parameters: { hub: name },
+    command: (command) => topics.hubCommand(name, command),
+  })
+}
+
+export function appDevice(
+  entities: readonly Entity[],
+  hub: HubFacts,
+  app: Pick<App, (typeof SHOWN)[number]>,
+  { topics, version, severalHubs, publicUrl, triggers }: Surroundings,
+): Device {
+  const { id } = app
+  const [hubLevel, idLevel] = [hub.name, id].map(encodeURIComponent)
+  const title = tidy(app.name)
+  const shown = title ?? tidy(id) ?? 'App'
+  return assemble(entities, {
+    owner: { kind: 'app', hubId: hub.id, app: id },
+    info: {
+      name: severalHubs ? appName(shown, hub.name) : shown,
+      manufacturer: tidy(app.author),
+      model: 'Hub app',
+      model_id: tidy(id),
+      sw_version: tidy(app.version),
+      configuration_url: below(publicUrl, `#/app/${hubLevel}/${idLevel}`),
+      via_device: objectIdOf({ kind: 'hub', hubId: hub.id }),
+    },
+    software: {
+      title,
+      picture: below(publicUrl, `api/hubs/${hubLevel}/apps/${idLevel}/icon`),
+      releaseUrl: app.origin === 'appstore' ? `${STORE}${idLevel}` : undefined,
+    },
+    triggers,
+    version,
+    topics,
+    availability: bothStates(topics, hub.name),
+    parameters: { hub: hub.name, app: id },
+    command: (command, setting) => topics.appCommand(hub.name, id, command, setting),
+  })
+}
+
+/** Whether a change alters the device of an app itself. */
+export function deviceDiffers({ before, after }: Change): boolean {
+  return SHOWN.some((key) => before?.[key] !== after?.[key])
+}
+
+/** What the device of an app is made from. */
+const SHOWN = ['id', 'name', 'version', 'author', 'origin'] as const satisfies readonly (keyof App)[]
+
+/** The public store, where each app has a page under its id. */
+const STORE = 'https://homey.app/a/'
+
+/** An address of the bridge's own listener. */
+function below(publicUrl: string | null, path: string): string | undefined {
+  return publicUrl === null ? undefined : `${publicUrl}/${path}`
+}
+
+interface Parts {
+  readonly owner: Owner
+  readonly info: Omit<DeviceInfo, 'identifiers'>
+  readonly software?: Software
+  readonly triggers?: readonly Trigger[]
+  readonly version: string
+  readonly topics: Topics
+  readonly availability: readonly Availability[]
+  /** Of the topics that the entities read. */
+  readonly parameters: Readonly<Record<string, string>>
+  readonly command: (name: string, setting?: string) => string
+}
+
+function assemble(entities: readonly Entity[], parts: Parts): Device {
+  const { availability, parameters, topics, version, triggers = [] } = parts
+  const objectId = objectIdOf(parts.owner)
+  const place: Place = {
+    objectId,
+    software: parts.software,
+    stateTopic: (entity) => {
+      if (!('reads' in entity) || entity.reads === undefined) return undefined
+      const { reads, setting: name } = entity
+      return topics.fill(reads, name === undefined ? parameters : { ...parameters, name })
+    },
+    commandTopic: (entity) => ('sends' in entity ? parts.command(entity.sends, entity.setting) : undefined),
+  }
+  const needs = { nothing: [], bridge: [bridgeState(topics)] } as const
+  const offered = entities.map((entity): [string, OfferedComponent] => [
+    entity.key,
+    { component: componentOf(entity, place), availability: entity.needs ? needs[entity.needs] : availability },
+  ])
+  const triggered = triggers.map((trigger): [string, OfferedComponent] => [
+    trigger.key,
+    { component: triggerOf(trigger, topics.fill(trigger.reads, parameters)), availability },
+  ])
+  return {
+    objectId,
+    info: { identifiers: [objectId], ...parts.info },
+    origin: { name: ORIGIN, sw_version: version, support_url: SUPPORT_URL },
+    availability,
+    components: new Map([...offered, ...triggered]),
+  }
+}
+
+/** By the form of its API: a key that reads no more than apps does not tell the model. */
+function makeOf({ api }: HubFacts): Pick<DeviceInfo, 'manufacturer' | 'model'> {
+  return api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }
+}
+
+function bridgeState(topics: Topics): Availability {
+  return { topic: topics.hubsAvailability }
+}
+
+function bothStates(topics: Topics, hub: string): Availability[] {
+  return [bridgeState(topics), { topic: topics.of('hubState', { hub }) }]
+}

@@ -1,0 +1,236 @@
+/** Which devices there are: one for the bridge, one for each hub that has said who it is, one for each of its apps. */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
+import type { Config } from '../config/options.ts'
+import type { Command } from '../contract/command.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { App } from '../hub/app.ts'
+import type { Hub } from '../hub/hub.ts'
+import { appDevice, bridgeDevice, type Device, type HubFacts, hubDevice, type Surroundings } from './device.ts'
+import { objectIdOf } from './discovery-topics.ts'
+import { ENTITIES } from './entities.ts'
+import type { DeviceKind, Entity } from './entity.ts'
+import { guardedForm, isOffered } from './offers.ts'
+import { settingEntities } from './setting-entities.ts'
+import { TRIGGERS } from './triggers.ts'
+
+export interface HomeAssistantOptions {
+  readonly topics: Topics
+  readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
+  readonly allows: (command: Command) => boolean
+  /** The configuration that holds now. */
+  readonly live: {
+    readonly value: Pick<Config, 'discovery' | 'settings'> &
+      Partial<Pick<Config, 'hubs'>> & {
+        readonly http: Pick<Config['http'], 'enabled' | 'page' | 'public_url'>
+      }
+  }
+  /** Whether the guardian is on; default: never. */
+  readonly guarded?: () => boolean
+  /** Whether other bridges have further hubs; default: none has. */
+  readonly isShared?: boolean
+  readonly version: string
+  readonly clock: Clock
+  /** Numbers from 0 to under 1. */
+  readonly random: () => number
+  readonly log: Logger
+}
+
+export interface DeviceSink {
+  want(objectId: string, make: () => Device): void
+  /** Takes a device away, unless it is wanted again by then. */
+  withdraw(objectId: string, delayMs?: number): void
+  /** The same for a device and all that belong to it: a hub's apps. */
+  withdrawAll(objectId: string, delayMs?: number): void
+  /** Leaves a device and all that belong to it to somebody else. */
+  releaseAll(objectId: string): void
+}
+
+/** A hub that has said who it is. */
+interface Known {
+  readonly facts: HubFacts
+  /** Everything that all of its devices depend on, as text. */
+  readonly signature: string
+  readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
+}
+
+/** A hub that is renamed in the configuration goes and comes back: its devices shall not go with it. */
+const FAREWELL_MS = 15_000
+
+export class Devices {
+  readonly #options: HomeAssistantOptions
+  readonly #sink: DeviceSink
+  readonly #known = new Map<string, Known>()
+  /** Id of a hub that is known → its name. */
+  readonly #names = new Map<string, string>()
+  /** Names of hubs that are known under another one. */
+  readonly #twins = new Set<string>()
+  #bridgeId: string | null = null
+
+  constructor(options: HomeAssistantOptions, sink: DeviceSink) {
+    this.#options = options
+    this.#sink = sink
+  }
+
+  /** A hub, or what configuration permits, may have changed: its devices anew if so. Returns whether. */
+  hubChanged(name: string): boolean {
+    const bridged = this.#options.hubs.get(name)
+    const id = bridged?.hub.status.id ?? null
+    if (bridged === undefined || id === null) return false
+    const isAnother = this.#forgetFormer(name, id)
+    if (this.#isTwin(name, id)) return isAnother
+    const { hub, url } = bridged
+    const { firmware, api } = hub.status
+    const facts = { name, id, firmware, api, url }
+    const entities = { app: this.#offered('app', hub), hub: this.#offered('hub', hub) }
+    const signature = this.#signature(facts, [...entities.app, ...entities.hub], hub)
+    if (this.#known.get(name)?.signature === signature) return false
+    this.#know(name, { facts, signature, entities })
+    this.bridgeChanged()
+    this.#wantHub(name)
+    for (const app of hub.apps.all.values()) this.appChanged(name, app)
+    return true
+  }
+
+  /** The hub is no longer among `hubs`. */
+  hubRemoved(name: string): void {
+    const known = this.#known.get(name)
+    this.#know(name, undefined)
+    this.#twins.delete(name)
+    this.bridgeChanged()
+    if (known !== undefined) {
+      this.#sink.withdrawAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }), FAREWELL_MS)
+    }
+    for (const other of [...this.#known.keys(), ...this.#twins]) this.hubChanged(other)
+  }
+
+  /** The hub is no longer among `hubs`, as somebody else has it. */
+  hubReleased(name: string): void {
+    const known = this.#known.get(name)
+    this.#know(name, undefined)
+    this.#twins.delete(name)
+    if (known !== undefined) this.#sink.releaseAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }))
+  }
+
+  /** Forgets the hub that answered under this name before another one did; its id may be another name's now. */
+  #forgetFormer(name: string, id: string): boolean {
+    const former = this.#known.get(name)?.facts.id
+    if (former === undefined || former === id) return false
+    this.#know(name, undefined)
+    this.#sink.withdraw(objectIdOf({ kind: 'hub', hubId: former }))
+    for (const other of [...this.#twins]) this.hubChanged(other)
+    return true
+  }
+
+  #know(name: string, known: Known | undefined): void {
+    const before = this.#known.get(name)?.facts.id
+    if (before !== undefined && this.#names.get(before) === name) this.#names.delete(before)
+    if (known === undefined) this.#known.delete(name)
+    else {
+      this.#known.set(name, known)
+      this.#names.set(known.facts.id, name)
+    }
+  }
+
+  /** There is one more among `hubs`. */
+  hubAdded(): void {
+    for (const name of this.#known.keys()) this.hubChanged(name)
+  }
+
+  /** Whether the hub is configured under another name as well: it cannot be the same devices twice. */
+  #isTwin(name: string, hubId: string): boolean {
+    const first = this.#names.get(hubId) ?? name
+    if (first === name) {
+      this.#twins.delete(name)
+      return false
+    }
+    if (this.#twins.has(name)) return true
+    this.#twins.add(name)
+    const names = { hub: name, same_as: first }
+    this.#options.log.warn(
+      names,
+      'this hub is configured twice; Home Assistant is told of it under the first name only',
+    )
+    return true
+  }
+
+  appChanged(name: string, app: App): void {
+    const known = this.#known.get(name)
+    const hub = this.#options.hubs.get(name)?.hub
+    if (known === undefined || hub === undefined) return
+    const { allows, live } = this.#options
+    const { id, name: shown, version, author, origin } = app
+    this.#sink.want(objectIdOf({ kind: 'app', hubId: known.facts.id, app: id }), () => {
+      const own = settingEntities(live.value.settings.publish.get(id)).filter((entity) =>
+        isOffered(entity, hub, allows, this.#guarded),
+      )
+      const entities = [...known.entities.app, ...own]
+      return appDevice(entities, known.facts, { id, name: shown, version, author, origin }, this.#surroundings)
+    })
+  }
+
+  appRemoved(name: string, app: string): void {
+    const hubId = this.#known.get(name)?.facts.id
+    if (hubId !== undefined) this.#sink.withdraw(objectIdOf({ kind: 'app', hubId, app }))
+  }
+
+  /** The bridge goes by the id of the first hub: it has none of its own that would outlive a change of topics. */
+  bridgeChanged(): void {
+    // The members of a fleet are no device: which of them has a hub changes, and its device should not.
+    if (this.#options.isShared) return
+    const [first] = this.#options.hubs.keys()
+    const id = (first === undefined ? undefined : this.#known.get(first)?.facts.id) ?? null
+    if (id === null) return
+    const before = this.#bridgeId
+    this.#bridgeId = id
+    const objectId = objectIdOf({ kind: 'bridge', hubId: id })
+    this.#sink.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
+    if (before === id) return
+    if (before !== null) this.#sink.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
+    for (const name of this.#known.keys()) this.#wantHub(name)
+  }
+
+  #wantHub(name: string): void {
+    const known = this.#known.get(name)
+    if (known === undefined) return
+    const objectId = objectIdOf({ kind: 'hub', hubId: known.facts.id })
+    this.#sink.want(objectId, () => hubDevice(known.entities.hub, known.facts, this.#surroundings))
+  }
+
+  #signature(facts: HubFacts, offered: readonly Entity[], hub: Hub): string {
+    const settings = [...this.#options.live.value.settings.publish].map(([app, names]) => [app, [...names]])
+    const keys = offered.map(({ device, key }) => [device, key])
+    const permits = [hub.permits('getAppSettings'), hub.permits('setAppSetting')]
+    return JSON.stringify([facts, this.#severalHubs, this.#publicUrl, keys, settings, permits])
+  }
+
+  #offered(device: DeviceKind, hub: Hub | undefined): Entity[] {
+    const { allows } = this.#options
+    const guarded = this.#guarded
+    const offered = ENTITIES.filter((one) => one.device === device && isOffered(one, hub, allows, guarded))
+    return guarded ? offered.map(guardedForm) : offered
+  }
+
+  get #guarded(): boolean {
+    return this.#options.guarded?.() ?? false
+  }
+
+  /** By configuration, as hubs that have not answered yet would otherwise rename the apps of others. */
+  get #severalHubs(): boolean {
+    const { hubs, live, isShared } = this.#options
+    return (isShared ? Object.keys(live.value.hubs ?? {}).length : hubs.size) > 1
+  }
+
+  /** Where browsers reach the page, if there is one. */
+  get #publicUrl(): string | null {
+    const { enabled, page, public_url } = this.#options.live.value.http
+    return enabled && page ? public_url : null
+  }
+
+  get #surroundings(): Surroundings {
+    const { topics, version, live } = this.#options
+    const triggers = TRIGGERS.filter(({ when }) => live.value.discovery.triggers && (when !== 'guard' || this.#guarded))
+    const [bridgeId, severalHubs, publicUrl] = [this.#bridgeId, this.#severalHubs, this.#publicUrl]
+    return { topics, version, bridgeId, severalHubs, publicUrl, triggers }
+  }
+}

@@ -1,0 +1,119 @@
+/** What an entity may be, platform by platform: a row that Home Assistant would refuse does not compile. */
+
+import type { CommandName } from '../contract/commands.ts'
+import type { EventType } from '../contract/events.ts'
+import type { Payload, PublicationName, Publications } from '../contract/publications.ts'
+import type { Template } from './templates.ts'
+
+export type DeviceKind = 'app' | 'hub' | 'bridge'
+
+/** Whose topics the entities of a device may read. */
+interface ReadableOwner {
+  readonly app: 'app' | 'setting'
+  readonly hub: 'hub'
+  readonly bridge: 'bridge'
+}
+
+/** The topics that an entity of a device may read: rows of the contract's table. */
+export type Readable<D extends DeviceKind> = {
+  readonly [N in PublicationName]: Publications[N]['of'] extends ReadableOwner[D] ? N : never
+}[PublicationName]
+
+/** The keys of a topic's payload, in any of its forms; a payload that is a mere text has none. */
+type FieldOf<N extends PublicationName> = KeyOf<Payload<N>>
+type KeyOf<P> = P extends string ? never : keyof P & string
+
+interface Common<D extends DeviceKind> {
+  readonly device: D
+  /** Part of the unique id: never change it. */
+  readonly key: string
+  /** As a person says it, without the device's name; `null` for the entity that is the device. */
+  readonly name: string | null
+  /** For people: one sentence. */
+  readonly doc: string
+  readonly category?: 'config' | 'diagnostic'
+  /** Whether it is there without being asked for (default true). */
+  readonly enabled?: false
+  readonly icon?: `mdi:${string}`
+  /** What must be online for it to be of use; default: bridge and hub, for the bridge's own the bridge. */
+  readonly needs?: 'bridge' | 'nothing'
+  /** Only where the guardian is on. */
+  readonly when?: 'guard'
+  /** The setting that it is about. */
+  readonly setting?: string
+}
+
+type Reads<D extends DeviceKind> = {
+  readonly [N in Readable<D>]: {
+    readonly reads: N
+    /** Default: the payload as it is. */
+    readonly template?: Template<FieldOf<N>>
+  }
+}[Readable<D>]
+
+type Attributes<D extends DeviceKind> = {
+  readonly [N in Readable<D>]: {
+    readonly reads: N
+    /** Template of further attributes, read from the same topic. */
+    readonly attributes?: Template<FieldOf<N>>
+  }
+}[Readable<D>]
+
+interface Sends<D extends DeviceKind> {
+  /** Name of the command, for the same kind of device. */
+  readonly sends: CommandName<D>
+}
+
+interface Renders {
+  /** What is sent for a value; default: the value. */
+  readonly sendsAs?: string
+}
+
+interface OnOff {
+  readonly on: string
+  readonly off: string
+}
+
+/** What the values of a sensor are: amounts, words of a list, a time, or any text. */
+type Measure =
+  | {
+      readonly stateClass: 'measurement' | 'total_increasing'
+      readonly unit?: string
+      readonly deviceClass?: 'data_size'
+      /** How many are shown; the state may have more. */
+      readonly decimals?: number
+      readonly options?: never
+    }
+  | { readonly options: readonly string[]; readonly stateClass?: never; readonly unit?: never }
+  | { readonly deviceClass?: 'timestamp'; readonly stateClass?: never; readonly unit?: never; readonly options?: never }
+
+type ByPlatform<D extends DeviceKind> =
+  | ({ readonly platform: 'sensor'; readonly shows: Measure } & Reads<D>)
+  | ({
+      readonly platform: 'binary_sensor'
+      readonly deviceClass: 'connectivity' | 'problem' | 'running'
+    } & Reads<D> &
+      Attributes<D> &
+      OnOff)
+  | ({ readonly platform: 'switch' } & Reads<D> & Sends<D> & OnOff)
+  | ({
+      readonly platform: 'button'
+      /** The payload that it sends; default: `PRESS`. */
+      readonly press?: string
+    } & Sends<D>)
+  | ({ readonly platform: 'update' } & Reads<D> & Sends<D>)
+  | ({
+      readonly platform: 'event'
+      readonly types: readonly EventType[]
+      /** Further ones where the guardian is on. */
+      readonly guardTypes: readonly EventType[]
+    } & Reads<D>)
+  | ({ readonly platform: 'notify' } & Sends<D> & Renders)
+  | ({ readonly platform: 'text'; readonly mode?: 'password' } & Partial<Reads<D>> & Sends<D> & Renders)
+  | ({ readonly platform: 'select'; readonly options: readonly string[] } & Reads<D> & Sends<D> & Renders)
+  | ({ readonly platform: 'number'; readonly min: number; readonly max: number; readonly step?: number } & Reads<D> &
+      Sends<D>)
+
+export type EntityOf<D extends DeviceKind> = Common<D> & ByPlatform<D>
+export type Entity = EntityOf<'app'> | EntityOf<'hub'> | EntityOf<'bridge'>
+export type Platform = Entity['platform']

@@ -1,0 +1,111 @@
+/** The discovery messages of a device: what Home Assistant's broker shall hold, in either form. */
+import { isRecord } from '../base/json.ts'
+import type { Device, OfferedComponent } from './device.ts'
+import type { DiscoveryTopics, Form } from './discovery-topics.ts'
+
+/** Announces to Home Assistant that the entities of a topic are about to come from another one. */
+export const MIGRATE = JSON.stringify({ migrate_discovery: true })
+
+const MODE = { availability_mode: 'all' } as const
+
+/** Topic → payload. */
+export function messagesOf(device: Device, form: Form, topics: DiscoveryTopics): Map<string, string> {
+  return form === 'device' ? asDevice(device, topics) : asComponents(device, topics)
+}
+
+function asDevice({ objectId, info, origin, availability, components }: Device, topics: DiscoveryTopics) {
+  const entries = [...components].map(([key, offered]) => {
+    const own = offered.availability === availability ? {} : { availability: offered.availability }
+    return [key, { ...offered.component, ...own }]
+  })
+  const payload = { device: info, origin, availability, ...MODE, components: Object.fromEntries(entries) }
+  return new Map([[topics.device(objectId), JSON.stringify(payload)]])
+}
+
+function asComponents({ objectId, info, origin, components }: Device, topics: DiscoveryTopics) {
+  const entries = [...components].map(([key, { component, availability }]): [string, string] => {
+    const { platform, ...rest } = component
+    const payload = { ...rest, device: info, origin, availability, ...MODE }
+    return [topics.component(platform, objectId, key), JSON.stringify(payload)]
+  })
+  return new Map(entries)
+}
+
+/**
+ * Component → platform, of those that can be taken away: not of those that are off by default. Home Assistant 2026.4 to
+ * 2026.10 answers the stub of one that was never enabled by clearing the whole device.
+ * Equal ones are the same object: of thousands of apps all are.
+ */
+export type Platforms = ReadonlyMap<string, string>
+
+const known = new Map<string, Platforms>()
+
+function same(entries: readonly (readonly [string, string])[]): Platforms {
+  const text = JSON.stringify(entries)
+  const platforms = known.get(text) ?? new Map(entries)
+  // Payloads of others could make it grow without end.
+  if (known.size < MAX_KNOWN) known.set(text, platforms)
+  return platforms
+}
+
+const MAX_KNOWN = 1_000
+
+/** Of a device; empty for none. */
+export function platformsOf(device: Device | undefined): Platforms {
+  return same([...(device?.components ?? [])].flatMap(([key, { component }]) => removable(key, component)))
+}
+
+/** Of a device's message; empty for what is no payload of ours. */
+export function platformsIn(payload: string): Platforms {
+  const components = read(payload)['components']
+  const found = Object.entries(isRecord(components) ? components : {})
+  return same(found.flatMap(([key, component]) => (isRecord(component) ? removable(key, component) : [])))
+}
+
+function removable(key: string, { platform, enabled_by_default }: Readonly<Record<string, unknown>>) {
+  return typeof platform === 'string' && enabled_by_default !== false ? [[key, platform] as const] : []
+}
+
+/**
+ * The device with those of its components still on by default that were so when they were published first: their owner
+ * has them enabled, so they must be taken away when they go.
+ */
+export function withFormerDefaults(device: Device, before: Platforms): Device {
+  const entries = [...device.components].map(([key, offered]): [string, OfferedComponent] => {
+    const { enabled_by_default, ...component } = offered.component
+    const wasOn = enabled_by_default === false && before.get(key) === component.platform
+    return [key, wasOn ? { ...offered, component } : offered]
+  })
+  return { ...device, components: new Map(entries) }
+}
+
+/**
+ * The payload that takes away what there was before and is not any more, or `undefined` if there is no such thing:
+ * leaving a component out removes nothing, it must first be named with nothing but its platform.
+ */
+export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
+  if (before === now) return undefined
+  const gone = [...before].filter(([key, platform]) => now.get(key) !== platform)
+  if (gone.length === 0) return undefined
+  const whole: unknown = JSON.parse(payload)
+  if (!isRecord(whole) || !isRecord(whole['components'])) return undefined
+  const stubs = Object.fromEntries(gone.map(([key, platform]) => [key, { platform }]))
+  return JSON.stringify({ ...whole, components: { ...whole['components'], ...stubs } })
+}
+
+/** Name of the origin of a payload that the broker holds. */
+export function originOf(payload: string): string | undefined {
+  const origin = read(payload)['origin']
+  return isRecord(origin) && typeof origin['name'] === 'string' ? origin['name'] : undefined
+}
+
+function read(payload: string): Readonly<Record<string, unknown>> {
+  // As of each device that is new, or was too much to keep; an error takes longer than all the rest.
+  if (payload === '') return {}
+  try {
+    const parsed: unknown = JSON.parse(payload)
+    return isRecord(parsed) ? parsed : {}
+  } catch {
+    return {}
+  }
+}

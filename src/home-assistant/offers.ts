@@ -1,0 +1,35 @@
+/** Which entities are offered: those that work with this hub, this key and this configuration. */
+
+import type { Command } from '../contract/command.ts'
+import { findCommand } from '../contract/commands.ts'
+import { permission } from '../contract/permissions.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { Entity } from './entity.ts'
+
+/** The command of a row; a row that names none that exists is our mistake. */
+export function commandOf(entity: Entity): Command | undefined {
+  if (!('sends' in entity)) return undefined
+  const command = findCommand(entity.device, entity.sends, entity.setting !== undefined)
+  if (command === undefined) throw new Error(`the entity ${entity.key} sends ${entity.sends}, which is no command`)
+  return command
+}
+
+/** Whether an entity may be offered; `hub` is left out for what is the bridge's own, `guarded`: the guardian is on. */
+export function isOffered(
+  entity: Entity,
+  hub: Pick<Hub, 'permits'> | undefined,
+  allows: (command: Command) => boolean,
+  guarded: boolean,
+): boolean {
+  if (entity.when === 'guard' && !guarded) return false
+  if (entity.setting !== undefined && hub?.permits('getAppSettings') !== 'yes') return false
+  const command = commandOf(entity)
+  if (command === undefined) return true
+  if (!allows(command)) return false
+  return command.target === 'bridge' || (hub !== undefined && permission(hub, command) === 'yes')
+}
+
+/** The entity as it is where the guardian is on: with the events that are told only then. */
+export function guardedForm(entity: Entity): Entity {
+  return entity.platform === 'event' ? { ...entity, types: [...entity.types, ...entity.guardTypes] } : entity
+}

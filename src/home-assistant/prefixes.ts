@@ -1,0 +1,52 @@
+/** The discovery prefixes under which something of ours may still be: the present one and those before it. */
+import * as v from 'valibot'
+import { readJson } from '../base/read-json.ts'
+import { discoveryFilters } from './discovery-topics.ts'
+
+/** What is read from the broker is not trusted with more. */
+const MAX_FORMER = 8
+const PREFIX = /^[^$/+#\p{Cc}][^+#\p{Cc}]{0,127}$/u
+const MEMORY = v.object({ prefixes: v.array(v.unknown()) })
+
+export class Prefixes {
+  readonly #present: string
+  readonly #topic: string
+  readonly #former = new Set<string>()
+  /** Whether the broker says that something was published, and that has not been looked through yet. */
+  #doubtful = false
+
+  readonly #isPublishing: boolean
+
+  /** `topic` is where they are remembered. `isPublishing`: something is to be under the present one. */
+  constructor(present: string, topic: string, isPublishing = false) {
+    this.#present = present
+    this.#topic = topic
+    this.#isPublishing = isPublishing
+  }
+
+  /** Takes in what the broker holds; filters to read what is under prefixes that were not known of. */
+  learn(topic: string, payload: string): string[] {
+    if (topic !== this.#topic) return []
+    this.#doubtful = true
+    for (const prefix of readJson(MEMORY, payload)?.prefixes ?? []) {
+      const isPrefix = typeof prefix === 'string' && PREFIX.test(prefix)
+      if (isPrefix && prefix !== this.#present && this.#former.size < MAX_FORMER) this.#former.add(prefix)
+    }
+    return [...this.#former].flatMap(discoveryFilters)
+  }
+
+  includes(prefix: string): boolean {
+    return prefix === this.#present || this.#former.has(prefix)
+  }
+
+  /** Everything has been looked through: nothing unwanted is left. */
+  settle(): void {
+    this.#former.clear()
+    this.#doubtful = false
+  }
+
+  /** Those to remember; `null` if nothing is published and nothing is left. */
+  get all(): readonly string[] | null {
+    return this.#isPublishing || this.#doubtful ? [this.#present, ...this.#former] : null
+  }
+}

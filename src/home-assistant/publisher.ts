@@ -1,0 +1,252 @@
+/** Keeps the devices that are wanted published: paced, only what changed, and put back when somebody removes it. */
+import type { Clock } from '../base/clock.ts'
+import type { MqttLink } from '../mqtt/link.ts'
+import type { PayloadSource } from '../mqtt/retained.ts'
+import type { LinkStatus } from '../mqtt/types.ts'
+import type { Device } from './device.ts'
+import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from './discovery-topics.ts'
+import {
+  MIGRATE,
+  messagesOf,
+  type Platforms,
+  platformsIn,
+  platformsOf,
+  withFormerDefaults,
+  withStubs,
+} from './messages.ts'
+import { Pacer } from './pacer.ts'
+
+/** The part of the MQTT link that discovery needs. */
+export type DiscoveryLink = Pick<MqttLink, 'hold' | 'send' | 'refresh' | 'sweep' | 'release'> & {
+  status(): Pick<LinkStatus, 'queued'>
+}
+
+export interface PublisherOptions {
+  readonly link: DiscoveryLink
+  readonly clock: Clock
+  readonly topics: DiscoveryTopics
+  readonly form: Form
+  /** Devices a second after the first few; 0: no limit but the broker's. */
+  readonly rate: number
+  /** Whether there is something to do that comes first, where there is no limit; default: never. */
+  readonly isBusy?: () => boolean
+}
+
+/** With so many messages in the queue, what is as fast as the broker waits. */
+const MANY_QUEUED = 256
+/** It looks so often whether it still has to. */
+const LOOK_MS = 20
+
+/** A home of ordinary size, which Home Assistant gets at once from the broker too whenever it starts. */
+const AT_ONCE = 64
+/** Home Assistant drops parts of a message that comes while it still works on the one before. */
+const REST_MS = 2_000
+/** How long it gets to take entities over from one form's topics to the other's. */
+const MIGRATION_MS = 5_000
+/** When a user deletes an entity, Home Assistant empties the topic and takes down the rest of the device. */
+const PUT_BACK_MS = 3_000
+
+type Messages = ReadonlyMap<string, string>
+
+/** What has been published of a device: not the messages themselves, which are large. */
+interface Published {
+  readonly topics: readonly string[]
+  readonly platforms: Platforms
+}
+
+export class Publisher {
+  readonly #options: PublisherOptions
+  readonly #pacer: Pacer
+  /** Made when needed: of many apps the messages alone are a lot to keep. */
+  readonly #wanted = new Map<string, () => Device>()
+  /** Object id → what the link has been told to hold. */
+  readonly #published = new Map<string, Published>()
+  /** Object id → what the broker held when the connection began. */
+  #found = new Map<string, Map<string, string>>()
+  /** To be sent again though nothing changed: the messages alone, or the states with them. */
+  readonly #again = new Map<string, 'messages' | 'states'>()
+  /** States that are not sent again with their devices. */
+  #told: ReadonlySet<string> = new Set()
+  readonly #timers = new Set<() => void>()
+  /** What waits for the first connection: before, it is not known what has to be taken over from. */
+  #waiting: Set<string> | undefined = new Set()
+  /** A device's message as it is wanted now. */
+  readonly #source: PayloadSource = (topic) => {
+    const { form, topics } = this.#options
+    const device = this.#made(parseDiscoveryTopic(topic)?.objectId ?? '')
+    return device && messagesOf(device, form, topics).get(topic)
+  }
+
+  constructor(options: PublisherOptions) {
+    this.#options = options
+    const { clock, rate } = options
+    const task = (id: string) => this.#publish(id)
+    const pace =
+      rate === 0
+        ? { atOnce: 0, perTurn: AT_ONCE, intervalMs: 0, busyMs: () => this.#waitMs }
+        : { atOnce: AT_ONCE, perTurn: 1, intervalMs: 1_000 / rate }
+    this.#pacer = new Pacer({ clock, ...pace, restMs: REST_MS, task })
+  }
+
+  /** Publishes a device when its turn comes. */
+  want(objectId: string, make: () => Device): void {
+    this.#wanted.set(objectId, make)
+    this.#request(objectId)
+  }
+
+  /** Takes a device away, unless it is wanted again by then. */
+  withdraw(objectId: string, delayMs = 0): void {
+    this.#wanted.delete(objectId)
+    this.#request(objectId, delayMs)
+  }
+
+  /** The same for a device and all that belong to it: a hub's apps. */
+  withdrawAll(objectId: string, delayMs = 0): void {
+    for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
+  }
+
+  /** Leaves a device and all that belong to it as they are: they are somebody else's from now on. */
+  releaseAll(objectId: string): void {
+    const topics = new Set<string>()
+    for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
+      if (!belongsTo(wanted, objectId)) continue
+      this.#wanted.delete(wanted)
+      for (const topic of this.#published.get(wanted)?.topics ?? []) topics.add(topic)
+      this.#published.delete(wanted)
+      this.#found.delete(wanted)
+      this.#again.delete(wanted)
+      this.#pacer.cancel(wanted)
+    }
+    this.#options.link.release((topic) => topics.has(topic))
+  }
+
+  /** Whether anything of a device is wanted under a prefix, or about to go, be it under another topic. */
+  has(prefix: string, objectId: string): boolean {
+    const isThere = this.#wanted.has(objectId) || this.#published.has(objectId)
+    return isThere && prefix === this.#options.topics.prefix
+  }
+
+  /** Home Assistant has started, and has much to do: everything again, in order, but for the states that were `told`. */
+  publishAgain(told: ReadonlySet<string> = new Set()): void {
+    this.#told = told
+    this.#pacer.slowDown()
+    for (const objectId of this.#wanted.keys()) {
+      this.#again.set(objectId, 'states')
+      this.#request(objectId)
+    }
+  }
+
+  /** The broker is there; what it holds of ours is read once, as what is known of it later is what we did. */
+  connected(): void {
+    const { link } = this.#options
+    const found = new Map<string, Map<string, string>>()
+    link.sweep((topic, payload) => {
+      const objectId = parseDiscoveryTopic(topic)?.objectId
+      if (objectId !== undefined) found.set(objectId, (found.get(objectId) ?? new Map()).set(topic, payload))
+      return false
+    })
+    this.#found = found
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    for (const objectId of waiting ?? []) this.#request(objectId)
+  }
+
+  /** Somebody else published on a discovery topic. */
+  touched(topic: string, payload: string): void {
+    const objectId = parseDiscoveryTopic(topic)?.objectId
+    if (payload !== '' || objectId === undefined || !this.#published.get(objectId)?.topics.includes(topic)) return
+    if (!this.#again.has(objectId)) this.#again.set(objectId, 'messages')
+    this.#pacer.request(objectId, PUT_BACK_MS)
+  }
+
+  stop(): void {
+    this.#pacer.stop()
+    for (const cancel of this.#timers) cancel()
+    this.#timers.clear()
+  }
+
+  #request(objectId: string, delayMs?: number): void {
+    if (this.#waiting === undefined) this.#pacer.request(objectId, delayMs)
+    else this.#waiting.add(objectId)
+  }
+
+  #publish(objectId: string): void {
+    const { link, form, topics } = this.#options
+    const before = this.#before(objectId)
+    const device = this.#made(objectId, before)
+    const after: Messages = device === undefined ? new Map() : messagesOf(device, form, topics)
+    const platforms = platformsOf(device)
+    this.#leave(before.topics, after)
+    for (const [topic, payload] of after) {
+      const wasThere = form === 'device' && before.topics.includes(topic)
+      const stubs = wasThere ? withStubs(before.platforms, platforms, payload) : undefined
+      if (stubs !== undefined) {
+        link.hold(topic, stubs)
+        // What has been named as gone is left out the next time.
+        this.#pacer.request(objectId)
+      } else if (form === 'device') {
+        link.hold(topic, payload, this.#source)
+      } else link.hold(topic, payload)
+    }
+    const again = this.#again.get(objectId)
+    this.#again.delete(objectId)
+    const states = again === 'states' ? [...statesOf(device)].filter((topic) => !this.#told.has(topic)) : []
+    if (again !== undefined) link.refresh([...after.keys(), ...states])
+    if (device === undefined) this.#published.delete(objectId)
+    else this.#published.set(objectId, { topics: [...after.keys()], platforms })
+    this.#found.delete(objectId)
+  }
+
+  #made(objectId: string, before = this.#before(objectId)): Device | undefined {
+    const device = this.#wanted.get(objectId)?.()
+    return device && withFormerDefaults(device, before.platforms)
+  }
+
+  /** What is known to be held of a device: published here, or by an earlier run. */
+  #before(objectId: string): Published {
+    const published = this.#published.get(objectId)
+    if (published !== undefined) return published
+    const found = this.#found.get(objectId) ?? new Map<string, string>()
+    const { topics } = this.#options
+    return { topics: [...found.keys()], platforms: platformsIn(found.get(topics.device(objectId)) ?? '') }
+  }
+
+  /** How long to wait as too much waits for the broker, or something else comes first. */
+  get #waitMs(): number {
+    const { link, isBusy } = this.#options
+    return link.status().queued > MANY_QUEUED || isBusy?.() ? LOOK_MS : 0
+  }
+
+  /** Clears topics that a device no longer uses; those of the other form are taken over from first. */
+  #leave(before: readonly string[], after: Messages): void {
+    const { link, topics, form } = this.#options
+    const leaving = before.filter((topic) => !after.has(topic))
+    const migrating = leaving.filter((topic) => {
+      const parsed = parseDiscoveryTopic(topic)
+      return after.size > 0 && parsed?.prefix === topics.prefix && parsed.form !== form
+    })
+    for (const topic of leaving) if (!migrating.includes(topic)) link.hold(topic, null)
+    if (migrating.length === 0) return
+    for (const topic of migrating) link.send(topic, MIGRATE)
+    this.#later(MIGRATION_MS, () => {
+      for (const topic of migrating) link.hold(topic, null)
+    })
+  }
+
+  #later(ms: number, task: () => void): void {
+    const cancel = this.#options.clock.after(ms, () => {
+      this.#timers.delete(cancel)
+      task()
+    })
+    this.#timers.add(cancel)
+  }
+}
+
+/** The retained topics that a device's entities read. */
+function statesOf(device: Device | undefined): Set<string> {
+  const topics = new Set<string>()
+  for (const { component } of device?.components.values() ?? []) {
+    if (typeof component['state_topic'] === 'string') topics.add(component['state_topic'])
+  }
+  return topics
+}

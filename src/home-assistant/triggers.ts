@@ -1,0 +1,38 @@
+/** What can start an automation of Home Assistant, besides the entities: one row each. */
+import type { EventType } from '../contract/events.ts'
+import type { Payload } from '../contract/publications.ts'
+import { fieldOf, type Template } from './templates.ts'
+
+export interface Trigger {
+  readonly device: 'app'
+  /** Beside those of the entities, in the device's message: never change it. */
+  readonly key: `trigger_${EventType}`
+  /** Whoever builds an automation chooses it by this word. */
+  readonly event: EventType
+  /** Only where the guardian is on. */
+  readonly when?: 'guard'
+  readonly reads: 'appEvent'
+  readonly template: Template<keyof Payload<'appEvent'> & string>
+  /** For people: one sentence. */
+  readonly doc: string
+}
+
+const EVENT = { device: 'app', reads: 'appEvent', template: fieldOf('event_type') } as const
+
+export const TRIGGERS: readonly Trigger[] = [
+  { ...EVENT, key: 'trigger_crashed', event: 'crashed', doc: 'The app has crashed.' },
+  { ...EVENT, key: 'trigger_updated', event: 'updated', doc: 'The app has a new version.' },
+  {
+    ...EVENT,
+    key: 'trigger_command_failed',
+    event: 'command_failed',
+    doc: 'A command to the app that would change something was refused or failed.',
+  },
+  {
+    ...EVENT,
+    key: 'trigger_gave_up',
+    event: 'gave_up',
+    when: 'guard',
+    doc: 'The guardian has given up on the app; where it is on.',
+  },
+]

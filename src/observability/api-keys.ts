@@ -1,0 +1,55 @@
+/**
+ * Takes the API keys of all hubs and the tokens of this program's own API out of texts. Passwords are chosen by people and
+ * may be words, such as `homeassistant`, without which no topic of a payload would be right.
+ */
+import type { Config } from '../config/options.ts'
+import { Scrubber } from './scrub.ts'
+
+/** Shorter keys may be words too. */
+const SHORTEST_KEY = 8
+
+/** What is encoded more often is read by nothing; a long name could be so thousands of times. */
+const MOST_LEVELS = 8
+
+/** Bytes that are not UTF-8 hide nothing: a replacement character stands for them alone. */
+const decodedOnce = (text: string) =>
+  text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (codes) => Buffer.from(codes.replaceAll('%', ''), 'hex').toString())
+
+export class ApiKeys {
+  /** For texts, and for JSON. */
+  readonly scrubber = new Scrubber([])
+
+  constructor(live: { readonly value: Config; onReplaced: (config: Config) => void }) {
+    this.#addAll(live.value)
+    live.onReplaced = (config) => this.#addAll(config)
+  }
+
+  /** Keys of before stay: what was heard of them may still be on its way. */
+  #addAll({ hubs, http }: Config): void {
+    const keys = Object.values(hubs).map(({ api_key }) => api_key)
+    const tokens = [...http.tokens.values()].map(({ token }) => token)
+    for (const key of [...keys, ...tokens]) if (key.length >= SHORTEST_KEY) this.scrubber.add(key)
+  }
+
+  /** A text without keys and tokens. */
+  readonly clean = (text: string): string => this.scrubber.text(text)
+
+  /** A further one, besides those of the configuration. */
+  readonly add = (secret: string): void => this.scrubber.add(secret)
+
+  /** The payload of a message without them. */
+  readonly redact = (payload: string): string => this.scrubber.payload(payload)
+
+  /** Whether a name from a hub holds a key or a token, percent-encoded or not: names become topics, in which nothing is masked. */
+  areIn(name: string): boolean {
+    const { scrubber } = this
+    let text = name
+    for (let levels = 0; levels <= MOST_LEVELS; levels += 1) {
+      if (scrubber.text(text) !== text) return true
+      const decoded = decodedOnce(text)
+      if (decoded === text) return false
+      text = decoded
+    }
+    return false
+  }
+}

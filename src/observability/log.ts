@@ -1,0 +1,104 @@
+/** The log: one line an event, as JSON or for people, without a known secret in it. */
+import { createRequire } from 'node:module'
+import pino from 'pino'
+import type { LogFormat, LogLevel } from '../contract/log-levels.ts'
+import { shownJson, shownLine } from './controls.ts'
+import { createOutput, type Destination } from './output.ts'
+import { Scrubber } from './scrub.ts'
+
+export interface LogOptions {
+  /** Least important kind of line to write. */
+  readonly level: LogLevel
+  /** `auto` is `pretty` on a terminal, else `json`. */
+  readonly format: LogFormat
+  /** Values that no line may show; those under four characters are part of too many words to be masked. */
+  readonly secrets: Iterable<string>
+  /** Default: standard output. It may throw; a lost line does no harm. */
+  readonly destination?: Destination
+  /** Whether a person is looking on; default: whether standard output is a terminal. */
+  readonly isTTY?: boolean
+}
+
+export interface Log extends pino.Logger {
+  /** For lines that are written at any level, such as who did what. */
+  readonly audit: pino.Logger
+  /** Masks one more value from now on, in this logger and all its children: for a key that was changed. */
+  addSecret(secret: string): void
+  /** Writes a line that is for the reader of the output and not for the log, as it is. */
+  print(line: string): void
+  /** Changes the level of this logger and of all its children; pino's own `level` leaves the children as they are. */
+  setLevel(level: LogLevel): void
+}
+
+/** Prints for people; in this process, since a worker loses the last lines at exit. */
+function prettyPrinter(output: Destination, isTTY: boolean): Destination {
+  // A service writes JSON and need not load this.
+  const { isColorSupported, prettyFactory }: typeof import('pino-pretty') = createRequire(import.meta.url)(
+    'pino-pretty',
+  )
+  const colorize = isTTY && isColorSupported
+  const pretty = prettyFactory({ colorize, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l', singleLine: true })
+  return { write: (line) => output.write(pretty(shownLine(line))) }
+}
+
+const LAST_WORDS_MS = 1000
+
+/** Standard output, whose reader may be slow: what still waits at the exit gets a moment. */
+function standardOutput(): Destination {
+  const output = createOutput()
+  process.once('exit', () => output.drain(LAST_WORDS_MS))
+  return output
+}
+
+/** A destination that fails loses lines, not the daemon. */
+function harmless(output: Destination): Destination {
+  return {
+    write(line) {
+      try {
+        output.write(line)
+      } catch {
+        // There is no better place to tell it.
+      }
+    },
+  }
+}
+
+export function createLog({ level, format, secrets, destination, isTTY = process.stdout.isTTY }: LogOptions): Log {
+  const scrubber = new Scrubber(secrets)
+  const output = harmless(destination ?? standardOutput())
+  const isPretty = format === 'pretty' || (format === 'auto' && isTTY)
+  const children = new Set<WeakRef<pino.Logger>>()
+  const logger = pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
+      // The last step before the destination: whatever pino made of its arguments is plain JSON text by now.
+      hooks: { streamWrite: (line) => shownJson(scrubber.line(line)) },
+      onChild: (child: pino.Logger) => {
+        children.add(new WeakRef(child))
+      },
+    },
+    isPretty ? harmless(prettyPrinter(output, isTTY)) : output,
+  )
+  const audit = logger.child({ part: 'audit' }, { level: 'info' })
+  // pino gives a child a level of its own only if that differs from the parent's; else it would follow the parent.
+  audit.level = 'info'
+  // The level of all the others is not its own.
+  children.clear()
+  return Object.assign(logger, {
+    audit,
+    addSecret: (secret: string) => scrubber.add(secret),
+    print: (line: string) => output.write(`${line}\n`),
+    setLevel(wanted: LogLevel) {
+      logger.level = wanted
+      for (const reference of children) {
+        const child = reference.deref()
+        if (child === undefined) children.delete(reference)
+        else child.level = wanted
+      }
+    },
+  })
+}

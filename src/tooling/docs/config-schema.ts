@@ -1,0 +1,105 @@
+/** The JSON Schema of the configuration file, for editors. */
+import { type ConversionConfig, type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
+import type * as v from 'valibot'
+import { path as filePath } from '../../config/addresses.ts'
+import { HUB_NAME, hubName, hubOptions, options } from '../../config/options.ts'
+import { fileKey, nest, type Option, type Table } from '../../config/table.ts'
+
+type Schema = Readonly<Record<string, unknown>>
+
+const CONVERSION: ConversionConfig = {
+  target: 'draft-2020-12',
+  // From the last schema of a pipe on: what stands before it only turns maps into objects.
+  typeMode: 'output',
+  // What a check says, JSON Schema cannot say; and it has no numbers that are not finite.
+  ignoreActions: ['transform', 'check', 'finite', 'readonly', 'metadata'],
+  overrideSchema: ({ valibotSchema }) =>
+    isMap(valibotSchema) ? { type: 'object', additionalProperties: convert(valibotSchema.value) } : null,
+  overrideAction({ valibotAction, jsonSchema }) {
+    const requirement = 'requirement' in valibotAction ? valibotAction.requirement : undefined
+    // JSON Schema reads patterns as with the flag `u`; characters are never more than bytes.
+    if (requirement instanceof RegExp) return { ...jsonSchema, pattern: requirement.source }
+    return valibotAction.type === 'max_bytes' ? { ...jsonSchema, maxLength: Number(requirement) } : null
+  },
+}
+
+type AnyMap = v.MapSchema<v.GenericSchema, v.GenericSchema, undefined>
+const isMap = (schema: v.GenericSchema): schema is AnyMap => schema.type === 'map'
+
+function convert(schema: v.GenericSchema): JsonSchema {
+  const { $schema: _, ...rest } = toJsonSchema(schema, CONVERSION)
+  return rest
+}
+
+/** A key with nothing behind it is one left out. */
+function orNull({ type, anyOf, enum: values, ...rest }: JsonSchema): Schema {
+  if (anyOf !== undefined) return { ...rest, anyOf: [...anyOf, { type: 'null' }] }
+  return {
+    ...rest,
+    ...(type !== undefined && { type: [...(Array.isArray(type) ? type : [type]), 'null'] }),
+    ...(values !== undefined && { enum: [...values, null] }),
+  }
+}
+
+/** A value of the table as JSON has it. */
+export function plain(value: unknown): unknown {
+  return value instanceof Map ? Object.fromEntries(value) : value
+}
+
+function ofOption({ doc, schema, default: fallback, required, example }: Option): Schema {
+  return {
+    description: doc,
+    ...orNull(convert(schema)),
+    ...(required ? {} : { default: plain(fallback) }),
+    ...(example === undefined ? {} : { examples: [example] }),
+  }
+}
+
+function ofNode(node: ReadonlyMap<string, unknown>): Schema {
+  const properties = [...node].map(([key, value]) => [key, value instanceof Map ? ofNode(value) : value])
+  const twice = [...node.keys()].filter((key) => node.has(fileKey(key))).map(givenTwice)
+  return {
+    type: ['object', 'null'],
+    additionalProperties: false,
+    properties: Object.fromEntries(properties),
+    ...(twice.length > 0 && { not: { anyOf: twice } }),
+  }
+}
+
+/** A secret stands in one place, here or in a file of its own. */
+function givenTwice(key: string): Schema {
+  const both = [key, fileKey(key)]
+  return {
+    type: 'object',
+    required: both,
+    properties: Object.fromEntries(both.map((name) => [name, { type: ['string', 'object'] }])),
+  }
+}
+
+function ofTable(table: Table): Map<string, unknown> {
+  return nest(
+    Object.entries(table).flatMap(([path, option]) => {
+      const row: [string, Schema][] = [[path, ofOption(option)]]
+      if (option.sensitive) {
+        row.push([fileKey(path), { description: `A file that holds ${path} instead.`, ...orNull(convert(filePath)) }])
+      }
+      return row
+    }),
+  )
+}
+
+/** Text of `config/hub2mqtt.schema.json`. Nothing is required: the environment may supply it. */
+export function configSchema(): string {
+  const hubs: Schema = {
+    type: ['object', 'null'],
+    description: `The hubs by the name that they have on MQTT: ${HUB_NAME}.`,
+    propertyNames: convert(hubName),
+    additionalProperties: ofNode(ofTable(hubOptions)),
+  }
+  const schema = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'hub2mqtt configuration',
+    ...ofNode(new Map<string, unknown>([['hubs', hubs], ...ofTable(options)])),
+  }
+  return `${JSON.stringify(schema, null, 2)}\n`
+}

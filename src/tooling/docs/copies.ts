@@ -1,0 +1,70 @@
+/** What `package.json` says and other files repeat, since they cannot read it: the version, the address, the description. */
+import { readFileSync } from 'node:fs'
+import * as v from 'valibot'
+import { MarkerError } from './generate.ts'
+
+const MANIFEST = v.object({
+  version: v.string(),
+  description: v.string(),
+  homepage: v.pipe(v.string(), v.url()),
+})
+
+const { version, description, homepage } = v.parse(
+  MANIFEST,
+  JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')),
+)
+
+const address = new URL(homepage)
+address.hash = ''
+
+/** The registry beside the repository: GitHub has one of its own, others have it on their host. */
+const registry = address.host === 'github.com' ? 'ghcr.io' : `registry.${address.host}`
+
+/** Where a release puts its image. */
+const image = `${registry}${address.pathname.toLowerCase()}`
+
+/** A piece of text with `{}` where the value stands, and the value. It may occur more than once, never not at all. */
+export type Copy = readonly [text: string, value: string]
+
+const OWN_TAG: Copy = ['hub2mqtt:{}', version]
+
+/** By the path of the file. */
+export const copies: Readonly<Record<string, readonly Copy[]>> = {
+  'package-lock.json': [
+    ['"name": "hub2mqtt",\n  "version": "{}"', version],
+    ['"name": "hub2mqtt",\n      "version": "{}"', version],
+  ],
+  Dockerfile: [
+    ['ARG VERSION={}', version],
+    ['image.description="{}"', description],
+    ['image.source="{}"', address.href],
+  ],
+  'docker-compose.yml': [['IMAGE:-hub2mqtt:{}}', version]],
+  'config/kubernetes/hub2mqtt.yaml': [OWN_TAG],
+  'repository.yaml': [['\nurl: {}', address.href]],
+  'config/home-assistant-app/config.yaml': [
+    ['version: "{}"', version],
+    ['\nurl: {}', address.href],
+    ['\nimage: {}', `${image}-home-assistant`],
+  ],
+  'config/home-assistant-app/DOCS.md': [
+    ['`{}`, the address of this project', address.href],
+    ['({}/blob/main/docs/install.md#', address.href],
+  ],
+  'config/systemd/hub2mqtt.service': [['hub2mqtt-{}.tgz', version]],
+  'docs/install.md': [OWN_TAG, ['hub2mqtt-{}.tgz', version]],
+}
+
+const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
+/** A file's text with the values brought up to date. @throws {MarkerError} */
+export function fillCopies(text: string, wanted: readonly Copy[]): string {
+  return wanted.reduce((filled, [around, value]) => {
+    const [before = '', after = ''] = around.split('{}')
+    // A quoted value may hold blanks; any other ends before one, or before what stands behind it.
+    const inside = after.startsWith('"') ? '[^"\\n]*' : '[^\\s`"}]+?'
+    const pattern = new RegExp(`(${escaped(before)})${inside}(?=${after === '' ? '[\\s`"}]|$' : escaped(after)})`, 'g')
+    if (filled.search(pattern) === -1) throw new MarkerError(`expected ${around}`)
+    return filled.replaceAll(pattern, (_all, kept: string) => kept + value)
+  }, text)
+}

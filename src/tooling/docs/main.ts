@@ -1,0 +1,63 @@
+/** `npm run docs` writes what is generated; with `--check` it only says what is no longer current, and exits with 1. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { copies, fillCopies } from './copies.ts'
+import { files, fillSections, MarkerError, pages } from './generate.ts'
+
+const root = new URL('../../../', import.meta.url)
+
+function current(path: string): string | undefined {
+  try {
+    return readFileSync(new URL(path, root), 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+/** The text as it should be. @throws {MarkerError} naming the file */
+function filled(path: string): string {
+  const text = current(path) ?? ''
+  try {
+    return fillCopies(fillSections(text, pages[path] ?? {}), copies[path] ?? [])
+  } catch (error) {
+    if (error instanceof MarkerError) throw new MarkerError(`${path}: ${error.message}`, { cause: error })
+    throw error
+  }
+}
+
+/** The files that differ from what they should hold, with what they should hold. */
+function drifted(): Map<string, string> {
+  const written = new Set([...Object.keys(pages), ...Object.keys(copies)])
+  const wanted = [
+    ...Object.entries(files).map(([path, generate]) => [path, generate()] as const),
+    ...[...written].map((path) => [path, filled(path)] as const),
+  ]
+  return new Map(wanted.filter(([path, text]) => current(path) !== text))
+}
+
+function main(args: readonly string[]): number {
+  if (args.some((arg) => arg !== '--check')) {
+    console.error(`usage: node ${relative('.', fileURLToPath(import.meta.url))} [--check]`)
+    return 2
+  }
+  const stale = drifted()
+  for (const [path, text] of stale) {
+    if (args.includes('--check')) {
+      console.error(`${path} is not current; run npm run docs`)
+      continue
+    }
+    mkdirSync(new URL('.', new URL(path, root)), { recursive: true })
+    writeFileSync(new URL(path, root), text)
+    console.log(`wrote ${path}`)
+  }
+  return args.includes('--check') && stale.size > 0 ? 1 : 0
+}
+
+try {
+  process.exitCode = main(process.argv.slice(2))
+} catch (error) {
+  if (!(error instanceof MarkerError)) throw error
+  console.error(error.message)
+  process.exitCode = 1
+}

@@ -1,0 +1,189 @@
+/** The HTTP API as an OpenAPI 3.1 document, for tools that make clients and documentation. */
+import type * as v from 'valibot'
+import type { Command } from '../../contract/command.ts'
+import { COMMANDS } from '../../contract/commands.ts'
+import { FAILURE, SUCCESS } from '../../contract/schemas.ts'
+import { CONTRACT_VERSION } from '../../contract/version.ts'
+import * as answers from '../../web/server/api/answers.ts'
+import * as protocol from '../../web/server/api/protocol.ts'
+import { ROUTES, type Route } from '../../web/server/api/routes.ts'
+import { markdownTable } from './markdown.ts'
+import { commandTopics, PLACEHOLDERS } from './publications.ts'
+import { jsonSchema, payloadSchema, takesNothing } from './schema.ts'
+
+const DESCRIPTION = `What the page of hub2mqtt is made with, for scripts too. It says and does what the MQTT interface does: payloads and answers are the same, and so are the rules of what may be commanded.
+
+A browser logs in with the password and keeps a cookie. A script sends a token of the option \`http.tokens\`. On the machine itself neither is needed as long as no password is set and the listener is bound to loopback. What changes something must come from the page's own origin, or from no page at all; then a body is sent with \`content-type: application/json\`.`
+
+const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+
+/** Schemas that stand in the document once. */
+const NAMED: Readonly<Record<string, v.GenericSchema>> = {
+  Session: protocol.SESSION,
+  LiveFrame: protocol.LIVE_FRAME,
+  Error: protocol.API_ERROR,
+  DoctorReport: protocol.DOCTOR_REPORT,
+  ConfigReport: protocol.CONFIG_REPORT,
+  State: answers.STATE,
+  Success: SUCCESS,
+  Failure: FAILURE,
+}
+
+function shown(schema: v.GenericSchema): object {
+  const [name] = Object.entries(NAMED).find(([, one]) => one === schema) ?? []
+  return name === undefined ? jsonSchema(schema) : schemaRef(name)
+}
+
+type Answer = Route['answers'][number]
+
+function responseOf({ doc, schema, type }: Answer): object {
+  const content = type ? { [type]: { schema: { type: 'string', format: 'binary' } } } : undefined
+  return {
+    description: doc,
+    ...(schema && { content: { 'application/json': { schema: shown(schema) } } }),
+    ...(content && { content }),
+  }
+}
+
+const response = (name: string) => ({ $ref: `#/components/responses/${name}` })
+
+function responsesOf({ access, method, commands, answers: own }: Route): object {
+  return {
+    ...(access !== 'open' && { 401: response('Login') }),
+    403: response('Refused'),
+    421: response('Host'),
+    429: response('Tries'),
+    ...(method === 'POST' && { 413: response('TooLarge') }),
+    ...Object.fromEntries(
+      Object.entries(own).map(([status, answer]) => [
+        status,
+        commands ? response(`Command${status}`) : responseOf(answer),
+      ]),
+    ),
+  }
+}
+
+/** What commands are answered stands in the document once, and not with each of them. */
+const commandResponses = () =>
+  Object.entries(answers.COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
+
+const SECURITY: Readonly<Record<Route['access'], readonly object[]>> = {
+  open: [],
+  local: [{ cookie: [] }, { token: [] }, {}],
+  read: [{ cookie: [] }, { token: [] }, {}],
+  full: [{ cookie: [] }, { token: [] }, {}],
+}
+
+const parametersOf = (path: string) =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ $ref: `#/components/parameters/${name}` }))
+
+const camel = (text: string) =>
+  text
+    .split(/[^A-Za-z0-9]+/)
+    .map((word, at) => (at === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1)))
+    .join('')
+
+function operation(route: Route): [string, object] {
+  const { method, path, doc, request, access } = route
+  const body = request && { required: true, content: { 'application/json': { schema: shown(request) } } }
+  return [
+    `/${path}`,
+    {
+      [method.toLowerCase()]: {
+        operationId: camel(`${method.toLowerCase()} ${path.slice('api/'.length)}`),
+        summary: doc,
+        security: SECURITY[access],
+        ...(path.includes('{') && { parameters: parametersOf(path) }),
+        ...(body && { requestBody: body }),
+        responses: responsesOf(route),
+      },
+    },
+  ]
+}
+
+/** The path of a command below the base topic, as the route takes it. */
+const commandPath = (command: Command) => commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')
+
+function commandOperation(route: Route, command: Command): [string, object] {
+  const path = `/api/commands/${commandPath(command)}`
+  const id = camel(`${command.target} ${command.name}${command.argument === undefined ? '' : ' of path'}`)
+  return [
+    path,
+    {
+      post: {
+        operationId: id,
+        tags: ['commands'],
+        summary: command.doc,
+        security: SECURITY[route.access],
+        ...(path.includes('{') && { parameters: parametersOf(path) }),
+        requestBody: {
+          required: !takesNothing(command.payload),
+          content: { 'application/json': { schema: payloadSchema(command.payload) } },
+        },
+        responses: responsesOf(route),
+      },
+    },
+  ]
+}
+
+/** The text of `config/openapi.json`. */
+export function openapi(): string {
+  const error = (description: string) => ({
+    description,
+    content: { 'application/json': { schema: schemaRef('Error') } },
+  })
+  const document = {
+    openapi: '3.1.0',
+    info: {
+      title: 'hub2mqtt',
+      version: `${CONTRACT_VERSION}.0.0`,
+      description: DESCRIPTION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: 'http://localhost:8099', description: 'As `http.host` and `http.port` say.' }],
+    paths: Object.fromEntries(
+      ROUTES.flatMap((route) =>
+        route.commands ? COMMANDS.map((command) => commandOperation(route, command)) : [operation(route)],
+      ),
+    ),
+    components: {
+      securitySchemes: {
+        cookie: { type: 'apiKey', in: 'cookie', name: 'hub2mqtt_8099', description: 'The name ends with `http.port`.' },
+        token: { type: 'http', scheme: 'bearer', description: 'One of `http.tokens`, or the start-up token.' },
+      },
+      parameters: Object.fromEntries(
+        ['hub', 'app', 'name'].map((name) => [
+          name,
+          { name, in: 'path', required: true, description: PLACEHOLDERS[name], schema: { type: 'string' } },
+        ]),
+      ),
+      responses: {
+        Login: error('A login or a token is expected.'),
+        Refused: error(
+          'The page of another origin asked, a token that may only look, or there is no login to be known by.',
+        ),
+        Tries: error('Too many wrong tokens; `Retry-After` says for how long. A right one is good at any time.'),
+        Host: { description: 'The listener is not to be reached by this name: `http.allowed_hosts`.' },
+        TooLarge: error('The body is too large.'),
+        ...Object.fromEntries(commandResponses()),
+      },
+      schemas: Object.fromEntries(Object.entries(NAMED).map(([name, schema]) => [name, jsonSchema(schema)])),
+    },
+  }
+  return `${JSON.stringify(document, null, 2)}\n`
+}
+
+const ACCESS: Readonly<Record<Route['access'], string>> = {
+  open: 'anybody who reaches it',
+  local: 'who may look, and programs on this machine',
+  read: 'who may look',
+  full: 'who may do everything',
+}
+
+/** The table of routes. */
+export function routesSection(): string {
+  return markdownTable(
+    ['Route', 'For', 'What it does'],
+    ROUTES.map(({ method, path, access, doc }) => [`\`${method} ${path}\``, ACCESS[access], doc]),
+  )
+}

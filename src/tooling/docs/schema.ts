@@ -1,0 +1,56 @@
+/** The tables' valibot schemas as JSON Schema, and as the short form that a table has room for. */
+import { type JsonSchema, toJsonSchema } from '@valibot/to-json-schema'
+import type * as v from 'valibot'
+import { ENVELOPE, type PayloadKind } from '../../contract/payload.ts'
+
+export type { JsonSchema }
+
+/** What may be sent or is sent. JSON has no numbers that are not finite, and knows nothing of what is read-only. */
+export function jsonSchema(schema: v.GenericSchema): JsonSchema {
+  const { $schema: _, ...rest } = toJsonSchema(schema, {
+    typeMode: 'output',
+    ignoreActions: ['check', 'finite', 'readonly'],
+  })
+  return rest
+}
+
+/** What may be sent as a command, the envelope of objects included. */
+export function payloadSchema({ schema, enveloped }: PayloadKind<unknown>): JsonSchema {
+  const own = jsonSchema(schema)
+  return enveloped ? withEnvelope(own) : own
+}
+
+function withEnvelope(schema: JsonSchema): JsonSchema {
+  if (schema.anyOf !== undefined) {
+    return { ...schema, anyOf: schema.anyOf.map((one) => (typeof one === 'boolean' ? one : withEnvelope(one))) }
+  }
+  if (schema.type !== 'object') return schema
+  // With the envelope in it, a count of keys would say nothing; the command's description does.
+  const { minProperties: _, ...rest } = schema
+  return { ...rest, properties: { ...schema.properties, ...jsonSchema(ENVELOPE).properties } }
+}
+
+/** Whether a command can be sent with nothing at all. */
+export function takesNothing({ read }: PayloadKind<unknown>): boolean {
+  try {
+    read('').input()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** `{confirm: string, purge_settings?: boolean}` */
+export function shortForm(schema: JsonSchema): string {
+  if (schema.anyOf !== undefined) {
+    return [...new Set(schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any' : shortForm(one))))].join(' | ')
+  }
+  if (schema.enum !== undefined) return schema.enum.map(String).join(' | ')
+  if (schema.type !== 'object') return typeof schema.type === 'string' ? schema.type : 'any'
+  const keys = Object.entries(schema.properties ?? {}).map(([key, value]) => {
+    const nested = typeof value === 'object' && value.type === 'object'
+    const type = typeof value === 'boolean' ? 'any' : nested ? '{…}' : shortForm(value)
+    return `${key}${schema.required?.includes(key) ? '' : '?'}: ${type}`
+  })
+  return `{${keys.join(', ')}}`
+}

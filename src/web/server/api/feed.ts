@@ -1,0 +1,268 @@
+/** What the live channel tells: the bridge's retained topics, and what happens. */
+import type { Clock } from '../../../base/clock.ts'
+import type { Topics } from '../../../contract/topics.ts'
+import type { AppManager } from '../../../hub/app-manager.ts'
+import {
+  type FeedEvent,
+  type FleetStatus,
+  LIVE_INTERVAL_MS,
+  type LiveFrame,
+  type LiveMessage,
+  type Refusals,
+} from './protocol.ts'
+import { Usage } from './usage.ts'
+
+/** Between two batches, in milliseconds. */
+const BATCH_MS = 100
+/** What comes together is told together. */
+const GATHER_MS = 20
+const MAX_RECENT = 500
+/** Characters of all that is kept of what happened; the largest payload of a command fits. */
+const MAX_RECENT_LENGTH = 512 * 1024
+
+export interface FeedOptions {
+  readonly topics: Topics
+  /** First levels of Home Assistant's discovery topics, which may lie below the base topic. */
+  readonly discoveryPrefix: string
+  /** Renders what the bridge itself retains: for who looks, as most of the time nobody does. */
+  readonly retained: () => Iterable<LiveMessage>
+  readonly refusals: () => Refusals
+  /** Gives another object whenever it has changed; default: there is no fleet. */
+  readonly fleet?: (() => FleetStatus) | undefined
+  readonly clock: Clock
+}
+
+/** What happened, as it is kept: nobody may ever ask, so that its text is made when somebody is told. */
+interface Heard {
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly topic: string
+  readonly payload: string | (() => string)
+}
+
+/** Gets frames as JSON text. */
+export type Subscriber = (frame: string) => void
+
+/** Who sees everything, and who sees all but the values of settings. */
+interface View {
+  readonly settings: boolean
+}
+
+const ALL: View = { settings: true }
+
+export class Feed {
+  readonly #options: FeedOptions
+  /** Every retained topic as it was told; kept while somebody subscribes. */
+  #shown: Map<string, string> | undefined
+  /** State topics, with those of others that the bridge does not retain itself. */
+  readonly #states = new Map<string, { readonly payload: string; readonly since: string }>()
+  readonly #usage: Usage
+  #recent: Heard[] = []
+  #recentLength = 0
+  readonly #subscribers = new Map<Subscriber, View>()
+  /** Since the last batch; nobody asks for it while nobody subscribes. */
+  #changed = new Set<string>()
+  #happened: Heard[] = []
+  #refusals = ''
+  #fleet: FleetStatus | undefined
+  /** When the last batch went out, and when anything did, in `clock.elapsed()` milliseconds. */
+  #batchAt = Number.NEGATIVE_INFINITY
+  #spokeAt = 0
+  #cancelBatch: (() => void) | undefined
+  #cancelAlive: () => void = () => {}
+
+  constructor(options: FeedOptions) {
+    this.#options = options
+    this.#usage = new Usage(options.clock.now())
+  }
+
+  /** Every retained topic with its payload. */
+  state(view = ALL): LiveMessage[] {
+    return this.#seen([...(this.#shown ?? this.#render())], view)
+  }
+
+  #render(): Map<string, string> {
+    const states = [...this.#states].map(([topic, { payload }]): LiveMessage => [topic, payload])
+    const retained = [...this.#options.retained()].filter(([topic]) => this.#isShown(topic))
+    return new Map([...states, ...retained])
+  }
+
+  #seen<M extends readonly [topic: string, ...unknown[]]>(messages: M[], { settings }: View): M[] {
+    return settings ? messages : messages.filter(([topic]) => this.#options.topics.parse(topic)?.name !== 'setting')
+  }
+
+  /** Takes samples of the usage of a hub's apps until the hub is closed. */
+  follow(hub: string, apps: Pick<AppManager, 'subscribe' | 'ended'>): void {
+    const { clock } = this.#options
+    apps.subscribe(({ changes }) => this.#usage.take(hub, changes, clock.now()))
+    apps.ended.addEventListener('abort', () => this.#usage.forget(hub))
+  }
+
+  /** A retained topic has another payload, or none. */
+  held(topic: string, payload: string | null): void {
+    if (topic.endsWith('/state')) this.#noteState(topic, payload)
+    const shown = this.#shown
+    if (shown === undefined || !this.#isShown(topic) || (shown.get(topic) ?? null) === payload) return
+    if (payload === null) shown.delete(topic)
+    else shown.set(topic, payload)
+    this.#changed.add(topic)
+    this.#batchSoon()
+  }
+
+  #noteState(topic: string, payload: string | null): void {
+    if (!this.#isShown(topic)) return
+    if (payload === null) this.#states.delete(topic)
+    else if (this.#states.get(topic)?.payload !== payload) this.#states.set(topic, { payload, since: this.#now() })
+  }
+
+  /** Another bridge tells of these topics from now on. A hub's state is as it was until that one says otherwise. */
+  released(isOthers: (topic: string) => boolean): void {
+    const { topics } = this.#options
+    for (const topic of [...(this.#shown?.keys() ?? [])]) {
+      if (isOthers(topic) && topics.parse(topic)?.name !== 'hubState') this.held(topic, null)
+    }
+  }
+
+  /** A message that is not retained. What bridges say among each other is nobody else's news. */
+  sent(topic: string, payload: string): void {
+    const { topics } = this.#options
+    const isAmongBridges = topic === topics.of('bridgePresence', {}) || topic === topics.of('bridgeProbe', {})
+    if (this.#isShown(topic) && !isAmongBridges) this.happened(topic, payload)
+  }
+
+  /**
+   * Something to tell under a topic of the bridge. A function makes the payload when somebody is told, and again for the
+   * next one: a short one, whose length nobody counts, of what does not change.
+   */
+  happened(topic: string, payload: string | (() => string)): void {
+    const happening = { at: this.#options.clock.now(), topic, payload }
+    this.#recent.push(happening)
+    this.#recentLength += lengthOf(happening)
+    while (this.#recent.length > MAX_RECENT || this.#recentLength > MAX_RECENT_LENGTH) {
+      const oldest = this.#recent.shift()
+      this.#recentLength -= oldest === undefined ? 0 : lengthOf(oldest)
+    }
+    if (this.#subscribers.size === 0) return
+    this.#happened.push(happening)
+    this.#batchSoon()
+  }
+
+  /** Tells a subscriber what changes from now on; returns what ends that. */
+  subscribe(subscriber: Subscriber, view = ALL): () => void {
+    this.#tell()
+    this.#subscribers.set(subscriber, view)
+    if (this.#subscribers.size === 1) {
+      this.#spokeAt = this.#options.clock.elapsed()
+      this.#shown = this.#render()
+      // The snapshot has it.
+      this.#news()
+      this.#aliveLater()
+    }
+    return () => {
+      this.#subscribers.delete(subscriber)
+      if (this.#subscribers.size > 0) return
+      this.#shown = undefined
+      this.#cancelAlive()
+      this.#cancelBatch?.()
+      this.#cancelBatch = undefined
+      this.#drop()
+    }
+  }
+
+  /** Everything. What waits to be told is told before, so that nobody hears of it twice. */
+  snapshot(view = ALL): string {
+    this.#tell()
+    const { topics, clock, refusals, fleet } = this.#options
+    return frame({
+      type: 'snapshot',
+      at: this.#now(),
+      state: this.state(view),
+      recent: this.#recent.map(told),
+      since: Object.fromEntries([...this.#states].map(([topic, { since }]) => [topic, since])),
+      usage: Object.fromEntries(this.#usage.all(clock.now()).map(([key, samples]) => [topics.of('app', key), samples])),
+      refusals: refusals(),
+      ...(fleet !== undefined && { fleet: fleet() }),
+    })
+  }
+
+  /** Home Assistant's discovery is left out, which may lie below the base topic. */
+  #isShown(topic: string): boolean {
+    const { topics, discoveryPrefix } = this.#options
+    return topic.startsWith(`${topics.base}/`) && !topic.startsWith(`${discoveryPrefix}/`)
+  }
+
+  #batchSoon(): void {
+    const { clock } = this.#options
+    const wait = Math.max(GATHER_MS, this.#batchAt + BATCH_MS - clock.elapsed())
+    this.#cancelBatch ??= clock.after(wait, () => this.#tell())
+  }
+
+  /** Tells all subscribers what has changed since they were told. */
+  #tell(): void {
+    this.#cancelBatch?.()
+    this.#cancelBatch = undefined
+    if (this.#subscribers.size === 0 || (this.#changed.size === 0 && this.#happened.length === 0)) return
+    this.#batchAt = this.#options.clock.elapsed()
+    const [changed, happenings] = [this.#changed, this.#happened]
+    this.#drop()
+    const state = [...changed].map((topic): [string, string | null] => [topic, this.#shown?.get(topic) ?? null])
+    this.#send({ type: 'changes', at: this.#now(), state, happenings: happenings.map(told), ...this.#news() })
+  }
+
+  #drop(): void {
+    this.#changed = new Set()
+    this.#happened = []
+  }
+
+  /** What is in no message, as far as it differs from what was told before. */
+  #news(): { readonly refusals?: Refusals; readonly fleet?: FleetStatus } {
+    const refusals = this.#options.refusals()
+    const text = JSON.stringify(refusals)
+    const fleet = this.#options.fleet?.()
+    const news = {
+      ...(text !== this.#refusals && { refusals }),
+      ...(fleet !== undefined && fleet !== this.#fleet && { fleet }),
+    }
+    this.#refusals = text
+    this.#fleet = fleet
+    return news
+  }
+
+  #aliveLater(): void {
+    const { clock } = this.#options
+    const due = Math.max(1, this.#spokeAt + LIVE_INTERVAL_MS - clock.elapsed())
+    this.#cancelAlive = clock.after(Math.min(LIVE_INTERVAL_MS, due), () => {
+      const isDue = clock.elapsed() - this.#spokeAt >= LIVE_INTERVAL_MS
+      const news = this.#news()
+      if (Object.keys(news).length > 0) {
+        this.#send({ type: 'changes', at: this.#now(), state: [], happenings: [], ...news })
+      } else if (isDue) this.#send({ type: 'alive', at: this.#now() })
+      this.#aliveLater()
+    })
+  }
+
+  #send(news: LiveFrame): void {
+    this.#spokeAt = this.#options.clock.elapsed()
+    const texts = new Map<boolean, string>()
+    for (const [subscriber, view] of this.#subscribers) {
+      const seen = news.type === 'changes' ? { ...news, state: this.#seen(news.state, view) } : news
+      const text = texts.get(view.settings) ?? frame(seen)
+      texts.set(view.settings, text)
+      subscriber(text)
+    }
+  }
+
+  #now(): string {
+    return isoTime(this.#options.clock.now())
+  }
+}
+
+const isoTime = (ms: number) => new Date(ms).toISOString()
+
+const lengthOf = ({ topic, payload }: Heard) => topic.length + (typeof payload === 'string' ? payload.length : 0)
+
+function told({ at, topic, payload }: Heard): FeedEvent {
+  return { at: isoTime(at), topic, payload: typeof payload === 'string' ? payload : payload() }
+}
+
+const frame = (news: LiveFrame) => JSON.stringify(news)

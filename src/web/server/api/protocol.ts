@@ -1,0 +1,151 @@
+/** What the HTTP API says, as schemas: handlers, page, OpenAPI and tests share them. It runs in browsers too. */
+import * as v from 'valibot'
+import { FLEET } from '../../../contract/schemas.ts'
+
+const text = v.string()
+const time = v.pipe(text, v.isoTimestamp())
+const about = <S extends v.GenericSchema>(schema: S, doc: string) => v.pipe(schema, v.description(doc))
+
+/** Below the address that the page was loaded from: a reverse proxy may put it under a prefix of its own. */
+export const LIVE_PATH = 'api/live'
+
+/** What a caller may do: everything, only look, or only look at what is open to every program on this machine. */
+export const ACCESS = v.picklist(['full', 'read', 'local'])
+export type Access = v.InferOutput<typeof ACCESS>
+
+export const SESSION = v.strictObject({
+  access: about(
+    v.nullable(ACCESS),
+    '`local`: not logged in, but on the machine of hub2mqtt, where everything but the values of settings may be read; `null`: not logged in.',
+  ),
+  login: about(
+    v.picklist(['none', 'password', 'token']),
+    'What a login takes; `token`: the address that hub2mqtt printed at its start; `none`: none is possible.',
+  ),
+  version: text,
+  base_topic: text,
+  member: about(
+    v.nullable(text),
+    'Its name in a fleet, which stands behind `bridge` in its own topics; `null`: it is in none.',
+  ),
+  setup: about(v.boolean(), 'Whether no hub is configured yet, so that the set-up page is due.'),
+})
+export type Session = v.InferOutput<typeof SESSION>
+
+/** A message of the MQTT interface: full topic, and payload as it is on the wire. */
+const message = v.strictTuple([text, text])
+export type LiveMessage = v.InferOutput<typeof message>
+
+/**
+ * Something that happened: a message that is not retained, with its time. Answers are under their result topic; what was
+ * asked for is for the asker only, so that their `data` is always `null`.
+ */
+const happening = v.strictObject({ at: time, topic: text, payload: text })
+export type FeedEvent = v.InferOutput<typeof happening>
+
+/** One read of an app's usage: milliseconds since 1970, per cent of one core, bytes. */
+const sample = v.strictTuple([v.number(), v.nullable(v.number()), v.nullable(v.number())])
+export type Sample = v.InferOutput<typeof sample>
+
+/** Code of the WebSocket's end when a login is due, as after a logout or with another password. */
+export const LOGIN_DUE = 4401
+
+/** Hub → command as configuration names it (`restart`, `hub/install`) → why it is not possible; only those that are not. */
+const refusals = v.record(text, v.record(text, text))
+export type Refusals = v.InferOutput<typeof refusals>
+
+const fleet = v.strictObject({
+  ...FLEET.entries,
+  member: about(text, 'The one that tells this.'),
+  acts: about(v.boolean(), 'Whether it may ask its hubs at the moment; `false`: it has no lease.'),
+  speaker: about(v.nullable(text), 'The member that speaks for all.'),
+  owners: about(v.record(text, text), 'Hub → the member that it belongs to.'),
+})
+/** What a member of a fleet knows of that. */
+export type FleetStatus = v.InferOutput<typeof fleet>
+
+/** What the server says on the WebSocket, one JSON text a message. */
+export const LIVE_FRAME = v.variant('type', [
+  v.strictObject({
+    type: v.literal('snapshot'),
+    at: time,
+    state: about(
+      v.array(message),
+      'Every retained message of the bridge, Home Assistant’s discovery left out; in a fleet, with the states of other members and their hubs.',
+    ),
+    recent: about(v.array(happening), 'The last happenings, oldest first.'),
+    since: about(v.record(text, time), 'State topic of the bridge or a hub → since when it is as it is.'),
+    usage: about(v.record(text, v.array(sample)), 'Topic of an app → its usage of the last 15 minutes, oldest first.'),
+    refusals,
+    fleet: v.exactOptional(fleet),
+  }),
+  v.strictObject({
+    type: v.literal('changes'),
+    at: time,
+    state: about(v.array(v.strictTuple([text, v.nullable(text)])), 'What changed; `null`: cleared.'),
+    happenings: v.array(happening),
+    refusals: v.exactOptional(refusals),
+    fleet: v.exactOptional(fleet),
+  }),
+  v.strictObject({ type: v.literal('alive'), at: time }),
+])
+export type LiveFrame = v.InferOutput<typeof LIVE_FRAME>
+
+/** Longest silence of the server on the WebSocket, in milliseconds; after the double of it what is shown is stale. */
+export const LIVE_INTERVAL_MS = 5_000
+
+/** What every refused request is answered with. */
+export const API_ERROR = v.strictObject({
+  error: v.strictObject({ code: text, message: about(text, 'For people.') }),
+})
+export type ApiError = v.InferOutput<typeof API_ERROR>
+
+/** A finding of `hub2mqtt doctor`. */
+export const DOCTOR_REPORT = v.strictObject({ text: about(text, 'The report as `hub2mqtt doctor` prints it.') })
+export type DoctorReport = v.InferOutput<typeof DOCTOR_REPORT>
+
+/** The configuration that holds now; secrets are masked. */
+export const CONFIG_REPORT = v.strictObject({
+  text: about(text, 'As YAML.'),
+  path: about(v.nullable(text), 'The file that it was read from.'),
+})
+export type ConfigReport = v.InferOutput<typeof CONFIG_REPORT>
+
+/** What the set-up page starts with. */
+export const SETUP = v.strictObject({
+  path: about(v.nullable(text), 'The file that would be written; `null`: it is not ours to write.'),
+  broker: about(text, 'The broker of the present configuration, without its login.'),
+  found: about(v.array(v.strictObject({ url: text, name: text })), 'Hubs found by mDNS, each answered a ping.'),
+})
+export type Setup = v.InferOutput<typeof SETUP>
+
+export const SETUP_HUB = v.strictObject({ name: text, url: text, api_key: text })
+export type SetupHub = v.InferOutput<typeof SETUP_HUB>
+export const SETUP_BROKER = v.strictObject({
+  url: about(v.nullable(text), '`null`: the embedded broker.'),
+  username: v.nullable(text),
+  password: v.nullable(text),
+})
+export type SetupBroker = v.InferOutput<typeof SETUP_BROKER>
+
+/** What a test of the set-up page found. */
+export const SETUP_TEST = v.strictObject({
+  ok: v.boolean(),
+  message: about(text, 'What was found, or the exact error and what mends it.'),
+})
+export type SetupTest = v.InferOutput<typeof SETUP_TEST>
+
+export const SETUP_APPLY = v.strictObject({ hub: SETUP_HUB, broker: SETUP_BROKER })
+export type SetupApply = v.InferOutput<typeof SETUP_APPLY>
+
+export const SETUP_DONE = v.strictObject({
+  written: about(
+    v.nullable(text),
+    'The file that was written; `null`: the lines are to be put where they belong, and hub2mqtt to be restarted.',
+  ),
+  lines: about(
+    text,
+    'The same as lines of a file, or of an environment where there is no file, with words in the place of secrets.',
+  ),
+})
+export type SetupDone = v.InferOutput<typeof SETUP_DONE>

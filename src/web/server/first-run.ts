@@ -1,0 +1,128 @@
+/** A daemon that has no hub yet: serves the set-up page until one is configured. */
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { RunOptions } from '../../app.ts'
+import { fromHere, isLoopback } from '../../base/hosts.ts'
+import { readPlainText } from '../../base/read-plain.ts'
+import { openEmbeddedBroker } from '../../config/broker.ts'
+import { type Loaded, type LoadOptions, loadConfig, loadWithoutHub } from '../../config/load.ts'
+import { ConfigError } from '../../config/mistakes.ts'
+import type { Config } from '../../config/options.ts'
+import type { HealthReport } from '../../contract/schemas.ts'
+import { createTopics } from '../../contract/topics.ts'
+import { EmbeddedBrokerError } from '../../mqtt/embedded.ts'
+import type { Log } from '../../observability/log.ts'
+import { openListener } from './listener.ts'
+import { Sessions } from './sessions.ts'
+import { findHubs } from './setup/search.ts'
+import { Setup } from './setup/setup.ts'
+
+/** Whether there is a way to use the page. */
+function mayAnybody({ host, password, tokens, ingress, trusted_proxies }: Config['http']): boolean {
+  const hasToken = tokens.values().some(({ access }) => access === 'full')
+  return isLoopback(host) || password !== null || hasToken || (ingress && trusted_proxies.length > 0)
+}
+
+const NOBODY_MAY =
+  'http.password: missing; with it (HUB2MQTT_HTTP_PASSWORD), hub2mqtt can be set up in a browser, from beyond this machine too'
+
+/**
+ * What is there of a configuration that only lacks a hub, or the file that would name one.
+ * @throws what was wrong with it, where a set-up would not help
+ */
+export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded {
+  const loaded = loadWithoutHub(request)
+  if (loaded === undefined) throw error
+  const { config, path } = loaded
+  const { enabled, page } = config.http
+  if (!enabled || !page || (path !== null && !existsSync(dirname(path)))) throw error
+  if (!mayAnybody(config.http)) throw new ConfigError([...error.mistakes, NOBODY_MAY])
+  return loaded
+}
+
+/**
+ * Resolves with the sessions of the page when there is a configuration to run with; with `undefined` when the signal
+ * aborts.
+ * @param request what the configuration is loaded by
+ * @param loaded what it leads to, but for a hub
+ * @throws `problem`, which was wrong with it, if nobody can be listened to, which the log tells
+ */
+export async function firstRun(
+  request: LoadOptions,
+  { loaded, problem }: { readonly loaded: Loaded; readonly problem: ConfigError },
+  world: Pick<RunOptions, 'version' | 'clock' | 'log' | 'signal' | 'onReload' | 'onPage'>,
+): Promise<Sessions | undefined> {
+  const { onReload, onPage, version, clock, log, signal } = world
+  const { config, path } = loaded
+  const end = Promise.withResolvers<'configured' | 'stopped'>()
+  signal.addEventListener('abort', () => end.resolve('stopped'))
+  if (signal.aborted) return undefined
+  const sessions = new Sessions(clock)
+  const setup = new Setup({
+    config,
+    path,
+    check: (text) => loadConfig({ ...request, requireHub: false, readFile: readingAs(path, text) }),
+    search: () => findHubs({ clock }),
+    tryEmbedded: (wanted) => tryEmbedded(wanted, log),
+    log,
+    clock,
+    onWritten: () => end.resolve('configured'),
+  })
+  const startedAt = new Date(clock.now()).toISOString()
+  await using listener = await openListener({
+    live: { value: config },
+    log,
+    topics: createTopics(config.mqtt.base_topic),
+    bridge: { role: 'undecided', command: () => false, retained: () => [] },
+    version,
+    clean: (payload) => payload,
+    hubs: { all: new Map(), refusals: () => ({}) },
+    path,
+    setup,
+    health: () => health(version, startedAt),
+    metrics: { print: async () => ({ contentType: 'text/plain; charset=utf-8', text: '' }) },
+    sessions,
+    onPage,
+    clock,
+  })
+  if (listener === undefined) throw problem
+  const url = fromHere(listener.url)
+  log.info({ url }, `no hub is configured yet: set it up at ${url}`)
+  onReload(() => {
+    try {
+      loadConfig(request)
+      end.resolve('configured')
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      for (const mistake of error.mistakes) log.error(`configuration: ${mistake}`)
+    }
+  })
+  return (await end.promise) === 'configured' ? sessions : undefined
+}
+
+/** Files as they are, but for one. */
+function readingAs(path: string | null, text: string): (name: string) => string {
+  return (name) => (name === path ? text : readPlainText(name))
+}
+
+function health(version: string, startedAt: string): HealthReport {
+  return {
+    live: true,
+    ready: false,
+    problems: ['no hub is configured yet: the set-up page waits for it'],
+    version,
+    started_at: startedAt,
+    mqtt: { state: 'waiting', protocol: null, reason: null, probe: 'unknown' },
+    hubs: {},
+  }
+}
+
+async function tryEmbedded(config: Config, log: Log): Promise<{ readonly url: string } | { readonly why: string }> {
+  try {
+    await using broker = await openEmbeddedBroker(config, log.child({ part: 'broker' }, { level: 'silent' }))
+    return { url: broker.url }
+  } catch (error) {
+    if (error instanceof EmbeddedBrokerError) return { why: error.message }
+    throw error
+  }
+}

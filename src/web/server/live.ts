@@ -1,0 +1,142 @@
+/** The live channel over WebSocket: frames of the feed, and an end for who does not read or may not any more. */
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type WebSocket, WebSocketServer } from 'ws'
+import type { Clock } from '../../base/clock.ts'
+import type { Feed } from './api/feed.ts'
+import { LOGIN_DUE } from './api/protocol.ts'
+
+/** At once. */
+const MAX_CLIENTS = 16
+/** What may wait for a slow reader besides the snapshot, in bytes. */
+const MAX_WAITING_BYTES = 512 * 1024
+const CHECK_MS = 1_000
+/** Between two signs of life that are asked for. */
+const PING_MS = 15_000
+/** Without a sign of life, or behind. */
+const GONE_MS = 60_000
+
+/** What a client may see, and for how long. */
+export interface View {
+  /** Asked again and again. */
+  readonly mayStay: () => boolean
+  /** Whether it sees the values of settings. */
+  readonly settings: boolean
+}
+
+interface Client {
+  readonly socket: WebSocket
+  readonly view: View
+  /** What may wait, in bytes. */
+  most: number
+  /** Whether frames are left out until the next snapshot. */
+  behind: boolean
+  /** In `clock.elapsed()` milliseconds. */
+  heardAt: number
+  pingedAt: number
+}
+
+export class LiveChannel {
+  readonly #feed: Feed
+  readonly #clock: Clock
+  // Frames are small and many, and the snapshot comes once: deflating would take 300 KiB a client for the whole time.
+  readonly #server = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: 1024 })
+  readonly #clients = new Set<Client>()
+  #cancelCheck: (() => void) | undefined
+
+  constructor(feed: Feed, clock: Clock) {
+    this.#feed = feed
+    this.#clock = clock
+  }
+
+  get isFull(): boolean {
+    return this.#clients.size >= MAX_CLIENTS
+  }
+
+  /** How many do not read as fast as there is news. */
+  get behind(): number {
+    return this.#clients
+      .values()
+      .filter(({ behind }) => behind)
+      .toArray().length
+  }
+
+  /** That wait for readers, in bytes. */
+  get waitingBytes(): number {
+    return this.#clients.values().reduce((sum, { socket }) => sum + socket.bufferedAmount, 0)
+  }
+
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer, view: View): void {
+    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#add(webSocket, view))
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#cancelCheck?.()
+    for (const { socket } of this.#clients) socket.terminate()
+  }
+
+  #add(socket: WebSocket, view: View): void {
+    const clock = this.#clock
+    const now = clock.elapsed()
+    const client: Client = { socket, view, most: 0, behind: true, heardAt: now, pingedAt: now }
+    this.#clients.add(client)
+    // Left out until it has its snapshot.
+    const end = this.#feed.subscribe((frame) => this.#send(client, frame), view)
+    socket.on('pong', () => {
+      client.heardAt = clock.elapsed()
+    })
+    // What it says means nothing; a frame over the limit would be an uncaught exception.
+    socket.on('error', () => socket.terminate())
+    socket.once('close', () => {
+      end()
+      this.#clients.delete(client)
+      if (this.#clients.size > 0) return
+      this.#cancelCheck?.()
+      this.#cancelCheck = undefined
+    })
+    this.#catchUp(client)
+    this.#checkLater()
+  }
+
+  /** After frames were left out only a snapshot helps. */
+  #send(client: Client, frame: string): void {
+    const { socket } = client
+    if (client.behind) return
+    if (socket.bufferedAmount > client.most) client.behind = true
+    else socket.send(frame)
+  }
+
+  #checkLater(): void {
+    this.#cancelCheck ??= this.#clock.after(CHECK_MS, () => {
+      this.#cancelCheck = undefined
+      for (const client of this.#clients) this.#check(client)
+      if (this.#clients.size > 0) this.#checkLater()
+    })
+  }
+
+  #check(client: Client): void {
+    const { socket, view } = client
+    const now = this.#clock.elapsed()
+    if (!view.mayStay()) {
+      socket.close(LOGIN_DUE, 'login')
+      return
+    }
+    if (now - client.heardAt > GONE_MS) {
+      socket.terminate()
+      return
+    }
+    if (now - client.pingedAt > PING_MS) {
+      client.pingedAt = now
+      socket.ping()
+    }
+    if (client.behind && socket.bufferedAmount === 0) this.#catchUp(client)
+  }
+
+  #catchUp(client: Client): void {
+    const snapshot = this.#feed.snapshot(client.view)
+    client.behind = false
+    client.most = snapshot.length + MAX_WAITING_BYTES
+    client.socket.send(snapshot)
+  }
+}

@@ -1,0 +1,91 @@
+/** The built page: the files of one folder, by their names; what is not in the list cannot be asked for. */
+import { readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import { builtPage } from '../ui/build.ts'
+import { type Reply, text } from './server.ts'
+
+const TYPES: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  json: 'application/json',
+  svg: 'image/svg+xml',
+  png: 'image/png',
+  ico: 'image/x-icon',
+  woff2: 'font/woff2',
+  webmanifest: 'application/manifest+json',
+  txt: 'text/plain; charset=utf-8',
+}
+
+const ENCODINGS = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const
+
+/** Their names hold a hash of what is in them. */
+const IMMUTABLE = 'public, max-age=31536000, immutable'
+
+/** Only of a checkout whose packages were installed without those for development. */
+const NOT_BUILT = 'The page is not built: npm ci --include=dev && npm run build:page builds it. The API is at api/.'
+
+export class Page {
+  readonly #built: typeof builtPage
+  /** Path below the folder, with slashes → the file. */
+  #files: ReadonlyMap<string, string> = new Map()
+
+  /** `built`: the folder that it is in; `undefined` if it cannot be built. */
+  constructor(built = builtPage) {
+    this.#built = built
+  }
+
+  /** The answer for a path without its first slash; `undefined` if there is none. */
+  async answer(path: string, accepted: string, frameAncestors: readonly string[]): Promise<Reply | undefined> {
+    // A checkout builds it when it is asked for, and again when its sources have changed.
+    if (path === '' || this.#files.size === 0) this.#files = filesOf(await this.#built())
+    const name = path === '' ? 'index.html' : path
+    const file = this.#files.get(name)
+    if (file === undefined) return path === '' ? text(200, NOT_BUILT) : undefined
+    const [encoding, ending] =
+      ENCODINGS.find(([known, end]) => accepts(accepted, known) && this.#files.has(name + end)) ?? []
+    const body = await readFile(ending === undefined ? file : (this.#files.get(name + ending) ?? file))
+    return {
+      status: 200,
+      type: TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
+      body,
+      headers: {
+        'cache-control': name.startsWith('assets/') ? IMMUTABLE : 'no-store',
+        vary: 'accept-encoding',
+        ...(encoding && { 'content-encoding': encoding }),
+        'content-security-policy': policy(frameAncestors),
+      },
+    }
+  }
+}
+
+function filesOf(root: string | undefined): Map<string, string> {
+  if (root === undefined) return new Map()
+  const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const paths = files.map(({ parentPath, name }) => join(parentPath, name))
+  return new Map(paths.map((path) => [relative(root, path).split(sep).join('/'), path]))
+}
+
+function accepts(header: string, encoding: string): boolean {
+  return header.split(',').some((one) => {
+    const [name = '', weight = ''] = one.split(';')
+    return name.trim() === encoding && !/q=0(?:\.0*)?\s*$/.test(weight)
+  })
+}
+
+/** Nothing is loaded from elsewhere, and nothing that stands in the page runs. */
+function policy(frameAncestors: readonly string[]): string {
+  const ancestors = frameAncestors.map((one) => (one === 'self' ? "'self'" : one))
+  return [
+    "default-src 'self'",
+    "img-src 'self' data:",
+    "base-uri 'none'",
+    "object-src 'none'",
+    "form-action 'self'",
+    `frame-ancestors ${ancestors.length === 0 ? "'none'" : ancestors.join(' ')}`,
+  ].join('; ')
+}

@@ -1,0 +1,51 @@
+/** Who has logged in with the password or the start-up token, kept in memory: of each session only a hash, so that a dump opens none. */
+import { createHash, randomBytes } from 'node:crypto'
+import type { Clock } from '../../base/clock.ts'
+
+export const SESSION_MS = 7 * 24 * 3_600_000
+const MAX_SESSIONS = 100
+
+const digest = (token: string) => createHash('sha256').update(token).digest('base64')
+
+export class Sessions {
+  readonly #clock: Clock
+  /** Hash → when it was used last, the longest unused first. */
+  readonly #used = new Map<string, number>()
+  /** The password or start-up token that they were opened with. */
+  #key: string | null = null
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Makes a session; returns its secret. */
+  open(key: string): string {
+    this.#follow(key)
+    const token = randomBytes(32).toString('base64url')
+    this.#used.set(digest(token), this.#clock.elapsed())
+    for (const oldest of this.#used.keys()) if (this.#used.size > MAX_SESSIONS) this.#used.delete(oldest)
+    return token
+  }
+
+  /** Whether a session is open under the key of now; it counts as used. */
+  has(token: string, key: string | null): boolean {
+    this.#follow(key)
+    const mark = digest(token)
+    const used = this.#used.get(mark)
+    this.#used.delete(mark)
+    if (used === undefined || this.#clock.elapsed() - used > SESSION_MS) return false
+    this.#used.set(mark, this.#clock.elapsed())
+    return true
+  }
+
+  close(token: string): void {
+    this.#used.delete(digest(token))
+  }
+
+  /** With another key all of them end. */
+  #follow(key: string | null): void {
+    if (key === this.#key) return
+    this.#key = key
+    this.#used.clear()
+  }
+}

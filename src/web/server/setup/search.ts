@@ -1,0 +1,161 @@
+/**
+ * Looks for hubs in the home's network by mDNS: one question on each network interface, from a port of its own, so that
+ * responders answer to that port alone (RFC 6762, 5.1 and 6.7). What is found counts only if it answers a ping as a hub.
+ */
+import { createSocket, type Socket } from 'node:dgram'
+import { networkInterfaces } from 'node:os'
+import { type Clock, sleep } from '../../../base/clock.ts'
+import { HubClient } from '../../../hub/client.ts'
+import { HubError } from '../../../hub/errors.ts'
+import { shownText } from '../../../observability/controls.ts'
+import { type DnsRecord, question, readRecords } from './dns.ts'
+
+export interface FoundHub {
+  readonly url: string
+  readonly name: string
+}
+
+/** A Homey Pro tells the first one, with `name` in its text; a Self-Hosted Server only the other. */
+const HUB_SERVICE = '_homey._tcp.local'
+const WEB_SERVICE = '_http._tcp.local'
+
+const GROUP = { address: '224.0.0.251', port: 5353 }
+/** Questions get lost; responders wait for up to half a second. */
+const ASK_AGAIN_MS = 400
+const LISTEN_MS = 1_500
+const PING_MS = 1_400
+const MAX_FOUND = 16
+const MAX_INTERFACES = 8
+const MAX_NAME_LENGTH = 64
+
+interface Candidate extends FoundHub {
+  /** Whether it says itself that it is a hub. */
+  readonly isHub: boolean
+}
+
+/** At most 16, within three seconds. */
+export async function findHubs({
+  clock,
+  to = GROUP,
+}: {
+  readonly clock: Clock
+  /** Who is asked; default: everybody in the network. */
+  readonly to?: { readonly address: string; readonly port: number }
+}): Promise<FoundHub[]> {
+  const pings = new Map<string, Promise<Ping | undefined>>()
+  const onMessage = (packet: Buffer, { address }: { readonly address: string }) => {
+    for (const candidate of candidatesOf(readRecords(packet), address)) {
+      if (pings.size < MAX_FOUND && !pings.has(candidate.url)) pings.set(candidate.url, ping(candidate, clock))
+    }
+  }
+  const sockets = await openSockets(to === GROUP ? ownAddresses() : [undefined], onMessage)
+  const ask = () => {
+    // A network that cannot be asked has no hubs to tell of.
+    for (const socket of sockets) socket.send(QUESTION, to.port, to.address, () => undefined)
+  }
+  ask()
+  const cancel = clock.after(ASK_AGAIN_MS, ask)
+  await sleep(clock, LISTEN_MS)
+  cancel()
+  for (const socket of sockets) socket.close()
+  const answered = (await Promise.all(pings.values())).filter((one) => one !== undefined)
+  return onceEach(answered)
+}
+
+const QUESTION = question([HUB_SERVICE, WEB_SERVICE])
+
+function ownAddresses(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? [])
+  const own = all.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address)
+  return own.slice(0, MAX_INTERFACES)
+}
+
+/** Those of them that can be opened. */
+async function openSockets(
+  addresses: readonly (string | undefined)[],
+  onMessage: (packet: Buffer, sender: { readonly address: string }) => void,
+): Promise<Socket[]> {
+  const opening = addresses.map(async (address) => {
+    const socket = createSocket('udp4')
+    try {
+      await new Promise<void>((resolve, reject) => {
+        socket.once('error', reject)
+        socket.bind(0, address, resolve)
+      })
+      if (address !== undefined) socket.setMulticastInterface(address)
+      socket.removeAllListeners('error').on('error', () => undefined)
+      return socket.on('message', onMessage)
+    } catch {
+      socket.close()
+      return undefined
+    }
+  })
+  return (await Promise.all(opening)).filter((socket) => socket !== undefined)
+}
+
+/** The addresses that an answer names, or that it came from. */
+export function candidatesOf(records: readonly DnsRecord[], sender: string): Candidate[] {
+  return records.flatMap((record) => {
+    if (record.type !== 'PTR' || (record.name !== HUB_SERVICE && record.name !== WEB_SERVICE)) return []
+    const instance = record.target.toLowerCase()
+    const service = records.find((one) => one.type === 'SRV' && one.name === instance)
+    const texts = records.find((one) => one.type === 'TXT' && one.name === instance)
+    const told = service?.type === 'SRV' ? service : undefined
+    const host = told?.target.toLowerCase()
+    const own = records.find((one) => one.type === 'A' && one.name === host && isOfTheHome(one.address, sender))
+    const address = own?.type === 'A' ? own.address : sender
+    const isHub = record.name === HUB_SERVICE
+    // Which port a hub names for a service of its own is not known; that of its API is.
+    const ports = new Set([...(told === undefined ? [] : [told.port]), ...(isHub ? [80] : [])])
+    const name = nameOf(texts?.type === 'TXT' ? texts.texts : [], record)
+    return [...ports].map((port) => ({ url: `http://${address}${port === 80 ? '' : `:${port}`}`, name, isHub }))
+  })
+}
+
+function nameOf(
+  texts: readonly string[],
+  { name, target }: { readonly name: string; readonly target: string },
+): string {
+  const told = texts.find((text) => text.startsWith('name='))?.slice('name='.length)
+  const instance = target.slice(0, Math.max(0, target.length - name.length - 1))
+  return shownText(told || instance).slice(0, MAX_NAME_LENGTH)
+}
+
+const PRIVATE = /^(?:10\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)/
+
+/** An answer must not send anybody elsewhere. */
+function isOfTheHome(address: string, sender: string): boolean {
+  return address === sender || PRIVATE.test(address)
+}
+
+interface Ping {
+  readonly found: FoundHub
+  readonly id: string | null
+}
+
+/** Without a key. */
+async function ping({ url, name, isHub }: Candidate, clock: Clock): Promise<Ping | undefined> {
+  const options = { url, apiKey: () => '', timeoutMs: PING_MS, maxRequests: 1, knows: () => true }
+  const client = new HubClient({ ...options, pathPrefix: 'auto' }, clock)
+  try {
+    const { id } = await client.hub.identify()
+    // Many web servers answer whatever they are asked: a hub says who it is, or has said before that it is one.
+    return id === null && !isHub ? undefined : { found: { url, name: name || url }, id }
+  } catch (error) {
+    if (error instanceof HubError) return undefined
+    throw error
+  } finally {
+    await client.close()
+  }
+}
+
+/** A hub that answers at several addresses is offered at the first. */
+function onceEach(pings: readonly Ping[]): FoundHub[] {
+  const known = new Set<string>()
+  return pings.flatMap(({ found, id }) => {
+    if (id === null) return [found]
+    if (known.has(id)) return []
+    known.add(id)
+    return [found]
+  })
+}

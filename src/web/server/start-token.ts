@@ -1,0 +1,93 @@
+/** The start-up token: what shows that a request comes from who started hub2mqtt, while there is no password. */
+import { randomBytes } from 'node:crypto'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { fromHere, inUrl, isLoopback } from '../../base/hosts.ts'
+import { isOurs, writeWhole } from '../../base/own-file.ts'
+
+const FORM = /^[\w-]{43}$/
+const MAX_BYTES = 256
+const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants
+
+interface Listening {
+  readonly host: string
+  readonly port: number
+  readonly token_file: string | null
+}
+
+/** Where it is kept: as `http.token_file` says, else beside the configuration file; `null`: nowhere. */
+export function tokenFileOf({ token_file }: Pick<Listening, 'token_file'>, configFile: string | null): string | null {
+  return token_file ?? (configFile === null ? null : `${configFile}.token`)
+}
+
+/** The one that is kept; `undefined` unless a plain file has it that no other user can read or has made. */
+export function readToken(file: string): string | undefined {
+  const found = lookInto(file)
+  return found?.isPrivate ? found.token : undefined
+}
+
+/** `null`: there is no such file, or nothing in it; `undefined`: it is something else, and not ours to write. */
+function lookInto(file: string): { readonly token: string; readonly isPrivate: boolean } | null | undefined {
+  let descriptor: number | undefined
+  try {
+    descriptor = openSync(file, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
+    const found = fstatSync(descriptor)
+    if (!found.isFile() || found.size > MAX_BYTES) return undefined
+    const token = readFileSync(descriptor, 'utf8').trim()
+    if (token === '') return null
+    return FORM.test(token) ? { token, isPrivate: isPrivate(found) } : undefined
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ENOENT' ? null : undefined
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor)
+  }
+}
+
+/** Root may read those of the users that it starts daemons as. */
+function isPrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean {
+  const self = process.getuid?.()
+  return self === undefined || ((mode & 0o077) === 0 && (self === 0 || uid === self))
+}
+
+/** The one that is kept, or a new one, which is kept where the file can be written. */
+export async function startToken(
+  file: string | null,
+  log: { warn(fields: object, message: string): void },
+  { keep = true, token = randomBytes(32).toString('base64url') } = {},
+) {
+  if (file === null) return token
+  const found = lookInto(file)
+  if (found?.isPrivate) return found.token
+  if (!keep) return token
+  try {
+    if (found === undefined) log.warn({ file }, 'the file of the start-up token is something else, and stays as it is')
+    else if (await isOurs(file)) await writeWhole(file, `${token}\n`)
+  } catch (err) {
+    log.warn({ err, file }, 'the start-up token could not be kept: the next start makes a new one')
+  }
+  return token
+}
+
+/** The address that logs a browser in. */
+export const addressWith = (address: string, token: string): string => `${address}?token=${token}`
+
+/** There is no such address; the message says why. */
+export class PageAddressError extends Error {
+  override readonly name = 'PageAddressError'
+}
+
+/** The same of a daemon that runs with this configuration. @throws PageAddressError */
+export function pageAddress(http: Listening, configFile: string | null, hasPassword: boolean): string {
+  const { host, port } = http
+  const refuse = (why: string): never => {
+    throw new PageAddressError(why)
+  }
+  if (hasPassword) return refuse('http.password is set: the page takes that, and no start-up token')
+  if (!isLoopback(host)) return refuse(`http.host is ${host}: there the page takes http.password`)
+  if (port === 0) return refuse('http.port is 0: only what hub2mqtt prints when it starts has the address')
+  const file = tokenFileOf(http, configFile)
+  if (file === null) return refuse('no file keeps a start-up token: name one by http.token_file, or give --config')
+  const token =
+    readToken(file) ??
+    refuse(`${file}: no start-up token; hub2mqtt writes it when it starts, unless there is an http.password`)
+  return addressWith(fromHere(`http://${inUrl(host)}:${port}`), token)
+}

@@ -1,0 +1,93 @@
+/** What the page knows of hubs and apps. Each app has signals of its own, so that a change renders one row. */
+import { type Signal, signal } from '@preact/signals'
+import type { Json } from '../../../../base/json.ts'
+import type { Payload, PublicationName } from '../../../../contract/publications.ts'
+import type { App } from '../../../../hub/app.ts'
+import type { Sample } from '../../../server/api/protocol.ts'
+import { readPayload } from './payload.ts'
+
+/** A command that was sent and has no answer yet. */
+export interface Running {
+  readonly command: string
+}
+
+/** How a command ended. */
+export interface Outcome {
+  readonly ok: boolean
+  readonly command: string
+  readonly text: string
+}
+
+/** What a further topic of an app holds. */
+export interface Further {
+  /** Of the topic's row. */
+  readonly name: PublicationName
+  readonly payload: string
+}
+
+export interface AppEntry {
+  readonly hub: string
+  readonly id: string
+  /** Its topic, which no other app has. */
+  readonly topic: string
+  readonly app: Signal<App>
+  /** Usage of the last 15 minutes, oldest first. Grows in place, always before `app` changes. */
+  readonly samples: Sample[]
+  /** Settings that are published. */
+  readonly settings: Signal<ReadonlyMap<string, Json>>
+  /** What other retained topics of the app hold, by topic. */
+  readonly further: Signal<ReadonlyMap<string, Further>>
+  readonly running: Signal<Running | undefined>
+  readonly outcome: Signal<Outcome | undefined>
+}
+
+export interface HubEntry {
+  readonly name: string
+  readonly state: Signal<Payload<'hubState'> | undefined>
+  /** Since when its state is as it is, in epoch milliseconds. */
+  readonly since: Signal<number | undefined>
+  readonly info: Signal<Payload<'hubInfo'> | undefined>
+  /** Replaced as a whole when an app comes or goes. */
+  readonly apps: Signal<ReadonlyMap<string, AppEntry>>
+}
+
+export const KEPT_USAGE_MS = 15 * 60_000
+
+export function newApp(hub: string, topic: string, app: App): AppEntry {
+  return {
+    hub,
+    id: app.id,
+    topic,
+    app: signal(app),
+    samples: [],
+    settings: signal(new Map()),
+    further: signal(new Map()),
+    running: signal(undefined),
+    outcome: signal(undefined),
+  }
+}
+
+export function newHub(name: string): HubEntry {
+  return {
+    name,
+    state: signal(undefined),
+    since: signal(undefined),
+    info: signal(undefined),
+    apps: signal(new Map()),
+  }
+}
+
+/** Adds a read of the usage, and drops what is older than what is shown. */
+export function addSample(samples: Sample[], sample: Sample): void {
+  samples.push(sample)
+  const oldest = sample[0] - KEPT_USAGE_MS
+  let outdated = 0
+  while ((samples[outdated]?.[0] ?? oldest) < oldest) outdated += 1
+  if (outdated > 0) samples.splice(0, outdated)
+}
+
+/** What another topic of the app holds; `undefined` if there is none, or it is not what the interface says. */
+export function furtherOf<N extends 'guard' | 'history'>({ further }: AppEntry, name: N): Payload<N> | undefined {
+  const found = [...further.value.values()].find((one) => one.name === name)
+  return found && readPayload(name, found.payload)
+}

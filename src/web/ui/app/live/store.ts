@@ -1,0 +1,235 @@
+/** Everything that the live channel tells, as signals. */
+import { batch, computed, signal } from '@preact/signals'
+import type { Payload } from '../../../../contract/publications.ts'
+import { createTopics, type OwnTopic, type Topics } from '../../../../contract/topics.ts'
+import type { FleetStatus, LiveFrame, Refusals, Sample } from '../../../server/api/protocol.ts'
+import { S } from '../strings.ts'
+import { type AppEntry, addSample, type HubEntry, newApp, newHub } from './entries.ts'
+import { type Entry, failedUpdates, Happenings } from './happenings.ts'
+import { readPayload } from './payload.ts'
+
+type Snapshot = Extract<LiveFrame, { type: 'snapshot' }>
+type Changes = Extract<LiveFrame, { type: 'changes' }>
+
+export class Store {
+  readonly topics: Topics
+  /** In a fleet, those of other members too, of which nothing but the state is known. */
+  readonly hubs = signal<readonly HubEntry[]>([])
+  /** Those of this bridge. */
+  readonly own = computed(() => this.hubs.value.filter(({ name }) => this.ownerElsewhere(name) === undefined))
+  readonly fleet = signal<FleetStatus | undefined>(undefined)
+  /** State topic of another member of the fleet, or of all → what it says. */
+  readonly memberStates = signal<ReadonlyMap<string, Payload<'bridgeState'>>>(new Map())
+  readonly bridgeState = signal<Payload<'bridgeState'> | undefined>(undefined)
+  /** Since when its state is as it is, in epoch milliseconds. */
+  readonly bridgeSince = signal<number | undefined>(undefined)
+  readonly bridgeInfo = signal<Payload<'bridgeInfo'> | undefined>(undefined)
+  readonly health = signal<Payload<'bridgeHealth'> | undefined>(undefined)
+  readonly logLevel = signal<Payload<'bridgeLogLevel'> | undefined>(undefined)
+  readonly discovery = signal<Payload<'bridgeDiscovery'> | undefined>(undefined)
+  readonly refusals = signal<Refusals>({})
+  readonly recent = signal<readonly Entry[]>([])
+  /** Apps whose last update failed, as `hub/id`; from events only, which a restart of the daemon loses. */
+  readonly failedUpdates = computed(() => failedUpdates(this.recent.value))
+  /** Whether a snapshot has been read. */
+  readonly complete = signal(false)
+  /** Counts changes of apps, for lists that are put in order only now and then. */
+  appChanges = 0
+  readonly #happenings: Happenings
+  /** Hub → apps that came or went and are not in its signal yet. */
+  readonly #moved = new Map<HubEntry, Map<string, AppEntry>>()
+
+  /** @param member this bridge's name in a fleet */
+  constructor(base: string, member: string | null) {
+    this.topics = createTopics(base, member ?? undefined)
+    this.#happenings = new Happenings(base)
+  }
+
+  /** The other member of the fleet that has a hub; `undefined`: none has. */
+  ownerElsewhere(hub: string): string | undefined {
+    const { member, owners = {} } = this.fleet.value ?? {}
+    const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
+    return owner === member ? undefined : owner
+  }
+
+  hub(name: string): HubEntry | undefined {
+    return this.hubs.value.find((hub) => hub.name === name)
+  }
+
+  app(hub: string, id: string): AppEntry | undefined {
+    return this.hub(hub)?.apps.value.get(id)
+  }
+
+  /** Own hubs that are offline: the page has only the last known state of their apps. */
+  readonly away = computed(() => this.own.value.filter(({ state }) => state.value === 'offline'))
+
+  isAway(hub: string): boolean {
+    return this.away.value.some(({ name }) => name === hub)
+  }
+
+  /** Why a hub is not (wholly) usable, for people. */
+  reasonOf({ name, info }: HubEntry): string | undefined {
+    const reason = info.value?.reason ?? this.health.value?.hubs[name]?.reason
+    return reason == null ? undefined : S.reason(reason)
+  }
+
+  snapshot({ at, state, recent, since, usage, refusals, fleet }: Snapshot): void {
+    batch(() => {
+      this.fleet.value = fleet
+      const told = new Set(state.map(([topic]) => topic))
+      this.#dropUntold(told)
+      for (const [topic, payload] of state) this.#hold(topic, payload, at, false)
+      this.#settle()
+      for (const hub of this.hubs.value) {
+        hub.since.value = msOf(since[this.topics.of('hubState', { hub: hub.name })])
+        for (const entry of hub.apps.value.values()) this.#setSamples(entry, usage[entry.topic] ?? [])
+      }
+      this.bridgeSince.value = msOf(since[this.topics.of('bridgeState', {})])
+      this.recent.value = this.#happenings.add([], recent)
+      this.refusals.value = refusals
+      this.complete.value = true
+    })
+  }
+
+  changes(frames: readonly Changes[]): void {
+    batch(() => {
+      for (const { at, state, happenings, refusals, fleet } of frames) {
+        const before = this.bridgeState.value
+        for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
+        if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
+        this.recent.value = this.#happenings.add(this.recent.value, happenings)
+        if (refusals !== undefined) this.refusals.value = refusals
+        if (fleet !== undefined) this.fleet.value = fleet
+      }
+      this.#settle()
+    })
+  }
+
+  #setSamples(entry: AppEntry, samples: readonly Sample[]): void {
+    entry.samples.splice(0, entry.samples.length, ...samples)
+  }
+
+  /** What a former snapshot told and this one does not is gone. */
+  #dropUntold(told: ReadonlySet<string>): void {
+    const { topics } = this
+    this.memberStates.value = new Map([...this.memberStates.value].filter(([topic]) => told.has(topic)))
+    for (const hub of this.hubs.value) {
+      if (!told.has(topics.of('hubState', { hub: hub.name }))) hub.state.value = undefined
+      if (!told.has(topics.of('hubInfo', { hub: hub.name }))) hub.info.value = undefined
+    }
+    this.hubs.value = this.hubs.value.filter(isKnown)
+    for (const hub of this.hubs.value) {
+      for (const [id, { topic }] of hub.apps.value) if (!told.has(topic)) this.#apps(hub).delete(id)
+    }
+  }
+
+  #hold(topic: string, payload: string | null, at: string, isNews: boolean): void {
+    const own = this.topics.parse(topic)
+    if (own === undefined) {
+      const state = payload === null ? undefined : readPayload('bridgeState', payload)
+      this.memberStates.value = changed(this.memberStates.value, topic, state)
+      return
+    }
+    const { owner } = own
+    if (owner.kind === 'bridge') {
+      this.#holdBridge(own, payload)
+      return
+    }
+    const hub = this.hub(owner.hub) ?? (payload === null ? undefined : this.#addHub(owner.hub))
+    if (hub === undefined) return
+    const newsAt = isNews ? Date.parse(at) : undefined
+    if (owner.kind === 'hub') this.#holdHub(hub, own, payload, newsAt)
+    else if (own.name === 'app') this.#holdApp(hub, topic, owner.app, payload, newsAt)
+    else this.#holdPart(hub, topic, own, payload)
+  }
+
+  /** A setting of an app, or another topic of it. */
+  #holdPart(hub: HubEntry, topic: string, { name, owner }: OwnTopic, payload: string | null): void {
+    if (owner.kind !== 'app' && owner.kind !== 'setting') return
+    const entry = this.#apps(hub).get(owner.app)
+    if (entry === undefined) return
+    if (owner.kind === 'setting') {
+      const setting = payload === null ? undefined : readPayload('setting', payload)
+      entry.settings.value = changed(entry.settings.value, owner.name, setting)
+    } else {
+      const further = payload === null ? undefined : { name, payload }
+      entry.further.value = changed(entry.further.value, topic, further)
+    }
+  }
+
+  #holdBridge({ name }: OwnTopic, payload: string | null): void {
+    const text = payload ?? ''
+    if (name === 'bridgeState') this.bridgeState.value = readPayload(name, text)
+    else if (name === 'bridgeInfo') this.bridgeInfo.value = readPayload(name, text)
+    else if (name === 'bridgeHealth') this.health.value = readPayload(name, text)
+    else if (name === 'bridgeLogLevel') this.logLevel.value = readPayload(name, text)
+    else if (name === 'bridgeDiscovery') this.discovery.value = readPayload(name, text)
+  }
+
+  #holdHub(hub: HubEntry, { name }: OwnTopic, payload: string | null, newsAt: number | undefined): void {
+    if (name === 'hubState') {
+      const state = readPayload(name, payload ?? '')
+      if (newsAt !== undefined && state !== hub.state.value) hub.since.value = newsAt
+      hub.state.value = state
+    } else if (name === 'hubInfo') hub.info.value = readPayload(name, payload ?? '')
+    if (payload === null && !isKnown(hub)) this.hubs.value = this.hubs.value.filter((other) => other !== hub)
+  }
+
+  #holdApp(hub: HubEntry, topic: string, id: string, payload: string | null, newsAt: number | undefined): void {
+    this.appChanges += 1
+    const app = payload === null ? undefined : readPayload('app', payload)
+    if (app === undefined) {
+      this.#apps(hub).delete(id)
+      return
+    }
+    const entry = this.#apps(hub).get(id)
+    if (entry === undefined) {
+      const added = newApp(hub.name, topic, app)
+      this.#moving(hub).set(id, added)
+      if (newsAt !== undefined) addSample(added.samples, [newsAt, app.cpu_percent, app.memory_bytes])
+      return
+    }
+    if (newsAt !== undefined) addSample(entry.samples, [newsAt, app.cpu_percent, app.memory_bytes])
+    entry.app.value = app
+  }
+
+  #addHub(name: string): HubEntry {
+    const hub = newHub(name)
+    this.hubs.value = [...this.hubs.value, hub].toSorted((one, other) => one.name.localeCompare(other.name))
+    return hub
+  }
+
+  /** The apps of a hub to look up: those of its signal, or those that replace them. */
+  #apps(hub: HubEntry): { get(id: string): AppEntry | undefined; delete(id: string): void } {
+    return {
+      get: (id) => (this.#moved.get(hub) ?? hub.apps.value).get(id),
+      delete: (id) => void this.#moving(hub).delete(id),
+    }
+  }
+
+  #moving(hub: HubEntry): Map<string, AppEntry> {
+    const moving = this.#moved.get(hub) ?? new Map(hub.apps.value)
+    this.#moved.set(hub, moving)
+    return moving
+  }
+
+  #settle(): void {
+    for (const [hub, apps] of this.#moved) hub.apps.value = apps
+    this.#moved.clear()
+  }
+}
+
+/** Whether anything is told of a hub. */
+const isKnown = ({ state, info }: HubEntry) => state.value !== undefined || info.value !== undefined
+
+/** The map with one value changed; `undefined` removes it. */
+function changed<T>(map: ReadonlyMap<string, T>, key: string, value: T | undefined): ReadonlyMap<string, T> {
+  const after = new Map(map)
+  if (value === undefined) after.delete(key)
+  else after.set(key, value)
+  return after
+}
+
+function msOf(time: string | undefined): number | undefined {
+  return time === undefined ? undefined : Date.parse(time)
+}

@@ -1,0 +1,70 @@
+/** The last 15 minutes as a line. */
+import type { Sample } from '../../../server/api/protocol.ts'
+import { KEPT_USAGE_MS } from '../live/entries.ts'
+
+export type Figure = 'cpu' | 'memory'
+
+const COLUMN = { cpu: 1, memory: 2 } as const
+/** Points of a line; a width of the screen shows no more. */
+const STEPS = 60
+
+export interface SparkProps {
+  readonly samples: readonly Sample[]
+  readonly figure: Figure
+  readonly width: number
+  readonly height: number
+  /** What it shows, for a screen reader; without, it is hidden from it. */
+  readonly label?: string
+}
+
+export function Spark({ samples, figure, width, height, label }: SparkProps) {
+  const { line, area } = pathOf(samples, figure, width, height)
+  return (
+    <svg
+      class={`spark ${figure}`}
+      width={width}
+      height={height}
+      viewBox={`0 0 ${width} ${height}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label ?? ''}
+      aria-hidden={label === undefined}
+    >
+      <path class="area" d={area} />
+      <path class="line" d={line} />
+    </svg>
+  )
+}
+
+/** What has begun lately fills the width too, once it is as long as this. */
+const SHORTEST_MS = 2 * 60_000
+
+/** The last read of each step; a step without a read keeps the one before. */
+function pathOf(samples: readonly Sample[], figure: Figure, width: number, height: number) {
+  const end = samples.at(-1)?.[0] ?? 0
+  const length = Math.min(KEPT_USAGE_MS, Math.max(SHORTEST_MS, end - (samples[0]?.[0] ?? end)))
+  const start = end - length
+  const values: (number | null)[] = Array.from({ length: STEPS + 1 }, () => null)
+  for (const sample of samples) {
+    const step = Math.min(STEPS, Math.max(0, Math.ceil(((sample[0] - start) / length) * STEPS)))
+    values[step] = sample[COLUMN[figure]]
+  }
+  const told = values.filter((value) => value !== null)
+  if (told.length === 0) return { line: '', area: '' }
+  const top = Math.max(...told) * 1.15
+  // Memory hardly moves: from zero it would be a flat line.
+  const low = figure === 'memory' ? Math.min(...told) * 0.85 : 0
+  const span = top - low || 1
+  const y = (value: number) => (height - 1.5 - ((value - low) / span) * (height - 3)).toFixed(1)
+  const first = values.findIndex((value) => value !== null)
+  let line = ''
+  let last = told[0] ?? 0
+  for (let step = first; step <= STEPS; step += 1) {
+    last = values[step] ?? last
+    line += `${line === '' ? 'M' : 'L'}${((step / STEPS) * width).toFixed(1)} ${y(last)}`
+  }
+  // One read is a line too.
+  if (first === STEPS) line = `M0 ${y(last)}L${width} ${y(last)}`
+  const from = first === STEPS ? '0' : ((first / STEPS) * width).toFixed(1)
+  return { line, area: `${line}L${width} ${height}L${from} ${height}Z` }
+}

@@ -1,0 +1,85 @@
+/** Makes the page of its sources. A checkout does so when it is first asked for; package and image bring it along. */
+import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { ROOT } from '../../base/root.ts'
+
+const FOLDER = fileURLToPath(ROOT)
+const SOURCE = `${FOLDER}src/web/ui/app`
+const OUTPUT = `${FOLDER}src/web/ui/dist`
+/** What the page is made of, besides the packages that the lock file names. */
+const MADE_OF = ['src/{page,api,contract,guard,model,base,log,hub}/**/*.{ts,tsx,css,html,svg}', 'package-lock.json']
+
+let building: Promise<string | undefined> | undefined
+
+/**
+ * The folder of the page, made anew where that is missing or older than its sources; `undefined` if there is none and
+ * nothing to make it with.
+ */
+export function builtPage(): Promise<string | undefined> {
+  building ??= present().finally(() => {
+    building = undefined
+  })
+  return building
+}
+
+async function present(): Promise<string | undefined> {
+  const isBuilt = existsSync(`${OUTPUT}/index.html`)
+  // The image holds no sources, and a package has nothing to build them with.
+  if (!existsSync(`${SOURCE}/index.html`) || (isBuilt && isCurrent())) return isBuilt ? OUTPUT : undefined
+  try {
+    await buildPage()
+    return OUTPUT
+  } catch (error) {
+    const hasNoBundler = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
+    if (!hasNoBundler) throw error
+    return isBuilt ? OUTPUT : undefined
+  }
+}
+
+function isCurrent(): boolean {
+  const builtAt = statSync(`${OUTPUT}/index.html`).mtimeMs
+  const sources = globSync(MADE_OF, { cwd: FOLDER, exclude: ['src/web/ui/dist/**'] })
+  return sources.every((path) => statSync(`${FOLDER}${path}`).mtimeMs <= builtAt)
+}
+
+/** @throws Error for a mistake in the sources, or without the bundler */
+export async function buildPage(): Promise<void> {
+  const { build } = await import('vite')
+  await build({
+    root: SOURCE,
+    configFile: false,
+    logLevel: 'silent',
+    // Whatever the page is loaded from: a proxy may put it below a prefix.
+    base: './',
+    publicDir: false,
+    envFile: false,
+    // Whatever the environment says: a development build tells where its sources lie.
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
+    build: {
+      outDir: OUTPUT,
+      emptyOutDir: true,
+      // The policy that the page is served with allows no data: addresses.
+      assetsInlineLimit: 0,
+      modulePreload: false,
+      reportCompressedSize: false,
+      rolldownOptions: {
+        onwarn(warning) {
+          throw new Error(warning.message)
+        },
+      },
+    },
+  })
+  for (const path of globSync('assets/*.{js,css}', { cwd: OUTPUT })) {
+    const bytes = readFileSync(`${OUTPUT}/${path}`)
+    writeFileSync(`${OUTPUT}/${path}.br`, brotliCompressSync(bytes))
+    writeFileSync(`${OUTPUT}/${path}.gz`, gzipSync(bytes, { level: 9 }))
+  }
+}
+
+/** All that a browser loads, with its size once compressed, in bytes. */
+export function weighPage(): { readonly path: string; readonly bytes: number }[] {
+  return globSync('**/*', { cwd: OUTPUT })
+    .filter((path) => !/\.(br|gz)$/.test(path) && statSync(`${OUTPUT}/${path}`).isFile())
+    .map((path) => ({ path, bytes: brotliCompressSync(readFileSync(`${OUTPUT}/${path}`)).length }))
+}

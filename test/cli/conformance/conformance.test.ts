@@ -1,0 +1,224 @@
+/** What is told of hubs of every kind, and what is never told. */
+import { describe, expect, test } from 'vitest'
+import { EXPECTATIONS } from '../../../src/cli/conformance/expectations.ts'
+import { PROBES } from '../../../src/cli/conformance/probes.ts'
+import { reportText } from '../../../src/cli/conformance/text.ts'
+import { FLAVOURS } from '../../../src/emulator/records.ts'
+import { serve } from '../../hub/support.ts'
+import { APP, emulate, found, KEY, outcome, reportOn, SECRETS } from './support.ts'
+
+describe.each(FLAVOURS)('a hub of the kind %s', (flavour) => {
+  test('is recognised, can be worked with, and nothing on it is changed', async () => {
+    // One that has an update shows how it says so.
+    const update = { id: 'com.other.app', update: '9.9.9' }
+    const hub = await emulate({
+      flavour,
+      apps: [{ id: APP, name: 'Rose garden', settings: { gate_code: '1' } }, update],
+    })
+    const report = await reportOn(hub.url)
+    expect(report.problems).toEqual([])
+    expect(report).toMatchObject({ format: 1, usable: true, hub: { kind: flavour, apps: 2 }, left: null })
+    expect(hub.requests.filter(({ via, method }) => via === 'rest' && method !== 'GET')).toEqual([])
+    for (const name of ['getApps', 'getApp', 'getAppSettings', 'getAppSetting', 'getAppLocales']) {
+      expect(outcome(report, name), name).toBe('ok')
+    }
+    for (const name of ['restartApp', 'uninstallApp', 'createBackup'])
+      expect(outcome(report, name), name).toBe('not_tried')
+  })
+
+  test('shows what it does when an app may be changed, which is then as it was', { timeout: 60_000 }, async () => {
+    const hub = await emulate({ flavour })
+    const before = hub.apps.get(APP)
+    const report = await reportOn(hub.url, { app: APP, writes: true })
+    expect(report.problems).toEqual([])
+    expect(report.left).toEqual([])
+    const now = hub.apps.get(APP)
+    for (const key of ['enabled', 'autoupdate', 'channel', 'version', 'state'])
+      expect(now?.[key], key).toEqual(before?.[key])
+    expect(hub.settings(APP)).toEqual({ gate_code: '4711-gate' })
+    for (const id of [
+      'setting-kept',
+      'setting-gone',
+      'autoupdate',
+      'channel-ignored',
+      'restart',
+      'disable',
+      'enable',
+    ]) {
+      expect(found(report, id), id).toMatchObject({ result: 'agrees' })
+    }
+    expect(found(report, 'events')?.result).not.toBe('unknown')
+    const hasMore = flavour === 'older' || flavour === 'reference'
+    expect(outcome(report, 'garbageCollectApp')).toBe(hasMore ? 'ok' : 'absent')
+    expect(hub.spoken).toEqual(hasMore ? ['hub2mqtt'] : [])
+    expect(found(report, 'downgrade')?.result).not.toBe('unknown')
+    expect(outcome(report, 'uninstallApp')).toBe('not_tried')
+  })
+
+  test('tells no names, keys, addresses and values', { timeout: 60_000 }, async () => {
+    const hub = await emulate({ flavour })
+    const report = await reportOn(hub.url, { app: APP, writes: true })
+    for (const text of [JSON.stringify(report), reportText(report)]) {
+      for (const secret of [...SECRETS, hub.id, String(hub.port)]) expect(text).not.toContain(secret)
+    }
+  })
+})
+
+describe('what is told', () => {
+  test('has these keys', async () => {
+    const report = await reportOn((await emulate()).url)
+    expect(Object.keys(report).sort()).toEqual([
+      'app',
+      'expectations',
+      'fields',
+      'format',
+      'hub',
+      'left',
+      'limit',
+      'operations',
+      'problems',
+      'realtime',
+      'unseen',
+      'usable',
+      'version',
+    ])
+    expect(report.operations.map(({ name }) => name)).toEqual(Object.keys(PROBES))
+    expect(report.expectations.map(({ id }) => id)).toEqual(EXPECTATIONS.map(({ id }) => id))
+    expect(new Set(EXPECTATIONS.map(({ id }) => id)).size).toBe(EXPECTATIONS.length)
+    expect(report.fields).toMatchObject({ id: 'string', enabled: 'boolean', '(other)': 'string' })
+    expect(report.app).toMatch(/^app-[0-9a-f]{8}$/)
+  })
+
+  test('is the same of the same hub, and an app of another one cannot be told by its hash', async () => {
+    const [one, again] = await Promise.all([reportOn((await emulate()).url), reportOn((await emulate()).url)])
+    const other = await reportOn((await emulate({ id: 'another-hub' })).url)
+    expect(again.app).toBe(one.app)
+    expect(other.app).not.toBe(one.app)
+  })
+
+  test('as text says the verdict, the kind, each operation and each expectation', async () => {
+    const report = await reportOn((await emulate({ flavour: 'older' })).url)
+    const text = reportText(report)
+    expect(text).toMatch(/^hub2mqtt can work with this hub and key\.\n/)
+    expect(text).toContain('older (firmware 8.1.6')
+    for (const { name } of report.operations) expect(text).toContain(`  ${name} `)
+    for (const { says } of report.expectations) expect(text).toContain(says)
+    for (const line of text.split('\n')) expect(line).toBe(line.trimEnd())
+  })
+})
+
+describe('a hub that cannot be worked with', () => {
+  test('does not know the key', async () => {
+    const hub = await emulate()
+    const report = await reportOn(hub.url, { key: 'another-key' })
+    expect(report).toMatchObject({ usable: false, hub: { apps: null } })
+    expect(report.problems).toEqual(['the key may not list the apps: 401 unauthorized'])
+  })
+
+  test('gives the key too little', async () => {
+    const hub = await emulate({ keys: { [KEY]: ['homey.speech'] } })
+    const report = await reportOn(hub.url)
+    expect(report.problems).toEqual(['the key may not list the apps: 403 missing_scopes'])
+  })
+
+  test('answers a list that is none', async () => {
+    const hub = await emulate()
+    hub.behave('wrong-shape', { operation: 'getApps' })
+    const report = await reportOn(hub.url)
+    expect(report.usable).toBe(false)
+    expect(report.operations.find(({ name }) => name === 'getApps')?.differs).toMatch(/array|string|no record/)
+  })
+
+  test('is none: the key is not shown there', async () => {
+    const keys: unknown[] = []
+    const url = await serve((request, response) => {
+      keys.push(request.headers.authorization)
+      response.setHeader('content-type', 'text/html').end('<html>')
+    })
+    const report = await reportOn(url)
+    expect(report).toMatchObject({ usable: false, hub: null })
+    expect(report.problems[0]).toContain('the key was not shown')
+    expect(keys).toEqual([undefined, undefined])
+    expect(reportText(report)).toContain('cannot work with it')
+  })
+
+  test('is not there', async () => {
+    const report = await reportOn('http://127.0.0.1:1')
+    expect(report.problems[0]).toContain('no answer (unreachable)')
+  })
+
+  test('lacks the app that may be changed', async () => {
+    const hub = await emulate()
+    const report = await reportOn(hub.url, { app: 'no.such.app', writes: true })
+    expect(report.problems).toEqual(['the app that may be changed is not there: nothing was changed'])
+    expect(hub.requests.filter(({ via, method }) => via === 'rest' && method !== 'GET')).toEqual([])
+    const reasons = report.operations.flatMap(({ method, untried }) => (method === 'GET' ? [] : (untried ?? [])))
+    expect(new Set(reasons)).toEqual(new Set(['the app is not there', 'never done']))
+  })
+})
+
+describe('the realtime channel', () => {
+  test.each([
+    ['refuse-handshake', { handshake: 'refused', open: 'not_tried', subscribe: 'not_tried' }],
+    ['refuse-namespace', { handshake: 'ok', open: 'refused', subscribe: 'not_tried' }],
+    ['drop-realtime', { handshake: 'ok', open: 'dropped', subscribe: 'not_tried' }],
+    ['refuse-subscription', { handshake: 'ok', open: 'ok', subscribe: 'refused' }],
+  ] as const)(
+    'that fails by %s is told as far as it went, and the hub is of use all the same',
+    async (behaviour, seen) => {
+      const hub = await emulate({ flavour: 'older' })
+      hub.behave(behaviour)
+      const report = await reportOn(hub.url)
+      expect(report.realtime?.session).toMatchObject(seen)
+      expect(report.usable).toBe(true)
+    },
+  )
+
+  test('is told to want the token where it does, and then it is shown', async () => {
+    const hub = await emulate({ flavour: 'older' })
+    hub.behave('namespace-token')
+    const report = await reportOn(hub.url)
+    expect(report.realtime).toMatchObject({
+      session: { tokenOffered: true, open: 'refused' },
+      session_with_token: { open: 'ok', subscribe: 'ok' },
+    })
+    expect(found(report, 'namespace-token')).toMatchObject({ result: 'differs', found: 'without: refused; with: ok' })
+    expect(found(report, 'subscribe')).toMatchObject({ result: 'agrees' })
+  })
+
+  test('is told not to bring events where it does not', { timeout: 60_000 }, async () => {
+    const hub = await emulate({ flavour: 'older' })
+    hub.behave('lose-events')
+    const report = await reportOn(hub.url, { app: APP, writes: true })
+    expect(found(report, 'events')).toMatchObject({ result: 'differs' })
+  })
+})
+
+describe('the limit of requests', () => {
+  test('is not looked for unless asked, and then with six requests', async () => {
+    const hub = await emulate({ rateLimit: true })
+    expect((await reportOn(hub.url)).limit).toBeNull()
+    hub.forgetRequests()
+    const { limit } = await reportOn(hub.url, { limits: true })
+    expect(limit?.sent).toBe(6)
+    expect(limit?.limitedAfter).toBeLessThan(6)
+  })
+
+  test('is told to be none where there is none', async () => {
+    const hub = await emulate({ flavour: 'older' })
+    const report = await reportOn(hub.url, { limits: true })
+    expect(report.limit).toEqual({ sent: 6, limitedAfter: null, retryAfter: null })
+    expect(found(report, 'rate-limit')).toMatchObject({ result: 'unknown', found: 'none of 6' })
+  })
+})
+
+test('what a hub lacks is told with how it says so', async () => {
+  const hub = await emulate({ flavour: 'newer' })
+  hub.behave('missing-api-method', { operation: 'getAppLocales' })
+  const report = await reportOn(hub.url)
+  expect(report.operations.find(({ name }) => name === 'getAppLocales')).toMatchObject({
+    outcome: 'absent',
+    status: 500,
+    error: 'missing_api_method',
+  })
+})

@@ -1,0 +1,224 @@
+/** A deviation is found and nothing else is said; a hub that is odd and right is not accused. */
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Report } from '../../../src/cli/conformance/report.ts'
+import { reportText } from '../../../src/cli/conformance/text.ts'
+import { FLAVOURS } from '../../../src/emulator/records.ts'
+import { HttpGateway } from '../../support/http-gateway.ts'
+import { DEVIATIONS, type Findings, ODD, type Plant } from './plants.ts'
+import { APP, emulate, found, KEY, outcome, reportOn } from './support.ts'
+
+async function plant({ hub: options, misbehave, onTheWay }: Plant) {
+  const hub = await emulate({ flavour: 'older', ...options })
+  const gateway = await HttpGateway.to(hub.port)
+  onTestFinished(() => gateway[Symbol.asyncDispose]())
+  misbehave?.(hub)
+  onTheWay?.(gateway)
+  return { hub, url: `http://127.0.0.1:${gateway.port}` }
+}
+
+function said({ expectations, operations, left, unseen }: Report): Required<Findings> & { unseen: readonly string[] } {
+  return {
+    differs: expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I').map(({ id }) => id),
+    operations: operations.filter(({ differs }) => differs !== null).map(({ name }) => name),
+    left: left ?? [],
+    unseen: unseen ?? [],
+  }
+}
+const NOTHING = { differs: [], operations: [], left: [], unseen: [] }
+/** No lower version: that would be waited for. */
+const all = { app: APP, writes: true, limits: true, downgrade: '9.9.9' }
+
+test.each(Object.entries(DEVIATIONS))(
+  'that %s is found, and nothing else is said',
+  { timeout: 60_000 },
+  async (_, one) => {
+    const { url } = await plant(one)
+    const report = await reportOn(url, all)
+    expect(said(report)).toEqual({ ...NOTHING, ...one.found })
+    const { left = [] } = one.found
+    expect(report.problems).toEqual(left.length === 0 ? [] : [`the app was not put back: ${left.join(', ')}`])
+  },
+)
+
+test.each(Object.entries(ODD))('a hub that %s is not accused', { timeout: 60_000 }, async (_, one) => {
+  const { url } = await plant(one)
+  const report = await reportOn(url, all)
+  expect(said(report)).toEqual(NOTHING)
+  expect(report.problems).toEqual([])
+})
+
+test.each(FLAVOURS)('a hub of the kind %s is not accused', { timeout: 60_000 }, async (flavour) => {
+  const { url } = await plant({
+    hub: { flavour, apps: [{ id: APP, version: '2.1.0', update: '9.9.9', enabled: true }] },
+  })
+  const report = await reportOn(url, all)
+  expect(said(report)).toEqual(NOTHING)
+})
+
+test('a hub that limits requests is not accused', { timeout: 60_000 }, async () => {
+  const { url } = await plant({ hub: { rateLimit: true } })
+  expect(said(await reportOn(url, { ...all, limits: false }))).toEqual(NOTHING)
+})
+
+test.each([1, 2, 3, 5, 7, 9, 11, 13, 14, 15, 17])(
+  'a hub that reboots at request %i is not accused',
+  {
+    timeout: 60_000,
+  },
+  async (at) => {
+    const { hub, url } = await plant({
+      onTheWay: (gateway) => {
+        let requests = 0
+        gateway.rule(() => {
+          requests += 1
+          if (requests !== at) return undefined
+          void hub.reboot({ downMs: 300 })
+          return 'cut'
+        })
+      },
+    })
+    expect(said(await reportOn(url, { limits: true }))).toEqual(NOTHING)
+  },
+)
+
+describe('an app that', () => {
+  test.each([
+    ['is disabled', { enabled: false, settings: {} }],
+    ['has crashed', { crashed: 'Error: it fell over', settings: {} }],
+    ['has settings', { settings: { other: 1 } }],
+  ])('%s is tried and put back', { timeout: 60_000 }, async (_, seed) => {
+    const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '2.1.0', ...seed }] })
+    const before = hub.apps.get(APP)
+    const report = await reportOn(hub.url, all)
+    expect(said(report)).toEqual(NOTHING)
+    expect(found(report, 'disable')?.result).toBe('agrees')
+    expect(hub.apps.get(APP)?.enabled).toBe(before?.enabled)
+    expect(hub.settings(APP)).toEqual(seed.settings)
+  })
+})
+
+describe('a key', () => {
+  test.each([
+    [['homey.app.readonly', 'homey.speech.readonly']],
+    [['homey.app.readonly']],
+    [['homey.app.readonly', 'homey.app.control']],
+    [['homey.speech']],
+    [['homey.system']],
+    [[]],
+  ])('that may only %j is no fault of the hub', { timeout: 60_000 }, async (scopes) => {
+    const hub = await emulate({ flavour: 'older', keys: { [KEY]: scopes } })
+    const before = hub.apps.get(APP)
+    const report = await reportOn(hub.url, all)
+    expect(said(report)).toEqual(NOTHING)
+    expect(hub.apps.get(APP)).toEqual(before)
+    expect(hub.settings(APP)).toEqual({ gate_code: '4711-gate' })
+  })
+
+  test('without speech leaves open whether there is a list of voices', async () => {
+    const hub = await emulate({ flavour: 'older', keys: { [KEY]: ['homey.app'] } })
+    const report = await reportOn(hub.url)
+    expect(found(report, 'voices')).toMatchObject({ result: 'unknown', found: 'the key may not: 403 missing_scopes' })
+  })
+
+  test('that the hub does not know says nothing about the hub', async () => {
+    const hub = await emulate({ flavour: 'older' })
+    const report = await reportOn(hub.url, { ...all, key: 'another-key' })
+    expect(said(report)).toEqual(NOTHING)
+    expect(report.problems).toEqual([
+      'the key may not list the apps: 401 unauthorized',
+      'the app that may be changed could not be read (401 unauthorized): nothing was changed',
+    ])
+  })
+})
+
+describe('the kind of a hub', () => {
+  test.each([
+    ['8.1.6', 'older'],
+    ['10.0.0', 'newer'],
+    ['9.999', 'older'],
+  ] as const)('follows from firmware %s, also where a method is absent by 500', async (version, kind) => {
+    const record = { exitCount: undefined, crashedCount: 0 }
+    const hub = await emulate({ flavour: 'older', version, apps: [{ id: APP, record }] })
+    hub.behave('missing-api-method', { operation: 'getVoices' })
+    const { hub: seen } = await reportOn(hub.url)
+    expect(seen).toMatchObject({ kind })
+    expect(seen?.because).not.toContain('no speech output')
+  })
+
+  test('is older without an identity, where a method is absent by 500', async () => {
+    const hub = await emulate({ flavour: 'older', apps: [] })
+    hub.behave('no-identity')
+    hub.behave('missing-api-method', { operation: 'getVoices' })
+    expect((await reportOn(hub.url)).hub?.kind).toBe('older')
+  })
+})
+
+describe('the number of apps', () => {
+  test('may be none', async () => {
+    const hub = await emulate({ flavour: 'older', apps: [] })
+    const report = await reportOn(hub.url, { limits: true })
+    expect(said(report)).toEqual(NOTHING)
+    expect(report).toMatchObject({ usable: true, app: null, hub: { apps: 0 } })
+    expect(report.operations.find(({ name }) => name === 'getAppLocales')?.untried).toBe('there is no app')
+  })
+
+  test('may be 300', { timeout: 60_000 }, async () => {
+    const apps = Array.from({ length: 300 }, (_, at) => ({ id: `com.example.app${at}`, enabled: at > 150 }))
+    const hub = await emulate({ flavour: 'older', apps })
+    const report = await reportOn(hub.url, { app: 'com.example.app151', writes: true })
+    expect(said(report)).toEqual(NOTHING)
+    expect(report.hub?.apps).toBe(300)
+  })
+
+  test('may have an entry among them that is none', async () => {
+    const { url } = await plant({
+      onTheWay: (gateway) => {
+        const change = (answer: { text: string }) => ({ ...answer, text: answer.text.replace('{', '{"ghost":null,') })
+        gateway.rule(({ path, headers, upgrade }) =>
+          !upgrade && path.endsWith('/app') && headers.authorization?.includes(KEY)
+            ? { change: (answer) => ({ ...answer, ...change(answer) }) }
+            : undefined,
+        )
+      },
+    })
+    const report = await reportOn(url)
+    expect(report.usable).toBe(true)
+    expect(said(report)).toEqual({ ...NOTHING, operations: ['getApps'] })
+  })
+})
+
+describe('what was not tried', () => {
+  test('gives its reason', async () => {
+    const hub = await emulate({ flavour: 'older', apps: [{ id: APP }] })
+    const report = await reportOn(hub.url)
+    const reasons = new Map(report.operations.map(({ name, untried }) => [name, untried]))
+    expect(reasons.get('getApps')).toBeNull()
+    expect(reasons.get('getAppSetting')).toBe('no setting is known')
+    expect(reasons.get('restartApp')).toBe('without --writes')
+    expect(reasons.get('createBackup')).toBe('never done')
+    expect(found(report, 'disable')).toMatchObject({ result: 'unknown', found: 'not tried: without --writes' })
+    expect(found(report, 'rate-limit')?.found).toBe('not tried: without --limits')
+    expect(reportText(report)).toContain('not tried: without --limits\n')
+    expect(outcome(report, 'restartApp')).toBe('not_tried')
+    for (const { name, untried, outcome: result } of report.operations)
+      expect(untried === null, name).toBe(result !== 'not_tried')
+    for (const { id, found: why } of report.expectations) if (why.startsWith('not tried')) expect(why, id).toMatch(/: /)
+  })
+
+  test('gives it also where writes were wanted', { timeout: 60_000 }, async () => {
+    const hub = await emulate({ flavour: 'older', apps: [{ id: APP, version: '1.0.0' }] })
+    hub.behave('refuse-handshake')
+    const report = await reportOn(hub.url, { app: APP, writes: true })
+    expect(found(report, 'downgrade')?.found).toBe('not tried: the app has no higher version')
+    expect(found(report, 'events')?.found).toBe('not tried: the realtime channel is not open')
+    expect(found(report, 'speak-reference')?.found).toBe('not tried: speech-output/say: 200')
+    expect(outcome(report, 'installFromAppStore')).toBe('not_tried')
+  })
+
+  test('names the app that is not there', async () => {
+    const hub = await emulate({ flavour: 'older' })
+    const report = await reportOn(hub.url, { app: 'no.such.app' })
+    expect(report.operations.find(({ name }) => name === 'getAppSettings')?.untried).toBe('the app is not there')
+    expect(said(report)).toEqual(NOTHING)
+  })
+})

@@ -1,0 +1,172 @@
+/** Hubs that deviate in one way, and hubs that are odd and right. */
+import type { EmulatedHub, EmulatedHubOptions } from '../../../src/emulator/hub.ts'
+import type { Asking, HttpGateway, Reply } from '../../support/http-gateway.ts'
+
+export interface Plant {
+  /** Of the emulated hub; default: an older one. */
+  readonly hub?: EmulatedHubOptions
+  readonly misbehave?: (hub: EmulatedHub) => void
+  readonly onTheWay?: (gateway: HttpGateway) => void
+}
+
+/** What a report says against a hub. */
+export interface Findings {
+  /** Expectations that differ, by their ids; those that were only inferred are left out. */
+  readonly differs?: readonly string[]
+  /** Operations whose answers are otherwise than promised. */
+  readonly operations?: readonly string[]
+  readonly left?: readonly string[]
+}
+
+export const APP = 'com.secretmaker.garden'
+
+const isOf =
+  (method: string, path: RegExp) =>
+  (asking: Asking): boolean =>
+    !asking.upgrade && asking.method === method && path.test(asking.path)
+
+const JSON_TYPE = { 'content-type': 'application/json', 'x-homey-id': 'of-the-hub', 'x-homey-version': '8.1.6' }
+const json = (status: number, value: unknown): Reply => ({ status, headers: JSON_TYPE, text: JSON.stringify(value) })
+
+/** Other answers to some requests. */
+const answers =
+  (fits: (asking: Asking) => boolean, reply: Reply) =>
+  (gateway: HttpGateway): void => {
+    gateway.rule((asking) => (fits(asking) ? reply : undefined))
+  }
+
+/** The hub's answers, changed on their way. */
+const changes =
+  (fits: (asking: Asking) => boolean, change: (answer: Reply) => Reply) =>
+  (gateway: HttpGateway): void => {
+    gateway.rule((asking) => (fits(asking) ? { change } : undefined))
+  }
+
+const withRecord = (record: Record<string, unknown>, flavour: 'older' | 'newer' = 'older'): EmulatedHubOptions => ({
+  flavour,
+  apps: [
+    { id: APP, version: '2.1.0', settings: { a: 1 }, record },
+    { id: 'com.other.app', enabled: false },
+  ],
+})
+
+const GET_APP = isOf('GET', /\/apps\/app\/[^/]+$/)
+const WRITE = (asking: Asking) => !asking.upgrade && asking.method !== 'GET' && !asking.path.includes('/setting/')
+
+/** One deviation each, and all that a report may say of it. */
+export const DEVIATIONS: Readonly<Record<string, Plant & { readonly found: Findings }>> = {
+  'removing a setting answers 200 and does nothing': {
+    misbehave: (hub) => hub.behave('pretend', { operation: 'unsetAppSetting' }),
+    found: { differs: ['setting-gone'], left: ['setting hub2mqtt-conformance'] },
+  },
+  'a setting comes back as another value': {
+    onTheWay: changes(isOf('GET', /\/setting\/hub2mqtt-conformance$/), (answer) => ({ ...answer, text: '"other"' })),
+    found: { differs: ['setting-kept'] },
+  },
+  'updateApp answers 200 and does nothing': {
+    misbehave: (hub) => hub.behave('pretend', { operation: 'updateApp' }),
+    found: { differs: ['autoupdate'] },
+  },
+  'disableApp answers 200 and does nothing': {
+    misbehave: (hub) => hub.behave('pretend', { operation: 'disableApp' }),
+    found: { differs: ['disable'] },
+  },
+  'enableApp answers 200 and does nothing': {
+    misbehave: (hub) => hub.behave('pretend', { operation: 'enableApp' }),
+    found: { differs: ['enable'], left: ['enabled', 'state'] },
+  },
+  'restartApp is not there': {
+    misbehave: (hub) => hub.behave('answer-status', { operation: 'restartApp', status: 404 }),
+    found: { differs: ['restart'] },
+  },
+  'no event comes': {
+    misbehave: (hub) => hub.behave('lose-events'),
+    found: { differs: ['events'] },
+  },
+  'a key that the hub does not know is answered 403': {
+    onTheWay: changes(
+      ({ headers, upgrade }) => !upgrade && headers.authorization?.includes('no-such-key') === true,
+      (answer) => ({ ...answer, status: 403 }),
+    ),
+    found: { differs: ['unknown-key'] },
+  },
+  'the list of apps is there without a key': {
+    onTheWay: answers(
+      ({ headers, upgrade, path }) => !upgrade && headers.authorization === undefined && path.endsWith('/app'),
+      json(200, {}),
+    ),
+    found: { differs: ['no-key'] },
+  },
+  'a ping for another hub is answered true': {
+    onTheWay: changes(isOf('GET', /ping\?id=/), (answer) => ({ ...answer, text: 'true' })),
+    found: { differs: ['ping-other'] },
+  },
+  'the locales are a list': {
+    misbehave: (hub) => hub.behave('wrong-shape', { operation: 'getAppLocales', value: [] }),
+    found: { differs: ['locales'], operations: ['getAppLocales'] },
+  },
+  'usage is a text': { hub: withRecord({ usage: '40 MB' }), found: { differs: ['field-usage'] } },
+  'updateAvailable is a number': {
+    hub: withRecord({ updateAvailable: 7 }),
+    found: { differs: ['field-update-available'] },
+  },
+  'a refusal is a page': {
+    onTheWay: changes(isOf('GET', /no-such-app$/), (answer) => ({ ...answer, text: '<html>' })),
+    found: { differs: ['error-body'] },
+  },
+  'the apps cannot be subscribed to': {
+    misbehave: (hub) => hub.behave('refuse-subscription'),
+    found: { differs: ['subscribe'] },
+  },
+  'the handshake is refused': {
+    misbehave: (hub) => hub.behave('refuse-handshake'),
+    found: { differs: ['handshake'] },
+  },
+  'a ping has an id and no version': {
+    onTheWay: changes(isOf('GET', /./), ({ headers: { 'x-homey-version': _, ...headers }, ...answer }) => ({
+      ...answer,
+      headers,
+    })),
+    found: { differs: ['ping-identity'] },
+  },
+  'a write calls a no a success': {
+    misbehave: (hub) => hub.behave('wrong-shape', { operation: 'restartApp', value: { success: false } }),
+    found: { operations: ['restartApp'] },
+  },
+}
+
+/** Nothing of that is a fault. */
+export const ODD: Readonly<Record<string, Plant>> = {
+  'does not say who it is': { misbehave: (hub) => hub.behave('no-identity') },
+  'says nothing where nothing is to be said': { hub: { nothing: 'empty' } },
+  'answers 204': { hub: { nothing: '204' } },
+  ...Object.fromEntries(
+    ['true', '1', '{"ok":true}', '[{"result":null}]', 'done', '"done"'].map((text) => [
+      `answers writes with ${text}`,
+      { onTheWay: changes(WRITE, (answer) => (answer.status === 200 ? { ...answer, text } : answer)) },
+    ]),
+  ),
+  'begins its JSON with a byte order mark': {
+    onTheWay: changes(isOf('GET', /./), (answer) => ({ ...answer, text: `\uFEFF${answer.text}` })),
+  },
+  'stays ready beside a state of stopped': {
+    onTheWay: changes(GET_APP, (answer) => ({ ...answer, text: answer.text.replace('"ready":false', '"ready":true') })),
+  },
+  'tells of no state': { hub: withRecord({ state: undefined }) },
+  'leaves out what it does not know': {
+    hub: withRecord({ usage: null, updateAvailable: undefined, exitCount: null, autoupdate: undefined }),
+  },
+  'leaves the memory out of the usage': { hub: withRecord({ usage: { cpu: 0.1 } }) },
+  'has no list of update channels': { hub: withRecord({ channel: undefined }) },
+  'takes a while for each change': { hub: { settleMs: 300 } },
+  'removes what is not there with 200': {
+    onTheWay: changes(isOf('DELETE', /\/setting\//), (answer) => ({ ...answer, status: 200, text: 'null' })),
+  },
+  'knows only one of the paths': { hub: { prefix: 'manager' } },
+  'has a fresh firmware': { hub: { flavour: 'newer', version: '13.0.0-rc.1' } },
+  'keeps an app from the developer': { hub: withRecord({ origin: 'devkit_run' }) },
+  'answers a ping with pong': {
+    hub: { flavour: 'reference' },
+    onTheWay: changes(isOf('GET', /ping$/), (answer) => ({ ...answer, text: '"pong"' })),
+  },
+}

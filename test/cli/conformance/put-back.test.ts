@@ -1,0 +1,103 @@
+/** What was changed is put back: when it is stopped, when the hub is away for a while, and when it says that it is done. */
+import { fileURLToPath } from 'node:url'
+import { expect, onTestFinished, test } from 'vitest'
+import { HttpGateway } from '../../support/http-gateway.ts'
+import { Process } from '../../support/process.ts'
+import { until } from '../../support/until.ts'
+import { APP, emulate, KEY, reportOn } from './support.ts'
+
+const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
+/** As many writes as there are with a hub that does all of them. */
+const WRITES = 12
+const numbers = Array.from({ length: WRITES }, (_, at) => at + 1)
+
+/** A hub, and what happens when it is written to for the `at`-th time. */
+async function hubWith(at: number, happen: (hub: Awaited<ReturnType<typeof emulate>>) => 'cut' | undefined) {
+  const hub = await emulate({ flavour: 'older' })
+  const gateway = await HttpGateway.to(hub.port)
+  onTestFinished(() => gateway[Symbol.asyncDispose]())
+  let writes = 0
+  gateway.rule(({ method, upgrade }) => {
+    if (upgrade || method === 'GET') return undefined
+    writes += 1
+    return writes === at ? happen(hub) : undefined
+  })
+  const standing = () => {
+    const { enabled, autoupdate, channel, version, state } = hub.apps.get(APP) ?? {}
+    return { enabled, autoupdate, channel, version, state, settings: hub.settings(APP) }
+  }
+  return { hub, url: `http://127.0.0.1:${gateway.port}`, standing, writes: () => writes }
+}
+
+const all = { app: APP, writes: true, downgrade: '9.9.9' }
+
+test.each(numbers)('an app is as it was when it is stopped at write %i', { timeout: 60_000 }, async (at) => {
+  const ending = new AbortController()
+  const { url, standing, writes } = await hubWith(at, () => {
+    ending.abort()
+    return undefined
+  })
+  const before = standing()
+  const report = await reportOn(url, { ...all, stops: () => ending.signal })
+  expect(standing()).toEqual(before)
+  expect(report).toMatchObject({ left: [], unseen: [] })
+  const isStopped = writes() >= at
+  expect(report.problems).toEqual(isStopped ? ['it was stopped before the end'] : [])
+})
+
+test.each(numbers)('an app is as it was when the hub reboots at write %i', { timeout: 60_000 }, async (at) => {
+  const { url, standing } = await hubWith(at, (hub) => {
+    void hub.reboot({ downMs: 500 })
+    return 'cut'
+  })
+  const before = standing()
+  const report = await reportOn(url, all)
+  expect(standing()).toEqual(before)
+  expect(report).toMatchObject({ left: [], unseen: [], problems: [] })
+  expect(report.expectations.filter(({ result, mark }) => result === 'differs' && mark !== 'I')).toEqual([])
+})
+
+test('what a hub does after it was given up is undone', { timeout: 60_000 }, async () => {
+  const { hub, url, standing } = await hubWith(-1, () => undefined)
+  const before = standing()
+  for (const operation of ['setAppSetting', 'disableApp'] as const) {
+    hub.behave('execute-then-reset', { operation, times: 1 })
+  }
+  expect(await reportOn(url, all)).toMatchObject({ left: [], unseen: [] })
+  expect(standing()).toEqual(before)
+})
+
+test('what cannot be looked at any more is told', { timeout: 60_000 }, async () => {
+  const { hub, url } = await hubWith(2, (one) => {
+    one.setKeys({})
+    return undefined
+  })
+  expect(await reportOn(url, all)).toMatchObject({
+    usable: true,
+    left: [],
+    unseen: ['setting hub2mqtt-conformance'],
+    problems: ['the app may not be put back: setting hub2mqtt-conformance'],
+  })
+  expect(hub.settings(APP)).toHaveProperty('hub2mqtt-conformance')
+})
+
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  '%s puts the app back, and says that it did',
+  {
+    timeout: 60_000,
+  },
+  async (signal) => {
+    const { hub, url, standing } = await hubWith(-1, () => undefined)
+    const before = standing()
+    const args = [MAIN, 'conformance', '--url', url, '--writes', '--app', APP]
+    const env = { PATH: process.env['PATH'], HUB2MQTT_HUB_API_KEY: KEY }
+    await using running = new Process(process.execPath, args, { env })
+    await until('the app to be disabled', () => hub.apps.get(APP)?.enabled === false, 30_000)
+    running.signal(signal)
+    expect(await running.closed).toBe('code 1')
+    expect(standing()).toEqual(before)
+    expect(running.lines[0]).toBe('hub2mqtt can work with this hub and key. But: it was stopped before the end.')
+    expect(running.lines).toContain('Left changed  nothing')
+    expect(running.errors).toEqual(['hub2mqtt: stopping; the app is put back first'])
+  },
+)

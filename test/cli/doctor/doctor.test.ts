@@ -1,0 +1,213 @@
+import { createServer } from 'node:http'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { lineOf } from '../../../src/cli/doctor/doctor.ts'
+import { FLAVOURS } from '../../../src/emulator/records.ts'
+import { startBridge } from '../../support/bridge.ts'
+import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
+import { Observer } from '../../support/observer.ts'
+import { freePort } from '../../support/ports.ts'
+import { embedded, emulate, KEY, say } from './support.ts'
+
+describe('doctor', () => {
+  test('finds nothing wrong with an installation that works', async () => {
+    const hub = await emulate()
+    const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([])
+    expect(findings.map(lineOf)).toEqual([
+      expect.stringContaining('configuration: no mistakes; one hub'),
+      expect.stringMatching(/^ok {6}broker: connected to mqtt:.* with MQTT 3\.1\.1$|^ok +broker: connected/),
+      expect.stringContaining('its rules permit everything'),
+      expect.stringContaining(`a hub answers at ${hub.url}, firmware ${hub.version}`),
+      expect.stringContaining('the API key is accepted, with hub.app, hub.speech'),
+      expect.stringContaining(`${hub.apps.size} apps`),
+      expect.stringContaining('the realtime channel is up'),
+    ])
+    // It only looks: nothing was asked of the hub that changes it.
+    expect(hub.requests.filter(({ method }) => !['GET', 'HEAD', 'EMIT'].includes(method))).toEqual([])
+  })
+
+  test('looks at each address of the broker, and names none in the report', async () => {
+    const hub = await emulate()
+    const { url } = await embedded()
+    const { findings, problems, report } = await say({
+      HUB_URL: hub.url,
+      MQTT_URL: `${url},mqtt://localhost:${new URL(url).port},mqtt://no-such.invalid`,
+    })
+    const lines = findings.map(lineOf)
+    expect(lines).toContainEqual(expect.stringContaining(`connected to ${url} with`))
+    expect(lines).toContainEqual(expect.stringContaining('connected to mqtt://localhost'))
+    expect(lines).toContainEqual(expect.stringContaining(`what is published at ${url} arrives at mqtt://localhost`))
+    expect(problems).toEqual([expect.stringContaining('no connection to mqtt://no-such.invalid')])
+    expect(report).toMatch(/<broker>.*<broker 2>.*<broker 3>/s)
+    expect(report).not.toMatch(/localhost|no-such/)
+  })
+
+  test('finds addresses of brokers that have nothing to do with each other', async () => {
+    const hub = await emulate()
+    const [one, other] = [await embedded(), await embedded()]
+    const { problems } = await say({ HUB_URL: hub.url, MQTT_URL: `${one.url},${other.url}` })
+    expect(problems).toEqual([
+      expect.stringContaining(`what is published at ${one.url} does not arrive at ${other.url}`),
+    ])
+  })
+
+  test.each(FLAVOURS)('finds nothing wrong with a hub of the %s kind that asks for fewer requests', async (flavour) => {
+    const hub = await emulate({ flavour, rateLimit: true })
+    const { findings, problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([])
+    expect(findings.map(lineOf)).toContainEqual(expect.stringContaining('the realtime channel is up'))
+  })
+
+  test('tells what the key does not permit, of what the configuration allows', async () => {
+    const hub = await emulate({ keys: { [KEY]: ['hub.app.readonly'] } })
+    const broker = await embedded()
+    const access = { HUB_URL: hub.url, MQTT_URL: broker.url }
+    const notes = async (more = {}) =>
+      (await say({ ...access, ...more })).findings.filter(({ outcome }) => outcome === 'note').map(lineOf)
+    expect(await notes()).toContainEqual(expect.stringMatching(/no enable, disable,.* restart.*: the API key lacks/))
+    expect((await notes({ COMMANDS_READ_ONLY: 'true' })).join()).not.toMatch(/restart|enable/)
+    const settings = { SETTINGS_PUBLISH: '{"com.athom.hue":{"night":"switch"}}' }
+    expect((await say({ ...access, ...settings })).problems).toEqual([
+      expect.stringMatching(/settings\.publish names settings, and the API key lacks/),
+    ])
+  })
+
+  test.each([
+    ['refuses the connection', async () => `http://127.0.0.1:${await freePort()}`],
+    ['is not known', async () => 'http://nowhere.invalid'],
+    ['does not speak TLS', async () => (await emulate()).url.replace('http:', 'https:')],
+    ['leave /api out of the address', async () => `${(await emulate()).url}/api`],
+    ['is no hub', async () => await serve((response) => response.setHeader('content-type', 'text/html').end('<p>Hi'))],
+  ])('explains a hub that cannot be used: %s', async (words, url) => {
+    const { problems } = await say({ HUB_URL: await url(), MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([expect.stringContaining(words)])
+    expect(problems[0]).toContain('→')
+  })
+
+  test('says where keys are made when the hub refuses this one', async () => {
+    const hub = await emulate({ keys: {} })
+    const { problems } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([expect.stringMatching(/does not accept the API key.*https:\/\/my\.homey\.app/s)])
+  })
+
+  test('finds a realtime channel that does not come up, and clocks that differ', async () => {
+    const hub = await emulate()
+    hub.behave('refuse-handshake', { status: 403 })
+    const access = { HUB_URL: hub.url, MQTT_URL: (await embedded()).url }
+    expect((await say(access)).problems).toEqual([expect.stringContaining('no realtime channel')])
+    hub.behaveWell()
+    const late = { ...systemClock, now: () => Date.now() - 90_000 }
+    expect((await say(access, late)).problems).toEqual([expect.stringMatching(/clocks .* differ by (89|90|91) s/)])
+  })
+
+  test('says that a broker is not there, or that a web server is', async () => {
+    const hub = await emulate()
+    const nowhere = await say({ HUB_URL: hub.url, MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` })
+    expect(nowhere.problems).toEqual([expect.stringMatching(/broker: no connection to mqtt:.*nothing answers there/)])
+    const web = await say({ HUB_URL: hub.url, MQTT_URL: hub.url.replace('http:', 'mqtt:') })
+    expect(web.problems).toEqual([expect.stringContaining('speaks HTTP and not MQTT')])
+    const none = await say({ HUB_URL: hub.url, MQTT_EMBEDDED_PORT: String(await freePort()) })
+    expect(none.problems).toEqual([])
+    expect(none.findings.map(lineOf)).toContainEqual(expect.stringContaining('it runs while hub2mqtt runs'))
+  })
+
+  test('shows neither the key nor a control character, whatever a hub says', async () => {
+    const hub = await emulate()
+    const description = `\u001b[2J\u009b31m for ${KEY}`
+    hub.behave('answer-status', { status: 500, description, operation: 'getApps' })
+    const { problems, report } = await say({ HUB_URL: hub.url, MQTT_URL: (await embedded()).url })
+    expect(problems).toEqual([expect.stringMatching(/The hub failed: 500.*→ see that the hub runs/s)])
+    for (const text of [...problems, report]) {
+      expect(text.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
+      expect(text).not.toContain(KEY)
+    }
+  })
+
+  test('writes a report that names nobody', async () => {
+    const hub = await emulate()
+    const file = { HUB_URL: hub.url, HUB_NAME: 'castle', MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` }
+    const { report } = await say({
+      ...file,
+      MQTT_BASE_TOPIC: 'secret-base',
+      MQTT_USERNAME: 'alice',
+      MQTT_PASSWORD: 'pw-canary',
+    })
+    expect(report).toContain('hub2mqtt 1.2.3, Node')
+    expect(report).toContain('hub <hub 1>: a hub answers at')
+    for (const word of ['castle', '127.0.0.1', 'secret-base', 'alice', 'pw-canary', KEY])
+      expect(report).not.toContain(word)
+  })
+})
+
+describe('doctor in a fleet', () => {
+  test('looks at the topics of its own member and of all, and finds members that go by something else', async () => {
+    const hub = await emulate()
+    const broker = await embedded()
+    const access = { HUB_URL: hub.url, MQTT_URL: broker.url }
+    const bridge = startBridge({ HUB_API_KEY: KEY, ...access, FLEET_SHARD: '1/1' })
+    onTestFinished(() => bridge.stop())
+    await using observer = await Observer.on(broker.port)
+    for (const topic of ['hub2mqtt/bridge/state', 'hub2mqtt/bridge/shard-1/state']) {
+      await observer.until(topic, () => observer.last(topic) === 'online')
+    }
+    await observer.until('the fleet', () => observer.last('hub2mqtt/fleet'))
+    const { findings, problems } = await say({ ...access, FLEET_SHARD: '1/1' })
+    expect(problems).toEqual([])
+    expect(findings.map(lineOf)).toEqual(
+      expect.arrayContaining([
+        'ok       fleet: the member shard-1 is online',
+        'ok       fleet: the fleet with the base topic hub2mqtt is online, with one member',
+      ]),
+    )
+    expect((await say({ ...access, FLEET_SHARD: '1/3' })).problems).toEqual([
+      expect.stringContaining('its members go by a count of 1, and this configuration says 3'),
+    ])
+    const port = await freePort()
+    const leases = await say({ ...access, FLEET_NATS: `nats://localhost:${port}`, FLEET_MEMBER: 'castle' })
+    expect(leases.problems).toEqual([
+      expect.stringContaining('share the hubs by number, and this configuration says by leases'),
+      expect.stringMatching(/NATS: no connection to nats:.*4222, and that the server runs/s),
+    ])
+    expect(leases.report).toMatch(/no connection to nats:\/\/<nats>/)
+    expect(leases.report).not.toMatch(/localhost|castle/)
+  })
+})
+
+describe.skipIf(mosquittoPath === undefined)('doctor and the rules of a broker', () => {
+  test('names each kind of topic that the rules do not permit', async () => {
+    const hub = await emulate()
+    const acl = ['user bridge', 'topic readwrite hub2mqtt/bridge/#', 'topic read hub2mqtt/#']
+    await using broker = await Mosquitto.start({ acl, users: { bridge: 'right' } })
+    const access = { HUB_URL: hub.url, MQTT_URL: broker.url, MQTT_USERNAME: 'bridge' }
+    const { problems } = await say({ ...access, MQTT_PASSWORD: 'right' })
+    expect(problems.join('\n')).toMatch(/publish hub2mqtt\/home\/result\/doctor/)
+    expect(problems.join('\n')).toMatch(/publish hub2mqtt\/home\/app\/doctor\/result\/doctor/)
+    expect(problems.join('\n')).toMatch(/publish homeassistant\/device\/hub2mqtt--doctor\/config/)
+    expect(problems.join('\n')).not.toContain('bridge/probe')
+    expect((await say({ ...access, MQTT_PASSWORD: 'wrong' })).problems).toEqual([
+      expect.stringMatching(/refuses the user name or password.*check mqtt\.username/s),
+    ])
+  })
+
+  test('wants a member of a fleet to have its own topics', async () => {
+    const hub = await emulate()
+    const acl = ['user bridge', 'topic readwrite hub2mqtt/bridge/shard-1/#', 'topic read hub2mqtt/#']
+    await using broker = await Mosquitto.start({ acl, users: { bridge: 'right' } })
+    const access = { HUB_URL: hub.url, MQTT_URL: broker.url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: 'right' }
+    const said = async (shard: string) => (await say({ ...access, FLEET_SHARD: shard })).problems.join('\n')
+    expect(await said('1/2')).not.toContain('bridge/')
+    expect(await said('2/2')).toContain('publish hub2mqtt/bridge/shard-2/probe')
+  })
+})
+
+async function serve(answer: (response: import('node:http').ServerResponse) => void): Promise<string> {
+  const server = createServer((_, response) => answer(response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+}

@@ -1,0 +1,284 @@
+import { once } from 'node:events'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { Kvm } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
+import { pino } from 'pino'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { lineOf } from '../../../src/cli/doctor/doctor.ts'
+import { examineNats } from '../../../src/cli/doctor/nats.ts'
+import { LeasedFleet } from '../../../src/cluster/leased.ts'
+import { CONFIRMS_TWICE, mayConfirmTwice, NatsStore } from '../../../src/cluster/nats.ts'
+import { Authority, openssl } from '../../support/certificates.ts'
+import { type NatsOptions, natsPath, startNats } from '../../support/nats.ts'
+import { freePort } from '../../support/ports.ts'
+import { until } from '../../support/until.ts'
+import { configured } from './support.ts'
+
+const OTHERS = { HUB_URL: 'http://127.0.0.1:1', MQTT_URL: 'mqtt://127.0.0.1:1' }
+
+async function started(options: NatsOptions = {}) {
+  const nats = await startNats(options)
+  onTestFinished(() => nats[Symbol.asyncDispose]())
+  return nats
+}
+
+/** Lines of what is found at these servers. */
+async function found(urls: readonly string[], fleet: Readonly<Record<string, string>> = {}): Promise<string[]> {
+  const { config } = configured({ ...OTHERS, FLEET_NATS: urls.join(','), FLEET_MEMBER: 'a', ...fleet })
+  const lines: string[] = []
+  for await (const finding of examineNats(config.fleet)) lines.push(lineOf(finding))
+  return lines
+}
+
+/** A member that serves nothing. */
+async function member(urls: readonly string[], bucket: string): Promise<LeasedFleet> {
+  const log = pino({ level: 'silent' })
+  const store = new NatsStore({ servers: urls, bucket, quietMs: 5_000, name: 'test', clock: systemClock, log })
+  onTestFinished(() => store[Symbol.asyncDispose]())
+  const fleet = new LeasedFleet({
+    member: 'a',
+    leaseMs: 5_000,
+    store,
+    resources: () => [],
+    onChange: () => {},
+    isFit: () => true,
+    clock: systemClock,
+    log,
+  })
+  fleet.start(async () => {})
+  await until('a lease', () => fleet.view.epoch > 0 && fleet.mayAct())
+  return fleet
+}
+
+/** But that these servers are old: which ones they are depends on the machine. */
+const problemsIn = (lines: readonly string[]) =>
+  lines.filter((line) => line.startsWith('problem') && !line.includes(CONFIRMS_TWICE))
+
+async function buckets(url = '') {
+  const connection = await connect({ servers: [url] })
+  onTestFinished(() => connection.close())
+  return new Kvm(connection)
+}
+
+async function names(kvm: Kvm): Promise<string[]> {
+  const all: string[] = []
+  for await (const { bucket } of kvm.list()) all.push(bucket)
+  return all
+}
+
+test.each([
+  { version: '2.9.10', cluster: 'one', expected: true },
+  { version: '2.9.20-RC.1', cluster: 'one', expected: true },
+  { version: '2.9.21', cluster: 'one', expected: false },
+  { version: '2.15.2', cluster: 'one', expected: false },
+  { version: '2.9.10', cluster: undefined, expected: false },
+])('$version in the cluster $cluster may confirm two writes: $expected', ({ version, cluster, expected }) => {
+  expect(mayConfirmTwice({ version, ...(cluster && { cluster }) })).toBe(expected)
+})
+
+describe.skipIf(natsPath === undefined)('doctor at NATS', () => {
+  test('finds nothing wrong with a server that no member has used, and leaves nothing there', async () => {
+    const { urls } = await started()
+    expect(await found(urls)).toEqual([
+      expect.stringMatching(/^ok {7}NATS: connected to nats:.*, version \d/),
+      'ok       NATS: the bucket hub2mqtt is not there yet; the first member can make it, on one server',
+      expect.stringMatching(/^note .*one server has all leases/),
+    ])
+    expect(await names(await buckets(urls[0]))).toEqual([])
+  })
+
+  test('reads what members have written, and changes nothing of it', async () => {
+    const { urls } = await started()
+    const fleet = await member(urls, 'own')
+    expect(await found(urls, { FLEET_BUCKET: 'own' })).toContainEqual(
+      expect.stringMatching(/it can be read: epoch \d+, one member$/),
+    )
+    await fleet.leave()
+    const kv = await (await buckets(urls[0])).open('own')
+    const before = (await kv.status()).streamInfo.state
+    expect(await found(urls, { FLEET_BUCKET: 'own' })).toEqual([
+      expect.stringContaining('connected to'),
+      'ok       NATS: the bucket own is on one server',
+      expect.stringContaining('one server has all leases'),
+      `ok       NATS: it can be read: epoch ${fleet.view.epoch}, 0 members`,
+      'ok       NATS: it can be written',
+    ])
+    expect((await kv.status()).streamInfo.state).toEqual(before)
+    const mark = await kv.get('mark')
+    await kv.put(`${mark?.string()}.roster`, '{"something":"else"}')
+    expect(problemsIn(await found(urls, { FLEET_BUCKET: 'own' }))).toEqual([
+      expect.stringContaining('give the fleet a bucket of its own'),
+    ])
+  })
+
+  test.each([
+    ['a mark', () => 'mark', 'x'],
+    ['a roster that ends its epochs', (mark: string) => `${mark}.roster`, '{"epoch":9e15,"settled":true,"members":{}}'],
+    ['a row', (mark: string) => `${mark}.member.b`, 'x'],
+    [
+      'a row with an epoch out of range',
+      (mark: string) => `${mark}.member.b`,
+      `{"nonce":"x","adopted":${Number.MAX_SAFE_INTEGER}}`,
+    ],
+  ])('finds %s that no member has written', async (_, keyOf, value) => {
+    const { urls } = await started()
+    const fleet = await member(urls, 'own')
+    await fleet.leave()
+    const kv = await (await buckets(urls[0])).open('own')
+    const key = keyOf((await kv.get('mark'))?.string() ?? '')
+    await kv.put(key, value)
+    const name = key.replace(/^[0-9a-f-]{36}\./, '')
+    expect(problemsIn(await found(urls, { FLEET_BUCKET: 'own' }))).toEqual([
+      expect.stringContaining(`the bucket own holds a ${name} that is not of a fleet: something else writes to it`),
+    ])
+  })
+
+  test('names some of the keys that no member uses, and none that is deleted or of a former mark', async () => {
+    const { urls } = await started()
+    const fleet = await member(urls, 'own')
+    await fleet.leave()
+    const kv = await (await buckets(urls[0])).open('own')
+    const noted = async () => (await found(urls, { FLEET_BUCKET: 'own' })).filter((line) => line.includes('other keys'))
+    const mark = (await kv.get('mark'))?.string()
+    const former = '01234567-89ab-cdef-0123-456789abcdef'
+    for (const key of [`${former}.roster`, `${former}.member.b`, 'deleted', 'purged']) await kv.put(key, 'x')
+    await kv.delete('deleted')
+    await kv.purge('purged')
+    expect(await noted()).toEqual([])
+    for (const key of ['junk', 'member.zz', `${mark}.junk`, 'zz']) await kv.put(key, 'x')
+    expect(await noted()).toEqual([
+      `note     NATS: the bucket own holds other keys, such as ${mark}.junk, junk, member.zz: members ignore them\n` +
+        '         → delete them, or give the fleet a bucket of its own: fleet.bucket',
+    ])
+    for (const key of [`${mark}.junk`, 'junk', 'member.zz']) await kv.delete(key)
+    const connection = await connect({ servers: [...urls] })
+    onTestFinished(() => connection.close())
+    for (const odd of ['\u001b[31m\u202e', 'x'.repeat(900)]) connection.publish(`$KV.own.${odd}`, 'x')
+    await connection.flush()
+    const long = `${'x'.repeat(60)}…`
+    await until(
+      'the odd keys',
+      async () => (await noted())[0]?.includes(`such as %1B%5B31m%E2%80%AE, ${long}, zz:`) ?? false,
+    )
+  })
+
+  test('finds a bucket that forgets', async () => {
+    const { urls } = await started()
+    await (await buckets(urls[0])).create('hub2mqtt', { ttl: 60_000 })
+    expect(problemsIn(await found(urls))).toEqual([expect.stringContaining('forgets what is older than 60 s')])
+  })
+
+  test('finds copies that are too few, and servers of a cluster that are lost', async () => {
+    const nats = await started({ nodes: 3 })
+    const lines = await found(nats.urls)
+    expect(lines).toContainEqual(expect.stringContaining('the first member can make it, on 3 servers'))
+    const version = /version (\S+)/.exec(lines[0] ?? '')?.[1] ?? ''
+    const isOld = mayConfirmTwice({ cluster: 'test', version })
+    expect(lines.filter((line) => line.includes(CONFIRMS_TWICE))).toHaveLength(isOld ? 1 : 0)
+    const kvm = await buckets(nats.urls[0])
+    await kvm.create('single', { replicas: 1 })
+    expect(problemsIn(await found(nats.urls, { FLEET_BUCKET: 'single' }))).toEqual([
+      expect.stringMatching(/one server alone holds the leases.*nats stream edit KV_single --replicas 3/s),
+    ])
+    await kvm.create('hub2mqtt', { replicas: 3 })
+    // A copy that has just been made is behind for a moment.
+    await until('the copies', async () => problemsIn(await found(nats.urls)).length === 0, 30_000)
+    expect(await found(nats.urls.slice(0, 1))).toContainEqual(expect.stringContaining('names one of several servers'))
+    await nats.node(2).kill()
+    const lost = async () => {
+      const problems = problemsIn(await found(nats.urls))
+      return problems.some((line) => line.includes('n3 cannot keep up')) && problems
+    }
+    expect(await until('the loss of a copy', lost, 60_000)).toContainEqual(
+      expect.stringContaining(`no connection to ${nats.urls[2]}`),
+    )
+  }, 120_000)
+
+  test('finds servers that have nothing to do with each other', async () => {
+    const [one, other] = [await started(), await started()]
+    expect(problemsIn(await found([...one.urls, ...other.urls]))).toEqual([
+      expect.stringContaining(`${one.urls[0]} and ${other.urls[0]} do not belong to one cluster`),
+    ])
+  })
+
+  test('says that nobody is there, and that a login is refused', async () => {
+    const nowhere = `nats://127.0.0.1:${await freePort()}`
+    expect(await found([nowhere])).toEqual([expect.stringMatching(/no connection to .*: connection refused\n.*4222/)])
+    const { urls } = await started({ config: ['authorization { user: fleet, password: right }'] })
+    const login = { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'wrong' }
+    expect(await found(urls, login)).toEqual([
+      expect.stringMatching(/refuses the user name or password\n.*fleet\.user/),
+    ])
+    expect(problemsIn(await found(urls, { ...login, FLEET_PASSWORD: 'right' }))).toEqual([])
+  })
+
+  test('shows its password to no server without TLS, where one address is tls://', async () => {
+    const heard: string[] = []
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.on('data', (data) => heard.push(data.toString()))
+      socket.write('INFO {"server_id":"X","version":"2.10.0","proto":1,"max_payload":1048576,"headers":true}\r\n')
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    const servers = [`nats://127.0.0.1:${port}`, `tls://127.0.0.1:${port}`]
+    const login = { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' }
+    expect(await found(servers, login)).toEqual(
+      servers.map((url) => expect.stringMatching(`no connection to ${url}: the server offers no TLS\n.*turn TLS on`)),
+    )
+    const warnings: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line) => void warnings.push(line) })
+    const access = { servers, username: 'fleet', password: 'right', bucket: 'own' }
+    await using store = new NatsStore({ ...access, quietMs: 5_000, name: 'test', clock: systemClock, log })
+    store.watch(
+      () => {},
+      () => {},
+    )
+    await until('a warning', () => warnings.length > 0)
+    expect(warnings[0]).toContain("server does not support 'tls'")
+    expect(heard).toEqual([])
+  })
+
+  test.skipIf(!openssl)('goes through TLS to a server that offers it', async () => {
+    const { path, remove } = await mkdtempDisposable(join(tmpdir(), 'nats-tls-'))
+    onTestFinished(remove)
+    const authority = new Authority(path)
+    authority.issue('nats')
+    const files = `cert_file: "${authority.file('nats.pem')}", key_file: "${authority.file('nats.key')}"`
+    const { urls } = await started({ config: [`tls { ${files} }`] })
+    const encrypted = urls.map((url) => url.replace('nats:', 'tls:'))
+    expect(await found(encrypted)).toEqual([
+      expect.stringMatching(/no connection to tls:.*certificate.*\n.*NODE_EXTRA_CA_CERTS/),
+    ])
+    const known = getCACertificates('default')
+    setDefaultCACertificates([...known, authority.pem('ca.pem')])
+    onTestFinished(() => setDefaultCACertificates(known))
+    expect(problemsIn(await found(encrypted))).toEqual([])
+  })
+
+  test('says that JetStream is not there for this user', async () => {
+    const { urls } = await started({ config: ['accounts { PLAIN { users: [{ user: fleet, password: right }] } }'] })
+    const lines = await found(urls, { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' })
+    expect(lines).toEqual([expect.stringContaining('connected to'), expect.stringContaining('it has no JetStream')])
+  })
+
+  test.each([
+    ['a bucket of one that may only read', 'deny: ["$KV.>"]', /it cannot be written: .*\n.*\$KV\.hub2mqtt\.>/],
+    ['JetStream of one that may not use it', 'deny: ["$JS.API.>"]', /its rules forbid .*\n.*\$JS\.API\.>/],
+  ])('says which right is missing for %s', async (_, rule, words) => {
+    const users = `users: [{ user: all, password: all }, { user: fleet, password: right, permissions: { publish: { ${rule} } } }]`
+    const { urls } = await started({ config: [`authorization { ${users} }`] })
+    const connection = await connect({ servers: [...urls], user: 'all', pass: 'all' })
+    onTestFinished(() => connection.close())
+    await new Kvm(connection).create('hub2mqtt')
+    const lines = await found(urls, { FLEET_USERNAME: 'fleet', FLEET_PASSWORD: 'right' })
+    expect(problemsIn(lines)).toEqual([expect.stringMatching(words)])
+  })
+})

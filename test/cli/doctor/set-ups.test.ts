@@ -1,0 +1,632 @@
+/**
+ * Broken set-ups, each with the cause and the remedy that doctor names, and no other. Brokers, hubs and NATS servers are
+ * real. After the tests, what it said stands in a table, with DOCTOR_TABLE=1.
+ */
+import { mkdirSync, mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { createServer as createHttp } from 'node:http'
+import { createServer as createHttps } from 'node:https'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { lineOf } from '../../../src/cli/doctor/doctor.ts'
+import { ConfigError } from '../../../src/config/mistakes.ts'
+import type { EmulatedHubOptions } from '../../../src/emulator/hub.ts'
+import { startBridge } from '../../support/bridge.ts'
+import { Mosquitto, type MosquittoOptions, mosquittoPath } from '../../support/brokers.ts'
+import { Authority, openssl } from '../../support/certificates.ts'
+import { natsPath, startNats } from '../../support/nats.ts'
+import { Observer } from '../../support/observer.ts'
+import { accepts, freePort } from '../../support/ports.ts'
+import { Process } from '../../support/process.ts'
+import { until } from '../../support/until.ts'
+import { emulate, KEY, say } from './support.ts'
+
+type Variables = Readonly<Record<string, string>>
+
+interface SetUp {
+  readonly title: string
+  /** Makes it; returns what differs from a configuration that works. */
+  readonly make: () => Promise<Variables> | Variables
+  readonly cause: RegExp
+  readonly remedy: RegExp
+  /** Default `problem`; `mistake`: the configuration is refused. */
+  readonly outcome?: 'problem' | 'note' | 'mistake'
+  /** What the machine's clock shows, away from the real time. */
+  readonly clockMs?: number
+  /** Default true. */
+  readonly runs?: boolean
+}
+
+const HUB_PASSWORD = 'broker-password-canary'
+const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'set-ups-'))
+let authority: Authority
+
+async function mosquitto(options: MosquittoOptions = {}) {
+  const broker = await Mosquitto.start(options)
+  onTestFinished(() => broker[Symbol.asyncDispose]())
+  return broker
+}
+
+async function hubUrl(options: EmulatedHubOptions = {}) {
+  return (await emulate(options)).url
+}
+
+/** A broker with a TLS listener. */
+async function secure(certificate: string, ...more: string[]) {
+  const port = await freePort()
+  const files = [`certfile ${authority.file(`${certificate}.pem`)}`, `keyfile ${authority.file(`${certificate}.key`)}`]
+  await mosquitto({ config: [`listener ${port} 127.0.0.1`, ...files, ...more] })
+  await until('the TLS listener', () => accepts(port))
+  return port
+}
+
+/** Where a certificate of a known authority is shown. */
+async function trusted(certificate: string) {
+  const known = getCACertificates('default')
+  setDefaultCACertificates([...known, authority.pem('ca.pem')])
+  onTestFinished(() => setDefaultCACertificates(known))
+  return await secure(certificate)
+}
+
+const atTls = (port: number, host = '127.0.0.1') => ({ MQTT_URL: `mqtts://${host}:${port}` })
+const withCa = (ca = 'ca') => ({ MQTT_CA_FILE: authority.file(`${ca}.pem`) })
+
+/** A listener of `server`, closed with the test. */
+async function listen(server: import('node:net').Server): Promise<number> {
+  const sockets = new Set<import('node:net').Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+const portOf = (url: string) => new URL(url).port
+
+async function bridgeAt(url: string, hub: string, more: Variables = {}) {
+  const bridge = startBridge({ HUB_URL: hub, HUB_API_KEY: KEY, MQTT_URL: url, DISCOVERY_FORMAT: 'off', ...more })
+  onTestFinished(() => bridge.stop())
+  await using observer = await Observer.on(Number(portOf(url)))
+  await observer.until('the bridge', () => observer.last('hub2mqtt/bridge/state') === 'online')
+  const info = `hub2mqtt/${more['HUB_NAME'] ?? 'home'}/info`
+  await observer.until('its hub', () => observer.last(info)?.includes('"realtime":"connected"'))
+  return bridge
+}
+
+const SET_UPS: readonly SetUp[] = [
+  {
+    title: 'nothing at the broker’s port',
+    make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await freePort()}` }),
+    cause: /broker: no connection to mqtt:.*nothing answers there/,
+    remedy: /check the address and the port, and that the broker runs/,
+  },
+  {
+    title: 'a broker’s name that is not known',
+    make: () => ({ MQTT_URL: 'mqtt://no-such-broker.invalid' }),
+    cause: /its name is not known/,
+    remedy: /spelling.*IP address/,
+  },
+  {
+    title: 'mqtt:// on a TLS port',
+    make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await secure('server')}` }),
+    cause: /what answers there speaks TLS/,
+    remedy: /mqtts:\/\/127\.0\.0\.1:\d+/,
+  },
+  {
+    title: 'mqtts:// on a port without TLS',
+    make: async () => atTls((await mosquitto()).port),
+    cause: /what answers there speaks MQTT without TLS/,
+    remedy: /mqtt:\/\/127\.0\.0\.1:\d+.*or.*TLS/,
+  },
+  {
+    title: 'ws:// on the port for MQTT',
+    make: async () => ({ MQTT_URL: `ws://127.0.0.1:${(await mosquitto()).port}` }),
+    cause: /what answers there speaks MQTT without WebSocket/,
+    remedy: /mqtt:\/\/127\.0\.0\.1:\d+/,
+  },
+  {
+    title: 'a self-signed certificate',
+    make: async () => atTls(await secure('alone')),
+    cause: /self-signed certificate/,
+    remedy: /mqtt\.ca_file.*--use-system-ca/,
+  },
+  {
+    title: 'a certificate of an authority that is not named',
+    make: async () => atTls(await secure('server')),
+    cause: /unable to verify/,
+    remedy: /mqtt\.ca_file.*--use-system-ca/,
+  },
+  {
+    title: 'a certificate of another authority than that of ca_file',
+    make: async () => ({ ...atTls(await secure('server')), ...withCa('alone') }),
+    cause: /unable to verify/,
+    remedy: /mqtt\.ca_file the certificate of that authority/,
+  },
+  {
+    title: 'a certificate for another name, by address',
+    make: async () => ({ ...atTls(await secure('elsewhere')), ...withCa() }),
+    cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
+    remedy: /a name of the certificate in mqtt\.url, such as broker\.lan,/,
+  },
+  {
+    title: 'a certificate for another name, by name',
+    make: async () => ({ ...atTls(await secure('elsewhere'), 'localhost'), ...withCa() }),
+    cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
+    remedy: /a name of the certificate in mqtt\.url, such as broker\.lan,/,
+  },
+  {
+    title: 'a certificate that has expired',
+    make: async () => ({ ...atTls(await secure('old')), ...withCa() }),
+    cause: /expired/,
+    remedy: /^(?=.*renew)(?=.*clock)/,
+  },
+  {
+    title: 'a broker that wants a client certificate',
+    make: async () => ({
+      ...atTls(await secure('server', `cafile ${authority.file('ca.pem')}`, 'require_certificate true')),
+      ...withCa(),
+    }),
+    cause: /refuses.*client certificate/,
+    remedy: /mqtt\.cert_file and mqtt\.key_file/,
+  },
+  {
+    title: 'a client certificate with the key of another',
+    make: async () => ({
+      ...atTls(await secure('server')),
+      ...withCa(),
+      MQTT_CERT_FILE: authority.file('server.pem'),
+      MQTT_KEY_FILE: authority.file('old.key'),
+    }),
+    cause: /the client certificate and the key do not belong together/,
+    remedy: /mqtt\.cert_file.*mqtt\.key_file/,
+  },
+  {
+    title: 'a wrong password at the broker',
+    make: async () => {
+      const { url } = await mosquitto({ users: { bridge: 'another' } })
+      return { MQTT_URL: url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD }
+    },
+    cause: /refuses the user name or password/,
+    remedy: /check mqtt\.username and mqtt\.password/,
+  },
+  {
+    title: 'rules of the broker without the right to write',
+    make: async () => {
+      const acl = [
+        'user bridge',
+        'topic readwrite hub2mqtt/bridge/#',
+        'topic read #',
+        'topic write hub2mqtt/home/app/#',
+      ]
+      const { url } = await mosquitto({ acl, users: { bridge: HUB_PASSWORD } })
+      return { MQTT_URL: url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD, DISCOVERY_FORMAT: 'off' }
+    },
+    cause: /do not let this user publish hub2mqtt\/home\/result\/doctor/,
+    remedy: /config\/mosquitto\/acl/,
+  },
+  {
+    title: 'rules of the broker without the right to read',
+    make: async () => {
+      const acl = ['user bridge', 'topic write #', 'topic read hub2mqtt/bridge/#', 'topic read hub2mqtt/home/result/#']
+      const { url } = await mosquitto({ acl, users: { bridge: HUB_PASSWORD } })
+      return { MQTT_URL: url, MQTT_USERNAME: 'bridge', MQTT_PASSWORD: HUB_PASSWORD, DISCOVERY_FORMAT: 'off' }
+    },
+    cause: /do not let this user read hub2mqtt\/home\/app\/doctor\/result\/doctor/,
+    remedy: /config\/mosquitto\/acl/,
+  },
+  {
+    title: 'a broker that takes small messages only',
+    make: async () => ({ MQTT_URL: (await mosquitto({ config: ['message_size_limit 2000'] })).url }),
+    cause: /does not take a message of 16 KiB/,
+    remedy: /message_size_limit/,
+  },
+  {
+    title: 'the same under MQTT 3.1.1',
+    make: async () => ({
+      MQTT_URL: (await mosquitto({ config: ['message_size_limit 2000'] })).url,
+      MQTT_PROTOCOL: '3.1.1',
+    }),
+    cause: /does not take a message of 16 KiB/,
+    remedy: /message_size_limit/,
+  },
+  {
+    title: 'a broker that takes small packets only',
+    make: async () => ({ MQTT_URL: (await mosquitto({ config: ['max_packet_size 2000'] })).url }),
+    cause: /does not take a message of 16 KiB/,
+    remedy: /max_packet_size/,
+  },
+  {
+    title: 'a broker without retained messages',
+    make: async () => ({ MQTT_URL: (await mosquitto({ config: ['retain_available false'] })).url }),
+    cause: /it lacks retained messages/,
+    remedy: /use a broker that has them/,
+  },
+  {
+    title: 'a web server at the broker’s port',
+    make: async () => ({ MQTT_URL: (await hubUrl()).replace('http:', 'mqtt:') }),
+    cause: /speaks HTTP and not MQTT/,
+    remedy: /check the address and the port/,
+  },
+  {
+    title: 'a port that takes connections and stays silent',
+    make: async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await listen(createServer())}` }),
+    cause: /takes the connection and does not answer/,
+    remedy: /check the address and the port/,
+  },
+  {
+    title: 'another bridge on the base topic',
+    make: async () => {
+      const { url } = await mosquitto()
+      await bridgeAt(url, await hubUrl({ id: 'another' }), { HUB_NAME: 'attic' })
+      return { MQTT_URL: url }
+    },
+    cause:
+      /serves other hubs than this configuration: version 0\.0\.0-test, since 20\d\d-.*Z, with attic at 127\.0\.0\.1:\d+/,
+    remedy: /mqtt\.base_topic/,
+  },
+  {
+    title: 'a discovery prefix that nobody listens to',
+    make: async () => ({ MQTT_URL: (await mosquitto()).url, DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }),
+    outcome: 'note',
+    cause: /nobody listens to.*below hass/,
+    remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
+  },
+  {
+    title: 'the same under MQTT 3.1.1',
+    make: async () => ({
+      MQTT_URL: (await mosquitto()).url,
+      MQTT_PROTOCOL: '3.1.1',
+      DISCOVERY_FORMAT: 'device',
+      DISCOVERY_PREFIX: 'hass',
+    }),
+    outcome: 'note',
+    cause: /nothing shows that Home Assistant listens below hass/,
+    remedy: /^(?=.*discovery\.prefix)(?=.*discovery\.format: off)/,
+  },
+  {
+    title: 'two names for one hub',
+    make: async () => {
+      const url = await hubUrl()
+      const hubs = join(folder, 'hubs')
+      mkdirSync(hubs)
+      for (const name of ['castle', 'gate'])
+        writeFileSync(join(hubs, `${name}.yaml`), `url: ${url}\napi_key: ${KEY}\n`, { mode: 0o600 })
+      return { HUBS_DIR: hubs }
+    },
+    cause: /hub gate: it is the same hub as castle/,
+    remedy: /keep one of castle and gate/,
+  },
+  {
+    title: 'wildcards in the base topic',
+    make: () => ({ MQTT_BASE_TOPIC: 'home/#' }),
+    outcome: 'mistake',
+    cause: /HUB2MQTT_MQTT_BASE_TOPIC/,
+    remedy: /expected/,
+  },
+  {
+    title: 'a file of a secret that is not there',
+    make: () => ({ MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: join(folder, 'no-such-file') }),
+    outcome: 'mistake',
+    cause: /HUB2MQTT_MQTT_PASSWORD_FILE/,
+    remedy: /there is no such file/,
+  },
+  {
+    title: 'a hub that is off',
+    make: async () => ({ HUB_URL: `http://127.0.0.1:${await freePort()}` }),
+    cause: /hub home: 127\.0\.0\.1:\d+ refuses the connection/,
+    remedy: /80 for a Homey Pro, 4859/,
+  },
+  {
+    title: 'a hub’s name that is not known',
+    make: () => ({ HUB_URL: 'http://no-such-hub.invalid' }),
+    cause: /the name no-such-hub\.invalid is not known/,
+    remedy: /spelling.*IP address/,
+  },
+  {
+    title: 'a hub that takes connections and stays silent',
+    make: async () => ({ HUB_URL: `http://127.0.0.1:${await listen(createServer())}`, HUB_TIMEOUT: '500ms' }),
+    cause: /takes the connection and does not answer/,
+    remedy: /check the port: 80.*use https/,
+  },
+  {
+    title: 'https:// at a hub’s port without TLS',
+    make: async () => ({ HUB_URL: (await hubUrl()).replace('http:', 'https:') }),
+    cause: /does not speak TLS/,
+    remedy: /use http:\/\//,
+  },
+  {
+    title: 'http:// at a port with TLS',
+    make: async () => {
+      const keys = { cert: authority.pem('server.pem'), key: authority.pem('server.key') }
+      return { HUB_URL: `http://127.0.0.1:${await listen(createHttps(keys))}` }
+    },
+    cause: /what answers at .* speaks TLS/,
+    remedy: /use https:\/\//,
+  },
+  {
+    title: 'a broker at the hub’s address',
+    make: async () => ({ HUB_URL: (await mosquitto()).url.replace('mqtt:', 'http:') }),
+    cause: /is an MQTT broker and no hub/,
+    remedy: /4859/,
+  },
+  {
+    title: 'https:// at a broker’s port',
+    make: async () => ({ HUB_URL: (await mosquitto()).url.replace('mqtt:', 'https:') }),
+    cause: /is an MQTT broker and no hub/,
+    remedy: /4859/,
+  },
+  {
+    title: 'a broker with TLS at the hub’s address',
+    make: async () => ({ HUB_URL: `https://localhost:${await secure('server')}` }),
+    cause: /certificate .* is not trusted/,
+    remedy: /homeylocal.*NODE_EXTRA_CA_CERTS/,
+  },
+  {
+    title: 'a hub’s certificate for another name',
+    make: async () => ({ HUB_URL: `https://localhost:${await trusted('elsewhere')}` }),
+    cause: /for other names: broker\.lan, \*\.home\.lan, 192\.0\.2\.1$/,
+    remedy: /use one of them/,
+  },
+  {
+    title: 'a hub’s certificate that has expired',
+    make: async () => ({ HUB_URL: `https://localhost:${await trusted('old')}` }),
+    cause: /not valid now/,
+    remedy: /^(?=.*renew)(?=.*clock)/,
+  },
+  {
+    title: 'a portal that redirects what is asked of the hub',
+    make: async () => {
+      const portal = createHttp((_, response) => response.writeHead(302, { location: 'http://login.example/' }).end())
+      return { HUB_URL: `http://127.0.0.1:${await listen(portal)}` }
+    },
+    cause: /redirects elsewhere/,
+    remedy: /login page.*proxy/,
+  },
+  {
+    title: 'a path_prefix that the hub does not have',
+    make: async () => ({ HUB_URL: await hubUrl({ prefix: 'managers' }), HUB_PATH_PREFIX: 'manager' }),
+    cause: /the hub answers at \/api\/managers and not at \/api\/manager/,
+    remedy: /path_prefix: auto/,
+  },
+  {
+    title: 'a wrong API key',
+    make: async () => ({ HUB_URL: await hubUrl({ keys: {} }) }),
+    cause: /does not accept the API key/,
+    remedy: /https:\/\/my\.homey\.app/,
+  },
+  {
+    title: 'an API key without permissions',
+    make: async () => ({ HUB_URL: await hubUrl({ keys: { [KEY]: [] } }), COMMANDS_READ_ONLY: 'true' }),
+    cause: /the API key lacks hub\.app\.readonly/,
+    remedy: /homey\.app\.readonly/,
+  },
+  {
+    title: 'a hub without a licence',
+    make: async () => {
+      const hub = await emulate({ flavour: 'self-hosted' })
+      hub.behave('subscription-inactive')
+      return { HUB_URL: hub.url }
+    },
+    cause: /no valid licence/,
+    remedy: /renew/,
+  },
+  {
+    title: 'a proxy that passes no WebSockets on',
+    make: async () => {
+      const hub = await emulate()
+      hub.behave('refuse-handshake', { status: 403 })
+      return { HUB_URL: hub.url }
+    },
+    cause: /no realtime channel/,
+    remedy: /WebSockets/,
+  },
+  {
+    title: 'a clock that is far off',
+    make: () => ({}),
+    clockMs: 90_000,
+    cause: /differ by (89|90|91) s/,
+    remedy: /NTP/,
+  },
+  {
+    title: 'NATS that does not run',
+    make: async () => ({ FLEET_NATS: `nats://127.0.0.1:${await freePort()}`, FLEET_MEMBER: 'a' }),
+    cause: /no connection to nats:/,
+    remedy: /4222/,
+  },
+  {
+    title: 'a broker at the address of NATS',
+    make: async () => ({ FLEET_NATS: (await mosquitto()).url.replace('mqtt:', 'nats:'), FLEET_MEMBER: 'a' }),
+    cause: /no connection to nats:/,
+    remedy: /4222/,
+  },
+  {
+    title: 'a web server at the address of NATS',
+    make: async () => ({ FLEET_NATS: (await hubUrl()).replace('http:', 'nats:'), FLEET_MEMBER: 'a' }),
+    cause: /no connection to nats:/,
+    remedy: /4222/,
+  },
+  {
+    title: 'a wrong password at NATS',
+    runs: natsPath !== undefined,
+    make: async () => {
+      const nats = await startNats({ config: ['authorization { user: a, password: b }'] })
+      onTestFinished(() => nats[Symbol.asyncDispose]())
+      const login = { FLEET_USERNAME: 'a', FLEET_PASSWORD: HUB_PASSWORD }
+      return { FLEET_NATS: nats.urls.join(','), FLEET_MEMBER: 'a', ...login }
+    },
+    cause: /refuses the user name or password/,
+    remedy: /fleet\.username and fleet\.password/,
+  },
+]
+
+const said: { readonly title: string; readonly lines: readonly string[] }[] = []
+
+describe.skipIf(mosquittoPath === undefined || !openssl)('broken set-ups', () => {
+  beforeAll(() => {
+    authority = new Authority(folder)
+    authority.selfSigned('alone')
+    authority.issue('server')
+    authority.issue('elsewhere', { names: 'DNS:broker.lan,DNS:*.home.lan,IP:192.0.2.1' })
+    authority.issue('old', { days: -1 })
+  })
+
+  afterAll(() => {
+    remove()
+    if (process.env['DOCTOR_TABLE'] !== '1') return
+    process.stdout.write(said.map(({ title, lines }) => `${title}\n   ${lines.join('\n   ')}\n`).join(''))
+  })
+
+  /** What is not `ok`, of a configuration that works but for what is given. */
+  async function wrong(given: Variables, clockMs = 0) {
+    const variables = {
+      ...(!('HUBS_DIR' in given) && { HUB_URL: given['HUB_URL'] ?? (await hubUrl()) }),
+      MQTT_URL: given['MQTT_URL'] ?? (await mosquitto()).url,
+      DISCOVERY_FORMAT: 'off',
+      ...given,
+    }
+    try {
+      const { findings, report } = await say(variables, { ...systemClock, now: () => Date.now() + clockMs })
+      const lines = findings.filter(({ outcome }) => outcome !== 'ok')
+      return { lines: lines.map(lineOf), outcomes: lines.map(({ outcome }) => outcome), report }
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      return {
+        lines: error.mistakes.map((line) => line.replace(/: (?=[^:]*$)/, ':\n         → ')),
+        outcomes: error.mistakes.map(() => 'mistake'),
+        report: '',
+      }
+    }
+  }
+
+  test.each(SET_UPS.filter(({ runs = true }) => runs))('$title', async ({ title, make, ...wanted }) => {
+    const { lines, outcomes, report } = await wrong(await make(), wanted.clockMs)
+    said.push({ title, lines })
+    expect(lines, lines.join('\n')).toHaveLength(1)
+    expect(outcomes).toEqual([wanted.outcome ?? 'problem'])
+    const [cause = '', remedy = ''] = lines[0]?.split('\n         → ') ?? []
+    expect(cause).toMatch(wanted.cause)
+    expect(remedy).toMatch(wanted.remedy)
+    for (const text of [lines.join(), report]) expect(text).not.toMatch(new RegExp(`${KEY}|${HUB_PASSWORD}`))
+    expect(report).not.toMatch(/127\.0\.0\.1|broker\.lan|attic/)
+  })
+
+  test('nothing is wrong beside a running bridge, to which nothing happens', async () => {
+    const { url, port } = await mosquitto()
+    const { url: hub, apps } = await emulate()
+    await using homeAssistant = await Observer.on(port, { filter: 'homeassistant/+/+/config' })
+    const bridge = await bridgeAt(url, hub, { DISCOVERY_FORMAT: 'device' })
+    // The hub's own device comes before those of its apps, of which some may still be on their way.
+    await homeAssistant.until(
+      'all devices',
+      () => new Set(homeAssistant.seen.map(({ topic }) => topic)).size === apps.size + 2,
+    )
+    const before = await retainedOf(port)
+    await using observer = await Observer.on(port, { protocol: '5', retainAsPublished: true })
+    // Not by their number: what is published meanwhile would count too.
+    await observer.until('what is retained', () => before.keys().every((topic) => observer.last(topic) !== undefined))
+    observer.forget()
+    const { findings, problems } = await say({ HUB_URL: hub, MQTT_URL: url })
+    expect(findings.filter(({ outcome }) => outcome !== 'ok')).toEqual([])
+    expect(problems).toEqual([])
+    expect(findings.map(lineOf)).toContainEqual(
+      expect.stringMatching(
+        /^ok .*the bridge with the base topic hub2mqtt is online: version 0\.0\.0-test, since .*home at/,
+      ),
+    )
+    // No retained message, and no word of the bridge on another one or a lost connection.
+    const written = observer.seen.filter(({ retain }) => retain).map(({ topic }) => topic)
+    expect(written.filter((topic) => topic !== 'hub2mqtt/bridge/health')).toEqual([])
+    expect(bridge.lines.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([])
+    expect(await retainedOf(port)).toEqual(before)
+  })
+
+  test.each<readonly [string, Variables, string]>([
+    ['listens below another prefix', { DISCOVERY_PREFIX: 'hass' }, 'hass/sensor/+/config'],
+    ['listens with an older version', {}, 'homeassistant/+/+/config'],
+  ])('nothing is wrong where Home Assistant %s', async (_, discovery, filter) => {
+    const { url, port } = await mosquitto()
+    await using _homeAssistant = await Observer.on(port, { filter })
+    expect((await wrong({ MQTT_URL: url, DISCOVERY_FORMAT: 'device', ...discovery })).lines).toEqual([])
+  })
+
+  test.each<readonly [string, Variables, string]>([
+    ['a birth message is retained', { DISCOVERY_BIRTH_TOPIC: 'hass/status' }, 'hass/status'],
+    ['another program has a device', {}, 'hass/sensor/0x00158d/battery/config'],
+  ])('under MQTT 3.1.1 nothing is wrong where %s', async (_, discovery, topic) => {
+    const { url, port } = await mosquitto()
+    await using other = await Observer.on(port)
+    await other.publish(topic, 'online', { retain: true, qos: 1 })
+    await other.until('it', () => other.last(topic))
+    const access = { MQTT_URL: url, MQTT_PROTOCOL: '3.1.1', DISCOVERY_FORMAT: 'device', DISCOVERY_PREFIX: 'hass' }
+    expect((await wrong({ ...access, ...discovery })).lines).toEqual([])
+  })
+
+  test.each(['mqtts', 'wss'])('nothing is wrong with %s and the right authority', async (scheme) => {
+    const port = await secure('server', ...(scheme === 'wss' ? ['protocol websockets'] : []))
+    expect((await wrong({ MQTT_URL: `${scheme}://127.0.0.1:${port}`, ...withCa() })).lines).toEqual([])
+  })
+
+  test('what others retain as a bridge is shown short, and in letters only', async () => {
+    const { url, port } = await mosquitto()
+    await using other = await Observer.on(port)
+    const long = '\u001b[2J'.repeat(20_000)
+    const hubs = Object.fromEntries(
+      Array.from({ length: 1_000 }, (_, i) => [`${i}${long.slice(0, 200)}`, { url_host: 'x', api: null }]),
+    )
+    const at = { started_at: '2026-01-01T00:00:00.000Z', mqtt: { protocol: '5' }, extensions: [], hubs }
+    const write = (topic: string, text: string) =>
+      other.publish(`hub2mqtt/bridge/${topic}`, text, { retain: true, qos: 1 })
+    await write('info', JSON.stringify({ contract: 1, version: long, ...at }))
+    await write('state', 'online')
+    const { lines, report } = await wrong({ MQTT_URL: url })
+    expect(lines).toEqual([expect.stringMatching(/online that serves other hubs.*and 995 more/)])
+    expect(report.length).toBeLessThan(3_000)
+    expect(lines.join(report).replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
+    for (const state of ['offline', 'nonsense', '']) {
+      await write('state', state)
+      expect((await wrong({ MQTT_URL: url })).lines).toEqual([])
+    }
+    await write('state', 'online')
+    await write('info', '{')
+    expect((await wrong({ MQTT_URL: url })).lines).toEqual([expect.stringContaining('does not say what it serves')])
+  })
+
+  test('an authority that the system knows is trusted with --use-system-ca, as the remedy says', async () => {
+    const port = await secure('server')
+    const args = ['src/bin.js', 'doctor']
+    const env = { HUB2MQTT_HUB_URL: await hubUrl(), HUB2MQTT_HUB_API_KEY: KEY, HUB2MQTT_DISCOVERY_FORMAT: 'off' }
+    const all = {
+      ...process.env,
+      ...env,
+      HUB2MQTT_MQTT_URL: `mqtts://localhost:${port}`,
+      SSL_CERT_FILE: authority.file('ca.pem'),
+    }
+    const end = async (more: NodeJS.ProcessEnv) => {
+      await using doctor = new Process(process.execPath, args, { env: { ...all, ...more } })
+      return [await doctor.closed, doctor.lines.join()]
+    }
+    expect(await end({ NODE_OPTIONS: '' })).toEqual(['code 1', expect.stringContaining('--use-system-ca')])
+    expect(await end({ NODE_OPTIONS: '--use-system-ca' })).toEqual([
+      'code 0',
+      expect.not.stringMatching(/problem|note/),
+    ])
+  })
+})
+
+/** Everything that the broker holds, by topic. */
+async function retainedOf(port: number): Promise<ReadonlyMap<string, string>> {
+  await using reader = await Observer.on(port)
+  const mark = `mark/${port}`
+  await reader.publish(mark, 'x', { qos: 1 })
+  await reader.until('the mark', () => reader.last(mark))
+  const held = reader.seen.filter(({ topic, retain }) => retain && !topic.endsWith('/bridge/health'))
+  return new Map(held.map(({ topic, text }) => [topic, text]))
+}

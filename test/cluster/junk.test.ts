@@ -1,0 +1,214 @@
+/** What something else writes into the store of a fleet: it costs time, and no hub stays unserved. */
+import { randomUUID } from 'node:crypto'
+import { Kvm } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
+import fc from 'fast-check'
+import { pino } from 'pino'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { LeasedFleet } from '../../src/cluster/leased.ts'
+import { NatsStore } from '../../src/cluster/nats.ts'
+import { MAX_EPOCH, memberKey, ROSTER_KEY } from '../../src/cluster/records.ts'
+import { type Nats, natsPath, startNats } from '../support/nats.ts'
+import { until } from '../support/until.ts'
+import { Member, Simulation } from './simulation.ts'
+
+const RESOURCES = Array.from({ length: 12 }, (_, i) => `hub-${i}`)
+const EPOCHS = [0, 1, 3, 1_000, MAX_EPOCH - 1, MAX_EPOCH, MAX_EPOCH + 1, Number.MAX_SAFE_INTEGER, 1e308, -1, 1.5]
+const SINCE = '2026-01-01T00:00:00.000Z'
+
+/** Values for a key: with what the store holds at that moment, as the best forgeries repeat it. */
+type Junk = (held: { readonly row: string; readonly roster: string }) => string
+const parsed = (text: string): object => {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+const TEXTS: readonly Junk[] = ['', 'null', '{}', '[]', '7', '"', '{"gone":', '{"gone":"x"}', '[[[['].map(
+  (text) => () => text,
+)
+const JUNK: readonly Junk[] = [
+  ...TEXTS,
+  () => '['.repeat(100_000),
+  ...EPOCHS.flatMap((epoch): Junk[] => [
+    () => JSON.stringify({ nonce: 'x', adopted: epoch }),
+    ({ row }) => JSON.stringify({ ...parsed(row), adopted: epoch }),
+    () => JSON.stringify({ epoch, settled: true, members: {} }),
+    () =>
+      JSON.stringify({ epoch, settled: true, members: { ghost: { nonce: 'x', since: SINCE, revision: 2 ** 53 - 1 } } }),
+    ({ roster }) => JSON.stringify({ ...parsed(roster), epoch }),
+  ]),
+  ({ roster }) => JSON.stringify({ ...parsed(roster), settled: false }),
+  ({ roster }) => JSON.stringify({ ...parsed(roster), members: { __proto__: 1 } }),
+]
+const NAMES = ['member-0', 'member-1', 'member-2', 'ghost']
+const KEYS = [ROSTER_KEY, ...NAMES.map(memberKey)]
+
+describe('a fleet into whose store something else writes', () => {
+  const LEASE_MS = 15_000
+  const step = fc.record({
+    key: fc.constantFrom(...KEYS),
+    junk: fc.constantFrom(...JUNK),
+    after: fc.integer({ min: 0, max: 20_000 }),
+    restart: fc.option(fc.nat({ max: 2 })),
+  })
+
+  test('serves each hub by one member again within eight leases, also when its members start anew', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), fc.boolean(), async (steps, startAnew) => {
+        const simulation = new Simulation(() => 0.5)
+        const start = (i: number) => new Member(simulation, `member-${i}`, RESOURCES, LEASE_MS, 1)
+        const members = [0, 1, 2].map(start)
+        const again = (i: number) => {
+          const before = members[i]
+          if (before !== undefined) before.killed = true
+          members[i] = start(i)
+        }
+        await simulation.run(3 * LEASE_MS)
+        for (const { key, junk, after, restart } of steps) {
+          const held = (name: string) => simulation.store.get(`${simulation.losses}.${name}`)?.value ?? ''
+          simulation.junk(key, junk({ row: held(key), roster: held(ROSTER_KEY) }))
+          await simulation.run(after)
+          if (restart !== null) again(restart)
+        }
+        if (startAnew) for (const i of members.keys()) again(i)
+        await simulation.run(8 * LEASE_MS)
+        const acting = simulation.members.filter(({ isActing }) => isActing)
+        const servers = RESOURCES.map((hub) => acting.filter(({ serves }) => serves.has(hub)).length)
+        expect(servers).toEqual(RESOURCES.map(() => 1))
+      }),
+      { numRuns: Number(process.env['RUNS'] ?? 100) },
+    )
+  })
+})
+
+describe.skipIf(natsPath === undefined)('a fleet into whose bucket something else writes', () => {
+  const LEASE_MS = 1_500
+  const PATIENCE_MS = 40_000
+  let nats: Nats
+  beforeAll(async () => {
+    nats = await startNats()
+    return () => nats[Symbol.asyncDispose]()
+  })
+
+  class Bridge {
+    serves: ReadonlySet<string> = new Set()
+    readonly #store: NatsStore
+    readonly #fleet: LeasedFleet
+
+    constructor(member: string, bucket: string) {
+      const log = pino({ level: 'silent' })
+      const clock = systemClock
+      this.#store = new NatsStore({ servers: nats.urls, bucket, quietMs: LEASE_MS, name: member, clock, log })
+      this.#fleet = new LeasedFleet({
+        member,
+        leaseMs: LEASE_MS,
+        store: this.#store,
+        resources: () => RESOURCES,
+        onChange: () => {},
+        isFit: () => true,
+        clock,
+        log,
+      })
+      this.#fleet.start((serves) => {
+        this.serves = serves
+        return Promise.resolve()
+      })
+    }
+
+    get acts(): boolean {
+      return this.#fleet.mayAct()
+    }
+
+    /** As one that is killed: it says nothing. */
+    async kill(): Promise<void> {
+      await this.#store[Symbol.asyncDispose]()
+      this.serves = new Set()
+    }
+  }
+
+  async function fleet() {
+    const bucket = `junk-${randomUUID()}`
+    const connection = await connect({ servers: [...nats.urls] })
+    onTestFinished(() => connection.close())
+    const names = NAMES.slice(0, 3)
+    let bridges = names.map((name) => new Bridge(name, bucket))
+    onTestFinished(() => Promise.all(bridges.map((one) => one.kill())).then(() => undefined))
+    const counts = () => RESOURCES.map((hub) => bridges.filter((one) => one.acts && one.serves.has(hub)).length)
+    const served = () => until('each hub at one bridge', () => counts().every((count) => count === 1), PATIENCE_MS)
+    await served()
+    const kv = await new Kvm(connection).open(bucket)
+    const held = async (key: string) => (await kv.get(key))?.string() ?? ''
+    return {
+      kv,
+      served,
+      held,
+      nameOf: async (key: string) => `${await held('mark')}.${key}`,
+      async startAnew() {
+        await Promise.all(bridges.map((one) => one.kill()))
+        bridges = names.map((name) => new Bridge(name, bucket))
+        await served()
+      },
+    }
+  }
+
+  test.each([
+    ['text', 'x'],
+    ['a text that no key can hold', 'a b..*'],
+    ['nothing', ''],
+    ['another mark', randomUUID()],
+    ['a deletion', undefined],
+  ])(
+    'with %s as its mark: serves all hubs, also when its members start anew',
+    async (_, mark) => {
+      const { kv, served, held, startAnew } = await fleet()
+      const before = await held('mark')
+      if (mark === undefined) await kv.delete('mark')
+      else await kv.put('mark', mark)
+      await until('a mark', async () => /^[0-9a-f-]{36}$/.test(await held('mark')) && (await held('mark')) !== before)
+      await served()
+      await startAnew()
+    },
+    120_000,
+  )
+
+  test('that writes the mark while no member runs is no harm', async () => {
+    const { kv, startAnew } = await fleet()
+    await kv.put('mark', 'junk')
+    await startAnew()
+  }, 120_000)
+
+  test.each(KEYS)(
+    'to %s: serves all hubs after each of it, also when its members start anew',
+    async (key) => {
+      const { kv, served, held, nameOf, startAnew } = await fleet()
+      const sample = [...JUNK.filter((_, i) => i % 7 === KEYS.indexOf(key)), ...JUNK.slice(-1)]
+      for (const junk of sample) {
+        const roster = await held(await nameOf(ROSTER_KEY))
+        const name = await nameOf(key)
+        await kv.put(name, junk({ row: await held(name), roster }))
+        await served()
+      }
+      await startAnew()
+      await kv.delete(await nameOf(key))
+      await served()
+      await kv.purge(await nameOf(key))
+      await startAnew()
+    },
+    300_000,
+  )
+
+  test.each([Number.MAX_SAFE_INTEGER, MAX_EPOCH])(
+    'and says that it goes by epoch %d',
+    async (adopted) => {
+      const { kv, served, nameOf, startAnew } = await fleet()
+      await kv.put(await nameOf(memberKey('ghost')), JSON.stringify({ nonce: 'x', adopted }))
+      await served()
+      await startAnew()
+      await startAnew()
+    },
+    120_000,
+  )
+})

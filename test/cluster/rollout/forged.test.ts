@@ -1,0 +1,87 @@
+/** Others publish on the result topics, too. */
+import { readFileSync } from 'node:fs'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
+import { Observer } from '../../support/observer.ts'
+import { until } from '../../support/until.ts'
+import { APP, BROKER, RESTART, Street } from './street.ts'
+
+/** Answers each command of a rollout at once: it was carried out. Returns the hubs for which it did. */
+async function forge({ broker }: Street): Promise<string[]> {
+  const forged: string[] = []
+  const forger = await Observer.on(broker.port, {
+    filter: `hub2mqtt/+/app/${APP}/cmd/restart`,
+    onMessage({ topic, text }) {
+      const hub = topic.split('/')[1] ?? ''
+      const { transaction } = JSON.parse(text)
+      const answer = { ok: true, command: 'restart', hub, app: APP, transaction, data: null, duration_ms: 1 }
+      void forger.publish(topic.replace('/cmd/', '/result/'), JSON.stringify(answer)).then(() => forged.push(hub))
+    },
+  })
+  onTestFinished(() => forger[Symbol.asyncDispose]())
+  return forged
+}
+
+describe.each(BROKERS)('on %s, a forged answer', (broker) => {
+  test('does not carry out a step for a hub that refuses', async () => {
+    const street = await Street.build({ broker, houses: 3 })
+    await street.bridge()
+    // A refusal that comes after the forged answer, whoever of them is faster.
+    for (const hub of street.hubs.values()) hub.behave('never-answer', { operation: 'restartApp' })
+    const forged = await forge(street)
+    await street.ask('rollout', { ...RESTART, transaction: 't' })
+    await until('the forged answer', () => forged.length > 0)
+    await until('the command', () => street.asked()[0] === 1)
+    const end = await street.passUntil('t', ({ state }) => state !== 'running')
+    expect(end).toMatchObject({ state: 'stopped', reason: 'canary_failed', done: 0 })
+    expect(end.failed).toMatchObject([{ hub: 'h0', code: 'outcome_unknown' }])
+    expect(street.asked()).toEqual([1, 0, 0])
+  })
+
+  test('does not fail a step that the hub has carried out', async () => {
+    const street = await Street.build({ broker, houses: 2 })
+    await street.bridge()
+    const refuse = { ok: false, transaction: `t/h0/${APP}`, error: { code: 'hub_failed', message: 'no' } }
+    await using forger = await Observer.on(street.broker.port, {
+      filter: `hub2mqtt/h0/app/${APP}/cmd/restart`,
+      onMessage: () => void forger.publish(`hub2mqtt/h0/app/${APP}/result/restart`, JSON.stringify(refuse)),
+    })
+    street.hub('h0').behave('slow-headers', { ms: 1_000, operation: 'restartApp' })
+    await street.ask('rollout', { ...RESTART, transaction: 't' })
+    expect(await street.ended('t')).toMatchObject({ state: 'done', done: 2, failed: [] })
+  })
+})
+
+describe('in a fleet', () => {
+  test('a rollout restarts the apps of all members, each by its own', async () => {
+    const street = await Street.build({ broker: BROKER, houses: 6 })
+    street.begin({ FLEET_SHARD: '1/2' })
+    street.begin({ FLEET_SHARD: '2/2' })
+    await street.online()
+    await street.ask('rollout', { ...RESTART, batch: 5, transaction: 't' })
+    expect(await street.ended('t')).toMatchObject({ state: 'done', done: 6, failed: [] })
+    expect(street.asked()).toEqual([1, 1, 1, 1, 1, 1])
+    const owners = [...street.hubs.keys()].map((hub) =>
+      JSON.parse(street.observer.last(`hub2mqtt/${hub}/info`) ?? '{}'),
+    )
+    expect(new Set(owners.map(({ owner }) => owner)).size).toBe(2)
+  })
+})
+
+test.skipIf(mosquittoPath === undefined)('config/mosquitto/acl lets only the bridge publish answers', async () => {
+  const acl = readFileSync('config/mosquitto/acl', 'utf8').split('\n')
+  const users = { hub2mqtt: 'a', homeassistant: 'a', button: 'a' }
+  await using broker = await Mosquitto.start({ acl, users })
+  const login = { password: 'a', protocol: '5' } as const
+  await using bridge = await Observer.on(broker.port, { ...login, username: 'hub2mqtt', filter: 'hub2mqtt/#' })
+  const results = ['home/result/speak', `home/app/${APP}/result/restart`, 'home/app/a/result/set-setting/b']
+  const publish = async (username: string) => {
+    await using client = await Observer.on(broker.port, { ...login, username, filter: 'hub2mqtt/home/app/+/event' })
+    for (const result of results) await client.publish(`hub2mqtt/${result}`, username).catch(() => {})
+  }
+  for (const username of ['homeassistant', 'button', 'hub2mqtt']) await publish(username)
+  for (const result of results) {
+    await until('an answer of the bridge', () => bridge.last(`hub2mqtt/${result}`))
+    expect(bridge.texts(`hub2mqtt/${result}`)).toEqual(['hub2mqtt'])
+  }
+})

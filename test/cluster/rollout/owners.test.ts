@@ -1,0 +1,188 @@
+/** The record on the broker: who goes on from it, and what becomes of it. */
+import { isDeepStrictEqual } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import { BROKERS, Mosquitto, mosquittoPath } from '../../support/brokers.ts'
+import { retainedOn } from '../../support/observer.ts'
+import { until } from '../../support/until.ts'
+import { APP, BROKER, RESTART, Street } from './street.ts'
+
+test.skipIf(mosquittoPath === undefined)(
+  'is finished by the next process after the first was killed in the middle',
+  { timeout: 120_000 },
+  async () => {
+    const street = await Street.build({ broker: 'mosquitto', houses: 6 })
+    const first = await street.process()
+    await street.online()
+    await street.ask('rollout', { ...RESTART, batch: 2, transaction: 't' })
+    await street.until('t', ({ done, current }) => done >= 1 && current.some(({ phase }) => phase === 'answered'))
+    await first.stop('SIGKILL')
+    const record = street.rollout('t')
+    await street.process()
+    expect(await street.until('t', ({ state }) => state !== 'running', 60_000)).toMatchObject({
+      state: 'done',
+      done: 6,
+    })
+    const unsure = new Set(record?.current.filter(({ phase }) => phase === 'sent').map(({ hub }) => hub))
+    for (const [i, times] of street.asked().entries()) {
+      expect(times).toBeGreaterThanOrEqual(1)
+      expect(times).toBeLessThanOrEqual(unsure.has(`h${i}`) ? 2 : 1)
+    }
+  },
+)
+
+test('the bridge that stands by goes on when the active one ends', async () => {
+  const street = await Street.build({ broker: BROKER, houses: 3 })
+  const first = await street.bridge()
+  const second = street.begin()
+  await until('two bridges', () => second.lines.some((line) => line.includes('this one stands by')))
+  await street.ask('rollout', { ...RESTART, pause: '20s', transaction: 't' })
+  await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+  await first.stop()
+  await until('the other one', () => second.lines.some((line) => line.includes('rollout under way')))
+  const end = await street.passUntil('t', ({ state }) => state !== 'running')
+  expect(end).toMatchObject({ state: 'done', done: 3, failed: [] })
+  expect(street.asked()).toEqual([1, 1, 1])
+})
+
+describe.each(BROKERS)('on %s', (broker) => {
+  test('records that others clear or write over are put right within seconds: of a rollout that runs, and of those that ended here or earlier', {
+    timeout: 60_000,
+  }, async () => {
+    const street = await Street.build({ broker, houses: 2 })
+    const first = await street.bridge()
+    for (const transaction of ['earlier', 'here']) {
+      await begin(street, { transaction })
+      await street.ended(transaction)
+      if (transaction === 'earlier') await first.stop()
+      if (transaction === 'earlier') await street.bridge()
+    }
+    await begin(street, { pause: '2m', transaction: 'runs' })
+    const { updated_at } = await street.until('runs', ({ current }) => current[0]?.phase === 'answered')
+    const records = await recordsOn(street)
+    expect([...records.keys()].sort()).toEqual(['earlier', 'here', 'runs'])
+    for (const text of ['', '{"state":"cancelled"}']) {
+      for (const transaction of records.keys()) {
+        await street.observer.publish(`hub2mqtt/rollout/${transaction}`, text, { retain: true })
+      }
+      const isRight = async () => isDeepStrictEqual(await recordsOn(street), records)
+      await until('the records', isRight, 20_000)
+    }
+    expect(street.rollout('runs')?.updated_at).toBe(updated_at)
+    const end = await street.passUntil('runs', ({ done }) => done > 0)
+    expect(end.failed).toEqual([])
+    // What nobody has changed is not written again.
+    const texts = street.observer.texts('hub2mqtt/rollout/here').filter((text) => text.length > 30)
+    expect(texts.length - new Set(texts).size).toBe(2)
+  })
+})
+
+describe.skipIf(mosquittoPath === undefined)('in the middle of a pause', () => {
+  test('a broker that comes back empty has all records again, and when the bridge is killed then, the next one goes on', {
+    timeout: 120_000,
+  }, async () => {
+    const mosquitto = await Mosquitto.start()
+    const street = await Street.build({ broker: mosquitto, houses: 2 })
+    const bridge = await street.process()
+    await street.online()
+    await begin(street, { hubs: 'h1', transaction: 'ended' })
+    await street.ended('ended')
+    await begin(street, { pause: '10s', transaction: 't' })
+    await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+    const records = await recordsOn(street)
+    await mosquitto.stop('SIGKILL')
+    await mosquitto.run()
+    await until('the records', async () => isDeepStrictEqual(await recordsOn(street), records), 20_000)
+    await bridge.stop('SIGKILL')
+    await street.process()
+    const end = await street.until('t', ({ state }) => state !== 'running', 60_000)
+    expect(end).toMatchObject({ state: 'done', done: 2, failed: [] })
+    expect(street.asked()).toEqual([1, 2])
+  })
+
+  test('what another bridge has made of the rollout meanwhile is left as it is', { timeout: 60_000 }, async () => {
+    const mosquitto = await Mosquitto.start({ persistent: true })
+    const street = await Street.build({ broker: mosquitto, houses: 2 })
+    await street.bridge()
+    await street.ask('rollout', { ...RESTART, pause: '1h', transaction: 't' })
+    const before = await street.until('t', ({ current }) => current[0]?.phase === 'answered')
+    const updated_at = new Date(Date.parse(before.updated_at) + 1).toISOString()
+    const after = { ...before, updated_at, state: 'cancelled', reason: 'cancelled', current: [], done: 1 }
+    const restart = async (config: string[]) => {
+      await mosquitto.stop()
+      await mosquitto.configure({ persistent: true, config })
+      await mosquitto.run()
+      await until('the observer', () => street.observer.ready)
+    }
+    await restart(['clientid_prefixes observer-'])
+    await street.observer.publish('hub2mqtt/rollout/t', JSON.stringify(after), { retain: true })
+    const onlines = street.observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'online').length
+    await restart([])
+    await street.online(onlines)
+    await begin(street, { transaction: 'u' })
+    await street.ended('u')
+    expect((await recordsOn(street)).get('t')).toBe(JSON.stringify(after))
+  })
+})
+
+test('the records of 20 rollouts stay, those of earlier ones are cleared, and none is swept by a bridge that starts', {
+  timeout: 60_000,
+}, async () => {
+  const street = await Street.build({ broker: BROKER, houses: 1 })
+  const first = await street.bridge()
+  await street.ask('rollout', { ...RESTART, transaction: 'r' })
+  const record = await street.ended('r')
+  const day = (i: number) => `2026-01-${String(i + 1).padStart(2, '0')}T00:00:00.000Z`
+  for (let i = 0; i < 22; i += 1) {
+    const old = { ...record, transaction: `old-${i}`, started_at: day(i), updated_at: day(i) }
+    await street.observer.publish(`hub2mqtt/rollout/old-${i}`, JSON.stringify(old), { retain: true })
+  }
+  await street.observer.publish('hub2mqtt/rollout/foreign', 'somebody', { retain: true })
+  await first.stop()
+  await street.bridge()
+  await street.ask('rollout', { ...RESTART, transaction: 's' })
+  await street.ended('s')
+  await until('a clear broker', async () => (await recordsOn(street)).size === 21)
+  expect([...(await recordsOn(street)).keys()].sort()).toEqual(
+    ['foreign', 'r', 's', ...Array.from({ length: 18 }, (_, i) => `old-${i + 4}`)].sort(),
+  )
+})
+
+/** The bridge learns a moment later than an observer that the one before has ended. */
+async function begin(street: Street, order: object): Promise<void> {
+  const isTaken = async () => (await street.ask('rollout', { ...RESTART, ...order })).ok
+  await until('the rollout to be taken', isTaken, 20_000)
+}
+
+/** By the rollout's name, as its topic has it. */
+async function recordsOn({ broker: { port } }: Street): Promise<Map<string, string>> {
+  const prefix = 'hub2mqtt/rollout/'
+  const held = [...(await retainedOn(port))].filter(([topic]) => topic.startsWith(prefix))
+  return new Map(held.map(([topic, text]) => [topic.slice(prefix.length), text]))
+}
+
+describe.skipIf(mosquittoPath === undefined)('a broker', () => {
+  test('that goes away while a hub works loses no answer: the hub is not asked twice', async () => {
+    const mosquitto = await Mosquitto.start({ persistent: true })
+    const street = await Street.build({ broker: mosquitto, houses: 2 })
+    await street.bridge()
+    street.hub('h0').behave('slow-headers', { ms: 2_000, times: 1, operation: 'restartApp' })
+    await street.ask('rollout', { ...RESTART, transaction: 't' })
+    await until('the restart', () => street.asked()[0] === 1)
+    await mosquitto.stop()
+    await mosquitto.run()
+    expect(await street.ended('t')).toMatchObject({ state: 'done', done: 2 })
+    expect(street.asked()).toEqual([1, 1])
+    const answers = street.observer.texts(`hub2mqtt/h0/app/${APP}/result/restart`).map((text) => JSON.parse(text))
+    // Of the first asking or of the second, which ran nothing.
+    expect(answers.at(-1)).toMatchObject({ ok: true, transaction: `t/h0/${APP}` })
+  })
+
+  test.each(['5', '3.1.1'])('that does not take the record, with MQTT %s: nothing is begun', async (protocol) => {
+    const mosquitto = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/rollout/#'] })
+    const street = await Street.build({ broker: mosquitto, houses: 1, env: { MQTT_PROTOCOL: protocol } })
+    await street.bridge()
+    const answer = await street.ask('rollout', { ...RESTART, transaction: 't' })
+    expect(answer.error?.code).toBe('not_allowed')
+    expect(street.asked()).toEqual([0])
+  })
+})

@@ -1,0 +1,187 @@
+/** Several houses with an emulated hub each, a broker that outlives every bridge, and a client that looks on. */
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { readRollout } from '../../../src/cluster/rollout/plan.ts'
+import type { Rollout } from '../../../src/contract/rollout.ts'
+import { createTopics } from '../../../src/contract/topics.ts'
+import { type AppSeed, EmulatedHub } from '../../../src/emulator/hub.ts'
+import { type RunningBridge, startBridge } from '../../support/bridge.ts'
+import { BridgeProcess } from '../../support/bridge-process.ts'
+import { BROKERS, type Broker, type BrokerKind, Mosquitto, startBroker } from '../../support/brokers.ts'
+import { JumpClock } from '../../support/jump-clock.ts'
+import { Observer } from '../../support/observer.ts'
+import { ALL_SCOPES, type Answer, KEY } from '../../support/world.ts'
+
+export const APP = 'the.app'
+export const RESTART = { command: 'restart', app: APP, pause: '1s' } as const
+/** For what does not depend on the broker. */
+export const BROKER: BrokerKind = BROKERS[0]
+/** Longer than the apps of a last wave are watched. */
+export const SHORT_PAUSE_MS = 6_000
+const STEP_MS = 5_000
+const topics = createTopics('hub2mqtt')
+
+export interface StreetOptions {
+  readonly broker: BrokerKind | Mosquitto
+  readonly houses: number
+  readonly apps?: readonly AppSeed[]
+  /** The configuration's `commands`, in YAML. */
+  readonly commands?: string
+  /** Further configuration of bridges in this process, as environment variables. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export class Street implements AsyncDisposable {
+  readonly hubs = new Map<string, EmulatedHub>()
+  readonly broker: Broker
+  readonly observer: Observer
+  readonly clock = new JumpClock()
+  readonly #commands: string
+  readonly #env: Readonly<Record<string, string>>
+  readonly #open: AsyncDisposableStack
+
+  private constructor(
+    { broker, observer }: { readonly broker: Broker; readonly observer: Observer },
+    { commands = '{allow: [bridge/rollout]}', env = {} }: StreetOptions,
+    open: AsyncDisposableStack,
+  ) {
+    this.broker = broker
+    this.observer = observer
+    this.#commands = commands
+    this.#env = env
+    this.#open = open
+  }
+
+  /** Nothing of it runs but hubs and broker. */
+  static async build(options: StreetOptions): Promise<Street> {
+    const { broker: kind, houses, apps = [{ id: APP }] } = options
+    await using open = new AsyncDisposableStack()
+    const broker = open.use(typeof kind === 'string' ? await startBroker(kind) : kind)
+    const protocol = broker instanceof Mosquitto ? '5' : '3.1.1'
+    const observer = open.use(await Observer.on(broker.port, { protocol, comesBack: true }))
+    const street = new Street({ broker, observer }, options, new AsyncDisposableStack())
+    for (let i = 0; i < houses; i += 1) {
+      const hub = await EmulatedHub.start({
+        keys: { [KEY]: ALL_SCOPES },
+        settleMs: 0,
+        flavour: 'older',
+        apps: [...apps],
+      })
+      street.hubs.set(`h${i}`, open.use(hub))
+    }
+    street.#open.use(open.move())
+    onTestFinished(() => street[Symbol.asyncDispose]())
+    return street
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#open.disposeAsync()
+  }
+
+  hub(name: string): EmulatedHub {
+    const hub = this.hubs.get(name)
+    if (hub === undefined) throw new Error(`there is no ${name}`)
+    return hub
+  }
+
+  file(commands = this.#commands): string {
+    const hubs = [...this.hubs].map(
+      ([name, { url }]) =>
+        `  ${name}: {url: "${url}", api_key: ${KEY}, poll_interval: 2s, poll_interval_fallback: 1s, timeout: 1m}`,
+    )
+    return [`mqtt: {url: "${this.broker.url}"}`, `commands: ${commands}`, 'hubs:', ...hubs, ''].join('\n')
+  }
+
+  /** A bridge in this process; resolves when it is online with all of its hubs. */
+  async bridge(): Promise<RunningBridge> {
+    const times = this.#onlines
+    const bridge = this.begin()
+    await this.online(times)
+    return bridge
+  }
+
+  /** The same, resolved at once. */
+  begin(env: Readonly<Record<string, string>> = {}): RunningBridge {
+    return this.#open.use(startBridge({ ...this.#env, ...env }, this.file(), this.clock))
+  }
+
+  /** A bridge in a process of its own; resolves as soon as it is started. */
+  async process(): Promise<BridgeProcess> {
+    const { path } = this.#open.use(await mkdtempDisposable(join(tmpdir(), 'street-')))
+    const config = join(path, 'config.yaml')
+    await writeFile(config, this.file())
+    const bridge = new BridgeProcess({ config, env: { HUB2MQTT_HTTP_ENABLED: 'false' } })
+    this.#open.defer(() => bridge.stop('SIGKILL'))
+    return bridge
+  }
+
+  get #onlines(): number {
+    return this.observer.texts('hub2mqtt/bridge/state').filter((text) => text === 'online').length
+  }
+
+  /** Waits for a bridge that says so once more than `times`, and for its hubs. */
+  async online(times = 0): Promise<void> {
+    const { observer } = this
+    await observer.until('the bridge', () => this.#onlines > times, 30_000)
+    for (const name of this.hubs.keys()) {
+      await observer.until(name, () => observer.last(`hub2mqtt/${name}/state`) === 'online', 30_000)
+      await observer.until(`${name}'s app`, () => observer.last(`hub2mqtt/${name}/app/${APP}`))
+    }
+  }
+
+  /** Sends a command of the bridge, and waits for its answer. */
+  async ask(command: string, payload: object): Promise<Answer> {
+    const { observer } = this
+    const result = `hub2mqtt/bridge/result/${command}`
+    const before = observer.texts(result).length
+    await observer.publish(`hub2mqtt/bridge/cmd/${command}`, JSON.stringify(payload))
+    return JSON.parse(await observer.until(`an answer on ${result}`, () => observer.texts(result)[before], 20_000))
+  }
+
+  /** Lets time pass, in steps that look like no standstill of the machine. */
+  async pass(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= STEP_MS) {
+      this.clock.jump(Math.min(left, STEP_MS))
+      await this.ask('ping', {})
+    }
+  }
+
+  /** The record as last seen. */
+  rollout(transaction: string): Rollout | undefined {
+    const topic = topics.of('rollout', { transaction })
+    return readRollout(topics, topic, this.observer.last(topic) ?? '')
+  }
+
+  /** Waits for a record of which this holds. */
+  async until(transaction: string, holds: (rollout: Rollout) => boolean, ms = 30_000): Promise<Rollout> {
+    const find = () => {
+      const rollout = this.rollout(transaction)
+      return rollout !== undefined && holds(rollout) && rollout
+    }
+    return await this.observer.until(`the rollout ${transaction}`, find, ms).catch((error: Error) => {
+      const told = this.observer.seen.filter(({ topic }) => topic.includes(APP)).slice(-12)
+      const lines = told.map(({ at, topic, text }) => `${at} ${topic} ${text.slice(0, 200)}`)
+      throw new Error(`${error.message}\n${JSON.stringify(this.rollout(transaction))}\n${lines.join('\n')}`)
+    })
+  }
+
+  /** The same, while time passes. */
+  async passUntil(transaction: string, holds: (rollout: Rollout) => boolean): Promise<Rollout> {
+    for (;;) {
+      const rollout = this.rollout(transaction)
+      if (rollout !== undefined && holds(rollout)) return rollout
+      await this.pass(STEP_MS)
+    }
+  }
+
+  async ended(transaction: string): Promise<Rollout> {
+    return await this.until(transaction, ({ state }) => state !== 'running')
+  }
+
+  /** How often each hub was asked for an operation. */
+  asked(operation = 'restartApp'): number[] {
+    return [...this.hubs.values()].map(({ requests }) => requests.filter((one) => one.operation === operation).length)
+  }
+}

@@ -1,0 +1,90 @@
+/** What a fleet's store says of its epochs: read straight from NATS, whatever the members publish. */
+import { jetstream } from '@nats-io/jetstream'
+import { Kvm } from '@nats-io/kv'
+import { connect } from '@nats-io/transport-node'
+import { nameIn } from '../../src/cluster/nats.ts'
+import { ROSTER_KEY } from '../../src/cluster/records.ts'
+import { until } from '../support/until.ts'
+
+/** As in the options: `fleet.bucket`. */
+const BUCKET = 'hub2mqtt'
+/** Members pass over keys without the mark of the bucket. */
+const LOOK_KEY = 'look'
+const TRY_MS = 5_000
+const PATIENCE_MS = 60_000
+
+export interface Epoch {
+  readonly at: number
+  readonly epoch: number
+  readonly members: readonly string[]
+}
+
+export class RosterLog implements AsyncDisposable {
+  readonly epochs: Epoch[] = []
+  readonly #connection: Awaited<ReturnType<typeof connect>>
+
+  private constructor(connection: Awaited<ReturnType<typeof connect>>) {
+    this.#connection = connection
+  }
+
+  static async on(servers: readonly string[]): Promise<RosterLog> {
+    const log = new RosterLog(await connect({ servers: [...servers], maxReconnectAttempts: -1 }))
+    void log.#follow().catch(() => undefined)
+    return log
+  }
+
+  /** The newest; 0 while there is none. */
+  get epoch(): number {
+    return Math.max(0, ...this.epochs.map(({ epoch }) => epoch))
+  }
+
+  /**
+   * Resolves when what the store holds is in the log. Reading alone would not do: a server that hung takes itself for
+   * the leader a while longer, and answers what was. A write needs the majority, and what came before it is read first.
+   */
+  async catchUp(): Promise<void> {
+    const { kv, key } = await patiently(() => this.#roster())
+    const written = await patiently(() => kv.put(LOOK_KEY, ''))
+    await patiently(async () => {
+      // Of all keys: servers before 2.10 know no filter of several.
+      const entries = await kv.watch()
+      const giveUp = setTimeout(() => entries.stop(), TRY_MS)
+      try {
+        for await (const entry of entries) {
+          if (entry.key === key && entry.operation === 'PUT') this.#saw(entry.string())
+          if (entry.key === LOOK_KEY && entry.revision >= written) return true
+        }
+      } finally {
+        clearTimeout(giveUp)
+        entries.stop()
+      }
+      return false
+    })
+  }
+
+  async #follow(): Promise<void> {
+    const { kv, key } = await this.#roster()
+    for await (const entry of await kv.watch({ key })) if (entry.operation === 'PUT') this.#saw(entry.string())
+  }
+
+  async #roster() {
+    const kv = await new Kvm(jetstream(this.#connection)).open(BUCKET)
+    const key = await nameIn(kv, ROSTER_KEY)
+    if (typeof key !== 'string') throw new Error('no member has used the bucket yet')
+    return { kv, key }
+  }
+
+  #saw(text: string): void {
+    const { epoch, members } = Object(JSON.parse(text))
+    if (epoch > this.epoch) this.epochs.push({ at: Date.now(), epoch, members: Object.keys(members) })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connection.close()
+  }
+}
+
+/** NATS may be without a leader for a while. */
+function patiently<T>(attempt: () => Promise<T>): Promise<T> {
+  return until('NATS', () => attempt().catch(() => undefined), PATIENCE_MS, 500)
+}

@@ -1,0 +1,286 @@
+/**
+ * Members of a fleet in simulated time: each with a clock of its own speed, a store whose answers are late, lost or come
+ * after the write was given up, and a member that stands still as a paused process does.
+ */
+import { pino } from 'pino'
+import type { Clock } from '../../src/base/clock.ts'
+import { LeasedFleet } from '../../src/cluster/leased.ts'
+import { ROSTER_KEY, readRoster } from '../../src/cluster/records.ts'
+import { ConflictError, type Row, type Store } from '../../src/cluster/store.ts'
+
+interface Watcher {
+  readonly member: Member
+  readonly onRow: (key: string, row: Row) => void
+  readonly onLost: () => void
+}
+
+interface Event {
+  readonly at: number
+  readonly order: number
+  /** Whose it is: it waits while that one stands still. */
+  readonly owner: Member | undefined
+  readonly run: () => void
+  cancelled: boolean
+}
+
+const CALL_TIMEOUT_MS = 1_500
+/** Within that members find out that the store is another one. */
+const LOSS_NOTICED_MS = 15_000
+
+export class Simulation {
+  now = 0
+  readonly members: Member[] = []
+  readonly store = new Map<string, Row>()
+  /** How often the store was lost. */
+  losses = 0
+  readonly random: () => number
+  readonly violations: string[] = []
+  /** Whether the store answers everybody at once from now on. */
+  isWell = false
+  #events: Event[] = []
+  #order = 0
+  #revision = 0
+  #watchers: Watcher[] = []
+  /** By epoch. */
+  #membersOf = new Map<number, string>()
+
+  constructor(random: () => number) {
+    this.random = random
+  }
+
+  at(ms: number, owner: Member | undefined, run: () => void): () => void {
+    const event = { at: this.now + ms, order: this.#order++, owner, run, cancelled: false }
+    this.#events.push(event)
+    return () => {
+      event.cancelled = true
+    }
+  }
+
+  /** Lets so much time pass. */
+  async run(ms: number): Promise<void> {
+    const end = this.now + ms
+    for (;;) {
+      const next = this.#events
+        .map((event) => ({ event, due: Math.max(event.at, event.owner?.pausedUntil ?? 0) }))
+        .reduce<{ event: Event; due: number } | undefined>(
+          (best, one) =>
+            best === undefined || one.due < best.due || (one.due === best.due && one.event.order < best.event.order)
+              ? one
+              : best,
+          undefined,
+        )
+      if (next === undefined || next.due > end) break
+      this.#events = this.#events.filter((event) => event !== next.event)
+      this.now = Math.max(this.now, next.due)
+      this.#look()
+      if (next.event.cancelled || next.event.owner?.killed) continue
+      next.event.run()
+      await new Promise((resolve) => setImmediate(resolve))
+      this.#look()
+    }
+    this.now = end
+  }
+
+  /** @param losses as the one who writes knows them: its keys are of that store */
+  commit(key: string, value: string, expected: number | undefined, losses: number): number {
+    const name = `${losses}.${key}`
+    if (this.store.get(name)?.revision !== expected) throw new ConflictError(key)
+    this.#revision += 1
+    const row = { value, revision: this.#revision }
+    this.store.set(name, row)
+    if (key === ROSTER_KEY && losses === this.losses) this.#checkEpoch(value)
+    for (const { member, onRow } of this.#watchers) {
+      if (member.losses === losses) this.#deliver(member, () => member.losses === losses && onRow(key, row))
+    }
+    return row.revision
+  }
+
+  /** The epoch grows whenever the members change. */
+  #checkEpoch(roster: string): void {
+    const record = readRoster(roster)
+    if (record === undefined) throw new Error(`no roster: ${roster}`)
+    const { epoch, members } = record
+    const names = Object.keys(members).sort().join()
+    const before = this.#membersOf.get(epoch)
+    if (before !== undefined && before !== names) this.violations.push(`epoch ${epoch}: ${before}, then ${names}`)
+    this.#membersOf.set(epoch, names)
+  }
+
+  /** What another program writes to a key, or its deletion. */
+  junk(key: string, value: string): void {
+    this.#revision += 1
+    const row = { value, revision: this.#revision }
+    this.store.set(`${this.losses}.${key}`, row)
+    for (const { member, onRow } of this.#watchers) {
+      this.#deliver(member, () => member.losses === this.losses && onRow(key, row))
+    }
+  }
+
+  watch(watcher: Watcher): void {
+    this.#watchers.push(watcher)
+    this.#tellAll(watcher)
+  }
+
+  #tellAll({ member, onRow }: Watcher): void {
+    const { losses } = member
+    for (const [name, row] of this.store) {
+      const [of = '', ...key] = name.split('.')
+      if (Number(of) === losses) this.#deliver(member, () => member.losses === losses && onRow(key.join('.'), row))
+    }
+  }
+
+  /** The store is gone with all that is in it, and another one in its place counts from 1 again. */
+  lose(): void {
+    this.store.clear()
+    this.#membersOf.clear()
+    this.#revision = 0
+    this.losses += 1
+    for (const watcher of this.#watchers) {
+      const { member, onLost } = watcher
+      this.at(this.random() * LOSS_NOTICED_MS + Math.max(0, member.cutOffUntil - this.now), member, () => {
+        if (member.losses === this.losses) return
+        member.losses = this.losses
+        onLost()
+        this.#tellAll(watcher)
+      })
+    }
+  }
+
+  /** What is told comes late or not at all, and when a member is cut off, only afterwards. */
+  #deliver(member: Member, task: () => unknown): void {
+    if (!this.isWell && this.random() < 0.02) return
+    const delay = this.random() < 0.1 ? this.random() * 4_000 : this.random() * 50
+    this.at(Math.max(delay, member.cutOffUntil - this.now), member, task)
+  }
+
+  /** At any moment at most one member acts on a resource. */
+  #look(): void {
+    const owners = new Map<string, string>()
+    for (const member of this.members) {
+      if (!member.isActing) continue
+      for (const resource of member.serves) {
+        const other = owners.get(resource)
+        if (other !== undefined) this.violations.push(`${resource} at ${this.now}: ${other} and ${member.label}`)
+        owners.set(resource, member.label)
+      }
+    }
+  }
+}
+
+let count = 0
+
+export class Member {
+  readonly label: string
+  readonly name: string
+  readonly fleet: LeasedFleet
+  /** What it does, until it has stopped doing so. */
+  serves: ReadonlySet<string> = new Set()
+  pausedUntil = 0
+  cutOffUntil = 0
+  unfitUntil = 0
+  killed = false
+  /** Of the store, as far as it knows. */
+  losses: number
+  readonly #simulation: Simulation
+
+  /** @param ahead how far the server from which it watches is ahead in counting writes, as it must not be */
+  constructor(
+    simulation: Simulation,
+    name: string,
+    resources: readonly string[],
+    leaseMs: number,
+    speed: number,
+    ahead = 0,
+  ) {
+    count += 1
+    this.name = name
+    this.label = `${name}#${count}`
+    this.#simulation = simulation
+    this.losses = simulation.losses
+    const clock: Clock = {
+      now: () => 1_700_000_000_000 + simulation.now * speed,
+      elapsed: () => simulation.now * speed,
+      after: (ms, task) => simulation.at(Math.max(0, ms) / speed, this, task),
+    }
+    this.fleet = new LeasedFleet({
+      member: name,
+      leaseMs,
+      store: this.#store(ahead),
+      resources: () => resources,
+      onChange: () => {},
+      isFit: () => this.unfitUntil <= simulation.now,
+      clock,
+      log: pino({ level: 'silent' }),
+      mark: () => `${this.label}-${simulation.random()}`,
+    })
+    simulation.members.push(this)
+    this.fleet.start(
+      (serves) =>
+        new Promise((resolve) => {
+          simulation.at(simulation.random() * 300, this, () => {
+            this.serves = serves
+            resolve()
+          })
+        }),
+    )
+  }
+
+  get isActing(): boolean {
+    return !this.killed && this.pausedUntil <= this.#simulation.now && this.fleet.mayAct()
+  }
+
+  #store(ahead: number): Store {
+    const simulation = this.#simulation
+    const write = (key: string, value: string, revision: number | undefined) => {
+      const { losses } = this
+      return this.#call(() => simulation.commit(key, value, revision, losses))
+    }
+    return {
+      create: (key, value) => write(key, value, undefined),
+      update: write,
+      get: (key) => {
+        const name = `${this.losses}.${key}`
+        // It may be what another node still has.
+        const old = simulation.store.get(name)
+        return this.#call(() => (!simulation.isWell && simulation.random() < 0.2 ? old : simulation.store.get(name)))
+      },
+      startOver: () => {
+        const { losses } = this
+        return this.#call(() => {
+          if (losses === simulation.losses) simulation.lose()
+        })
+      },
+      watch: (tell, onLost) => {
+        const onRow: typeof tell = (key, row) => tell(key, { ...row, revision: row.revision + ahead })
+        simulation.watch({ member: this, onRow, onLost })
+      },
+    }
+  }
+
+  #call<T>(run: () => T): Promise<T> {
+    const simulation = this.#simulation
+    const random = () => (simulation.isWell ? 0.5 : simulation.random())
+    return new Promise((resolve, reject) => {
+      const timeOut = simulation.at(CALL_TIMEOUT_MS, this, () => reject(new Error('timeout')))
+      const cutOff = this.cutOffUntil > simulation.now
+      const chance = random()
+      // Never arrives, arrives when nobody waits for it any more, or is answered too late.
+      if (cutOff && chance < 0.7) return
+      const late = cutOff || chance < 0.05
+      simulation.at(late ? random() * 8_000 : random() * 20, undefined, () => {
+        let settle: () => void
+        try {
+          const result = run()
+          settle = () => resolve(result)
+        } catch (error) {
+          settle = () => reject(error)
+        }
+        if (random() < 0.02) return
+        simulation.at(random() * 20, this, () => {
+          timeOut()
+          settle()
+        })
+      })
+    })
+  }
+}

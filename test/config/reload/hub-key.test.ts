@@ -1,0 +1,100 @@
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { EmulatedHub } from '../../../src/emulator/hub.ts'
+import { Hub } from '../../../src/hub/hub.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { until } from '../../support/until.ts'
+
+/** A hub whose key stands in a file that somebody may change. */
+async function hold(clock: FakeClock) {
+  const emulated = await EmulatedHub.start({ keys: { new: ['hub.app'] }, settleMs: 0 })
+  onTestFinished(() => emulated.close())
+  const file = { key: 'old', looks: 0, renew: () => renewKey() }
+  let used = 'old'
+  const renewKey = () => {
+    file.looks += 1
+    const other = file.key !== used
+    used = file.key
+    return other
+  }
+  const hub = new Hub(
+    {
+      url: emulated.url,
+      apiKey: () => used,
+      renewKey,
+      pathPrefix: 'auto',
+      shows: () => true,
+      realtime: false,
+      pollInterval: 60_000,
+      pollIntervalFallback: 10_000,
+      timeoutMs: 2000,
+      maxRequests: 4,
+    },
+    { clock, log: pino({ level: 'silent' }), random: () => 0.1 },
+  )
+  onTestFinished(() => hub.destroy())
+  return { hub, file, emulated }
+}
+
+test('a refused key is looked up again before the next attempt, and a new one is tried', async () => {
+  const clock = new FakeClock()
+  const { hub, file } = await hold(clock)
+  hub.start()
+  await until('the refusal', () => hub.status.reason === 'unauthorized')
+  await until('the wait', () => clock.waits.includes(60_000))
+  expect(file.looks).toBe(1)
+  file.key = 'new'
+  await clock.advance(60_000)
+  await until('online', () => hub.status.online)
+  expect(file.looks).toBe(2)
+})
+
+test('a key that is refused and has no successor is not asked for more often than each minute', async () => {
+  const clock = new FakeClock()
+  const { hub, emulated, file } = await hold(clock)
+  hub.start()
+  await until('the wait', () => clock.waits.includes(60_000))
+  const asked = emulated.requests.length
+  file.key = 'wrong too'
+  await clock.advance(59_000)
+  expect(emulated.requests).toHaveLength(asked)
+  await clock.advance(1000)
+  await until('the next wait', () => clock.waits.filter((ms) => ms === 60_000).length === 2)
+  expect(hub.status).toMatchObject({ online: false, reason: 'unauthorized' })
+})
+
+test('a key that comes while the hub is still asked about the one before is the one that counts', async () => {
+  const clock = new FakeClock()
+  const { hub, file, emulated } = await hold(clock)
+  emulated.setKeys({ old: ['hub.app.readonly'], new: ['hub.app'] })
+  emulated.behave('slow-headers', { operation: 'getSessionMe', ms: 200, times: 1 })
+  hub.start()
+  await until('the question', () => emulated.requests.some(({ operation }) => operation === 'getSessionMe'))
+  file.key = 'new'
+  file.renew()
+  hub.renewed()
+  await until('online', () => hub.status.online)
+  expect(hub.status.scopes).toEqual(['hub.app'])
+})
+
+test('a hub that asks for fewer requests while its new key is read stays online', async () => {
+  const clock = new FakeClock()
+  const { hub, file, emulated } = await hold(clock)
+  emulated.setKeys({ old: ['hub.app'] })
+  hub.start()
+  await until('online', () => hub.status.online)
+  const said: boolean[] = []
+  hub.subscribe(({ online }) => said.push(online))
+  emulated.setKeys({ new: ['hub.app.readonly'] })
+  emulated.behave('answer-status', { operation: 'getSessionMe', status: 429, times: 1 })
+  file.key = 'new'
+  await until('the refusal', async () => {
+    await clock.advance(1000)
+    return emulated.requests.some(({ operation, status }) => operation === 'getSessionMe' && status === 429)
+  })
+  await until('the new rights', async () => {
+    await clock.advance(1000)
+    return hub.status.scopes?.includes('hub.app.readonly')
+  })
+  expect(said).not.toContain(false)
+})

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest'
+import { EMPTY_MS, LiveConfig } from '../../../src/config/live-config.ts'
+import { ConfigError } from '../../../src/config/mistakes.ts'
+import { createLog } from '../../../src/observability/log.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { HUB, load, mistakesOf } from '../support.ts'
+
+test('whatever the sources of the configuration throw changes nothing and is told in the log', () => {
+  const lines: string[] = []
+  const log = createLog({
+    level: 'debug',
+    format: 'json',
+    secrets: [],
+    destination: { write: (line) => lines.push(line) },
+  })
+  const { config } = load({ yaml: HUB })
+  const live = new LiveConfig(
+    { config },
+    () => {
+      throw new RangeError('of a kind that nobody thought of')
+    },
+    log,
+    new FakeClock(),
+  )
+  const reloads: unknown[] = []
+  live.start((reloaded) => reloads.push(reloaded))
+  live.reload()
+  expect(reloads).toEqual([undefined])
+  expect(live.renewKey('home')).toBe(false)
+  expect(live.credentials()).toEqual({ username: undefined, password: undefined })
+  expect(live.value).toBe(config)
+  expect(lines.join()).toContain('of a kind that nobody thought of')
+  expect(lines.join()).toContain('was not taken over')
+})
+
+describe('a folder of hubs that has no files any more', () => {
+  const FILES = { attic: 'url: http://192.168.1.1\napi_key: key-of-the-attic\n', cellar: HUB }
+
+  /** What holds, with a folder that a test fills and empties; `null`: it cannot be read. */
+  function holding(...files: (keyof typeof FILES)[]) {
+    const lines: string[] = []
+    const log = createLog({
+      level: 'info',
+      format: 'json',
+      secrets: [],
+      destination: { write: (line) => lines.push(line) },
+    })
+    const clock = new FakeClock()
+    const folder: { files: (keyof typeof FILES)[] | null } = { files }
+    const read = () => {
+      if (folder.files === null)
+        throw new ConfigError(mistakesOf({ yaml: 'hubs_dir: /nowhere/at/all\n', onDisk: true }))
+      const inFolder = folder.files.map((name) => [`hubs/${name}.yaml`, FILES.attic])
+      return load({ yaml: 'hubs_dir: hubs\n', files: Object.fromEntries(inFolder) })
+    }
+    const live = new LiveConfig(read(), read, log, clock)
+    live.start(() => {})
+    const hubs = () => Object.keys(live.value.hubs)
+    const said = () => lines.filter((line) => line.includes('has no files')).length
+    const reload = (next: (keyof typeof FILES)[] | null) => {
+      folder.files = next
+      live.reload()
+    }
+    return { live, clock, hubs, said, reload }
+  }
+
+  test('keeps all of its hubs for a minute, says so once, and then has none', async () => {
+    const { clock, hubs, said, reload } = holding('attic', 'cellar')
+    reload([])
+    await clock.advance(EMPTY_MS / 2)
+    reload([])
+    await clock.advance(EMPTY_MS / 2 - 1)
+    expect(hubs()).toEqual(['attic', 'cellar'])
+    await clock.advance(1)
+    expect(hubs()).toEqual([])
+    expect(said()).toBe(1)
+    expect(clock.pending).toBe(0)
+  })
+
+  test('and comes back within the minute has lost nothing; the next time, the minute begins anew', async () => {
+    const { clock, hubs, said, reload } = holding('attic')
+    reload([])
+    await clock.advance(EMPTY_MS - 1)
+    reload(['attic'])
+    await clock.advance(EMPTY_MS)
+    expect(hubs()).toEqual(['attic'])
+    reload([])
+    await clock.advance(EMPTY_MS - 1)
+    expect(hubs()).toEqual(['attic'])
+    await clock.advance(1)
+    expect(hubs()).toEqual([])
+    expect(said()).toBe(2)
+  })
+
+  test('and cannot be read a minute later keeps its hubs until it was seen empty again', async () => {
+    const { live, clock, hubs, reload } = holding('attic')
+    reload([])
+    reload(null)
+    await clock.advance(3 * EMPTY_MS)
+    expect(hubs()).toEqual(['attic'])
+    expect(live.awaitsHubs).toBe(true)
+    reload([])
+    expect(hubs()).toEqual(['attic'])
+    await clock.advance(EMPTY_MS)
+    expect(hubs()).toEqual([])
+  })
+
+  test('is not one that has lost only some of them, or was never filled', async () => {
+    const { clock, hubs, said, reload } = holding('attic', 'cellar')
+    reload(['cellar'])
+    expect(hubs()).toEqual(['cellar'])
+    expect(said()).toBe(0)
+    reload(['cellar', 'attic'])
+    reload([])
+    await clock.advance(EMPTY_MS)
+    reload([])
+    reload(['attic'])
+    expect(hubs()).toEqual(['attic'])
+    expect(said()).toBe(1)
+  })
+
+  test('leaves it open for a minute from the start whether there are hubs', async () => {
+    const { live, clock, hubs, said, reload } = holding()
+    expect([live.awaitsHubs, said()]).toEqual([true, 1])
+    reload(['attic'])
+    expect([live.awaitsHubs, hubs()]).toEqual([false, ['attic']])
+    expect(clock.pending).toBe(0)
+    const other = holding()
+    await other.clock.advance(EMPTY_MS)
+    expect(other.live.awaitsHubs).toBe(false)
+  })
+})

@@ -1,0 +1,364 @@
+import { chmodSync, mkdtempDisposableSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it, onTestFinished, test } from 'vitest'
+import { EMPTY_MS } from '../../../src/config/live-config.ts'
+import { LOOK_MS } from '../../../src/config/watch-folder.ts'
+import { EmulatedHub } from '../../../src/emulator/hub.ts'
+import { startBridge } from '../../support/bridge.ts'
+import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
+import { JumpClock } from '../../support/jump-clock.ts'
+import { retainedOn } from '../../support/observer.ts'
+import { until } from '../../support/until.ts'
+import { ALL_SCOPES, KEY, World, type WorldOptions } from '../../support/world.ts'
+
+let world: World
+
+/** Everything is in the file; the environment says only where hub and broker are. */
+const start = async (file: string, options: WorldOptions = {}) => {
+  world = await World.start({ ...options, file })
+  onTestFinished(() => world[Symbol.asyncDispose]())
+  return world
+}
+const logged = (text: string) => world.bridge.lines.some((line) => line.includes(text))
+const readAgain = (text = 'configuration read again') => until(text, () => logged(text))
+const topicsOf = async (hub: string) =>
+  [...(await retainedOn(world.broker.port)).keys()].filter((topic) => topic.startsWith(`hub2mqtt/${hub}/`))
+/** Lets the bridge look at its folder until it has seen a change: when a look begins cannot be seen from here. */
+const looking = (clock: JumpClock, what: string, probe: () => boolean) => {
+  const lookAndProbe = () => {
+    clock.jump(LOOK_MS)
+    return probe()
+  }
+  return until(what, lookAndProbe, 10_000, 100)
+}
+const events = () => world.observer.seen.filter(({ topic }) => topic.endsWith('/event'))
+
+describe('a configuration that is read again changes while running', () => {
+  it('the log level', async () => {
+    await start('log: {level: debug}\n')
+    world.bridge.reload('log: {level: warn}\n')
+    const { length } = world.bridge.lines
+    await world.ask(`home/app/${world.app}/cmd/restart`)
+    const written = world.bridge.lines.slice(length).map((line) => JSON.parse(line))
+    // The audit alone does not follow the level.
+    expect(written.filter(({ part }) => part !== 'audit')).toEqual([])
+  })
+
+  it('which apps are seen: those left out leave nothing behind, those let in appear, and neither is an event', async () => {
+    await start('apps: {exclude: []}\n')
+    const { app } = world
+    world.bridge.reload(`apps: {exclude: ["${app}"]}\n`)
+    await until('the app is gone', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
+    await expect.poll(async () => (await topicsOf('home')).some((topic) => topic.includes(app))).toBe(false)
+    expect(await world.ask(`home/app/${app}/cmd/get`)).toMatchObject({ error: { code: 'unknown_app' } })
+    world.bridge.reload('apps: {exclude: []}\n')
+    await until('the app is back', () => world.state(app)?.['state'] === 'running')
+    expect(events()).toEqual([])
+    world.hub.crash(app)
+    await until('events as ever', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
+  })
+
+  it('which apps have ids that hold an API key: they are gone at once', async () => {
+    await start('hubs: {home: {}}\n', { env: { HUB_POLL_INTERVAL: '1h' } })
+    const { app } = world
+    // The list is read once more when the channel is up.
+    await until('realtime', () => world.observer.last('hub2mqtt/home/info')?.includes('"connected"'))
+    world.bridge.reload(`hubs:\n  home: {}\n  attic: {url: "http://127.0.0.1:1", api_key: "${app}"}\n`)
+    await until('the app is gone', () => world.observer.last(`hub2mqtt/home/app/${app}`) === '')
+    expect(events()).toEqual([])
+  })
+
+  it('which commands are allowed, and the list of them', async () => {
+    await start('commands: {read_only: false}\n')
+    const commands = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').commands
+    expect(commands()).toContain('restart')
+    world.bridge.reload('commands: {read_only: true}\n')
+    await until('the new list', () => !commands().includes('restart'))
+    const restart = `home/app/${world.app}/cmd/restart`
+    expect(await world.ask(restart)).toMatchObject({ error: { code: 'not_allowed' } })
+    world.bridge.reload('commands: {deny: []}\n')
+    await until('the old list', () => commands().includes('restart'))
+    expect(await world.ask(restart)).toMatchObject({ ok: true })
+  })
+
+  it('which settings are published; the others are cleared', async () => {
+    await start('settings: {publish: {}}\n')
+    const { app } = world
+    await world.ask(`home/app/${app}/cmd/set-setting/one`, '1')
+    await world.ask(`home/app/${app}/cmd/set-setting/two`, '2')
+    const topic = (name: string) => `hub2mqtt/home/app/${app}/setting/${name}`
+    world.bridge.reload(`settings: {publish: {"${app}": {one: text, two: text}}}\n`)
+    await until('both', () => world.observer.last(topic('one')) === '1' && world.observer.last(topic('two')) === '2')
+    world.bridge.reload(`settings: {publish: {"${app}": {two: text}}}\n`)
+    await until('one is cleared', () => world.observer.last(topic('one')) === '')
+    expect(world.observer.texts(topic('two'))).toEqual(['2'])
+  })
+
+  it('the hubs: a new one is bridged, a removed one leaves no retained topic', async () => {
+    await using other = await EmulatedHub.start({ keys: { other: ALL_SCOPES }, settleMs: 0, id: 'the-other-hub' })
+    await start('', { env: { HUB_NAME: 'home' } })
+    const both = `hubs:\n  home: {}\n  attic: {url: "${other.url}", api_key: other}\n`
+    world.bridge.reload(both)
+    await until('the new hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
+    await expect.poll(async () => (await topicsOf('attic')).length).toBeGreaterThanOrEqual(other.apps.size + 2)
+    expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ ok: true })
+    world.bridge.reload('hubs: {home: {}}')
+    await expect.poll(() => topicsOf('attic')).toEqual([])
+    // Nor does anything else speak of it, such as what Home Assistant was told: that waits, as a hub may only be renamed.
+    const speakingOfIt = async () => {
+      const held = await retainedOn(world.broker.port)
+      return [...held].filter(([, payload]) => payload.includes('attic/')).map(([topic]) => topic)
+    }
+    await expect.poll(async () => (await speakingOfIt()).length).toBe(other.apps.size + 1)
+    world.clock.jump(15_000)
+    await expect.poll(speakingOfIt).toEqual([])
+    expect(await world.ask('attic/cmd/get-apps')).toMatchObject({ error: { code: 'unknown_hub' } })
+    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/info') ?? '{}').hubs).not.toHaveProperty('attic')
+    expect(JSON.parse(world.observer.last('hub2mqtt/bridge/health') ?? '{}').hubs).not.toHaveProperty('attic')
+    expect(await world.ask('home/cmd/get-apps')).toMatchObject({ ok: true })
+    world.bridge.reload(both)
+    await until('the hub again', () => world.observer.last('hub2mqtt/attic/state') === 'online')
+  })
+
+  it('the hubs: each comes and goes with its file in their folder, without a signal', async () => {
+    await start('')
+    await world.bridge.stop()
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+    const hub = (name: string) => join(folder.path, `${name}.yaml`)
+    const text = `url: "${world.hub.url}"\napi_key: "${KEY}"\n`
+    writeFileSync(hub('home'), text)
+    const clock = new JumpClock()
+    await using bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    await until('the first hub', () => bridge.lines.some((line) => line.includes('hub online')))
+    writeFileSync(hub('attic'), text)
+    await looking(clock, 'the second hub', () => world.observer.last('hub2mqtt/attic/state') === 'online')
+    rmSync(hub('home'))
+    const left = async () => {
+      clock.jump(LOOK_MS)
+      return (await topicsOf('home')).length
+    }
+    await expect.poll(left).toBe(0)
+  })
+
+  it('the hubs: a folder that is empty for less than a minute, at work or at a start, clears nothing', async () => {
+    await start('')
+    await world.bridge.stop()
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+    const file = join(folder.path, 'home.yaml')
+    const text = `url: "${world.hub.url}"\napi_key: "${KEY}"\n`
+    const GUARDED = 'guard: {watch: ["*"]}\n'
+    const clock = new JumpClock()
+    writeFileSync(file, text)
+    const bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, GUARDED, clock)
+    const said = ({ lines }: typeof bridge) => lines.some((line) => line.includes('has no files'))
+    await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
+    await until('the guardian', () => world.observer.last(`hub2mqtt/home/app/${world.app}/guard`) !== undefined)
+    await world.observer.publish(`hub2mqtt/home/app/${world.app}/cmd/guard`, 'OFF')
+    const topics = async () => {
+      const held = await retainedOn(world.broker.port)
+      return [...held].flatMap(([topic, text]) => (`${topic}${text}`.includes('/home/') ? [topic] : [])).sort()
+    }
+    const remembered = `hub2mqtt/home/app/${world.app}/guard`
+    await until('the wish', () => world.observer.last(remembered)?.includes('"off"') === true)
+    const before = await topics()
+    const memory = world.observer.last(remembered)
+    rmSync(file)
+    await looking(clock, 'it is said', () => said(bridge))
+    await bridge.stop()
+    expect(await topics()).toEqual(before)
+    await using next = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, GUARDED, clock)
+    await until('it is said at the start', () => said(next))
+    await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
+    clock.jump(EMPTY_MS / 2)
+    expect(await topics()).toEqual(before)
+    writeFileSync(file, text)
+    await looking(clock, 'the hub again', () => next.lines.some((line) => line.includes('hub online')))
+    expect(await topics()).toEqual(before)
+    expect(world.observer.last(remembered)).toBe(memory)
+    rmSync(file)
+    await looking(clock, 'the doubt', () => next.lines.filter((line) => line.includes('has no files')).length === 2)
+    clock.jump(EMPTY_MS)
+    await expect.poll(() => topicsOf('home')).toEqual([])
+  })
+
+  it('the hubs: a folder that stays empty from the start is believed after a minute', async () => {
+    await start('')
+    await until('the hub', () => world.observer.last('hub2mqtt/home/state') === 'online')
+    await world.bridge.stop()
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+    const clock = new JumpClock()
+    await using _bridge = startBridge({ MQTT_URL: world.broker.url, HUBS_DIR: folder.path }, '', clock)
+    await until('the bridge', () => world.observer.last('hub2mqtt/bridge/state') === 'online')
+    expect(await topicsOf('home')).not.toEqual([])
+    clock.jump(EMPTY_MS)
+    await expect.poll(() => topicsOf('home')).toEqual([])
+  })
+
+  it('the hubs: one with two names is told to Home Assistant under the first, until that is removed', async () => {
+    await start('')
+    await world.bridge.stop()
+    const config = (...names: string[]) =>
+      `hubs:\n${names.map((name) => `  ${name}: {url: "${world.hub.url}", api_key: "${KEY}"}\n`).join('')}`
+    const namesTold = async () => {
+      const held = await retainedOn(world.broker.port)
+      const devices = [...held].filter(([topic]) => topic.startsWith('homeassistant/device/'))
+      return new Set(devices.flatMap(([, payload]) => payload.match(/(?<=hub2mqtt\/)(home|attic)(?=\/state)/g) ?? []))
+    }
+    await using bridge = startBridge({ MQTT_URL: world.broker.url }, config('home', 'attic'))
+    const warnings = () => bridge.lines.filter((line) => line.includes('configured twice'))
+    await until('the warning', () => warnings().length > 0)
+    const connected = (name: string) => world.observer.last(`hub2mqtt/${name}/info`)?.includes('"connected"') ?? false
+    await until('both names', () => connected('home') && connected('attic'))
+    const [first, ...others] = await namesTold()
+    expect(others).toEqual([])
+    const second = first === 'home' ? 'attic' : 'home'
+    bridge.reload(config(second))
+    await expect.poll(namesTold).toEqual(new Set([second]))
+    expect(warnings()).toHaveLength(1)
+  })
+})
+
+describe('a configuration that is read again', () => {
+  it('and is an empty file by now changes nothing, and says so', async () => {
+    await start('commands: {deny: [restart]}\n')
+    const restart = `home/app/${world.app}/cmd/restart`
+    world.bridge.reload('# nothing yet\n')
+    await until('the refusal', () =>
+      world.bridge.lines.some((line) => line.includes('the configuration file is empty by now')),
+    )
+    expect(await world.ask(restart)).toMatchObject({
+      error: { code: 'not_allowed', message: 'commands.deny names restart.' },
+    })
+  })
+
+  it('and names no hub on purpose clears all of them, and goes on', async () => {
+    await start('')
+    await world.bridge.stop()
+    const hub = `hubs: {home: {url: "${world.hub.url}", api_key: "${KEY}"}}`
+    await using bridge = startBridge({ MQTT_URL: world.broker.url }, hub)
+    await until('the hub', () => bridge.lines.some((line) => line.includes('hub online')))
+    bridge.reload('hubs: {}')
+    await expect.poll(() => topicsOf('home')).toEqual([])
+    await world.observer.publish('hub2mqtt/home/cmd/refresh', '')
+    await until('its answer', () => world.observer.last('hub2mqtt/home/result/refresh')?.includes('unknown_hub'))
+    bridge.reload('mqtt: {}')
+    await until('the mistake', () => bridge.lines.some((line) => line.includes('no hub configured')))
+  })
+
+  it('says what waits for the next start, each time until then', async () => {
+    await start('log: {level: debug}\n')
+    for (const _ of [1, 2]) {
+      const { length } = world.bridge.lines
+      world.bridge.reload('mqtt: {base_topic: other, keepalive: 10s}\n')
+      expect(world.bridge.lines.slice(length).join()).toContain(
+        'takes effect at the next start: mqtt.base_topic, mqtt.keepalive',
+      )
+    }
+    expect(await world.ask('bridge/cmd/ping')).toMatchObject({ ok: true })
+  })
+
+  it('says it at the level of the new configuration', async () => {
+    await start('log: {level: error}\n')
+    world.bridge.reload('log: {level: info}\nmqtt: {keepalive: 10s}\n')
+    const said = world.bridge.lines.join()
+    expect(said).toContain('configuration read again')
+    expect(said).toContain('takes effect at the next start: mqtt.keepalive')
+  })
+
+  it('keeps the old one when it is broken, and says all that is wrong with it', async () => {
+    await start('commands: {read_only: true}\n')
+    world.bridge.reload(
+      'commands: {read_only: perhaps}\nlog: {levle: info}\nhubs: {home: {api_key: tell-nobody!, ulr: x}}\n',
+    )
+    await readAgain('the one from before holds on')
+    for (const mistake of ['commands.read_only (test.yaml line 1)', 'levle', 'ulr']) expect(logged(mistake)).toBe(true)
+    expect(logged('tell-nobody')).toBe(false)
+    expect(await world.ask(`home/app/${world.app}/cmd/restart`)).toMatchObject({ error: { code: 'not_allowed' } })
+    world.bridge.reload('commands: {}\n')
+    expect(await world.ask(`home/app/${world.app}/cmd/restart`)).toMatchObject({ ok: true })
+  })
+})
+
+test('a key with other rights shows at once in permissions, commands and entities', async () => {
+  const file = (key: string) => `hubs: {home: {api_key: ${key}}}\n`
+  await start(file('narrow-key'), {
+    hub: { keys: { 'narrow-key': ['hub.app.readonly'], 'wide-key': ALL_SCOPES } },
+    env: { HUB_API_KEY: '', HUB_POLL_INTERVAL: '1h', HUB_POLL_INTERVAL_FALLBACK: '1h' },
+  })
+  const info = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}')
+  const entities = () =>
+    world.observer.seen.findLast(({ topic }) => topic.startsWith('homeassistant/device/hub2mqtt--'))?.text ?? ''
+  expect(info().commands).not.toContain('restart')
+  world.bridge.reload(file('wide-key'))
+  await until('the permissions', () => info().permissions?.includes('hub.speech'))
+  expect(info().commands).toContain('restart')
+  await until('the entities', () => entities().includes('/cmd/restart'))
+  world.bridge.reload(file('narrow-key'))
+  await until('the permissions taken away', () => !info().permissions?.includes('hub.speech'))
+  expect(info().commands).not.toContain('restart')
+})
+
+describe('a configuration that cannot be read again', () => {
+  it('changes nothing and is told of: one that holds itself', async () => {
+    await start('log: {level: debug}\n')
+    world.bridge.reload('hubs: &h {home: *h}\n')
+    await readAgain('stands inside')
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+  })
+})
+
+describe('a secret that was rotated', () => {
+  const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-secrets-'))
+  afterAll(remove)
+
+  const secret = (name: string, text: string) => {
+    const path = join(folder, name)
+    writeFileSync(path, `${text}\n`, { mode: 0o600 })
+    chmodSync(path, 0o600)
+    return path
+  }
+
+  it('of a hub is read from its file when the old one is refused, without going offline, and is masked in the log', async () => {
+    const path = secret('key', KEY)
+    await start('log: {level: debug}\n', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
+    const { length } = world.observer.texts('hub2mqtt/home/state')
+    secret('key', 'the-new-key')
+    world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
+    await readAgain('there is a new one')
+    expect(await world.ask('home/cmd/refresh')).toMatchObject({ ok: true })
+    expect(world.observer.texts('hub2mqtt/home/state').slice(length)).toEqual([])
+    expect(logged('the-new-key')).toBe(false)
+  })
+
+  it('of a hub that is already refused is read before the next attempt', async () => {
+    const path = secret('key', KEY)
+    await start('', { env: { HUB_API_KEY: '', HUB_API_KEY_FILE: path } })
+    world.hub.setKeys({ 'the-new-key': ALL_SCOPES })
+    const reason = () => JSON.parse(world.observer.last('hub2mqtt/home/info') ?? '{}').reason
+    await until('the refusal', () => reason() === 'unauthorized')
+    expect(world.observer.last('hub2mqtt/home/state')).toBe('offline')
+    secret('key', 'the-new-key')
+    // A reload is the person's way not to wait for the next attempt.
+    world.bridge.reload('')
+    await until('online', () => world.observer.last('hub2mqtt/home/state') === 'online')
+  })
+
+  it.skipIf(mosquittoPath === undefined)('of the broker is used at the next login', async () => {
+    await using broker = await Mosquitto.start({ users: { bridge: 'old-password', watcher: 'w' }, persistent: true })
+    const path = secret('password', 'old-password')
+    await start('', {
+      broker,
+      env: { MQTT_USERNAME: 'bridge', MQTT_PASSWORD_FILE: path, MQTT_URL: broker.url },
+      login: { username: 'watcher', password: 'w' },
+    })
+    secret('password', 'new-password')
+    await broker.configure({ users: { bridge: 'new-password', watcher: 'w' }, persistent: true })
+    await broker.stop()
+    await broker.run()
+    await expect
+      .poll(() => retainedOn(broker.port, { username: 'watcher', password: 'w' }), { timeout: 10_000 })
+      .toSatisfy((held: Map<string, string>) => held.get('hub2mqtt/bridge/state') === 'online')
+    expect(logged('new-password')).toBe(false)
+  })
+})

@@ -1,0 +1,65 @@
+import { mkdtempDisposableSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { hubFilesIn } from '../../../src/config/hubs-dir.ts'
+import { LOOK_MS, watchFolder } from '../../../src/config/watch-folder.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { until } from '../../support/until.ts'
+
+/** A folder under watch, whose file was read, by default, after it was written. */
+function watched(readAt = Number.POSITIVE_INFINITY) {
+  const folder = mkdtempDisposableSync(join(tmpdir(), 'hubs-'))
+  const clock = new FakeClock()
+  const ending = new AbortController()
+  const state = { changes: 0 }
+  const file = (name: string) => join(folder.path, name)
+  writeFileSync(file('home.yaml'), 'url: http://192.168.1.20\n')
+  const onChange = () => {
+    state.changes += 1
+  }
+  const watching = watchFolder({ folder: folder.path, pick: hubFilesIn, readAt }, onChange, clock, ending.signal)
+  onTestFinished(async () => {
+    ending.abort()
+    await watching
+    folder.remove()
+  })
+  /** Each look at the folder ends with the wait for the next one. */
+  const look = async (looks: number) => {
+    await until('the wait for the next look', () => clock.waits.length === looks)
+    await clock.advance(LOOK_MS)
+    await until('the look', () => clock.waits.length === looks + 1)
+  }
+  return { state, file, look }
+}
+
+test('a file that comes, changes or goes is told once each', async () => {
+  const { state, file, look } = watched()
+  await look(1)
+  expect(state.changes).toBe(0)
+  writeFileSync(file('attic.yaml'), 'url: http://192.168.1.21\n')
+  await look(2)
+  expect(state.changes).toBe(1)
+  await look(3)
+  expect(state.changes).toBe(1)
+  writeFileSync(file('attic.yaml'), 'url: http://192.168.1.222\n')
+  await look(4)
+  expect(state.changes).toBe(2)
+  rmSync(file('attic.yaml'))
+  await look(5)
+  expect(state.changes).toBe(3)
+})
+
+test('other files are nothing to it', async () => {
+  const { state, file, look } = watched()
+  writeFileSync(file('attic.yaml~'), 'an editor at work')
+  writeFileSync(file('.attic.yaml.swp'), 'an editor at work')
+  await look(1)
+  expect(state.changes).toBe(0)
+})
+
+test('a file that was written after it was read, and before the first look, is told', async () => {
+  const { state, look } = watched(0)
+  await look(1)
+  expect(state.changes).toBe(1)
+})

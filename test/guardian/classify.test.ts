@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { MAX_GUARD_MESSAGE } from '../../src/contract/guard.ts'
+import { hasCrashed, headOf, reasonOf } from '../../src/guardian/classify.ts'
+import { type AppPatch, patchApp } from '../../src/hub/app.ts'
+
+test.each([
+  ['CPU Warning Limit Reached', 'cpu_limit'],
+  ['Too many memwarns', 'memory_limit'],
+  ['FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory', 'memory_limit'],
+  ['Exited with signal SIGKILL', 'killed'],
+  ['App was unloaded by Homey core', 'unloaded'],
+  ['Error: boom', 'exception'],
+  ['TypeError: x is not a function\n    at App.onInit (/app/app.js:12:7)', 'exception'],
+  ['Error: spawn was killed\n    at ChildProcess.exit (node:internal:1:1)', 'exception'],
+  ['Traceback (most recent call last):\n  File "app.py", line 3, in on_init\nValueError: no', 'exception'],
+  ['unhandledRejection', 'unknown'],
+  ['', 'unknown'],
+  [null, 'unknown'],
+])('%j is told as %s', (message, reason) => {
+  expect(reasonOf(message)).toBe(reason)
+})
+
+test('a message is told on one line, and no half of a character is left at its end', () => {
+  expect(headOf('Error: boom\n    at x')).toBe('Error: boom at x')
+  const long = headOf(`${'x'.repeat(MAX_GUARD_MESSAGE - 1)}😀😀`)
+  expect(long).toBe('x'.repeat(MAX_GUARD_MESSAGE - 1))
+})
+
+const app = (patch: AppPatch) => patchApp(undefined, 'a', { enabled: true, state: 'running', crashed: false, ...patch })
+const CRASHED = { state: 'crashed', crashed: true, crash_count: 1 } as const
+
+test.each<[string, AppPatch | undefined, AppPatch, boolean]>([
+  ['it crashes', {}, CRASHED, true],
+  ['it crashes on an older hub', {}, { state: 'stopped', crashed: true }, true],
+  ['it is crashed when first seen', undefined, CRASHED, true],
+  ['it is crashed still', CRASHED, CRASHED, false],
+  ['it has crashed once more while nobody looked', CRASHED, { ...CRASHED, crash_count: 2 }, true],
+  ['the hub unloads it', {}, { state: 'stopped', crash_message: 'unloaded by Homey core' }, true],
+  ['it stops and was counted', { crash_count: 1 }, { state: 'stopped', crash_count: 2 }, true],
+  ['somebody stops it', {}, { state: 'stopped' }, false],
+  ['somebody stops it after a crash of old', { crash_message: 'x' }, { state: 'stopped', crash_message: 'x' }, false],
+  ['somebody disables it', {}, { enabled: false, state: 'stopped', crash_message: 'x' }, false],
+  ['it stands still when first seen', undefined, { state: 'stopped' }, false],
+  ['it starts', { state: 'starting' }, {}, false],
+])('whether %s', (_, before, after, is) => {
+  expect(hasCrashed(before && app(before), app(after))).toBe(is)
+})

@@ -1,0 +1,295 @@
+/** What the guardian knows of an app, held against lists that lack it, events that list it anew, and restarts of the bridge. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { GuardOrder } from '../../src/guardian/guard.ts'
+import { Guard } from '../../src/guardian/guard.ts'
+import type { AppPatch } from '../../src/hub/app.ts'
+import { AppManager, type AppsNews } from '../../src/hub/app-manager.ts'
+import type { HubClient } from '../../src/hub/client.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { configOf, Stand } from './stand.ts'
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const LIMIT = 3
+const WINDOW = 30 * MINUTE
+const config = configOf(`guard: { watch: ["*"], backoff: 1s, max_restarts: ${LIMIT}, window: 30m }`)
+const IDS = ['a', 'b', 'c', 'd', 'e'] as const
+const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
+
+const app = fc.constantFrom(...IDS)
+const lists = (maxLength: number) => fc.array(fc.subarray([...IDS]), { maxLength })
+const STEPS = {
+  /** Apps that the next lists lack, beginning with the one that is read now. */
+  lack: fc.record({ lack: lists(3) }),
+  restart: fc.record({ restart: lists(2) }),
+  anew: fc.record({ anew: app }),
+  off: fc.record({ off: app }),
+  snooze: fc.record({ snooze: app, minutes: fc.integer({ min: 1, max: 600 }) }),
+  crash: fc.record({ crash: app }),
+  wait: fc.record({ wait: fc.integer({ min: 1, max: 3600 }) }),
+}
+const step = fc.oneof(...Object.values(STEPS))
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+
+/** A hub whose apps fall a second after each restart, with a bridge and what the broker holds. */
+class House {
+  readonly clock = new FakeClock()
+  readonly records = new Map<string, AppPatch>(IDS.map((id) => [id, WELL]))
+  /** Apps that the next lists lack. */
+  readonly lacking: (readonly string[])[] = []
+  readonly #served: ReadonlySet<string>[] = []
+  readonly #retained = new Map<string, string>()
+  readonly #deleted = new Set<string>()
+  readonly restarts = new Map<string, number[]>(IDS.map((id) => [id, []]))
+  /** As the guardian must know it. */
+  readonly switched = new Map<string, boolean>()
+  readonly snoozed = new Map<string, number>()
+  readonly counted = new Map<string, number>()
+  apps: AppManager
+  guard: Guard
+
+  constructor() {
+    this.apps = this.#startApps()
+    this.guard = this.#startGuard()
+  }
+
+  async start(): Promise<void> {
+    this.guard.begin(true)
+    this.guard.hubChanged('home', true)
+    await this.read()
+    // What the broker holds of apps that two lists lack is left over.
+    if ([...this.#retained.keys()].some((key) => key !== 'hub' && !this.apps.all.has(key.slice(-1)))) await this.read()
+    for (const id of IDS) if (!this.apps.all.has(id)) this.#clear(id)
+  }
+
+  async restart(): Promise<void> {
+    this.guard.standBy()
+    this.apps.destroy()
+    this.apps = this.#startApps()
+    this.guard = this.#startGuard()
+    for (const [key, text] of this.#retained) {
+      const [name = '', app = ''] = key.split(' ')
+      this.guard.learn(key === 'hub' ? 'hubGuardMemory' : name, 'home', app, text)
+    }
+    await this.start()
+  }
+
+  async read(): Promise<void> {
+    const reading = this.apps.refresh()
+    for (let i = 0; i < 10; i += 1) await this.clock.advance(SECOND)
+    await reading
+  }
+
+  anew(id: string): void {
+    this.#deleted.add(id)
+    this.apps.receive({ type: 'delete', id })
+    this.apps.receive({ type: 'create', id, patch: this.records.get(id) ?? WELL })
+    this.#deleted.delete(id)
+  }
+
+  crash(id: string): void {
+    const count = (this.records.get(id)?.crash_count ?? 0) + 1
+    this.#say(id, { state: 'crashed', crashed: true, crash_message: 'Error: boom', crash_count: count })
+  }
+
+  async take(step: Step): Promise<void> {
+    if ('wait' in step) return await this.clock.advance(step.wait * SECOND)
+    if ('lack' in step || 'restart' in step) {
+      this.lacking.splice(0, Number.POSITIVE_INFINITY, ...('lack' in step ? step.lack : step.restart))
+      return 'lack' in step ? await this.read() : await this.restart()
+    }
+    const [id = ''] = Object.values(step).filter((value) => typeof value === 'string')
+    if (!this.apps.all.has(id)) return
+    if ('anew' in step) this.anew(id)
+    else if ('crash' in step) this.crash(id)
+    else if ('off' in step) this.#wish(id, false, undefined)
+    else this.#wish(id, undefined, step.minutes * MINUTE)
+  }
+
+  /** What is known of each app that the bridge knows is what it must be. */
+  check(): void {
+    for (const id of this.apps.all.keys()) {
+      const state = this.guard.factsOf('home', id)?.state
+      if (state === undefined) throw new Error(`nothing is known of ${id}`)
+      const snoozedUntil = this.snoozed.get(id) ?? 0
+      expect([id, state.state === 'off']).toEqual([id, this.switched.get(id) === false])
+      if (snoozedUntil > this.clock.now()) expect(Date.parse(state.snoozed_until ?? '')).toBe(snoozedUntil)
+      expect(state.restarts).toBeGreaterThanOrEqual(this.counted.get(id) ?? 0)
+      this.counted.set(id, state.restarts)
+    }
+  }
+
+  #wish(id: string, enabled: boolean | undefined, snooze: number | undefined): void {
+    this.guard.control('home', id, { enabled, snooze })
+    if (enabled !== undefined) this.switched.set(id, enabled)
+    this.snoozed.set(id, snooze === undefined ? 0 : this.clock.now() + snooze)
+  }
+
+  #say(id: string, patch: AppPatch): void {
+    this.records.set(id, { ...this.records.get(id), ...patch })
+    this.apps.receive({ type: 'update', id, patch })
+  }
+
+  #startApps(): AppManager {
+    const client = {
+      hub: { listSigned: true, confirm: () => Promise.resolve() },
+      // The only operation that the apps are read by.
+      call: (() => {
+        const lacking = this.lacking.shift() ?? []
+        const records = [...this.records].filter(([id]) => !lacking.includes(id))
+        this.#served.push(new Set(records.map(([id]) => id)))
+        return Promise.resolve(new Map(records))
+      }) as unknown as HubClient['call'],
+    }
+    const apps = new AppManager(
+      client,
+      this.clock,
+      () => true,
+      () => {},
+    )
+    apps.subscribe((news) => this.#onNews(news))
+    return apps
+  }
+
+  #startGuard(): Guard {
+    const guard = new Guard({
+      clock: this.clock,
+      log: silentLog,
+      live: { value: config },
+      order: (order) => this.#restartApp(order),
+      isConnected: () => true,
+    })
+    guard.hubAdded('home', {
+      ask: () => Promise.resolve(undefined),
+      backup: () => Promise.resolve(undefined),
+      takesVersion: () => true,
+      shows: () => true,
+      apps: () => this.apps.all.values(),
+      onEvent: () => {},
+      onFacts: (id) => this.#hold(guard, id),
+      onAttention: () => {
+        const gone = guard.goneAppsOf('home')
+        if (gone?.length) this.#retained.set('hub', JSON.stringify(gone))
+        else this.#retained.delete('hub')
+      },
+      read: () => Promise.resolve(true),
+    })
+    return guard
+  }
+
+  #onNews({ changes, read, silent }: AppsNews): void {
+    for (const { id, after } of changes) {
+      if (after !== undefined) continue
+      const twice = this.#served.slice(-2).every((list) => !list.has(id))
+      expect([id, twice || this.#deleted.has(id)]).toEqual([id, true])
+      this.#clear(id)
+    }
+    this.guard.appsChanged('home', changes, read, silent)
+  }
+
+  #hold(guard: Guard, id: string): void {
+    const { state, history, memory } = guard.factsOf('home', id) ?? {}
+    for (const [name, value] of Object.entries({ guard: state, history, guardMemory: memory })) {
+      if (value) this.#retained.set(`${name} ${id}`, JSON.stringify(value))
+      else this.#retained.delete(`${name} ${id}`)
+    }
+  }
+
+  #clear(id: string): void {
+    for (const key of [...this.#retained.keys()]) if (key.endsWith(` ${id}`)) this.#retained.delete(key)
+  }
+
+  async #restartApp({ app, isCurrent }: GuardOrder) {
+    await Promise.resolve()
+    if (!isCurrent()) return { ok: true, json: 'null' } as const
+    const now = this.clock.now()
+    const times = [...(this.restarts.get(app) ?? []), now].filter((at) => at > now - WINDOW)
+    this.restarts.set(app, times)
+    expect([app, times.length <= LIMIT]).toEqual([app, true])
+    this.#say(app, { state: 'running', crashed: false, crash_message: null })
+    this.clock.after(SECOND, () => this.crash(app))
+    return { ok: true, json: 'null' } as const
+  }
+}
+
+test('switches, rests, counts and the limit of restarts outlive lists that lack an app, an app listed anew, and restarts', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
+      const house = new House()
+      await house.start()
+      for (const one of steps) {
+        await house.take(one)
+        house.check()
+      }
+      house.guard.standBy()
+      house.apps.destroy()
+    }),
+    { numRuns: 300 },
+  )
+}, 120_000)
+
+test('what is known of an app is forgotten once it has been gone for a day, however often the bridge was restarted', async () => {
+  const house = new House()
+  await house.start()
+  house.guard.control('home', 'a', { enabled: false })
+  const record = house.records.get('a') ?? WELL
+  house.records.delete('a')
+  for (let hour = 0; hour < 23; hour += 1) {
+    await house.read()
+    await house.clock.advance(HOUR)
+    if (hour % 5 === 0) await house.restart()
+  }
+  house.records.set('a', record)
+  await house.read()
+  expect(house.guard.factsOf('home', 'a')?.state.state).toBe('off')
+  house.records.delete('a')
+  for (let hour = 0; hour < 30; hour += 1) {
+    await house.read()
+    await house.clock.advance(HOUR)
+    if (hour % 5 === 0) await house.restart()
+  }
+  house.records.set('a', record)
+  await house.read()
+  expect(house.guard.factsOf('home', 'a')?.state.state).toBe('watching')
+})
+
+test('the broker holds fifty removed apps of a hub at most, the newest, and in 32 KiB', () => {
+  const ids = Array.from({ length: 70 }, (_, index) => `app ${index}`)
+  const stand = new Stand().start(...ids)
+  stand.read()
+  for (const id of ids) {
+    for (let i = 0; i < 10; i += 1) {
+      stand.crash(id, `Error: ${'boom '.repeat(50)}${i}`)
+      stand.run(id)
+    }
+    stand.remove(id)
+  }
+  const long = stand.guard.goneAppsOf('home') ?? []
+  expect(long[0]?.app).toBe('app 69')
+  expect(JSON.stringify(long).length).toBeLessThan(33_000)
+  for (const id of ids) {
+    stand.say(id, {})
+    stand.guard.control('home', id, { forget: true, enabled: false })
+    stand.remove(id)
+  }
+  const short = stand.guard.goneAppsOf('home') ?? []
+  expect(short.map(({ app }) => app)).toEqual(ids.slice(-50).reverse())
+})
+
+test('of apps that configuration hides, or that another hub has, nothing is remembered', () => {
+  const stand = new Stand().start('a', 'b', 'c', 'd')
+  stand.read()
+  for (const id of stand.apps.keys()) stand.guard.control('home', id, { enabled: false })
+  const remembered = () => stand.guard.goneAppsOf('home')?.map(({ app }) => app)
+  stand.remove('a')
+  stand.remove('b')
+  stand.remove('c', true)
+  stand.hidden.add('b')
+  stand.read()
+  expect(remembered()).toEqual(['a'])
+  stand.remove('d', true)
+  expect(remembered()).toEqual([])
+})

@@ -1,0 +1,49 @@
+import { describe, expect, test } from 'vitest'
+import { hasCrashed } from '../../src/guardian/classify.ts'
+import { DECISIONS, type Decisions } from '../../src/guardian/decisions.ts'
+import { simulate } from './simulation.ts'
+
+test('ninety days with forty apps of every vice break no promise', { timeout: 300_000 }, async () => {
+  const { figures, broken } = await simulate({ seed: 20_260_101, days: 90, apps: 40 })
+  console.log(JSON.stringify(figures))
+  expect([...broken]).toEqual([])
+  // Each promise was put to the test.
+  for (const [name, figure] of Object.entries(figures)) expect(figure, name).toBeGreaterThan(5)
+})
+
+const { obstacle } = DECISIONS
+
+/** One wrong decision each, and the promise that it breaks. */
+const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<Decisions>]>> = {
+  'every stop is taken for a crash': [
+    /person's will/,
+    { hasCrashed: (before, after) => hasCrashed(before, after) || after.state === 'stopped' },
+  ],
+  'there is no limit': [
+    /more than the limit/,
+    {
+      hasUsedUp: () => false,
+      obstacle: (it) => obstacle({ ...it, pace: { ...it.pace, max_restarts: Number.POSITIVE_INFINITY } }),
+    },
+  ],
+  'nights are forgotten where midnight lies between': [/quiet hours/, { quietUntil: () => undefined }],
+  'each app is restarted when it likes': [/two at a time/, { obstacle: (it) => obstacle({ ...it, hubBusy: false }) }],
+  'a hub that came back is not left alone': [/left alone/, { obstacle: (it) => obstacle({ ...it, hubBackAt: null }) }],
+  'the wait does not grow': [/wait doubles/, { delayAfter: (_, { backoff }) => backoff }],
+  'whatever rises is a leak': [/no leak/, { isRising: (_, trend) => (trend ?? 0) > 1_048_576 }],
+  'a crash that was counted before is none': [
+    /history is right/,
+    { hasCrashed: (before, after) => hasCrashed(before, after) && (after.crash_count ?? 0) < 4 },
+  ],
+  'no update is a bad one': [/bad update is told/, { isBad: () => false }],
+}
+
+describe('a guardian that decides wrongly is found out', () => {
+  test.each(Object.entries(PLANTS))('%s', { timeout: 120_000 }, async (_, [promise, decisions]) => {
+    const { broken } = await simulate({ seed: 7, days: decisions.isBad ? 24 : 12, apps: 20, decisions })
+    expect(
+      [...broken.keys()].some((name) => promise.test(name)),
+      [...broken.keys()].join(', '),
+    ).toBe(true)
+  })
+})

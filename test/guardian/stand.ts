@@ -1,0 +1,174 @@
+/** A guardian with one hub that a test moves by hand: what it orders, tells and publishes is written down. */
+import type { Clock } from '../../src/base/clock.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { Outcome } from '../../src/contract/answer.ts'
+import type { HubCommand } from '../../src/contract/command.ts'
+import { type CommandName, findCommand } from '../../src/contract/commands.ts'
+import type { GuardEventPayload } from '../../src/contract/events.ts'
+import type { GuardFacts } from '../../src/contract/publications.ts'
+import { Guard, type GuardOrder } from '../../src/guardian/guard.ts'
+import type { GuardConfig } from '../../src/guardian/settings.ts'
+import type { GuardRun } from '../../src/guardian/turn.ts'
+import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
+import { createLog } from '../../src/observability/log.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+export const configOf = (yaml: string): GuardConfig =>
+  loadConfig({ env: {}, file: 'x.yaml', readFile: () => yaml, requireHub: false }).config
+
+/** An app's command as the table has it. */
+export function commandOf(name: CommandName<'app'>): HubCommand {
+  const row = findCommand('app', name, false) ?? findCommand('app', name, true)
+  if (row === undefined || row.target === 'bridge') throw new Error(`no command ${name}`)
+  return row
+}
+
+const WELL: AppPatch = { version: '1.0.0', enabled: true, state: 'running', crashed: false, crash_count: 0 }
+
+/** The first timers are early by a millisecond, which is over when the clock has been looked at so often. */
+export function early(looks: number) {
+  return (clock: Clock): Clock => {
+    let left = Number.POSITIVE_INFINITY
+    const late = () => {
+      left -= 1
+      return left >= 0 ? 0 : 1
+    }
+    return {
+      elapsed: () => clock.elapsed() + late(),
+      now: () => clock.now() + late(),
+      after: (ms, task) =>
+        clock.after(left === Number.POSITIVE_INFINITY ? ms - 1 : ms, () => {
+          left = Math.min(left, looks)
+          task()
+        }),
+    }
+  }
+}
+
+export class Stand {
+  readonly clock = new FakeClock(Date.parse('2026-01-05T12:00:00Z'))
+  readonly orders: GuardOrder[] = []
+  readonly events: GuardEventPayload[] = []
+  /** Lines of the log. */
+  readonly warnings: string[] = []
+  readonly apps = new Map<string, App>()
+  readonly live: { value: GuardConfig }
+  readonly guard: Guard
+  connected = true
+  /** Apps that configuration leaves out. */
+  readonly hidden = new Set<string>()
+  takesVersion = true
+  /** What becomes of an order; default: the hub takes it. */
+  answer: (order: GuardOrder) => Promise<Outcome> = () => Promise.resolve({ ok: true, json: 'null' })
+  backup: () => Promise<string | undefined> = () => Promise.resolve(undefined)
+  /** What a read of an app finds that was not known; `null`: it fails, or the hub has it no more. */
+  found: (app: string) => AppPatch | null | Promise<AppPatch | null> = () => ({})
+  /** What an app's web API answers; default: nothing that says anything. */
+  ask: (app: string, path: string) => number | null | undefined = () => undefined
+
+  constructor(yaml = 'guard: { watch: ["*"] }', seen: (clock: Clock) => Clock = (clock) => clock) {
+    this.live = { value: configOf(yaml) }
+    this.guard = new Guard({
+      clock: seen(this.clock),
+      log: createLog({
+        level: 'warn',
+        format: 'json',
+        secrets: [],
+        destination: { write: (line) => this.warnings.push(line) },
+      }),
+      live: this.live,
+      order: (order) => {
+        this.orders.push(order)
+        return this.answer(order)
+      },
+      isConnected: () => this.connected,
+    })
+    this.guard.hubAdded('home', {
+      read: async (app) => {
+        const patch = await this.found(app)
+        if (patch !== null) this.say(app, patch)
+        return patch !== null
+      },
+      backup: () => this.backup(),
+      takesVersion: () => this.takesVersion,
+      shows: (app) => !this.hidden.has(app),
+      apps: () => this.apps.values(),
+      ask: (app, path) => Promise.resolve(this.ask(app, path)),
+      onEvent: (event) => this.events.push(event),
+      onFacts: () => {},
+      onAttention: () => {},
+    })
+  }
+
+  /** The hub's first list, with this bridge the active one. */
+  start(...ids: readonly string[]): this {
+    this.guard.begin(true)
+    for (const id of ids) this.say(id, {})
+    this.guard.hubChanged('home', true)
+    return this
+  }
+
+  say(id: string, patch: AppPatch): void {
+    const before = this.apps.get(id)
+    const after = patchApp(before, id, before === undefined ? { ...WELL, ...patch } : patch)
+    this.apps.set(id, after)
+    if (after !== before) this.guard.appsChanged('home', [{ id, before, after }], false)
+  }
+
+  /** The app is gone: by the hub's event, or `silent` by configuration. */
+  remove(id: string, silent = false): void {
+    const before = this.apps.get(id)
+    this.apps.delete(id)
+    this.guard.appsChanged('home', [{ id, before, after: undefined }], false, silent)
+  }
+
+  crash(id: string, message = 'Error: boom'): void {
+    const count = (this.apps.get(id)?.crash_count ?? 0) + 1
+    this.say(id, { state: 'crashed', crashed: true, crash_message: message, crash_count: count })
+  }
+
+  run(id: string): void {
+    this.say(id, { state: 'running', crashed: false, crash_message: null })
+  }
+
+  /** Reads of the list with nothing new in it. */
+  read(times = 1): void {
+    for (let i = 0; i < times; i += 1) this.guard.appsChanged('home', [], true)
+  }
+
+  /** Time goes by, with a read every hour. */
+  async pass(hours: number): Promise<void> {
+    for (let i = 0; i < hours; i += 1) {
+      await this.clock.advance(3_600_000)
+      this.read()
+    }
+  }
+
+  command(
+    id: string,
+    command: CommandName<'app'> | HubCommand,
+    phases: readonly GuardRun['phase'][] = ['begun', 'ended'],
+    by: string | null = null,
+  ): void {
+    const row = typeof command === 'string' ? commandOf(command) : command
+    for (const phase of phases) this.guard.ran({ hub: 'home', about: id, command: row, phase, by })
+  }
+
+  facts(id: string): GuardFacts {
+    const facts = this.guard.factsOf('home', id)
+    if (facts === null || facts === undefined) throw new Error(`nothing is known of ${id}`)
+    return facts
+  }
+
+  state(id: string): GuardFacts['state'] {
+    return this.facts(id).state
+  }
+
+  get restarted(): string[] {
+    return this.orders.filter(({ command }) => command === 'restart').map(({ app }) => app)
+  }
+
+  get told(): string[] {
+    return this.events.map(({ event_type }) => event_type)
+  }
+}

@@ -1,0 +1,143 @@
+import { describe, expect, test } from 'vitest'
+import { isRising, noMemory, remember, trendOf } from '../../src/guardian/trend.ts'
+import { Random } from '../support/random.ts'
+
+const MIB = 1_048_576
+const MINUTE = 60_000
+const LIMIT = 100 * MIB
+
+/** Memory in MiB after some hours, with chance. */
+type Series = (hours: number, random: Random) => number
+
+const noise = (random: Random, size: number) => (random.next() - 0.5) * 2 * size
+const saw =
+  (from: number, to: number, period: number): Series =>
+  (hours, random) =>
+    from + ((hours % period) / period) * (to - from) + noise(random, 1)
+/** What a Node process with a generational heap shows: small teeth of minutes upon large ones of hours. */
+const heap =
+  (base: number, perHour = 0): Series =>
+  (hours, random) =>
+    base + perHour * hours + (hours % 0.25) * 24 + (hours % 2.2) * 3 + noise(random, 0.8)
+const steps =
+  (...levels: readonly (readonly [fromHour: number, mib: number])[]): Series =>
+  (hours, random) =>
+    (levels.findLast(([from]) => hours >= from)?.[1] ?? 0) + noise(random, 1)
+
+/** Of which none is a leak. */
+const HARMLESS: Readonly<Record<string, Series>> = {
+  'even, little noise': (_, random) => 40 + noise(random, 1),
+  'even, much noise': (_, random) => 40 + noise(random, 10),
+  'saw-tooth of 20 minutes': saw(30, 60, 1 / 3),
+  'saw-tooth of 1 hour': saw(30, 60, 1),
+  'saw-tooth of 2 hours': saw(30, 80, 2),
+  'saw-tooth of 3 hours': saw(30, 80, 3),
+  'saw-tooth of 5 hours': saw(30, 85, 5),
+  'saw-tooth of 5.5 hours, small': saw(50, 60, 5.5),
+  'warms up and levels off': (hours, random) => 60 - 30 * Math.exp(-hours / 2) + noise(random, 1),
+  'warms up slowly and levels off': (hours, random) => 50 - 15 * Math.exp(-hours / 5) + noise(random, 1),
+  'one step': steps([0, 30], [9, 55]),
+  'three steps': steps([0, 30], [7, 40], [15, 50], [30, 60]),
+  'busy by day': (hours, random) => 45 + 10 * Math.sin((hours / 24) * 2 * Math.PI) + noise(random, 2),
+  'a heap that is collected': heap(35),
+  'a random walk between walls': (() => {
+    let at = 45
+    return (_, random) => {
+      at = Math.min(60, Math.max(35, at + noise(random, 0.4)))
+      return at
+    }
+  })(),
+}
+
+/** Of which each reaches the limit. */
+const LEAKS: Readonly<Record<string, Series>> = {
+  '1 MiB an hour': (hours, random) => 40 + hours + noise(random, 0.5),
+  '2 MiB an hour, noisy': (hours, random) => 40 + 2 * hours + noise(random, 4),
+  '5 MiB an hour': (hours, random) => 30 + 5 * hours + noise(random, 1),
+  '20 MiB an hour': (hours, random) => 30 + 20 * hours + noise(random, 1),
+  '3 MiB an hour under teeth of 20 minutes': (hours, random) => 30 + 3 * hours + saw(0, 15, 1 / 3)(hours, random),
+  '3 MiB an hour under teeth of 1 hour': (hours, random) => 30 + 3 * hours + saw(0, 12, 1)(hours, random),
+  'a heap that is collected, and 2.5 MiB an hour that are not': heap(30, 2.5),
+  'by steps of half an hour': (hours, random) => 30 + 4 * Math.floor(hours * 2) * 0.5 + noise(random, 1),
+  'only after ten hours': (hours, random) => 40 + Math.max(0, hours - 10) * 3 + noise(random, 1),
+}
+
+const HOURS = 72
+
+/** Hours until it is told, and until the limit is met. */
+function watch(series: Series, limit: number | undefined, everyMinutes: number, seed: number) {
+  const random = new Random(seed)
+  const memory = noMemory(`app.${seed}`)
+  for (let minute = 0; minute < HOURS * 60; minute += everyMinutes) {
+    const bytes = Math.max(1, series(minute / 60, random)) * MIB
+    if (bytes >= LIMIT) return { told: undefined, met: minute / 60 }
+    if (remember(memory, minute * MINUTE, bytes) && isRising(memory, trendOf(memory), limit)) {
+      return { told: minute / 60, met: undefined }
+    }
+  }
+  return { told: undefined, met: undefined }
+}
+
+const SEEDS = Array.from({ length: 10 }, (_, i) => i + 1)
+
+/** Without a limit, what is slow or uneven passes for noise, and what is fast for an app that warms up. */
+const KNOWN_MISSES = ['1 MiB an hour', '2 MiB an hour, noisy', '20 MiB an hour', '3 MiB an hour under teeth of 1 hour']
+
+describe.each([
+  ['with a limit that is known', LIMIT],
+  ['without a limit', undefined],
+])('memory that rises, %s', (_, limit) => {
+  test('is told of before the limit is met, and what comes and goes is not told of', () => {
+    const rows = [
+      ...Object.entries(HARMLESS).map(([name, series]) => ({ name, series, leaks: false })),
+      ...Object.entries(LEAKS).map(([name, series]) => ({ name, series, leaks: true })),
+    ].map(({ name, series, leaks }) => {
+      const runs = SEEDS.flatMap((seed) => [1, 5].map((every) => watch(series, limit, every, seed)))
+      const told = runs.flatMap(({ told: at }) => at ?? [])
+      return {
+        series: name,
+        runs: runs.length,
+        'false alarms': leaks ? 0 : told.length,
+        misses: leaks ? runs.length - told.length : 0,
+        'told after hours': leaks && told.length > 0 ? (told.reduce((a, b) => a + b) / told.length).toFixed(1) : '',
+      }
+    })
+    console.table(rows)
+    const falseAlarms = rows.reduce((sum, row) => sum + row['false alarms'], 0)
+    const missed = rows.filter(({ misses }) => misses > 0).map(({ series }) => series)
+    if (limit === undefined) {
+      expect(falseAlarms).toBeLessThanOrEqual(1)
+      expect(KNOWN_MISSES).toEqual(expect.arrayContaining(missed))
+    } else expect({ falseAlarms, missed }).toEqual({ falseAlarms: 0, missed: [] })
+  })
+})
+
+test('a tooth that is longer than the window may be told of once, and never again once it has come down', () => {
+  for (const period of [8, 12, 24]) {
+    const random = new Random(3)
+    const memory = noMemory('x')
+    const told = new Set<number>()
+    for (let minute = 0; minute < 10 * 24 * 60; minute += 5) {
+      const bytes = saw(30, 90, period)(minute / 60, random) * MIB
+      if (remember(memory, minute * MINUTE, bytes) && isRising(memory, trendOf(memory), LIMIT)) {
+        // What is told is known of the buckets before.
+        told.add(Math.floor((minute - 20) / 60 / period))
+      }
+    }
+    expect([...told].filter((tooth) => tooth > 0)).toEqual([])
+  }
+})
+
+test('the trend is the median of the slopes: a few wild reads change nothing', () => {
+  const memory = noMemory('x')
+  for (let minute = 0; minute <= 360; minute += 5) {
+    remember(memory, minute * MINUTE, (minute % 95 === 0 ? 500 : 40 + minute / 60) * MIB)
+  }
+  expect((trendOf(memory) ?? 0) / MIB).toBeCloseTo(1, 1)
+})
+
+test('no trend is shown before an hour is known', () => {
+  const memory = noMemory('x')
+  for (let minute = 0; minute < 60; minute += 5) remember(memory, minute * MINUTE, minute * MIB)
+  expect(trendOf(memory)).toBeNull()
+})

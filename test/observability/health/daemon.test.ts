@@ -1,0 +1,128 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { Mosquitto, mosquittoPath } from '../../support/brokers.ts'
+import { freePort } from '../../support/ports.ts'
+import { runProgram } from '../../support/process.ts'
+import { until } from '../../support/until.ts'
+import { KEY, World, type WorldOptions } from '../../support/world.ts'
+
+let world: World
+
+const HEALTH = 'hub2mqtt/bridge/health'
+
+async function start(options: WorldOptions = {}): Promise<string> {
+  const port = await freePort()
+  world = await World.start({ ...options, env: { HTTP_ENABLED: 'true', HTTP_PORT: String(port), ...options.env } })
+  onTestFinished(() => world[Symbol.asyncDispose]())
+  return `http://127.0.0.1:${port}`
+}
+
+const published = () => JSON.parse(world.observer.last(HEALTH) ?? '{}')
+const status = async (url: string) => (await fetch(url)).status
+
+/** `hub2mqtt health` as a user or a container engine runs it. */
+function command(args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+  const { HTTP_PORT = '' } = world.env
+  return runProgram(process.execPath, ['src/main.ts', 'health', ...args], {
+    env: { ...process.env, HUB2MQTT_HTTP_PORT: HTTP_PORT, ...env },
+  })
+}
+
+describe('a daemon that does its work', () => {
+  it('says so over HTTP, by its command and on MQTT, in the same words', async () => {
+    const url = await start()
+    expect(await (await fetch(`${url}/livez`)).text()).toBe('ok\n')
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [] })
+    const detail = await (await fetch(`${url}/healthz`)).json()
+    expect(detail).toMatchObject({ live: true, ready: true, mqtt: { state: 'connected' }, hubs: { home: good } })
+    await until('the same on MQTT', () => published().ready && published().hubs.home.realtime === 'connected')
+    expect(published()).toEqual(detail)
+    const { status: code, stdout } = await command()
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toEqual(detail)
+    expect(await command(['--ready'])).toMatchObject({ status: 0 })
+  })
+
+  it('publishes its health on change only', async () => {
+    await start({ env: { HUB_POLL_INTERVAL: '1s' } })
+    await until('realtime', () => published().hubs?.home.realtime === 'connected')
+    const before = world.observer.texts(HEALTH).length
+    await world.ask('home/cmd/refresh')
+    await world.ask('home/cmd/refresh')
+    expect(world.observer.texts(HEALTH)).toHaveLength(before)
+  })
+
+  it('is not found by a configuration file that is not there', async () => {
+    await start()
+    const { status: code, stderr } = await command(['--config', '/no/such/file.yaml'])
+    expect(code).toBe(2)
+    expect(stderr).toBe('hub2mqtt: /no/such/file.yaml: there is no such file\n')
+  })
+
+  it('tells no secret anywhere', async () => {
+    const url = await start()
+    for (const path of ['/livez', '/readyz', '/healthz', '/metrics', '/nothing']) {
+      expect(await (await fetch(url + path)).text()).not.toContain(KEY)
+    }
+    expect(world.observer.texts(HEALTH).join()).not.toContain(KEY)
+  })
+})
+
+const good = { online: true, reason: null, read: true, task: 'alive' }
+
+describe('a hub that is down', () => {
+  it('makes it not ready but never unhealthy, and says which hub', async () => {
+    const url = await start()
+    world.hub.behave('answer-status', { status: 500 })
+    await until('the change on MQTT', () => published().ready === false)
+    expect(published()).toMatchObject({ live: true, problems: ['hub home is offline: failed'] })
+    expect(await status(`${url}/readyz`)).toBe(503)
+    expect(await status(`${url}/livez`)).toBe(200)
+    expect(await status(`${url}/healthz`)).toBe(200)
+    expect(await command()).toMatchObject({ status: 0 })
+    const { status: code, stdout } = await command(['--ready'])
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toEqual({ ready: false, problems: ['hub home is offline: failed'] })
+  })
+})
+
+describe('a broker that is gone', () => {
+  it('makes it not ready but never unhealthy', async () => {
+    const url = await start()
+    await world.broker[Symbol.asyncDispose]()
+    await expect.poll(() => status(`${url}/readyz`)).toBe(503)
+    expect(await (await fetch(`${url}/healthz`)).json()).toMatchObject({
+      problems: [expect.stringMatching(/^the MQTT broker is not connected/)],
+    })
+    expect(await status(`${url}/livez`)).toBe(200)
+  })
+})
+
+describe.skipIf(mosquittoPath === undefined)('a broker that denies a topic', () => {
+  it('is a problem in the health on MQTT and over HTTP', async () => {
+    const broker = await Mosquitto.start({ acl: ['topic readwrite #', 'topic deny hub2mqtt/home/app/com.athom.hue'] })
+    const url = await start({ broker })
+    world.clock.jump(15_000)
+    const problem = 'retained topics that are not published, as the log says: 1'
+    await until('the problem on MQTT', () => published().problems.includes(problem))
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ ready: true, problems: [problem] })
+  })
+})
+
+describe('the command', () => {
+  it('exits with 1 when nobody answers, and when the listener is off', async () => {
+    await start()
+    await world.bridge.stop()
+    expect(await command()).toMatchObject({ status: 1, stderr: expect.stringContaining('no answer from 127.0.0.1') })
+    expect(await command([], { HUB2MQTT_HTTP_ENABLED: 'false' })).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('http.enabled is false'),
+    })
+  })
+
+  it('finds the listener although the configuration is broken by now', async () => {
+    await start()
+    expect(await command([], { HUB2MQTT_HUB_URL: 'nonsense', HUB2MQTT_NO_SUCH_OPTION: '1' })).toMatchObject({
+      status: 0,
+    })
+  })
+})

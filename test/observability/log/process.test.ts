@@ -1,0 +1,47 @@
+import { existsSync, openSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { Process } from '../../support/process.ts'
+import { available } from '../../support/skipped.ts'
+
+const module = new URL('../../../src/observability/log.ts', import.meta.url).href
+const program = (format: string, body: string) =>
+  `import { createLog } from ${JSON.stringify(module)}
+   const log = createLog({ level: 'info', format: '${format}', secrets: ['top-secret'] })
+   ${body}`
+
+const run = (source: string, output: 'keep' | number = 'keep') =>
+  new Process(process.execPath, ['--input-type=module', '--eval', source], { output })
+
+const hasFullDisk = available(
+  existsSync('/dev/full'),
+  'the tests of a full disk',
+  'there is no /dev/full (Linux has it)',
+)
+
+describe.each(['json', 'pretty'])('a process that logs as %s', (format) => {
+  it('has written its last line when it exits', async () => {
+    await using child = run(
+      program(format, `for (let i = 0; i < 500; i++) log.info('line'); log.fatal('last top-secret'); process.exit(3)`),
+    )
+    expect(await child.closed).toBe('code 3')
+    expect(child.lines.at(-1)).toContain('last ***')
+  })
+
+  it('outlives the reader of its log', async () => {
+    const body = `process.on('SIGUSR2', () => { for (let i = 0; i < 500; i++) log.info('nobody reads this'); process.exit(7) })
+      setInterval(() => {}, 1000); log.info('ready')`
+    await using child = run(program(format, body))
+    await child.untilLine('ready')
+    child.output('break')
+    child.signal('SIGUSR2')
+    expect(await child.closed).toBe('code 7')
+  })
+
+  it.runIf(hasFullDisk)('outlives a full disk', async () => {
+    await using child = run(
+      program(format, `for (let i = 0; i < 500; i++) log.info('no room'); process.exit(7)`),
+      openSync('/dev/full', 'w'),
+    )
+    expect(await child.closed).toBe('code 7')
+  })
+})

@@ -1,0 +1,178 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createPrinter } from '../../../src/observability/printer.ts'
+import { OTHER_APPS, Tally } from '../../../src/observability/tally.ts'
+import { tallyFamilies } from '../../../src/observability/tally-families.ts'
+import { freePort } from '../../support/ports.ts'
+import { until } from '../../support/until.ts'
+import { World, type WorldOptions } from '../../support/world.ts'
+
+/** Starts a world and returns a function that scrapes it: sample with its labels → value. */
+async function start(options: WorldOptions = {}) {
+  const port = await freePort()
+  const world = await World.start({
+    ...options,
+    env: { HTTP_ENABLED: 'true', HTTP_PORT: String(port), ...options.env },
+  })
+  onTestFinished(() => world[Symbol.asyncDispose]())
+  const scrape = () => fetch(`http://127.0.0.1:${port}/metrics`)
+  const samples = async () => parse(await (await scrape()).text())
+  return { world, scrape, samples }
+}
+
+function parse(text: string): Map<string, number> {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+}
+
+describe('a scrape', () => {
+  it('is OpenMetrics text, each family once, with its help and type, ended as the format wants', async () => {
+    const { scrape } = await start()
+    const response = await scrape()
+    expect(response.headers.get('content-type')).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8')
+    const text = await response.text()
+    expect(text.endsWith('# EOF\n')).toBe(true)
+    const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+    expect(new Set(types.map(([, name]) => name)).size).toBe(types.length)
+    for (const [, name, type] of types) {
+      expect(text).toContain(`# HELP ${name} `)
+      if (type === 'counter') expect(text).not.toMatch(new RegExp(`^${name}[ {]`, 'm'))
+    }
+  })
+
+  it('has every family that dashboards and alerts are built on', async () => {
+    const { world, samples } = await start()
+    await world.ask(`home/app/${world.app}/cmd/restart`)
+    const found = await samples()
+    for (const name of [
+      'hub2mqtt_build_info{version="0.0.0-test",node="',
+      'hub2mqtt_ready',
+      'hub2mqtt_contested',
+      'hub2mqtt_active',
+      'hub2mqtt_problems',
+      'hub2mqtt_hub_requests_total{hub="home",operation="getApps",outcome="ok"}',
+      'hub2mqtt_hub_request_duration_seconds_bucket{le="0.05",hub="home",operation="getApps"}',
+      'hub2mqtt_hub_up{hub="home"}',
+      'hub2mqtt_hub_realtime_up{hub="home"}',
+      'hub2mqtt_hub_last_read_timestamp_seconds{hub="home"}',
+      'hub2mqtt_apps{hub="home",state="running"}',
+      'hub2mqtt_events_total{hub="home",type="crashed"}',
+      'hub2mqtt_mqtt_connected',
+      'hub2mqtt_mqtt_publishes_total',
+      'hub2mqtt_mqtt_published_bytes_total',
+      'hub2mqtt_mqtt_queued',
+      'hub2mqtt_mqtt_unacknowledged',
+      'hub2mqtt_mqtt_denied_topics',
+      'hub2mqtt_mqtt_dropped_total',
+      'hub2mqtt_mqtt_reconnects_total',
+      'hub2mqtt_commands_total{command="restart",outcome="ok"}',
+      'hub2mqtt_command_duration_seconds_count{command="restart"}',
+      'process_cpu_seconds_total',
+      'process_resident_memory_bytes',
+      'nodejs_eventloop_lag_seconds',
+    ]) {
+      expect(
+        [...found.keys()].some((key) => key.startsWith(name)),
+        name,
+      ).toBe(true)
+    }
+  })
+
+  it('counts calls, events, crashes and commands as they happen', async () => {
+    const { world, samples } = await start()
+    const { app } = world
+    const before = await samples()
+    world.hub.crash(app)
+    await until('the crash', () => world.events(app).some(({ event_type }) => event_type === 'crashed'))
+    await world.ask(`home/app/${app}/cmd/disable`)
+    await world.ask('home/cmd/no-such-command')
+    await world.ask('home/cmd/refresh')
+    await world.ask(`home/app/${app}/cmd/enabled`, 'nonsense')
+    await until('its event', () => world.events(app).some(({ event_type }) => event_type === 'command_failed'))
+    const after = await samples()
+    const grew = (name: string) => (after.get(name) ?? 0) - (before.get(name) ?? 0)
+    expect(grew('hub2mqtt_events_total{hub="home",type="crashed"}')).toBe(1)
+    expect(grew('hub2mqtt_events_total{hub="home",type="command_failed"}')).toBe(1)
+    expect(after.get('hub2mqtt_events_total{hub="home",type="gave_up"}')).toBe(0)
+    expect(grew(`hub2mqtt_app_crashes_total{hub="home",app="${app}"}`)).toBe(1)
+    expect(grew('hub2mqtt_commands_total{command="disable",outcome="ok"}')).toBe(1)
+    expect(grew('hub2mqtt_commands_total{command="unknown",outcome="unknown_command"}')).toBe(1)
+    expect(grew('hub2mqtt_hub_requests_total{hub="home",operation="disableApp",outcome="ok"}')).toBe(1)
+    expect(grew('hub2mqtt_hub_requests_total{hub="home",operation="getApps",outcome="ok"}')).toBeGreaterThanOrEqual(1)
+    expect(grew('hub2mqtt_mqtt_publishes_total')).toBeGreaterThan(0)
+    expect(grew('hub2mqtt_mqtt_published_bytes_total')).toBeGreaterThan(0)
+  })
+
+  it('has counted all that went before the first one, however much', async () => {
+    const { world, samples } = await start()
+    for (let asked = 0; asked < 1500; asked += 100) {
+      await Promise.all(Array.from({ length: 100 }, () => world.ask('bridge/cmd/ping')))
+    }
+    const { observer } = world
+    await until('all answers', () => observer.texts('hub2mqtt/bridge/result/ping').length === 1500)
+    const found = await samples()
+    expect(found.get('hub2mqtt_commands_total{command="bridge/ping",outcome="ok"}')).toBe(1500)
+    expect(found.get('hub2mqtt_command_duration_seconds_count{command="bridge/ping"}')).toBe(1500)
+    expect(
+      found.get('hub2mqtt_hub_requests_total{hub="home",operation="getApps",outcome="ok"}'),
+    ).toBeGreaterThanOrEqual(1)
+  })
+
+  it('says when the hub is down, since when its list is old, and why calls fail', async () => {
+    const { world, samples } = await start()
+    world.hub.behave('answer-status', { status: 500 })
+    await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
+    const found = await samples()
+    expect(found.get('hub2mqtt_hub_up{hub="home"}')).toBe(0)
+    expect(found.get('hub2mqtt_ready')).toBe(0)
+    expect(found.get('hub2mqtt_hub_last_read_timestamp_seconds{hub="home"}')).toBeLessThan(Date.now() / 1000)
+    expect(found.get('hub2mqtt_hub_requests_total{hub="home",operation="getApps",outcome="failed"}')).toBeGreaterThan(0)
+  })
+})
+
+describe('a histogram', () => {
+  it('counts in each bucket the calls that took no longer than its bound', async () => {
+    const tally = new Tally()
+    for (const ms of [1, 5, 5.1, 1000, 40_000]) tally.of('home').calls.add('getApps', 'ok', ms)
+    const { text } = await createPrinter(tallyFamilies(tally, () => [])).print()
+    expect(text).toContain('# TYPE hub2mqtt_hub_request_duration_seconds histogram')
+    const found = parse(text)
+    const value = (suffix: string, le = '') =>
+      found.get(`hub2mqtt_hub_request_duration_seconds_${suffix}{${le}hub="home",operation="getApps"}`)
+    const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, '+Inf']
+    expect(bounds.map((bound) => value('bucket', `le="${bound}",`))).toEqual([2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5])
+    expect(value('count')).toBe(5)
+    expect(value('sum')).toBeCloseTo(41.0111)
+  })
+
+  it('of commands has buckets from 2.5 ms to 10 s', async () => {
+    const tally = new Tally()
+    tally.commands.add('restart', 'hub_failed', 2.5)
+    const found = parse((await createPrinter(tallyFamilies(tally, () => [])).print()).text)
+    const bounds = [...found.keys()].flatMap((key) => key.match(/^hub2mqtt_command_duration.+le="([^"]+)"/)?.[1] ?? [])
+    expect(bounds).toEqual('0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 +Inf'.split(' '))
+    expect(found.get('hub2mqtt_commands_total{command="restart",outcome="hub_failed"}')).toBe(1)
+    expect(found.get('hub2mqtt_command_duration_seconds_bucket{le="0.0025",command="restart"}')).toBe(1)
+  })
+})
+
+describe('label sets stay bounded', () => {
+  it('names at most 200 crashing apps of a hub and counts the others together', () => {
+    const tally = new Tally()
+    for (let app = 0; app < 1000; app++) {
+      tally.event('home', { event_type: 'crashed', app: `app-${app}`, changed: [], at: '' })
+      tally.event('home', { event_type: 'crashed', app: 'app-7', changed: [], at: '' })
+    }
+    const { crashes, events } = tally.of('home')
+    expect(crashes.size).toBe(201)
+    expect(crashes.get('app-7')).toBe(1001)
+    expect(crashes.get(OTHER_APPS)).toBe(800)
+    expect(events.get('crashed')).toBe(2000)
+  })
+
+  it('has one name for all commands that do not exist', async () => {
+    const { world, samples } = await start()
+    for (const name of ['a', 'b', 'c']) await world.ask(`home/cmd/${name}`)
+    const names = [...(await samples()).keys()].filter((key) => key.startsWith('hub2mqtt_commands_total'))
+    expect(names).toEqual(['hub2mqtt_commands_total{command="unknown",outcome="unknown_command"}'])
+  })
+})

@@ -1,0 +1,135 @@
+import { globSync, mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import manifest from '../../../package.json' with { type: 'json' }
+import { EmulatedHub } from '../../../src/emulator/hub.ts'
+import { population } from '../../../src/emulator/population.ts'
+import { BridgeProcess } from '../../support/bridge-process.ts'
+import { bundled } from '../../support/bundled.ts'
+import { Observer } from '../../support/observer.ts'
+import { freePort } from '../../support/ports.ts'
+import { Process, runProgram } from '../../support/process.ts'
+import { until } from '../../support/until.ts'
+
+const KEY = 'key-of-the-bundle'
+const APP = 'net.population.app0000'
+
+const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-bundle-'))
+const alone = join(folder, 'alone')
+const packaged = join(folder, 'packaged')
+let program: string
+beforeAll(async () => {
+  await bundled(packaged)
+  program = await bundled(alone, { modules: false })
+})
+afterAll(remove)
+
+const textOf = (pattern: string) =>
+  globSync(`dist/${pattern}`, { cwd: alone })
+    .map((path) => readFileSync(join(alone, path), 'utf8'))
+    .join('\n')
+
+/** The environment of a bridge with a broker of its own. */
+const surroundings = (hub: EmulatedHub, port: number) => ({
+  HUB2MQTT_HUB_URL: hub.url,
+  HUB2MQTT_HUB_API_KEY: KEY,
+  HUB2MQTT_MQTT_EMBEDDED_PORT: String(port),
+  HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0',
+  HUB2MQTT_HTTP_PORT: '0',
+})
+
+describe('the bundle', () => {
+  it('bridges a hub and is a broker with no package beside it, and tells nothing of what its libraries do', async () => {
+    await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] }, apps: population(1), settleMs: 0 })
+    const port = await freePort()
+    await using bridge = new BridgeProcess({
+      program,
+      env: {
+        ...surroundings(hub, port),
+        // By itself the MQTT library would show every packet, passwords too.
+        DEBUG: '*',
+      },
+    })
+    await bridge.untilLine('hub2mqtt started')
+    await using observer = await Observer.on(port)
+    await until('the app', () => observer.last(`hub2mqtt/home/app/${APP}`))
+    await observer.publish(`hub2mqtt/home/app/${APP}/cmd/disable`, '')
+    const answer = await until('the answer', () => observer.last(`hub2mqtt/home/app/${APP}/result/disable`))
+    expect(JSON.parse(answer)).toMatchObject({ ok: true, command: 'disable' })
+    await until('the change', () => JSON.parse(observer.last(`hub2mqtt/home/app/${APP}`) ?? '{}').enabled === false)
+    expect(bridge.errors).toEqual([])
+  })
+
+  it('loads none of the HTTP client that Node has inside, for which it would wait', async () => {
+    await using hub = await EmulatedHub.start({ keys: { [KEY]: ['hub.app'] }, apps: population(1), settleMs: 0 })
+    await using bridge = new BridgeProcess({
+      program,
+      // Names what Node itself has loaded.
+      preload: ['data:text/javascript,process.once("exit",()=>console.error(process.moduleLoadList.join("\\n")))'],
+      env: surroundings(hub, await freePort()),
+    })
+    await bridge.untilLine('hub2mqtt started')
+    await until('its channel', () => hub.connections.subscribers > 0)
+    await bridge.stop()
+    expect(bridge.errors).toContain('NativeModule http')
+    expect(bridge.errors).not.toContain('NativeModule internal/deps/undici/undici')
+  })
+
+  it('finds what lies beside it: its version, the parser of files, the sample apps and what runs them', async () => {
+    const run = (...args: readonly string[]) =>
+      runProgram(process.execPath, [join(packaged, 'src/bin.js'), ...args], {})
+    expect(await run('--version')).toMatchObject({ status: 0, stdout: `${manifest.version}\n`, stderr: '' })
+    const file = join(folder, 'hub2mqtt.yaml')
+    const text = 'hubs: { home: { url: "http://10.0.0.1", api_key: canary } }\nmqtt: { url: "mqtt://10.0.0.2" }\n'
+    writeFileSync(file, text, { mode: 0o600 })
+    expect(await run('check-config', '--config', file)).toMatchObject({ status: 0, stderr: '' })
+    const made = join(folder, 'app')
+    expect(await run('emulate', 'new-app', 'com.example.made', made)).toMatchObject({ status: 0, stderr: '' })
+  })
+
+  it('is a hub too, whose realtime channel works', async () => {
+    const port = await freePort()
+    const path = join(packaged, 'src/bin.js')
+    const args = [path, 'emulate', '--simulated', '--port', String(port), '--api-key', 'key=hub.app']
+    await using hub = new Process(process.execPath, args, { env: { PATH: process.env['PATH'] } })
+    await hub.untilPort(port)
+    const { status } = await fetch(`http://127.0.0.1:${port}/api/manager/system/ping`)
+    expect(status).toBe(200)
+    const polled = await fetch(`http://127.0.0.1:${port}/socket.io/?EIO=4&transport=websocket`)
+    expect(polled.status).toBe(400)
+    expect(hub.errors).toEqual([])
+  })
+
+  it('holds the daemon in one file, without which a command line and a health check do', () => {
+    const needs = (file: string) =>
+      [...textOf(file).matchAll(/^(?:import|export) .*"\.\/(.+)";$/gm)].map(([, name]) => name)
+    expect(needs('start.js')).toEqual(['rolldown-runtime.js'])
+    expect(needs('config.js').sort()).toEqual(['rolldown-runtime.js', 'start.js'])
+    expect(needs('daemon.js').sort()).toEqual(['config.js', 'rolldown-runtime.js', 'start.js'])
+    expect(needs('main.js').sort()).toEqual(['rolldown-runtime.js', 'start.js'])
+    for (const part of [
+      'src/bridge/bridge.ts',
+      'src/mqtt/link.ts',
+      'src/web/server/listener.ts',
+      'src/hub/http-client.ts',
+    ])
+      expect(textOf('daemon.js')).toContain(`// ${part}\n`)
+  })
+
+  it('names the file of the source above its code, so that a stack trace leads there', () => {
+    const code = textOf('*.js')
+    for (const path of ['src/app.ts', 'src/bridge/dispatcher.ts', 'src/emulator/rest.ts']) {
+      expect(code).toContain(`// ${path}\n`)
+    }
+  })
+
+  it('brings the licence of every package that is in it', () => {
+    const names = [...textOf('*.js').matchAll(/^\/\/ .*node_modules\/((?:@[^/]+\/)?[^/\n]+)\//gm)].map(
+      ([, name]) => name,
+    )
+    expect(new Set(names).size).toBeGreaterThan(30)
+    const licences = textOf('licences.md')
+    for (const name of new Set(names)) expect(licences).toMatch(new RegExp(`^## ${name} - `, 'm'))
+  })
+})

@@ -1,0 +1,116 @@
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { COMMANDS } from '../../../src/contract/commands.ts'
+import { PUBLICATIONS, type Publication } from '../../../src/contract/publications.ts'
+import { FAILURE, SUCCESS } from '../../../src/contract/schemas.ts'
+import { asyncapi } from '../../../src/tooling/docs/asyncapi.ts'
+import { address, commandTopics } from '../../../src/tooling/docs/publications.ts'
+import { BROKERS } from '../../support/brokers.ts'
+import { until } from '../../support/until.ts'
+import { World } from '../../support/world.ts'
+
+const FILE = `
+settings:
+  publish:
+    the.app: {mode: text}
+`
+
+/** A documented topic as a pattern for real ones. */
+const pattern = (topic: string) =>
+  new RegExp(`^${address(topic, (name) => ROOTS[name] ?? '[^/]+').replaceAll('.', '\\.')}$`)
+
+const ROOTS: Readonly<Record<string, string>> = { base: 'hub2mqtt', prefix: 'homeassistant' }
+const rows = Object.values<Publication>(PUBLICATIONS)
+const spoken = rows.map((row) => ({ ...row, pattern: pattern(row.topic) }))
+/** What others tell the bridge. */
+const isCommand = (topic: string) => /\/cmd(\/|$)/.test(topic)
+const answers = COMMANDS.map((command) => pattern(commandTopics(command).result))
+
+test.each(BROKERS.flatMap((broker) => [[broker, 'device'] as const, [broker, 'component'] as const]))(
+  'every message that a subscriber sees on %s is documented as it is, discovery by %s',
+  async (broker, format) => {
+    const apps = [{ id: 'the.app', settings: { mode: 'x' } }, { id: 'a/b c' }]
+    await using world = await World.start({
+      broker,
+      hub: { apps },
+      file: FILE,
+      env: { DISCOVERY_FORMAT: format, GUARD_WATCH: '*', COMMANDS_ALLOW: 'bridge/rollout' },
+    })
+    await world.ask('home/app/the.app/cmd/disable')
+    await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
+    await world.ask('home/app/the.app/cmd/enable', '{"transaction":1}')
+    await world.ask('home/app/the.app/cmd/restart', '{')
+    await world.ask('home/app/nobody/cmd/get-setting/x')
+    await world.ask('home/cmd/get-apps')
+    await world.ask('home/app/the.app/cmd/guard', 'ON')
+    world.hub.crash('the.app')
+    await until('the history', () => world.observer.last('hub2mqtt/home/app/the.app/history')?.includes('crash'))
+    await until('the setting', () => world.observer.last('hub2mqtt/home/app/the.app/setting/mode'))
+    await world.ask('bridge/cmd/rollout', '{"command":"restart","app":"the.app","transaction":"t"}')
+    await until('the rollout', () => world.observer.last('hub2mqtt/rollout/t')?.includes('answered'))
+    world.hub.uninstall('the.app')
+    await until('what is remembered', () => world.observer.last('hub2mqtt/home/guard-memory')?.includes('the.app'))
+    await world.hub.close()
+    await until('offline', () => world.observer.last('hub2mqtt/home/state') === 'offline')
+
+    const seen = world.observer.seen.filter(({ topic }) => !isCommand(topic))
+    const documented = new Set<string>()
+    for (const { topic, text, packet } of seen.filter(({ text }) => text !== '')) {
+      const row = spoken.find((one) => one.pattern.test(topic))
+      if (row === undefined) {
+        expect(
+          answers.filter((one) => one.test(topic)),
+          topic,
+        ).toHaveLength(1)
+        expect(v.is(v.union([SUCCESS, FAILURE]), JSON.parse(text)), `${topic} ${text}`).toBe(true)
+        expect(packet.retain, topic).toBe(false)
+        continue
+      }
+      documented.add(row.topic)
+      const value: unknown = row.text ? text : JSON.parse(text)
+      expect(v.safeParse(row.schema, value).issues, `${topic} ${text}`).toBeUndefined()
+    }
+    const other = format === 'device' ? PUBLICATIONS.discoveryComponent : PUBLICATIONS.discoveryDevice
+    // A fleet has tests of its own.
+    const notHere: readonly string[] = [other.topic, PUBLICATIONS.fleet.topic]
+    const expected = spoken.map(({ topic }) => topic).filter((topic) => !notHere.includes(topic))
+    expect([...documented].sort()).toEqual(expected.sort())
+  },
+)
+
+describe('the AsyncAPI document', () => {
+  const document: unknown = parse(asyncapi())
+
+  test('has each address once', () => {
+    const addresses = [...asyncapi().matchAll(/^ {4}address: (.*)$/gm)].map(([, text]) => text)
+    expect(addresses).toHaveLength(rows.length + 2 * COMMANDS.length)
+    expect(new Set(addresses).size).toBe(addresses.length)
+  })
+
+  test('tells of a command what it takes, what it needs and where it is answered', () => {
+    expect(document).toMatchObject({
+      channels: {
+        appUninstallCommand: {
+          address: '{base}/{hub}/app/{app}/cmd/uninstall',
+          messages: { command: { payload: { required: ['confirm'], additionalProperties: false } } },
+        },
+        appUninstallResult: { address: '{base}/{hub}/app/{app}/result/uninstall' },
+        appSetSettingOfTopicCommand: { address: '{base}/{hub}/app/{app}/cmd/set-setting/{name}' },
+      },
+      operations: {
+        appUninstallCommand: {
+          action: 'receive',
+          description: expect.stringMatching(/`hub\.app`.*unless the configuration allows it/),
+          bindings: { mqtt: { qos: 1, retain: false } },
+          reply: { channel: { $ref: '#/channels/appUninstallResult' } },
+        },
+        app: { action: 'send', bindings: { mqtt: { qos: 1, retain: true } } },
+        appEvent: { action: 'send', bindings: { mqtt: { qos: 1, retain: false } } },
+      },
+    })
+    const payload = 'channels.appRestartCommand.messages.command.payload.properties'
+    expect(document).toHaveProperty(`${payload}.transaction`)
+    expect(document).toHaveProperty(`${payload}.expires_at`)
+  })
+})

@@ -1,0 +1,93 @@
+import { spawnSync } from 'node:child_process'
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempDisposableSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, it } from 'vitest'
+import { copies } from '../../../src/tooling/docs/copies.ts'
+import { pages } from '../../../src/tooling/docs/generate.ts'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-docs-'))
+afterAll(remove)
+
+cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true })
+// What the charts are drawn from.
+cpSync(join(root, 'docs/data'), join(folder, 'docs/data'), { recursive: true })
+cpSync(join(root, 'package.json'), join(folder, 'package.json'))
+symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+for (const path of new Set([...Object.keys(pages), ...Object.keys(copies)])) {
+  const markers = Object.keys(pages[path] ?? {}).map(
+    (name) => `<!-- generated:${name} -->\n<!-- /generated:${name} -->\n`,
+  )
+  const texts = (copies[path] ?? []).map(([text]) => text.replace('{}', 'old'))
+  mkdirSync(dirname(join(folder, path)), { recursive: true })
+  writeFileSync(join(folder, path), ['# Title\n', ...markers, ...texts, ''].join('\n'))
+}
+
+const docs = (...args: string[]) =>
+  spawnSync(process.execPath, ['src/tooling/docs/main.ts', ...args], { cwd: folder, encoding: 'utf8' })
+
+describe('the documentation generator', () => {
+  it('names what is not current, writes it, and is then content', () => {
+    const before = docs('--check')
+    expect(before.status).toBe(1)
+    const generated = ['config/hub2mqtt.schema.json', 'config/hub2mqtt.example.yaml']
+    for (const path of [...Object.keys(pages), ...Object.keys(copies), ...generated]) {
+      expect(before.stderr).toContain(`${path} is not current`)
+    }
+    expect(docs().status).toBe(0)
+    expect(readFileSync(join(folder, 'docs/configuration.md'), 'utf8')).toContain('`HUB2MQTT_MQTT_URL`')
+    expect(docs('--check')).toMatchObject({ status: 0, stderr: '', stdout: '' })
+    expect(docs()).toMatchObject({ status: 0, stdout: '' })
+  })
+
+  it('names the one file that drifted', () => {
+    docs()
+    appendFileSync(join(folder, 'config/hub2mqtt.schema.json'), ' ')
+    expect(docs('--check')).toMatchObject({
+      status: 1,
+      stderr: 'config/hub2mqtt.schema.json is not current; run npm run docs\n',
+    })
+  })
+
+  it('names every file that has not followed a new version or address, and lets it follow', () => {
+    docs()
+    const manifest = readFileSync(join(folder, 'package.json'), 'utf8')
+    const changed = manifest
+      .replace(/"version": ".*"/, '"version": "9.8.7-rc.1"')
+      .replaceAll('git.example', 'new.example')
+    writeFileSync(join(folder, 'package.json'), changed)
+    const { status, stderr } = docs('--check')
+    expect(status).toBe(1)
+    expect(docs().status).toBe(0)
+    for (const path of Object.keys(copies)) {
+      expect(stderr).toContain(`${path} is not current`)
+      expect(readFileSync(join(folder, path), 'utf8')).toMatch(/9\.8\.7-rc\.1|new\.example/)
+    }
+  })
+
+  it('says which file no longer has a place for the version', () => {
+    writeFileSync(join(folder, 'Dockerfile'), 'ARG VERSIONS=1\n')
+    expect(docs('--check')).toMatchObject({ status: 1, stderr: 'Dockerfile: expected ARG VERSION={}\n' })
+    writeFileSync(join(folder, 'Dockerfile'), 'ARG VERSION=1\nimage.description=""\nimage.source=""\n')
+  })
+
+  it('refuses what it does not know', () => expect(docs('--chek').status).toBe(2))
+
+  it('says which page lacks which marker', () => {
+    writeFileSync(join(folder, 'docs/mqtt.md'), '# Title\n')
+    expect(docs('--check')).toMatchObject({
+      status: 1,
+      stderr: 'docs/mqtt.md: expected <!-- generated:topics --> and <!-- /generated:topics --> once each\n',
+    })
+  })
+})

@@ -1,0 +1,159 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { EVENT_TYPES } from '../../../src/contract/events.ts'
+import { CONTRACT_VERSION } from '../../../src/contract/version.ts'
+import { pages } from '../../../src/tooling/docs/generate.ts'
+
+const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'test/**/*.md', 'config/**/*.md']).sort()
+const text = (path: string) => readFileSync(path, 'utf8')
+const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```.*?^ *```$/gms, '')
+
+/** The anchors that GitHub gives to the headings of a document. */
+function anchors(path: string): Set<string> {
+  const found = new Set<string>()
+  for (const [, heading = ''] of withoutCode(text(path)).matchAll(/^#{1,6} (.+)$/gm)) {
+    const slug = heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-')
+    let anchor = slug
+    for (let n = 1; found.has(anchor); n += 1) anchor = `${slug}-${n}`
+    found.add(anchor)
+  }
+  return found
+}
+
+const linksOf = (path: string) =>
+  [...withoutCode(text(path)).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^https?:/.test(target))
+
+describe('every document', () => {
+  it.each(documents)('%s links only to files and headings that there are', (path) => {
+    for (const link of linksOf(path)) {
+      const [file = '', anchor] = link.split('#')
+      const target = file === '' ? path : join(dirname(path), file)
+      expect(existsSync(target), `${path} → ${link}`).toBe(true)
+      if (anchor !== undefined) expect([...anchors(target)], `${path} → ${link}`).toContain(anchor)
+    }
+  })
+
+  it('names no npm script that there is not', () => {
+    const { scripts } = JSON.parse(text('package.json'))
+    for (const path of documents) {
+      for (const [, name = ''] of text(path).matchAll(/npm run ([a-z][a-z:-]*)/g)) {
+        expect(Object.keys(scripts), path).toContain(name)
+      }
+    }
+  })
+
+  it('tells `npx hub2mqtt` only where a package of that name has been installed: elsewhere it is anybody’s', () => {
+    const telling = documents.filter((path) => text(path).includes('npx hub2mqtt'))
+    expect(telling).toEqual(['docs/install.md'])
+  })
+
+  it('has each generated section on one page', () => {
+    const found = documents.flatMap((path) =>
+      [...text(path).matchAll(/<!-- generated:([\w-]+) -->/g)].map(([, name]) => `${path} ${name}`),
+    )
+    const wanted = Object.entries(pages).flatMap(([path, names]) => Object.keys(names).map((name) => `${path} ${name}`))
+    expect(found.sort()).toEqual(wanted.sort())
+  })
+})
+
+describe('the README', () => {
+  it('has at most 10,000 bytes', () => expect(Buffer.byteLength(text('README.md'))).toBeLessThanOrEqual(10_000))
+
+  it('leads to every page', () => {
+    const linked = linksOf('README.md').map((link) => link.split('#')[0])
+    for (const path of [...globSync('docs/**/*.md'), 'CHANGELOG.md']) expect(linked).toContain(path)
+  })
+
+  it.each([
+    'docs/install.md#upgrade',
+    'docs/install.md#remove',
+    'docs/troubleshooting.md#hub2mqtt-doctor',
+    'docs/troubleshooting.md#report-a-bug',
+    'docs/configuration.md#tls',
+    'docs/configuration.md#publish-a-setting',
+    'docs/configuration.md#allow-uninstalling',
+    'docs/home-assistant.md#tell-of-crashes',
+    'docs/node-red.md',
+    'docs/hubs.md',
+    'docs/operations.md#demo',
+    'docs/operations.md#on-one-machine',
+    'docs/emulator.md',
+  ])('leads to %s with one click', (target) => expect(linksOf('README.md')).toContain(target))
+
+  it('says in one line each how to try it and how to run all tests', () => {
+    const lines = text('README.md').split('\n')
+    for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) {
+      expect(lines.filter((line) => line.startsWith(command))).toHaveLength(1)
+    }
+  })
+})
+
+describe('docs/mqtt.md', () => {
+  it.each(EVENT_TYPES)('names the event type %s', (type) => expect(text('docs/mqtt.md')).toContain(`\`${type}\``))
+})
+
+describe('docs/architecture.md', () => {
+  const page = text('docs/architecture.md')
+  /** Paths in code marks: whole ones, so `src/…` and `test/…` in diagrams do not count. */
+  const paths = [...withoutCode(page).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)].map(([, path = '']) => path)
+
+  it.each([...new Set(paths)])('names %s, which exists', (path) => expect(existsSync(path)).toBe(true))
+})
+
+describe('docs/decisions.md', () => {
+  const page = text('docs/decisions.md')
+  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(text('package.json'))
+  const inTables = page.split('\n').filter((line) => line.startsWith('| `'))
+  const reasoned = inTables.flatMap((line) => (line.split('|')[1] ?? '').match(/(?<=`)[^`, ]+(?=`)/g) ?? [])
+
+  it('gives a reason for every dependency, and for none that is gone', () => {
+    const named = [dependencies, devDependencies, optionalDependencies].flatMap((group) => Object.keys(group))
+    expect(reasoned.sort()).toEqual(named.sort())
+  })
+
+  it('counts what production brings', () => {
+    const lock: Readonly<Record<string, { version: string; dev?: true; optional?: true; devOptional?: true }>> =
+      JSON.parse(text('package-lock.json')).packages
+    const production = Object.entries(lock).filter(
+      ([path, one]) => path !== '' && !one.dev && !one.optional && !one.devOptional,
+    )
+    const names = new Set(production.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`))
+    expect(page).toContain(`names ${Object.keys(dependencies).length} packages, which bring ${names.size} packages`)
+  })
+})
+
+describe('docs/compatibility.md', () => {
+  const page = text('docs/compatibility.md')
+  const { version, engines } = JSON.parse(text('package.json'))
+
+  it('names the contract of this version', () => {
+    expect(page).toContain(`a version of its own, **${CONTRACT_VERSION}**`)
+    const minor = version.split('.', 2).join('.')
+    expect(page).toMatch(new RegExp(`^\\| .*\\b${minor.replace('.', '\\.')} \\| ${CONTRACT_VERSION} \\|$`, 'm'))
+  })
+
+  it('names the versions that the tests and the launcher take', () => {
+    const versions = [...text('test/home-assistant/support/versions.ts').matchAll(/name: '([\d.]+)'/g)].map(
+      ([, name]) => name,
+    )
+    expect(page).toContain(`| ${versions.join(', ')} |`)
+    expect(text('src/bin.js')).toContain('const NEEDED = 24\n')
+    expect(page).toContain(
+      `| 24; the npm package brings it along and itself starts under ${engines.node.match(/\d+/)} |`,
+    )
+  })
+})
+
+describe('CHANGELOG.md', () => {
+  it('has a section for this version, and one for what comes next', () => {
+    const { version } = JSON.parse(text('package.json'))
+    const sections = [...text('CHANGELOG.md').matchAll(/^## \[(.+?)\]/gm)].map(([, name]) => name)
+    expect(sections.slice(0, 2)).toEqual(['Unreleased', version])
+  })
+})

@@ -1,0 +1,271 @@
+import * as v from 'valibot'
+import { describe, expect, it } from 'vitest'
+import { createTopics } from '../../../src/contract/topics.ts'
+import { type AppPatch, patchApp } from '../../../src/hub/app.ts'
+import type { AppsListener } from '../../../src/hub/app-manager.ts'
+import { Feed } from '../../../src/web/server/api/feed.ts'
+import { type FleetStatus, LIVE_FRAME, type LiveFrame, type Refusals } from '../../../src/web/server/api/protocol.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+
+const topics = createTopics('b')
+const app = (id: string) => topics.of('app', { hub: 'home', app: id })
+const state = (cpu: number | null, memory: number | null = 1000) =>
+  JSON.stringify({ name: 'A', cpu_percent: cpu, memory_bytes: memory })
+
+const FLEET: FleetStatus = {
+  mode: 'static',
+  epoch: 2,
+  members: { 'shard-1': { since: null, hubs: 1 }, 'shard-2': { since: null, hubs: 0 } },
+  count: 2,
+  member: 'shard-1',
+  acts: true,
+  speaker: 'shard-2',
+  owners: { home: 'shard-1' },
+}
+
+function openFeed({ fleet }: { readonly fleet?: () => FleetStatus } = {}) {
+  const clock = new FakeClock()
+  const world: { refusals: Refusals } = { refusals: { home: { uninstall: 'It is off.' } } }
+  const retained = new Map<string, string>()
+  let rendered = 0
+  const render = () => {
+    rendered += 1
+    return retained
+  }
+  const refusals = () => world.refusals
+  const feed = new Feed({ topics, discoveryPrefix: 'b/discovery', retained: render, refusals, fleet, clock })
+  /** As the bridge does. */
+  const hold = (topic: string, payload: string | null) => {
+    if (payload === null) retained.delete(topic)
+    else retained.set(topic, payload)
+    feed.held(topic, payload)
+  }
+  const release = (prefix: string) => {
+    for (const topic of retained.keys()) if (topic.startsWith(prefix)) retained.delete(topic)
+    feed.released((topic) => topic.startsWith(prefix))
+  }
+  const read = (text: string) => v.parse(LIVE_FRAME, JSON.parse(text))
+  const snapshot = () => {
+    const frame = read(feed.snapshot())
+    if (frame.type !== 'snapshot') throw new Error('no snapshot')
+    return frame
+  }
+  const follow = () => {
+    const frames: LiveFrame[] = []
+    const end = feed.subscribe((text) => frames.push(read(text)))
+    return { frames, end }
+  }
+  return { clock, feed, hold, release, world, snapshot, follow, rendered: () => rendered }
+}
+
+describe('the feed', () => {
+  it('begins with every retained topic of the bridge, and none of discovery or of others', () => {
+    const { hold, snapshot } = openFeed()
+    hold('b/bridge/state', 'online')
+    hold(app('x'), state(1))
+    hold('b/discovery/device/x/config', '{}')
+    hold('homeassistant/device/x/config', '{}')
+    hold('b/home/app/y', null)
+    expect(snapshot().state).toEqual([
+      ['b/bridge/state', 'online'],
+      [app('x'), state(1)],
+    ])
+    expect(snapshot().refusals).toEqual({ home: { uninstall: 'It is off.' } })
+  })
+
+  it('tells what changed, the newest once, and what was cleared', async () => {
+    const { hold, follow, clock } = openFeed()
+    hold(app('x'), state(1))
+    hold(app('y'), state(1))
+    const { frames } = follow()
+    hold(app('x'), state(2))
+    hold(app('x'), state(3))
+    hold(app('y'), null)
+    hold('b/home/state', 'online')
+    hold('b/home/state', 'online')
+    await clock.advance(100)
+    expect(frames).toMatchObject([
+      {
+        type: 'changes',
+        state: [
+          [app('x'), state(3)],
+          [app('y'), null],
+          ['b/home/state', 'online'],
+        ],
+        happenings: [],
+      },
+    ])
+  })
+
+  it('tells at most ten times a second, and nothing where nothing is new', async () => {
+    const { hold, follow, clock } = openFeed()
+    const { frames } = follow()
+    for (let n = 0; n < 100; n += 1) {
+      hold(app('x'), state(n))
+      await clock.advance(10)
+    }
+    expect(frames.length).toBeGreaterThan(8)
+    expect(frames.length).toBeLessThanOrEqual(10)
+    hold(app('x'), state(99))
+    await clock.advance(1000)
+    expect(frames.length).toBeLessThanOrEqual(11)
+  })
+
+  it('says every five seconds that it is alive, and only while somebody listens', async () => {
+    const { hold, follow, clock } = openFeed()
+    const { frames, end } = follow()
+    await clock.advance(15_000)
+    expect(frames.map(({ type }) => type)).toEqual(['alive', 'alive', 'alive'])
+    hold(app('x'), state(1))
+    end()
+    const waits = clock.waits.length
+    await clock.advance(60_000)
+    expect(frames).toHaveLength(3)
+    expect(clock.waits).toHaveLength(waits)
+  })
+
+  it('tells other refusals within five seconds', async () => {
+    const { follow, world, clock } = openFeed()
+    const { frames } = follow()
+    world.refusals = { home: {} }
+    await clock.advance(5_000)
+    expect(frames).toMatchObject([{ type: 'changes', refusals: { home: {} } }])
+    await clock.advance(5_000)
+    expect(frames[1]).toMatchObject({ type: 'alive' })
+  })
+
+  it('tells what is known of a fleet, and within five seconds when that changes', async () => {
+    let status = FLEET
+    const { follow, snapshot, clock } = openFeed({ fleet: () => status })
+    expect(snapshot().fleet).toEqual(FLEET)
+    const { frames } = follow()
+    status = { ...FLEET, acts: false }
+    await clock.advance(5_000)
+    expect(frames).toMatchObject([{ type: 'changes', fleet: { acts: false } }])
+    await clock.advance(5_000)
+    expect(frames[1]).toMatchObject({ type: 'alive' })
+    expect(openFeed().snapshot()).not.toHaveProperty('fleet')
+  })
+
+  it('keeps the state of a hub that another member takes over, and nothing else of it', () => {
+    const { hold, release, snapshot } = openFeed()
+    hold('b/home/info', '{}')
+    hold('b/home/state', 'online')
+    hold(app('x'), state(1))
+    hold('b/bridge/state', 'online')
+    release('b/home/')
+    expect(snapshot().state).toEqual([
+      ['b/home/state', 'online'],
+      ['b/bridge/state', 'online'],
+    ])
+  })
+
+  it('tells each happening once to who came before it, and to who came after it', async () => {
+    const { feed, follow, snapshot, clock } = openFeed()
+    const { frames } = follow()
+    feed.sent('b/home/event', '{"event_type":"crashed"}')
+    const late = follow()
+    expect(snapshot().recent).toMatchObject([{ topic: 'b/home/event', payload: '{"event_type":"crashed"}' }])
+    await clock.advance(1_000)
+    expect(frames.flatMap((frame) => (frame.type === 'changes' ? frame.happenings : []))).toHaveLength(1)
+    expect(late.frames.flatMap((frame) => (frame.type === 'changes' ? frame.happenings : []))).toHaveLength(0)
+  })
+
+  it('leaves out what bridges say among each other', () => {
+    const { feed, snapshot } = openFeed()
+    feed.sent('b/bridge/presence', '{}')
+    feed.sent('b/bridge/probe', 'x')
+    feed.sent('elsewhere/x', 'x')
+    expect(snapshot().recent).toEqual([])
+  })
+
+  it('remembers the latest 500 happenings, and fewer large ones', () => {
+    const { feed, snapshot } = openFeed()
+    for (let n = 0; n < 600; n += 1) feed.happened('b/home/event', String(n))
+    expect(snapshot().recent).toHaveLength(500)
+    expect(snapshot().recent[0]?.payload).toBe('100')
+    for (let n = 0; n < 100; n += 1) feed.happened('b/home/event', 'x'.repeat(60_000))
+    const { recent } = snapshot()
+    expect(recent.length).toBeLessThan(10)
+    expect(recent.at(-1)?.payload).toHaveLength(60_000)
+  })
+
+  it('makes the text of a happening for those who are told, with the time at which it happened', async () => {
+    const { feed, follow, snapshot, clock } = openFeed()
+    let made = 0
+    const happen = () => feed.happened('b/home/result/x', () => `{"n":${++made}}`)
+    const at = new Date(clock.now()).toISOString()
+    happen()
+    expect(made).toBe(0)
+    await clock.advance(1_000)
+    expect(snapshot().recent).toEqual([{ at, topic: 'b/home/result/x', payload: '{"n":1}' }])
+    const { frames } = follow()
+    happen()
+    await clock.advance(1_000)
+    expect(frames).toMatchObject([{ happenings: [{ topic: 'b/home/result/x', payload: '{"n":2}' }] }])
+  })
+
+  it('tells who looks what another member has taken over', async () => {
+    const { hold, release, follow, clock } = openFeed()
+    hold('b/home/info', '{}')
+    hold('b/home/state', 'online')
+    const { frames } = follow()
+    release('b/home/')
+    await clock.advance(100)
+    expect(frames).toMatchObject([{ state: [['b/home/info', null]] }])
+  })
+
+  it('renders nothing while nobody looks, and only once for those who follow', async () => {
+    const { hold, follow, snapshot, clock, rendered } = openFeed()
+    for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
+    expect(rendered()).toBe(0)
+    const { end } = follow()
+    snapshot()
+    for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
+    await clock.advance(1000)
+    snapshot()
+    expect(rendered()).toBe(1)
+    end()
+    for (let n = 0; n < 10; n += 1) hold(app('x'), state(n))
+    expect(rendered()).toBe(1)
+  })
+
+  it('keeps the usage of an app for 15 minutes, and forgets it with the app, and with its hub', async () => {
+    const { feed, snapshot, clock } = openFeed()
+    const start = clock.now()
+    const listeners: AppsListener[] = []
+    const ending = new AbortController()
+    feed.follow('home', {
+      subscribe(listener) {
+        listeners.push(listener)
+        return () => true
+      },
+      ended: ending.signal,
+    })
+    const change = (patch: AppPatch | undefined) => {
+      const after = patch && patchApp(undefined, 'x', patch)
+      for (const listener of listeners) {
+        listener({ changes: [{ id: 'x', before: undefined, after }], silent: false, read: false })
+      }
+    }
+    change({ cpu_percent: 1.25, memory_bytes: 4_000_000_000 })
+    await clock.advance(60_000)
+    change({})
+    expect(snapshot().usage).toEqual({
+      [app('x')]: [
+        [start, 1.25, 4_000_000_000],
+        [start + 60_000, null, null],
+      ],
+    })
+    await clock.advance(15 * 60_000)
+    expect(snapshot().usage[app('x')]).toEqual([[start + 60_000, null, null]])
+    await clock.advance(1)
+    expect(snapshot().usage).toEqual({})
+    change({ cpu_percent: 5 })
+    change(undefined)
+    expect(snapshot().usage).toEqual({})
+    change({ cpu_percent: 5 })
+    ending.abort()
+    expect(snapshot().usage).toEqual({})
+  })
+})

@@ -1,0 +1,132 @@
+import { isDeepStrictEqual } from 'node:util'
+import * as v from 'valibot'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
+import { STATE } from '../../../src/web/server/api/answers.ts'
+import { LIVE_FRAME, SESSION } from '../../../src/web/server/api/protocol.ts'
+import { Members } from '../../cluster/members.ts'
+import { natsPath, startNats } from '../../support/nats.ts'
+import { until } from '../../support/until.ts'
+
+const NAMES = ['shard-1', 'shard-2']
+const HUBS = 8
+const LOOK_MS = 20
+
+let members: Members
+let url: string
+
+const ask = async (path: string) => await (await fetch(`${url}/api/${path}`)).json()
+const state = async () => v.parse(STATE, await ask('state'))
+
+/** Where the first member listens. */
+async function addressOf(world: Members): Promise<string> {
+  const { lines } = world.process(0)
+  return await until('the listener', () =>
+    lines.map((line) => /"url":"(http[^"]*)"/.exec(line)?.[1]).find((found) => found !== undefined),
+  )
+}
+
+async function snapshot(at = url) {
+  const socket = new WebSocket(`${at.replace('http', 'ws')}/api/live`)
+  const first = await new Promise<string>((resolve, reject) => {
+    socket.once('message', (data) => resolve(String(data)))
+    socket.once('error', reject)
+  })
+  socket.terminate()
+  const frame = v.parse(LIVE_FRAME, JSON.parse(first))
+  if (frame.type !== 'snapshot') throw new Error('no snapshot')
+  return frame
+}
+
+beforeAll(async () => {
+  members = await Members.start({ hubs: HUBS, members: NAMES.map((_, i) => ({ fleet: { shard: `${i + 1}/2` } })) })
+  await members.served(NAMES)
+  url = await addressOf(members)
+}, 90_000)
+afterAll(() => members?.[Symbol.asyncDispose]())
+
+const hubsOf = (name: string) => [...members.owners()].flatMap(([hub, owner]) => (owner === name ? [hub] : []))
+
+describe('over HTTP, a member of a fleet', () => {
+  it('tells its name, under which its own topics are', async () => {
+    expect(v.parse(SESSION, await ask('session'))).toMatchObject({ base_topic: 'hub2mqtt', member: 'shard-1' })
+    expect(Object.keys(await state())).toEqual(
+      expect.arrayContaining(['state', 'info', 'health', 'log-level'].map((one) => `hub2mqtt/bridge/shard-1/${one}`)),
+    )
+  })
+
+  it('tells who belongs to the fleet, and who has which hub, as the hubs say themselves', async () => {
+    const { fleet } = await snapshot()
+    expect(fleet).toMatchObject({ mode: 'static', member: 'shard-1', acts: true, count: 2 })
+    expect(Object.keys(fleet?.members ?? {})).toEqual(NAMES)
+    expect(fleet?.owners).toEqual(Object.fromEntries(members.owners()))
+    expect(NAMES).toContain(fleet?.speaker)
+  })
+
+  it('tells the states of the others and of their hubs, and nothing else of those', async () => {
+    const topics = ['bridge', 'bridge/shard-2', ...hubsOf('shard-2')].map((one) => `hub2mqtt/${one}/state`)
+    const areOnline = async () => {
+      const now = await state()
+      return topics.every((topic) => now[topic] === 'online')
+    }
+    await until('their states', areOnline, 10_000, LOOK_MS)
+    const known = Object.keys(await state())
+    const isTheirs = (topic: string) => hubsOf('shard-2').some((hub) => topic.startsWith(`hub2mqtt/${hub}/`))
+    expect(known.filter(isTheirs).toSorted()).toEqual(hubsOf('shard-2').map((hub) => `hub2mqtt/${hub}/state`))
+    expect(known.filter((topic) => topic.startsWith('hub2mqtt/bridge/shard-2/'))).toEqual([
+      'hub2mqtt/bridge/shard-2/state',
+    ])
+  })
+
+  it('says of a command for a hub of another member whose it is', async () => {
+    const [own = '', others = ''] = [hubsOf('shard-1')[0], hubsOf('shard-2')[0]]
+    const send = async (hub: string) => {
+      const headers = await members.process(0).owner()
+      const response = await fetch(`${url}/api/commands/${hub}/refresh`, { method: 'POST', headers })
+      return { status: response.status, answer: await response.json() }
+    }
+    expect(await send(own)).toMatchObject({ status: 200, answer: { ok: true } })
+    expect(await send(others)).toMatchObject({
+      status: 404,
+      answer: { error: { code: 'unknown_hub', message: expect.stringContaining('Member shard-2 of the fleet') } },
+    })
+    expect(await send('nowhere')).toMatchObject({
+      answer: { error: { code: 'unknown_hub', message: 'No hub of that name is configured.' } },
+    })
+  })
+
+  it('tells when another one is gone', async () => {
+    await members.process(1).stop('SIGKILL')
+    const isGone = async () => (await state())['hub2mqtt/bridge/shard-2/state'] === 'offline'
+    await until('its state', isGone, 10_000, LOOK_MS)
+  })
+})
+
+describe.skipIf(natsPath === undefined)('over HTTP, a member that shares hubs by leases', () => {
+  it('follows its hubs to another member and back, and never loses their states', async () => {
+    await using nats = await startNats()
+    const names = ['a', 'b']
+    const leased = names.map((member) => ({ fleet: { nats: nats.urls, lease: '5s', member } }))
+    await using world = await Members.start({ hubs: 6, members: leased })
+    const api = await addressOf(world)
+    const knows = (members: readonly string[]) => async () => {
+      const { fleet } = await snapshot(api)
+      const isSettled = isDeepStrictEqual(fleet?.owners, Object.fromEntries(world.owners()))
+      return isDeepStrictEqual(Object.keys(fleet?.members ?? {}), members) && isSettled
+    }
+    await until('two members', knows(names), 60_000, LOOK_MS)
+    await world.process(1).stop('SIGTERM')
+    await until('one member', knows(['a']), 60_000, LOOK_MS)
+    world.run(1)
+    await until('two again', knows(names), 60_000, LOOK_MS)
+    const { fleet, state: told } = await snapshot(api)
+    expect(fleet).toMatchObject({ mode: 'leases', member: 'a', acts: true, count: 2 })
+    const others = [...world.owners()].flatMap(([hub, owner]) => (owner === 'b' ? [hub] : []))
+    expect(others).not.toEqual([])
+    for (const hub of others) {
+      expect(told.filter(([topic]) => topic.startsWith(`hub2mqtt/${hub}/`))).toEqual([
+        [`hub2mqtt/${hub}/state`, 'online'],
+      ])
+    }
+  }, 120_000)
+})

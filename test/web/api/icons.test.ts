@@ -1,0 +1,95 @@
+import { request } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { Icons, typeOf } from '../../../src/web/server/api/icons.ts'
+import { emulate, hold, listed, serve, type Watched } from '../../hub/support.ts'
+
+const png = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), Buffer.alloc(100)])
+
+async function ready(watched: Watched): Promise<Watched> {
+  await listed(watched)
+  return watched
+}
+
+describe('a picture', () => {
+  it.each([
+    ['image/png', png],
+    ['image/jpeg', Buffer.from('\xff\xd8\xff\xe0', 'latin1')],
+    ['image/webp', Buffer.from('RIFF\x00\x00\x00\x00WEBP', 'latin1')],
+    ['image/svg+xml', Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
+    ['image/svg+xml', Buffer.from('\uFEFF<?xml version="1.0"?>\n<!-- made by hand -->\n<svg>')],
+    [
+      'image/svg+xml',
+      Buffer.from(`${'<!-- -->\n'.repeat(100)}<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "">\n<SVG>`),
+    ],
+    // They have no end, or end only behind what is read.
+    [undefined, Buffer.from('<!---->'.repeat(36_000))],
+    [undefined, Buffer.from('<!-->'.repeat(50_000))],
+    [undefined, Buffer.from('<?xml '.repeat(40_000))],
+    [undefined, Buffer.from(`<!DOCTYPE svg${' '.repeat(200_000)}`)],
+    [undefined, Buffer.from('<!doctype html><svg>')],
+    [undefined, Buffer.from('<html><svg/></html>')],
+    [undefined, Buffer.from('GIF89a')],
+    [undefined, Buffer.from('<svgx>')],
+    [undefined, Buffer.alloc(0)],
+  ])('is %s by its content', (type, body) => {
+    expect(typeOf(body)).toBe(type)
+  })
+})
+
+describe('icons', () => {
+  it('come from the hub only, without the key, of at most 256 KiB, and are kept', async () => {
+    const pictures: Record<string, Buffer | undefined> = {
+      '/icon/small': png,
+      '/icon/large': Buffer.concat([png, Buffer.alloc(256 * 1024)]),
+      '/icon/page': Buffer.from('<html></html>'),
+      '/icon/second': Buffer.from('<svg/>'),
+    }
+    const records: Record<string, { iconObj: object; icon: unknown }> = {
+      small: { iconObj: { url: '/icon/small' }, icon: null },
+      large: { iconObj: { url: '/icon/large' }, icon: null },
+      page: { iconObj: { url: '/icon/page' }, icon: '/icon/second' },
+      elsewhere: { iconObj: { url: 'http://127.0.0.1:1/icon' }, icon: '//127.0.0.1:1/x' },
+      climbing: { iconObj: { url: '/icon/../icon/small' }, icon: '/icon/small\r\nx: y' },
+      none: { iconObj: {}, icon: 7 },
+    }
+    const apps = Object.entries(records).map(([id, record]) => ({ id, record }))
+    const hub = await emulate({ flavour: 'older', apps })
+    const asked: string[] = []
+    const url = await serve((incoming, response) => {
+      const { url: path = '', method, headers } = incoming
+      if (!path.startsWith('/icon/')) {
+        incoming.pipe(
+          request(new URL(path, hub.url), { method, headers, agent: false }, (answer) => {
+            response.writeHead(answer.statusCode ?? 502, answer.headers)
+            answer.pipe(response)
+          }),
+        )
+        return
+      }
+      asked.push(`${path}${headers.authorization === undefined ? '' : ' with the key'}`)
+      const picture = pictures[path]
+      response.writeHead(picture === undefined ? 404 : 200).end(picture)
+    })
+    const { hub: held } = await ready(hold(url, { realtime: false }))
+    const icons = new Icons(new Map([['home', { hub: held }]]))
+    expect(await icons.get('home', 'small')).toEqual({ type: 'image/png', body: png })
+    expect(await icons.get('home', 'small')).toEqual({ type: 'image/png', body: png })
+    expect(asked).toEqual(['/icon/small'])
+    expect(await icons.get('home', 'page')).toMatchObject({ type: 'image/svg+xml' })
+    await expect(icons.get('home', 'large')).rejects.toThrow('larger than')
+    for (const app of ['elsewhere', 'climbing', 'none', 'not-there']) {
+      expect(await icons.get('home', app), app).toBeUndefined()
+    }
+    expect(await icons.get('nowhere', 'small')).toBeUndefined()
+    expect(asked).toEqual(['/icon/small', '/icon/page', '/icon/second', '/icon/large'])
+  })
+
+  it('are asked for once, however many want one at the same time', async () => {
+    const hub = await emulate({ flavour: 'older', apps: [{ id: 'a' }, { id: 'b' }] })
+    const { hub: held } = await ready(hold(hub.url, { realtime: false }))
+    const icons = new Icons(new Map([['home', { hub: held }]]))
+    const got = await Promise.all(['a', 'a', 'b', 'a'].map((id) => icons.get('home', id)))
+    expect(got.map((icon) => icon?.type)).toEqual(Array(4).fill('image/svg+xml'))
+    expect(hub.requests.filter(({ path }) => path.startsWith('/icon/'))).toHaveLength(2)
+  })
+})

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+import { Peers } from '../../../src/cluster/peers.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import { createTopics } from '../../../src/contract/topics.ts'
+
+const topics = createTopics('b', 'shard-1')
+
+/** A member with the hub `home`, of a fleet that has `cabin` too. */
+function listening() {
+  const hub = { url: 'http://192.0.2.1', api_key: 'key-of-the-hub' }
+  const text = JSON.stringify({ mqtt: { url: 'mqtt://192.0.2.2' }, hubs: { home: hub, cabin: hub } })
+  const { config } = loadConfig({ file: 'hub2mqtt.yaml', env: {}, readFile: () => text })
+  const state = new Map<string, string>()
+  const feed = {
+    held(topic: string, payload: string | null) {
+      if (payload === null) state.delete(topic)
+      else state.set(topic, payload)
+    },
+  }
+  const members = [topics.memberState('shard-2')]
+  const others = new Peers(topics, members, new Set(['home']), { value: config }, feed)
+  return { others, state }
+}
+
+describe('of what other members of a fleet say', () => {
+  it.each(['b/bridge/shard-2/state', 'b/bridge/state', 'b/cabin/state'])('%s is taken in', (topic) => {
+    const { others, state } = listening()
+    others.heard(topic, 'online')
+    expect(state.get(topic)).toBe('online')
+    others.heard(topic, 'offline')
+    expect(state.get(topic)).toBe('offline')
+    others.heard(topic, '')
+    expect(state.size).toBe(0)
+  })
+
+  it.each([
+    ['the state of a hub of its own', 'b/home/state', 'offline'],
+    ['that of a hub that is not configured', 'b/attic/state', 'online'],
+    ['its own', 'b/bridge/shard-1/state', 'offline'],
+    ['that of a member that there is not', 'b/bridge/shard-3/state', 'online'],
+    ['an app that looks like a state', 'b/cabin/app/state', 'online'],
+    ['what is no state', 'b/cabin/state', '<b>online</b>'],
+    ['what is on another base topic', 'c/cabin/state', 'online'],
+  ])('%s is not', (_, topic, payload) => {
+    const { others, state } = listening()
+    others.heard(topic, payload)
+    expect(state.size).toBe(0)
+  })
+})

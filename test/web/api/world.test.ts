@@ -1,0 +1,232 @@
+import * as v from 'valibot'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { WebSocket } from 'ws'
+import { STATE } from '../../../src/web/server/api/answers.ts'
+import { DOCTOR_REPORT, type FeedEvent } from '../../../src/web/server/api/protocol.ts'
+import { until } from '../../support/until.ts'
+import type { World } from '../../support/world.ts'
+import { KEY, startWorld, World as Worlds } from '../../support/world.ts'
+
+const http = { HTTP_ENABLED: 'true', HTTP_PORT: '0' }
+
+let world: World
+let url: string
+let owner: { readonly authorization: string }
+
+/** Where a bridge listens, as its log says. */
+const addressOf = (one: World) =>
+  until('the listener', () => one.bridge.lines.map((line) => JSON.parse(line).url).find((found) => found !== undefined))
+
+const send = async (path: string, body?: string) => {
+  const headers = { ...owner, ...(body !== undefined && { 'content-type': 'application/json' }) }
+  const response = await fetch(`${url}/api/commands/${path}`, { method: 'POST', headers, ...(body && { body }) })
+  return { status: response.status, answer: await response.json() }
+}
+const stateOf = async () => v.parse(STATE, await (await fetch(`${url}/api/state`)).json())
+
+beforeAll(async () => {
+  world = await Worlds.start({ env: { ...http, COMMANDS_DENY: 'garbage-collect' } })
+  url = await addressOf(world)
+  owner = await world.bridge.owner
+})
+afterAll(() => world[Symbol.asyncDispose]())
+
+describe('over HTTP', () => {
+  it('there are the retained topics as the broker has them', async () => {
+    await world.settle()
+    const state = await stateOf()
+    const { observer } = world
+    const topics = Object.keys(state)
+    expect(topics).toContain('hub2mqtt/bridge/state')
+    expect(topics).toContain(`hub2mqtt/home/app/${world.app}`)
+    for (const topic of topics.filter((one) => !one.endsWith('/health')))
+      expect(state[topic], topic).toBe(observer.last(topic))
+    const retained = [...new Set(observer.seen.map(({ topic }) => topic))]
+      .filter((topic) => topic.startsWith('hub2mqtt/') && !/\/(event|cmd|result|presence|probe)(\/|$)/.test(topic))
+      .filter((topic) => observer.last(topic) !== '')
+    expect(topics.toSorted()).toEqual(retained.toSorted())
+  })
+
+  it('a command is carried out and answered as over MQTT, and nobody on MQTT gets the answer', async () => {
+    const { app, observer } = world
+    const { status, answer } = await send(`home/app/${app}/restart`)
+    expect(status).toBe(200)
+    expect(answer).toMatchObject({ ok: true, command: 'restart', hub: 'home', app, data: null })
+    expect(world.hub.requests.filter(({ operation }) => operation === 'restartApp')).toHaveLength(1)
+    await world.settle()
+    expect(observer.texts(`hub2mqtt/home/app/${app}/result/restart`)).toEqual([])
+    const audits = world.bridge.lines.map((line) => JSON.parse(line)).filter(({ command }) => command === 'restart')
+    expect(audits).toMatchObject([{ part: 'audit', outcome: 'ok', by: 'http' }])
+  })
+
+  it('an answer that holds an API key comes without it', async () => {
+    const { app } = world
+    await send(`home/app/${app}/set-setting/remembered`, JSON.stringify(`is ${KEY}`))
+    expect((await send(`home/app/${app}/get-setting/remembered`)).answer).toMatchObject({ ok: true, data: 'is ***' })
+  })
+
+  it.each([
+    ['home/app/none/restart', undefined, 404, 'unknown_app'],
+    ['nowhere/refresh', undefined, 404, 'unknown_hub'],
+    ['home/restrat', undefined, 404, 'unknown_command'],
+    ['bridge/log-level', '"loud"', 400, 'invalid_payload'],
+    ['home/install', '{"id":"a.b"}', 403, 'not_allowed'],
+    ['home/refresh', '{"expires_at":1}', 408, 'expired'],
+    ['home/call', '{"item":"system","path":"/ping"}', 403, 'not_allowed'],
+  ])('%s is refused with the code of the contract, and its status', async (path, body, status, code) => {
+    expect(await send(path, body)).toMatchObject({ status, answer: { ok: false, error: { code } } })
+  })
+
+  it('what the configuration denies is denied, and the live channel says so before', async () => {
+    const { app } = world
+    expect(await send(`home/app/${app}/garbage-collect`)).toMatchObject({
+      status: 403,
+      answer: { error: { code: 'not_allowed', message: 'commands.deny names garbage-collect.' } },
+    })
+    const [snapshot] = await read(1)
+    expect(snapshot.refusals['home']).toMatchObject({ 'garbage-collect': 'commands.deny names garbage-collect.' })
+    expect(snapshot.refusals['home']).not.toHaveProperty('restart')
+  })
+
+  it('a generic call reaches no further than over MQTT', async () => {
+    const allowed = await Worlds.start({ env: { ...http, COMMANDS_ALLOW: 'hub/call', COMMANDS_DENY: 'restart' } })
+    const api = await addressOf(allowed)
+    const ask = async (payload: object) => {
+      const headers = { ...(await allowed.bridge.owner), 'content-type': 'application/json' }
+      const body = JSON.stringify(payload)
+      return await (await fetch(`${api}/api/commands/home/call`, { method: 'POST', headers, body })).json()
+    }
+    try {
+      expect(await ask({ item: 'system', path: '/ping' })).toMatchObject({ ok: true, data: true })
+      for (const [method, path] of [
+        ['POST', `/app/${allowed.app}/restart`],
+        ['DELETE', `/app/${allowed.app}`],
+      ]) {
+        expect(await ask({ item: 'apps', method, path })).toMatchObject({ error: { code: 'not_allowed' } })
+      }
+      expect(await ask({ item: 'apps', path: '/app/../../x' })).toMatchObject({ error: { code: 'invalid_payload' } })
+      expect(allowed.hub.requests.filter(({ method }) => method !== 'GET' && method !== 'EMIT')).toEqual([])
+    } finally {
+      await allowed[Symbol.asyncDispose]()
+    }
+  })
+
+  it('a transaction is executed once, whichever way it comes', async () => {
+    const { app } = world
+    const count = () => world.hub.requests.filter(({ operation }) => operation === 'restartApp').length
+    const before = count()
+    const payload = '{"transaction":"once"}'
+    await world.ask(`home/app/${app}/cmd/restart`, payload)
+    expect((await send(`home/app/${app}/restart`, payload)).answer).toMatchObject({ ok: true, replayed: true })
+    expect(count()).toBe(before + 1)
+  })
+
+  it.each([
+    ['that ends in time', 500, { ok: true }],
+    ['that is cut off', 60_000, { ok: false, error: { code: 'outcome_unknown' } }],
+  ])('answers a command under way at the end %s', async (_, ms, expected) => {
+    await using ending = await Worlds.start({ env: http })
+    const api = await addressOf(ending)
+    const headers = await ending.bridge.owner
+    ending.hub.behave('slow-headers', { ms, times: 1, operation: 'restartApp' })
+    const asked = fetch(`${api}/api/commands/home/app/${ending.app}/restart`, { method: 'POST', headers })
+    await until('the request', () => ending.hub.requests.some(({ operation }) => operation === 'restartApp'))
+    await ending.bridge.stop()
+    expect(await (await asked).json()).toMatchObject(expected)
+  })
+
+  it('goes on with a command whose asker has gone away', async () => {
+    const { app } = world
+    const count = () =>
+      world.hub.requests.filter(({ operation }) => operation === 'disableApp' || operation === 'updateApp')
+    const before = world.state(app)?.['enabled']
+    const leaving = new AbortController()
+    const { signal } = leaving
+    const asked = fetch(`${url}/api/commands/home/app/${app}/disable`, { method: 'POST', headers: owner, signal })
+    asked.catch(() => undefined)
+    await until(
+      'the command to be told',
+      () => world.bridge.lines.some((line) => line.includes('"command":"disable"')) || count().length > 0,
+    )
+    leaving.abort()
+    await until('the app to be disabled', () => world.state(app)?.['enabled'] === false)
+    expect(before).toBe(true)
+    await send(`home/app/${app}/enable`)
+    await until('the app to run', () => world.state(app)?.['state'] === 'running')
+  })
+
+  it('the live channel tells of answers, without what was asked for', async () => {
+    const { app } = world
+    const result = `hub2mqtt/home/app/${app}/result/get-settings`
+    const toldIn = (all: readonly Frame[]) =>
+      all
+        .flatMap(({ recent = [], happenings = [] }) => [...recent, ...happenings])
+        .find(({ topic }) => topic === result)
+    const frames = read(1, (all) => toldIn(all) !== undefined)
+    expect((await world.ask(`home/app/${app}/cmd/get-settings`)).data).not.toBeNull()
+    const answer = toldIn(await frames)
+    expect(JSON.parse(answer?.payload ?? '')).toMatchObject({ ok: true, command: 'get-settings', app, data: null })
+  })
+
+  it('has the icon that the hub has, and 404 for an app without', async () => {
+    const { app } = world
+    const response = await fetch(`${url}/api/hubs/home/apps/${app}/icon`)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('image/svg+xml')
+    expect(response.headers.get('content-security-policy')).toBe("default-src 'none'; sandbox")
+    expect(await response.text()).toMatch(/^<svg/)
+    const asked = world.hub.requests.filter(({ path }) => path.startsWith('/icon/'))
+    expect(asked).toHaveLength(1)
+    expect(asked[0]).not.toHaveProperty('key')
+    await fetch(`${url}/api/hubs/home/apps/${app}/icon`)
+    expect(world.hub.requests.filter(({ path }) => path.startsWith('/icon/'))).toHaveLength(1)
+    for (const path of ['home/apps/none', 'nowhere/apps/x']) {
+      expect((await fetch(`${url}/api/hubs/${path}/icon`)).status).toBe(404)
+    }
+  })
+
+  it("has the doctor's report, once for all who ask meanwhile", async () => {
+    const reports = await Promise.all(
+      [1, 2].map(async () =>
+        v.parse(DOCTOR_REPORT, await (await fetch(`${url}/api/doctor`, { headers: owner })).json()),
+      ),
+    )
+    expect(reports[0]?.text).toContain('hub home')
+    expect(reports[0]?.text).toContain('For a bug report:')
+    expect(reports[0]).toEqual(reports[1])
+  })
+})
+
+describe('with http.page: false', () => {
+  it('there are health and metrics, and a word of why there is no page', async () => {
+    const other = await startWorld({ env: { ...http, HTTP_PAGE: 'false' } })
+    const at = await addressOf(other)
+    expect((await fetch(`${at}/readyz`)).status).toBe(200)
+    expect(await (await fetch(at)).text()).toContain('http.page')
+    for (const path of ['api/session', 'api/live', 'api/state']) {
+      expect((await fetch(`${at}/${path}`)).status, path).toBe(404)
+    }
+  })
+})
+
+interface Frame {
+  readonly type: string
+  readonly refusals: Record<string, Record<string, string>>
+  readonly recent?: readonly FeedEvent[]
+  readonly happenings?: readonly FeedEvent[]
+}
+
+/** The first frames of a new connection. */
+async function read(least: number, enough: (frames: Frame[]) => boolean = () => true): Promise<[Frame, ...Frame[]]> {
+  const socket = new WebSocket(`${url.replace('http', 'ws')}/api/live`)
+  const frames: Frame[] = []
+  socket.on('message', (data) => frames.push(JSON.parse(String(data))))
+  try {
+    await until('frames', () => frames.length >= least && enough(frames))
+  } finally {
+    socket.terminate()
+  }
+  const [first, ...rest] = frames
+  if (first === undefined) throw new Error('no frame')
+  return [first, ...rest]
+}

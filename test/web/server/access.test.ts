@@ -1,0 +1,373 @@
+import { describe, expect, it } from 'vitest'
+import { hashPassword } from '../../../src/base/secrets.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { fateOf, openDoor } from './door.ts'
+
+const PASSWORD = 'correct horse battery'
+const TOKENS = JSON.stringify({
+  restarter: { token: 'token-that-may-everything', access: 'full' },
+  wallboard: { token: 'token-that-may-only-look', access: 'read' },
+})
+const EVERYWHERE = { HTTP_HOST: '0.0.0.0' }
+const full = { authorization: 'Bearer token-that-may-everything' }
+const reader = { authorization: 'Bearer token-that-may-only-look' }
+const restart = { method: 'POST' } as const
+const RESTART = '/api/commands/home/app/x/restart'
+
+describe('on this machine, without a password', () => {
+  it('everything is open to who has the start-up token', async () => {
+    const { askAsOwner: ask, told } = await openDoor()
+    expect(JSON.parse((await ask('/api/session')).body)).toMatchObject({ access: 'full', login: 'token', setup: false })
+    expect((await ask(RESTART, restart)).status).toBe(200)
+    expect(told).toEqual([{ topic: 'b/home/app/x/cmd/restart', payload: '', by: 'http' }])
+  })
+
+  it.each(['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'x-forwarded-host', 'x-forwarded-proto'])(
+    'what a reverse proxy hands on with %s is not from this machine',
+    async (name) => {
+      const { ask, told } = await openDoor()
+      expect(await ask(RESTART, { ...restart, headers: { [name]: '127.0.0.1' } })).toMatchObject({ status: 403 })
+      expect(told).toEqual([])
+    },
+  )
+
+  it('a proxy that is trusted and adds nothing is none either', async () => {
+    const { ask } = await openDoor({ env: { HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
+    expect(await ask('/api/state')).toMatchObject({ status: 403, code: 'no_password' })
+  })
+})
+
+describe('beyond this machine', () => {
+  it('nobody gets anything without a password, and hears of the option', async () => {
+    const { ask, webSocket } = await openDoor({ env: EVERYWHERE, page: { 'index.html': 'page' } })
+    for (const path of ['/', '/index.html', '/api/session', '/api/state', '/api/config', '/api/openapi.json']) {
+      const { status, body } = await ask(path)
+      expect(status, path).toBe(403)
+      expect(body).toContain('http.password')
+    }
+    expect((await ask(RESTART, restart)).status).toBe(403)
+    expect((await ask('/api/login', { method: 'POST', body: '{"password":""}' })).status).toBe(403)
+    expect(await fateOf(webSocket())).toBe(403)
+  })
+
+  it('health stays open', async () => {
+    const { ask } = await openDoor({ env: EVERYWHERE })
+    expect((await ask('/livez')).status).toBe(200)
+  })
+
+  it('with a password there is the page, and nothing else before the login', async () => {
+    const { ask, webSocket } = await openDoor({
+      env: { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD },
+      page: { 'index.html': 'page' },
+    })
+    expect((await ask('/')).body).toBe('page')
+    expect(JSON.parse((await ask('/api/session')).body)).toMatchObject({ access: null, login: 'password' })
+    for (const path of ['/api/state', '/api/config', '/api/doctor', '/api/hubs/home/apps/x/icon']) {
+      expect(await ask(path), path).toMatchObject({ status: 401, code: 'login' })
+    }
+    expect(await ask(RESTART, restart)).toMatchObject({ status: 401, code: 'login' })
+    expect(await fateOf(webSocket())).toBe(401)
+  })
+})
+
+describe('a token', () => {
+  const env = { ...EVERYWHERE, HTTP_TOKENS: TOKENS }
+
+  it('may everything, and is named', async () => {
+    const { ask, told } = await openDoor({ env })
+    expect((await ask(RESTART, { ...restart, headers: full })).status).toBe(200)
+    expect(told).toMatchObject([{ by: 'restarter' }])
+  })
+
+  it('that may only look looks, and commands nothing', async () => {
+    const { ask, told, webSocket } = await openDoor({ env })
+    expect((await ask('/api/state', { headers: reader })).status).toBe(200)
+    expect(await fateOf(webSocket(reader))).toBe('open')
+    expect(await ask(RESTART, { ...restart, headers: reader })).toMatchObject({ status: 403, code: 'read_only' })
+    expect(await ask('/api/doctor', { headers: reader })).toMatchObject({ status: 403, code: 'read_only' })
+    expect(told).toEqual([])
+  })
+
+  it.each(['Bearer another-token-altogether', 'Bearer', 'Bearer token-that-may-everything-else'])(
+    'that is wrong is nobody, on this machine too: %s',
+    async (authorization) => {
+      const { ask } = await openDoor({ env: { HTTP_TOKENS: TOKENS } })
+      expect(await ask('/api/state', { headers: { authorization } })).toMatchObject({ status: 401 })
+    },
+  )
+
+  it('that the configuration no longer has ends at once, and its live channel with it', async () => {
+    const clock = new FakeClock()
+    const { ask, webSocket, reconfigure } = await openDoor({ env, clock })
+    const socket = webSocket(reader)
+    await fateOf(socket)
+    reconfigure(EVERYWHERE)
+    expect((await ask('/api/state', { headers: reader })).status).toBe(403)
+    const ended = new Promise((resolve) => socket.once('close', resolve))
+    await clock.advance(1_000)
+    expect(await ended).toBe(4401)
+  })
+})
+
+describe('a login', () => {
+  const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
+
+  it.each(['plain text', 'a hash'])('opens everything with a password that is configured as %s', async (kind) => {
+    const HTTP_PASSWORD = kind === 'a hash' ? await hashPassword(PASSWORD) : PASSWORD
+    const { ask, login, origin, told } = await openDoor({ env: { ...EVERYWHERE, HTTP_PASSWORD } })
+    const cookie = await login(PASSWORD)
+    expect(JSON.parse((await ask('/api/session', { headers: { cookie } })).body)).toMatchObject({ access: 'full' })
+    expect((await ask(RESTART, { ...restart, headers: { cookie, origin } })).status).toBe(200)
+    expect(told).toHaveLength(1)
+  })
+
+  it('sets a cookie that no script reads and no other site sends', async () => {
+    const { ask } = await openDoor({ env })
+    const { headers } = await ask('/api/login', { method: 'POST', ...credentials(PASSWORD) })
+    expect(headers['set-cookie']).toHaveLength(1)
+    expect(headers['set-cookie']?.[0]).toMatch(
+      /^hub2mqtt_\d+=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
+    )
+  })
+
+  it('sets it for TLS only where a trusted proxy says that there is', async () => {
+    const forwarded = { 'x-forwarded-proto': 'https', 'x-forwarded-for': '10.0.0.9' }
+    const cookieOf = async (more: Record<string, string>) => {
+      const { ask } = await openDoor({ env: { ...env, ...more } })
+      const { headers } = await ask('/api/login', { method: 'POST', ...credentials(PASSWORD, forwarded) })
+      return headers['set-cookie']?.[0]
+    }
+    expect(await cookieOf({ HTTP_TRUSTED_PROXIES: '127.0.0.1' })).toMatch(/; Secure$/)
+    expect(await cookieOf({})).not.toMatch(/Secure/)
+  })
+
+  it('ends at a logout, with another password, and after a week without use', async () => {
+    const clock = new FakeClock()
+    const { ask, login, origin, reconfigure } = await openDoor({ env, clock })
+    const isIn = async (cookie: string) => (await ask('/api/state', { headers: { cookie } })).status === 200
+    const first = await login(PASSWORD)
+    expect(await isIn(first)).toBe(true)
+    await ask('/api/logout', { method: 'POST', headers: { cookie: first, origin } })
+    expect(await isIn(first)).toBe(false)
+    const second = await login(PASSWORD)
+    await clock.advance(6 * 24 * 3_600_000)
+    expect(await isIn(second)).toBe(true)
+    await clock.advance(6 * 24 * 3_600_000)
+    expect(await isIn(second)).toBe(true)
+    await clock.advance(7 * 24 * 3_600_000 + 1)
+    expect(await isIn(second)).toBe(false)
+    const third = await login(PASSWORD)
+    expect(await isIn(third)).toBe(true)
+    reconfigure({ ...env, HTTP_PASSWORD: 'another password' })
+    expect(await isIn(third)).toBe(false)
+    // Nor does it come back with the former password.
+    reconfigure(env)
+    expect(await isIn(third)).toBe(false)
+  })
+
+  it('is refused after five wrong ones, with the time to wait, also with the right one; another address goes on', async () => {
+    const clock = new FakeClock()
+    const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' }, clock })
+    const attempt = (password: string, from = '10.0.0.9') =>
+      ask('/api/login', { method: 'POST', ...credentials(password, { 'x-forwarded-for': `1.2.3.4, ${from}` }) })
+    for (let tries = 0; tries < 5; tries += 1) expect((await attempt('wrong')).status).toBe(401)
+    const refused = await attempt(PASSWORD)
+    expect(refused).toMatchObject({ status: 429, code: 'tries' })
+    expect(refused.headers['retry-after']).toBe('30')
+    expect((await attempt(PASSWORD, '10.0.0.10')).status).toBe(204)
+    await clock.advance(30_000)
+    expect((await attempt(PASSWORD)).status).toBe(204)
+  })
+
+  it('is refused after thirty wrong ones of all together', async () => {
+    const { ask } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
+    const attempt = (from: number) =>
+      ask('/api/login', { method: 'POST', ...credentials('wrong', { 'x-forwarded-for': `10.0.1.${from}` }) })
+    for (let from = 0; from < 30; from += 1) expect((await attempt(from)).status).toBe(401)
+    expect((await attempt(99)).status).toBe(429)
+  })
+
+  it.each(['', '{', '[]', '{"password":7}', '{"password":"x","more":1}'])('wants a password: %s', async (body) => {
+    const { ask } = await openDoor({ env })
+    expect((await ask('/api/login', { ...credentials(''), method: 'POST', body })).status).toBe(400)
+  })
+})
+
+const credentials = (password: string, headers: Record<string, string> = {}) => ({
+  headers: { 'content-type': 'application/json', ...headers },
+  body: JSON.stringify({ password }),
+})
+
+describe('a page of another origin', () => {
+  const foreign = { origin: 'http://evil.example' }
+
+  it.each([
+    ['a command', RESTART, 'POST', foreign],
+    ['a logout', '/api/logout', 'POST', foreign],
+    ['a read', '/api/state', 'GET', foreign],
+    ['a command, from a page without an origin', RESTART, 'POST', { origin: 'null' }],
+    ['a command, from another port', RESTART, 'POST', { origin: 'http://127.0.0.1:1' }],
+    ['a command, of which only the browser says whence', RESTART, 'POST', { 'sec-fetch-site': 'cross-site' }],
+    ['a read, from another port of this host', '/api/state', 'GET', { 'sec-fetch-site': 'same-site' }],
+  ])('gets 403 for %s', async (_, path, method, headers) => {
+    const { ask, told } = await openDoor()
+    expect(await ask(path, { method, headers })).toMatchObject({ status: 403, code: 'origin' })
+    expect(told).toEqual([])
+  })
+
+  it('gets no live channel', async () => {
+    const { webSocket, origin } = await openDoor()
+    expect(await fateOf(webSocket(foreign))).toBe(403)
+    expect(await fateOf(webSocket({ origin }))).toBe('open')
+  })
+
+  it('cannot send a form, which names its kind of body and in old browsers no origin', async () => {
+    const { ask, told } = await openDoor()
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data']) {
+      const answer = await ask(RESTART, { method: 'POST', headers: { 'content-type': type }, body: '{}' })
+      expect(answer).toMatchObject({ status: 403, code: 'content_type' })
+    }
+    expect(await ask(RESTART, { method: 'POST', body: '{}' })).toMatchObject({ status: 403 })
+    expect(told).toEqual([])
+  })
+
+  it('cannot use the session of a browser that sends no origin', async () => {
+    const { ask, login, told } = await openDoor({ env: { HTTP_PASSWORD: PASSWORD } })
+    const cookie = await login(PASSWORD)
+    expect(await ask(RESTART, { method: 'POST', headers: { cookie } })).toMatchObject({ status: 403, code: 'origin' })
+    expect(told).toEqual([])
+  })
+})
+
+describe('a page under a name of its own that leads here', () => {
+  it('gets 421 for everything', async () => {
+    const { ask, told } = await openDoor()
+    const headers = { host: 'evil.example', origin: 'http://evil.example' }
+    for (const path of ['/', '/api/session', '/api/state', '/livez']) {
+      expect((await ask(path, { headers })).status, path).toBe(421)
+    }
+    expect((await ask(RESTART, { method: 'POST', headers })).status).toBe(421)
+    expect(told).toEqual([])
+  })
+
+  it('gets no live channel', async () => {
+    const { webSocket } = await openDoor()
+    expect(await fateOf(webSocket({ host: 'evil.example', origin: 'http://evil.example' }))).toBe(421)
+  })
+})
+
+describe('a reverse proxy that is trusted', () => {
+  const env = { HTTP_PASSWORD: PASSWORD, HTTP_TRUSTED_PROXIES: '127.0.0.1', HTTP_ALLOWED_HOSTS: 'home.example.org' }
+  const forwarded = {
+    'x-forwarded-for': '10.0.0.9',
+    'x-forwarded-host': 'home.example.org',
+    'x-forwarded-proto': 'https',
+  }
+
+  it('is believed by which name the browser came, whatever its own Host is', async () => {
+    const { ask, login, told } = await openDoor({ env })
+    const cookie = await login(PASSWORD)
+    const origin = 'https://home.example.org'
+    expect((await ask(RESTART, { method: 'POST', headers: { ...forwarded, cookie, origin } })).status).toBe(200)
+    const other = { ...forwarded, cookie, origin: 'https://evil.example' }
+    expect(await ask(RESTART, { method: 'POST', headers: other })).toMatchObject({ status: 403, code: 'origin' })
+    const renamed = { ...forwarded, 'x-forwarded-host': 'evil.example', cookie, origin: 'https://evil.example' }
+    expect((await ask(RESTART, { method: 'POST', headers: renamed })).status).toBe(421)
+    expect(told).toHaveLength(1)
+  })
+
+  const HOME = 'home.example.org'
+  const schemes: [string | undefined, string, 'same' | 'other'][] = [
+    ['https', 'https', 'same'],
+    ['https', 'http', 'other'],
+    ['http', 'http', 'same'],
+    ['http', 'https', 'other'],
+    ['HTTPS', 'https', 'same'],
+    ['HTTPS', 'http', 'other'],
+    // As Traefik has it for a WebSocket.
+    ['wss', 'https', 'same'],
+    ['wss', 'http', 'other'],
+    ['ws', 'http', 'same'],
+    ['ws', 'https', 'other'],
+    ['h2', 'https', 'other'],
+    ['h2', 'http', 'other'],
+    ['https', 'ftp', 'other'],
+    ['ftp', 'ftp', 'other'],
+    // It says nothing of the scheme.
+    [undefined, 'https', 'same'],
+    [undefined, 'http', 'same'],
+    [undefined, 'ftp', 'other'],
+    [',', 'https', 'same'],
+  ]
+  it.each(schemes)('names the scheme as %s: a page of %s: is of the %s origin', async (named, scheme, wanted) => {
+    const { ask, login, told, webSocket } = await openDoor({ env })
+    const cookie = await login(PASSWORD)
+    const proto = named === undefined ? {} : { 'x-forwarded-proto': named }
+    const headers = { 'x-forwarded-host': HOME, ...proto, cookie, origin: `${scheme}://${HOME}` }
+    const isSame = wanted === 'same'
+    expect((await ask(RESTART, { method: 'POST', headers })).status).toBe(isSame ? 200 : 403)
+    expect(await fateOf(webSocket(headers))).toBe(isSame ? 'open' : 403)
+    expect(told).toHaveLength(isSame ? 1 : 0)
+  })
+
+  it('lets a page of either scheme be that of Home Assistant, which does not know of TLS before itself', async () => {
+    const { ask } = await openDoor({ env: { ...EVERYWHERE, HTTP_INGRESS: 'true', HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
+    for (const scheme of ['http', 'https']) {
+      const ingress = {
+        'x-ingress-path': '/api/hassio_ingress/x',
+        'x-forwarded-host': HOME,
+        'x-forwarded-proto': 'http',
+      }
+      const page = { method: 'POST', headers: { ...ingress, origin: `${scheme}://${HOME}` } }
+      expect((await ask(RESTART, page)).status).toBe(200)
+    }
+  })
+
+  it('is not believed if it is not trusted', async () => {
+    const { ask, login } = await openDoor({ env: { ...env, HTTP_TRUSTED_PROXIES: '10.9.9.9' } })
+    const cookie = await login(PASSWORD)
+    const headers = { ...forwarded, cookie, origin: 'https://home.example.org' }
+    expect(await ask(RESTART, { method: 'POST', headers })).toMatchObject({ status: 403, code: 'origin' })
+  })
+
+  it('logs in whom it has logged in, by any name, only where that is configured', async () => {
+    const ingress = { 'x-ingress-path': '/api/hassio_ingress/x', host: 'homeassistant.local:8123' }
+    const origin = 'http://homeassistant.local:8123'
+    const on = await openDoor({ env: { ...EVERYWHERE, HTTP_INGRESS: 'true', HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
+    expect((await on.ask('/api/state', { headers: ingress })).status).toBe(200)
+    expect((await on.ask(RESTART, { method: 'POST', headers: { ...ingress, origin } })).status).toBe(200)
+    expect((await on.ask('/api/state', { headers: { host: '127.0.0.1' } })).status).toBe(403)
+    const off = await openDoor({ env: { ...EVERYWHERE, HTTP_TRUSTED_PROXIES: '127.0.0.1' } })
+    expect((await off.ask('/api/state', { headers: ingress })).status).toBe(421)
+    const untrusted = await openDoor({ env: { ...EVERYWHERE, HTTP_INGRESS: 'true' } })
+    expect((await untrusted.ask('/api/state', { headers: ingress })).status).toBe(421)
+    expect((await untrusted.ask('/api/state', { headers: { ...ingress, host: '127.0.0.1' } })).status).toBe(403)
+  })
+})
+
+describe('the icon of an app', () => {
+  const ICON = '/api/hubs/home/apps/x/icon'
+  // As a browser asks for a picture in a page of Home Assistant.
+  const asPicture = { headers: { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' } }
+  const env = { ...EVERYWHERE, HTTP_PASSWORD: PASSWORD }
+  const shown = { ...env, HTTP_PUBLIC_URL: 'https://home.example.org/hub2mqtt' }
+
+  it('is for those who may look, and for no page of another origin', async () => {
+    const { ask } = await openDoor({ env })
+    expect(await ask(ICON, asPicture)).toMatchObject({ status: 403, code: 'origin' })
+    expect((await ask(ICON)).headers['cross-origin-resource-policy']).toBe('same-origin')
+  })
+
+  it('is for all, pages of other origins too, where browsers are told of the page, and nothing else is', async () => {
+    const { ask } = await openDoor({ env: shown })
+    const answer = await ask(ICON, asPicture)
+    expect(answer).toMatchObject({ status: 404, code: 'no_icon' })
+    expect(answer.headers['cross-origin-resource-policy']).toBe('cross-origin')
+    expect(await ask(ICON, { method: 'POST' })).toMatchObject({ status: 405 })
+    for (const path of ['/api/state', '/api/config', '/api/doctor']) {
+      expect(await ask(path), path).toMatchObject({ status: 401, code: 'login' })
+      expect(await ask(path, asPicture), path).toMatchObject({ status: 403, code: 'origin' })
+    }
+    expect(await ask(RESTART, restart)).toMatchObject({ status: 401, code: 'login' })
+  })
+})

@@ -1,0 +1,121 @@
+import { connect } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { openDoor, owner } from './door.ts'
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+const send = (body: string) => ({ method: 'POST', headers: JSON_TYPE, body })
+
+describe('the API', () => {
+  it.each([
+    ['home/refresh', 'b/home/cmd/refresh'],
+    ['bridge/ping', 'b/bridge/cmd/ping'],
+    ['home/app/com.x/restart', 'b/home/app/com.x/cmd/restart'],
+    ['home/app/com.x/set-setting/night_mode', 'b/home/app/com.x/cmd/set-setting/night_mode'],
+    // A topic's level as it is, however the client has encoded it.
+    ['home/app/a%20b/restart', 'b/home/app/a%20b/cmd/restart'],
+    ['home/app/%C3%BC~/restart', 'b/home/app/%C3%BC%7E/cmd/restart'],
+    ['home/app/%c3%bc/restart', 'b/home/app/%C3%BC/cmd/restart'],
+    ['home/app/a%2Fb/restart', 'b/home/app/a%2Fb/cmd/restart'],
+    ['home/app/a%2B/restart', 'b/home/app/a%2B/cmd/restart'],
+    ['home/refresh?x=y', 'b/home/cmd/refresh'],
+  ])('makes %s the command %s', async (path, topic) => {
+    const { askAsOwner: ask, told } = await openDoor()
+    expect((await ask(`/api/commands/${path}`, { method: 'POST' })).status).toBe(200)
+    expect(told.map((one) => one.topic)).toEqual([topic])
+  })
+
+  it.each(['', 'home', 'home/app', 'home/app/x', 'home/%ff/x', '%2'])('makes no command of %s', async (path) => {
+    const { askAsOwner: ask, told } = await openDoor()
+    expect((await ask(`/api/commands/${path}`, { method: 'POST' })).status).toBe(404)
+    expect(told).toEqual([])
+  })
+
+  it.each([
+    ['home/app/x/enabled', '"true"', 'true'],
+    ['home/app/x/enabled', 'true', 'true'],
+    ['home/speak', '"Good \\"morning\\""', 'Good "morning"'],
+    ['home/app/x/set-setting/y', '"quoted"', '"quoted"'],
+    ['home/install', '{"id":"x"}', '{"id":"x"}'],
+    ['home/speak', '"half', '"half'],
+  ])('hands over a payload as the command takes it: %s %s', async (path, body, payload) => {
+    const { askAsOwner: ask, told } = await openDoor()
+    await ask(`/api/commands/${path}`, send(body))
+    expect(told).toMatchObject([{ payload }])
+  })
+
+  it('takes bodies up to the largest payload, whether their length is told or not', async () => {
+    const { askAsOwner: ask, told, port } = await openDoor()
+    const most = 64 * 1024
+    expect((await ask('/api/commands/home/speak', send('x'.repeat(most)))).status).toBe(200)
+    const refused = await ask('/api/commands/home/speak', send('x'.repeat(most + 2000)))
+    expect(refused.status).toBe(413)
+    expect(JSON.parse(refused.body)).toMatchObject({ error: { message: `Expected at most ${most + 1024} bytes.` } })
+    expect(told).toHaveLength(1)
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => undefined)
+    socket.write('POST /api/commands/home/speak HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n')
+    socket.write(`Authorization: ${owner.authorization}\r\n`)
+    socket.write(`Transfer-Encoding: chunked\r\n\r\n20000\r\n${'x'.repeat(0x20000)}\r\n`)
+    let answer = ''
+    for await (const chunk of socket) answer += String(chunk)
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+    expect(told).toHaveLength(1)
+  })
+
+  it('waits for a command for longer than for anything else', async () => {
+    const { askAsOwner: ask } = await openDoor({ commandMs: 12_000 })
+    expect((await ask('/api/commands/home/refresh', { method: 'POST' })).status).toBe(200)
+  })
+
+  it.each(['standby', 'undecided'] as const)(
+    'answers 503 to commands while this bridge is in the role %s',
+    async (role) => {
+      const { askAsOwner: ask } = await openDoor({ role })
+      expect(await ask('/api/commands/home/refresh', { method: 'POST' })).toMatchObject({
+        status: 503,
+        code: 'standby',
+      })
+    },
+  )
+
+  it('says which methods a path has, and which paths there are not', async () => {
+    const { ask } = await openDoor()
+    const wrong = await ask('/api/state', { method: 'POST' })
+    expect(wrong.status).toBe(405)
+    expect(wrong.headers['allow']).toBe('GET')
+    expect((await ask('/api/commands/home/refresh')).headers['allow']).toBe('POST')
+    expect(await ask('/api/nothing')).toMatchObject({ status: 404, code: 'unknown_path' })
+    expect((await ask('/api/live')).status).toBe(426)
+    expect((await ask('/api/session', { method: 'HEAD' })).body).toBe('')
+  })
+
+  it('shows the configuration without a secret', async () => {
+    const token = 'token-that-may-everything'
+    const { ask } = await openDoor({
+      env: { HTTP_TOKENS: JSON.stringify({ one: { token, access: 'full' } }), HTTP_PASSWORD: 'page password' },
+    })
+    const { body } = await ask('/api/config', { headers: { authorization: `Bearer ${token}` } })
+    expect(body).toContain('api_key: ')
+    for (const secret of [token, 'page password', 'key-of-the-hub']) expect(body).not.toContain(secret)
+  })
+
+  it('hands out its own description', async () => {
+    const { ask } = await openDoor()
+    expect(JSON.parse((await ask('/api/openapi.json')).body)).toMatchObject({ openapi: '3.1.0' })
+  })
+})
+
+describe('without the page', () => {
+  it('a listener has health and metrics only', async () => {
+    const { listen } = await import('../../../src/web/server/server.ts')
+    await using listener = await listen({
+      host: '127.0.0.1',
+      port: 0,
+      allowedHosts: [],
+      routes: {},
+      log: { warn() {} },
+    })
+    expect((await fetch(`${listener.url}/api/session`)).status).toBe(404)
+    expect((await fetch(`${listener.url}/`)).status).toBe(404)
+  })
+})

@@ -1,0 +1,205 @@
+/** The listener with the page and its API, before a bridge that only writes down what it is told: no hub, no broker. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type IncomingHttpHeaders, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { WebSocket } from 'ws'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
+import type { Requester } from '../../../src/bridge/requests.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import type { Config } from '../../../src/config/options.ts'
+import type { Role } from '../../../src/contract/schemas.ts'
+import { createTopics } from '../../../src/contract/topics.ts'
+import type { Message } from '../../../src/mqtt/types.ts'
+import { AccessControl } from '../../../src/web/server/access.ts'
+import { Feed } from '../../../src/web/server/api/feed.ts'
+import { Services } from '../../../src/web/server/api/services.ts'
+import { Gate } from '../../../src/web/server/gate.ts'
+import { LiveChannel } from '../../../src/web/server/live.ts'
+import { Page } from '../../../src/web/server/page.ts'
+import { json, listen } from '../../../src/web/server/server.ts'
+import { addressWith } from '../../../src/web/server/start-token.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { ownerOf } from '../../support/start-token.ts'
+
+export const START_TOKEN = 'start-token-of-the-door-with-43-characters-'
+/** What a request with the start-up token brings. */
+export const owner = ownerOf(addressWith('http://localhost/', START_TOKEN))
+
+export interface DoorOptions {
+  /** Configuration as environment variables, without `HUB2MQTT_`. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly clock?: Clock
+  readonly role?: Role
+  /** How long a command takes, in real milliseconds. */
+  readonly commandMs?: number
+  /** Files of the built page by their names; default: it is not built. */
+  readonly page?: Readonly<Record<string, string>>
+}
+
+export interface Told {
+  readonly topic: string
+  readonly payload: string
+  readonly by: string
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+  /** Of a refusal. */
+  readonly code: unknown
+}
+
+export interface Asking {
+  readonly method?: string
+  /** Of what stands before the listener. */
+  readonly port?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+const loaded = (env: Readonly<Record<string, string>>): Config => {
+  const nowhere = { HUB_URL: 'http://127.0.0.1:1', MQTT_URL: 'mqtt://127.0.0.1:1' }
+  const all = { ...nowhere, HUB_API_KEY: 'key-of-the-hub', ...env }
+  return loadConfig({
+    env: Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value])),
+  }).config
+}
+
+const codeOf = (body: string): unknown => {
+  try {
+    return JSON.parse(body)?.error?.code
+  } catch {
+    return undefined
+  }
+}
+
+export async function openDoor({
+  env = {},
+  clock = new FakeClock(),
+  role = 'active',
+  commandMs = 0,
+  page = {},
+}: DoorOptions = {}) {
+  const live = { value: loaded(env) }
+  const topics = createTopics('b')
+  const retained = new Map<string, string>()
+  const feed = new Feed({
+    topics,
+    discoveryPrefix: 'homeassistant',
+    retained: () => retained,
+    refusals: () => ({ home: {} }),
+    clock,
+  })
+  const told: Told[] = []
+  const bridge = {
+    role,
+    command({ topic, payload }: Message, { by, reply }: Requester) {
+      if (role !== 'active') return false
+      told.push({ topic, payload: payload.toString(), by })
+      const answer = () => reply({ outcome: { ok: true, json: 'null' }, payload: '{"ok":true}' })
+      if (commandMs === 0) answer()
+      else systemClock.after(commandMs, answer)
+      return true
+    },
+  }
+  const config = () => live.value.http
+  const access = new AccessControl(config, () => START_TOKEN, clock)
+  const services = new Services({
+    topics,
+    feed,
+    bridge,
+    live,
+    hubs: new Map(),
+    path: null,
+    clean: (text) => text,
+    login: () => access.loginBy,
+    version: '1.2.3',
+    clock,
+  })
+  const folder = folderWith(page)
+  const channel = new LiveChannel(feed, clock)
+  const gate = new Gate(config, access, services, new Page(() => Promise.resolve(folder)), channel)
+  const listener = await listen({
+    host: config().host,
+    port: 0,
+    allowedHosts: config().allowed_hosts,
+    routes: { '/livez': () => json(200, 'alive') },
+    further: gate,
+    log: { warn() {} },
+  })
+  onTestFinished(() => listener[Symbol.asyncDispose]())
+  const port = Number(new URL(listener.url).port)
+  const here = `127.0.0.1:${port}`
+  const ask = (path: string, { method = 'GET', headers = {}, body, port: through = port }: Asking = {}) =>
+    new Promise<Answered>((resolve, reject) => {
+      const asked = request({ host: '127.0.0.1', port: through, path, method, headers, agent: false }, (response) => {
+        let text = ''
+        response.on('data', (chunk) => {
+          text += chunk
+        })
+        response.on('end', () => {
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text, code: codeOf(text) })
+        })
+        response.on('error', reject)
+      })
+      asked.on('error', reject)
+      asked.end(body)
+    })
+  return {
+    port,
+    /** What the bridge retains from now on. */
+    hold(topic: string, payload: string) {
+      retained.set(topic, payload)
+      feed.held(topic, payload)
+    },
+    told,
+    channel,
+    ask,
+    /** With the start-up token. */
+    askAsOwner: (path: string, { headers, ...asking }: Asking = {}) =>
+      ask(path, { ...asking, headers: { ...owner, ...headers } }),
+    /** Of the page that the listener serves. */
+    origin: `http://${here}`,
+    /** Takes over other options, as a reload does. */
+    reconfigure(changed: Readonly<Record<string, string>>) {
+      live.value = loaded(changed)
+    },
+    /** Logs in; resolves to the cookie as a browser sends it. */
+    async login(password: string): Promise<string> {
+      const { headers } = await ask('/api/login', {
+        method: 'POST',
+        headers: { origin: `http://${here}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ password }),
+      })
+      return headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+    },
+    webSocket(headers: Readonly<Record<string, string>> = {}, at = here) {
+      const socket = new WebSocket(`ws://${at}/api/live`, { headers })
+      onTestFinished(() => socket.terminate())
+      return socket
+    },
+  }
+}
+
+/** What became of an attempt to connect: `open`, or the status of the refusal. */
+export function fateOf(socket: WebSocket): Promise<'open' | number> {
+  return new Promise((resolve, reject) => {
+    socket.once('open', () => resolve('open'))
+    socket.once('unexpected-response', (_, { statusCode }) => resolve(statusCode ?? 0))
+    socket.once('error', reject)
+  })
+}
+
+function folderWith(files: Readonly<Record<string, string>>): string | undefined {
+  if (Object.keys(files).length === 0) return undefined
+  const root = mkdtempSync(join(tmpdir(), 'hub2mqtt-page-'))
+  onTestFinished(() => rmSync(root, { recursive: true }))
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, name)), { recursive: true })
+    writeFileSync(join(root, name), text)
+  }
+  return root
+}

@@ -1,0 +1,142 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type HttpListener, json, listen } from '../../../src/web/server/server.ts'
+
+let listener: HttpListener
+
+const start = async (routes: Parameters<typeof listen>[0]['routes'] = { '/one': () => json(200, { one: 1 }) }) => {
+  listener = await listen({ host: '127.0.0.1', port: 0, allowedHosts: ['Hub.lan'], routes, log: { warn() {} } })
+  onTestFinished(() => listener[Symbol.asyncDispose]())
+  return listener.url
+}
+
+/** What a client reads until the listener hangs up. */
+async function raw(text: string): Promise<string> {
+  const { hostname, port } = new URL(listener.url)
+  const socket = connect(Number(port), hostname)
+  socket.write(text)
+  let answer = ''
+  for await (const chunk of socket) answer += String(chunk)
+  return answer
+}
+
+describe('the HTTP listener', () => {
+  it('answers GET, and HEAD the same without a body', async () => {
+    const url = await start()
+    const got = await fetch(`${url}/one?a=b`)
+    expect(await got.json()).toEqual({ one: 1 })
+    const head = await fetch(`${url}/one`, { method: 'HEAD' })
+    expect(head.headers.get('content-length')).toBe(got.headers.get('content-length'))
+    expect(await head.text()).toBe('')
+  })
+
+  it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('refuses %s', async (method) => {
+    const response = await fetch(`${await start()}/one`, { method })
+    expect(response.status).toBe(405)
+    expect(response.headers.get('allow')).toBe('GET, HEAD')
+  })
+
+  it.each(['/', '/two', '/one/', '/constructor', '/%2e%2e/etc/passwd'])('has nothing at %s', async (path) => {
+    expect((await fetch((await start()) + path)).status).toBe(404)
+  })
+
+  it('lets no other origin read, whatever Origin says', async () => {
+    await start()
+    const answer = await raw(
+      'GET /one HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n',
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+    expect(answer.toLowerCase()).not.toContain('access-control-')
+    expect(answer).not.toContain('evil')
+    expect(answer.toLowerCase()).toContain('cross-origin-resource-policy: same-origin')
+  })
+
+  const ask = (host: string) => raw(`GET /one HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+
+  it.each([
+    'evil.example',
+    'evil.example:8099',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    '[::1',
+    'a@b',
+    'x y',
+  ])('tells a page that reaches it by the name %s nothing', async (host) => {
+    await start()
+    const answer = await ask(host)
+    expect(answer).toMatch(/^HTTP\/1\.1 4(?:21|00) /)
+    expect(answer).not.toContain('"one"')
+    expect(answer).not.toContain(host)
+  })
+
+  it.each([
+    '127.0.0.1',
+    '127.0.0.1:8099',
+    '10.1.2.3:80',
+    '[::1]:8099',
+    '[fe80::1]',
+    'localhost',
+    'LOCALHOST:1',
+    'hub.lan:1',
+  ])('answers who reaches it as %s', async (host) => {
+    await start()
+    expect(await ask(host)).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('answers a new connection at once however many others are idle', async () => {
+    const url = await start()
+    const { hostname, port } = new URL(url)
+    const idle = Array.from({ length: 40 }, () => connect(Number(port), hostname).on('error', () => {}))
+    try {
+      await Promise.all(idle.map((socket) => once(socket, 'connect')))
+      const started = performance.now()
+      expect((await fetch(`${url}/one`, { signal: AbortSignal.timeout(4000) })).status).toBe(200)
+      expect(performance.now() - started).toBeLessThan(1000)
+    } finally {
+      for (const socket of idle) socket.destroy()
+    }
+  })
+
+  it('hangs up on a request with a body instead of reading it', async () => {
+    await start()
+    const answer = await raw(
+      `GET /one HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n${'x'.repeat(100)}`,
+    )
+    expect(answer).toContain('{"one":1}')
+    expect(answer.toLowerCase()).toContain('connection: close')
+  })
+
+  it.each([
+    ['endless headers', `GET /one HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, /^HTTP\/1\.1 431 /],
+    ['nonsense', '\u0000\u0001\r\n\r\n', /^HTTP\/1\.1 400 /],
+  ])('refuses %s and lives on', async (_, text, expected) => {
+    const url = await start()
+    expect(await raw(text)).toMatch(expected)
+    expect((await fetch(`${url}/one`)).status).toBe(200)
+  })
+
+  it('hangs up on a client that does not get to the end of its request', async () => {
+    await start()
+    expect(await raw('GET /one HTTP/1.1\r\n')).toMatch(/^HTTP\/1\.1 408 /)
+  }, 15_000)
+
+  it('answers 500, and tells nothing, when a question fails', async () => {
+    const url = await start({
+      '/one': () => {
+        throw new Error('secret detail')
+      },
+    })
+    const response = await fetch(`${url}/one`)
+    expect(response.status).toBe(500)
+    expect(await response.text()).not.toContain('secret')
+  })
+
+  it('says so when it cannot listen', async () => {
+    const url = await start()
+    const port = Number(new URL(url).port)
+    await expect(listen({ host: '127.0.0.1', port, allowedHosts: [], routes: {}, log: { warn() {} } })).rejects.toThrow(
+      'EADDRINUSE',
+    )
+  })
+})

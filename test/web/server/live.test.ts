@@ -1,0 +1,133 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { WebSocket } from 'ws'
+import { systemClock } from '../../../src/base/clock.ts'
+import { createTopics } from '../../../src/contract/topics.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { until } from '../../support/until.ts'
+import { fateOf, openDoor } from './door.ts'
+
+const topics = createTopics('b')
+const topicOf = (n: number) => topics.of('app', { hub: 'home', app: `com.example.app-${n}` })
+const payloadOf = (n: number) => JSON.stringify({ id: n, cpu_percent: n, memory_bytes: n, filler: 'x'.repeat(400) })
+
+interface Frame {
+  readonly type: string
+  readonly state?: readonly (readonly [string, string | null])[]
+}
+
+/** Collects what is read. */
+function framesOf(socket: WebSocket): Frame[] {
+  const frames: Frame[] = []
+  socket.on('message', (data) => frames.push(JSON.parse(String(data))))
+  return frames
+}
+
+describe('the live channel', () => {
+  it('begins with a snapshot of 1,000 apps, and goes on with what changes', async () => {
+    const { hold, webSocket } = await openDoor({ clock: systemClock })
+    for (let n = 0; n < 1000; n += 1) hold(topicOf(n), payloadOf(n))
+    const frames = framesOf(webSocket())
+    await until('the snapshot', () => frames.length > 0)
+    expect(frames[0]?.type).toBe('snapshot')
+    expect(frames[0]?.state).toHaveLength(1000)
+    hold(topicOf(7), payloadOf(8))
+    await until('the change', () => frames.some(({ type }) => type === 'changes'))
+    expect(frames.find(({ type }) => type === 'changes')?.state).toEqual([[topicOf(7), payloadOf(8)]])
+  })
+
+  it('keeps little for a reader that does not read, and gives it a new snapshot when it does', async () => {
+    const { hold, webSocket, channel } = await openDoor({ clock: systemClock })
+    const socket = webSocket()
+    const frames = framesOf(socket)
+    await until('the snapshot', () => frames.length > 0)
+    socket.pause()
+    const large = (n: number) => JSON.stringify({ n, filler: 'x'.repeat(100_000) })
+    let n = 0
+    let most = 0
+    await until('it to fall behind', () => {
+      n += 1
+      for (let i = 0; i < 20; i += 1) hold(topicOf(i), large(n))
+      most = Math.max(most, channel.waitingBytes)
+      return channel.behind > 0
+    })
+    for (let more = 0; more < 20; more += 1) {
+      n += 1
+      for (let i = 0; i < 20; i += 1) hold(topicOf(i), large(n))
+      await new Promise((resolve) => systemClock.after(30, () => resolve(undefined)))
+      most = Math.max(most, channel.waitingBytes)
+    }
+    // What was under way when it fell behind, and one batch.
+    expect(most).toBeLessThan(8_000_000)
+    expect(channel.behind).toBe(1)
+    const read = frames.length
+    socket.resume()
+    await until('a new snapshot', () => frames.slice(read).some(({ type }) => type === 'snapshot'))
+    const snapshot = frames.slice(read).find(({ type }) => type === 'snapshot')
+    expect(snapshot?.state?.every(([, payload]) => payload === large(n))).toBe(true)
+  })
+
+  it('takes sixteen at once, and another when one has gone', async () => {
+    const { webSocket } = await openDoor()
+    const sockets = Array.from({ length: 16 }, () => webSocket())
+    expect(await Promise.all(sockets.map(fateOf))).toEqual(Array(16).fill('open'))
+    expect(await fateOf(webSocket())).toBe(503)
+    const [first] = sockets
+    first?.close()
+    if (first) await once(first, 'close')
+    await vi.waitFor(async () => expect(await fateOf(webSocket())).toBe('open'))
+  })
+
+  it('stays for those who have it, and lets nobody else wait, however many connect', async () => {
+    const { webSocket, ask, port } = await openDoor()
+    const sockets = Array.from({ length: 16 }, () => webSocket())
+    await Promise.all(sockets.map(fateOf))
+    const crowd = Array.from({ length: 40 }, () => connect(port, '127.0.0.1').on('error', () => undefined))
+    onTestFinished(() => {
+      for (const one of crowd) one.destroy()
+    })
+    await Promise.all(crowd.map((one) => once(one, 'connect')))
+    expect((await ask('/api/session')).status).toBe(200)
+    const pongs = sockets.map((socket) => once(socket, 'pong'))
+    for (const socket of sockets) socket.ping()
+    await Promise.all(pongs)
+  })
+
+  it('ends for who gives no sign of life for a minute, and for nobody else', async () => {
+    const clock = new FakeClock()
+    const { webSocket } = await openDoor({ clock })
+    const [silent, alive] = [webSocket(), webSocket()]
+    await Promise.all([fateOf(silent), fateOf(alive)])
+    const ended = once(silent, 'close')
+    silent.pause()
+    for (let rounds = 0; rounds < 5; rounds += 1) {
+      const asked = once(alive, 'ping')
+      await clock.advance(16_000)
+      await asked
+      // What comes back shows that the answer to the other's question has arrived.
+      const answered = once(alive, 'pong')
+      alive.ping()
+      await answered
+    }
+    silent.resume()
+    await ended
+    expect(alive.readyState).toBe(alive.OPEN)
+  })
+
+  it('ends for who sends more than a word', async () => {
+    const { webSocket } = await openDoor()
+    const socket = webSocket()
+    await fateOf(socket)
+    const ended = once(socket, 'close')
+    socket.send('x'.repeat(5000))
+    await ended
+  })
+
+  it('is no WebSocket elsewhere', async () => {
+    const { port } = await openDoor()
+    const { WebSocket: Client } = await import('ws')
+    const elsewhere = new Client(`ws://127.0.0.1:${port}/api/state`)
+    expect(await fateOf(elsewhere)).toBe(404)
+  })
+})

@@ -1,0 +1,149 @@
+import { SocketAddress } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { addressOf, networkOf } from '../../../src/web/server/address.ts'
+import { LoginLimit } from '../../../src/web/server/login-limit.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { Random } from '../../support/random.ts'
+import { openDoor } from './door.ts'
+
+const PASSWORD = 'correct horse battery'
+const env = { HTTP_HOST: '0.0.0.0', HTTP_PASSWORD: PASSWORD, HTTP_TRUSTED_PROXIES: '127.0.0.1' }
+
+/** Tries a password from an address, as a proxy that is named says it. */
+async function openHouse(clock = new FakeClock()) {
+  const { ask } = await openDoor({ env, clock })
+  const attempt = (password: string, from: string) =>
+    ask('/api/login', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
+      body: JSON.stringify({ password }),
+    })
+  return { clock, ask, attempt }
+}
+
+describe('forty addresses that go on trying wrong passwords', () => {
+  it('keep nobody out for longer than it takes to know them: not the owner, not a session', async () => {
+    const { clock, ask, attempt } = await openHouse()
+    const cookie = (await attempt(PASSWORD, '192.0.2.1')).headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+    const attack = async () => {
+      for (let from = 0; from < 40; from += 1) await attempt('wrong', `10.0.1.${from}`)
+    }
+    for (let seconds = 0; seconds < 60; seconds += 1) {
+      await attack()
+      expect((await ask('/api/state', { headers: { cookie } })).status).toBe(200)
+      await clock.advance(1_000)
+    }
+    for (let minutes = 0; minutes < 10; minutes += 1) {
+      for (let rounds = 0; rounds < 6; rounds += 1) {
+        await clock.advance(10_000)
+        await attack()
+      }
+      expect((await attempt(PASSWORD, `192.0.2.${minutes}`)).status, `after ${minutes} minutes`).toBe(204)
+    }
+  })
+
+  it('are slowed down by each other all the same', async () => {
+    const clock = new FakeClock()
+    const tries = new LoginLimit(clock)
+    let taken = 0
+    for (let seconds = 0; seconds < 600; seconds += 1) {
+      for (let from = 0; from < 40; from += 1) if (tries.take(`10.0.1.${from}`) === 0) taken += 1
+      await clock.advance(1_000)
+    }
+    // Thirty at once, then one in two seconds.
+    expect(taken).toBeLessThanOrEqual(30 + 300)
+  })
+})
+
+describe('five wrong passwords lock an address out, however it is spelled', () => {
+  it.each([
+    ['with ports', (n: number) => `1.2.3.4:${5678 + n}`, '1.2.3.4'],
+    ['as IPv6', (n: number) => ['::ffff:1.2.3.4', '::FFFF:0102:0304', '[::ffff:1.2.3.4]:80'][n % 3] ?? '', '1.2.3.4'],
+    ['in one network of IPv6', (n: number) => `2001:db8:1:2:${n}::1`, '2001:DB8:1:2::'],
+    ['with brackets', (n: number) => `[2001:db8::1]:${n}`, '2001:db8:0:0::1'],
+    ['as no address at all', (n: number) => `unknown-${n}`, 'nonsense'],
+  ])('%s', async (_, spelling, plain) => {
+    const { attempt } = await openHouse()
+    for (let n = 0; n < 5; n += 1) expect((await attempt('wrong', spelling(n))).status).toBe(401)
+    expect((await attempt(PASSWORD, plain)).status).toBe(429)
+    expect((await attempt(PASSWORD, '2001:db8:1:3::1')).status).toBe(204)
+  })
+
+  it('what a client writes before its own address does not count', async () => {
+    const { attempt } = await openHouse()
+    for (let n = 0; n < 5; n += 1) await attempt('wrong', `10.9.9.${n}, 192.0.2.1:${n}`)
+    expect((await attempt(PASSWORD, '192.0.2.1')).status).toBe(429)
+  })
+})
+
+describe('an address', () => {
+  const random = new Random(24)
+  const groups = () => Array.from({ length: 8 }, () => (random.chance(0.5) ? 0 : random.below(0x1_0000)))
+
+  /** One of the many spellings of the same address. */
+  function spellingOf(address: readonly number[]): string {
+    const hex = address.map((group) => {
+      const plain = group.toString(16).padStart(random.int(1, 4), '0')
+      return random.chance(0.5) ? plain.toUpperCase() : plain
+    })
+    const start = random.below(8)
+    let end = start
+    while (address[end] === 0 && random.chance(0.9)) end += 1
+    // Two colons stand for at least one group of zeros.
+    const text = end > start ? `${hex.slice(0, start).join(':')}::${hex.slice(end).join(':')}` : hex.join(':')
+    return random.chance(0.3) ? `[${text}]:${random.below(65_536)}` : random.chance(0.2) ? `[${text}]` : text
+  }
+
+  it('has one form for all its spellings, and one network for all its hosts', () => {
+    for (let rounds = 0; rounds < 5_000; rounds += 1) {
+      const address = groups()
+      // Those that stand for IPv4 addresses are seen below.
+      if (address.slice(0, 5).every((group) => group === 0)) continue
+      const wanted = new SocketAddress({
+        family: 'ipv6',
+        address: address.map((group) => group.toString(16)).join(':'),
+      })
+      const spelling = spellingOf(address)
+      expect(addressOf(spelling), spelling).toBe(wanted.address)
+      const network = address.slice(0, 4).map((group) => group.toString(16))
+      expect(networkOf(wanted.address), wanted.address).toBe(network.join(':'))
+    }
+  })
+
+  it('of IPv4 is the same on a listener on IPv6, and is its own network', () => {
+    for (let rounds = 0; rounds < 1_000; rounds += 1) {
+      const bytes = Array.from({ length: 4 }, () => random.below(256))
+      const plain = bytes.join('.')
+      const [high = '', low = ''] = [0, 2].map((at) => (((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)).toString(16))
+      const spellings = [
+        plain,
+        `${plain}:8080`,
+        `::ffff:${plain}`,
+        `::FFFF:${high}:${low}`,
+        `[0:0:0:0:0:ffff:${high}:${low}]:1`,
+      ]
+      for (const spelling of spellings) expect(addressOf(spelling), spelling).toBe(plain)
+      expect(networkOf(plain)).toBe(plain)
+    }
+  })
+
+  it.each([
+    '',
+    'unknown',
+    '_hidden',
+    '1.2.3',
+    '1.2.3.4.5',
+    '999.1.1.1',
+    '01.2.3.4',
+    '0x7f.1',
+    '127.1',
+    '1.2.3.4:x',
+    ':80',
+    '[1',
+    '[]',
+    '::1]',
+    '1::2::3',
+    '1.2.3.4, 5.6.7.8',
+    '::ffff:1.2.3',
+  ])('is none: %j', (text) => expect(addressOf(text)).toBeUndefined())
+})

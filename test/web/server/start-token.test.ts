@@ -1,0 +1,208 @@
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempDisposableSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { EmulatedHub } from '../../../src/emulator/hub.ts'
+import { startToken } from '../../../src/web/server/start-token.ts'
+import { BridgeProcess } from '../../support/bridge-process.ts'
+import { freePort } from '../../support/ports.ts'
+import { runProgram } from '../../support/process.ts'
+import { ownerOf } from '../../support/start-token.ts'
+import { until } from '../../support/until.ts'
+
+const FORM = /^[\w-]{43}$/
+const GOOD = 'a-token-that-was-kept-with-43-characters---'
+
+function folder(): string {
+  const made = mkdtempDisposableSync(join(tmpdir(), 'start-token-'))
+  onTestFinished(() => made.remove())
+  return made.path
+}
+
+const tokenIn = async (file: string | null) => await startToken(file, { warn() {} })
+
+describe('the start-up token', () => {
+  it('is kept for its owner alone, and is the same at the next start', async () => {
+    const file = join(folder(), 'hub2mqtt.yaml.token')
+    const token = await tokenIn(file)
+    expect(token).toMatch(FORM)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(await tokenIn(file)).toBe(token)
+  })
+
+  it('is another one at each start where nothing keeps it', async () => {
+    const tokens = [await tokenIn(null), await tokenIn(null), await tokenIn(join(folder(), 'no', 'such', 'folder'))]
+    expect(new Set(tokens).size).toBe(3)
+  })
+
+  it.each([
+    ['others can read', (file: string) => writeFileSync(file, GOOD, { mode: 0o644 })],
+    ['is empty', (file: string) => writeFileSync(file, '', { mode: 0o600 })],
+  ])('takes the place of a file that %s', async (_, make) => {
+    const file = join(folder(), 'token')
+    make(file)
+    const token = await tokenIn(file)
+    expect(token).toMatch(FORM)
+    expect(token).not.toBe(GOOD)
+    expect(readFileSync(file, 'utf8')).toBe(`${token}\n`)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  })
+
+  it.each([
+    ['a link', (file: string, other: string) => symlinkSync(other, file)],
+    ['a link to what never ends', (file: string) => symlinkSync('/dev/zero', file)],
+    ['a pipe that nobody writes to', (file: string) => execFileSync('mkfifo', ['-m', '600', file])],
+    ['a folder', (file: string) => mkdirSync(file)],
+    ['a file with something else in it', (file: string) => writeFileSync(file, 'of somebody', { mode: 0o600 })],
+    ['a large file', (file: string) => writeFileSync(file, `${' '.repeat(2_000_000)}${GOOD}`, { mode: 0o600 })],
+  ])('is not %s, which stays as it is', async (_, make) => {
+    const inside = folder()
+    const [file, other] = [join(inside, 'token'), join(inside, 'other')]
+    writeFileSync(other, GOOD, { mode: 0o600 })
+    make(file, other)
+    const before = lstatSync(file)
+    const names = readdirSync(inside)
+    const token = await tokenIn(file)
+    expect(token).toMatch(FORM)
+    expect(token).not.toBe(GOOD)
+    expect(lstatSync(file)).toMatchObject({ ino: before.ino, mode: before.mode, size: before.size })
+    expect(readdirSync(inside)).toEqual(names)
+  })
+})
+
+/** A daemon with a configuration file, a hub, and whatever else its `http` holds. */
+async function start(http: Readonly<Record<string, unknown>> = {}) {
+  const open = new AsyncDisposableStack()
+  onTestFinished(() => open.disposeAsync())
+  const hub = open.use(await EmulatedHub.start({ keys: { 'key-of-the-hub': ['hub.app'] }, settleMs: 50 }))
+  const config = join(folder(), 'hub2mqtt.yaml')
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}/`
+  const write = (more: object) => {
+    const hubs = { home: { url: hub.url, api_key: 'key-of-the-hub' } }
+    const embedded = { port: 0, ws_port: 0 }
+    writeFileSync(config, JSON.stringify({ hubs, mqtt: { embedded }, http: { port, ...more } }), { mode: 0o600 })
+  }
+  write(http)
+  const run = async () => {
+    const daemon = open.use(new BridgeProcess({ config }))
+    await daemon.untilLine('hub2mqtt started', 30_000)
+    return daemon
+  }
+  const openCommand = (...more: string[]) =>
+    runProgram(process.execPath, ['src/bin.js', 'open', '--config', config, ...more], {
+      env: { PATH: process.env['PATH'] },
+    })
+  const ask = async (path: string, headers = {}) => await (await fetch(`${url}${path}`, { headers })).text()
+  return { hub, config, url, run, write, openCommand, ask }
+}
+
+describe('a daemon without a password', () => {
+  it('prints the address that logs in once, and hub2mqtt open prints it again, also after a restart', async () => {
+    const { config, url, run, openCommand, ask } = await start()
+    expect(await openCommand()).toMatchObject({ status: 1, stderr: expect.stringContaining('no start-up token') })
+    const daemon = await run()
+    const address = await daemon.page()
+    expect(address).toMatch(new RegExp(`^${url}\\?token=[\\w-]{43}$`))
+    expect(daemon.lines.filter((line) => line.includes('token='))).toHaveLength(1)
+    expect(await openCommand()).toEqual({ status: 0, stdout: `${address}\n`, stderr: '' })
+    expect(statSync(`${config}.token`).mode & 0o777).toBe(0o600)
+    expect(JSON.parse(await ask('api/session', ownerOf(address)))).toMatchObject({ access: 'full' })
+    await daemon.stop()
+    expect(await (await run()).page()).toBe(address)
+  })
+
+  it('keeps its token where http.token_file says', async () => {
+    const file = join(folder(), 'kept')
+    const { config, run, openCommand } = await start({ token_file: file })
+    const address = await (await run()).page()
+    expect(`${new URL(address).searchParams.get('token')}\n`).toBe(readFileSync(file, 'utf8'))
+    expect(existsSync(`${config}.token`)).toBe(false)
+    expect((await openCommand()).stdout.trim()).toBe(address)
+  })
+
+  it('shows its token nowhere but in that address: no log, topic, answer or page that quotes it', async () => {
+    const { hub, config, run, ask } = await start()
+    writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
+    const [app = ''] = hub.apps.keys()
+    const daemon = await run()
+    const owner = ownerOf(await daemon.page())
+    await until('the apps', async () => (await ask('api/state')).includes(app))
+    hub.crash(app, `Error: ${GOOD} in an app`)
+    await until('the crash', async () => (await ask('api/state')).includes('in an app'))
+    const post = async (path: string, body: string) => {
+      const headers = { ...owner, 'content-type': 'application/json' }
+      return await (
+        await fetch(`${new URL(await daemon.page()).origin}/api/commands/${path}`, { method: 'POST', headers, body })
+      ).text()
+    }
+    const answers = [
+      await post('home/install', JSON.stringify({ id: GOOD })),
+      await post(`home/app/${GOOD}/restart`, ''),
+    ]
+    const shown = [
+      await ask('api/state', owner),
+      await ask('api/config', owner),
+      await ask('healthz'),
+      await ask('metrics'),
+      await ask(''),
+    ]
+    expect([...answers, ...shown].join('\n')).not.toContain(GOOD)
+    const logged = [...daemon.lines, ...daemon.errors].filter((line) => !line.includes('?token='))
+    expect(logged.join('\n')).not.toContain(GOOD)
+    for (const line of logged) expect(() => JSON.parse(line)).not.toThrow()
+  })
+
+  it('prints it when a changed configuration has no password any more, and not before', async () => {
+    const { run, write, ask, openCommand } = await start({ password: 'correct horse battery' })
+    const daemon = await run()
+    expect(await openCommand()).toMatchObject({ status: 1 })
+    write({})
+    daemon.signal('SIGHUP')
+    await daemon.untilLine('configuration read again')
+    await until('it to be open for reading', async () => JSON.parse(await ask('api/session')).access === 'local')
+    const address = await daemon.page()
+    await until('open to print the same address', async () => (await openCommand()).stdout.trim() === address)
+    expect(JSON.parse(await ask('api/session', { cookie: 'x', ...(await daemon.owner()) }))).toMatchObject({
+      access: 'full',
+    })
+  })
+})
+
+describe('hub2mqtt open says why there is no address', () => {
+  it.each([
+    [{ host: '0.0.0.0' }, 'http.password'],
+    [{ port: 0 }, 'http.port is 0'],
+  ])('with %j', async (http, words) => {
+    const { openCommand } = await start(http)
+    expect(await openCommand()).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(words) })
+  })
+
+  it('with a password that came after the token, whose file is still there', async () => {
+    const { config, write, openCommand } = await start()
+    writeFileSync(`${config}.token`, GOOD, { mode: 0o600 })
+    expect(await openCommand()).toMatchObject({ status: 0, stdout: expect.stringContaining(GOOD) })
+    // One that cannot be read, or that is no good, is no reason to take the token.
+    for (const http of [{ password: 'correct horse battery' }, { password_file: 'not-there' }, { password: 'short' }]) {
+      write(http)
+      const said = { status: 1, stdout: '', stderr: expect.stringContaining('http.password is set') }
+      expect(await openCommand()).toMatchObject(said)
+    }
+  })
+
+  it('without a file', async () => {
+    const ran = await runProgram(process.execPath, ['src/bin.js', 'open'], { env: { PATH: process.env['PATH'] } })
+    expect(ran).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('http.token_file') })
+  })
+})

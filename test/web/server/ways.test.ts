@@ -1,0 +1,255 @@
+/** Every route by every way in: what a listener for this machine proves of those who ask, and what it lets them do. */
+import { readFileSync } from 'node:fs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ROUTES, type Route } from '../../../src/web/server/api/routes.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { nginxPath, startNginx } from '../../support/nginx.ts'
+import { TcpProxy } from '../../support/tcp-proxy.ts'
+import { fateOf, openDoor, owner, START_TOKEN } from './door.ts'
+
+/** What each route takes. A new route is not in it, and fails the first test until somebody has decided. */
+const NEEDS: Readonly<Record<string, Route['access']>> = {
+  'GET api/session': 'open',
+  'POST api/login': 'open',
+  'POST api/logout': 'open',
+  'GET api/openapi.json': 'open',
+  'GET api/live': 'local',
+  'GET api/state': 'local',
+  'GET api/hubs/{hub}/apps/{app}/icon': 'local',
+  'GET api/config': 'read',
+  'GET api/doctor': 'full',
+  'POST api/commands/{topic…}': 'full',
+  'GET api/setup': 'full',
+  'POST api/setup/test-hub': 'full',
+  'POST api/setup/test-broker': 'full',
+  'POST api/setup/apply': 'full',
+}
+const nameOf = ({ method, path }: Route) => `${method} ${path}`
+const RANKS = ['open', 'local', 'read', 'full']
+
+type Door = Awaited<ReturnType<typeof openDoor>>
+
+interface Way {
+  readonly env?: Readonly<Record<string, string>>
+  /** The port to ask, where that is not the listener's. */
+  readonly port?: (door: Door) => Promise<number>
+  readonly headers?: Readonly<Record<string, string>> | ((door: Door) => Promise<Readonly<Record<string, string>>>)
+  /** The highest that is served; what needs more is answered `refusal`. `none`: not even what is open to all. */
+  readonly may: 'full' | 'read' | 'local' | 'open' | 'none'
+  readonly refusal?: 401 | 403
+}
+
+const PASSWORD = { HTTP_PASSWORD: 'correct horse battery' }
+const TOKENS = {
+  HTTP_TOKENS: JSON.stringify({
+    restarter: { token: 'token-that-may-everything', access: 'full' },
+    wallboard: { token: 'token-that-may-only-look', access: 'read' },
+  }),
+}
+const BEYOND = { HTTP_HOST: '0.0.0.0' }
+const PROXY = { HTTP_TRUSTED_PROXIES: '127.0.0.1' }
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+const basic = { authorization: `Basic ${Buffer.from('nginx:login').toString('base64')}` }
+
+/** As a browser has it that has opened the printed address. */
+async function entered({ ask, origin }: Door) {
+  const { headers } = await ask(`/?token=${START_TOKEN}`)
+  return { cookie: headers['set-cookie']?.[0]?.split(';')[0] ?? '', origin }
+}
+const loggedIn = async ({ login, origin }: Door) => ({ cookie: await login(PASSWORD.HTTP_PASSWORD), origin })
+
+async function forwarder({ port }: Door): Promise<number> {
+  const proxy = await TcpProxy.to(port)
+  onTestFinished(() => proxy[Symbol.asyncDispose]())
+  return proxy.port
+}
+
+async function plainNginx({ port }: Door): Promise<number> {
+  const nginx = await startNginx(`location / { proxy_pass http://127.0.0.1:${port}; }`)
+  onTestFinished(() => nginx[Symbol.asyncDispose]())
+  return nginx.port
+}
+
+const WAYS: Readonly<Record<string, Way>> = {
+  'a program on this machine': { may: 'local', refusal: 401 },
+  'a forwarder of TCP, such as ssh -L or kubectl port-forward': { port: forwarder, may: 'local', refusal: 401 },
+  ...(nginxPath && { 'an nginx that adds nothing': { port: plainNginx, may: 'local', refusal: 401 } }),
+  'a proxy that adds X-Forwarded-For': { headers: { 'x-forwarded-for': '127.0.0.1' }, may: 'none', refusal: 403 },
+  'a proxy that adds Forwarded': { headers: { forwarded: 'for=127.0.0.1' }, may: 'none', refusal: 403 },
+  'a proxy that is named and adds nothing': { env: PROXY, may: 'none', refusal: 403 },
+  'a proxy that has its users log in': {
+    env: { ...PROXY, HTTP_INGRESS: 'true' },
+    headers: { 'x-ingress-path': '/x' },
+    may: 'full',
+  },
+  'the start-up token': { headers: owner, may: 'full' },
+  'the start-up token, through a forwarder': { headers: owner, port: forwarder, may: 'full' },
+  'the start-up token, through a proxy': { headers: { ...owner, 'x-forwarded-for': '10.0.0.9' }, may: 'full' },
+  'the session of the start-up token': { headers: entered, may: 'full' },
+  'the session of the start-up token, beside the login of a proxy': {
+    headers: async (door) => ({ ...(await entered(door)), ...basic }),
+    may: 'full',
+  },
+  'another session': {
+    headers: async ({ port, origin }) => ({ cookie: `hub2mqtt_${port}=x`, origin }),
+    may: 'local',
+    refusal: 401,
+  },
+  'the login of a proxy alone': { headers: basic, may: 'local', refusal: 401 },
+  'another token': { headers: bearer(`${START_TOKEN}x`), may: 'none', refusal: 401 },
+  'no token after Bearer': { headers: { authorization: 'Bearer' }, may: 'none', refusal: 401 },
+  'a session under another token': {
+    headers: async (door) => ({ ...(await entered(door)), ...bearer('x') }),
+    may: 'none',
+    refusal: 401,
+  },
+  'beyond this machine': { env: BEYOND, may: 'none', refusal: 403 },
+  'beyond this machine, the start-up token': { env: BEYOND, headers: owner, may: 'none', refusal: 403 },
+  'with a password, nothing': { env: PASSWORD, may: 'open', refusal: 401 },
+  'with a password, the start-up token': { env: PASSWORD, headers: owner, may: 'open', refusal: 401 },
+  'with a password, a session': { env: PASSWORD, headers: loggedIn, may: 'full' },
+  'with a password, a session beside the login of a proxy': {
+    env: PASSWORD,
+    headers: async (door) => ({ ...(await loggedIn(door)), ...basic }),
+    may: 'full',
+  },
+  'with tokens, nothing, on this machine': { env: TOKENS, may: 'local', refusal: 401 },
+  'with tokens, the start-up token': { env: TOKENS, headers: owner, may: 'full' },
+  'with tokens, nothing, beyond this machine': { env: { ...TOKENS, ...BEYOND }, may: 'open', refusal: 401 },
+  'a token that may everything': {
+    env: { ...TOKENS, ...BEYOND },
+    headers: bearer('token-that-may-everything'),
+    may: 'full',
+  },
+  'a token that may only look': {
+    env: { ...TOKENS, ...BEYOND },
+    headers: bearer('token-that-may-only-look'),
+    may: 'read',
+    refusal: 403,
+  },
+}
+
+/** The session ends with a logout. */
+const inOrder = ROUTES.toSorted((one, other) => Number(one.path === 'api/logout') - Number(other.path === 'api/logout'))
+
+it('every route says what it takes', () => {
+  expect(Object.fromEntries(ROUTES.map((route) => [nameOf(route), route.access]))).toEqual(NEEDS)
+})
+
+describe.each(Object.entries(WAYS))('%s', (_, { env = {}, port, headers = {}, may, refusal }) => {
+  it(`may use what is for "${may}", and nothing else`, async () => {
+    const clock = new FakeClock()
+    const door = await openDoor({ env, clock })
+    const through = (await port?.(door)) ?? door.port
+    const brought = typeof headers === 'function' ? await headers(door) : headers
+    for (const route of inOrder) {
+      // Wrong tokens may be tried now and then.
+      await clock.advance(30_000)
+      const path = `/${route.path.replace('{hub}', 'home').replace('{app}', 'x').replace('{topic…}', 'home/app/x/restart')}`
+      const body = route.method === 'POST' ? { method: 'POST', body: '{}' } : {}
+      const type = { 'content-type': 'application/json', host: `127.0.0.1:${door.port}` }
+      const { status } = await door.ask(path, { ...body, port: through, headers: { ...type, ...brought } })
+      const isServed = RANKS.indexOf(may) >= RANKS.indexOf(NEEDS[nameOf(route)] ?? '')
+      expect(isServed ? ![401, 403, 421, 429].includes(status) : status, nameOf(route)).toBe(isServed ? true : refusal)
+    }
+    expect(door.told.length > 0).toBe(may === 'full')
+    expect((await door.ask('/livez', { port: through, headers: brought })).status).toBe(200)
+  })
+})
+
+it('the values of settings are shown to nobody by the way in alone, neither now nor when they change', async () => {
+  const clock = new FakeClock()
+  const { ask, askAsOwner, hold, webSocket } = await openDoor({ clock })
+  const topic = 'b/home/app/com.example.lamp/setting/pin'
+  hold(topic, '"4711"')
+  hold('b/home/state', 'online')
+  expect(JSON.parse((await ask('/api/state')).body)).toEqual({ 'b/home/state': 'online' })
+  expect(JSON.parse((await askAsOwner('/api/state')).body)).toHaveProperty([topic], '"4711"')
+  const [outside, inside] = [[], []] as [string[], string[]]
+  const sockets = [webSocket(), webSocket(owner)]
+  sockets[0]?.on('message', (data) => outside.push(String(data)))
+  sockets[1]?.on('message', (data) => inside.push(String(data)))
+  expect(await Promise.all(sockets.map(fateOf))).toEqual(['open', 'open'])
+  hold(topic, '"0815"')
+  hold('b/home/state', 'offline')
+  await clock.advance(200)
+  await expect.poll(() => [outside.length, inside.length]).toEqual([2, 2])
+  expect(outside.join()).toContain('offline')
+  expect(outside.join()).not.toMatch(/4711|0815|setting/)
+  expect(inside[0]).toContain('4711')
+  expect(inside[1]).toContain('0815')
+})
+
+describe('the printed address', () => {
+  it('becomes a session, and the token leaves the address bar', async () => {
+    const { ask, origin } = await openDoor({ page: { 'index.html': 'page' } })
+    const answer = await ask(`/?token=${START_TOKEN}`)
+    expect(answer.status).toBe(303)
+    expect(answer.headers).toMatchObject({
+      location: './',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+    })
+    expect(JSON.stringify(answer)).not.toContain(START_TOKEN)
+    const cookie = answer.headers['set-cookie']?.[0] ?? ''
+    expect(cookie).toMatch(/^hub2mqtt_\d+=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/)
+    const headers = { cookie: cookie.split(';')[0] ?? '', origin }
+    expect((await ask('/', { headers })).body).toBe('page')
+    expect(JSON.parse((await ask('/api/session', { headers })).body)).toMatchObject({ access: 'full', login: 'token' })
+    await ask('/api/logout', { method: 'POST', headers })
+    expect(JSON.parse((await ask('/api/session', { headers })).body)).toMatchObject({ access: 'local' })
+  })
+
+  it('leads to the login where there is a password by now, and opens nothing', async () => {
+    const { ask } = await openDoor({ env: PASSWORD })
+    const answer = await ask(`/?token=${START_TOKEN}`)
+    expect(answer).toMatchObject({ status: 303, headers: { location: './' } })
+    expect(answer.headers).not.toHaveProperty('set-cookie')
+  })
+
+  it('ends its sessions when a password is set', async () => {
+    const door = await openDoor()
+    const headers = await entered(door)
+    door.reconfigure(PASSWORD)
+    expect(await door.ask('/api/state', { headers })).toMatchObject({ status: 401 })
+  })
+
+  it.each([
+    ['in the address', (door: Door, token: string) => door.ask(`/?token=${token}`)],
+    ['as a header', (door: Door, token: string) => door.ask('/api/state', { headers: bearer(token) })],
+  ])('with another token may be tried five times %s; the right one is good at any time', async (_, attempt) => {
+    const door = await openDoor()
+    for (let tries = 0; tries < 5; tries += 1) expect((await attempt(door, `wrong-${tries}`)).status).toBe(401)
+    const refused = await attempt(door, 'wrong')
+    expect(refused).toMatchObject({ status: 429, code: 'tries', headers: { 'retry-after': '30' } })
+    expect([200, 303]).toContain((await attempt(door, START_TOKEN)).status)
+    expect((await door.ask('/api/state', { headers: await entered(door) })).status).toBe(200)
+  })
+})
+
+describe.skipIf(nginxPath === undefined)('nginx as the documentation sets it up', () => {
+  const [, block = ''] = /```nginx\n(.*?)```/s.exec(readFileSync('docs/http.md', 'utf8')) ?? []
+
+  it('serves page, login, commands and live channel below a path, each browser by its own address', async () => {
+    const env = { ...PASSWORD, ...PROXY }
+    const door = await openDoor({ env, page: { 'index.html': 'page' } })
+    await using nginx = await startNginx(block.replace('8099', String(door.port)))
+    const origin = `http://127.0.0.1:${nginx.port}`
+    const ask: Door['ask'] = (path, asking) => door.ask(`/hub2mqtt${path}`, { ...asking, port: nginx.port })
+    const json = { origin, 'content-type': 'application/json' }
+    const login = (password: string) =>
+      ask('/api/login', { method: 'POST', headers: json, body: JSON.stringify({ password }) })
+    expect((await ask('/')).body).toBe('page')
+    expect((await ask('/api/state')).status).toBe(401)
+    const { headers } = await login(PASSWORD.HTTP_PASSWORD)
+    const session = { cookie: headers['set-cookie']?.[0]?.split(';')[0] ?? '', origin }
+    const restart = { method: 'POST', headers: session }
+    expect((await ask('/api/commands/home/app/x/restart', restart)).status).toBe(200)
+    expect(await fateOf(door.webSocket(session, `127.0.0.1:${nginx.port}/hub2mqtt`))).toBe('open')
+    // What a browser says of its own address is not passed on: it cannot take the place of another one.
+    for (let tries = 0; tries < 5; tries += 1) await login('wrong')
+    const forged = { ...json, 'x-forwarded-for': '192.0.2.77' }
+    const body = JSON.stringify({ password: PASSWORD.HTTP_PASSWORD })
+    expect((await ask('/api/login', { method: 'POST', headers: forged, body })).status).toBe(429)
+  })
+})

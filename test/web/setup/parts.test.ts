@@ -1,0 +1,109 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { writeWhole } from '../../../src/base/own-file.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import { Pace } from '../../../src/web/server/setup/pace.ts'
+import { findHubs } from '../../../src/web/server/setup/search.ts'
+import { Setup, type SetupOptions } from '../../../src/web/server/setup/setup.ts'
+import { withChoice } from '../../../src/web/server/setup/text.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { silentLog } from '../../support/silent-log.ts'
+import { at, EMBEDDED, emulate, folder, KEY } from './house.ts'
+import { answerPacket, startResponder } from './responder.ts'
+
+const setup = (options: Partial<SetupOptions> = {}) =>
+  new Setup({
+    config: loadConfig({ env: {}, requireHub: false }).config,
+    path: null,
+    check: () => loadConfig({ env: {}, requireHub: false }),
+    search: async () => [],
+    tryEmbedded: async () => ({ url: 'mqtt://127.0.0.1:1883' }),
+    log: silentLog,
+    clock: systemClock,
+    onWritten() {},
+    ...options,
+  })
+
+describe('the set-up', () => {
+  test('offers the hubs that the network tells of, and can be finished with one of them', async () => {
+    const hub = await emulate()
+    const port = Number(new URL(hub.url).port)
+    const packet = answerPacket([{ service: '_homey._tcp', instance: 'Villa', port, texts: ['name=Villa'] }])
+    const { at: to, questions } = await startResponder([packet])
+    const path = join(folder(), 'hub2mqtt.yaml')
+    const door = setup({ path, search: () => findHubs({ clock: systemClock, to }) })
+    const [look, again] = await Promise.all([door.look(), door.look()])
+    expect(look).toEqual({ path, broker: 'embedded', found: [{ name: 'Villa', url: hub.url }] })
+    // One search for both.
+    expect(again).toEqual(look)
+    expect(questions.length).toBeLessThanOrEqual(2)
+    const url = look.found[0]?.url ?? ''
+    expect(await door.testHub(at(url))).toMatchObject({ ok: true })
+    expect(await door.apply({ hub: at(url), broker: EMBEDDED })).toMatchObject({ written: path })
+    expect(readFileSync(path, 'utf8')).toBe(`hubs:\n  home:\n    url: ${url}\n    api_key: ${KEY}\n`)
+  })
+
+  test('begins once the answer was sent, and not before', async () => {
+    const begun: string[] = []
+    const door = setup({ path: join(folder(), 'hub2mqtt.yaml'), onWritten: () => begun.push('begun') })
+    door.answered()
+    await door.apply({ hub: at('http://127.0.0.1:1'), broker: EMBEDDED })
+    expect(begun).toEqual([])
+    door.answered()
+    expect(begun).toEqual(['begun'])
+    await expect(door.apply({ hub: at('http://127.0.0.1:1'), broker: EMBEDDED })).rejects.toThrow('another tab')
+  })
+
+  test('can be tried again after what was refused', async () => {
+    const door = setup({ path: join(folder(), 'hub2mqtt.yaml') })
+    await expect(door.apply({ hub: at('x'), broker: EMBEDDED })).rejects.toThrow('url: expected')
+    expect(await door.apply({ hub: at('http://127.0.0.1:1'), broker: EMBEDDED })).toMatchObject({
+      written: expect.any(String),
+    })
+  })
+})
+
+describe('tests of addresses', () => {
+  test('are twenty in a minute, and then there are some again', async () => {
+    const clock = new FakeClock()
+    const pace = new Pace(clock)
+    for (let left = 20; left > 0; left -= 1) await pace.run(async () => undefined)
+    await expect(pace.run(async () => undefined)).rejects.toMatchObject({ code: 'busy', waitMs: 60_000 })
+    await clock.advance(60_000)
+    expect(await pace.run(async () => 'done')).toBe('done')
+  })
+})
+
+describe('the file', () => {
+  test('is written as a whole or not at all, and no draft is left', async () => {
+    const inside = folder()
+    const path = join(inside, 'hub2mqtt.yaml')
+    mkdirSync(path)
+    await expect(writeWhole(path, 'a: 1\n')).rejects.toThrow()
+    expect(readdirSync(inside)).toEqual(['hub2mqtt.yaml'])
+    const other = join(inside, 'other.yaml')
+    writeFileSync(other, 'before')
+    await writeWhole(other, 'after')
+    expect(readFileSync(other, 'utf8')).toBe('after')
+    expect(readdirSync(inside).sort()).toEqual(['hub2mqtt.yaml', 'other.yaml'])
+  })
+
+  test('gets another broker in the place of that of before, login and its file included', () => {
+    const before = 'mqtt:\n  url: mqtt://old # the old one\n  username: me\n  password_file: /run/x\n  keepalive: 10s\n'
+    const broker = { url: ['mqtt://new'], username: null, password: null }
+    expect(withChoice(before, { hub: at('http://h'), broker })).toBe(
+      `mqtt:\n  url: mqtt://new # the old one\n  keepalive: 10s\nhubs:\n  home:\n    url: http://h\n    api_key: ${KEY}\n`,
+    )
+    const cluster = { ...broker, url: ['mqtt://one', 'mqtt://two'] }
+    expect(withChoice(before, { hub: at('http://h'), broker: cluster })).toContain(
+      'mqtt:\n  url:\n    - mqtt://one\n    - mqtt://two\n  keepalive: 10s\n',
+    )
+    const empty = 'hubs: # put yours here\n  # shed: ...\n'
+    expect(withChoice(empty, { hub: at('http://h'), broker: undefined })).toMatch(
+      /^hubs:\n {2}# put yours here\n {2}# shed: ...\n {2}home:\n/,
+    )
+    expect(withChoice('# nothing\n', { hub: at('http://h'), broker: undefined })).toMatch(/^# nothing\n\nhubs:/)
+  })
+})
