@@ -2,13 +2,14 @@
  * Whose a retained topic is, and what becomes of it if nobody holds anything there: answered here for the sweep, for
  * repairs and for `hub2mqtt cleanup`.
  */
+
+import { type DiscoveryTopic, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { HeldElsewhere } from '../contract/publications.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import { ORIGIN } from '../home-assistant/device.ts'
-import { type DiscoveryTopic, parseDiscoveryTopic } from '../home-assistant/discovery-topics.ts'
 import { originOf } from '../home-assistant/messages.ts'
-import type { Prefixes } from '../home-assistant/prefixes.ts'
 import type { HubStatus } from '../hub/status.ts'
+import type { Prefixes } from './prefixes.ts'
 import type { PublishedSettings } from './published-settings.ts'
 
 export interface Ownership {

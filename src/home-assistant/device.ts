@@ -2,11 +2,11 @@
 
 import { tidy } from '../base/text.ts'
 import { SUPPORT_URL } from '../base/version.ts'
+import { type Owner, objectIdOf } from '../contract/discovery.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { ApiPrefix } from '../hub/proven-hub.ts'
 import { type Component, componentOf, type Place, type Software, triggerOf } from './component.ts'
-import { type Owner, objectIdOf } from './discovery-topics.ts'
 import type { Entity } from './entity.ts'
 import { appName, hubName } from './names.ts'
 import type { Trigger } from './triggers.ts'

@@ -1,11 +1,11 @@
 /** The bridge's side towards Home Assistant: its devices, its birth, and what earlier runs left of ours. */
 
+import { Prefixes } from '../bridge/prefixes.ts'
+import { createDiscoveryTopics } from '../contract/discovery.ts'
 import type { Change } from '../hub/app.ts'
 import type { Message } from '../mqtt/types.ts'
 import { deviceDiffers } from './device.ts'
 import { Devices, type HomeAssistantOptions } from './devices.ts'
-import { createDiscoveryTopics } from './discovery-topics.ts'
-import { Prefixes } from './prefixes.ts'
 import { type DiscoveryLink, Publisher } from './publisher.ts'
 
 /** After Home Assistant says that it is there: it has much to do then, and so have others who heard it. */

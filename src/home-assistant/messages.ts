@@ -1,7 +1,7 @@
 /** The discovery messages of a device: what Home Assistant's broker shall hold, in either form. */
 import { isRecord } from '../base/json.ts'
+import type { DiscoveryTopics, Form } from '../contract/discovery.ts'
 import type { Device, OfferedComponent } from './device.ts'
-import type { DiscoveryTopics, Form } from './discovery-topics.ts'
 
 /** Announces to Home Assistant that the entities of a topic are about to come from another one. */
 export const MIGRATE = JSON.stringify({ migrate_discovery: true })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { Prefixes } from '../../src/bridge/prefixes.ts'
 import { Upkeep } from '../../src/bridge/upkeep.ts'
 import { createTopics } from '../../src/contract/topics.ts'
-import { Prefixes } from '../../src/home-assistant/prefixes.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'

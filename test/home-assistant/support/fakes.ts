@@ -2,9 +2,9 @@
 
 import type { PublishedSetting } from '../../../src/config/settings.ts'
 import type { Command } from '../../../src/contract/command.ts'
+import { createDiscoveryTopics, type Form } from '../../../src/contract/discovery.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { appDevice, bridgeDevice, type HubFacts, hubDevice } from '../../../src/home-assistant/device.ts'
-import { createDiscoveryTopics, type Form } from '../../../src/home-assistant/discovery-topics.ts'
 import { ENTITIES } from '../../../src/home-assistant/entities.ts'
 import { messagesOf } from '../../../src/home-assistant/messages.ts'
 import { guardedForm, isOffered } from '../../../src/home-assistant/offers.ts'

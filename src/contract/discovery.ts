@@ -1,7 +1,7 @@
 /** Where Home Assistant looks for devices, and the names of things there: reversible, and the same whatever a hub is called. */
 
-import { PUBLICATIONS } from '../contract/publications.ts'
-import { Template } from '../contract/templates.ts'
+import { PUBLICATIONS } from './publications.ts'
+import { Template } from './templates.ts'
 
 /** What a discovery topic or a unique id is about. */
 export type Owner =

@@ -3,17 +3,17 @@
 import { camelKeys } from '../base/camel-keys.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
-import type { HubConfig, Live } from '../config/options.ts'
+import type { BridgedHub } from '../bridge/bridge-options.ts'
+import { policyOf } from '../bridge/dispatcher.ts'
 import { appFilter, refusalsOf } from '../contract/permissions.ts'
 import { HubError } from '../hub/errors.ts'
 import { Hub } from '../hub/hub.ts'
+import { Pulse } from '../hub/pulse.ts'
 import { connectGate } from '../hub/session.ts'
 import type { ApiKeys } from '../observability/api-keys.ts'
 import type { Log } from '../observability/log.ts'
-import { Pulse } from '../observability/pulse.ts'
 import type { Tally } from '../observability/tally.ts'
-import type { BridgedHub } from './bridge-options.ts'
-import { policyOf } from './dispatcher.ts'
+import type { HubConfig, Live } from './options.ts'
 
 export interface OpenHub extends BridgedHub {
   readonly pulse: Pulse
