@@ -1,7 +1,6 @@
 /** The daemon from its configuration to its end, in stages: each is ready when it is there, and uses what came before. */
 
 import { Bridge } from './bridge/bridge.ts'
-import { policyOf } from './bridge/dispatcher.ts'
 import type { Signals } from './cli/signals.ts'
 import { membershipOf } from './cluster/membership.ts'
 import { Peers } from './cluster/peers.ts'
@@ -12,12 +11,14 @@ import { brokerAccess, linkOptions } from './config/broker-access.ts'
 import { hubFilesIn } from './config/hubs-dir.ts'
 import { LiveConfig, type Load } from './config/live-config.ts'
 import type { Loaded } from './config/load.ts'
-import { Hubs } from './config/open-hubs.ts'
+import { Hubs, type HubsOptions } from './config/open-hubs.ts'
 import type { HubConfig } from './config/options.ts'
 import { watchFolder } from './config/watch-folder.ts'
 import { discoveryFilters } from './contract/discovery.ts'
-import { rolloutRefusal } from './contract/permissions.ts'
+import { policyOf, rolloutRefusal } from './contract/permissions.ts'
 import { createTopics } from './contract/topics.ts'
+import { Guard } from './guardian/guard.ts'
+import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { MqttLink } from './mqtt/link.ts'
 import { ApiKeys } from './observability/api-keys.ts'
 import { Health } from './observability/health.ts'
@@ -55,7 +56,8 @@ export async function run(options: RunOptions): Promise<void> {
   const fleet = membership && new (await import('./cluster/fleet-run.ts')).FleetRun(membership, live, clock, log)
   const mayAct = fleet && (() => fleet.mayAct())
 
-  await using hubs = new Hubs({ live, keys, tally, mayAct, clock, log, random })
+  const onCall: HubsOptions['onCall'] = (hub, call) => tally.of(hub).calls.add(call.operation, call.outcome, call.ms)
+  await using hubs = new Hubs({ live, keys, onCall, mayAct, clock, log, random })
   const memberStates = fleet?.othersStates(topics) ?? []
   const read = [...memberStates, ...discoveryFilters(config.discovery.prefix)]
   const linked = { ...linkOptions(live, broker, topics, read, mayAct), redact: keys.redact }
@@ -70,7 +72,11 @@ export async function run(options: RunOptions): Promise<void> {
   })
 
   await using link = new MqttLink(linked, { clock, log: log.child({ part: 'mqtt' }), random })
-  const bridge = new Bridge({ ...options, startedAt, topics, hubs: hubs.all, live, rollouts, fleet }, link)
+  const common = { topics, live, hubs: hubs.all, version, clock, random, log: log.child({ part: 'bridge' }) }
+  const guardian = new Guard({ ...common, isConnected: () => link.status().protocol !== null })
+  const isDiscovered = config.discovery.format !== 'off'
+  const homeAssistant = isDiscovered ? new HomeAssistant({ ...common, isShared: fleet !== undefined }, link) : undefined
+  const bridge = new Bridge({ ...common, log, startedAt, rollouts, fleet, guardian, homeAssistant }, link)
   const served = { version, live, topics, bridge, fleet }
   const health = new Health({ version, startedAt, link, bridge, hubs: hubs.all, mayBeIdle: fleet !== undefined, clock })
   await using _member = fleet

@@ -92,7 +92,8 @@ function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupO
     live: { value: { hubs: {} } },
     isShared: true,
     former: { has: (hub: string) => configured.has(hub) || told.some((one) => one.has(hub)) },
-    homeAssistant: { prefixes: { includes: () => true }, has: () => false },
+    prefixes: { includes: () => true },
+    homeAssistant: undefined,
   }
   return [...held].flatMap(([topic, payload]) => (ownership(topic, payload, state).whose === 'foreign' ? [] : [topic]))
 }

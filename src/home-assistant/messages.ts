@@ -93,12 +93,6 @@ export function withStubs(before: Platforms, now: Platforms, payload: string): s
   return JSON.stringify({ ...whole, components: { ...whole['components'], ...stubs } })
 }
 
-/** Name of the origin of a payload that the broker holds. */
-export function originOf(payload: string): string | undefined {
-  const origin = read(payload)['origin']
-  return isRecord(origin) && typeof origin['name'] === 'string' ? origin['name'] : undefined
-}
-
 function read(payload: string): Readonly<Record<string, unknown>> {
   // As of each device that is new, or was too much to keep; an error takes longer than all the rest.
   if (payload === '') return {}

@@ -84,11 +84,8 @@ function keeping() {
     live: { value: { hubs: { home: {} } } },
     isShared: false,
     rollouts: { held: new Set() },
-    homeAssistant: {
-      prefixes: new Prefixes('homeassistant', 'hub2mqtt/bridge/discovery'),
-      has: () => true,
-      touched: (topic) => done.push(`put back ${topic}`),
-    },
+    prefixes: new Prefixes('homeassistant', 'hub2mqtt/bridge/discovery'),
+    homeAssistant: { has: () => true, touched: (topic) => done.push(`put back ${topic}`) },
     link: {
       refresh: (topics) => done.push([...topics].join()),
       sweep: () => 0,
