@@ -1,8 +1,5 @@
 /** The daemon from its configuration to its end, in stages: each is ready when it is there, and uses what came before. */
-
 import { Bridge } from './bridge/bridge.ts'
-import { policyOf } from './bridge/dispatcher.ts'
-import { Hubs } from './bridge/hubs.ts'
 import type { Signals } from './cli/signals.ts'
 import { membershipOf } from './cluster/membership.ts'
 import { Peers } from './cluster/peers.ts'
@@ -10,14 +7,15 @@ import { Rollouts } from './cluster/rollout/rollouts.ts'
 import { applyChanges } from './config/apply.ts'
 import { openBroker } from './config/broker.ts'
 import { brokerAccess, linkOptions } from './config/broker-access.ts'
-import { hubFilesIn } from './config/hubs-dir.ts'
 import { LiveConfig, type Load } from './config/live-config.ts'
 import type { Loaded } from './config/load.ts'
+import { Hubs } from './config/open-hubs.ts'
 import type { HubConfig } from './config/options.ts'
 import { watchFolder } from './config/watch-folder.ts'
-import { rolloutRefusal } from './contract/permissions.ts'
+import { policyOf, rolloutRefusal } from './contract/permissions.ts'
 import { createTopics } from './contract/topics.ts'
-import { discoveryFilters } from './home-assistant/discovery-topics.ts'
+import { Guard } from './guardian/guard.ts'
+import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { MqttLink } from './mqtt/link.ts'
 import { ApiKeys } from './observability/api-keys.ts'
 import { Health } from './observability/health.ts'
@@ -55,10 +53,9 @@ export async function run(options: RunOptions): Promise<void> {
   const fleet = membership && new (await import('./cluster/fleet-run.ts')).FleetRun(membership, live, clock, log)
   const mayAct = fleet && (() => fleet.mayAct())
 
-  await using hubs = new Hubs({ live, keys, tally, mayAct, clock, log, random })
+  await using hubs = new Hubs({ live, keys, onCall: tally.called, mayAct, clock, log, random })
   const memberStates = fleet?.othersStates(topics) ?? []
-  const read = [...memberStates, ...discoveryFilters(config.discovery.prefix)]
-  const linked = { ...linkOptions(live, broker, topics, read, mayAct), redact: keys.redact }
+  const linked = { ...linkOptions(live, broker, topics, memberStates, mayAct), redact: keys.redact }
   await using rollouts = new Rollouts({
     ...options,
     log: log.child({ part: 'rollout' }),
@@ -70,14 +67,17 @@ export async function run(options: RunOptions): Promise<void> {
   })
 
   await using link = new MqttLink(linked, { clock, log: log.child({ part: 'mqtt' }), random })
-  const bridge = new Bridge({ ...options, startedAt, topics, hubs: hubs.all, live, rollouts, fleet }, link)
+  const common = { topics, live, hubs: hubs.all, version, clock, random, log: log.child({ part: 'bridge' }) }
+  const guardian = new Guard({ ...common, isConnected: () => link.status().protocol !== null })
+  const isHidden = config.discovery.format === 'off'
+  const homeAssistant = isHidden ? undefined : new HomeAssistant({ ...common, isShared: fleet !== undefined }, link)
+  const bridge = new Bridge({ ...common, log, startedAt, rollouts, fleet, guardian, homeAssistant }, link)
   const served = { version, live, topics, bridge, fleet }
   const health = new Health({ version, startedAt, link, bridge, hubs: hubs.all, mayBeIdle: fleet !== undefined, clock })
   await using _member = fleet
 
-  const { report } = health
-  const metrics = createMetrics({ ...served, tally, link: () => link.status(), hubs: hubs.all, health: report })
-  const pages = { ...options, ...served, hubs, health: report, metrics, clean: keys.redact, onSecret: keys.add }
+  const metrics = createMetrics({ ...served, tally, link: () => link.status(), hubs: hubs.all, health: health.report })
+  const pages = { ...options, ...served, hubs, health: health.report, metrics, clean: keys.redact, onSecret: keys.add }
   await using listener = config.http.enabled ? await openListener(pages) : undefined
   const feed = listener?.feed
   const peers = fleet && new Peers(topics, memberStates, hubs.all, live, feed)
@@ -138,9 +138,8 @@ export async function run(options: RunOptions): Promise<void> {
     health.changed()
   })
   options.onReload(live.reload)
-  const { readAt = Number.POSITIVE_INFINITY } = options
   const { hubs_dir: folder } = config
-  if (folder !== null) void watchFolder({ folder, pick: hubFilesIn, readAt }, live.reload, clock, signal)
+  if (folder !== null) void watchFolder({ folder, readAt: options.readAt }, live.reload, clock, signal)
   log.info({ version, base_topic: topics.base, hubs: [...hubs.all.keys()] }, 'hub2mqtt started')
 
   await health.watch(signal)

@@ -1,12 +1,30 @@
 /** What the bridge is given. */
+import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import type { Live } from '../config/options.ts'
 import type { RolloutControl } from '../contract/command.ts'
+import type { LogLevel } from '../contract/log-levels.ts'
+import type { Rules } from '../contract/permissions.ts'
 import type { FleetPayload } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
-import type { Log } from '../observability/log.ts'
+import type { Change } from '../hub/app.ts'
+import type { Message } from '../mqtt/types.ts'
+import type { Guardian } from './guarding.ts'
 import type { OwnershipState } from './ownership.ts'
 import type { DispatchHub } from './requests.ts'
+
+/** The options of the configuration that the bridge reads. */
+export interface BridgeSettings extends Rules {
+  readonly commands: Rules['commands'] & { readonly response_topics: readonly string[] }
+  readonly discovery: {
+    readonly format: 'device' | 'component' | 'off'
+    readonly prefix: string
+    readonly birth_topic: string
+  }
+  /** App id → names of the settings that are published. */
+  readonly settings: { readonly publish: ReadonlyMap<string, ReadonlyMap<string, unknown>> }
+  readonly hubs: Readonly<Record<string, unknown>>
+  readonly log: { readonly level: LogLevel }
+}
 
 export interface BridgedHub extends DispatchHub {
   readonly url: string
@@ -24,20 +42,49 @@ export interface FleetSide {
   whyNotServed(hub: string): string | undefined
 }
 
+/** Publishes the devices of hubs and apps for Home Assistant. */
+export interface Discovery {
+  /** The broker is there and what it holds is known. */
+  connected(): void
+  /** Takes in Home Assistant's own message. */
+  receive(message: Pick<Message, 'payload' | 'retain'>): void
+  /** Somebody published on a discovery topic. */
+  touched(topic: string, payload: string): void
+  /** Whether a device is published under a prefix, in either form, or waits for that or for its end. */
+  has(prefix: string, objectId: string): boolean
+  appsChanged(hub: string, changes: readonly Change[]): void
+  /** The hub's status changed. Returns whether other messages may be left over now. */
+  hubChanged(hub: string): boolean
+  /** There is one more hub. */
+  hubAdded(): void
+  /** Another member of the fleet has the hub from now on: its devices stay as the broker has them. */
+  hubReleased(hub: string): void
+  /** The hub is no longer among the hubs. */
+  hubRemoved(hub: string): void
+  /** The configuration has changed what commands may do, or which settings are published. */
+  reconfigured(): void
+  stop(): void
+}
+
 export interface BridgeOptions {
   readonly topics: Topics
   /** Changes as hubs are added and removed; `addHub` and `removeHub` tell. */
   readonly hubs: ReadonlyMap<string, BridgedHub>
   /** The configuration that holds now; `reconfigured` tells of another one. */
-  readonly live: Live
+  readonly live: {
+    readonly value: BridgeSettings
+    /** Whether hubs may be missing only because their folder is empty for the moment; default: they are not. */
+    readonly awaitsHubs?: boolean
+  }
   readonly rollouts: RolloutControl & OwnershipState['rollouts']
   /** Where several bridges share the hubs of one configuration; `fleetChanged` tells of news. */
   readonly fleet?: FleetSide | undefined
+  readonly guardian: Guardian
+  /** `undefined`: the configuration turns discovery off; then only what was left over is cleared. */
+  readonly homeAssistant: Discovery | undefined
   readonly version: string
   /** ISO 8601. */
   readonly startedAt: string
   readonly clock: Clock
-  /** Numbers from 0 to under 1. */
-  readonly random: () => number
-  readonly log: Log
+  readonly log: Logger & { readonly audit: Logger; setLevel(level: LogLevel): void }
 }

@@ -1,13 +1,7 @@
 /** The translation: what hubs say becomes retained state and events, what arrives as a command becomes a call. */
-import type { Command } from '../contract/command.ts'
 import type { LogLevel } from '../contract/log-levels.ts'
-import { mayUse } from '../contract/permissions.ts'
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'
-import { Guard } from '../guardian/guard.ts'
-import { isGuarded } from '../guardian/settings.ts'
-import { BY } from '../guardian/turn.ts'
-import { HomeAssistant } from '../home-assistant/home-assistant.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
@@ -15,10 +9,11 @@ import { logActivity } from './activity-log.ts'
 import { AppUpdates } from './app-updates.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 import { BridgeState } from './bridge-state.ts'
-import { Dispatcher, policyOf } from './dispatcher.ts'
+import { Dispatcher } from './dispatcher.ts'
 import { guardedHub } from './guarding.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
 import { rowTable } from './owner-rows.ts'
+import { Prefixes } from './prefixes.ts'
 import { Presence } from './presence.ts'
 import type { CommandEnd, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
@@ -47,7 +42,6 @@ export class Bridge {
   /** What they share. */
   readonly #stateOptions: HubStateOptions
   readonly #updates: AppUpdates
-  readonly #guard: Guard
   /** Whether the guardian has taken up what the broker holds of it. */
   #hasBegun = false
   readonly #presence: Presence
@@ -60,7 +54,8 @@ export class Bridge {
   #startingOver = false
   /** What the broker holds as the bridge's state when a connection begins. */
   #foundState: string | undefined
-  readonly #homeAssistant: HomeAssistant
+  /** Discovery prefixes under which something of ours may be. */
+  readonly #prefixes: Prefixes
   readonly #upkeep: Upkeep
   #tookBackAt = Number.NEGATIVE_INFINITY
   #cancelStartOver: () => void = () => {}
@@ -84,20 +79,13 @@ export class Bridge {
       control: { setLogLevel: (level) => this.setLogLevel(level), rollouts },
       audit: options.log.audit,
     })
-    this.#guard = new Guard({
-      ...common,
-      isConnected: () => link.status().protocol !== null,
-      order: (order) => this.#dispatcher.send({ ...order, by: BY }),
-    })
-    const guarded = () => isGuarded(live.value)
-    const allows = (command: Command) => mayUse(policyOf(live.value), command)
-    this.#homeAssistant = new HomeAssistant({ ...common, guarded, allows }, link)
+    this.#prefixes = new Prefixes(discovery.prefix, topics.of('bridgeDiscovery', {}), discovery.format !== 'off')
     this.#upkeep = new Upkeep({
       ...common,
       early: this.#early,
       states: this.#states,
-      homeAssistant: this.#homeAssistant,
-      onSettled: () => this.#state.set({ prefixes: this.#homeAssistant.prefixes.all }),
+      prefixes: this.#prefixes,
+      onSettled: () => this.#state.set({ prefixes: this.#prefixes.all }),
       readEverything: () => this.#startOver(),
     })
     this.#presence = new Presence({
@@ -110,8 +98,6 @@ export class Bridge {
     this.#stateOptions = {
       ...common,
       table,
-      guard: this.#guard,
-      homeAssistant: this.#homeAssistant,
       upkeep: this.#upkeep,
       updates: this.#updates,
       early: this.#early,
@@ -119,17 +105,18 @@ export class Bridge {
   }
 
   start(handlers: BridgeHandlers): void {
+    const { guardian } = this.#options
     this.#handlers = handlers
     this.#dispatcher.start({
       onRun: (run) => {
         this.#states.get(run.hub)?.onRun(run)
-        this.#guard.ran(run)
+        guardian.ran(run)
       },
       repair: () => {
         this.#upkeep.repair()
         this.#link.readTransient()
       },
-      guard: (hub, app, wish) => this.#guard.control(hub, app, wish),
+      guard: (hub, app, wish) => guardian.control(hub, app, wish),
       onFailedWrite: (failed) => this.#states.get(failed.hub)?.onFailedWrite(failed),
       onAnswer: handlers.onAnswer,
     })
@@ -153,25 +140,29 @@ export class Bridge {
 
   /** Listens to a hub that is new in `hubs`. Its topics are left as the broker has them until something is known of it. */
   addHub(name: string, hub: Hub): HubState {
-    const { live, log } = this.#options
+    const { live, guardian, homeAssistant, log } = this.#options
     this.#upkeep.hubAdded(name)
     const state = new HubState(name, hub, this.#stateOptions)
     this.#states.set(name, state)
     logActivity(hub, state, () => live.value.commands, log.child({ part: 'apps', hub: name }))
-    this.#guard.hubAdded(name, guardedHub(hub, state))
+    guardian.hubAdded(
+      name,
+      guardedHub(hub, state, (order) => this.#dispatcher.send({ ...order, hub: name })),
+    )
     this.#state.follow(name, hub)
-    this.#homeAssistant.hubAdded()
+    homeAssistant?.hubAdded()
     return state
   }
 
   /** Clears all topics of a hub that is no longer in `hubs`. */
   removeHub(name: string): void {
+    const { guardian, homeAssistant } = this.#options
     this.#upkeep.hubGone(name)
     this.#upkeep.former.add(name)
-    this.#guard.hubRemoved(name)
+    guardian.hubRemoved(name)
     this.#states.get(name)?.clear()
     this.#states.delete(name)
-    this.#homeAssistant.hubRemoved(name)
+    homeAssistant?.hubRemoved(name)
     this.#state.hubsChanged()
     this.#upkeep.sweep()
   }
@@ -183,12 +174,12 @@ export class Bridge {
 
   /** Leaves a hub that is no longer in `hubs` to another member of the fleet, with all of its topics. */
   releaseHub(name: string): void {
-    const { topics } = this.#options
+    const { topics, guardian, homeAssistant } = this.#options
     this.#upkeep.hubGone(name)
-    this.#guard.hubRemoved(name)
+    guardian.hubRemoved(name)
     this.#states.get(name)?.release()
     this.#states.delete(name)
-    this.#homeAssistant.hubReleased(name)
+    homeAssistant?.hubReleased(name)
     this.#state.hubsChanged()
     this.#link.release((topic) => {
       const owner = topics.parse(topic)?.owner
@@ -207,9 +198,10 @@ export class Bridge {
 
   /** Configuration has changed what commands may do, which settings are published, or what the guardian does. */
   reconfigured(): void {
-    this.#guard.reconfigured()
+    const { guardian, homeAssistant } = this.#options
+    guardian.reconfigured()
     for (const state of this.#states.values()) state.reconfigured()
-    this.#homeAssistant.reconfigured()
+    homeAssistant?.reconfigured()
   }
 
   /** The broker is there and what it holds is known. */
@@ -231,22 +223,23 @@ export class Bridge {
     this.#early.role = role
     this.#link.setWriting(role === 'active')
     if (role !== 'standby') return
-    this.#guard.standBy()
+    this.#options.guardian.standBy()
     this.#early.drop()
     this.#wasReplaced = true
   }
 
   /** This bridge is the active one from now on, and what the broker holds has just been read. */
   #begin(): void {
+    const { hubs, guardian, homeAssistant } = this.#options
     this.#early.role = 'active'
     this.#saidStandby = false
-    this.#homeAssistant.connected()
-    this.#state.set({ prefixes: this.#homeAssistant.prefixes.all })
+    homeAssistant?.connected()
+    this.#state.set({ prefixes: this.#prefixes.all })
     // Before the sweep, which clears what nobody holds.
-    this.#guard.begin(!this.#hasBegun || this.#wasReplaced)
+    guardian.begin(!this.#hasBegun || this.#wasReplaced)
     this.#hasBegun = true
-    for (const name of this.#options.hubs.keys()) this.#upkeep.hubAdded(name)
-    if (this.#wasReplaced) this.#upkeep.readAgain(this.#options.hubs.keys())
+    for (const name of hubs.keys()) this.#upkeep.hubAdded(name)
+    if (this.#wasReplaced) this.#upkeep.readAgain(hubs.keys())
     this.#wasReplaced = false
     this.#upkeep.sweep()
     // After the sweep: it takes the place of what names the former hubs, and the next run must know of those until then.
@@ -293,7 +286,7 @@ export class Bridge {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
     if (own !== undefined) this.#learn(own, payload)
-    return this.#homeAssistant.prefixes.learn(topic, payload)
+    return this.#prefixes.learn(topic, payload)
   }
 
   /** Somebody published where only the bridge should. */
@@ -314,12 +307,13 @@ export class Bridge {
 
   /** What an earlier run, or another bridge, has written down. */
   #learn({ name, owner }: OwnTopic, payload: string): void {
+    const { guardian } = this.#options
     if (name === 'bridgeInfo') this.#upkeep.former.learn(payload)
     else if (name === 'appUpdate' && owner.kind === 'app') {
       const { hub, app } = owner
       if (this.#updates.learn(hub, app, payload)) this.#states.get(hub)?.appChanged(app)
-    } else if (owner.kind === 'app') this.#guard.learn(name, owner.hub, owner.app, payload)
-    else if (owner.kind === 'hub') this.#guard.learn(name, owner.hub, '', payload)
+    } else if (owner.kind === 'app') guardian.learn(name, owner.hub, owner.app, payload)
+    else if (owner.kind === 'hub') guardian.learn(name, owner.hub, '', payload)
   }
 
   /** The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true. */
@@ -350,11 +344,11 @@ export class Bridge {
   }
 
   onMessage(message: Message): void {
-    const { topics, live } = this.#options
+    const { topics, live, homeAssistant } = this.#options
     if (this.#early.hasLeft) return
     const { birth_topic } = live.value.discovery
     if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
-    else if (message.topic === birth_topic) this.#early.run(() => this.#homeAssistant.receive(message))
+    else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
     else this.#early.run(() => this.#dispatcher.receive(message))
   }
 
@@ -370,7 +364,7 @@ export class Bridge {
 
   /** Lets commands under way end, and begins nothing more on a hub. */
   async stop(): Promise<void> {
-    this.#guard.standBy()
+    this.#options.guardian.standBy()
     await this.#dispatcher.stop()
     this.#cancelStartOver()
     this.#upkeep.stop()
@@ -380,7 +374,7 @@ export class Bridge {
     this.#presence.stop()
     // Nobody else says that nobody is there.
     if (this.role === 'undecided') this.#link.setWriting(true)
-    this.#homeAssistant.stop()
+    this.#options.homeAssistant?.stop()
   }
 
   /** What the broker shall hold, Home Assistant's discovery left out, rendered anew: topics with their payloads. */

@@ -10,11 +10,10 @@ import type { Command, HubCommand } from '../contract/command.ts'
 import { COMMANDS, effectiveCommand, findCommand, isAudited, MAX_NAME_LENGTH } from '../contract/commands.ts'
 import { CommandError, ERROR_CODES, fromHubError } from '../contract/errors.ts'
 import { decodeText, peekTransaction, type Reading } from '../contract/payload.ts'
-import { type CommandPolicy, lackOf, permission, refusedBy } from '../contract/permissions.ts'
+import { lackOf, permission, policyOf, refusedBy } from '../contract/permissions.ts'
 import type { Target } from '../contract/target.ts'
 import { decodeLevel } from '../contract/templates.ts'
 import type { CommandTopic } from '../contract/topics.ts'
-import { isGuarded } from '../guardian/settings.ts'
 import { retryRateLimited } from '../hub/client.ts'
 import { HubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -22,15 +21,7 @@ import { OPERATIONS } from '../hub/operations.ts'
 import type { Message } from '../mqtt/types.ts'
 import { Answers } from './answers.ts'
 import { Replay, replayKey } from './replay.ts'
-import type {
-  CommandHandlers,
-  DispatcherOptions,
-  DispatchHub,
-  OwnCommand,
-  Request,
-  Requester,
-  Rules,
-} from './requests.ts'
+import type { CommandHandlers, DispatcherOptions, DispatchHub, OwnCommand, Request, Requester } from './requests.ts'
 
 /** How long a command may wait inside the bridge. */
 const MAX_WAIT_MS = 10_000
@@ -385,16 +376,4 @@ function suggestion({ target, command }: CommandTopic): string {
   return meant === undefined
     ? ERROR_CODES.unknown_command
     : `${ERROR_CODES.unknown_command.slice(0, -1)}; did you mean ${meant}?`
-}
-
-/** By the configuration, which is replaced as a whole; each command asks several times. */
-const policies = new WeakMap<Rules, CommandPolicy>()
-
-/** What configuration allows, the guardian's command included where it is on. */
-export function policyOf(rules: Rules): CommandPolicy {
-  const known = policies.get(rules)
-  if (known !== undefined) return known
-  const policy = { ...rules.commands, guarded: isGuarded(rules) }
-  policies.set(rules, policy)
-  return policy
 }

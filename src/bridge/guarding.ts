@@ -1,11 +1,80 @@
-/** What the guardian reads of a hub, asks of it, and makes known of its apps. */
-import type { GuardedHub } from '../guardian/turn.ts'
+/** The guardian as the bridge knows it: what it says of apps, what it is told, and what it may do on a hub. */
+import type { Outcome } from '../contract/answer.ts'
+import type { GuardEventPayload } from '../contract/events.ts'
+import type { GoneApp, GuardWish } from '../contract/guard.ts'
+import type { GuardFacts } from '../contract/publications.ts'
+import type { App, Change } from '../hub/app.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { HubState } from './hub-state.ts'
+import type { CommandRun, OwnCommand } from './requests.ts'
 
-export function guardedHub(hub: Hub, state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>): GuardedHub {
+export interface Guardian {
+  /** What is published of an app; `null` once the guardian is turned off, `undefined` while nothing is known. */
+  factsOf(hub: string, app: string): GuardFacts | null | undefined
+  /** Apps that need attention; `undefined` while the guardian is off. */
+  attentionOf(hub: string): readonly string[] | undefined
+  /** Apps of a hub that are gone and remembered; as with `factsOf`. */
+  goneAppsOf(hub: string): readonly GoneApp[] | null | undefined
+  /** Takes in what the broker holds of the guardian's topics, before `begin`. `app`: empty for a topic of the hub. */
+  learn(name: string, hub: string, app: string, text: string): void
+  /** This bridge is the one that acts from now on. `anew`: what the broker holds is newer than what is known here. */
+  begin(anew: boolean): void
+  /** Begins nothing more, as another bridge acts, or none. What becomes of commands under way is still written down. */
+  standBy(): void
+  reconfigured(): void
+  hubAdded(name: string, port: GuardedHub): void
+  hubChanged(name: string, online: boolean): void
+  hubRemoved(name: string): void
+  /**
+   * Apps have changed; `read`: the whole list has just been read. `silent`: nothing happened to them, but the
+   * configuration or the hub is another one. What was known of apps that are gone thereby is forgotten.
+   */
+  appsChanged(name: string, changes: readonly Change[], read: boolean, silent: boolean): void
+  /** A command to an app begins or ends. */
+  ran(run: CommandRun): void
+  /** What a command wants of it. */
+  control(hub: string, app: string, wish: GuardWish): void
+}
+
+/** A command of the guardian's own. `isCurrent` is asked when its turn comes: whether it is still wanted. */
+export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => boolean }
+
+/** A hub as the guardian sees it: what it reads of the hub, asks of it, and tells of its apps. */
+export interface GuardedHub {
+  /** The apps as far as they are known. */
+  readonly apps: () => Iterable<App>
+  /** Whether configuration shows an app. */
+  readonly shows: (app: string) => boolean
+  /** Whether the hub installs a version that is named, as far as is known. */
+  readonly takesVersion: () => boolean
+  /**
+   * Reads an app anew; what that changes is known before the answer. Returns whether it could be read, which it cannot
+   * where the hub has it no more.
+   */
+  readonly read: (app: string) => Promise<boolean>
+  /**
+   * Asks an app's own web API with GET. Returns the HTTP status; `null` if the app does not answer, and `undefined` if
+   * that says nothing of the app.
+   */
+  readonly ask: (app: string, path: string) => Promise<number | null | undefined>
+  /** Makes a backup. Returns why there is none. */
+  readonly backup: () => Promise<string | undefined>
+  /** Carries out a command like one that came by MQTT. */
+  readonly send: (order: GuardOrder) => Promise<Outcome>
+  readonly onEvent: (event: GuardEventPayload) => void
+  /** What is published of an app has changed. */
+  readonly onFacts: (app: string) => void
+  /** Which apps need attention, or are remembered, has changed. */
+  readonly onAttention: () => void
+}
+
+export function guardedHub(
+  hub: Hub,
+  state: Pick<HubState, 'sendEvent' | 'appChanged' | 'changed'>,
+  send: GuardedHub['send'],
+): GuardedHub {
   return {
     apps: () => hub.apps.all.values(),
     shows: (app) => hub.apps.shows(app),
@@ -35,6 +104,7 @@ export function guardedHub(hub: Hub, state: Pick<HubState, 'sendEvent' | 'appCha
         return error instanceof HubError ? error.message : 'the bridge made a mistake.'
       }
     },
+    send,
     onEvent: (event) => state.sendEvent(event),
     onFacts: (app) => state.appChanged(app),
     onAttention: () => state.changed(),

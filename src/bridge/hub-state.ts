@@ -10,17 +10,15 @@ import {
   eventsOf,
   type GuardEventPayload,
 } from '../contract/events.ts'
-import { availableCommands } from '../contract/permissions.ts'
+import { availableCommands, policyOf } from '../contract/permissions.ts'
 import { concernsHub, countsOf } from '../contract/publications.ts'
-import type { Guard } from '../guardian/guard.ts'
-import type { HomeAssistant } from '../home-assistant/home-assistant.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { AppsNews } from '../hub/app-manager.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { AppUpdates } from './app-updates.ts'
-import type { BridgeOptions } from './bridge-options.ts'
-import { policyOf } from './dispatcher.ts'
+import type { BridgeOptions, Discovery } from './bridge-options.ts'
+import type { Guardian } from './guarding.ts'
 import { OwnerRows, type RowTable } from './owner-rows.ts'
 import { PublishedSettings } from './published-settings.ts'
 import type { CommandRun, FailedWrite } from './requests.ts'
@@ -32,8 +30,8 @@ export interface HubStateOptions extends Pick<BridgeOptions, 'topics' | 'live' |
   readonly log: Logger
   readonly table: RowTable
   readonly link: Pick<MqttLink, 'send'>
-  readonly guard: Pick<Guard, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
-  readonly homeAssistant: Pick<HomeAssistant, 'appsChanged' | 'hubChanged'>
+  readonly guardian: Pick<Guardian, 'factsOf' | 'attentionOf' | 'goneAppsOf' | 'appsChanged' | 'hubChanged'>
+  readonly homeAssistant: Pick<Discovery, 'appsChanged' | 'hubChanged'> | undefined
   readonly upkeep: Pick<Upkeep, 'request' | 'listRead'>
   readonly updates: AppUpdates
   readonly early: Pick<StartupBuffer, 'run'>
@@ -136,15 +134,15 @@ export class HubState {
 
   /** Something is known of the hub as a whole, or of all of its apps together. */
   changed(): void {
-    const { guard, fleet } = this.#options
+    const { guardian, fleet } = this.#options
     const { status, apps } = this.#hub
     this.#rows.set({
       status,
       commands: this.#commands(),
       counts: countsOf(apps.all),
       complete: apps.complete,
-      needsAttention: guard.attentionOf(this.#name),
-      goneApps: guard.goneAppsOf(this.#name),
+      needsAttention: guardian.attentionOf(this.#name),
+      goneApps: guardian.goneAppsOf(this.#name),
       owner: fleet && { member: fleet.member, epoch: fleet.epoch },
     })
   }
@@ -157,7 +155,7 @@ export class HubState {
   }
 
   #appsChanged({ changes, silent, read }: AppsNews): void {
-    const { guard, homeAssistant, upkeep, clock } = this.#options
+    const { guardian, homeAssistant, upkeep, clock } = this.#options
     const at = clock.now()
     const notable: NotableChange[] = []
     for (const change of changes) {
@@ -171,9 +169,9 @@ export class HubState {
     }
     if (silent || read || notable.some(concernsHub)) this.changed()
     // After the events of what it acts upon.
-    guard.appsChanged(this.#name, changes, read, silent)
+    guardian.appsChanged(this.#name, changes, read, silent)
     if (read) this.settings.refresh()
-    if (notable.length > 0) homeAssistant.appsChanged(this.#name, notable)
+    if (notable.length > 0) homeAssistant?.appsChanged(this.#name, notable)
     if (silent) upkeep.request()
     if (read) upkeep.listRead(this.#name)
     if (silent || notable.length === 0) return
@@ -191,11 +189,11 @@ export class HubState {
   }
 
   #statusChanged(): void {
-    const { guard, homeAssistant, upkeep } = this.#options
+    const { guardian, homeAssistant, upkeep } = this.#options
     this.changed()
     // Who the hub is comes after its apps, and only then it is known which devices are its.
-    if (homeAssistant.hubChanged(this.#name)) upkeep.request()
-    guard.hubChanged(this.#name, this.#hub.status.online)
+    if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
+    guardian.hubChanged(this.#name, this.#hub.status.online)
   }
 
   /** To the hub's event topic, and to that of an app. */
@@ -209,11 +207,11 @@ export class HubState {
   }
 
   #setApp(app: App): void {
-    const { updates, guard, table } = this.#options
+    const { updates, guardian, table } = this.#options
     const { id } = app
     const rows = this.#apps.get(id) ?? new OwnerRows({ kind: 'app', hub: this.#name, app: id }, table)
     this.#apps.set(id, rows)
-    rows.set({ app, ...updates.of(this.#name, app), guard: guard.factsOf(this.#name, id) })
+    rows.set({ app, ...updates.of(this.#name, app), guard: guardian.factsOf(this.#name, id) })
   }
 
   #appGone(id: string): void {

@@ -2,13 +2,13 @@
  * Whose a retained topic is, and what becomes of it if nobody holds anything there: answered here for the sweep, for
  * repairs and for `hub2mqtt cleanup`.
  */
+
+import { type DiscoveryTopic, isOfBridge, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { HeldElsewhere } from '../contract/publications.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
-import { ORIGIN } from '../home-assistant/device.ts'
-import { type DiscoveryTopic, parseDiscoveryTopic } from '../home-assistant/discovery-topics.ts'
-import { originOf } from '../home-assistant/messages.ts'
-import type { Prefixes } from '../home-assistant/prefixes.ts'
 import type { HubStatus } from '../hub/status.ts'
+import type { Discovery } from './bridge-options.ts'
+import type { Prefixes } from './prefixes.ts'
 import type { PublishedSettings } from './published-settings.ts'
 
 export interface Ownership {
@@ -47,11 +47,9 @@ export interface OwnershipState {
   readonly fresh: Names
   /** `held`: topics of the records that this process answers for. */
   readonly rollouts: { readonly held: Names }
-  readonly homeAssistant: {
-    readonly prefixes: Pick<Prefixes, 'includes'>
-    /** Whether a device is published under a prefix, in either form, or waits for that or for its end. */
-    has(prefix: string, objectId: string): boolean
-  }
+  /** Discovery prefixes under which something of ours may be. */
+  readonly prefixes: Pick<Prefixes, 'includes'>
+  readonly homeAssistant: Pick<Discovery, 'has'> | undefined
 }
 
 const FOREIGN: Ownership = { whose: 'foreign', verdict: 'keep' }
@@ -59,11 +57,11 @@ const PEER: Ownership = { whose: 'peer', verdict: 'keep' }
 
 /** @param payload `undefined`: it was too large to be kept */
 export function ownership(topic: string, payload: string | undefined, state: OwnershipState): Ownership {
-  const { topics, homeAssistant } = state
+  const { topics, prefixes } = state
   const own = topics.parse(topic)
   if (own !== undefined) return ofRow(topic, own, state)
   const device = parseDiscoveryTopic(topic)
-  if (device !== undefined && homeAssistant.prefixes.includes(device.prefix)) return ofDevice(device, payload, state)
+  if (device !== undefined && prefixes.includes(device.prefix)) return ofDevice(device, payload, state)
   return topic === topics.availability || topics.parseMember(topic) !== undefined ? PEER : FOREIGN
 }
 
@@ -101,11 +99,11 @@ function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: Ow
   const { topics, hubs, byId, unread, isShared, homeAssistant } = state
   const waits = { whose: 'ours', verdict: 'wait', writer: 'discovery' } as const
   // In another form, not at its turn yet, or about to go: the publisher takes over from it.
-  if (homeAssistant.has(device.prefix, device.objectId)) return waits
+  if (homeAssistant?.has(device.prefix, device.objectId)) return waits
   const hub = byId.get(device.owner.hubId)
   // Another bridge may have published the devices of a hub that is not ours, and only the message can tell.
   if (hub === undefined && !payload?.includes(topics.mark)) return FOREIGN
-  if (payload !== undefined && originOf(payload) !== ORIGIN) return FOREIGN
+  if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
   if (hub === undefined && isShared) return PEER
   // A hub that has not told who it is may be the one of this device.
   const isKnown = hub === undefined ? knowsAll(hubs) : hub.apps.complete

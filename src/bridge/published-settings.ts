@@ -1,14 +1,14 @@
 /** The settings that configuration publishes by name: read with each list, and after our own writes. */
 import type { Json } from '../base/json.ts'
-import type { Live } from '../config/options.ts'
 import type { OwnerOf } from '../contract/publications.ts'
 import { asHubError, type HubErrorCode } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS } from '../hub/operations.ts'
+import type { BridgeSettings } from './bridge-options.ts'
 import type { HubStateOptions } from './hub-state.ts'
 import { OwnerRows } from './owner-rows.ts'
 
-type Published = Live['value']['settings']['publish']
+type Published = BridgeSettings['settings']['publish']
 
 /** A state is read by people and automations; what is larger is a database and stays where it is. */
 const MAX_LENGTH = 64 * 1024

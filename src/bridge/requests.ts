@@ -1,27 +1,24 @@
 /** Who sends commands, what is known of one on its way, and what the way needs of others. */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
-import type { Config } from '../config/options.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { BridgeControl, Command, HubCommand } from '../contract/command.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import type { CommandFailedPayload } from '../contract/events.ts'
 import type { GuardWish } from '../contract/guard.ts'
 import type { CommandTopic, Topics } from '../contract/topics.ts'
-import type { GuardOrder } from '../guardian/guard.ts'
-import type { GuardConfig } from '../guardian/settings.ts'
-import type { GuardRun } from '../guardian/turn.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkStatus, Message } from '../mqtt/types.ts'
+import type { BridgeSettings } from './bridge-options.ts'
 
 /** Who sent a command another way than over MQTT. */
 export interface Requester {
   /** For the log. */
   readonly by: string
   /** Asked when the command's turn comes and before each write: whether it is still wanted. Default: it always is. */
-  readonly isCurrent?: () => boolean
+  readonly isCurrent?: (() => boolean) | undefined
   /** Called once, with what would be published otherwise; secrets are still in it. */
   readonly reply: (answer: Reply) => void
 }
@@ -33,7 +30,12 @@ export interface Reply {
 }
 
 /** A command of the bridge's own. */
-export type OwnCommand = GuardOrder & Pick<Requester, 'by'>
+export interface OwnCommand extends Pick<Requester, 'by' | 'isCurrent'> {
+  readonly hub: string
+  readonly app: string
+  readonly command: string
+  readonly payload: object
+}
 
 /** One message on a command topic, and what is found out about it on its way to the answer. */
 export interface Request {
@@ -56,10 +58,15 @@ export interface Request {
 }
 
 /** A write, or a generic call, being carried out on a hub, as others may want to know. */
-export interface CommandRun extends GuardRun {
+export interface CommandRun {
+  readonly hub: string
   /** `null` for a command that is for the whole hub. */
   readonly app: string | null
+  /** The app that it is about, whatever it is for. */
+  readonly about: string | null
   readonly command: HubCommand
+  readonly by: string | null
+  readonly phase: 'begun' | 'ended'
   /** Whether it has ended, and well. */
   readonly ok: boolean
 }
@@ -87,13 +94,10 @@ export interface DispatchHub {
   readonly concurrency: number
 }
 
-/** What decides which commands may be used. */
-export type Rules = Pick<Config, 'commands'> & GuardConfig
-
 export interface DispatcherOptions {
   readonly topics: Pick<Topics, 'parseCommand' | 'appCommand' | 'mayAnswerOn'>
   readonly hubs: ReadonlyMap<string, DispatchHub>
-  readonly live: { readonly value: Rules & Pick<Config, 'discovery' | 'hubs'> }
+  readonly live: { readonly value: BridgeSettings }
   readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl
   /** Where others answer for hubs that are not among `hubs`: why, for people; `undefined`: no such hub is configured. */

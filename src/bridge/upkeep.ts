@@ -5,22 +5,23 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import { Throttle } from '../base/throttle.ts'
-import type { Live } from '../config/options.ts'
-import type { HomeAssistant } from '../home-assistant/home-assistant.ts'
-import type { DiscoveryLink } from '../home-assistant/publisher.ts'
 import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
+import type { MqttLink } from '../mqtt/link.ts'
+import type { BridgeOptions, Discovery } from './bridge-options.ts'
 import { FormerHubs } from './former-hubs.ts'
 import { knowsAll, type Ownership, type OwnershipState, ownership, type ServedHub } from './ownership.ts'
+import type { Prefixes } from './prefixes.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
 export interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread' | 'fresh'> {
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
-  readonly live: OwnershipState['live'] & Pick<Live, 'awaitsHubs'>
-  readonly link: Pick<DiscoveryLink, 'sweep' | 'refresh'>
+  readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
+  readonly link: Pick<MqttLink, 'sweep' | 'refresh'>
   /** Nothing is cleared while this bridge is not the active one. */
   readonly early: Pick<StartupBuffer, 'role'>
-  readonly homeAssistant: Pick<HomeAssistant, 'prefixes' | 'has' | 'touched'>
+  readonly prefixes: Pick<Prefixes, 'includes' | 'settle'>
+  readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
   /** Nothing can be left under a former discovery prefix. */
   readonly onSettled: () => void
   /** More was changed than is remembered: everything that the broker holds is to be read. */
@@ -98,14 +99,14 @@ export class Upkeep {
 
   /** Clears what belongs to apps and hubs that are gone, and to rows that are not asked for. */
   sweep(): void {
-    const { hubs, link, homeAssistant, live, early, onSettled, log } = this.#options
+    const { hubs, link, prefixes, live, early, onSettled, log } = this.#options
     if (early.role !== 'active' || live.awaitsHubs) return
     this.#state = { ...this.#state, byId: new Map([...hubs.values()].reverse().map(({ hub }) => [hub.status.id, hub])) }
     this.#lookTwice()
     const cleared = link.sweep((topic, payload) => this.#verdictOf(topic, payload) === 'clear')
     if (cleared > 0) log.info({ topics: cleared }, 'cleared retained messages that belong to nothing any more')
     if (this.#unread.size > 0 || hubs.size === 0 || !knowsAll(hubs)) return
-    homeAssistant.prefixes.settle()
+    prefixes.settle()
     onSettled()
   }
 
@@ -116,7 +117,7 @@ export class Upkeep {
     if (whose !== 'ours') return
     if (writer === 'discovery' && payload === '') {
       // A user has deleted an entity, and Home Assistant takes down the rest of the device first.
-      homeAssistant.touched(topic, payload)
+      homeAssistant?.touched(topic, payload)
       return
     }
     if (this.#touched.size <= MAX_TOPICS) this.#touched.add(topic)

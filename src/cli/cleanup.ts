@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import { FormerHubs } from '../bridge/former-hubs.ts'
 import { ownership } from '../bridge/ownership.ts'
+import { Prefixes } from '../bridge/prefixes.ts'
 import type { BrokerAccess } from '../config/broker-access.ts'
+import { discoveryFilters } from '../contract/discovery.ts'
 import type { Topics } from '../contract/topics.ts'
-import { discoveryFilters } from '../home-assistant/discovery-topics.ts'
-import { Prefixes } from '../home-assistant/prefixes.ts'
 import type { Connection } from '../mqtt/connection.ts'
 import { ReadBack } from '../mqtt/readback.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
@@ -92,7 +92,8 @@ function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupO
     live: { value: { hubs: {} } },
     isShared: true,
     former: { has: (hub: string) => configured.has(hub) || told.some((one) => one.has(hub)) },
-    homeAssistant: { prefixes: { includes: () => true }, has: () => false },
+    prefixes: { includes: () => true },
+    homeAssistant: undefined,
   }
   return [...held].flatMap(([topic, payload]) => (ownership(topic, payload, state).whose === 'foreign' ? [] : [topic]))
 }

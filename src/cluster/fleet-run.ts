@@ -1,17 +1,15 @@
 /** A bridge as a member of a fleet: which hubs are opened and left, and what is told of it. */
-
+import type { Logger } from 'pino'
 import { camelKeys } from '../base/camel-keys.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Bridge } from '../bridge/bridge.ts'
 import type { FleetSide } from '../bridge/bridge-options.ts'
-import type { Hubs } from '../bridge/hubs.ts'
+import type { Hubs } from '../config/open-hubs.ts'
 import type { Config, HubConfig, Live } from '../config/options.ts'
 import type { FleetPayload } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkOptions } from '../mqtt/types.ts'
-import type { Log } from '../observability/log.ts'
-import type { FleetStatus } from '../web/server/api/protocol.ts'
 import { type Fleet, SPEAKER } from './fleet.ts'
 import { FleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
@@ -30,16 +28,26 @@ interface FleetParts {
   readonly onChange: () => void
 }
 
+/** What a member knows of the fleet. */
+interface FleetStatus extends FleetPayload {
+  member: string
+  /** Whether it may act: its lease holds. */
+  acts: boolean
+  speaker: string | null
+  /** Hub → the member that it belongs to. */
+  owners: Record<string, string>
+}
+
 /** What follows from the members and the configuration. */
 interface Summary {
   readonly payload: FleetPayload
-  readonly owners: Readonly<Record<string, string>>
+  readonly owners: Record<string, string>
 }
 
 export class FleetRun implements FleetSide, AsyncDisposable {
   readonly #live: Live
   readonly #clock: Clock
-  readonly #log: Log
+  readonly #log: Logger
   readonly #store: NatsStore | undefined
   readonly #fleet: Fleet
   #parts: FleetParts | undefined
@@ -50,7 +58,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   #summary: (Summary & { readonly hubs: Config['hubs'] }) | undefined
   #status: FleetStatus | undefined
 
-  constructor(membership: Membership, live: Live, clock: Clock, log: Log) {
+  constructor(membership: Membership, live: Live, clock: Clock, log: Logger) {
     const { member } = membership
     this.#live = live
     this.#clock = clock

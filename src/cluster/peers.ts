@@ -3,26 +3,29 @@ import * as v from 'valibot'
 import type { Live } from '../config/options.ts'
 import { AVAILABILITY } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
-import type { Feed } from '../web/server/api/feed.ts'
+
+/** Where somebody may look. */
+interface Sink {
+  held(topic: string, payload: string | null): void
+}
 
 export class Peers {
   readonly #topics: Topics
   readonly #hubs: { has(name: string): boolean }
   readonly #live: Live
-  readonly #feed: Pick<Feed, 'held'> | undefined
+  readonly #feed: Sink | undefined
   readonly #ofMembers: ReadonlySet<string>
 
   /**
    * @param memberStates where other members tell their states, as far as that is read
    * @param hubs those that this member serves
-   * @param feed where somebody may look
    */
   constructor(
     topics: Topics,
     memberStates: readonly string[],
     hubs: { has(name: string): boolean },
     live: Live,
-    feed: Pick<Feed, 'held'> | undefined,
+    feed: Sink | undefined,
   ) {
     this.#topics = topics
     this.#hubs = hubs

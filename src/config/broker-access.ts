@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { camelKeys } from '../base/camel-keys.ts'
 import { reachable } from '../base/hosts.ts'
 import { readPlain } from '../base/read-plain.ts'
+import { discoveryFilters } from '../contract/discovery.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { LinkOptions } from '../mqtt/types.ts'
 import type { Config, Live } from './options.ts'
@@ -59,7 +60,7 @@ export function linkOptions(
   mayAct: (() => boolean) | undefined,
 ): LinkOptions {
   const { mqtt, discovery } = live.value
-  const held = [...topics.retainedFilters, ...further]
+  const held = [...topics.retainedFilters, ...further, ...discoveryFilters(discovery.prefix)]
   return {
     ...brokerAccess(mqtt, urls),
     clientId: clientIdOf(mqtt, topics, instance),

@@ -1,8 +1,8 @@
 /** The configuration that holds now: a value, replaced as a whole when its sources are read again. */
 import { isDeepStrictEqual } from 'node:util'
+import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Credentials } from '../mqtt/types.ts'
-import type { Log } from '../observability/log.ts'
 import type { Loaded } from './load.ts'
 import { ConfigError } from './mistakes.ts'
 import type { Config, Live } from './options.ts'
@@ -18,6 +18,9 @@ export interface Reloaded {
 
 /** How long the folder of `hubs_dir` has to stay empty: a mount that is away looks the same. */
 export const EMPTY_MS = 60_000
+
+/** Masks one more secret in all of its lines from now on. */
+type Log = Logger & { addSecret(secret: string): void }
 
 export class LiveConfig implements Live {
   /** Replaced as a whole, here only. */

@@ -1,34 +1,31 @@
-/** Notices what changes in a folder. It looks again and again: not every file system and mount tells by itself. */
+/** Watches a folder of hubs by polling: not every file system and mount reports changes. */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Clock, sleep } from '../base/clock.ts'
+import { hubFilesIn } from './hubs-dir.ts'
 
 /** How long a change may go unnoticed. */
 export const LOOK_MS = 10_000
 
-/** The files that count, of all names in the folder. */
-type Choice = (names: readonly string[]) => readonly string[]
-
 interface Watched {
   readonly folder: string
-  readonly pick: Choice
-  /** When its files were read last, in epoch milliseconds of the system, as the times of files are. */
-  readonly readAt: number
+  /** When its files were read last, in epoch milliseconds of the system, as the times of files are; default: just now. */
+  readonly readAt?: number | undefined
 }
 
 /** Calls `onChange` after files were added, removed or written since `readAt`, until the signal aborts. */
 export async function watchFolder(
-  { folder, pick, readAt }: Watched,
+  { folder, readAt = Number.POSITIVE_INFINITY }: Watched,
   onChange: () => void,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  let known = await look(folder, pick)
+  let known = await look(folder)
   if (known.changedAt > readAt && !signal.aborted) onChange()
   for (;;) {
     await sleep(clock, LOOK_MS, signal)
     if (signal.aborted) return
-    const now = await look(folder, pick)
+    const now = await look(folder)
     if (signal.aborted) return
     if (now.stamps !== known.stamps) onChange()
     known = now
@@ -41,11 +38,11 @@ interface Look {
   readonly changedAt: number
 }
 
-async function look(folder: string, pick: Choice): Promise<Look> {
+async function look(folder: string): Promise<Look> {
   try {
     // A file that comes or goes changes the folder, too.
     const { mtimeMs } = await stat(folder)
-    const files = await Promise.all(pick(await readdir(folder)).map((name) => lookAt(join(folder, name))))
+    const files = await Promise.all(hubFilesIn(await readdir(folder)).map((name) => lookAt(join(folder, name))))
     const changedAt = files.reduce((latest, file) => Math.max(latest, file.changedAt), mtimeMs)
     return { stamps: files.map(({ stamps }) => stamps).join('\n'), changedAt }
   } catch {

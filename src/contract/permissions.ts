@@ -38,6 +38,30 @@ export interface CommandPolicy {
   readonly guarded?: boolean
 }
 
+/** The options that decide which commands may be used. */
+export interface Rules {
+  readonly commands: Omit<CommandPolicy, 'guarded'>
+  readonly guard: { readonly watch: readonly string[] }
+  readonly updates: { readonly policy: string }
+}
+
+/** Whether the guardian is on: it watches apps, or updates them. */
+export function isGuarded({ guard, updates }: Pick<Rules, 'guard' | 'updates'>): boolean {
+  return guard.watch.length > 0 || updates.policy !== 'manual'
+}
+
+/** By the configuration, which is replaced as a whole; each command asks several times. */
+const policies = new WeakMap<Rules, CommandPolicy>()
+
+/** What the configuration allows, the guardian's command included where it is on. */
+export function policyOf(rules: Rules): CommandPolicy {
+  const known = policies.get(rules)
+  if (known !== undefined) return known
+  const policy = { ...rules.commands, guarded: isGuarded(rules) }
+  policies.set(rules, policy)
+  return policy
+}
+
 /**
  * Whether a command may be used: refusals first, then what is off by default unless it is allowed by name. Who denies a
  * command denies what it does to all others. Without an input, whether there is any with which it may be used.

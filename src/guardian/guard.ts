@@ -4,44 +4,32 @@
  */
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
-import type { Outcome } from '../contract/answer.ts'
+import type { GuardedHub, Guardian } from '../bridge/guarding.ts'
 import type { GuardEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardWish } from '../contract/guard.ts'
-import { appFilter } from '../contract/permissions.ts'
+import { appFilter, isGuarded } from '../contract/permissions.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { Change } from '../hub/app.ts'
 import { decide, isCurrent } from './decide.ts'
 import { DECISIONS, type Decisions } from './decisions.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
 import { Schedules } from './schedules.ts'
-import { type GuardConfig, isGuarded, type Patterns, patternsOf } from './settings.ts'
-import { type Context, type Effect, type GuardedHub, type GuardRun, HubState, type Input } from './turn.ts'
+import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
+import { BY, type Context, type Effect, type GuardRun, HubState, type Input } from './turn.ts'
 import { windowAt } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
-
-/** A command of the guardian's own. */
-export interface GuardOrder {
-  readonly hub: string
-  readonly app: string
-  readonly command: string
-  readonly payload: object
-  /** Asked when its turn comes: whether it is wanted still. */
-  readonly isCurrent: () => boolean
-}
 
 export interface GuardOptions extends Pick<Context, 'isConnected'> {
   readonly clock: Clock
   readonly log: Logger
   /** The configuration that holds now. */
   readonly live: { readonly value: GuardConfig }
-  /** Carries a command out like one that came by MQTT. */
-  readonly order: (order: GuardOrder) => Promise<Outcome>
   readonly decisions?: Decisions
 }
 
 const MAX_TIMER_MS = 24 * 3_600_000
 
-export class Guard {
+export class Guard implements Guardian {
   readonly #options: GuardOptions
   readonly #hubs = new Map<string, HubState>()
   readonly #saved = new SavedStates()
@@ -67,29 +55,24 @@ export class Guard {
     this.#schedules = new Schedules(clock, live, (pattern) => this.#onSchedule(pattern))
   }
 
-  /** What is published of an app; `null` once the guardian is turned off, `undefined` while nothing is known. */
   factsOf(hub: string, app: string): GuardFacts | null | undefined {
     if (this.#on) return this.#hubs.get(hub)?.apps.get(app)?.facts
     return this.#wasOn ? null : undefined
   }
 
-  /** Apps that need attention; `undefined` while the guardian is off. */
   attentionOf(hub: string): readonly string[] | undefined {
     return this.#on ? (this.#hubs.get(hub)?.attention ?? []) : undefined
   }
 
-  /** Apps of a hub that are gone and remembered; as with `factsOf`. */
   goneAppsOf(hub: string): readonly GoneApp[] | null | undefined {
     if (this.#on) return this.#hubs.get(hub)?.goneApps
     return this.#wasOn ? null : undefined
   }
 
-  /** Takes in what the broker holds of the guardian's topics, before `begin`. `app`: empty for a topic of the hub. */
   learn(name: string, hub: string, app: string, text: string): void {
     if (isSavedName(name)) this.#saved.add(name, hub, app, text)
   }
 
-  /** This bridge is the one that acts from now on. `anew`: what the broker holds is newer than what is known here. */
   begin(anew: boolean): void {
     this.#active = true
     this.#decideAll({ kind: 'begin', anew })
@@ -97,7 +80,6 @@ export class Guard {
     this.#awaitWindow()
   }
 
-  /** Begins nothing more, as another bridge acts, or none. What becomes of commands under way is still written down. */
   standBy(): void {
     this.#active = false
     this.#schedules.stop()
@@ -105,7 +87,6 @@ export class Guard {
     for (const hub of this.#hubs.values()) this.#arm(hub)
   }
 
-  /** Configuration has changed. */
   reconfigured(): void {
     const { clock, live } = this.#options
     const wasOn = this.#on
@@ -135,24 +116,18 @@ export class Guard {
     this.#hubs.delete(name)
   }
 
-  /**
-   * Apps have changed; `read`: the whole list has just been read. `silent`: nothing happened to them, but configuration or
-   * the hub is another one. What was known of apps that are gone thereby is forgotten.
-   */
   appsChanged(name: string, changes: readonly Change[], read: boolean, silent = false): void {
     const hub = this.#hubs.get(name)
     if (this.#wasOn) this.#decide(hub, { kind: 'apps', changes, read, silent })
     else if (hub !== undefined) hub.isRead ||= read
   }
 
-  /** A command to an app begins or ends. One for the guardian itself does nothing to the app. */
   ran(run: GuardRun): void {
     const hub = this.#hubs.get(run.hub)
     const watched = run.about === null ? undefined : hub?.apps.get(run.about)
     if (watched !== undefined) this.#decide(hub, { kind: 'command', watched, run })
   }
 
-  /** What a command wants of it. */
   control(name: string, app: string, wish: GuardWish): void {
     const hub = this.#hubs.get(name)
     const watched = hub?.apps.get(app)
@@ -226,7 +201,7 @@ export class Guard {
   }
 
   async #perform(hub: HubState, effect: Effect): Promise<void> {
-    const { log, order } = this.#options
+    const { log } = this.#options
     const { name, port } = hub
     switch (effect.kind) {
       case 'log':
@@ -249,8 +224,8 @@ export class Guard {
       case 'order': {
         const { watched, command, payload } = effect.order
         const stillWanted = () => isCurrent(hub, effect.order, this.#context())
-        const sent = { hub: name, app: watched.id, command, payload, isCurrent: stillWanted }
-        return this.#decide(hub, { kind: 'outcome', order: effect.order, outcome: await order(sent) })
+        const outcome = await port.send({ app: watched.id, command, payload, by: BY, isCurrent: stillWanted })
+        return this.#decide(hub, { kind: 'outcome', order: effect.order, outcome })
       }
     }
   }

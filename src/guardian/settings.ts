@@ -5,11 +5,6 @@ import { PROBES } from './probes.ts'
 
 export type GuardConfig = Pick<Config, 'guard' | 'updates'>
 
-/** Whether the guardian is on: it watches apps, or updates them. */
-export function isGuarded({ guard, updates }: GuardConfig): boolean {
-  return guard.watch.length > 0 || updates.policy !== 'manual'
-}
-
 /** Says of an app what a list of patterns says of it. */
 export type Patterns = ReturnType<typeof patternsOf>
 

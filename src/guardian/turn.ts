@@ -1,9 +1,10 @@
 /** One decision about a hub: what it goes by, what it is about, and what it yields. */
+import type { GuardedHub } from '../bridge/guarding.ts'
+import type { CommandRun } from '../bridge/requests.ts'
 import type { Outcome } from '../contract/answer.ts'
-import type { HubCommand } from '../contract/command.ts'
 import type { GuardEventPayload, GuardEventType } from '../contract/events.ts'
 import type { GoneApp, GuardWish, HistoryEntry, Reason } from '../contract/guard.ts'
-import type { App, Change } from '../hub/app.ts'
+import type { Change } from '../hub/app.ts'
 import type { Decisions } from './decisions.ts'
 import { GoneApps } from './gone.ts'
 import type { SavedStates } from './saved-states.ts'
@@ -12,33 +13,6 @@ import type { WatchedApp } from './watched-app.ts'
 
 /** Who sends the guardian's commands, for the log and for itself. */
 export const BY = 'guard'
-
-/** A hub as the guardian sees it: what it reads of the hub, asks of it, and tells of its apps. */
-export interface GuardedHub {
-  /** The apps as far as they are known. */
-  readonly apps: () => Iterable<App>
-  /** Whether configuration shows an app. */
-  readonly shows: (app: string) => boolean
-  /** Whether the hub installs a version that is named, as far as is known. */
-  readonly takesVersion: () => boolean
-  /**
-   * Reads an app anew; what that changes is known before the answer. Returns whether it could be read, which it cannot
-   * where the hub has it no more.
-   */
-  readonly read: (app: string) => Promise<boolean>
-  /**
-   * Asks an app's own web API with GET. Returns the HTTP status; `null` if the app does not answer, and `undefined` if
-   * that says nothing of the app.
-   */
-  readonly ask: (app: string, path: string) => Promise<number | null | undefined>
-  /** Makes a backup. Returns why there is none. */
-  readonly backup: () => Promise<string | undefined>
-  readonly onEvent: (event: GuardEventPayload) => void
-  /** What is published of an app has changed. */
-  readonly onFacts: (app: string) => void
-  /** Which apps need attention, or are remembered, has changed. */
-  readonly onAttention: () => void
-}
 
 /** What every decision goes by. */
 export interface Context {
@@ -115,14 +89,7 @@ export type Order = { readonly watched: WatchedApp; readonly payload: object } &
 )
 
 /** A command of anybody that begins or ends on a hub. */
-export interface GuardRun {
-  readonly hub: string
-  /** The app that it is about. */
-  readonly about: string | null
-  readonly command: Pick<HubCommand, 'name' | 'operation' | 'write' | 'needs'>
-  readonly phase: 'begun' | 'ended'
-  readonly by: string | null
-}
+export type GuardRun = Omit<CommandRun, 'app' | 'ok'>
 
 /** What happens, by kind. */
 interface Inputs {

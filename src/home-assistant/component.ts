@@ -1,6 +1,6 @@
 /** One row as Home Assistant wants to read it. */
 import type { Json } from '../base/json.ts'
-import { uniqueId } from './discovery-topics.ts'
+import { uniqueId } from '../contract/discovery.ts'
 import type { Entity, Platform } from './entity.ts'
 import type { Trigger } from './triggers.ts'
 

@@ -2,16 +2,14 @@
 
 import { tidy } from '../base/text.ts'
 import { SUPPORT_URL } from '../base/version.ts'
+import { ORIGIN, type Owner, objectIdOf } from '../contract/discovery.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { App, Change } from '../hub/app.ts'
 import type { ApiPrefix } from '../hub/proven-hub.ts'
 import { type Component, componentOf, type Place, type Software, triggerOf } from './component.ts'
-import { type Owner, objectIdOf } from './discovery-topics.ts'
 import type { Entity } from './entity.ts'
 import { appName, hubName } from './names.ts'
 import type { Trigger } from './triggers.ts'
-
-export const ORIGIN = 'hub2mqtt'
 
 /** Only keys that Home Assistant knows: one other, and it drops the device. */
 export interface DeviceInfo {

@@ -2,12 +2,12 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
 import type { Config } from '../config/options.ts'
-import type { Command } from '../contract/command.ts'
+import { objectIdOf } from '../contract/discovery.ts'
+import { type CommandPolicy, policyOf } from '../contract/permissions.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { App } from '../hub/app.ts'
 import type { Hub } from '../hub/hub.ts'
 import { appDevice, bridgeDevice, type Device, type HubFacts, hubDevice, type Surroundings } from './device.ts'
-import { objectIdOf } from './discovery-topics.ts'
 import { ENTITIES } from './entities.ts'
 import type { DeviceKind, Entity } from './entity.ts'
 import { guardedForm, isOffered } from './offers.ts'
@@ -17,16 +17,10 @@ import { TRIGGERS } from './triggers.ts'
 export interface HomeAssistantOptions {
   readonly topics: Topics
   readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
-  readonly allows: (command: Command) => boolean
   /** The configuration that holds now. */
   readonly live: {
-    readonly value: Pick<Config, 'discovery' | 'settings'> &
-      Partial<Pick<Config, 'hubs'>> & {
-        readonly http: Pick<Config['http'], 'enabled' | 'page' | 'public_url'>
-      }
+    readonly value: Pick<Config, 'commands' | 'guard' | 'updates' | 'discovery' | 'settings' | 'hubs' | 'http'>
   }
-  /** Whether the guardian is on; default: never. */
-  readonly guarded?: () => boolean
   /** Whether other bridges have further hubs; default: none has. */
   readonly isShared?: boolean
   readonly version: string
@@ -158,11 +152,11 @@ export class Devices {
     const known = this.#known.get(name)
     const hub = this.#options.hubs.get(name)?.hub
     if (known === undefined || hub === undefined) return
-    const { allows, live } = this.#options
+    const { live } = this.#options
     const { id, name: shown, version, author, origin } = app
     this.#sink.want(objectIdOf({ kind: 'app', hubId: known.facts.id, app: id }), () => {
       const own = settingEntities(live.value.settings.publish.get(id)).filter((entity) =>
-        isOffered(entity, hub, allows, this.#guarded),
+        isOffered(entity, hub, this.#policy),
       )
       const entities = [...known.entities.app, ...own]
       return appDevice(entities, known.facts, { id, name: shown, version, author, origin }, this.#surroundings)
@@ -205,20 +199,19 @@ export class Devices {
   }
 
   #offered(device: DeviceKind, hub: Hub | undefined): Entity[] {
-    const { allows } = this.#options
-    const guarded = this.#guarded
-    const offered = ENTITIES.filter((one) => one.device === device && isOffered(one, hub, allows, guarded))
-    return guarded ? offered.map(guardedForm) : offered
+    const policy = this.#policy
+    const offered = ENTITIES.filter((one) => one.device === device && isOffered(one, hub, policy))
+    return policy.guarded ? offered.map(guardedForm) : offered
   }
 
-  get #guarded(): boolean {
-    return this.#options.guarded?.() ?? false
+  get #policy(): CommandPolicy {
+    return policyOf(this.#options.live.value)
   }
 
   /** By configuration, as hubs that have not answered yet would otherwise rename the apps of others. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
-    return (isShared ? Object.keys(live.value.hubs ?? {}).length : hubs.size) > 1
+    return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1
   }
 
   /** Where browsers reach the page, if there is one. */
@@ -229,7 +222,9 @@ export class Devices {
 
   get #surroundings(): Surroundings {
     const { topics, version, live } = this.#options
-    const triggers = TRIGGERS.filter(({ when }) => live.value.discovery.triggers && (when !== 'guard' || this.#guarded))
+    const triggers = TRIGGERS.filter(
+      ({ when }) => live.value.discovery.triggers && (when !== 'guard' || this.#policy.guarded),
+    )
     const [bridgeId, severalHubs, publicUrl] = [this.#bridgeId, this.#severalHubs, this.#publicUrl]
     return { topics, version, bridgeId, severalHubs, publicUrl, triggers }
   }

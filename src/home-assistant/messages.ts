@@ -1,7 +1,7 @@
 /** The discovery messages of a device: what Home Assistant's broker shall hold, in either form. */
 import { isRecord } from '../base/json.ts'
+import type { DiscoveryTopics, Form } from '../contract/discovery.ts'
 import type { Device, OfferedComponent } from './device.ts'
-import type { DiscoveryTopics, Form } from './discovery-topics.ts'
 
 /** Announces to Home Assistant that the entities of a topic are about to come from another one. */
 export const MIGRATE = JSON.stringify({ migrate_discovery: true })
@@ -91,12 +91,6 @@ export function withStubs(before: Platforms, now: Platforms, payload: string): s
   if (!isRecord(whole) || !isRecord(whole['components'])) return undefined
   const stubs = Object.fromEntries(gone.map(([key, platform]) => [key, { platform }]))
   return JSON.stringify({ ...whole, components: { ...whole['components'], ...stubs } })
-}
-
-/** Name of the origin of a payload that the broker holds. */
-export function originOf(payload: string): string | undefined {
-  const origin = read(payload)['origin']
-  return isRecord(origin) && typeof origin['name'] === 'string' ? origin['name'] : undefined
 }
 
 function read(payload: string): Readonly<Record<string, unknown>> {

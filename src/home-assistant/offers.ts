@@ -1,8 +1,7 @@
 /** Which entities are offered: those that work with this hub, this key and this configuration. */
-
 import type { Command } from '../contract/command.ts'
 import { findCommand } from '../contract/commands.ts'
-import { permission } from '../contract/permissions.ts'
+import { type CommandPolicy, mayUse, permission } from '../contract/permissions.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Entity } from './entity.ts'
 
@@ -14,18 +13,13 @@ export function commandOf(entity: Entity): Command | undefined {
   return command
 }
 
-/** Whether an entity may be offered; `hub` is left out for what is the bridge's own, `guarded`: the guardian is on. */
-export function isOffered(
-  entity: Entity,
-  hub: Pick<Hub, 'permits'> | undefined,
-  allows: (command: Command) => boolean,
-  guarded: boolean,
-): boolean {
-  if (entity.when === 'guard' && !guarded) return false
+/** Whether an entity may be offered; `hub` is left out for what is the bridge's own. */
+export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined, policy: CommandPolicy): boolean {
+  if (entity.when === 'guard' && !policy.guarded) return false
   if (entity.setting !== undefined && hub?.permits('getAppSettings') !== 'yes') return false
   const command = commandOf(entity)
   if (command === undefined) return true
-  if (!allows(command)) return false
+  if (!mayUse(policy, command)) return false
   return command.target === 'bridge' || (hub !== undefined && permission(hub, command) === 'yes')
 }
 

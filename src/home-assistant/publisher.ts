@@ -1,10 +1,10 @@
 /** Keeps the devices that are wanted published: paced, only what changed, and put back when somebody removes it. */
 import type { Clock } from '../base/clock.ts'
+import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { PayloadSource } from '../mqtt/retained.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
 import type { Device } from './device.ts'
-import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from './discovery-topics.ts'
 import {
   MIGRATE,
   messagesOf,

@@ -1,7 +1,7 @@
 /** An entity for each setting that configuration publishes: of the kind that it is declared to be. */
 import { tidy } from '../base/text.ts'
 import type { PublishedSetting } from '../config/settings.ts'
-import { encodeId } from './discovery-topics.ts'
+import { encodeId } from '../contract/discovery.ts'
 import type { EntityOf } from './entity.ts'
 import { humanise } from './names.ts'
 import { SENT_AS_TEXT, WHOLE_TEXT, wholeNumber, wholeWord } from './templates.ts'

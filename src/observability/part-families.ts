@@ -4,8 +4,8 @@ import type { HealthReport, Role } from '../contract/schemas.ts'
 import { CONTRACT_VERSION } from '../contract/version.ts'
 import { APP_STATES } from '../hub/app.ts'
 import type { Hub } from '../hub/hub.ts'
+import type { Pulse } from '../hub/pulse.ts'
 import type { Family, Sample } from './family.ts'
-import type { Pulse } from './pulse.ts'
 
 /** What the MQTT link counts itself. */
 export interface LinkFigures {

@@ -1,9 +1,9 @@
 /** What the daemon says of its own health: one document for HTTP, MQTT and the command line. Never a secret. */
 import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { Hub } from '../hub/hub.ts'
+import type { Pulse } from '../hub/pulse.ts'
 import { reasonOf } from '../hub/status.ts'
 import type { LinkStatus } from '../mqtt/types.ts'
-import type { Pulse } from './pulse.ts'
 
 export type HubHealth = HealthReport['hubs'][string]
 

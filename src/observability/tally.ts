@@ -91,6 +91,10 @@ export class Tally {
     state.onEvent((event) => this.event(hub, event))
   }
 
+  /** A call to a hub has ended. */
+  readonly called = (hub: string, { operation, outcome, ms }: HubCall): void =>
+    this.of(hub).calls.add(operation, outcome, ms)
+
   event(hub: string, { event_type, app }: EventPayload): void {
     const { events, crashes } = this.of(hub)
     events.set(event_type, (events.get(event_type) ?? 0) + 1)

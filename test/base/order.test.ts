@@ -113,7 +113,7 @@ const COMPOSED = [
   'src/app.ts',
   'src/config/broker.ts',
   'src/cluster/fleet-run.ts',
-  'src/bridge/hubs.ts',
+  'src/config/open-hubs.ts',
   'src/bridge/bridge.ts',
 ]
 

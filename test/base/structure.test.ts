@@ -3,9 +3,11 @@ import { dirname, join, relative } from 'node:path'
 import { parseSync } from 'vite'
 import { describe, expect, test } from 'vitest'
 
-const files = globSync('src/**/*.{ts,tsx}', { exclude: ['src/web/ui/dist/**'] })
+const exclude = ['src/web/ui/dist/**']
+const files = globSync('src/**/*.{ts,tsx}', { exclude })
+const PRODUCT = ['base', 'hub', 'mqtt', 'contract', 'bridge']
 
-/** Folder → whether only types are taken from it. */
+/** File → whether only types are taken from it. */
 function importsOf(file: string): [target: string, typesOnly: boolean][] {
   const statements = readFileSync(file, 'utf8').matchAll(
     /(?:^(?:import|export) (type )?[^;'"]*?from |import\(|^import )'(\.[^']+)'/gms,
@@ -15,38 +17,63 @@ function importsOf(file: string): [target: string, typesOnly: boolean][] {
 
 const linesOf = (text: string) => text.split('\n').length - 1
 
-const folderOf = (path: string) => (path.includes('/') ? (path.split('/')[0] ?? '') : '')
+/** The room of a path below `src`; of a file at the top, its name. */
+const roomOf = (path: string) => path.split('/')[0] ?? ''
 
-/** What `docs/architecture.md` says that each folder may import: in the order of the table, each from those above it. */
-const rows = readFileSync('docs/architecture.md', 'utf8').matchAll(/^\| `src\/([a-z]+)\/` \|[^|]*\| (.*) \|$/gm)
+/** What `docs/architecture.md` says that each room may import: in the order of the table, each from those above it. */
+const rows = readFileSync('docs/architecture.md', 'utf8').matchAll(/^\| `src\/([a-z-]+)\/` \|[^|]*\| (.*) \|$/gm)
 const allowed = new Map([...rows].map(([, name = '', cell = '']) => [name, cell]))
 const order = [...allowed.keys()]
-const foldersIn = (text: string) => [...text.matchAll(/`(\w+)`/g)].map(([, one = '']) => one)
+const roomsIn = (text: string) => [...text.matchAll(/`([a-z-]+)`/g)].map(([, one = '']) => one)
 
-describe('the folders of the source know only what they may know', () => {
-  test('every folder has its line', () => {
-    const folders = readdirSync('src', { withFileTypes: true }).filter((entry) => entry.isDirectory())
-    expect(order.toSorted()).toEqual(folders.map(({ name }) => name).sort())
+describe('the rooms of the source know only what they may know', () => {
+  test('there are fourteen rooms, each with its line in docs/architecture.md, and three files beside them', () => {
+    const entries = readdirSync('src', { withFileTypes: true })
+    const rooms = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+    expect(order.toSorted()).toEqual(rooms.sort())
+    expect(rooms).toHaveLength(14)
+    const beside = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name)
+    expect(beside.sort()).toEqual(['app.ts', 'bin.js', 'main.ts'])
   })
 
-  test.each(order)('src/%s', (name) => {
+  test.each(order)('src/%s imports what its line names and nothing else, all from rooms above it', (name) => {
     const cell = allowed.get(name) ?? ''
-    if (cell === 'everything') return
-    const [whole = [], types = []] = cell.split('types of').map(foldersIn)
-    // No two folders need each other, as all arrows point the same way.
-    for (const one of [...whole, ...types]) expect(order.indexOf(one)).toBeLessThan(order.indexOf(name))
     const own = files.filter((file) => file.startsWith(`src/${name}/`))
-    const imports = own.flatMap(importsOf).filter(([target]) => folderOf(target) !== name && target !== 'version.ts')
+    const imports = own.flatMap(importsOf).filter(([target]) => roomOf(target) !== name)
+    const above = order.slice(0, order.indexOf(name))
+    for (const [target] of imports) expect(above, target).toContain(roomOf(target))
+    if (cell === 'everything') return
+    const [whole = [], types = []] = cell.split('types of').map(roomsIn)
     for (const [target, typesOnly] of imports) {
-      expect(typesOnly ? [...whole, ...types] : whole, target).toContain(folderOf(target))
+      expect(typesOnly ? [...whole, ...types] : whole, target).toContain(roomOf(target))
     }
-    const used = imports.map(([target]) => folderOf(target))
+    const used = imports.map(([target]) => roomOf(target))
     for (const one of [...whole, ...types]) expect(used, `${name} needs no ${one}`).toContain(one)
   })
 
-  test('nobody but the program itself and its documentation knows the emulated hub', () => {
-    for (const file of files.filter((path) => !/^src\/(emulator|docs)\//.test(path) && path !== 'src/main.ts')) {
-      for (const [target] of importsOf(file)) expect(folderOf(target), file).not.toBe('emulator')
+  test('the product is five rooms that import nothing else', () => {
+    for (const name of PRODUCT) expect(PRODUCT).toEqual(expect.arrayContaining(roomsIn(allowed.get(name) ?? '')))
+  })
+
+  test('no file needs itself, by however many others', () => {
+    const values = new Map(
+      files.map((file) => [
+        relative('src', file),
+        importsOf(file).flatMap(([target, typesOnly]) => (typesOnly ? [] : [target])),
+      ]),
+    )
+    // What needs nothing any more cannot be in a circle.
+    for (;;) {
+      const free = [...values].filter(([, targets]) => !targets.some((target) => values.has(target)))
+      if (free.length === 0) break
+      for (const [file] of free) values.delete(file)
+    }
+    expect([...values.keys()]).toEqual([])
+  })
+
+  test('only the program itself and its tooling know the emulated hub', () => {
+    for (const file of files.filter((path) => !/^src\/(emulator|tooling)\//.test(path) && path !== 'src/main.ts')) {
+      for (const [target] of importsOf(file)) expect(roomOf(target), file).not.toBe('emulator')
     }
   })
 
@@ -57,11 +84,17 @@ describe('the folders of the source know only what they may know', () => {
     expect(listing.length).toBeLessThanOrEqual(50)
   })
 
-  test('a file of the core has at most 400 lines, and a function 60 of its own', () => {
+  test('a file has at most 400 lines', () => {
+    const tooLong = globSync('src/**/*.{ts,tsx,js,css}', { exclude })
+      .map((file) => [file, linesOf(readFileSync(file, 'utf8'))] as const)
+      .filter(([, lines]) => lines > 400)
+    expect(tooLong).toEqual([])
+  })
+
+  test('a function has at most 60 lines of its own, except the one that puts the daemon together', () => {
     const tooLong: string[] = []
-    for (const file of files.filter((path) => /^src\/(contract|hub|mqtt|bridge|guard|base)\//.test(path))) {
+    for (const file of files.filter((path) => path !== 'src/app.ts')) {
       const text = readFileSync(file, 'utf8')
-      if (linesOf(text) > 400) tooLong.push(file)
       const visit = (node: object): number => {
         const { type, start, end } = node as { type?: string; start: number; end: number }
         const within = Object.values(node)

@@ -39,7 +39,7 @@ async function open() {
     live,
     table: rowTable(topics, link, log, (when) => when !== 'guard'),
     link,
-    guard: {
+    guardian: {
       factsOf: () => undefined,
       attentionOf: () => undefined,
       goneAppsOf: () => undefined,

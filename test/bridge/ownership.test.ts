@@ -41,10 +41,8 @@ function stateOf({ hub = READ, member, served = ['home'], configured = ['home'],
     unread: new Set(unread),
     fresh: new Set(fresh),
     rollouts: { held: new Set(rollouts) },
-    homeAssistant: {
-      prefixes: { includes: (prefix) => prefixes.includes(prefix) },
-      has: (prefix, objectId) => prefix === prefixes[0] && devices.includes(objectId),
-    },
+    prefixes: { includes: (prefix) => prefixes.includes(prefix) },
+    homeAssistant: { has: (prefix, objectId) => prefix === prefixes[0] && devices.includes(objectId) },
   }
 }
 

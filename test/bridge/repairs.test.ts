@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { Prefixes } from '../../src/bridge/prefixes.ts'
 import { Upkeep } from '../../src/bridge/upkeep.ts'
 import { createTopics } from '../../src/contract/topics.ts'
-import { Prefixes } from '../../src/home-assistant/prefixes.ts'
 import { BROKERS } from '../support/brokers.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
@@ -84,11 +84,8 @@ function keeping() {
     live: { value: { hubs: { home: {} } } },
     isShared: false,
     rollouts: { held: new Set() },
-    homeAssistant: {
-      prefixes: new Prefixes('homeassistant', 'hub2mqtt/bridge/discovery'),
-      has: () => true,
-      touched: (topic) => done.push(`put back ${topic}`),
-    },
+    prefixes: new Prefixes('homeassistant', 'hub2mqtt/bridge/discovery'),
+    homeAssistant: { has: () => true, touched: (topic) => done.push(`put back ${topic}`) },
     link: {
       refresh: (topics) => done.push([...topics].join()),
       sweep: () => 0,

@@ -1,7 +1,7 @@
 /** What the guardian knows of an app, held against lists that lack it, events that list it anew, and restarts of the bridge. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { GuardOrder } from '../../src/guardian/guard.ts'
+import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { Guard } from '../../src/guardian/guard.ts'
 import type { AppPatch } from '../../src/hub/app.ts'
 import { AppManager, type AppsNews } from '../../src/hub/app-manager.ts'
@@ -159,7 +159,6 @@ class House {
       clock: this.clock,
       log: silentLog,
       live: { value: config },
-      order: (order) => this.#restartApp(order),
       isConnected: () => true,
     })
     guard.hubAdded('home', {
@@ -167,6 +166,7 @@ class House {
       backup: () => Promise.resolve(undefined),
       takesVersion: () => true,
       shows: () => true,
+      send: (order) => this.#restartApp(order),
       apps: () => this.apps.all.values(),
       onEvent: () => {},
       onFacts: (id) => this.#hold(guard, id),

@@ -1,5 +1,6 @@
 /** Homes with apps of every vice, for as long as one likes: what the guardian does there is held against its promises. */
 import * as v from 'valibot'
+import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import { CommandError, type ErrorCode } from '../../src/contract/errors.ts'
@@ -7,7 +8,7 @@ import type { GuardEventPayload } from '../../src/contract/events.ts'
 import type { HistoryEntry } from '../../src/contract/guard.ts'
 import { GUARD, GUARD_MEMORY, HISTORY } from '../../src/contract/schemas.ts'
 import { DECISIONS as DEFAULTS, type Decisions } from '../../src/guardian/decisions.ts'
-import { Guard, type GuardOrder } from '../../src/guardian/guard.ts'
+import { Guard } from '../../src/guardian/guard.ts'
 import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { Random } from '../support/random.ts'
@@ -433,7 +434,6 @@ class Simulation {
       clock: this.clock,
       log: silentLog,
       live: { value: config },
-      order: (order) => this.#order(order),
       isConnected: () => true,
       ...(decisions && { decisions: { ...DEFAULTS, ...decisions } }),
     })
@@ -449,6 +449,7 @@ class Simulation {
         backup: () => Promise.resolve(undefined),
         takesVersion: () => true,
         shows: () => true,
+        send: (order) => this.#order(home, order),
         apps: () => told.values(),
         onEvent: (event) => this.#event(name, event),
         onFacts: (app) => this.#keep(guard, name, app),
@@ -484,10 +485,9 @@ class Simulation {
     }
   }
 
-  async #order({ hub, app, command, isCurrent }: GuardOrder): Promise<Outcome> {
-    const home = this.#homes.find(({ name }) => name === hub)
-    const truth = home?.apps.get(app)
-    if (home === undefined || truth === undefined) return failed('unknown_app')
+  async #order(home: Home, { app, command, isCurrent }: GuardOrder): Promise<Outcome> {
+    const truth = home.apps.get(app)
+    if (truth === undefined) return failed('unknown_app')
     await pass(null)
     if (!isCurrent()) return failed('expired')
     if (!home.online) {

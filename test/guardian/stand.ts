@@ -1,12 +1,13 @@
 /** A guardian with one hub that a test moves by hand: what it orders, tells and publishes is written down. */
 import type { Clock } from '../../src/base/clock.ts'
+import type { GuardOrder } from '../../src/bridge/guarding.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import type { Outcome } from '../../src/contract/answer.ts'
 import type { HubCommand } from '../../src/contract/command.ts'
 import { type CommandName, findCommand } from '../../src/contract/commands.ts'
 import type { GuardEventPayload } from '../../src/contract/events.ts'
 import type { GuardFacts } from '../../src/contract/publications.ts'
-import { Guard, type GuardOrder } from '../../src/guardian/guard.ts'
+import { Guard } from '../../src/guardian/guard.ts'
 import type { GuardConfig } from '../../src/guardian/settings.ts'
 import type { GuardRun } from '../../src/guardian/turn.ts'
 import { type App, type AppPatch, patchApp } from '../../src/hub/app.ts'
@@ -77,10 +78,6 @@ export class Stand {
         destination: { write: (line) => this.warnings.push(line) },
       }),
       live: this.live,
-      order: (order) => {
-        this.orders.push(order)
-        return this.answer(order)
-      },
       isConnected: () => this.connected,
     })
     this.guard.hubAdded('home', {
@@ -94,6 +91,10 @@ export class Stand {
       shows: (app) => !this.hidden.has(app),
       apps: () => this.apps.values(),
       ask: (app, path) => Promise.resolve(this.ask(app, path)),
+      send: (order) => {
+        this.orders.push(order)
+        return this.answer(order)
+      },
       onEvent: (event) => this.events.push(event),
       onFacts: () => {},
       onAttention: () => {},

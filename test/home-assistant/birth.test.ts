@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { HomeAssistant } from '../../src/home-assistant/home-assistant.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { FakeLink } from './support/fake-link.ts'
-
-const BIRTH = 'homeassistant/status'
 
 function start(random: number) {
   const clock = new FakeClock()
@@ -14,15 +13,8 @@ function start(random: number) {
     {
       topics: createTopics('hub2mqtt'),
       hubs: new Map(),
-      allows: () => true,
       version: '1',
-      live: {
-        value: {
-          settings: { publish: new Map() },
-          discovery: { format: 'device', prefix: 'homeassistant', birth_topic: BIRTH, rate: 20, triggers: true },
-          http: { enabled: true, page: true, public_url: null },
-        },
-      },
+      live: { value: loadConfig({ env: {}, requireHub: false }).config },
       clock,
       random: () => random,
       log: silentLog,

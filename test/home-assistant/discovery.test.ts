@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { decodeId, encodeId, objectIdOf, parseDiscoveryTopic } from '../../src/contract/discovery.ts'
 import { PUBLICATIONS } from '../../src/contract/publications.ts'
-import { decodeId, encodeId, objectIdOf, parseDiscoveryTopic } from '../../src/home-assistant/discovery-topics.ts'
 import { ENTITIES } from '../../src/home-assistant/entities.ts'
 import { commandOf } from '../../src/home-assistant/offers.ts'
 import { patchApp } from '../../src/hub/app.ts'
@@ -68,7 +68,7 @@ describe.each(FORMS)('every message as %s is one that Home Assistant takes', (fo
     ]),
     ['nothing known', { app: { name: null, version: null, author: null } }],
     ['a newer hub', { missing: ['speak', 'garbageCollectApp'] }],
-    ['nothing allowed', { allows: () => false }],
+    ['nothing allowed', { deny: ['*'] }],
     ['settings of each type', withSettings],
     ['an unknown firmware', { facts: { ...FACTS, firmware: null } }],
     ['a strange hub', { facts: { ...FACTS, name: 'x-_1', id: 'ü/+#', firmware: '', url: 'https://[::1]:8443/a?b' } }],
@@ -97,10 +97,10 @@ describe('what is offered', () => {
   })
 
   test('is nothing that configuration refuses', () => {
-    const without = components({ allows: ({ name }) => name !== 'restart' && name !== 'enabled' })
+    const without = components({ deny: ['restart', 'enabled'] })
     expect(without).not.toHaveProperty('restart')
     expect(without).not.toHaveProperty('enabled')
-    expect(components({ allows: ({ name }) => name !== 'log-level' }, 'bridge')).not.toHaveProperty('log_level')
+    expect(components({ deny: ['bridge/log-level'] }, 'bridge')).not.toHaveProperty('log_level')
   })
 
   test('is no setting where settings cannot be read', () => {
@@ -193,7 +193,7 @@ describe('how it is shown', () => {
     expect(hub.update_all).toMatchObject({ platform: 'button', command_topic: 'hub2mqtt/home/cmd/update-all' })
     expect(hub.cpu.unit_of_measurement).toBe('%')
     expect(hub.memory.unit_of_measurement).toBe('MiB')
-    const refused = components({ allows: ({ name }) => name !== 'update-all' }, 'hub2mqtt--abc123/')
+    const refused = components({ deny: ['hub/update-all'] }, 'hub2mqtt--abc123/')
     expect(refused).not.toHaveProperty('update_all')
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { createDiscoveryTopics, type Form, objectIdOf } from '../../src/contract/discovery.ts'
 import type { Device } from '../../src/home-assistant/device.ts'
-import { createDiscoveryTopics, type Form, objectIdOf } from '../../src/home-assistant/discovery-topics.ts'
 import { Publisher } from '../../src/home-assistant/publisher.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeLink } from './support/fake-link.ts'

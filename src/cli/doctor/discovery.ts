@@ -1,7 +1,7 @@
 /** Whether anybody listens where Home Assistant is told of devices. */
 import type { Clock } from '../../base/clock.ts'
 import { type Config, options } from '../../config/options.ts'
-import { parseDiscoveryTopic } from '../../home-assistant/discovery-topics.ts'
+import { parseDiscoveryTopic } from '../../contract/discovery.ts'
 import type { Connection } from '../../mqtt/connection.ts'
 import type { Protocol } from '../../mqtt/types.ts'
 import { about, type Finding } from './finding.ts'

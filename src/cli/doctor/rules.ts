@@ -1,8 +1,8 @@
 /** What a broker lets the bridge's user do, tried with messages that say nothing to anybody. Nothing is retained. */
 import type { Clock } from '../../base/clock.ts'
 import type { Config } from '../../config/options.ts'
+import { discoveryFilters } from '../../contract/discovery.ts'
 import type { Topics } from '../../contract/topics.ts'
-import { discoveryFilters } from '../../home-assistant/discovery-topics.ts'
 import type { Connection } from '../../mqtt/connection.ts'
 import { SessionError, type SessionOptions, withSession } from '../../mqtt/session.ts'
 import { about, type Finding } from './finding.ts'

@@ -1,9 +1,9 @@
 /** A daemon that has no hub yet: serves the set-up page until one is configured. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { RunOptions } from '../../app.ts'
 import { fromHere, isLoopback } from '../../base/hosts.ts'
 import { readPlainText } from '../../base/read-plain.ts'
+import type { Signals } from '../../cli/signals.ts'
 import { openEmbeddedBroker } from '../../config/broker.ts'
 import { type Loaded, type LoadOptions, loadConfig, loadWithoutHub } from '../../config/load.ts'
 import { ConfigError } from '../../config/mistakes.ts'
@@ -12,7 +12,7 @@ import type { HealthReport } from '../../contract/schemas.ts'
 import { createTopics } from '../../contract/topics.ts'
 import { EmbeddedBrokerError } from '../../mqtt/embedded.ts'
 import type { Log } from '../../observability/log.ts'
-import { openListener } from './listener.ts'
+import { type ListenerOptions, openListener } from './listener.ts'
 import { Sessions } from './sessions.ts'
 import { findHubs } from './setup/search.ts'
 import { Setup } from './setup/setup.ts'
@@ -50,7 +50,7 @@ export function loadUnfinished(error: ConfigError, request: LoadOptions): Loaded
 export async function firstRun(
   request: LoadOptions,
   { loaded, problem }: { readonly loaded: Loaded; readonly problem: ConfigError },
-  world: Pick<RunOptions, 'version' | 'clock' | 'log' | 'signal' | 'onReload' | 'onPage'>,
+  world: Pick<ListenerOptions, 'version' | 'clock' | 'log' | 'onPage'> & Signals,
 ): Promise<Sessions | undefined> {
   const { onReload, onPage, version, clock, log, signal } = world
   const { config, path } = loaded

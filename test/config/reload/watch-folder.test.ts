@@ -2,7 +2,6 @@ import { mkdtempDisposableSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { hubFilesIn } from '../../../src/config/hubs-dir.ts'
 import { LOOK_MS, watchFolder } from '../../../src/config/watch-folder.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
@@ -18,7 +17,7 @@ function watched(readAt = Number.POSITIVE_INFINITY) {
   const onChange = () => {
     state.changes += 1
   }
-  const watching = watchFolder({ folder: folder.path, pick: hubFilesIn, readAt }, onChange, clock, ending.signal)
+  const watching = watchFolder({ folder: folder.path, readAt }, onChange, clock, ending.signal)
   onTestFinished(async () => {
     ending.abort()
     await watching

@@ -1,10 +1,9 @@
 /** What discovery is made from, without a hub and without a broker. */
 
 import type { PublishedSetting } from '../../../src/config/settings.ts'
-import type { Command } from '../../../src/contract/command.ts'
+import { createDiscoveryTopics, type Form } from '../../../src/contract/discovery.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
 import { appDevice, bridgeDevice, type HubFacts, hubDevice } from '../../../src/home-assistant/device.ts'
-import { createDiscoveryTopics, type Form } from '../../../src/home-assistant/discovery-topics.ts'
 import { ENTITIES } from '../../../src/home-assistant/entities.ts'
 import { messagesOf } from '../../../src/home-assistant/messages.ts'
 import { guardedForm, isOffered } from '../../../src/home-assistant/offers.ts'
@@ -25,7 +24,8 @@ export interface Wish {
   readonly app?: AppPatch & { readonly id?: string }
   readonly settings?: ReadonlyMap<string, PublishedSetting>
   readonly missing?: readonly OperationName[]
-  readonly allows?: (command: Command) => boolean
+  /** Commands that the configuration refuses; default: none. */
+  readonly deny?: readonly string[]
   readonly facts?: HubFacts
   readonly severalHubs?: boolean
   readonly base?: string
@@ -36,16 +36,17 @@ export interface Wish {
 
 /** Every message for one bridge, one hub and one app. */
 export function messages(form: Form, wish: Wish = {}): Map<string, string> {
-  const { settings = new Map(), missing = [], allows = () => true, facts = FACTS, base = 'hub2mqtt' } = wish
+  const { settings = new Map(), missing = [], deny = [], facts = FACTS, base = 'hub2mqtt' } = wish
   const { severalHubs = false, guarded = true, publicUrl = null } = wish
   const { id = 'com.athom.hue', ...patch } = wish.app ?? {}
   const app = patchApp(undefined, id, { name: 'Philips Hue', version: '6.1.2', author: 'Athom', ...patch })
   const hub = { permits: (name: OperationName) => (missing.includes(name) ? 'unsupported' : 'yes') } as const
-  const offered = ENTITIES.filter((entity) => isOffered(entity, hub, allows, guarded)).map((entity) =>
+  const policy = { allow: ['*'], deny, read_only: false, guarded }
+  const offered = ENTITIES.filter((entity) => isOffered(entity, hub, policy)).map((entity) =>
     guarded ? guardedForm(entity) : entity,
   )
   const of = (device: string) => offered.filter((entity) => entity.device === device)
-  const own = settingEntities(settings).filter((entity) => isOffered(entity, hub, allows, guarded))
+  const own = settingEntities(settings).filter((entity) => isOffered(entity, hub, policy))
   const triggers = TRIGGERS.filter(({ when }) => when === undefined || guarded)
   const bridgeId = facts.id
   const surroundings = { topics: createTopics(base), version: '1.2.3', bridgeId, severalHubs, publicUrl, triggers }

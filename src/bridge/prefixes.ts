@@ -1,7 +1,7 @@
 /** The discovery prefixes under which something of ours may still be: the present one and those before it. */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
-import { discoveryFilters } from './discovery-topics.ts'
+import { discoveryFilters } from '../contract/discovery.ts'
 
 /** What is read from the broker is not trusted with more. */
 const MAX_FORMER = 8

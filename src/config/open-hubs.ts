@@ -1,19 +1,16 @@
-/** The hubs that are configured, each held on to; opened and closed as configuration says. */
-
+/** Opens and closes the configured hubs. */
+import type { Logger } from 'pino'
 import { camelKeys } from '../base/camel-keys.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
-import type { HubConfig, Live } from '../config/options.ts'
-import { appFilter, refusalsOf } from '../contract/permissions.ts'
+import type { BridgedHub } from '../bridge/bridge-options.ts'
+import { appFilter, policyOf, refusalsOf } from '../contract/permissions.ts'
 import { HubError } from '../hub/errors.ts'
 import { Hub } from '../hub/hub.ts'
+import type { HubCall } from '../hub/proven-hub.ts'
+import { Pulse } from '../hub/pulse.ts'
 import { connectGate } from '../hub/session.ts'
-import type { ApiKeys } from '../observability/api-keys.ts'
-import type { Log } from '../observability/log.ts'
-import { Pulse } from '../observability/pulse.ts'
-import type { Tally } from '../observability/tally.ts'
-import type { BridgedHub } from './bridge-options.ts'
-import { policyOf } from './dispatcher.ts'
+import type { HubConfig, Live } from './options.ts'
 
 export interface OpenHub extends BridgedHub {
   readonly pulse: Pulse
@@ -27,12 +24,13 @@ export interface HubsConfig extends Live {
 
 export interface HubsOptions {
   readonly live: HubsConfig
-  readonly keys: ApiKeys
-  readonly tally: Pick<Tally, 'of'>
+  /** The API keys and tokens that no text and no topic may show. */
+  readonly keys: { clean(text: string): string; areIn(name: string): boolean }
+  readonly onCall: (hub: string, call: HubCall) => void
   /** Whether hubs may be asked at this moment; default: always. */
   readonly mayAct?: (() => boolean) | undefined
   readonly clock: Clock
-  readonly log: Log
+  readonly log: Logger
   readonly random: () => number
 }
 
@@ -56,13 +54,12 @@ export class Hubs implements AsyncDisposable {
 
   /** A hub to be started by the caller. */
   open(name: string, config: HubConfig): Hub {
-    const { live, keys, tally, mayAct, clock, log, random } = this.#options
+    const { live, keys, onCall, mayAct, clock, log, random } = this.#options
     const pulse = new Pulse(config, clock)
     const fence = () => {
       if (mayAct?.() === false)
         throw new HubError('unreachable', 'This member of the fleet has no lease at the moment.')
     }
-    const { calls } = tally.of(name)
     const hub = new Hub(
       {
         ...camelKeys(config),
@@ -71,7 +68,7 @@ export class Hubs implements AsyncDisposable {
         renewKey: () => live.renewKey(name),
         onCall: (call) => {
           pulse.called(call)
-          calls.add(call.operation, call.outcome, call.ms)
+          onCall(name, call)
         },
         clean: keys.clean,
         shows: this.#filterOf(name),

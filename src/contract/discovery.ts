@@ -1,7 +1,8 @@
 /** Where Home Assistant looks for devices, and the names of things there: reversible, and the same whatever a hub is called. */
-
-import { PUBLICATIONS } from '../contract/publications.ts'
-import { Template } from '../contract/templates.ts'
+import * as v from 'valibot'
+import { readJson } from '../base/read-json.ts'
+import { PUBLICATIONS } from './publications.ts'
+import { Template } from './templates.ts'
 
 /** What a discovery topic or a unique id is about. */
 export type Owner =
@@ -102,6 +103,13 @@ export function createDiscoveryTopics(prefix: string) {
       component.fill({ platform, unique_id: uniqueId(objectId, key) }),
   }
 }
+
+/** Name of the origin in the messages of every hub2mqtt. */
+export const ORIGIN = 'hub2mqtt'
+const MESSAGE = v.object({ origin: v.object({ name: v.literal(ORIGIN) }) })
+
+/** Whether a discovery message is one of a hub2mqtt, this one or another. */
+export const isOfBridge = (payload: string): boolean => readJson(MESSAGE, payload) !== undefined
 
 /** Reads a topic under any prefix; `undefined` if it is not one of ours. */
 export function parseDiscoveryTopic(topic: string): DiscoveryTopic | undefined {
