@@ -17,8 +17,10 @@ const linesOf = (text: string) => text.split('\n').length - 1
 
 const folderOf = (path: string) => (path.includes('/') ? (path.split('/')[0] ?? '') : '')
 
-/** What `docs/architecture.md` says that each folder may import: in the order of the table, each from those above it. */
-const rows = readFileSync('docs/architecture.md', 'utf8').matchAll(/^\| `src\/([a-z]+)\/` \|[^|]*\| (.*) \|$/gm)
+/** What `docs/internals/architecture.md` lets each folder import: in the order of the table, each from those above it. */
+const rows = readFileSync('docs/internals/architecture.md', 'utf8').matchAll(
+  /^\| `src\/([a-z]+)\/` \|[^|]*\| (.*) \|$/gm,
+)
 const allowed = new Map([...rows].map(([, name = '', cell = '']) => [name, cell]))
 const order = [...allowed.keys()]
 const foldersIn = (text: string) => [...text.matchAll(/`(\w+)`/g)].map(([, one = '']) => one)

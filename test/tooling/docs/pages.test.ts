@@ -29,6 +29,16 @@ const linksOf = (path: string) =>
     .map(([, target = '']) => target)
     .filter((target) => !/^https?:/.test(target))
 
+/** Addresses of pages that now stand in `docs/internals/`. */
+const MOVED = ['architecture', 'benchmarks', 'conformance', 'decisions', 'reliability'].map((name) => `docs/${name}.md`)
+
+describe('a page that has moved', () => {
+  it.each(MOVED)('keeps a line at %s that leads to its new address', (path) => {
+    const [, title = '', target = ''] = /^# (.+)\n\n.*\]\((internals\/.+)\)\.\n$/.exec(text(path)) ?? []
+    expect(text(`docs/${target}`)).toContain(`# ${title}\n`)
+  })
+})
+
 describe('every document', () => {
   it.each(documents)('%s links only to files and headings that there are', (path) => {
     for (const link of linksOf(path)) {
@@ -67,7 +77,8 @@ describe('the README', () => {
 
   it('leads to every page', () => {
     const linked = linksOf('README.md').map((link) => link.split('#')[0])
-    for (const path of [...globSync('docs/**/*.md'), 'CHANGELOG.md']) expect(linked).toContain(path)
+    for (const path of [...globSync('docs/**/*.md'), 'CHANGELOG.md'].filter((path) => !MOVED.includes(path)))
+      expect(linked).toContain(path)
   })
 
   it.each([
@@ -98,16 +109,16 @@ describe('docs/mqtt.md', () => {
   it.each(EVENT_TYPES)('names the event type %s', (type) => expect(text('docs/mqtt.md')).toContain(`\`${type}\``))
 })
 
-describe('docs/architecture.md', () => {
-  const page = text('docs/architecture.md')
+describe('docs/internals/architecture.md', () => {
+  const page = text('docs/internals/architecture.md')
   /** Paths in code marks: whole ones, so `src/…` and `test/…` in diagrams do not count. */
   const paths = [...withoutCode(page).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)].map(([, path = '']) => path)
 
   it.each([...new Set(paths)])('names %s, which exists', (path) => expect(existsSync(path)).toBe(true))
 })
 
-describe('docs/decisions.md', () => {
-  const page = text('docs/decisions.md')
+describe('docs/internals/decisions.md', () => {
+  const page = text('docs/internals/decisions.md')
   const { dependencies, devDependencies, optionalDependencies } = JSON.parse(text('package.json'))
   const inTables = page.split('\n').filter((line) => line.startsWith('| `'))
   const reasoned = inTables.flatMap((line) => (line.split('|')[1] ?? '').match(/(?<=`)[^`, ]+(?=`)/g) ?? [])
