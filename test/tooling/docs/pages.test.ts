@@ -9,9 +9,9 @@ const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'test/**/*.m
 const text = (path: string) => readFileSync(path, 'utf8')
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```.*?^ *```$/gms, '')
 
-/** The anchors that GitHub gives to the headings of a document. */
+/** The anchors that GitHub gives to the headings of a document, and those that the document sets itself. */
 function anchors(path: string): Set<string> {
-  const found = new Set<string>()
+  const found = new Set([...text(path).matchAll(/^<a id="([\w-]+)"><\/a>$/gm)].map(([, id = '']) => id))
   for (const [, heading = ''] of withoutCode(text(path)).matchAll(/^#{1,6} (.+)$/gm)) {
     const slug = heading
       .toLowerCase()
@@ -72,6 +72,26 @@ describe('every document', () => {
   })
 })
 
+describe('a page for users', () => {
+  const PAGES = [
+    'install',
+    'configuration',
+    'hubs',
+    'mqtt',
+    'home-assistant',
+    'guardian',
+    'operations',
+    'troubleshooting',
+  ].map((name) => `docs/${name}.md`)
+
+  it.each(PAGES)('%s has at most 12 KB, and 24 KB with its generated tables', (path) => {
+    const page = text(path)
+    const own = page.replaceAll(/<!-- generated:([\w-]+) -->.*?<!-- \/generated:\1 -->/gs, '')
+    expect(Buffer.byteLength(own)).toBeLessThanOrEqual(12 * 1024)
+    expect(Buffer.byteLength(page)).toBeLessThanOrEqual(24 * 1024)
+  })
+})
+
 describe('the README', () => {
   it('has at most 10,000 bytes', () => expect(Buffer.byteLength(text('README.md'))).toBeLessThanOrEqual(10_000))
 
@@ -83,7 +103,7 @@ describe('the README', () => {
 
   it.each([
     'docs/install.md#upgrade',
-    'docs/install.md#remove',
+    'docs/remove.md',
     'docs/troubleshooting.md#hub2mqtt-doctor',
     'docs/troubleshooting.md#report-a-bug',
     'docs/configuration.md#tls',
