@@ -73,7 +73,7 @@ export const commands = {
       config,
       broker: {
         value: 'URL',
-        doc: 'use this broker, below hub2mqtt-demo and without discovery; everything is cleared at the end',
+        doc: 'use this broker, below hub2mqtt-demo and without discovery; clears everything at the end',
       },
     },
     read: (flags) => ({
@@ -83,7 +83,7 @@ export const commands = {
     }),
   }),
   emulate: command({
-    summary: 'run the emulated hub alone; prints one line with its address when it is ready',
+    summary: 'run only the emulated hub; prints a line with its address when it is ready',
     flags: {
       host: { value: 'HOST', default: EMULATOR.host, doc: 'where to listen' },
       port: {
@@ -94,28 +94,28 @@ export const commands = {
       flavour: {
         value: 'older|newer|self-hosted|reference',
         default: EMULATOR.flavour,
-        doc: 'which kind of hub to be',
+        doc: 'kind of hub',
       },
-      'api-key': { value: 'KEY=SCOPE,SCOPE', multiple: true, doc: 'a key that it takes, with its scopes' },
+      'api-key': { value: 'KEY=SCOPE,SCOPE', multiple: true, doc: 'an accepted key, with its scopes' },
       file: { value: 'FILE', doc: 'hub, keys and apps from a file' },
       app: {
         value: 'DIR',
         multiple: true,
-        doc: 'an app to run where it is, in place of the sample apps: shows its output, follows its files',
+        doc: 'an app to run in its own folder, instead of the sample apps: prints its output, restarts it when its files change',
       },
-      data: { value: 'DIR', doc: 'keep the state of the hub there; without it, it ends with the run' },
-      store: { value: 'DIR', doc: 'what can be installed: DIR/<id>/<version>/app.json' },
-      'memory-limit': { value: 'SIZE', default: '256MiB', doc: 'what an app may use before it is ended' },
-      'cpu-limit': { value: 'PERCENT', default: '90', doc: 'of a core, before an app is ended that uses it for 30 s' },
-      'speech-command': { value: 'CMD', doc: 'say aloud by this command, with the text as its last argument' },
-      simulated: { doc: 'apps that only pretend to run, in place of processes' },
-      apps: { value: 'N', doc: 'how many apps to have, simulated' },
-      crashes: { doc: 'let an app crash now and then, simulated' },
+      data: { value: 'DIR', doc: 'folder for the state of the hub; default: the state is lost at the end' },
+      store: { value: 'DIR', doc: 'apps that can be installed: DIR/<id>/<version>/app.json' },
+      'memory-limit': { value: 'SIZE', default: '256MiB', doc: 'memory above which an app is ended' },
+      'cpu-limit': { value: 'PERCENT', default: '90', doc: 'part of a core above which an app is ended after 30 s' },
+      'speech-command': { value: 'CMD', doc: 'command that speaks its last argument' },
+      simulated: { doc: 'simulate the apps instead of running processes' },
+      apps: { value: 'N', doc: 'number of simulated apps' },
+      crashes: { doc: 'let a simulated app crash now and then' },
       'control-port': {
         value: 'N',
-        doc: 'port on loopback to make it misbehave by, 0 takes any free one; default: none',
+        doc: 'port on loopback to make the hub misbehave; 0 takes any free one; default: none',
       },
-      'no-rate-limit': { doc: 'take any number of requests, as newer hubs do not' },
+      'no-rate-limit': { doc: 'turn off the rate limit of newer hubs' },
     },
     read: (flags) => ({
       command: 'emulate' as const,
@@ -143,7 +143,7 @@ export const commands = {
     }),
   }),
   'emulate new-app': command({
-    summary: 'make a folder with an app that works, and its test',
+    summary: 'create a folder with a working app and its test',
     positionals: [
       { name: 'id', doc: 'of the app, such as com.example.lights' },
       { name: 'folder', doc: 'where; default: a new one with the id as its name', optional: true },
@@ -156,11 +156,11 @@ export const commands = {
     }),
   }),
   'emulate keys create': command({
-    summary: 'make an API key of an emulated hub and print it, this once',
+    summary: 'create an API key of an emulated hub and print it once',
     flags: {
       data,
-      scope: { value: 'SCOPE', multiple: true, doc: 'what it may do, such as hub.app' },
-      name: { value: 'TEXT', doc: 'what it is for, as the list shows it' },
+      scope: { value: 'SCOPE', multiple: true, doc: 'a permission, such as hub.app' },
+      name: { value: 'TEXT', doc: 'its purpose, shown in the list' },
     },
     read: (flags) => ({
       command: 'emulate keys create' as const,
@@ -170,12 +170,12 @@ export const commands = {
     }),
   }),
   'emulate keys list': command({
-    summary: 'list the API keys of an emulated hub: id, when it was made, scopes, name',
+    summary: 'list the API keys of an emulated hub: id, creation time, scopes, name',
     flags: { data },
     read: (flags) => ({ command: 'emulate keys list' as const, data: flags.required('data') }),
   }),
   'emulate keys revoke': command({
-    summary: 'take back an API key of an emulated hub; its sessions end within a second',
+    summary: 'revoke an API key of an emulated hub; its sessions end within a second',
     positionals: [{ name: 'id', doc: 'of the key, as the list shows it' }],
     flags: { data },
     read: (flags) => ({
@@ -185,8 +185,8 @@ export const commands = {
     }),
   }),
   health: command({
-    summary: 'ask the running daemon how it is; exit code 0 if it needs no restart, else 1',
-    flags: { config, ready: { doc: 'ask instead whether the broker is connected and a hub has been read' } },
+    summary: 'print the health of the running daemon; exit code 0 if it needs no restart, else 1',
+    flags: { config, ready: { doc: 'check instead whether the broker is connected and a hub has been read' } },
     read: (flags) => ({
       command: 'health' as const,
       ready: flags.has('ready'),
@@ -194,13 +194,12 @@ export const commands = {
     }),
   }),
   open: command({
-    summary:
-      'print the address of the page with its start-up token, which logs a browser in while there is no password',
+    summary: "print the page's address with the start-up token, which logs a browser in if no password is set",
     flags: { config },
     read: (flags) => ({ command: 'open' as const, ...given('config', flags.text('config')) }),
   }),
   call: command({
-    summary: 'send a command to a running bridge through its broker, print the answer; fails unless it is ok',
+    summary: 'send a command to a running bridge through its broker and print the answer; fails unless it is ok',
     positionals: [
       { name: 'topic', doc: 'of the command, such as home/app/com.athom.hue/cmd/restart' },
       { name: 'payload', doc: 'what the command takes; after -- if it begins with -', optional: true },
@@ -223,7 +222,7 @@ export const commands = {
   }),
   'check-config': command({
     summary: 'check the configuration and print the effective one, secrets masked',
-    flags: { config, connect: { doc: 'also try the hubs and the broker, as doctor does' } },
+    flags: { config, connect: { doc: 'also test the hubs and the broker, as doctor does' } },
     read: (flags) => ({
       command: 'check-config' as const,
       connect: flags.has('connect'),
@@ -231,18 +230,18 @@ export const commands = {
     }),
   }),
   doctor: command({
-    summary: 'try the configuration, the hubs, the broker and their permissions; say what is wrong and what mends it',
+    summary: 'test the configuration, the hubs, the broker and the permissions; print a fix for each problem',
     flags: { config },
     read: (flags) => ({ command: 'doctor' as const, ...given('config', flags.text('config')) }),
   }),
   conformance: command({
-    summary: 'tell what kind of hub answers at an address, and how it differs from what is expected of hubs',
+    summary: 'print what kind of hub answers at an address, and how it differs from the expected behaviour',
     flags: {
       url: { value: 'URL', doc: 'address of the hub' },
-      key: { value: 'KEY', doc: 'its API key; others on this machine may see it there, so rather the next one' },
-      'key-file': { value: 'FILE', doc: 'a file that holds the key; without either, HUB2MQTT_HUB_API_KEY' },
-      writes: { doc: 'also what changes something, on the app that --app names; at the end it is as before' },
-      app: { value: 'ID', doc: 'the app to ask about; by default one that runs' },
+      key: { value: 'KEY', doc: 'its API key; others on this machine may see it, so prefer --key-file' },
+      'key-file': { value: 'FILE', doc: 'file with the key; default: HUB2MQTT_HUB_API_KEY' },
+      writes: { doc: 'also test changes, on the app that --app names; restores it at the end' },
+      app: { value: 'ID', doc: 'the app to test; default: a running one' },
       downgrade: { value: 'VERSION', doc: 'with --writes: the lower version to install, by default 1.0.0' },
       limits: { doc: 'also send six requests at once, to see how the hub limits them' },
       json: { doc: 'print the report as JSON' },
@@ -267,13 +266,13 @@ export const commands = {
     read: () => ({ command: 'hash-password' as const }),
   }),
   cleanup: command({
-    summary: 'clear every retained message of a bridge from its broker; only shows them without --yes',
+    summary: 'clear every retained message of a bridge from its broker; without --yes, only list them',
     flags: {
       config,
-      yes: { doc: 'clear what is found' },
-      'base-topic': { value: 'TOPIC', doc: 'of a former configuration, in place of mqtt.base_topic' },
-      prefix: { value: 'TOPIC', doc: 'of a former configuration, in place of discovery.prefix' },
-      hub: { value: 'NAME', multiple: true, doc: 'a former hub, where the broker no longer tells which there were' },
+      yes: { doc: 'clear the messages' },
+      'base-topic': { value: 'TOPIC', doc: 'the former base topic, instead of mqtt.base_topic' },
+      prefix: { value: 'TOPIC', doc: 'the former prefix, instead of discovery.prefix' },
+      hub: { value: 'NAME', multiple: true, doc: 'a former hub that the broker no longer lists' },
     },
     read: (flags) => ({
       command: 'cleanup' as const,

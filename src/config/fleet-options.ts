@@ -27,7 +27,7 @@ const bucket = text({
 /** Of a fleet: how its members share the hubs. */
 export const fleetOptions = defineOptions({
   'fleet.shard': {
-    doc: 'Which part of the hubs this bridge serves, where several bridges with one configuration share them by number: `3/8` is the third of eight.',
+    doc: 'Share of the hubs that this bridge serves, if several bridges share one configuration by number: `3/8` is the third of eight.',
     schema: shard,
     default: null,
     example: '3/8',
@@ -45,7 +45,7 @@ export const fleetOptions = defineOptions({
     example: 8,
   },
   'fleet.nats': {
-    doc: 'NATS servers with JetStream, where the bridges of a fleet share the hubs by leases: when one dies, the others take over.',
+    doc: 'NATS servers with JetStream, with which the bridges of a fleet share the hubs by leases: when one dies, the others take over.',
     schema: natsUrls,
     default: [],
     example: ['nats://nats-0:4222', 'nats://nats-1:4222'],
@@ -64,17 +64,17 @@ export const fleetOptions = defineOptions({
     example: 'put-the-password-here',
   },
   'fleet.bucket': {
-    doc: 'Name of the key-value bucket; each fleet has its own.',
+    doc: 'Name of the key-value bucket; each fleet needs its own.',
     schema: bucket,
     default: 'hub2mqtt',
   },
   'fleet.lease': {
-    doc: 'How long a bridge that is not heard of keeps its hubs.',
+    doc: 'How long a silent bridge keeps its hubs.',
     schema: duration('5s', '5m'),
     default: '15s',
   },
   'fleet.member': {
-    doc: "This bridge's name among them, which no other may have; without one, the machine's.",
+    doc: "Unique name of this bridge in the fleet; default: the machine's.",
     schema: member,
     default: null,
     example: 'bridge-0',

@@ -25,7 +25,7 @@ export const hubOptions = defineOptions({
     example: 'http://192.168.1.20',
   },
   api_key: {
-    doc: 'API key made on the hub; its permissions decide what works.',
+    doc: 'API key of the hub; its permissions decide what works.',
     schema: apiKey,
     required: true,
     sensitive: true,
@@ -33,12 +33,12 @@ export const hubOptions = defineOptions({
     live: { ifSame: 'url' },
   },
   poll_interval: {
-    doc: 'How often the app list is read and compared while realtime events arrive.',
+    doc: 'How often the list of apps is read while realtime events arrive.',
     schema: duration('1s', '1h'),
     default: '1m',
   },
   poll_interval_fallback: {
-    doc: 'The same while the realtime connection is down, where it is the shorter of the two.',
+    doc: 'The same while the realtime connection is down, if it is shorter.',
     schema: duration('1s', '1h'),
     default: '10s',
   },
@@ -53,12 +53,12 @@ export const hubOptions = defineOptions({
     default: 'auto',
   },
   realtime: {
-    doc: 'Whether to keep a realtime connection; without it only polling tells of changes.',
+    doc: 'Whether to use the realtime connection; without it, changes are found by polling only.',
     schema: boolean,
     default: true,
   },
   max_requests: {
-    doc: 'How many calls may be under way at once.',
+    doc: 'How many calls may run at once.',
     schema: integer(1, 16),
     default: 4,
   },
@@ -67,29 +67,29 @@ export const hubOptions = defineOptions({
 /** Apart from the others, as a program beside the daemon reads no more than these. */
 export const httpOptions = defineOptions({
   'http.enabled': {
-    doc: 'Whether to listen for HTTP: the page, its API, health and metrics.',
+    doc: 'Whether to serve HTTP: the page, its API, health and metrics.',
     schema: boolean,
     default: true,
   },
   'http.host': {
-    doc: 'Where to listen. Health and metrics need no login: beyond this machine others read the names of hubs and apps. The page and its API need `http.password` or a token there.',
+    doc: 'Address to listen on. Health and metrics need no login: beyond this machine, others can read the names of hubs and apps. There, the page and its API need `http.password` or a token.',
     schema: host,
     default: '127.0.0.1',
   },
   'http.port': {
-    doc: 'Its port; 0 takes any free one.',
+    doc: 'Port; 0 takes any free one.',
     schema: integer(0, 65_535),
     default: 8099,
   },
   'http.token_file': {
-    doc: 'File in which the start-up token is kept, which opens the page while there is no `http.password`; default: beside the configuration file, with `.token` after its name. Where it cannot be written, each start has a new token.',
+    doc: 'File of the start-up token, which opens the page while there is no `http.password`; default: the path of the configuration file with `.token` appended. If it cannot be written, each start has a new token.',
     schema: path,
     opens: 'made',
     default: null,
     example: '/var/lib/hub2mqtt/token',
   },
   'http.allowed_hosts': {
-    doc: 'Names by which others may ask there, besides `http.host`, `localhost` and any IP address: so that no page in a browser can read it under a name of its own. Web pages reach the WebSocket of the embedded broker by these names too.',
+    doc: 'Accepted host names besides `http.host`, `localhost` and all IP addresses, so that no web page can reach the listener under its own host name.',
     schema: list(host),
     default: [],
     example: ['hub2mqtt.lan'],
@@ -99,19 +99,19 @@ export const httpOptions = defineOptions({
 /** Who may use the page and its API: nothing that a program beside the daemon needs to know. */
 const pageOptions = defineOptions({
   'http.page': {
-    doc: 'Whether the page and its API are served; health and metrics always are.',
+    doc: 'Whether to serve the page and its API; health and metrics are always served.',
     schema: boolean,
     default: true,
   },
   'http.public_url': {
-    doc: 'Where browsers reach the page: Home Assistant then links to it and shows the icons of apps. Whoever reaches the listener may then see these icons without a login.',
+    doc: 'Address of the page for browsers: Home Assistant then links to it and shows icons of apps. These icons then need no login.',
     schema: publicUrl,
     default: null,
     example: 'https://home.example.org/hub2mqtt',
     live: true,
   },
   'http.password': {
-    doc: 'Password of the page: text, or what `hub2mqtt hash-password` prints. Without one, only this machine may use it, where `http.host` is loopback; to change something takes the start-up token.',
+    doc: 'Password of the page: text, or the output of `hub2mqtt hash-password`. Without one, only this machine may use the page, if `http.host` is loopback; changes need the start-up token.',
     schema: pagePassword,
     default: null,
     sensitive: true,
@@ -119,7 +119,7 @@ const pageOptions = defineOptions({
     live: true,
   },
   'http.tokens': {
-    doc: 'Tokens of scripts for the API, each under a name: `full` may do everything, `read` only look.',
+    doc: 'Tokens for scripts, each under a name: `full` may do everything, `read` may only read.',
     schema: map(token, 'tokens by name, such as {grafana: {token: at-least-16-characters, access: read}}'),
     default: new Map(),
     sensitive: true,
@@ -127,21 +127,21 @@ const pageOptions = defineOptions({
     live: true,
   },
   'http.frame_ancestors': {
-    doc: 'Web pages that may show the page in a frame, by their origin; `self` for pages of the same origin.',
+    doc: 'Origins of web pages that may show the page in a frame; `self` for its own origin.',
     schema: list(ancestor),
     default: [],
     example: ['https://dashboard.lan'],
     live: true,
   },
   'http.trusted_proxies': {
-    doc: 'Addresses of reverse proxies whose `X-Forwarded-For`, `-Host` and `-Proto` count.',
+    doc: 'Addresses of reverse proxies whose `X-Forwarded-For`, `-Host` and `-Proto` are trusted.',
     schema: list(address),
     default: [],
     example: ['192.168.1.10'],
     live: true,
   },
   'http.ingress': {
-    doc: 'Whether what a trusted proxy sends with `X-Ingress-Path` is logged in already, as with Home Assistant.',
+    doc: 'Whether requests of a trusted proxy with `X-Ingress-Path` count as logged in, as with Home Assistant.',
     schema: boolean,
     default: false,
     live: true,
@@ -150,7 +150,7 @@ const pageOptions = defineOptions({
 
 const bridgeOptions = defineOptions({
   'mqtt.url': {
-    doc: 'Address of the broker, or a list of the addresses of one cluster, the preferred one first (in the environment separated by commas); without any an embedded broker for this machine is started.',
+    doc: 'Address of the broker, or a list of the addresses of one cluster, the preferred one first (in the environment separated by commas). Default: an embedded broker for this machine.',
     schema: brokerUrls,
     default: null,
     example: 'mqtt://broker:1883',
@@ -161,14 +161,14 @@ const bridgeOptions = defineOptions({
     default: 'hub2mqtt',
   },
   'mqtt.username': {
-    doc: 'User name at the broker; the embedded broker asks for it too.',
+    doc: 'User name at the broker; also required by the embedded broker.',
     schema: label,
     default: null,
     example: 'hub2mqtt',
     live: { ifSame: 'mqtt.url' },
   },
   'mqtt.password': {
-    doc: 'Password at the broker; the embedded broker asks for it too.',
+    doc: 'Password at the broker; also required by the embedded broker.',
     schema: password,
     default: null,
     sensitive: true,
@@ -176,7 +176,7 @@ const bridgeOptions = defineOptions({
     live: { ifSame: 'mqtt.url' },
   },
   'mqtt.client_id': {
-    doc: 'Client id; without one it is generated. Two clients with one id throw each other out.',
+    doc: 'Client id; default: generated. Two clients with the same id disconnect each other.',
     schema: label,
     default: null,
     example: 'hub2mqtt-home',
@@ -213,17 +213,17 @@ const bridgeOptions = defineOptions({
     default: true,
   },
   'mqtt.keepalive': {
-    doc: 'Longest silence before the broker is asked whether it is there.',
+    doc: 'MQTT keep-alive: the longest silence before the broker is pinged.',
     schema: duration('1s', '18h'),
     default: '30s',
   },
   'mqtt.embedded.host': {
-    doc: 'Where the embedded broker listens; beyond loopback only with user name and password.',
+    doc: 'Address on which the embedded broker listens; beyond loopback only with user name and password.',
     schema: host,
     default: '127.0.0.1',
   },
   'mqtt.embedded.port': {
-    doc: 'Its port for MQTT; 0 takes any free one.',
+    doc: 'Port of the embedded broker; 0 takes any free one.',
     schema: integer(0, 65_535),
     default: 1883,
   },
@@ -239,7 +239,7 @@ const bridgeOptions = defineOptions({
     example: ['http://localhost:3000'],
   },
   'mqtt.embedded.max_payload': {
-    doc: 'Largest payload that it takes.',
+    doc: 'Largest payload that the embedded broker accepts.',
     schema: size('1KiB', '256MiB'),
     default: '1MiB',
   },
@@ -251,7 +251,7 @@ const bridgeOptions = defineOptions({
     live: true,
   },
   'commands.deny': {
-    doc: 'Commands to refuse, those that the guardian sends included: with `restart` it restarts nothing, while `guard` only keeps its switch from others. Wins over `commands.allow`.',
+    doc: 'Commands to refuse, also from the guardian: with `restart` it restarts nothing; with `guard` clients cannot switch it. Wins over `commands.allow`.',
     schema: list(command),
     default: [],
     example: ['set-setting', 'unset-setting'],
@@ -264,35 +264,35 @@ const bridgeOptions = defineOptions({
     live: true,
   },
   'commands.call': {
-    doc: 'What `hub/call` may reach: managers and apps by their ids (`*` stands for any characters, `?` for one), and methods; with `section: manager` or `section: app` only one of the two. In the environment a JSON list. It never reaches what the command for it may not.',
+    doc: 'What `hub/call` may reach: ids of managers and apps (`*` stands for any characters, `?` for one), and methods; `section: manager` or `section: app` limits a rule to one of the two. In the environment a JSON list. A call also needs the permission of the command with the same operation.',
     schema: list(callRule),
     default: [{ item: '*', methods: ['GET', 'POST', 'PUT', 'DELETE'] }],
     example: [{ item: 'notifications', methods: ['GET'] }],
     live: true,
   },
   'commands.response_topics': {
-    doc: "Where answers may go that an asker wants on a topic of its own, by the topic's first levels; none: anywhere but to the bridge's topics and Home Assistant's discovery.",
+    doc: "Accepted MQTT 5 Response Topics, by their first levels. Default: all, except the bridge's topics and Home Assistant's discovery.",
     schema: list(topicPrefix),
     default: [],
     example: ['answers', 'clients/hub2mqtt'],
     live: true,
   },
   'apps.include': {
-    doc: 'Apps to put on MQTT, by id; `*` stands for any characters, `?` for one.',
+    doc: 'Apps to publish, by id; `*` stands for any characters, `?` for one.',
     schema: list(appPattern),
     default: ['*'],
     example: ['com.athom.*'],
     live: true,
   },
   'apps.exclude': {
-    doc: 'Apps to leave out altogether, the same way; wins over `apps.include`.',
+    doc: 'Apps to leave out, by id; wins over `apps.include`.',
     schema: list(appPattern),
     default: [],
     example: ['com.example.secret'],
     live: true,
   },
   'settings.publish': {
-    doc: 'Settings to publish: app id, name of the setting, its type. Settings can hold passwords; none is published unless named here.',
+    doc: 'Settings to publish: app id, name of the setting, type. No others are published, because settings can contain passwords.',
     schema: map(settingsByName, 'apps by id, such as {com.athom.hue: {night_mode: switch}}'),
     default: new Map(),
     example: { 'com.athom.hue': { night_mode: 'switch', brightness: { type: 'number', min: 0, max: 100 } } },
@@ -302,47 +302,47 @@ const bridgeOptions = defineOptions({
 
 const otherOptions = defineOptions({
   'discovery.format': {
-    doc: 'How Home Assistant is told of the devices: one message a `device`, one a `component` (for readers that know no other), or `off`.',
+    doc: 'Discovery messages for Home Assistant: one per `device`, one per `component` (for clients that support no other), or `off`.',
     schema: choice(['device', 'component', 'off']),
     default: 'device',
   },
   'discovery.prefix': {
-    doc: 'Where it looks for them: the discovery prefix of its MQTT integration.',
+    doc: "Discovery prefix of Home Assistant's MQTT integration.",
     schema: topicPrefix,
     default: 'homeassistant',
   },
   'discovery.rate': {
-    doc: 'How many devices a second it is told of, after the first 64 at once; 0: as fast as the broker acknowledges.',
+    doc: 'How many devices a second are published, after the first 64 at once; 0: as fast as the broker acknowledges.',
     schema: integer(0, 1000),
     default: 20,
   },
   'discovery.triggers': {
-    doc: 'Whether devices have triggers for automations. Home Assistant cannot delete a device that has them once it has reloaded MQTT, until it restarts.',
+    doc: 'Whether devices have triggers for automations. After Home Assistant has reloaded MQTT, it cannot delete devices with triggers until it restarts.',
     schema: boolean,
     default: true,
   },
   'discovery.birth_topic': {
-    doc: 'Where it says that it has started: the birth message of its MQTT integration.',
+    doc: "Topic of the birth message of Home Assistant's MQTT integration.",
     schema: topicPrefix,
     default: 'homeassistant/status',
   },
   ...httpOptions,
   ...pageOptions,
   hubs_dir: {
-    doc: 'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, with its options at the top. It is looked at every ten seconds: hubs come and go with their files.',
+    doc: 'Folder with a file for each hub, `<name>.yaml`, `.yml` or `.json`, with its options at the top level. It is checked every ten seconds; hubs are added and removed with their files.',
     schema: path,
     opens: 'folder',
     default: null,
     example: '/etc/hub2mqtt/hubs',
   },
   'log.level': {
-    doc: 'The least important kind of line to write.',
+    doc: 'The lowest level to log.',
     schema: choice(LOG_LEVELS),
     default: 'info',
     live: true,
   },
   'log.format': {
-    doc: 'One JSON object a line, or text for people; `auto` is `pretty` on a terminal.',
+    doc: '`json` writes one object per line, `pretty` readable text; `auto` is `pretty` on a terminal.',
     schema: choice(LOG_FORMATS),
     default: 'auto',
   },

@@ -92,7 +92,7 @@ const ROWS = [
     payload: switched,
     operation: 'enableApp',
     capabilities: ['enable', 'disable'],
-    doc: 'Enables or disables the app: both in one, as a switch needs it.',
+    doc: 'Enables or disables the app, for switches.',
     run: (target, enabled) => write(target, enabled ? 'enableApp' : 'disableApp', { id: target.app }),
   }),
   plainWrite('restart', 'restartApp', 'Restarts the app.'),
@@ -101,7 +101,7 @@ const ROWS = [
     payload: object({ message, raw: v.optional(v.boolean()) }),
     operation: 'getApp',
     capabilities: ['read-app'],
-    doc: "Answers with the app as it is published; with `raw` the hub's own record is added under that key.",
+    doc: "Answers with the app as it is published; with `raw`, also with the hub's record as `raw`.",
     async run({ hub, app, again, call }, { raw }) {
       const found = await again(() => hub.apps.getApp(app))
       return raw ? { ...found, raw: await call('getAppRecord', { id: app }) } : found
@@ -110,7 +110,7 @@ const ROWS = [
   row('app', 'get-std', {
     payload: plain,
     operation: 'getAppStd',
-    doc: "Sends the app's output as a diagnostics report to its developer, and answers with what the hub says of it.",
+    doc: "Sends the app's output as a diagnostics report to its developer, and answers with the hub's answer.",
     run: ({ call, app }, { message }) => call('getAppStd', { id: app, message }),
   }),
   row('app', 'get-settings', {
@@ -134,7 +134,7 @@ const ROWS = [
       ...some(input?.autoupdate, 'autoupdate'),
       ...some(input?.channel, 'channel', 'update-app'),
     ],
-    doc: 'Changes automatic updates, then the channel by an install from it; at least one of them.',
+    doc: 'Changes automatic updates, then the channel (by an install from it); at least one is required.',
     async run(target, { autoupdate, channel }) {
       if (autoupdate !== undefined) await write(target, 'updateApp', { id: target.app, update: { autoupdate } })
       if (channel === undefined) return
@@ -157,7 +157,7 @@ const ROWS = [
     operation: 'installFromAppStore',
     capabilities: ['update-app'],
     capabilitiesOf: (input) => ['update-app', ...some(input?.channel, 'channel')],
-    doc: 'Installs the version that the store has, or another one (newer hubs): the update of the app.',
+    doc: "Updates the app: installs the store's version, or a given one (newer hubs).",
     run: installUpdate,
   }),
   row('app', 'uninstall', {
@@ -204,7 +204,7 @@ const ROWS = [
     ),
     operation: 'restartApp',
     needs: 'guard',
-    doc: 'Turns the guardian on or off for the app, lets it rest for a time, or makes it forget what has happened.',
+    doc: 'Turns the guardian on or off for the app, snoozes it, or clears its history and counts.',
     run({ guard }, wish) {
       const { enabled, snooze, forget } = typeof wish === 'boolean' ? { enabled: wish } : wish
       guard({ enabled, forget, snooze: snooze === undefined ? undefined : durationMs('snooze', snooze) })
@@ -216,7 +216,7 @@ const ROWS = [
     operation: 'getApps',
     capabilities: ['list-apps'],
     capabilitiesOf: (): Capability[] => ['list-apps', 'read-app'],
-    doc: 'Answers with the apps by id; a filter reads the hub afresh and keeps those that equal it in every key given.',
+    doc: 'Answers with the apps by id; a filter reads the hub again and keeps apps that equal it in every given key.',
     run: ({ hub, again }, { filter }) => again(() => hub.apps.getApps(filter)),
   }),
   row('hub', 'install', {
@@ -239,7 +239,7 @@ const ROWS = [
     // No `capabilities`: who denies this one denies no single update.
     capabilitiesOf: (): Capability[] => ['update-app'],
     fansOut: true,
-    doc: 'Installs the update of each app that has one, one after the other, and answers with their ids.',
+    doc: 'Updates each app that has an update, one after the other, and answers with their ids.',
     run: updateAll,
   }),
   row('hub', 'speak', {
@@ -256,7 +256,7 @@ const ROWS = [
     allowed: false,
     about: ({ app }) => app,
     reaches: (endpoint) => endpoint,
-    doc: 'Calls anything that the hub or an app offers, and answers what it answers; a write unless GET.',
+    doc: 'Sends any request to the hub or an app, and answers with its answer; a write unless GET.',
     run: callEndpoint,
   }),
   row('hub', 'refresh', {
@@ -274,12 +274,12 @@ const ROWS = [
   row('bridge', 'log-level', {
     payload: word(LOG_LEVELS.map((level) => [level, level] as const)),
     audited: true,
-    doc: 'Changes how much is logged, until the next start.',
+    doc: 'Changes the log level until the next start.',
     act: (bridge, level) => bridge.setLogLevel(level),
   }),
   row('bridge', 'ping', {
     payload: nothing,
-    doc: 'Answers, and does nothing else.',
+    doc: 'Only answers.',
     act: () => {},
   }),
   row('bridge', 'rollout', {
@@ -295,7 +295,7 @@ const ROWS = [
     payload: nothing,
     audited: true,
     repeatable: true,
-    doc: 'Ends the rollout that `transaction` names, after the steps that are under way.',
+    doc: 'Stops the rollout that `transaction` names, after the running steps.',
     act: (bridge, _, transaction) => bridge.rollouts.cancelRollout(rolloutName(transaction)),
   }),
 ]

@@ -143,7 +143,7 @@ export const PUBLICATIONS = {
     topic: '{base}/bridge/state',
     of: 'bridge',
     by: 'connection',
-    doc: '`online` while the bridge is connected; the will says `offline`. In a fleet, one of its members says so for all.',
+    doc: '`online` while the bridge is connected; the will is `offline`. In a fleet, one member publishes it for all.',
   }),
   fleet: bridge({
     topic: '{base}/fleet',
@@ -155,7 +155,7 @@ export const PUBLICATIONS = {
   bridgeInfo: bridge({
     topic: '{base}/bridge/info',
     schema: schemas.BRIDGE_INFO,
-    doc: 'Version of this interface and of the bridge, and its hubs. What is retained of a hub named here may be cleared by the next run.',
+    doc: 'Versions of this interface and of the bridge, and its hubs. The next run may clear topics of hubs that are listed here.',
     render: ({ version, startedAt, hubs, protocol }) =>
       protocol === null
         ? undefined
@@ -172,7 +172,7 @@ export const PUBLICATIONS = {
   bridgeHealth: bridge({
     topic: '{base}/bridge/health',
     schema: schemas.HEALTH,
-    doc: 'Whether all is well, and what is not.',
+    doc: 'The health report, with a list of problems.',
     render: ({ health }) => health,
   }),
   bridgeLogLevel: bridge({
@@ -181,13 +181,13 @@ export const PUBLICATIONS = {
     schema: schemas.LOG_LEVEL,
     text: true,
     message: 'logLevel',
-    doc: 'How much is logged; for Home Assistant.',
+    doc: 'The log level; for Home Assistant.',
     render: ({ logLevel }) => logLevel,
   }),
   bridgeDiscovery: bridge({
     topic: '{base}/bridge/discovery',
     schema: schemas.DISCOVERY_MEMORY,
-    doc: "Where the bridge remembers under which prefixes Home Assistant's devices are; for the bridge itself.",
+    doc: 'The prefixes of the discovery messages; for the bridge itself.',
     render: ({ prefixes }) => prefixes && { prefixes: [...prefixes] },
     dependsOn: ({ prefixes }) => [prefixes],
   }),
@@ -196,20 +196,20 @@ export const PUBLICATIONS = {
     of: 'bridge',
     schema: schemas.PROBE,
     text: true,
-    doc: 'A mark that the bridge sends itself at each connect, to learn whether it may publish and read, and after a standstill.',
+    doc: 'A message that the bridge sends itself at each connect, to check whether it may publish and read, and after a suspension.',
   }),
   bridgePresence: sent({
     topic: '{base}/bridge/presence',
     of: 'bridge',
     schema: schemas.PRESENCE,
-    doc: 'Where bridges on the same base topic hear of each other, at each connect and every minute.',
+    doc: 'Bridges on the same base topic announce themselves here, at each connect and every minute.',
   }),
   rollout: elsewhere({
     topic: '{base}/rollout/{transaction}',
     of: 'bridge',
     by: 'rollout',
     schema: schemas.ROLLOUT,
-    doc: 'How far a rollout is, and where the bridge remembers it; the newest 20 that have ended are kept.',
+    doc: 'The progress of a rollout, from which the bridge also resumes it; the newest 20 that have ended are kept.',
   }),
   hubState: hub({
     ...AVAILABILITY,
@@ -220,7 +220,7 @@ export const PUBLICATIONS = {
   hubInfo: hub({
     topic: '{base}/{hub}/info',
     schema: schemas.HUB_INFO,
-    doc: 'What is known of the hub, what the key permits, and why the hub is offline.',
+    doc: 'The hub, the permissions of the key, and the reason why the hub is offline.',
     render({ status, commands, counts, owner }) {
       if (isUnknown(status)) return undefined
       const { id, firmware, api, realtime, scopes } = status
@@ -252,13 +252,13 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/guard-memory',
     when: 'guard',
     schema: schemas.GONE_APPS,
-    doc: 'Where the guardian remembers apps that are gone, for a day; for the bridge itself.',
+    doc: "The guardian's data on removed apps, for a day; for the bridge itself.",
     render: ({ goneApps }) => (goneApps?.length === 0 ? null : goneApps),
   }),
   app: app({
     topic: '{base}/{hub}/app/{app}',
     schema: schemas.APP,
-    doc: 'The app; every key is always there, unknown is `null`. Cleared when the app is gone.',
+    doc: 'The app; every key is always present, unknown values are `null`. Cleared when the app is removed.',
     hasUsage: true,
     render: ({ app }) => app,
   }),
@@ -266,7 +266,7 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/app/{app}/setting/{name}',
     when: 'settings.publish',
     schema: schemas.ANYTHING,
-    doc: 'The JSON value of a setting that `settings.publish` names; no other is published.',
+    doc: 'The JSON value of a setting that `settings.publish` lists; no others are published.',
     render: ({ value }) => value,
   }),
   appUpdate: app({
@@ -288,34 +288,34 @@ export const PUBLICATIONS = {
     topic: '{base}/{hub}/app/{app}/guard',
     when: 'guard',
     schema: schemas.GUARD,
-    doc: 'What the guardian does about the app.',
+    doc: "The guardian's state for the app.",
     render: ({ guard }) => ofGuard(guard, 'state'),
   }),
   history: app({
     topic: '{base}/{hub}/app/{app}/history',
     when: 'guard',
     schema: schemas.HISTORY,
-    doc: 'What has happened to the app, newest first.',
+    doc: "The app's history, newest first.",
     render: ({ guard }) => ofGuard(guard, 'history'),
   }),
   guardMemory: app({
     topic: '{base}/{hub}/app/{app}/guard-memory',
     when: 'guard',
     schema: schemas.GUARD_MEMORY,
-    doc: 'Where the guardian remembers what the other two topics do not tell; for the bridge itself.',
+    doc: 'Other data of the guardian; for the bridge itself.',
     render: ({ guard }) => ofGuard(guard, 'memory'),
   }),
-  hubEvent: sent({ ...EVENT, topic: '{base}/{hub}/event', of: 'hub', doc: 'What happened to any app of the hub.' }),
-  appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'What happened to the app.' }),
+  hubEvent: sent({ ...EVENT, topic: '{base}/{hub}/event', of: 'hub', doc: 'Events of all apps of the hub.' }),
+  appEvent: sent({ ...EVENT, topic: '{base}/{hub}/app/{app}/event', of: 'app', doc: 'Events of the app.' }),
   discoveryDevice: elsewhere({
     ...DISCOVERY,
     topic: '{prefix}/device/{object_id}/config',
-    doc: 'A device with all of its entities, where `discovery.format` is `device`; for Home Assistant.',
+    doc: 'A device with all of its entities, if `discovery.format` is `device`; for Home Assistant.',
   }),
   discoveryComponent: elsewhere({
     ...DISCOVERY,
     topic: '{prefix}/{platform}/hub2mqtt/{unique_id}/config',
-    doc: 'One entity, where `discovery.format` is `component`; for Home Assistant.',
+    doc: 'One entity, if `discovery.format` is `component`; for Home Assistant.',
   }),
 } as const
 

@@ -48,9 +48,9 @@ export const APP = v.strictObject({
 export const APP_EVENT = v.strictObject({
   event_type: v.picklist(APP_EVENT_TYPES),
   app: text,
-  changed: about(list(text), 'Keys of the app that changed, usage figures left out.'),
+  changed: about(list(text), 'Keys of the app that changed, except usage.'),
   at: time,
-  message: v.exactOptional(about(v.nullable(text), 'Of a crash: what the app said.')),
+  message: v.exactOptional(about(v.nullable(text), "Of a crash: the app's message.")),
   count: v.exactOptional(about(v.nullable(amount), 'Of a crash: how often the app has crashed.')),
   from: v.exactOptional(about(text, 'Of a new version: the old one.')),
   to: v.exactOptional(about(text, 'Of a new version: the new one.')),
@@ -75,10 +75,10 @@ export const GUARD_EVENT = v.strictObject({
   app: text,
   changed: about(list(text), 'Always empty.'),
   at: time,
-  reason: about(reason, 'What the guardian acts for.'),
+  reason: about(reason, 'The reason.'),
   message: v.exactOptional(guardMessage),
   from: v.exactOptional(about(text, 'Of an update: the version before.')),
-  to: v.exactOptional(about(text, 'Of an update: the version after it, or the one wanted.')),
+  to: v.exactOptional(about(text, 'Of an update: the version after it, or the requested one.')),
 })
 
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
@@ -89,11 +89,11 @@ const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 export const GUARD = v.strictObject({
   state: v.picklist(GUARD_STATES),
   restarts: about(count, 'By the guardian, ever.'),
-  restarts_in_window: about(count, 'Those that count against `guard.max_restarts`.'),
+  restarts_in_window: about(count, 'Restarts that count against `guard.max_restarts`.'),
   next_restart_at: v.nullable(time),
   snoozed_until: v.nullable(time),
   last_crash: v.nullable(frozen({ at: time, reason, message: guardMessage, version: versionText })),
-  memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until enough has been read.'),
+  memory_trend_bytes_per_hour: about(v.nullable(amount), '`null` until there are enough readings.'),
   attention: about(list(reason), 'Why a person should look at the app.'),
 })
 
@@ -115,13 +115,13 @@ export const HISTORY = v.pipe(
 )
 
 export const GUARD_MEMORY = v.strictObject({
-  enabled: about(v.nullable(flag), 'As a command has switched it; `null`: as configuration says.'),
+  enabled: about(v.nullable(flag), 'As set by a command; `null`: as configured.'),
   offered: about(
     v.nullable(
       frozen({
         version: versionText,
         since: time,
-        seen_seconds: about(v.optional(count, 0), 'For how long the bridge has seen it, up to `updates.hold_days`.'),
+        seen_seconds: about(v.optional(count, 0), 'How long the bridge has seen it, up to `updates.hold_days`.'),
       }),
     ),
     'The newest version on offer.',
@@ -156,7 +156,7 @@ export const BRIDGE_INFO = v.strictObject({
   started_at: time,
   hubs: v.record(text, v.strictObject({ url_host: text, api })),
   mqtt: v.strictObject({ protocol: v.nullable(v.picklist(['5', '3.1.1'])) }),
-  extensions: about(v.array(text), 'Names of the parts beyond this interface that are built in.'),
+  extensions: about(v.array(text), 'Names of the extensions of this interface that are built in.'),
 })
 
 export const HUB_INFO = v.strictObject({
@@ -164,15 +164,15 @@ export const HUB_INFO = v.strictObject({
   firmware: v.nullable(text),
   api,
   realtime: v.picklist(['connected', 'polling']),
-  permissions: about(v.array(text), 'What the API key may do.'),
+  permissions: about(v.array(text), 'The permissions of the API key.'),
   commands: about(
     v.array(v.picklist([...new Set(COMMANDS.map(({ name }) => name))])),
     'What configuration, API key and hub permit.',
   ),
-  apps: about(integer, 'How many apps are shown.'),
-  owner: v.exactOptional(about(text, 'In a fleet: the member that talks to the hub.')),
+  apps: about(integer, 'The number of published apps.'),
+  owner: v.exactOptional(about(text, 'In a fleet: the member that serves the hub.')),
   epoch: v.exactOptional(about(integer, 'In a fleet: the epoch in which it does.')),
-  reason: v.exactOptional(about(text, 'Why the hub is not wholly usable: `unauthorized`, `unreachable`, …')),
+  reason: v.exactOptional(about(text, 'Why the hub is not fully usable: `unauthorized`, `unreachable`, …')),
 })
 
 export const FLEET = v.strictObject({
@@ -181,8 +181,8 @@ export const FLEET = v.strictObject({
   members: v.record(
     text,
     v.strictObject({
-      since: about(v.nullable(time), '`null` where members are configured: nobody knows whether they run.'),
-      hubs: about(integer, 'How many hubs are its own.'),
+      since: about(v.nullable(time), '`null` if members share by number: whether they run is unknown.'),
+      hubs: about(integer, 'How many hubs it serves.'),
     }),
   ),
   count: about(integer, 'How many members there are.'),

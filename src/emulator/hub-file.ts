@@ -28,18 +28,18 @@ export const AppFields = {
   enabled: optional(v.boolean(), 'Whether it is enabled; default true.'),
   autoupdate: optional(v.boolean(), 'Whether the hub updates it by itself; default true.'),
   channel: optional(v.string(), 'Where its updates come from; default: stable on older hubs, live on newer ones.'),
-  origin: optional(v.string(), 'How it got here; default appstore.'),
-  update: optional(v.string(), 'The version that waits in the store; default: none.'),
-  crashed: optional(v.string(), 'The message that it has crashed with; default: it runs.'),
+  origin: optional(v.string(), 'Source of the app; default appstore.'),
+  update: optional(v.string(), 'The available version in the store; default: none.'),
+  crashed: optional(v.string(), 'The message of its crash; default: the app runs.'),
   settings: optional(AnyObject, 'Its settings: any JSON value by name.'),
   usage: optional(
     v.pipe(mapping, v.strictObject({ cpu: v.number(), mem: v.number() })),
-    'What it uses: cpu as a part of one core, mem in bytes.',
+    'Its usage: cpu as a part of one core, mem in bytes.',
   ),
-  permissions: optional(v.array(v.string()), 'What it may do on the hub; default: nothing.'),
-  hasDrivers: optional(v.boolean(), 'Whether it has devices; older hubs tell.'),
-  color: optional(v.string(), 'The colour of its brand, such as #4A6572.'),
-  record: optional(AnyObject, 'Fields laid over what the hub tells of it: what a firmware adds, omits or gets wrong.'),
+  permissions: optional(v.array(v.string()), 'Permissions on the hub; default: none.'),
+  hasDrivers: optional(v.boolean(), 'Whether it has devices; reported by older hubs.'),
+  color: optional(v.string(), 'Brand colour, such as #4A6572.'),
+  record: optional(AnyObject, "Fields that override the hub's record of the app, to imitate a firmware."),
 }
 
 const App = v.pipe(mapping, v.strictObject(AppFields))
@@ -57,13 +57,10 @@ const Scope = v.picklist(
 export const HubFields = {
   id: optional(HeaderText, 'The id of the hub.'),
   version: optional(HeaderText, 'Its firmware; default: one that fits the flavour.'),
-  flavour: optional(
-    v.picklist(FLAVOURS, `has to be one of ${FLAVOURS.join(', ')}`),
-    'Which kind of hub to be; default newer.',
-  ),
+  flavour: optional(v.picklist(FLAVOURS, `has to be one of ${FLAVOURS.join(', ')}`), 'Kind of hub; default newer.'),
   keys: optional(
     v.pipe(mapping, v.record(Key, v.array(Scope))),
-    'The API keys that it takes, and the scopes of each. Without one nobody gets in.',
+    'The accepted API keys with their scopes. Without any, the hub refuses all requests.',
   ),
   apps: optional(Apps, 'The apps that are installed; default: some of each kind.'),
   store: optional(Apps, 'The apps that can be installed; default: some.'),

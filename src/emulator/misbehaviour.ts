@@ -39,62 +39,58 @@ export const ANSWERS = {
   }),
   'subscription-inactive': row(
     'requests',
-    'A Self-Hosted Server without a licence: 403 to everything, a ping included.',
+    'A Self-Hosted Server without a licence: 403 to every request, also to a ping.',
     {},
   ),
-  'missing-api-method': row('requests', 'The hub lacks the method, as older ones say it: HTTP 500.', {}),
-  'rate-limit': row('requests', 'What comes too fast is refused with 429 and not carried out.', {
+  'missing-api-method': row('requests', 'The hub lacks the method, as older hubs report it: HTTP 500.', {}),
+  'rate-limit': row('requests', 'Requests that come too fast get 429 and are not executed.', {
     requests: optional(count, 'So many are taken; default 4.'),
     windowMs: optional(count, 'Within so many milliseconds; default 500.'),
     retryAfter: optional(count, 'Seconds of `Retry-After`.'),
   }),
-  pretend: row('requests', 'Answers as if all were well, and does nothing.', { status: status(200), value }),
+  pretend: row('requests', 'Confirms the request without executing it.', { status: status(200), value }),
   'not-json': row('requests', 'Answers with text.', { text: optional(v.string(), 'The text.') }),
-  'truncated-json': row('requests', 'The answer without its second half.', {}),
-  'wrong-shape': row('requests', 'JSON, but not what was asked for.', { value }),
+  'truncated-json': row('requests', 'The first half of the answer.', {}),
+  'wrong-shape': row('requests', 'JSON of another shape.', { value }),
   'empty-list': row('requests', 'An empty list of apps.', {}),
   'half-list': row('requests', 'The list of a hub that has not started all of its apps.', {
     keep: optional(v.pipe(v.number(), v.minValue(0), v.maxValue(1)), 'This fraction of them, rounded up; default 0.5.'),
   }),
-  'foreign-ids': row('requests', 'Records that call themselves by another id.', {
+  'foreign-ids': row('requests', 'Records with another id.', {
     suffix: optional(v.string(), 'What is added to the id; default `.other`.'),
   }),
   'deep-json': row('requests', 'Every value of the answer is an array of arrays.', {
     levels: optional(count, 'How deep; default 5000.'),
   }),
-  'stale-reads': row('requests', 'A read is answered as it was the first time, whatever has happened since.', {}),
-  'big-body': row('requests', 'A body that is too big.', { megabytes: optional(count, 'Default 64.') }),
-  'slow-headers': row('requests', 'Carried out at once, answered later.', { ms: ms(1000) }),
+  'stale-reads': row('requests', 'Repeats the first answer to a read, whatever has changed since.', {}),
+  'big-body': row('requests', 'A body that is too large.', { megabytes: optional(count, 'Default 64.') }),
+  'slow-headers': row('requests', 'Executed at once, answered later.', { ms: ms(1000) }),
   'dripping-body': row('requests', 'The answer comes bit by bit.', {
     ms: ms(100),
     bytes: optional(count, 'At a time; default 1.'),
   }),
-  'never-answer': row('requests', 'Takes the request and never says anything.', {}),
-  'execute-then-reset': row(
-    'requests',
-    'Carries the request out, then resets the connection: the client cannot know.',
-    {},
-  ),
-  'reset-before-executing': row('requests', 'Resets the connection; nothing was done.', {}),
-  'gateway-page': row('requests', 'The HTML page of something else at the address: a gateway or a portal.', {
+  'never-answer': row('requests', 'Accepts the request and never answers.', {}),
+  'execute-then-reset': row('requests', 'Executes the request, then resets the connection.', {}),
+  'reset-before-executing': row('requests', 'Resets the connection without executing the request.', {}),
+  'gateway-page': row('requests', 'An HTML page of another server at the address: a gateway or a portal.', {
     status: status(502),
   }),
-  'portal-json': row('requests', 'JSON of something else at the address.', { status: status(200), value }),
-  'gateway-answer': row('requests', 'Something on the way answers in place of the hub, without its identity.', {
+  'portal-json': row('requests', 'JSON of another server at the address.', { status: status(200), value }),
+  'gateway-answer': row('requests', 'A gateway answers instead of the hub, without its identity.', {
     status: status(200),
     text: optional(v.string(), 'The body; default: none.'),
     type: optional(v.string(), 'Its `Content-Type`; default `application/json`.'),
     executes: optional(v.boolean(), 'Whether the hub carried the request out; default: it did not.'),
   }),
-  redirect: row('requests', 'Something else at the address sends the client elsewhere.', {
+  redirect: row('requests', 'Another server at the address redirects the client.', {
     status: status(302),
     location: optional(v.string(), 'Where to.'),
   }),
 } as const
 
 const IDENTITY = {
-  'no-identity': row('requests', 'Answers come without the headers that tell who the hub is.', {}),
-  'other-identity': row('requests', 'Answers come with the identity of another hub.', {
+  'no-identity': row('requests', 'Answers without the headers that identify the hub.', {}),
+  'other-identity': row('requests', 'Answers with the identity of another hub.', {
     id: optional(v.string(), 'Its id.'),
     version: optional(v.string(), 'Its firmware.'),
   }),
@@ -106,17 +102,17 @@ export const REALTIME = {
   'refuse-subscription': row('sessions', '`subscribe` is answered with an error.', { status: status(500) }),
   'namespace-token': row(
     'channel',
-    'The handshake brings a token, and the namespace wants to see it, whoever asks.',
+    'The handshake returns a token, and the namespace requires it from every client.',
     {},
   ),
   'drop-realtime': row('sessions', 'The namespace is opened and closed again at once.', {}),
-  'lose-events': row('events', 'Events are not sent and never will be.', {}),
+  'lose-events': row('events', 'Events are lost.', {}),
   'duplicate-events': row('events', 'Each event is sent twice.', {}),
-  'reorder-events': row('events', 'An event changes places with the one after it.', {}),
+  'reorder-events': row('events', 'An event is sent after the next one.', {}),
   'realtime-silent': row('channel', 'The connection is up, acknowledges and answers pings, but no event comes.', {}),
   'realtime-hung': row(
     'channel',
-    'Nothing at all leaves or enters realtime connections; what was held up flows when it ends.',
+    'Realtime connections are blocked in both directions; held-up data flows when the behaviour ends.',
     {},
   ),
 } as const

@@ -29,7 +29,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     template: flagOf('enabled'),
     sends: 'enabled',
     ...WORDS,
-    doc: 'Whether the app is enabled; switches it on and off.',
+    doc: 'Enables and disables the app.',
   },
   {
     device: 'app',
@@ -52,7 +52,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     template: flagOf('crashed'),
     ...WORDS,
     attributes: messageOf('crash_message', { count: 'crash_count' }),
-    doc: 'On after a crash, with `message` (one line), `stack` (the others) and `count` as attributes.',
+    doc: 'On after a crash, with the attributes `message` (one line), `stack` (the other lines) and `count`.',
   },
   {
     device: 'app',
@@ -75,7 +75,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     name: 'Update',
     reads: 'appUpdate',
     sends: 'install',
-    doc: 'The installed and the newest version; installs the newest, with its progress. Where the hub does not name the newest version: when it was found.',
+    doc: 'The installed and the newest version; installs the newest one, with progress. If the hub does not report the newest version: when it was found.',
   },
   {
     device: 'app',
@@ -87,7 +87,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     template: withMessage('message'),
     types: EVENT_TYPES,
     guardTypes: GUARD_EVENT_TYPES,
-    doc: 'What happens to the app: the events of the MQTT topic, their keys as attributes; of a message of several lines `message` is the first, and `stack` the others.',
+    doc: 'The events of the app, with their keys as attributes; `message` is the first line of a message, `stack` has the other lines.',
   },
   {
     device: 'app',
@@ -160,7 +160,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     reads: 'app',
     template: fieldOf('crash_count'),
     shows: { stateClass: 'total_increasing' },
-    doc: 'How often the app has crashed, as the hub counts.',
+    doc: "The hub's count of crashes.",
   },
   {
     device: 'app',
@@ -173,7 +173,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     reads: 'app',
     template: textOf('channel'),
     shows: {},
-    doc: 'The channel that updates come from.',
+    doc: 'The channel of updates.',
   },
   {
     device: 'app',
@@ -186,7 +186,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     reads: 'app',
     template: textOf('origin'),
     shows: {},
-    doc: 'Where the app came from.',
+    doc: 'The source of the app.',
   },
   {
     device: 'app',
@@ -200,7 +200,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     template: differs('state', 'off'),
     sends: 'guard',
     ...WORDS,
-    doc: 'Whether the guardian keeps the app alive; where it is on.',
+    doc: 'Whether the guardian restarts the app; if the guardian is on.',
   },
   {
     device: 'app',
@@ -215,7 +215,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     template: crashReasonOf('last_crash'),
     // Home Assistant has its own meaning for the word that MQTT has for any other reason.
     shows: { options: ['none', ...REASONS.filter((reason) => reason !== 'unknown'), 'other'] },
-    doc: 'Why the app crashed the last time, `none` before the first crash; where the guardian is on.',
+    doc: 'Why the app crashed last, `none` before the first crash; if the guardian is on.',
   },
   {
     device: 'app',
@@ -229,7 +229,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     reads: 'guard',
     template: fieldOf('restarts'),
     shows: { stateClass: 'total_increasing' },
-    doc: 'How often the guardian has restarted the app; where it is on.',
+    doc: 'How often the guardian has restarted the app; if the guardian is on.',
   },
   {
     device: 'app',
@@ -243,7 +243,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     reads: 'guard',
     template: mebibytesOf('memory_trend_bytes_per_hour'),
     shows: { stateClass: 'measurement', unit: 'MiB/h' },
-    doc: 'By how much the memory of the app grows; where the guardian is on.',
+    doc: "The growth of the app's memory; if the guardian is on.",
   },
   {
     device: 'app',
@@ -255,7 +255,7 @@ export const APP_ENTITIES: readonly Entity[] = [
     when: 'guard',
     sends: 'guard',
     press: '{"snooze":"1h"}',
-    doc: 'The guardian only watches the app for an hour; where it is on.',
+    doc: 'The guardian only watches the app for an hour; if the guardian is on.',
   },
   {
     device: 'app',
@@ -267,6 +267,6 @@ export const APP_ENTITIES: readonly Entity[] = [
     when: 'guard',
     sends: 'guard',
     press: 'ON',
-    doc: 'The guardian keeps the app alive again, with a count from zero: after it has given up or rests; where it is on.',
+    doc: 'The guardian restarts the app again, with a new count, after it gave up or was snoozed; if the guardian is on.',
   },
 ]

@@ -32,7 +32,7 @@ export const ENTITIES: readonly Entity[] = [
     template: wordOf('reason', 'none'),
     shows: {},
     needs: 'bridge',
-    doc: 'Why the hub is offline or not wholly usable, such as `unauthorized` or `unreachable`; else `none`.',
+    doc: 'Why the hub is offline or not fully usable, such as `unauthorized` or `unreachable`; else `none`.',
   },
   {
     device: 'hub',
@@ -44,7 +44,7 @@ export const ENTITIES: readonly Entity[] = [
     reads: 'hubInfo',
     template: wordOf('realtime', 'polling'),
     shows: { options: ['connected', 'polling'] },
-    doc: 'Whether changes are told at once (connected) or found by polling.',
+    doc: 'Whether changes arrive at once (connected) or are found by polling.',
   },
   {
     device: 'hub',
@@ -55,7 +55,7 @@ export const ENTITIES: readonly Entity[] = [
     reads: 'hubSummary',
     template: fieldOf('apps'),
     shows: { stateClass: 'measurement' },
-    doc: 'How many apps the hub has.',
+    doc: 'The number of apps.',
   },
   {
     device: 'hub',
@@ -66,7 +66,7 @@ export const ENTITIES: readonly Entity[] = [
     reads: 'hubSummary',
     template: fieldOf('apps_crashed'),
     shows: { stateClass: 'measurement' },
-    doc: 'How many of them have crashed.',
+    doc: 'The number of crashed apps.',
   },
   {
     device: 'hub',
@@ -77,7 +77,7 @@ export const ENTITIES: readonly Entity[] = [
     reads: 'hubSummary',
     template: fieldOf('updates_available'),
     shows: { stateClass: 'measurement' },
-    doc: 'For how many of them an update waits.',
+    doc: 'The number of apps with an update.',
   },
   {
     device: 'hub',
@@ -87,7 +87,7 @@ export const ENTITIES: readonly Entity[] = [
     category: 'config',
     icon: 'mdi:package-up',
     sends: 'update-all',
-    doc: 'Installs the updates of all apps, one after the other.',
+    doc: 'Updates all apps, one after the other.',
   },
   {
     device: 'hub',
@@ -100,7 +100,7 @@ export const ENTITIES: readonly Entity[] = [
     reads: 'hubSummary',
     template: fieldOf('cpu_percent'),
     shows: { stateClass: 'measurement', unit: '%' },
-    doc: 'Of all apps together, in per cent of one core, as of the latest read of the list.',
+    doc: 'The CPU usage of all apps in per cent of one core, from the latest read of the list.',
   },
   {
     device: 'hub',
@@ -112,7 +112,7 @@ export const ENTITIES: readonly Entity[] = [
     reads: 'hubSummary',
     template: mebibytesOf('memory_bytes'),
     shows: { stateClass: 'measurement', unit: 'MiB', decimals: 1, deviceClass: 'data_size' },
-    doc: 'Of all apps together, as of the latest read of the list.',
+    doc: 'The memory of all apps, from the latest read of the list.',
   },
   {
     device: 'hub',
@@ -125,7 +125,7 @@ export const ENTITIES: readonly Entity[] = [
     template: anyIn('needs_attention'),
     ...WORDS,
     attributes: attributesOf({ apps: 'needs_attention' }),
-    doc: 'Whether the guardian has given up on an app, or has found something that a person should see; their ids as `apps`.',
+    doc: 'Whether the guardian has given up on an app or found something that needs attention; the attribute `apps` has the ids.',
   },
   {
     device: 'hub',
@@ -146,7 +146,7 @@ export const ENTITIES: readonly Entity[] = [
     icon: 'mdi:bullhorn-outline',
     sends: 'speak',
     sendsAs: sentUnder('text'),
-    doc: 'The same as a text field.',
+    doc: 'The same, as a text field.',
   },
   {
     device: 'hub',
@@ -194,7 +194,7 @@ export const ENTITIES: readonly Entity[] = [
     reads: 'bridgeLogLevel',
     sends: 'log-level',
     options: LOG_LEVELS,
-    doc: 'How much is logged, until the next start.',
+    doc: 'The log level, until the next start.',
   },
   {
     device: 'bridge',

@@ -26,13 +26,13 @@ export const TRIGGERS: readonly Trigger[] = [
     ...EVENT,
     key: 'trigger_command_failed',
     event: 'command_failed',
-    doc: 'A command to the app that would change something was refused or failed.',
+    doc: 'A command that would change the app was refused or failed.',
   },
   {
     ...EVENT,
     key: 'trigger_gave_up',
     event: 'gave_up',
     when: 'guard',
-    doc: 'The guardian has given up on the app; where it is on.',
+    doc: 'The guardian has given up on the app; if the guardian is on.',
   },
 ]

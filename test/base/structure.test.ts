@@ -20,14 +20,16 @@ const linesOf = (text: string) => text.split('\n').length - 1
 /** The room of a path below `src`; of a file at the top, its name. */
 const roomOf = (path: string) => path.split('/')[0] ?? ''
 
-/** What `docs/architecture.md` says that each room may import: in the order of the table, each from those above it. */
-const rows = readFileSync('docs/architecture.md', 'utf8').matchAll(/^\| `src\/([a-z-]+)\/` \|[^|]*\| (.*) \|$/gm)
+/** What `docs/internals/architecture.md` says that each room may import: in the order of the table, each from those above it. */
+const rows = readFileSync('docs/internals/architecture.md', 'utf8').matchAll(
+  /^\| `src\/([a-z-]+)\/` \|[^|]*\| (.*) \|$/gm,
+)
 const allowed = new Map([...rows].map(([, name = '', cell = '']) => [name, cell]))
 const order = [...allowed.keys()]
 const roomsIn = (text: string) => [...text.matchAll(/`([a-z-]+)`/g)].map(([, one = '']) => one)
 
 describe('the rooms of the source know only what they may know', () => {
-  test('there are fourteen rooms, each with its line in docs/architecture.md, and three files beside them', () => {
+  test('there are fourteen rooms, each with its line in docs/internals/architecture.md, and three files beside them', () => {
     const entries = readdirSync('src', { withFileTypes: true })
     const rooms = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
     expect(order.toSorted()).toEqual(rooms.sort())

@@ -29,7 +29,7 @@ const HELP = `npm run bench -- [options]
   --subjects NAMES  of bare, plain, before, hub2mqtt; separated by commas (default: all)
   --only NAMES      of traffic, one-core, start, memory, restart, idle, growth; separated by commas
   --many            instead of all that: 10, 100, 300 and 1,000 hubs in one process
-  --write           writes docs/benchmarks.md; without --only also docs/data/benchmarks.json and the charts;
+  --write           writes docs/internals/benchmarks.md; without --only also docs/data/benchmarks.json and the charts;
                     with --many its section of that page, and docs/data/many-hubs.json`
 
 const ABOUT = `Written by \`npm run bench -- --full --write\`, never by hand. Three programs take turns on one machine:
@@ -138,7 +138,7 @@ async function measure(): Promise<Grown[]> {
 function write(text: string, grown: readonly Grown[]): void {
   const file = (path: string) => new URL(`../../docs/${path}`, import.meta.url)
   const page = ['# Benchmarks', ABOUT, text, manySection()].filter((part) => part !== '')
-  writeFileSync(file('benchmarks.md'), `${page.join('\n\n')}\n`)
+  writeFileSync(file('internals/benchmarks.md'), `${page.join('\n\n')}\n`)
   if (values.only !== undefined) return
   writeFileSync(file('data/benchmarks.json'), `${JSON.stringify(figuresOf(book, grown), null, 2)}\n`)
   execFileSync(process.execPath, ['src/tooling/docs/main.ts'], { stdio: 'inherit' })

@@ -8,7 +8,7 @@ import { table } from './table.ts'
 
 const HEADING = '## Many hubs in one process'
 const FILE = new URL('../../docs/data/many-hubs.json', import.meta.url)
-const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
+const PAGE = new URL('../../docs/internals/benchmarks.md', import.meta.url)
 const MEASURED = v.object({ date: v.string(), sizes: v.array(MANY) })
 
 const MB = 1024 * 1024

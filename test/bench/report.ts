@@ -113,11 +113,11 @@ export function render(book: Book, grown: readonly Grown[], effort: Effort, abou
       ],
       ROWS.map((row) => goalRow(row, book)),
     ),
-    '![Latencies as bars](images/latencies.svg)',
+    '![Latencies as bars](../images/latencies.svg)',
     'What the ratios are made of, as medians:',
     table(['', ...subjects], figures),
     'What more apps and more hubs cost:',
-    '![Start, memory and CPU against apps and hubs](images/growth.svg)',
+    '![Start, memory and CPU against apps and hubs](../images/growth.svg)',
     table(
       ['Hubs', 'Apps of each', 'Start', 'RSS at rest', 'CPU per event'],
       figuresOf(book, grown).grown.map(({ hubs, apps, startMs, rssMb, cpuUs }) => [

@@ -32,7 +32,7 @@ const HELP = `npm run chaos -- [options]
   --pace MS       between two happenings, on average (default 40)
   --kept FILE     of a campaign: writes each result there, and does not do again what it holds
   --dump FOLDER   writes the history of each failed episode there
-  --write         writes docs/reliability.md, docs/data/reliability.json and the chart
+  --write         writes docs/internals/reliability.md, docs/data/reliability.json and the chart
   --list          names the kinds of fault`
 
 const { values } = parseArgs({
@@ -220,7 +220,7 @@ async function main(): Promise<number> {
 }
 
 function write(card: string, figures: Reliability): void {
-  writeFileSync('docs/reliability.md', card)
+  writeFileSync('docs/internals/reliability.md', card)
   writeFileSync('docs/data/reliability.json', `${JSON.stringify(figures, null, 2)}\n`)
   execFileSync(process.execPath, ['src/tooling/docs/main.ts'], { stdio: 'inherit' })
 }

@@ -118,11 +118,11 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
   const sizes = Map.groupBy(composed, ({ script = [] }) => `${script.length} faults at a time`)
   return [
     '# Reliability',
-    'Written by `npm run chaos -- --campaign --write`, never by hand: the bridge as its users run it, a real Mosquitto, an emulated hub, and one fault or several at a time while a random client commands and the hub changes. Independent checkers judge from what the hub, the broker and the process showed. [How it works](../test/chaos/README.md).',
+    'Written by `npm run chaos -- --campaign --write`, never by hand: the bridge as its users run it, a real Mosquitto, an emulated hub, and one fault or several at a time while a random client commands and the hub changes. Independent checkers judge from what the hub, the broker and the process showed. [How it works](../../test/chaos/README.md).',
     table(['Figure', 'Value'], figures),
     '## By kind of fault',
     '"Failed" counts the episodes in which any checker objected. Some waits are the contract\'s own: a refused password or key is tried again after a minute, and who was taken over waits before it comes back.',
-    '![Time to agree after each kind of fault](images/agreement.svg)',
+    '![Time to agree after each kind of fault](../images/agreement.svg)',
     table(['Fault', ...COLUMNS], [...kinds].sort().map(row)),
     ...(composed.length === 0
       ? []

@@ -30,8 +30,8 @@ test('passes no more functions and files for an event and a command than before'
 /** What a reader follows: at most so many functions, in so many files. */
 const MAIN_LINES = { usage: { functions: 18, files: 11 }, 'get-settings': { functions: 26, files: 13 } } as const
 
-test('passes the main lines that docs/architecture.md names', () => {
-  const docs = readFileSync(new URL('../../docs/architecture.md', import.meta.url), 'utf8')
+test('passes the main lines that docs/internals/architecture.md names', () => {
+  const docs = readFileSync(new URL('../../docs/internals/architecture.md', import.meta.url), 'utf8')
   for (const [name, most] of Object.entries(MAIN_LINES)) {
     const [, list = ''] = new RegExp(`<!-- main line: ${name} -->(.*?)<!-- /main line -->`, 's').exec(docs) ?? []
     const files = [...list.matchAll(/^- `src\/(\S+)` (.+)$/gm)]

@@ -459,8 +459,7 @@ describe.each(await testedVersions())('in Home Assistant $name, a person', (vers
   })
 
   test('can copy the dashboard of the documentation', async () => {
-    const [, text = ''] =
-      /```yaml\n(title: Hub apps\n.*?)```/s.exec(readFileSync('docs/home-assistant.md', 'utf8')) ?? []
+    const text = readFileSync('config/home-assistant/dashboard.yaml', 'utf8')
     const cards: readonly Record<string, string>[] = parse(text).views[0].sections.flatMap(
       ({ cards }: { cards: object[] }) => cards,
     )

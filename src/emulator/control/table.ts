@@ -47,7 +47,7 @@ function behave(hub: EmulatedHub, name: string, options: unknown): void {
 
 export const CONTROL: readonly ControlRow[] = [
   row({
-    doc: 'The behaviours that are set, and how often each is still to happen.',
+    doc: 'The behaviours that are set, and how often each will still happen.',
     method: 'GET',
     path: '/behaviours',
     input: NONE,
@@ -75,35 +75,35 @@ export const CONTROL: readonly ControlRow[] = [
     run: (hub) => hub.behaveWell(),
   }),
   row({
-    doc: 'What the hub was asked of late, oldest first, without the keys.',
+    doc: 'The latest requests to the hub, oldest first, without keys.',
     method: 'GET',
     path: '/requests',
     input: NONE,
     run: (hub) => hub.requests.map(({ key: _, ...request }) => request),
   }),
   row({
-    doc: 'Forgets what the hub was asked.',
+    doc: 'Clears the list of requests.',
     method: 'DELETE',
     path: '/requests',
     input: NONE,
     run: (hub) => hub.forgetRequests(),
   }),
   row({
-    doc: 'What the hub has said aloud of late, oldest first.',
+    doc: 'The latest spoken texts, oldest first.',
     method: 'GET',
     path: '/spoken',
     input: NONE,
     run: (hub) => hub.spoken,
   }),
   row({
-    doc: 'Connections, realtime sessions, and those of them that hear of the apps.',
+    doc: 'Connections, realtime sessions, and the sessions that subscribe to the apps.',
     method: 'GET',
     path: '/connections',
     input: NONE,
     run: (hub) => hub.connections,
   }),
   row({
-    doc: 'Makes an app crash. One that only pretends to run crashes with the message.',
+    doc: 'Makes an app crash. A simulated app crashes with the message.',
     method: 'POST',
     path: '/apps/:id/crash',
     input: v.object({
@@ -128,7 +128,7 @@ export const CONTROL: readonly ControlRow[] = [
     run: (hub, { how }) => hub.dropRealtime(how),
   }),
   row({
-    doc: 'Goes down and comes back, then answers.',
+    doc: 'Reboots the hub, then answers.',
     method: 'POST',
     path: '/reboot',
     input: v.object({

@@ -79,26 +79,23 @@ export const ManifestFields = {
   main: v.optional(
     described(
       v.pipe(text, v.regex(MAIN, 'has to be the path of a file in the folder of the app, such as src/app.js')),
-      'The module that the hub starts, by its path in the folder; default app.js.',
+      'Path of the module that the hub starts; default app.js.',
     ),
     'app.js',
   ),
-  permissions: v.optional(described(v.array(scope), 'What it may do on the hub; default: nothing.'), []),
+  permissions: v.optional(described(v.array(scope), 'Permissions on the hub; default: none.'), []),
   settings: v.optional(
     described(
       v.pipe(mapping, v.record(SettingName, Setting), v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`)),
-      'The values that its settings have at first.',
+      'Initial values of its settings.',
     ),
   ),
-  color: v.optional(described(v.pipe(v.string(), v.regex(COLOR, 'has to be such as #4A6572')), 'Of its brand.')),
+  color: v.optional(described(v.pipe(v.string(), v.regex(COLOR, 'has to be such as #4A6572')), 'Brand colour.')),
   channel: v.optional(
-    described(
-      v.picklist(CHANNELS, 'has to be "stable", "beta" or "alpha"'),
-      'How far it has been tried, which decides who is offered it; default stable.',
-    ),
+    described(v.picklist(CHANNELS, 'has to be "stable", "beta" or "alpha"'), 'Channel of the version; default stable.'),
     'stable',
   ),
-  sdk: v.optional(described(v.pipe(v.number(), v.integer(), v.minValue(1)), 'The version of the interface it needs.')),
+  sdk: v.optional(described(v.pipe(v.number(), v.integer(), v.minValue(1)), 'The required version of the interface.')),
 }
 
 export const ManifestSchema = v.pipe(mapping, v.strictObject(ManifestFields))

@@ -29,7 +29,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   'docs/home-assistant.md': { entities: entitiesSection },
   'docs/operations.md': { cli: cliSection },
   'docs/http.md': { routes: routesSection },
-  'docs/conformance.md': { expectations: expectationsSection },
+  'docs/internals/conformance.md': { expectations: expectationsSection },
   'docs/emulator.md': {
     'hub-file': hubFileSection,
     control: controlSection,

@@ -5,19 +5,20 @@ import { round } from '../../bench/stats.ts'
 
 const text = (path: string) => readFileSync(path, 'utf8')
 const PAGES = [
-  { page: 'docs/benchmarks.md', charts: ['latencies', 'growth'] },
-  { page: 'docs/reliability.md', charts: ['agreement'] },
+  { page: 'docs/internals/benchmarks.md', charts: ['latencies', 'growth'] },
+  { page: 'docs/internals/reliability.md', charts: ['agreement'] },
 ]
 const charts = PAGES.flatMap((one) => one.charts)
 const svg = (chart: string) => text(`docs/images/${chart}.svg`)
 
 describe('the charts', () => {
   it.each(PAGES)('stand on the page whose figures they show: $page', ({ page, charts: shown }) => {
-    for (const chart of shown) expect(text(page)).toMatch(new RegExp(`^!\\[.+\\]\\(images/${chart}\\.svg\\)$`, 'm'))
+    for (const chart of shown)
+      expect(text(page)).toMatch(new RegExp(`^!\\[.+\\]\\(\\.\\./images/${chart}\\.svg\\)$`, 'm'))
   })
 
   it('show what the page says of each fault', () => {
-    const page = text('docs/reliability.md')
+    const page = text('docs/internals/reliability.md')
     const { kinds } = readReliability()
     const rows = page.split('\n').filter((line) => line.startsWith('| '))
     for (const { fault, agreeMs } of kinds) {
@@ -37,7 +38,7 @@ describe('the charts', () => {
   })
 
   it('show what the page says of growth', () => {
-    const page = text('docs/benchmarks.md')
+    const page = text('docs/internals/benchmarks.md')
     for (const { hubs, apps, startMs, rssMb, cpuUs } of readBenchmarks().grown) {
       const figures = [`${round(startMs)} ms`, `${round(rssMb)} MB`, `${round(cpuUs)} µs`]
       expect(page).toContain(`| ${hubs} | ${apps.toLocaleString('en')} | ${figures.join(' | ')} |`)

@@ -9,9 +9,9 @@ const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'test/**/*.m
 const text = (path: string) => readFileSync(path, 'utf8')
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```.*?^ *```$/gms, '')
 
-/** The anchors that GitHub gives to the headings of a document. */
+/** The anchors that GitHub gives to the headings of a document, and those that the document sets itself. */
 function anchors(path: string): Set<string> {
-  const found = new Set<string>()
+  const found = new Set([...text(path).matchAll(/^<a id="([\w-]+)"><\/a>$/gm)].map(([, id = '']) => id))
   for (const [, heading = ''] of withoutCode(text(path)).matchAll(/^#{1,6} (.+)$/gm)) {
     const slug = heading
       .toLowerCase()
@@ -28,6 +28,16 @@ const linksOf = (path: string) =>
   [...withoutCode(text(path)).matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, target = '']) => target)
     .filter((target) => !/^https?:/.test(target))
+
+/** Addresses of pages that now stand in `docs/internals/`. */
+const MOVED = ['architecture', 'benchmarks', 'conformance', 'decisions', 'reliability'].map((name) => `docs/${name}.md`)
+
+describe('a page that has moved', () => {
+  it.each(MOVED)('keeps a line at %s that leads to its new address', (path) => {
+    const [, title = '', target = ''] = /^# (.+)\n\n.*\]\((internals\/.+)\)\.\n$/.exec(text(path)) ?? []
+    expect(text(`docs/${target}`)).toContain(`# ${title}\n`)
+  })
+})
 
 describe('every document', () => {
   it.each(documents)('%s links only to files and headings that there are', (path) => {
@@ -62,17 +72,38 @@ describe('every document', () => {
   })
 })
 
+describe('a page for users', () => {
+  const PAGES = [
+    'install',
+    'configuration',
+    'hubs',
+    'mqtt',
+    'home-assistant',
+    'guardian',
+    'operations',
+    'troubleshooting',
+  ].map((name) => `docs/${name}.md`)
+
+  it.each(PAGES)('%s has at most 12 KB, and 24 KB with its generated tables', (path) => {
+    const page = text(path)
+    const own = page.replaceAll(/<!-- generated:([\w-]+) -->.*?<!-- \/generated:\1 -->/gs, '')
+    expect(Buffer.byteLength(own)).toBeLessThanOrEqual(12 * 1024)
+    expect(Buffer.byteLength(page)).toBeLessThanOrEqual(24 * 1024)
+  })
+})
+
 describe('the README', () => {
   it('has at most 10,000 bytes', () => expect(Buffer.byteLength(text('README.md'))).toBeLessThanOrEqual(10_000))
 
   it('leads to every page', () => {
     const linked = linksOf('README.md').map((link) => link.split('#')[0])
-    for (const path of [...globSync('docs/**/*.md'), 'CHANGELOG.md']) expect(linked).toContain(path)
+    for (const path of [...globSync('docs/**/*.md'), 'CHANGELOG.md'].filter((path) => !MOVED.includes(path)))
+      expect(linked).toContain(path)
   })
 
   it.each([
     'docs/install.md#upgrade',
-    'docs/install.md#remove',
+    'docs/remove.md',
     'docs/troubleshooting.md#hub2mqtt-doctor',
     'docs/troubleshooting.md#report-a-bug',
     'docs/configuration.md#tls',
@@ -98,16 +129,16 @@ describe('docs/mqtt.md', () => {
   it.each(EVENT_TYPES)('names the event type %s', (type) => expect(text('docs/mqtt.md')).toContain(`\`${type}\``))
 })
 
-describe('docs/architecture.md', () => {
-  const page = text('docs/architecture.md')
+describe('docs/internals/architecture.md', () => {
+  const page = text('docs/internals/architecture.md')
   /** Paths in code marks: whole ones, so `src/…` and `test/…` in diagrams do not count. */
   const paths = [...withoutCode(page).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)].map(([, path = '']) => path)
 
   it.each([...new Set(paths)])('names %s, which exists', (path) => expect(existsSync(path)).toBe(true))
 })
 
-describe('docs/decisions.md', () => {
-  const page = text('docs/decisions.md')
+describe('docs/internals/decisions.md', () => {
+  const page = text('docs/internals/decisions.md')
   const { dependencies, devDependencies, optionalDependencies } = JSON.parse(text('package.json'))
   const inTables = page.split('\n').filter((line) => line.startsWith('| `'))
   const reasoned = inTables.flatMap((line) => (line.split('|')[1] ?? '').match(/(?<=`)[^`, ]+(?=`)/g) ?? [])
