@@ -1,6 +1,7 @@
 /** `hub2mqtt demo`: what its configuration differs in, and what it tells people to type. */
-import { firstFreePort } from '../base/ports.ts'
+
 import type { Config } from '../config/options.ts'
+import { firstFreePort } from './ports.ts'
 
 /** Below this the demo keeps on a broker that others use. */
 const DEMO_BASE = 'hub2mqtt-demo'

@@ -1,9 +1,9 @@
 /** A bridge as a member of a fleet: which hubs are opened and left, and what is told of it. */
 import type { Logger } from 'pino'
-import { camelKeys } from '../base/camel-keys.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Bridge } from '../bridge/bridge.ts'
 import type { FleetSide } from '../bridge/bridge-options.ts'
+import { camelKeys } from '../config/camel-keys.ts'
 import type { Hubs } from '../config/open-hubs.ts'
 import type { Config, HubConfig, Live } from '../config/options.ts'
 import type { FleetPayload } from '../contract/schemas.ts'

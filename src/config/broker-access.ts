@@ -1,12 +1,12 @@
 /** How the configured broker is reached and what is presented to it, the same for everyone who connects. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
-import { camelKeys } from '../base/camel-keys.ts'
 import { reachable } from '../base/hosts.ts'
 import { readPlain } from '../base/read-plain.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { LinkOptions } from '../mqtt/types.ts'
+import { camelKeys } from './camel-keys.ts'
 import type { Config, Live } from './options.ts'
 
 type Mqtt = Config['mqtt']

@@ -1,9 +1,9 @@
 /** The broker that the bridge connects to: that of the configuration, or one inside of this process. */
 import type { Logger } from 'pino'
-import { camelKeys } from '../base/camel-keys.ts'
-import { claimInstance } from '../base/instance.ts'
 import { createTopics } from '../contract/topics.ts'
 import type { EmbeddedBroker } from '../mqtt/embedded.ts'
+import { camelKeys } from './camel-keys.ts'
+import { claimInstance } from './instance.ts'
 import type { Config } from './options.ts'
 
 export interface Broker extends AsyncDisposable {

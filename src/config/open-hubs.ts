@@ -1,6 +1,5 @@
 /** Opens and closes the configured hubs. */
 import type { Logger } from 'pino'
-import { camelKeys } from '../base/camel-keys.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Limiter } from '../base/limiter.ts'
 import type { BridgedHub } from '../bridge/bridge-options.ts'
@@ -10,6 +9,7 @@ import { Hub } from '../hub/hub.ts'
 import type { HubCall } from '../hub/proven-hub.ts'
 import { Pulse } from '../hub/pulse.ts'
 import { connectGate } from '../hub/session.ts'
+import { camelKeys } from './camel-keys.ts'
 import type { HubConfig, Live } from './options.ts'
 
 export interface OpenHub extends BridgedHub {

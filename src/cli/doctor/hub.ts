@@ -1,9 +1,9 @@
 /** Examines one configured hub: who answers, what the key permits, and whether events come. */
 import { Pool } from 'undici'
-import { camelKeys } from '../../base/camel-keys.ts'
 import type { Clock } from '../../base/clock.ts'
 import { type Advice, advice } from '../../base/failures.ts'
 import { lackingRights } from '../../bridge/activity-log.ts'
+import { camelKeys } from '../../config/camel-keys.ts'
 import type { Config, HubConfig } from '../../config/options.ts'
 import { HubClient, retryRateLimited } from '../../hub/client.ts'
 import { HubError } from '../../hub/errors.ts'

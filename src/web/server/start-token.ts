@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { fromHere, inUrl, isLoopback } from '../../base/hosts.ts'
-import { isOurs, writeWhole } from '../../base/own-file.ts'
+import { isOurs, writeWhole } from '../../config/own-file.ts'
 
 const FORM = /^[\w-]{43}$/
 const MAX_BYTES = 256

@@ -1,10 +1,10 @@
 /** The first run: finds hubs, tries what was chosen, and writes it into the configuration file. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../../base/clock.ts'
-import { isOurs, textOf, writeWhole } from '../../../base/own-file.ts'
 import type { Loaded } from '../../../config/load.ts'
 import { ConfigError } from '../../../config/mistakes.ts'
 import type { Config } from '../../../config/options.ts'
+import { isOurs, textOf, writeWhole } from '../../../config/own-file.ts'
 import { environmentName, valueAt } from '../../../config/table.ts'
 import type { Setup as Look, SetupApply, SetupBroker, SetupDone, SetupHub, SetupTest } from '../api/protocol.ts'
 import { type SetupDoor, SetupRefusal } from '../api/setup.ts'

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, lstat, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { systemCode } from './failures.ts'
-import { readPlainText } from './read-plain.ts'
+import { systemCode } from '../base/failures.ts'
+import { readPlainText } from '../base/read-plain.ts'
 
 /** Whether there is no such file, or one of our own user; and its folder takes new files. */
 export async function isOurs(path: string): Promise<boolean> {

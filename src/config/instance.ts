@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemCode } from './failures.ts'
+import { systemCode } from '../base/failures.ts'
 
 /** More than anybody starts; who finds all taken shares the last one. */
 const MAX_INSTANCES = 64

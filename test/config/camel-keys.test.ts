@@ -1,5 +1,5 @@
 import { expect, expectTypeOf, it } from 'vitest'
-import { camelKeys } from '../../src/base/camel-keys.ts'
+import { camelKeys } from '../../src/config/camel-keys.ts'
 import { hubOptions } from '../../src/config/options.ts'
 
 const slice: {
