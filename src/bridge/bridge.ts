@@ -10,10 +10,10 @@ import { AppUpdates } from './app-updates.ts'
 import type { BridgeOptions } from './bridge-options.ts'
 import { BridgeState } from './bridge-state.ts'
 import { Dispatcher } from './dispatcher.ts'
+import { Prefixes } from './former.ts'
 import { guardedHub } from './guarding.ts'
 import { HubState, type HubStateOptions } from './hub-state.ts'
 import { rowTable } from './owner-rows.ts'
-import { Prefixes } from './prefixes.ts'
 import { Presence } from './presence.ts'
 import type { CommandEnd, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
@@ -116,7 +116,7 @@ export class Bridge {
         this.#upkeep.repair()
         this.#link.readTransient()
       },
-      guard: (hub, app, wish) => guardian.control(hub, app, wish),
+      guard: (hub, app, control) => guardian.control(hub, app, control),
       onFailedWrite: (failed) => this.#states.get(failed.hub)?.onFailedWrite(failed),
       onAnswer: handlers.onAnswer,
     })

@@ -315,7 +315,7 @@ export class Dispatcher {
       callEndpoint: (endpoint) =>
         again(() => hub.callEndpoint(endpoint, endpoint.method === 'GET' ? check : beginWrite)),
       send: (id, sent) => this.send({ hub: name, app: id, command: sent, payload: {}, by: 'update-all', isCurrent }),
-      guard: (wish) => this.#handlers.guard?.(name, app, wish),
+      guard: (control) => this.#handlers.guard?.(name, app, control),
       repair: () => this.#handlers.repair?.(),
       clock,
       signal,

@@ -1,7 +1,7 @@
 /** The guardian as the bridge knows it: what it says of apps, what it is told, and what it may do on a hub. */
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload } from '../contract/events.ts'
-import type { GoneApp, GuardWish } from '../contract/guard.ts'
+import type { GoneApp, GuardControl } from '../contract/guard.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { App, Change } from '../hub/app.ts'
 import { asHubError, HubError } from '../hub/errors.ts'
@@ -35,7 +35,7 @@ export interface Guardian {
   /** A command to an app begins or ends. */
   ran(run: CommandRun): void
   /** What a command wants of it. */
-  control(hub: string, app: string, wish: GuardWish): void
+  control(hub: string, app: string, control: GuardControl): void
 }
 
 /** A command of the guardian's own. `isCurrent` is asked when its turn comes: whether it is still wanted. */

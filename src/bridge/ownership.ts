@@ -8,7 +8,7 @@ import type { HeldElsewhere } from '../contract/publications.ts'
 import type { OwnTopic, Topics } from '../contract/topics.ts'
 import type { HubStatus } from '../hub/status.ts'
 import type { Discovery } from './bridge-options.ts'
-import type { Prefixes } from './prefixes.ts'
+import type { Prefixes } from './former.ts'
 import type { PublishedSettings } from './published-settings.ts'
 
 export interface Ownership {

@@ -10,7 +10,7 @@ import { readJson } from '../base/read-json.ts'
 import { PRESENCE, type Role } from '../contract/schemas.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { Message } from '../mqtt/types.ts'
-import type { FormerHubs } from './former-hubs.ts'
+import type { FormerHubs } from './former.ts'
 
 /** How often a bridge says that it is there. */
 const INTERVAL_MS = 60_000

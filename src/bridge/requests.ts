@@ -5,7 +5,7 @@ import type { Outcome } from '../contract/answer.ts'
 import type { BridgeControl, Command, HubCommand } from '../contract/command.ts'
 import type { ErrorCode } from '../contract/errors.ts'
 import type { CommandFailedPayload } from '../contract/events.ts'
-import type { GuardWish } from '../contract/guard.ts'
+import type { GuardControl } from '../contract/guard.ts'
 import type { CommandTopic, Topics } from '../contract/topics.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -113,7 +113,7 @@ export interface CommandHandlers {
   /** A write, or a generic call, begins on a hub, or ends. */
   readonly onRun?: (run: CommandRun) => void
   /** Tells the guardian what is wanted of it for an app. */
-  readonly guard?: (hub: string, app: string, wish: GuardWish) => void
+  readonly guard?: (hub: string, app: string, control: GuardControl) => void
   /** Puts right what others have changed on the broker. */
   readonly repair?: () => void
   /** Not called for each of a flood of refusals. */

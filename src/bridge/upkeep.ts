@@ -9,9 +9,8 @@ import { asHubError } from '../hub/errors.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { BridgeOptions, Discovery } from './bridge-options.ts'
-import { FormerHubs } from './former-hubs.ts'
+import { FormerHubs, type Prefixes } from './former.ts'
 import { knowsAll, type Ownership, type OwnershipState, ownership, type ServedHub } from './ownership.ts'
-import type { Prefixes } from './prefixes.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
 export interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread' | 'fresh'> {

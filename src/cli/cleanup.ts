@@ -1,9 +1,8 @@
 /** `hub2mqtt cleanup`: takes everything off a broker that a bridge has left there. */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
-import { FormerHubs } from '../bridge/former-hubs.ts'
+import { FormerHubs, Prefixes } from '../bridge/former.ts'
 import { ownership } from '../bridge/ownership.ts'
-import { Prefixes } from '../bridge/prefixes.ts'
 import type { BrokerAccess } from '../config/broker-access.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
 import type { Topics } from '../contract/topics.ts'

@@ -205,8 +205,8 @@ const ROWS = [
     operation: 'restartApp',
     needs: 'guard',
     doc: 'Turns the guardian on or off for the app, snoozes it, or clears its history and counts.',
-    run({ guard }, wish) {
-      const { enabled, snooze, forget } = typeof wish === 'boolean' ? { enabled: wish } : wish
+    run({ guard }, input) {
+      const { enabled, snooze, forget } = typeof input === 'boolean' ? { enabled: input } : input
       guard({ enabled, forget, snooze: snooze === undefined ? undefined : durationMs('snooze', snooze) })
       return Promise.resolve(null)
     },

@@ -37,7 +37,7 @@ export const MAX_HISTORY = 100
 export const MAX_GUARD_MESSAGE = 200
 
 /** What `cmd/guard` asks for. */
-export interface GuardWish {
+export interface GuardControl {
   readonly enabled?: boolean | undefined
   /** Milliseconds. */
   readonly snooze?: number | undefined

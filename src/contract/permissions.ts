@@ -96,10 +96,10 @@ function findRefusal(policy: CommandPolicy, command: Command, input: unknown): s
   if (isOfBridge) return input === undefined ? undefined : refusalOfSent(policy, command.sends?.(input))
   if (command.needs === 'guard' && !guarded) return 'The guardian is off until guard.watch names an app.'
   if (endpoint !== undefined) return unreachable(policy, endpoint)
-  const { capabilities = [], capabilitiesOf: does = () => capabilities } = command
-  const denied = deniedActs(deny)
-  const isFree = (act: Capability) => !denied.has(act)
-  if (does(input).every(isFree) && (capabilities.length === 0 || capabilities.some(isFree))) return undefined
+  const { capabilities = [], capabilitiesOf = () => capabilities } = command
+  const denied = deniedCapabilities(deny)
+  const isFree = (one: Capability) => !denied.has(one)
+  if (capabilitiesOf(input).every(isFree) && (capabilities.length === 0 || capabilities.some(isFree))) return undefined
   return 'commands.deny names a command that does the same.'
 }
 
@@ -129,8 +129,8 @@ function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoi
       return `It is off until commands.allow names ${commandKey(own)}, which is the same.`
     }
   }
-  const denied = deniedActs(deny)
-  return capabilitiesOfCall(endpoint).some((act) => denied.has(act))
+  const denied = deniedCapabilities(deny)
+  return capabilitiesOfCall(endpoint).some((one) => denied.has(one))
     ? 'commands.deny names a command that does the same.'
     : undefined
 }
@@ -149,7 +149,7 @@ function names(selectors: readonly string[], command: Command): boolean {
   return selectors.some((one) => one === '*' || one === command.name || one === commandKey(command))
 }
 
-function deniedActs(deny: readonly string[]): ReadonlySet<Capability> {
+function deniedCapabilities(deny: readonly string[]): ReadonlySet<Capability> {
   return new Set(HUB_COMMANDS.flatMap((command) => (names(deny, command) ? (command.capabilities ?? []) : [])))
 }
 

@@ -4,7 +4,7 @@ import type { Json } from '../base/json.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { Outcome } from './answer.ts'
-import type { GuardWish } from './guard.ts'
+import type { GuardControl } from './guard.ts'
 
 export interface Target {
   readonly hub: Hub
@@ -24,7 +24,7 @@ export interface Target {
   /** Sends a command of its own to an app of the hub, as any other client would. */
   readonly send: (app: string, command: string) => Promise<Outcome>
   /** Tells the guardian what is wanted of it for the app. */
-  readonly guard: (wish: GuardWish) => void
+  readonly guard: (control: GuardControl) => void
   /** Puts right what others have changed on the broker. */
   readonly repair: () => void
   readonly clock: Clock

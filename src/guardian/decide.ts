@@ -39,7 +39,7 @@ const TAKE: { readonly [K in Input['kind']]: (turn: Turn, hub: HubState, input: 
   command(turn, _, { watched, run }) {
     if (turn.isActing) inputs.commanded(turn, watched, run)
   },
-  control: (turn, _, { watched, wish }) => inputs.control(turn, watched, wish),
+  control: (turn, _, { watched, control }) => inputs.control(turn, watched, control),
   schedule,
   wake() {},
   read: (turn, hub, { watched, isRead }) => wasRead(turn, hub, watched, isRead),

@@ -27,7 +27,7 @@ export function obstacle(it: Situation): Obstacle {
     it.quietUntil ?? 0,
   )
   if (until > now) return until
-  if (hasUsedUp(watch, now, it.pace)) return 'give_up'
+  if (hasUsedUp(watch, now, it.limits)) return 'give_up'
   return it.hubBusy ? 'hold' : undefined
 }
 
@@ -37,8 +37,8 @@ export function isFallen({ down }: RestartState, app: App): boolean {
 }
 
 /** Whether there may be no further restart within the window. */
-export function hasUsedUp(watch: RestartState, now: number, pace: RestartLimits): boolean {
-  return countRecent(watch.recent, now, pace) >= pace.max_restarts
+export function hasUsedUp(watch: RestartState, now: number, limits: RestartLimits): boolean {
+  return countRecent(watch.recent, now, limits) >= limits.max_restarts
 }
 
 /** Whether crashes since an update make it a bad one. */

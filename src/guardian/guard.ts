@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
 import type { GuardedHub, Guardian } from '../bridge/guarding.ts'
 import type { GuardEventPayload } from '../contract/events.ts'
-import type { GoneApp, GuardWish } from '../contract/guard.ts'
+import type { GoneApp, GuardControl } from '../contract/guard.ts'
 import { appFilter, isGuarded } from '../contract/permissions.ts'
 import type { GuardFacts } from '../contract/publications.ts'
 import type { Change } from '../hub/app.ts'
@@ -128,10 +128,10 @@ export class Guard implements Guardian {
     if (watched !== undefined) this.#decide(hub, { kind: 'command', watched, run })
   }
 
-  control(name: string, app: string, wish: GuardWish): void {
+  control(name: string, app: string, control: GuardControl): void {
     const hub = this.#hubs.get(name)
     const watched = hub?.apps.get(app)
-    if (watched !== undefined) this.#decide(hub, { kind: 'control', watched, wish })
+    if (watched !== undefined) this.#decide(hub, { kind: 'control', watched, control })
   }
 
   #context(): Context {

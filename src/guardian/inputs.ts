@@ -1,5 +1,5 @@
 /** What happens to one app, and what the guardian makes of it. */
-import type { GuardWish } from '../contract/guard.ts'
+import type { GuardControl } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import { headOf, isCrashed, isUp, reasonOf } from './classify.ts'
 import { lasting, updatedFrom } from './history.ts'
@@ -20,16 +20,16 @@ export function begin(turn: Turn, watched: WatchedApp, left: watch.SavedState | 
   const { now } = turn
   const { app } = watched
   watched.seenAt = undefined
-  if (left !== undefined) takeUp(turn, watched, left)
+  if (left !== undefined) restore(turn, watched, left)
   if (isNewCrash(turn, watched, left)) crashed(turn, watched)
   else if (app.enabled === false) watched.watch = watch.stopped(watched.watch)
-  else if (isUp(app) && !(isCrashed(app) && lies(watched))) {
+  else if (isUp(app) && !(isCrashed(app) && isDown(watched))) {
     watched.watch = watch.up(watched.watch, app.state === 'running', now)
   } else if (!isCrashed(app) && watched.watch.phase === 'idle') watched.watch = watch.stopped(watched.watch)
   settle(turn, watched)
 }
 
-function takeUp({ now, offset, config }: Context, watched: WatchedApp, left: watch.SavedState): void {
+function restore({ now, offset, config }: Context, watched: WatchedApp, left: watch.SavedState): void {
   watched.watch = watch.restored(left, now, offset)
   watched.history = left.history.slice(0, config.guard.history)
   watched.offered = left.memory?.offered ?? null
@@ -49,7 +49,7 @@ function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, left: wa
 }
 
 /** Whether it has not been restarted since it fell, and may still be. */
-function lies({ watch: { down, phase } }: WatchedApp): boolean {
+function isDown({ watch: { down, phase } }: WatchedApp): boolean {
   return down && (phase === 'idle' || phase === 'waiting')
 }
 
@@ -57,19 +57,19 @@ export function changed(turn: Turn, watched: WatchedApp, before: App, after: App
   const { now, decisions } = turn
   watched.app = after
   watched.changedAt = now
-  const lay = lies(watched)
+  const wasDown = isDown(watched)
   // A timer may be late.
   if (watch.isCalm(watched.watch, now)) watched.watch = watch.afresh(watched.watch)
   if (before.version !== after.version) versionChanged(turn, watched, before.version, after.version)
   seeOffer(turn, watched)
   if (before.state === 'running' && after.state !== 'running') watched.memory = noMemory(watched.id)
-  if (decisions.hasCrashed(before, after, lay)) crashed(turn, watched)
+  if (decisions.hasCrashed(before, after, wasDown)) crashed(turn, watched)
   else if (after.enabled === false) watched.watch = watch.stopped(watched.watch)
   else if (isUp(after)) {
     if (after.state !== 'running') watched.hasStopped = true
-    const stillLies = lay && isCrashed(after) && after.state === before.state
+    const isStillDown = wasDown && isCrashed(after) && after.state === before.state
     const { forced, phase } = watched.watch
-    if (!stillLies && (!forced || watched.hasStopped || phase !== 'restarting')) {
+    if (!isStillDown && (!forced || watched.hasStopped || phase !== 'restarting')) {
       watched.watch = watch.up(watched.watch, after.state === 'running', now)
     }
   } else if (!isCrashed(after) && isStopped(after)) {
@@ -177,7 +177,7 @@ function followMemory(turn: Turn, watched: WatchedApp, bytes: number): void {
 
 const mebibytes = (bytes: number) => (bytes / 1_048_576).toFixed(1)
 
-export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forget }: GuardWish): void {
+export function control(turn: Turn, watched: WatchedApp, { enabled, snooze, forget }: GuardControl): void {
   if (forget) {
     watched.history = []
     watched.bad = null

@@ -103,10 +103,10 @@ export function planned(
   watch: RestartState,
   why: Reason,
   now: number,
-  pace: RestartLimits,
+  limits: RestartLimits,
   forced = false,
 ): RestartState {
-  return { ...watch, phase: 'waiting', why, forced, dueAt: now + delayAfter(watch.recent.length, pace) }
+  return { ...watch, phase: 'waiting', why, forced, dueAt: now + delayAfter(watch.recent.length, limits) }
 }
 
 export function postponed(watch: RestartState, until: number): RestartState {

@@ -21,7 +21,7 @@ function situationOf(context: Context, hub: HubState, watched: WatchedApp) {
     app: watched.app,
     on: isOn(context, watched),
     now: context.now,
-    pace: context.config.guard,
+    limits: context.config.guard,
     mayAct: mayAct(context),
     hubOnline: hub.online,
     hubBackAt: hub.backAt,

@@ -3,7 +3,7 @@ import type { GuardedHub } from '../bridge/guarding.ts'
 import type { CommandRun } from '../bridge/requests.ts'
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload, GuardEventType } from '../contract/events.ts'
-import type { GoneApp, GuardWish, HistoryEntry, Reason } from '../contract/guard.ts'
+import type { GoneApp, GuardControl, HistoryEntry, Reason } from '../contract/guard.ts'
 import type { Change } from '../hub/app.ts'
 import type { Decisions } from './decisions.ts'
 import { GoneApps } from './gone.ts'
@@ -52,7 +52,7 @@ export class HubState {
   restarting: WatchedApp | null = null
   update: Update | null = null
   /** Whether it has installed another version than the one that was named. */
-  isHeadstrong = false
+  ignoresVersion = false
   /** Ids of apps. */
   attention: readonly string[] = []
   /** Until when everything that was due has been followed. */
@@ -101,7 +101,7 @@ interface Inputs {
   readonly configured: { readonly wasOn: boolean; readonly isOn: boolean }
   readonly online: { readonly online: boolean }
   readonly command: { readonly watched: WatchedApp; readonly run: GuardRun }
-  readonly control: { readonly watched: WatchedApp; readonly wish: GuardWish }
+  readonly control: { readonly watched: WatchedApp; readonly control: GuardControl }
   /** Restarts are due at a time that configuration names. */
   readonly schedule: { readonly fits: (app: string) => boolean }
   /** Time has gone by. */

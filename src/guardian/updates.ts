@@ -51,7 +51,7 @@ export function shownOffer(offer: Offer | null, holdDays: number): Offer | null 
 export function beginUpdate(turn: Turn, hub: HubState): void {
   if (isBusy(hub) || !turn.mayUpdate()) return
   const { hold_days, backup } = turn.config.updates
-  const takesVersion = !hub.isHeadstrong && hub.port.takesVersion()
+  const takesVersion = !hub.ignoresVersion && hub.port.takesVersion()
   for (const watched of hub.apps.values()) {
     const verdict = verdictOn(turn, watched, takesVersion)
     if (verdict === 'unheld') nameUnheld(turn, watched)
@@ -138,7 +138,7 @@ function end(turn: Turn, hub: HubState, { watched, from, to, named }: Update, fa
   }
   tell(turn, id, 'updated_by_guard', 'schedule', versions(from, version))
   if (named === null || version === named) return
-  hub.isHeadstrong = true
+  hub.ignoresVersion = true
   const details = { app: id, wanted: named, version }
   const text = 'the hub installed another version than the one held'
   turn.effects.push({ kind: 'log', level: 'warn', details, text })

@@ -1,12 +1,51 @@
-/** The bridge's side towards Home Assistant: the devices that it publishes there, and what it does at its birth. */
+/**
+ * Home Assistant as a subscriber of the bridge: which devices it is told of (one for the bridge, one for each hub that
+ * has said who it is, one for each of its apps), and what is sent again when it starts.
+ */
+import type { Logger } from 'pino'
+import type { Clock } from '../base/clock.ts'
 import type { Discovery } from '../bridge/bridge-options.ts'
-import { createDiscoveryTopics } from '../contract/discovery.ts'
-import type { Change } from '../hub/app.ts'
+import type { Config } from '../config/options.ts'
+import { createDiscoveryTopics, objectIdOf } from '../contract/discovery.ts'
+import { type CommandPolicy, policyOf } from '../contract/permissions.ts'
+import type { Topics } from '../contract/topics.ts'
+import type { App, Change } from '../hub/app.ts'
+import type { Hub } from '../hub/hub.ts'
 import type { Message } from '../mqtt/types.ts'
-import { deviceDiffers } from './device.ts'
-import { Devices, type HomeAssistantOptions } from './devices.ts'
+import { appDevice, bridgeDevice, deviceDiffers, type HubFacts, hubDevice, type Surroundings } from './device.ts'
+import { ENTITIES } from './entities.ts'
+import type { DeviceKind, Entity } from './entity.ts'
+import { guardedForm, isOffered } from './offers.ts'
 import { type DiscoveryLink, Publisher } from './publisher.ts'
+import { settingEntities } from './setting-entities.ts'
+import { TRIGGERS } from './triggers.ts'
 
+interface HomeAssistantOptions {
+  readonly topics: Topics
+  readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly url: string }>
+  /** The configuration that holds now. */
+  readonly live: {
+    readonly value: Pick<Config, 'commands' | 'guard' | 'updates' | 'discovery' | 'settings' | 'hubs' | 'http'>
+  }
+  /** Whether other bridges have further hubs; default: none has. */
+  readonly isShared?: boolean
+  readonly version: string
+  readonly clock: Clock
+  /** Numbers from 0 to under 1. */
+  readonly random: () => number
+  readonly log: Logger
+}
+
+/** A hub that has said who it is. */
+interface Known {
+  readonly facts: HubFacts
+  /** Everything that all of its devices depend on, as text. */
+  readonly signature: string
+  readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
+}
+
+/** A hub that is renamed in the configuration goes and comes back: its devices shall not go with it. */
+const FAREWELL_MS = 15_000
 /** After Home Assistant says that it is there: it has much to do then, and so have others who heard it. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
@@ -14,8 +53,13 @@ export class HomeAssistant implements Discovery {
   readonly #options: HomeAssistantOptions
   readonly #link: DiscoveryLink
   readonly #publisher: Publisher
-  readonly #devices: Devices
-  #cancelBirth: (() => void) | undefined
+  readonly #known = new Map<string, Known>()
+  /** Id of a hub that is known → its name. */
+  readonly #names = new Map<string, string>()
+  /** Names of hubs that are known under another one. */
+  readonly #duplicates = new Set<string>()
+  #bridgeId: string | null = null
+  #cancelBirth: () => void = () => {}
 
   constructor(options: HomeAssistantOptions, link: DiscoveryLink) {
     const { live, hubs, clock } = options
@@ -25,7 +69,6 @@ export class HomeAssistant implements Discovery {
     const form = format === 'component' ? 'component' : 'device'
     const isBusy = () => hubs.values().some(({ hub }) => hub.isStarting)
     this.#publisher = new Publisher({ link, clock, topics: createDiscoveryTopics(prefix), form, rate, isBusy })
-    this.#devices = new Devices(options, this.#publisher)
   }
 
   connected(): void {
@@ -34,7 +77,7 @@ export class HomeAssistant implements Discovery {
 
   stop(): void {
     this.#publisher.stop()
-    this.#cancelBirth?.()
+    this.#cancelBirth()
   }
 
   receive({ payload, retain }: Pick<Message, 'payload' | 'retain'>): void {
@@ -45,41 +88,147 @@ export class HomeAssistant implements Discovery {
     this.#publisher.touched(topic, payload)
   }
 
-  appsChanged(name: string, changes: readonly Change[]): void {
-    for (const change of changes) {
-      if (change.after === undefined) this.#devices.appRemoved(name, change.id)
-      else if (deviceDiffers(change)) this.#devices.appChanged(name, change.after)
-    }
-  }
-
-  hubChanged(name: string): boolean {
-    return this.#devices.hubChanged(name)
-  }
-
-  hubAdded(): void {
-    this.#devices.hubAdded()
-  }
-
-  hubReleased(name: string): void {
-    this.#devices.hubReleased(name)
-  }
-
-  hubRemoved(name: string): void {
-    this.#devices.hubRemoved(name)
-  }
-
-  reconfigured(): void {
-    for (const name of this.#options.hubs.keys()) this.#devices.hubChanged(name)
-    this.#devices.bridgeChanged()
-  }
-
   has(prefix: string, objectId: string): boolean {
     return this.#publisher.has(prefix, objectId)
   }
 
+  appsChanged(name: string, changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.after === undefined) this.#appRemoved(name, change.id)
+      else if (deviceDiffers(change)) this.#appChanged(name, change.after)
+    }
+  }
+
+  reconfigured(): void {
+    for (const name of this.#options.hubs.keys()) this.hubChanged(name)
+    this.#bridgeChanged()
+  }
+
+  /** A hub, or what configuration permits, may have changed: its devices anew if so. Returns whether. */
+  hubChanged(name: string): boolean {
+    const bridged = this.#options.hubs.get(name)
+    const id = bridged?.hub.status.id ?? null
+    if (bridged === undefined || id === null) return false
+    const isAnother = this.#forgetFormer(name, id)
+    if (this.#isDuplicate(name, id)) return isAnother
+    const { hub, url } = bridged
+    const { firmware, api } = hub.status
+    const facts = { name, id, firmware, api, url }
+    const entities = { app: this.#offered('app', hub), hub: this.#offered('hub', hub) }
+    const signature = this.#signature(facts, [...entities.app, ...entities.hub], hub)
+    if (this.#known.get(name)?.signature === signature) return false
+    this.#know(name, { facts, signature, entities })
+    this.#bridgeChanged()
+    this.#wantHub(name)
+    for (const app of hub.apps.all.values()) this.#appChanged(name, app)
+    return true
+  }
+
+  hubRemoved(name: string): void {
+    const known = this.#known.get(name)
+    this.#know(name, undefined)
+    this.#duplicates.delete(name)
+    this.#bridgeChanged()
+    if (known !== undefined) {
+      this.#publisher.withdrawAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }), FAREWELL_MS)
+    }
+    for (const other of [...this.#known.keys(), ...this.#duplicates]) this.hubChanged(other)
+  }
+
+  hubReleased(name: string): void {
+    const known = this.#known.get(name)
+    this.#know(name, undefined)
+    this.#duplicates.delete(name)
+    if (known !== undefined) this.#publisher.releaseAll(objectIdOf({ kind: 'hub', hubId: known.facts.id }))
+  }
+
+  /** Forgets the hub that answered under this name before another one did; its id may be another name's now. */
+  #forgetFormer(name: string, id: string): boolean {
+    const former = this.#known.get(name)?.facts.id
+    if (former === undefined || former === id) return false
+    this.#know(name, undefined)
+    this.#publisher.withdraw(objectIdOf({ kind: 'hub', hubId: former }))
+    for (const other of [...this.#duplicates]) this.hubChanged(other)
+    return true
+  }
+
+  #know(name: string, known: Known | undefined): void {
+    const before = this.#known.get(name)?.facts.id
+    if (before !== undefined && this.#names.get(before) === name) this.#names.delete(before)
+    if (known === undefined) this.#known.delete(name)
+    else {
+      this.#known.set(name, known)
+      this.#names.set(known.facts.id, name)
+    }
+  }
+
+  hubAdded(): void {
+    for (const name of this.#known.keys()) this.hubChanged(name)
+  }
+
+  /** Whether the hub is configured under another name as well: it cannot be the same devices twice. */
+  #isDuplicate(name: string, hubId: string): boolean {
+    const first = this.#names.get(hubId) ?? name
+    if (first === name) {
+      this.#duplicates.delete(name)
+      return false
+    }
+    if (this.#duplicates.has(name)) return true
+    this.#duplicates.add(name)
+    const names = { hub: name, same_as: first }
+    this.#options.log.warn(
+      names,
+      'this hub is configured twice; Home Assistant is told of it under the first name only',
+    )
+    return true
+  }
+
+  #appChanged(name: string, app: App): void {
+    const known = this.#known.get(name)
+    const hub = this.#options.hubs.get(name)?.hub
+    if (known === undefined || hub === undefined) return
+    const { live } = this.#options
+    const { id, name: shown, version, author, origin } = app
+    this.#publisher.want(objectIdOf({ kind: 'app', hubId: known.facts.id, app: id }), () => {
+      const own = settingEntities(live.value.settings.publish.get(id)).filter((entity) =>
+        isOffered(entity, hub, this.#policy),
+      )
+      const entities = [...known.entities.app, ...own]
+      return appDevice(entities, known.facts, { id, name: shown, version, author, origin }, this.#surroundings)
+    })
+  }
+
+  #appRemoved(name: string, app: string): void {
+    const hubId = this.#known.get(name)?.facts.id
+    if (hubId !== undefined) this.#publisher.withdraw(objectIdOf({ kind: 'app', hubId, app }))
+  }
+
+  /** The bridge goes by the id of the first hub: it has none of its own that would outlive a change of topics. */
+  #bridgeChanged(): void {
+    // The members of a fleet are no device: which of them has a hub changes, and its device should not.
+    if (this.#options.isShared) return
+    const [first] = this.#options.hubs.keys()
+    const id = (first === undefined ? undefined : this.#known.get(first)?.facts.id) ?? null
+    if (id === null) return
+    const before = this.#bridgeId
+    this.#bridgeId = id
+    const objectId = objectIdOf({ kind: 'bridge', hubId: id })
+    this.#publisher.want(objectId, () => bridgeDevice(this.#offered('bridge', undefined), this.#surroundings, id))
+    if (before === id) return
+    if (before !== null) this.#publisher.withdraw(objectIdOf({ kind: 'bridge', hubId: before }))
+    for (const name of this.#known.keys()) this.#wantHub(name)
+  }
+
+  #wantHub(name: string): void {
+    const known = this.#known.get(name)
+    if (known === undefined) return
+    const objectId = objectIdOf({ kind: 'hub', hubId: known.facts.id })
+    this.#publisher.want(objectId, () => hubDevice(known.entities.hub, known.facts, this.#surroundings))
+  }
+
   #welcome(): void {
     const { topics, hubs, clock, random } = this.#options
-    this.#cancelBirth?.()
+    this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
       // First, as without it nothing is available; then not once more among the states of its device.
@@ -87,5 +236,43 @@ export class HomeAssistant implements Discovery {
       this.#link.refresh(availability)
       this.#publisher.publishAgain(availability)
     })
+  }
+
+  #signature(facts: HubFacts, offered: readonly Entity[], hub: Hub): string {
+    const settings = [...this.#options.live.value.settings.publish].map(([app, names]) => [app, [...names]])
+    const keys = offered.map(({ device, key }) => [device, key])
+    const permits = [hub.permits('getAppSettings'), hub.permits('setAppSetting')]
+    return JSON.stringify([facts, this.#severalHubs, this.#publicUrl, keys, settings, permits])
+  }
+
+  #offered(device: DeviceKind, hub: Hub | undefined): Entity[] {
+    const policy = this.#policy
+    const offered = ENTITIES.filter((one) => one.device === device && isOffered(one, hub, policy))
+    return policy.guarded ? offered.map(guardedForm) : offered
+  }
+
+  get #policy(): CommandPolicy {
+    return policyOf(this.#options.live.value)
+  }
+
+  /** By configuration, as hubs that have not answered yet would otherwise rename the apps of others. */
+  get #severalHubs(): boolean {
+    const { hubs, live, isShared } = this.#options
+    return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1
+  }
+
+  /** Where browsers reach the page, if there is one. */
+  get #publicUrl(): string | null {
+    const { enabled, page, public_url } = this.#options.live.value.http
+    return enabled && page ? public_url : null
+  }
+
+  get #surroundings(): Surroundings {
+    const { topics, version, live } = this.#options
+    const triggers = TRIGGERS.filter(
+      ({ when }) => live.value.discovery.triggers && (when !== 'guard' || this.#policy.guarded),
+    )
+    const [bridgeId, severalHubs, publicUrl] = [this.#bridgeId, this.#severalHubs, this.#publicUrl]
+    return { topics, version, bridgeId, severalHubs, publicUrl, triggers }
   }
 }

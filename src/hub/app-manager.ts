@@ -271,7 +271,7 @@ export class AppManager {
     if (this.ended.aborted) return
     this.replaceNow()
     const silent = !this.complete
-    const era = this.generation
+    const generation = this.generation
     this.#rememberUnlisted(records)
     this.#uninstalled.clear()
     for (;;) {
@@ -289,7 +289,7 @@ export class AppManager {
       await turn()
       if (this.ended.aborted) return
       // What is left is another hub's, or was chosen by another filter.
-      if (era !== this.generation || shows !== this.shows) return await this.#read()
+      if (generation !== this.generation || shows !== this.shows) return await this.#read()
     }
   }
 
@@ -331,11 +331,11 @@ export class AppManager {
   /** A list that is surely of the hub that was identified: it says so, has the apps that are known, or a ping tells. */
   async #readSurely(): Promise<AppList> {
     for (;;) {
-      const era = this.generation
+      const generation = this.generation
       const list = await this.#client.call('getApps', {})
       for (const id of list.keys()) if (!this.shows(id)) list.delete(id)
       if (!this.#client.hub.listSigned && this.#isSurprising(list)) await this.#client.hub.confirm()
-      if (era === this.generation) return list
+      if (generation === this.generation) return list
     }
   }
 

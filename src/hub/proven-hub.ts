@@ -139,7 +139,7 @@ export class ProvenHub {
           await this.#prove()
           hasShown = true
         }
-        return this.#heed(method, await this.#send(method, path, { ...sending, key: true, mayLeave }))
+        return this.#noteIdentity(method, await this.#send(method, path, { ...sending, key: true, mayLeave }))
       } catch (error) {
         if (error instanceof Unproven) {
           if (tries === MAX_PROOFS) throw new HubError('unreachable', 'The connections to the hub do not last.')
@@ -181,7 +181,7 @@ export class ProvenHub {
   }
 
   /** What an answer to a request with the key says of who is there. @throws HubError if it is another hub's */
-  #heed(method: Method, answer: Answer): Answer {
+  #noteIdentity(method: Method, answer: Answer): Answer {
     const { status } = answer
     const firmware = header(answer, 'x-homey-version')
     // Also where it was not said before: a gateway may have left it out.

@@ -20,7 +20,7 @@ const SECOND_TRY_MS = 1000
 /** While a hub answers 429 without a `Retry-After`: twice as long each time. */
 const LIMITED_MS = { min: 1000, max: 30_000 }
 /** Between two reads of the list at once for the same reason: an app that it lacks, or a realtime channel that fell. */
-const EARLY_READ_MS = { stranger: 10_000, loss: 30_000 }
+const EARLY_READ_MS = { unknownApp: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
 
 export interface HubDependencies {
@@ -62,7 +62,7 @@ export class Session {
   #part = 1
   /** When the list was last asked for, and when before its time; in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
-  #earlyReadAt = { stranger: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
+  #earlyReadAt = { unknownApp: Number.NEGATIVE_INFINITY, loss: Number.NEGATIVE_INFINITY }
   #cancelUnknownApp: (() => void) | undefined
   /** Once started; resolves when all has ended that was under way at `stop`. */
   ended: Promise<void> | undefined
@@ -302,8 +302,8 @@ export class Session {
   /** Late news of an app that is gone, or news of one whose installation was not heard of: the list tells. */
   onUnknownApp(): void {
     if (this.#cancelUnknownApp !== undefined) return
-    this.#cancelUnknownApp = this.#dependencies.clock.after(this.#earlyReadDelay('stranger'), () => {
-      this.#earlyReadDelay('stranger')
+    this.#cancelUnknownApp = this.#dependencies.clock.after(this.#earlyReadDelay('unknownApp'), () => {
+      this.#earlyReadDelay('unknownApp')
       this.#cancelUnknownApp = undefined
       this.wake()
     })

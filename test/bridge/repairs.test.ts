@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Prefixes } from '../../src/bridge/prefixes.ts'
+import { Prefixes } from '../../src/bridge/former.ts'
 import { Upkeep } from '../../src/bridge/upkeep.ts'
 import { createTopics } from '../../src/contract/topics.ts'
 import { BROKERS } from '../support/brokers.ts'

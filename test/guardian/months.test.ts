@@ -23,7 +23,7 @@ const PLANTS: Readonly<Record<string, readonly [promise: RegExp, wrong: Partial<
     /more than the limit/,
     {
       hasUsedUp: () => false,
-      obstacle: (it) => obstacle({ ...it, pace: { ...it.pace, max_restarts: Number.POSITIVE_INFINITY } }),
+      obstacle: (it) => obstacle({ ...it, limits: { ...it.limits, max_restarts: Number.POSITIVE_INFINITY } }),
     },
   ],
   'nights are forgotten where midnight lies between': [/quiet hours/, { quietUntil: () => undefined }],

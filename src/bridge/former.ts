@@ -1,20 +1,46 @@
-/** The discovery prefixes under which something of ours may still be: the present one and those before it. */
+/**
+ * What earlier runs may have left on the broker: topics of hubs that this base topic had before, and discovery messages
+ * under other prefixes. The bridge may clear both; everything else belongs to others.
+ */
 import * as v from 'valibot'
 import { readJson } from '../base/read-json.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
 
 /** What is read from the broker is not trusted with more. */
-const MAX_FORMER = 8
+const MAX_HUBS = 1_000
+const MAX_NAME = 32
+const MAX_PREFIXES = 8
+
+const INFO = v.object({ hubs: v.record(v.string(), v.unknown()) })
+
+export class FormerHubs {
+  readonly #names = new Set<string>()
+
+  has(name: string): boolean {
+    return this.#names.has(name)
+  }
+
+  add(name: string): void {
+    if (this.#names.size < MAX_HUBS && name.length <= MAX_NAME) this.#names.add(name)
+  }
+
+  /** Takes in a payload of `bridge/info`. */
+  learn(payload: string): this {
+    for (const name of Object.keys(readJson(INFO, payload)?.hubs ?? {})) this.add(name)
+    return this
+  }
+}
+
 const PREFIX = /^[^$/+#\p{Cc}][^+#\p{Cc}]{0,127}$/u
 const MEMORY = v.object({ prefixes: v.array(v.unknown()) })
 
+/** The discovery prefixes under which something of ours may still be: the present one and those before it. */
 export class Prefixes {
   readonly #present: string
   readonly #topic: string
   readonly #former = new Set<string>()
   /** Whether the broker says that something was published, and that has not been looked through yet. */
   #doubtful = false
-
   readonly #isPublishing: boolean
 
   /** `topic` is where they are remembered. `isPublishing`: something is to be under the present one. */
@@ -30,7 +56,7 @@ export class Prefixes {
     this.#doubtful = true
     for (const prefix of readJson(MEMORY, payload)?.prefixes ?? []) {
       const isPrefix = typeof prefix === 'string' && PREFIX.test(prefix)
-      if (isPrefix && prefix !== this.#present && this.#former.size < MAX_FORMER) this.#former.add(prefix)
+      if (isPrefix && prefix !== this.#present && this.#former.size < MAX_PREFIXES) this.#former.add(prefix)
     }
     return [...this.#former].flatMap(discoveryFilters)
   }
