@@ -10,9 +10,8 @@ import { asHubError, type HubErrorCode, retryDelay } from './errors.ts'
 import { explain } from './explain.ts'
 import { type Greeting, greet } from './greeting.ts'
 import type { HubOptions } from './hub.ts'
-import { keepRealtime } from './keep-realtime.ts'
 import type { OperationName } from './operations.ts'
-import { openRealtime } from './realtime.ts'
+import { keepRealtime, openRealtime } from './realtime.ts'
 import type { HubStatus, StatusTracker } from './status.ts'
 
 const BACKOFF = { min: 1000, max: 30_000 }
