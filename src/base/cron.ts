@@ -1,7 +1,7 @@
 /** Times that come again and again, by a cron expression in a time zone. */
 import { Cron } from 'croner'
 
-/** @throws where the expression or the zone is none */
+/** @throws if the expression or the zone is invalid */
 function read(expression: string, timeZone: string | undefined): Cron {
   return new Cron(expression, { mode: '5-part', ...(timeZone !== undefined && { timezone: timeZone }) })
 }

@@ -1,4 +1,4 @@
-/** What failed: in words for a person, and in the system's own. */
+/** Failures in words for people, and the system's codes for them. */
 import { isRecord } from './json.ts'
 
 export interface Advice {

@@ -6,7 +6,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** Where a listener on `host` is reached from here: an address for all interfaces is none to connect to. */
+/** Where a listener on `host` is reached from here: one cannot connect to the address for all interfaces. */
 export function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host

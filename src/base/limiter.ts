@@ -46,9 +46,9 @@ export class Limiter {
   #restrictedUntil = 0
   #underWay = 0
   #begunAt = Number.NEGATIVE_INFINITY
-  /** Lanes of which something is under way. */
+  /** Lanes with something under way. */
   readonly #busy = new Set<string | undefined>()
-  /** What waits, by lane and in order: each function begins it. The lane whose turn is next comes first; none is empty. */
+  /** What waits, by lane and in order, as functions that begin it. The next lane comes first; no lane is empty. */
   readonly #waiting = new Map<string | undefined, Set<() => void>>()
   /** Cancels the timer that looks again when the next may begin. */
   #timer: (() => void) | undefined
@@ -125,7 +125,7 @@ export class Limiter {
     }
   }
 
-  /** Begins what may begin by now, each lane in turn. */
+  /** Begins what may begin now, each lane in turn. */
   #admit(): void {
     for (const [lane, waiting] of this.#waiting) {
       const delay = this.#delay()

@@ -1,7 +1,7 @@
-/** JSON that somebody else wrote, as what a schema says of it. */
+/** Reads JSON from outside by a schema. */
 import * as v from 'valibot'
 
-/** `undefined` for what is no JSON, or does not fit. */
+/** `undefined` for a text that is not JSON, or does not match. */
 export function readJson<S extends v.GenericSchema>(schema: S, text: string): v.InferOutput<S> | undefined {
   try {
     const result = v.safeParse(schema, JSON.parse(text))

@@ -1,4 +1,4 @@
-/** What happens to a hub's apps, and what its key does not permit, told in the log as a person would tell it. */
+/** Logs for people what happens to a hub's apps, and what its key does not permit. */
 import type { Logger } from 'pino'
 import { COMMANDS } from '../contract/commands.ts'
 import type { AppEventPayload } from '../contract/events.ts'
@@ -12,22 +12,22 @@ import type { HubState, NotableChange } from './hub-state.ts'
 const MAX_NAME = 30
 const MAX_MESSAGE = 60
 
-/** Tells `log` of a hub's apps from now on. */
+/** Logs what happens to a hub's apps from now on. */
 export function logActivity(hub: Hub, state: HubState, policy: () => CommandPolicy, log: Logger): void {
-  let told = ''
+  let logged = ''
   state.subscribe((changes) => {
     for (const change of changes) for (const line of activityOf(change)) log.info({ app: change.id }, line)
   })
   hub.subscribe(({ online }) => {
     const lines = online ? lackingRights(hub, policy()) : []
     // Once for each key: a hub that was away permits what it did before.
-    if (!online || lines.join() === told) return
-    told = lines.join()
+    if (!online || lines.join() === logged) return
+    logged = lines.join()
     for (const line of lines) log.info(line)
   })
 }
 
-/** The lines for one change of an app: of what its owner wants to hear, not of each start and stop. */
+/** The lines for one change of an app: what its owner wants to know, and not each start and stop. */
 export function activityOf({ before, after, events }: NotableChange): string[] {
   const name = nameOf(after ?? before)
   const lines = events.flatMap((event) => LINES[event.event_type]?.(name, event) ?? [])

@@ -1,6 +1,6 @@
 /**
- * The last step of a command: its one answer goes to who asked, and a line into the log, one for each that may change
- * something. A flood of refusals is told as a number.
+ * The last step of a command: sends its one answer to the requester, and logs each command that may change something. In
+ * a flood of refusals, only their number is logged.
  */
 import { type AnswerHead, type Outcome, renderAnswer } from '../contract/answer.ts'
 import { isAudited } from '../contract/commands.ts'
@@ -28,12 +28,12 @@ export class Answers {
     this.#options = options
   }
 
-  /** Tells of the refusals that were left out so far. */
+  /** Logs how many refusals were left out so far. */
   stop(): void {
     this.#endMinute()
-    const untold = this.#refused - REFUSALS_A_MINUTE
+    const unlogged = this.#refused - REFUSALS_A_MINUTE
     const text = 'more commands were refused within a minute than are told one by one'
-    if (untold > 0) this.#options.audit.warn({ refused: untold }, text)
+    if (unlogged > 0) this.#options.audit.warn({ refused: unlogged }, text)
     this.#refused = 0
   }
 
@@ -58,13 +58,13 @@ export class Answers {
       ...(endpoint !== undefined && { endpoint: nameOf(endpoint) }),
     }
     if (!isAudited(row)) log.debug(line, 'command')
-    else if (outcome.ok || asked || this.#mayTell()) audit.info(line, 'command')
+    else if (outcome.ok || asked || this.#mayLog()) audit.info(line, 'command')
     else return
     if (outcome.ok || replayed || row === undefined || row.target === 'bridge' || !row.write) return
     if (hub !== null && hubs.has(hub)) onFailedWrite?.({ hub, app, command, code: outcome.error.code, transaction })
   }
 
-  #mayTell(): boolean {
+  #mayLog(): boolean {
     if (this.#refused === 0) this.#endMinute = this.#options.clock.after(MINUTE_MS, () => this.stop())
     this.#refused += 1
     return this.#refused <= REFUSALS_A_MINUTE

@@ -1,6 +1,6 @@
 /**
- * What the hub does not tell of an app's update: whether an install is under way that the bridge asked for, and when an
- * update was found whose version is not told, so that one differs from the one before.
+ * What the hub does not say about an app's update: whether an install that the bridge asked for is under way, and, for an
+ * update without a version, when it was found, which distinguishes it from the one before.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Facts } from '../contract/publications.ts'
@@ -84,7 +84,7 @@ export class AppUpdates {
     this.#settle(keyOf(hub, id))
   }
 
-  /** Nobody asks for the installs on a hub any more. */
+  /** Forgets the installs on a hub. */
   hubGone(hub: string): void {
     for (const key of this.#installs.keys()) if (key.startsWith(keyOf(hub, ''))) this.#end(key)
   }

@@ -48,7 +48,7 @@ export interface Discovery {
   connected(): void
   /** Takes in Home Assistant's own message. */
   receive(message: Pick<Message, 'payload' | 'retain'>): void
-  /** Somebody published on a discovery topic. */
+  /** Another client published on a discovery topic. */
   touched(topic: string, payload: string): void
   /** Whether a device is published under a prefix, in either form, or waits for that or for its end. */
   has(prefix: string, objectId: string): boolean
@@ -68,16 +68,16 @@ export interface Discovery {
 
 export interface BridgeOptions {
   readonly topics: Topics
-  /** Changes as hubs are added and removed; `addHub` and `removeHub` tell. */
+  /** Changes as hubs are added and removed; `addHub` and `removeHub` follow each change. */
   readonly hubs: ReadonlyMap<string, BridgedHub>
-  /** The configuration that holds now; `reconfigured` tells of another one. */
+  /** The configuration that holds now; `reconfigured` follows each change. */
   readonly live: {
     readonly value: BridgeSettings
     /** Whether hubs may be missing only because their folder is empty for the moment; default: they are not. */
     readonly awaitsHubs?: boolean
   }
   readonly rollouts: RolloutControl & OwnershipState['rollouts']
-  /** Where several bridges share the hubs of one configuration; `fleetChanged` tells of news. */
+  /** Where several bridges share the hubs of one configuration; `fleetChanged` follows each change. */
   readonly fleet?: FleetSide | undefined
   readonly guardian: Guardian
   /** `undefined`: the configuration turns discovery off; then only what was left over is cleared. */

@@ -8,8 +8,8 @@ import { OwnerRows, type RowTable } from './owner-rows.ts'
 export class BridgeState {
   readonly #hubs: BridgeOptions['hubs']
   readonly #rows: OwnerRows<'bridge'>
-  /** Of many hubs that come at once, it is said once. */
-  readonly #tellingHubs: Throttle
+  /** Many hubs that come at once are published once. */
+  readonly #publishingHubs: Throttle
   #facts: Facts['bridge']
 
   constructor({ hubs, live, version, startedAt, clock }: BridgeOptions, table: RowTable) {
@@ -17,7 +17,7 @@ export class BridgeState {
     this.#facts = { version, startedAt, logLevel: live.value.log.level, ...unknown }
     this.#hubs = hubs
     this.#rows = new OwnerRows({ kind: 'bridge' }, table)
-    this.#tellingHubs = new Throttle(clock, () => this.hubsChanged())
+    this.#publishingHubs = new Throttle(clock, () => this.hubsChanged())
   }
 
   set(news: Partial<Facts['bridge']>): void {
@@ -25,7 +25,7 @@ export class BridgeState {
     this.#rows.set(this.#facts)
   }
 
-  /** Says anew which hubs there are. */
+  /** Publishes which hubs there are. */
   hubsChanged(): void {
     const entries = [...this.#hubs].map(
       ([name, { url, hub }]) => [name, { url_host: new URL(url).host, api: hub.status.api }] as const,
@@ -33,12 +33,12 @@ export class BridgeState {
     this.set({ hubs: Object.fromEntries(entries) })
   }
 
-  /** A hub is new, and tells later which API it has. */
+  /** Follows a new hub, whose API is known later. */
   follow(name: string, hub: Hub): void {
     hub.subscribe(({ api }) => {
-      if (this.#facts.hubs[name]?.api !== api) this.#tellingHubs.request()
+      if (this.#facts.hubs[name]?.api !== api) this.#publishingHubs.request()
     })
-    this.#tellingHubs.request()
+    this.#publishingHubs.request()
   }
 
   rendered(): ReturnType<OwnerRows<'bridge'>['rendered']> {
@@ -46,6 +46,6 @@ export class BridgeState {
   }
 
   stop(): void {
-    this.#tellingHubs.stop()
+    this.#publishingHubs.stop()
   }
 }

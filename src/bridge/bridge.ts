@@ -19,7 +19,7 @@ import type { CommandEnd, Requester } from './requests.ts'
 import { StartupBuffer } from './startup-buffer.ts'
 import { Upkeep } from './upkeep.ts'
 
-/** What others want to know of it. */
+/** What others subscribe to. */
 export interface BridgeHandlers {
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
   readonly onPresence?: () => void
@@ -28,7 +28,7 @@ export interface BridgeHandlers {
 
 /** Another bridge that ends or steps back may still send what had waited. */
 const FAREWELL_MS = 2_000
-/** At once for the first time: everybody else takes the bridge for gone. */
+/** The first time at once: all others believe that the bridge is gone. */
 const TAKE_BACK_MS = 1_000
 
 export class Bridge {
@@ -47,7 +47,7 @@ export class Bridge {
   readonly #presence: Presence
   readonly #early: StartupBuffer
   #saidStandby = false
-  /** Whether another bridge was active since this one was: it may have known more of the hubs. */
+  /** Whether another bridge was active since this one was: it may have known more about the hubs. */
   #wasReplaced = false
   #protocol: LinkStatus['protocol'] = null
   /** Whether the next connection follows on one that this bridge has ended itself, without saying that it is gone. */
@@ -235,7 +235,7 @@ export class Bridge {
     this.#saidStandby = false
     homeAssistant?.connected()
     this.#state.set({ prefixes: this.#prefixes.all })
-    // Before the sweep, which clears what nobody holds.
+    // Before the sweep, which clears what is not held.
     guardian.begin(!this.#hasBegun || this.#wasReplaced)
     this.#hasBegun = true
     for (const name of hubs.keys()) this.#upkeep.hubAdded(name)
@@ -254,7 +254,7 @@ export class Bridge {
     this.#handlers.onPresence?.()
   }
 
-  /** Another bridge did the same until now. What came in so far it has executed; what it has published may be wrong. */
+  /** Another bridge was active too. It has executed what came in so far; what it has published may be wrong. */
   #onOtherActive(): void {
     this.#early.drop()
     this.#wasReplaced = true
@@ -281,7 +281,7 @@ export class Bridge {
     return this.#dispatcher.isBusy
   }
 
-  /** Filters to read back besides those of the configuration, for what an earlier one may have left. */
+  /** Further filters to read back, for what an earlier configuration may have left. */
   furtherFilters(topic: string, payload: string): string[] {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
@@ -289,7 +289,7 @@ export class Bridge {
     return this.#prefixes.learn(topic, payload)
   }
 
-  /** Somebody published where only the bridge should. */
+  /** Another client published where only the bridge should. */
   onTouched(topic: string, payload: string): void {
     const { topics, hubs, fleet } = this.#options
     const own = topics.parse(topic)
@@ -316,7 +316,7 @@ export class Bridge {
     else if (owner.kind === 'hub') guardian.learn(name, owner.hub, '', payload)
   }
 
-  /** The goodbye of another bridge on this base topic, or of a former self: as long as we are here, it is not true. */
+  /** Another bridge on this base topic, or an earlier run, has said `offline`: that is wrong while this one runs. */
   #takeBack(bridgeState: string): void {
     const { clock } = this.#options
     const due = clock.elapsed() - this.#tookBackAt >= TAKE_BACK_MS
@@ -324,7 +324,7 @@ export class Bridge {
       this.#tookBackAt = clock.elapsed()
       this.#link.refresh([bridgeState])
     } else this.#upkeep.touched(bridgeState, 'offline')
-    // Nor may be what the other one has published, or left behind.
+    // What the other one has published or left behind may be wrong too.
     if (this.contested) this.#startOverLater()
   }
 
@@ -353,8 +353,7 @@ export class Bridge {
   }
 
   /**
-   * Takes in a command that comes another way than over MQTT; `false`: this bridge is not the active one, and nobody is
-   * answered.
+   * Takes in a command that does not come over MQTT; `false`: this bridge is not the active one, and there is no answer.
    */
   command(message: Message, requester: Requester): boolean {
     if (this.#early.role !== 'active' || this.#early.hasLeft) return false
@@ -372,12 +371,12 @@ export class Bridge {
     for (const state of this.#states.values()) state.stop()
     this.#early.hasLeft = this.contested
     this.#presence.stop()
-    // Nobody else says that nobody is there.
+    // No other bridge says that this one is offline.
     if (this.role === 'undecided') this.#link.setWriting(true)
     this.#options.homeAssistant?.stop()
   }
 
-  /** What the broker shall hold, Home Assistant's discovery left out, rendered anew: topics with their payloads. */
+  /** Renders what the broker should hold, without Home Assistant's discovery: topics with their payloads. */
   *retained(): ReturnType<HubState['rendered']> {
     yield* this.#state.rendered()
     for (const state of this.#states.values()) yield* state.rendered()

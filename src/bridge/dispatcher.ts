@@ -1,6 +1,6 @@
 /**
- * The walk of a command, from a message on its topic to its one answer: find it, read its payload, see whether it is too
- * late or the same again, read its input, check what must hold, wait for its turn, check again, run it, answer.
+ * The steps of a command, from a message on its topic to its one answer: find it, read its payload, refuse what is too
+ * late, answer a repetition from memory, read its input, check it, wait for its turn, check again, run it, answer.
  */
 import { sleep } from '../base/clock.ts'
 import { Limiter } from '../base/limiter.ts'
@@ -34,7 +34,7 @@ const CUT_MS = 300
 /** No connection has brought what the bridge sends to itself. */
 const NO_CONNECTION = -1
 
-/** A command for a hub whose input was read. */
+/** A command for a hub, with its input read. */
 interface Order {
   readonly request: Request
   readonly bridged: DispatchHub
@@ -93,7 +93,7 @@ export class Dispatcher {
   receive(message: Message, requester?: Requester): void {
     const { topics, fleet } = this.#options
     const topic = topics.parseCommand(message.topic)
-    // Nothing retained is how a retained command is cleared, by us or by others.
+    // An empty retained message clears a retained command.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
     if (requester === undefined && fleet !== undefined && !this.#isOurs(topic, fleet.isSpeaker)) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
@@ -101,7 +101,7 @@ export class Dispatcher {
     void this.#handle({ message, requester, topic, command, ...unread, replayed: false, asked: false })
   }
 
-  /** One member answers each command: the one that has the hub, or who speaks for all where there is no such hub. */
+  /** One member answers each command: the one that has the hub, or the speaker if there is no such hub. */
   #isOurs({ hub }: CommandTopic, isSpeaker: boolean): boolean {
     const { hubs, live } = this.#options
     if (hub !== null && hubs.has(hub)) return true
@@ -196,7 +196,7 @@ export class Dispatcher {
     const { message, requester, topic, transaction } = request
     const { hubs, link, control } = this.#options
     try {
-      // MQTT 3.1.1 does not tell an empty value from a message that clears a retained one.
+      // In MQTT 3.1.1 an empty value looks like a message that clears a retained one.
       const isEmpty = command.payload.emptyIsValue && requester === undefined && message.payload.length === 0
       if (isEmpty && link.status().protocol === '3.1.1') throw new CommandError('invalid_payload', EMPTY)
       const argument = topic.argument === undefined ? '' : readArgument(topic.argument)
@@ -225,8 +225,8 @@ export class Dispatcher {
     const lane = request.topic.app ?? request.endpoint?.app ?? ''
     return await this.#queueOf(bridged).run({ lane, deadline: request.deadline }, async ({ isLate }) => {
       this.#check(order)
-      // What a read does changes nothing, and nobody wants to know of it.
-      return command.write || command.reaches ? await this.#runTold(order, isLate) : await this.#run(order, isLate)
+      // A read changes nothing, and has no subscribers.
+      return command.write || command.reaches ? await this.#runNotifying(order, isLate) : await this.#run(order, isLate)
     })
   }
 
@@ -257,7 +257,7 @@ export class Dispatcher {
     return requester === undefined ? this.#options.link.isCurrent(message) : requester.isCurrent?.() !== false
   }
 
-  /** In a place of the queue it would keep out what it sends. */
+  /** Outside of the queue: in it, it would block the commands that it sends. */
   async #fanOut(order: Order): Promise<unknown> {
     const { bridged } = order
     if (this.#sending.has(bridged)) throw new CommandError('busy', 'The same is under way on this hub already.')
@@ -269,8 +269,8 @@ export class Dispatcher {
     }
   }
 
-  /** Tells others when it begins and when it ends. */
-  async #runTold(order: Order, isLate: () => boolean): Promise<unknown> {
+  /** Notifies others when it begins and when it ends. */
+  async #runNotifying(order: Order, isLate: () => boolean): Promise<unknown> {
     const { request, command, input } = order
     const { hub, app = null } = request.topic
     const about = app ?? command.about?.(input) ?? null
@@ -335,8 +335,8 @@ const EMPTY = 'Under MQTT 3.1.1 an empty message is no value; send "" for an emp
 const FULL = 'Too many writes within five minutes for another one to be remembered.'
 
 /**
- * What a generic call is with its input; itself if that is wrong. Before anybody asks whether it is, and also where the
- * answer comes from memory: the audit tells.
+ * A generic call as the command that its input makes of it; itself if the input is invalid. Known before the input is
+ * checked, and also where the answer comes from memory, as the audit log needs it.
  */
 function effective(request: Request, row: HubCommand, reading: Reading<unknown>): HubCommand {
   try {
@@ -369,7 +369,7 @@ function mayReach({ apps }: Hub, id: string | undefined, { target, operation }: 
   return apps.all.has(id) || ((mayBeNew || !apps.complete) && apps.shows(id))
 }
 
-/** Names the command that was perhaps meant. */
+/** Suggests the command that was probably meant. */
 function suggestion({ target, command }: CommandTopic): string {
   const names = COMMANDS.filter((row) => row.target === target).map(({ name }) => name)
   const meant = nearest(command, names)

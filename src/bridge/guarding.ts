@@ -1,4 +1,4 @@
-/** The guardian as the bridge knows it: what it says of apps, what it is told, and what it may do on a hub. */
+/** The guardian as the bridge knows it: what it publishes about apps, what it is notified of, and what it may do on a hub. */
 import type { Outcome } from '../contract/answer.ts'
 import type { GuardEventPayload } from '../contract/events.ts'
 import type { GoneApp, GuardControl } from '../contract/guard.ts'
@@ -41,7 +41,7 @@ export interface Guardian {
 /** A command of the guardian's own. `isCurrent` is asked when its turn comes: whether it is still wanted. */
 export type GuardOrder = Omit<OwnCommand, 'hub'> & { readonly isCurrent: () => boolean }
 
-/** A hub as the guardian sees it: what it reads of the hub, asks of it, and tells of its apps. */
+/** A hub as the guardian sees it: what it reads, requests and publishes there. */
 export interface GuardedHub {
   /** The apps as far as they are known. */
   readonly apps: () => Iterable<App>

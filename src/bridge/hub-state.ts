@@ -1,6 +1,6 @@
 /**
- * What is known of one hub, its apps and settings: what the broker holds of them, the events of what happens to them, and
- * who hears of it, in a fixed order.
+ * The state of one hub, its apps and settings: publishes it, sends the events, and notifies the subscribers in a fixed
+ * order.
  */
 import type { Logger } from 'pino'
 import {
@@ -66,7 +66,7 @@ export class HubState {
     hub.subscribe(() => this.#statusChanged())
   }
 
-  /** Calls `listener` with what has happened to apps, after everybody who acts upon it. */
+  /** Calls `listener` with what has happened to apps, after all parts that act upon it. */
   subscribe(listener: (changes: readonly NotableChange[]) => void): void {
     this.#listeners.add(listener)
   }
@@ -84,7 +84,7 @@ export class HubState {
     this.#rows.clear()
   }
 
-  /** Leaves all topics to somebody else, as the broker has them. */
+  /** Leaves all topics to another bridge, as the broker has them. */
   release(): void {
     this.stop()
     this.settings.release()
@@ -126,13 +126,13 @@ export class HubState {
     this.#options.early.run(() => this.#send(event.app, event))
   }
 
-  /** Something is known of an app that the hub does not tell. */
+  /** Something that does not come from the hub has changed about an app. */
   appChanged(id: string): void {
     const app = this.#hub.apps.all.get(id)
     if (app !== undefined) this.#setApp(app)
   }
 
-  /** Something is known of the hub as a whole, or of all of its apps together. */
+  /** Something has changed about the hub as a whole, or about all of its apps together. */
   changed(): void {
     const { guardian, fleet } = this.#options
     const { status, apps } = this.#hub
@@ -147,7 +147,7 @@ export class HubState {
     })
   }
 
-  /** What the broker shall hold of the hub and of what it has, rendered anew. */
+  /** Renders what the broker should hold about the hub, its apps and settings. */
   *rendered(): ReturnType<OwnerRows<'hub'>['rendered']> {
     yield* this.#rows.rendered()
     for (const rows of this.#apps.values()) yield* rows.rendered()
@@ -191,7 +191,7 @@ export class HubState {
   #statusChanged(): void {
     const { guardian, homeAssistant, upkeep } = this.#options
     this.changed()
-    // Who the hub is comes after its apps, and only then it is known which devices are its.
+    // The hub's id comes after its apps, and only then it is known which devices are its own.
     if (homeAssistant?.hubChanged(this.#name) ?? true) upkeep.request()
     guardian.hubChanged(this.#name, this.#hub.status.online)
   }

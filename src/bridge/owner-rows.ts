@@ -63,13 +63,13 @@ export class OwnerRows<K extends OwnerKind> {
     for (const place of this.#rows) if (place.row.hasUsage) this.#hold(place, this.#facts)
   }
 
-  /** Clears everything, also where nothing is known: the broker may have more. */
+  /** Clears everything, also where nothing is known: the broker may hold more. */
   clear(): void {
     this.#facts = undefined
     for (const place of this.#rows) this.#table.link.hold(this.#topic(place), null)
   }
 
-  /** What the broker shall hold, rendered anew: topics with their payloads. */
+  /** Renders what the broker should hold: topics with their payloads. */
   *rendered(): Generator<readonly [topic: string, payload: string]> {
     if (this.#facts === undefined) return
     for (const place of this.#rows) {

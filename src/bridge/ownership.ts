@@ -1,6 +1,6 @@
 /**
- * Whose a retained topic is, and what becomes of it if nobody holds anything there: answered here for the sweep, for
- * repairs and for `hub2mqtt cleanup`.
+ * Decides who owns a retained topic, and what happens to it if nothing is held there: for the sweep, for repairs and for
+ * `hub2mqtt cleanup`.
  */
 
 import { type DiscoveryTopic, isOfBridge, parseDiscoveryTopic } from '../contract/discovery.ts'
@@ -27,7 +27,7 @@ export interface ServedHub {
   readonly apps: { readonly complete: boolean }
 }
 
-/** All that the answer follows from. */
+/** Everything that the answer depends on. */
 export interface OwnershipState {
   readonly topics: Topics
   /** Those that this bridge serves, by name. */
@@ -41,9 +41,9 @@ export interface OwnershipState {
   readonly isShared: boolean
   /** Hubs that this base topic had before. */
   readonly former: Names
-  /** Hubs of which nothing is taken for left over before they were read again. */
+  /** Hubs whose topics are not swept before they were read again. */
   readonly unread: Pick<ReadonlySet<string>, 'has' | 'size'>
-  /** Hubs whose first list may lack apps: none is taken for gone before a second look. */
+  /** Hubs whose first list may lack apps: no app counts as gone before a second read. */
   readonly fresh: Names
   /** `held`: topics of the records that this process answers for. */
   readonly rollouts: { readonly held: Names }
@@ -65,7 +65,7 @@ export function ownership(topic: string, payload: string | undefined, state: Own
   return topic === topics.availability || topics.parseMember(topic) !== undefined ? PEER : FOREIGN
 }
 
-/** Whether all hubs have told who they are and which apps they have. */
+/** Whether the ids and apps of all hubs are known. */
 export function knowsAll(hubs: OwnershipState['hubs']): boolean {
   return hubs.values().every(({ hub }) => hub.apps.complete && hub.status.id !== null)
 }
@@ -101,11 +101,11 @@ function ofDevice(device: DiscoveryTopic, payload: string | undefined, state: Ow
   // In another form, not at its turn yet, or about to go: the publisher takes over from it.
   if (homeAssistant?.has(device.prefix, device.objectId)) return waits
   const hub = byId.get(device.owner.hubId)
-  // Another bridge may have published the devices of a hub that is not ours, and only the message can tell.
+  // Another bridge may have published the devices of a hub that is not ours; only the message says so.
   if (hub === undefined && !payload?.includes(topics.mark)) return FOREIGN
   if (payload !== undefined && !isOfBridge(payload)) return FOREIGN
   if (hub === undefined && isShared) return PEER
-  // A hub that has not told who it is may be the one of this device.
+  // A hub without an id may be the one of this device.
   const isKnown = hub === undefined ? knowsAll(hubs) : hub.apps.complete
   return isKnown && unread.size === 0 ? { ...waits, verdict: 'clear' } : waits
 }

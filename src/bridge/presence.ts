@@ -1,6 +1,6 @@
 /**
- * Bridges on one base topic hear of each other here. Of several, the one that started first is active: it alone
- * publishes and executes. The others stand by until it has gone.
+ * How bridges on one base topic notice each other. The one that started first is active: it alone publishes and executes.
+ * The others stand by until it has gone.
  */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
@@ -14,11 +14,11 @@ import type { FormerHubs } from './former.ts'
 
 /** How often a bridge says that it is there. */
 const INTERVAL_MS = 60_000
-/** Another bridge not heard of for so long is gone, and is news again when it comes back. */
+/** A bridge that is silent for so long counts as gone, and as new when it comes back. */
 const GONE_MS = 3 * INTERVAL_MS
 /** How long another bridge may take to answer. */
 const ANSWER_MS = 1_000
-/** Few are remembered: anybody can make them up. */
+/** Few are remembered: any client can make them up. */
 const MAX_OTHERS = 8
 /** The names of a thousand hubs fit. */
 const MAX_BYTES = 64 * 1024
@@ -40,7 +40,7 @@ interface PresenceOptions {
   readonly hubs: ReadonlyMap<string, unknown>
   /** Learns the names of hubs that another active bridge publishes. */
   readonly upkeep: { readonly former: Pick<FormerHubs, 'add'> }
-  /** A later bridge was active until now, as it had not heard of this one. */
+  /** A bridge that started later was active until now, as it did not know of this one. */
   readonly onOtherActive: () => void
   readonly clock: Clock
   readonly log: Logger
@@ -50,9 +50,9 @@ interface Other {
   readonly instance: string
   /** Epoch milliseconds. */
   readonly startedAt: number
-  /** Whether it publishes and executes; one that does not tell surely does. */
+  /** Whether it publishes and executes; one that does not say so does. */
   readonly active: boolean
-  /** When it counts as gone unless it is heard of again, in `clock.elapsed()` milliseconds. */
+  /** When it counts as gone unless it sends another message, in `clock.elapsed()` milliseconds. */
   until: number
 }
 
@@ -63,7 +63,7 @@ export class Presence {
   readonly #others = new Map<string, Other>()
   #role: Role = 'undecided'
   #wasContested = false
-  /** When to be active unless an elder is heard of, in `clock.elapsed()` milliseconds. */
+  /** When to become active unless an older bridge answers, in `clock.elapsed()` milliseconds. */
   #decideAt = Number.POSITIVE_INFINITY
   #cancelHello: () => void = () => {}
   #cancelCheck: () => void = () => {}
@@ -78,14 +78,14 @@ export class Presence {
     return this.#role
   }
 
-  /** Whether another bridge has been heard of lately. */
+  /** Whether another bridge has sent a message lately. */
   get contested(): boolean {
     return this.#others.size > 0
   }
 
   /**
-   * The broker is there. `occupied`: it says that a bridge is online, or does not tell; then an elder gets a moment to
-   * answer.
+   * The broker is connected. `occupied`: it says that a bridge is online, or it is not known; then an older one gets a
+   * moment to answer.
    */
   connected(occupied: boolean): void {
     const waits = occupied ? ANSWER_MS : 0
@@ -95,11 +95,11 @@ export class Presence {
     this.#sayHello(true)
   }
 
-  /** Somebody said in the place of the active bridge that it has gone: if there is an elder, it gets a moment to answer. */
+  /** The topic of the active bridge says that it has gone: an older bridge gets a moment to answer. */
   doubt(): void {
     const { clock } = this.#options
     for (const other of this.#others.values()) {
-      if (this.#isElder(other)) other.until = Math.min(other.until, clock.elapsed() + ANSWER_MS)
+      if (this.#isOlder(other)) other.until = Math.min(other.until, clock.elapsed() + ANSWER_MS)
     }
     this.#update()
     this.#sayHello(true)
@@ -110,19 +110,19 @@ export class Presence {
     if (hello === undefined || hello.instance === this.#self.instance) return
     const wasActive = this.#role === 'active'
     if (hello.leaves) this.#others.delete(hello.instance)
-    else this.#heardOf(hello)
+    else this.#received(hello)
     this.#update()
     if (hello.asks) this.#send({ role: wasActive ? 'active' : this.#role })
   }
 
-  /** Says goodbye, if anybody is there to hear it. */
+  /** Says goodbye, if there are other bridges. */
   stop(): void {
     this.#cancelHello()
     this.#cancelCheck()
     if (this.contested) this.#send({ role: this.#role, leaves: true })
   }
 
-  #heardOf({ instance, started_at, role = 'active', hubs }: Hello): void {
+  #received({ instance, started_at, role = 'active', hubs }: Hello): void {
     const { clock, log, topic, upkeep, onOtherActive } = this.#options
     const known = this.#others.get(instance)
     this.#others.delete(instance)
@@ -133,22 +133,22 @@ export class Presence {
     for (const name of hubs ?? []) upkeep.former.add(name)
     if (active && !known?.active && !this.#stepsBack) onOtherActive()
     if (known !== undefined) return
-    const does = this.#isElder(other) ? 'it started first, this one stands by' : 'this one started first and goes on'
+    const does = this.#isOlder(other) ? 'it started first, this one stands by' : 'this one started first and goes on'
     log.error(
       { topic, other_started_at: started_at },
       `another hub2mqtt uses the same base topic: ${does}; stop one of them, or give each its own mqtt.base_topic`,
     )
   }
 
-  /** In the same order on both sides, whatever their clocks say. */
-  #isElder({ startedAt, instance }: Other): boolean {
+  /** The same order on both sides, whatever their clocks say. */
+  #isOlder({ startedAt, instance }: Other): boolean {
     const self = this.#self
     return startedAt < self.startedAt || (startedAt === self.startedAt && instance < self.instance)
   }
 
-  /** Whether an elder is there. */
+  /** Whether there is an older bridge. */
   get #stepsBack(): boolean {
-    return this.#others.values().some((other) => this.#isElder(other))
+    return this.#others.values().some((other) => this.#isOlder(other))
   }
 
   #update(): void {

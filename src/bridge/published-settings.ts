@@ -13,7 +13,7 @@ type Published = BridgeSettings['settings']['publish']
 /** A state is read by people and automations; what is larger is a database and stays where it is. */
 const MAX_LENGTH = 64 * 1024
 
-/** Failures that say nothing of a single setting: the next one would fail in the same way. */
+/** Failures that do not concern a single setting: the next one would fail in the same way. */
 const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'unauthorized',
   'forbidden',
@@ -85,12 +85,12 @@ export class PublishedSettings {
     for (const name of this.#published.get(app)?.keys() ?? []) this.#rows.get(keyOf(app, name))?.clear()
   }
 
-  /** What the broker shall hold, rendered anew. */
+  /** Renders what the broker should hold. */
   *rendered(): ReturnType<OwnerRows<'setting'>['rendered']> {
     for (const rows of this.#rows.values()) yield* rows.rendered()
   }
 
-  /** Reads all of them: call after each read of the list, as no event tells of a setting. */
+  /** Reads all of them: call after each read of the list, as hubs send no events for settings. */
   refresh(): void {
     for (const app of this.#published.keys()) this.refreshApp(app)
   }

@@ -1,4 +1,4 @@
-/** Remembers what became of a command, so that the same one again is answered and not executed. */
+/** Remembers the outcome of commands, so that a repeated one is answered and not executed again. */
 import { hash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
 import type { Outcome } from '../contract/answer.ts'
@@ -122,12 +122,12 @@ export class Replay {
 
 const NO_DATA: Promise<Outcome> = Promise.resolve({ ok: true, json: 'null' })
 
-/** Longer texts are kept as their hash, which holds no NUL and is none of the others. */
+/** Longer texts are kept as their hash, which contains no NUL and so differs from all others. */
 const LONGEST_TEXT = 128
 
 /**
- * What makes two messages the same command: the requester's own mark, or, where there is none, being sent again by the
- * broker (`dup`), which repeats the bytes. Short, whatever was sent: thousands of these are kept. A topic holds no NUL, so
+ * What makes two messages the same command: the requester's own mark, or, without one, a message that the broker sends
+ * again (`dup`), with the same bytes. Short, whatever was sent: thousands of these are kept. A topic holds no NUL, so
  * no two run into each other.
  */
 export function replayKey(

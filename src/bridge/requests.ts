@@ -17,7 +17,7 @@ import type { BridgeSettings } from './bridge-options.ts'
 export interface Requester {
   /** For the log. */
   readonly by: string
-  /** Asked when the command's turn comes and before each write: whether it is still wanted. Default: it always is. */
+  /** Called when the command's turn comes and before each write: whether it is still wanted. Default: it always is. */
   readonly isCurrent?: (() => boolean) | undefined
   /** Called once, with what would be published otherwise; secrets are still in it. */
   readonly reply: (answer: Reply) => void
@@ -42,7 +42,7 @@ export interface Request {
   readonly message: Message
   readonly requester: Requester | undefined
   readonly topic: CommandTopic
-  /** `undefined`: there is no such command. As soon as its input is known, what it is with that. */
+  /** `undefined`: there is no such command. A generic call becomes the command that its input names. */
   command: Command | undefined
   /** What a generic call names. */
   endpoint?: Endpoint
@@ -80,7 +80,7 @@ export interface CommandEnd {
   readonly ms: number
   /** The topic of its result, wherever the answer went. */
   readonly result: string
-  /** The answer as on that topic, but for its `data`, which may hold what is for the requester only, and is not kept. */
+  /** The answer as on that topic, without its `data`, which may be for the requester only and is not kept. */
   readonly summary: () => string
 }
 
@@ -100,7 +100,7 @@ export interface DispatcherOptions {
   readonly live: { readonly value: BridgeSettings }
   readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl
-  /** Where others answer for hubs that are not among `hubs`: why, for people; `undefined`: no such hub is configured. */
+  /** In a fleet: why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
   readonly fleet?: { readonly isSpeaker: boolean; whyNotServed(hub: string): string | undefined } | undefined
   readonly clock: Clock
   readonly log: Logger
@@ -108,11 +108,11 @@ export interface DispatcherOptions {
   readonly audit: Logger
 }
 
-/** Who acts on commands besides hubs, and who wants to know of them. */
+/** Other parts that act on commands, or are notified of them. */
 export interface CommandHandlers {
   /** A write, or a generic call, begins on a hub, or ends. */
   readonly onRun?: (run: CommandRun) => void
-  /** Tells the guardian what is wanted of it for an app. */
+  /** Passes a command for the guardian on. */
   readonly guard?: (hub: string, app: string, control: GuardControl) => void
   /** Puts right what others have changed on the broker. */
   readonly repair?: () => void

@@ -1,18 +1,18 @@
 /**
- * What only the active bridge does with commands and events: at once, or when it is known that no other one is active.
- * They wait not for ever, and not without bound.
+ * Tasks that only the active bridge runs: at once, or once it is known that no other one is active. Until then they wait,
+ * for a limited time and up to a limit.
  */
 import type { Clock } from '../base/clock.ts'
 import type { Role } from '../contract/schemas.ts'
 
 const MAX_TASKS = 1_000
-/** The same as of events and answers that wait for the broker. */
+/** As long as events and answers wait for the broker. */
 const MAX_MS = 60_000
 
 export class StartupBuffer {
   /** `active` only from the moment on when this bridge publishes and executes. */
   role: Role = 'undecided'
-  /** Whether another bridge was told that this one leaves: commands that come in since are that one's. */
+  /** Whether this bridge has said goodbye to another one, which executes all later commands. */
   hasLeft = false
   readonly #clock: Clock
   #tasks: { readonly at: number; readonly run: () => void }[] = []

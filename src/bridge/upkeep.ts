@@ -1,6 +1,6 @@
 /**
- * Keeps the broker as it should be: clears what earlier runs and configurations left behind, when that may be, and puts
- * right what others change on topics of ours: soon, in one go, and never in a race with another writer.
+ * Keeps the broker as it should be: clears what earlier runs and configurations left behind, as soon as that is safe, and
+ * puts right what others change on the bridge's topics: soon, all at once, and never in a race with another writer.
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -23,7 +23,7 @@ export interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 
   readonly homeAssistant: Pick<Discovery, 'has' | 'touched'> | undefined
   /** Nothing can be left under a former discovery prefix. */
   readonly onSettled: () => void
-  /** More was changed than is remembered: everything that the broker holds is to be read. */
+  /** More was changed than is remembered: reads everything that the broker holds. */
   readonly readEverything: () => void
   readonly clock: Clock
   readonly log: Logger
@@ -33,7 +33,7 @@ export interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 
 const SECOND_LOOK_MS = 2_000
 /** What others change in a row is put right together. */
 const SOON_MS = 500
-/** Somebody who writes the same again and again is answered this often. */
+/** A client that writes the same again and again is corrected this often. */
 const INTERVAL_MS = 4_000
 const MAX_TOPICS = 10_000
 
@@ -41,11 +41,11 @@ export class Upkeep {
   /** Learns the names of hubs that this base topic had before, or that another bridge publishes. */
   readonly former = new FormerHubs()
   readonly #options: UpkeepOptions
-  /** Hubs of which nothing is taken for left over before they were read again; `next`: by whichever read comes next. */
+  /** Hubs whose topics are not swept before they were read again; `next`: by the next read, whatever its reason. */
   readonly #unread = new Map<string, 'asked' | 'next'>()
-  /** Hubs whose first list was not compared yet with what the broker holds of them. */
+  /** Hubs whose first list was not compared with the broker's topics yet. */
   readonly #fresh = new Set<string>()
-  /** Who the hubs are is as of the last sweep, which each hub asks for that tells. */
+  /** The ids of the hubs are those of the last sweep; a hub whose id becomes known requests one. */
   #state: OwnershipState
   readonly #secondLooks = new Set<() => void>()
   /** With many hubs there is much to look through, and each hub that comes asks for it. */
@@ -109,7 +109,7 @@ export class Upkeep {
     onSettled()
   }
 
-  /** Somebody else has published on a topic: what is ours is put right soon. */
+  /** Another client has published on a topic: if it is ours, it is put right soon. */
   touched(topic: string, payload: string): void {
     const { homeAssistant, clock } = this.#options
     const { whose, writer } = ownership(topic, payload, this.#state)

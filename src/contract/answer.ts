@@ -1,4 +1,4 @@
-/** What a requester gets back. */
+/** The answer to a command. */
 import type * as v from 'valibot'
 import type { CommandError } from './errors.ts'
 import type { ANSWER_HEAD } from './schemas.ts'
@@ -15,7 +15,7 @@ export type Outcome =
 /** What every answer has. */
 export type AnswerHead = Readonly<v.InferOutput<typeof ANSWER_HEAD>>
 
-/** The answer's payload; every key is always there, but `data` beside an error only where there is something to tell. */
+/** The answer's payload. Every key is always present; an error has `data` only if there is any. */
 export function renderAnswer(
   { command, hub, app, transaction, duration_ms, replayed }: AnswerHead,
   outcome: Outcome,

@@ -21,8 +21,8 @@ export interface BridgeControl {
 }
 
 /**
- * What commands do, for their rights: who refuses one command refuses what it does, by whichever command. A command of
- * which this list knows nothing does what its name says, and nobody else does that.
+ * What commands do, for their rights: a configuration that denies a command denies what it does, by whichever command. A
+ * command that is not in this list does what its name says, and no other command does the same.
  */
 export type Capability =
   | 'enable'
@@ -46,15 +46,15 @@ interface Common<T> {
 
 export interface HubCommand<T = unknown> extends Common<T> {
   readonly target: 'app' | 'hub'
-  /** `null`: its input says which, or there is none that we know. */
+  /** `null`: its input says which, or it is unknown. */
   readonly operation: OperationName | null
   /** Changes something on the hub: never repeated, audited, refused where only reading is allowed. By its operation. */
   readonly write: boolean
   /** Whether it may be used unless configuration says otherwise (default true). */
   readonly allowed?: false
-  /** What nobody may do where this command is denied. */
+  /** What no command may do where this one is denied. */
   readonly capabilities?: readonly Capability[]
-  /** What it does, if that is not its `capabilities`; of no input, what it does with any. */
+  /** What it does, if not its `capabilities`; without an input, what it does with any. */
   readonly capabilitiesOf?: (input: T | undefined) => readonly Capability[]
   /** It waits for no turn: it sends other commands, which do. One at a time on a hub. */
   readonly fansOut?: true
@@ -69,15 +69,15 @@ export interface HubCommand<T = unknown> extends Common<T> {
 
 export interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
-  /** Whether the log tells of it, as of every write. */
+  /** Whether it is logged, as every write is. */
   readonly audited?: true
   /** Changes something on hubs: refused where only reading is allowed. */
   readonly write?: true
   /** Whether it may be used unless configuration says otherwise (default true). */
   readonly allowed?: false
-  /** The app's command that it sends: who refuses that one refuses this. */
+  /** The app's command that it sends: denying that one denies this one. */
   readonly sends?: (input: T) => RolloutCommand
-  /** Does no harm a second time: the same again is not answered from memory. */
+  /** Harmless a second time: a repetition is executed, not answered from memory. */
   readonly repeatable?: true
   /** Returns the data of the answer; nothing: `null`. @throws CommandError */
   // biome-ignore lint/suspicious/noConfusingVoidType: an act that ends at once returns nothing.

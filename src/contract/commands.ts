@@ -58,12 +58,12 @@ function bySettingName<const N extends string>(
   ] as const
 }
 
-/** What is done only where a key of the payload asks for it. */
+/** Capabilities that are used only if a key of the payload is present. */
 function some(value: unknown, ...capabilities: Capability[]): Capability[] {
   return value === undefined ? [] : capabilities
 }
 
-/** @throws CommandError where there is none */
+/** @throws CommandError without one */
 function rolloutName(transaction: string | number | null): string {
   if (transaction !== null && transaction !== '') return String(transaction)
   throw new CommandError('invalid_payload', 'transaction: expected the name of the rollout.')
@@ -305,14 +305,14 @@ export const COMMANDS: readonly Command[] = ROWS
 /** Names of the commands for one kind of target. */
 export type CommandName<D extends Command['target']> = Extract<(typeof ROWS)[number], { readonly target: D }>['name']
 
-/** The row as it is for one input: of most commands, itself. */
+/** The row for one input; most commands are the same for all inputs. */
 export function effectiveCommand(command: HubCommand, input: unknown): HubCommand {
   const endpoint = input === undefined ? undefined : command.reaches?.(input)
   if (endpoint === undefined) return command
   return { ...command, operation: endpoint.operation, write: endpoint.method !== 'GET' }
 }
 
-/** Whether the log tells of a command: it may change something, or is not even one. */
+/** Whether a command is logged: it may change something, or does not exist. */
 export function isAudited(command: Command | undefined): boolean {
   if (command === undefined) return true
   return command.target === 'bridge' ? command.audited === true : command.write

@@ -36,7 +36,7 @@ export class CommandError extends Error {
   readonly code: ErrorCode
   /** HTTP status of the hub's answer, where there was one. */
   readonly status: number | null
-  /** What the answer tells besides; `undefined` for nothing. */
+  /** Further data of the answer; `undefined`: none. */
   readonly data: Json | undefined
 
   constructor(
@@ -51,7 +51,7 @@ export class CommandError extends Error {
   }
 }
 
-/** Of those that the contract calls otherwise. */
+/** Codes that have another name in the contract. */
 const FROM_HUB: Readonly<Record<Exclude<HubErrorCode, ErrorCode>, ErrorCode>> = {
   subscription: 'hub_rejected',
   invalid_argument: 'invalid_payload',

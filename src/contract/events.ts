@@ -1,4 +1,4 @@
-/** What is worth telling of a change: the events of the MQTT contract. */
+/** The events of the MQTT contract, made from changes of apps. */
 import type * as v from 'valibot'
 import { APP_KEYS, type App, type Change } from '../hub/app.ts'
 import type { APP_EVENT, COMMAND_FAILED, GUARD_EVENT } from './schemas.ts'
@@ -70,7 +70,7 @@ export function eventsOf({ id, before, after }: Change, at: number): AppEventPay
   return events
 }
 
-/** Newly crashed, or counted once more while nobody looked. */
+/** Crashed since, or counted once more between two reads. */
 function crashedAgain(before: App, after: App): boolean {
   if (after.crashed !== true) return false
   return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)

@@ -1,4 +1,4 @@
-/** The words of the guardian, which keeps apps alive: what it publishes of each app, and what it may be told. */
+/** The guardian's part of the contract: what it publishes about each app, and what its command takes. */
 import type * as v from 'valibot'
 import type { GONE_APPS, GUARD, GUARD_MEMORY, HISTORY } from './schemas.ts'
 
@@ -24,7 +24,7 @@ export const HISTORY_KINDS = ['crash', 'restart', 'gave_up', 'update', 'bad_upda
 export type GuardPayload = Readonly<v.InferOutput<typeof GUARD>>
 export type Crash = NonNullable<GuardPayload['last_crash']>
 export type HistoryEntry = v.InferOutput<typeof HISTORY>[number]
-/** What neither the state nor the history tells. */
+/** What neither the state nor the history contains. */
 export type GuardMemory = Readonly<v.InferOutput<typeof GUARD_MEMORY>>
 /** The newest version that the hub offers. */
 export type Offer = NonNullable<GuardMemory['offered']>
@@ -36,7 +36,7 @@ export const MAX_HISTORY = 100
 /** Characters of a message; the app's own topic has more. */
 export const MAX_GUARD_MESSAGE = 200
 
-/** What `cmd/guard` asks for. */
+/** The input of `cmd/guard`. */
 export interface GuardControl {
   readonly enabled?: boolean | undefined
   /** Milliseconds. */

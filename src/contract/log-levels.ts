@@ -1,4 +1,4 @@
-/** What a log can be told to write, the most important level first, and how. */
+/** The levels of the log, the most important first, and its formats. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
 

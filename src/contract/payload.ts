@@ -7,11 +7,11 @@ import { CommandError } from './errors.ts'
 export const MAX_PAYLOAD_BYTES = 64 * 1024
 export const MAX_JSON_DEPTH = 32
 
-/** A time of ISO 8601 with its offset; whether there is such a day, `timeOf` sees. */
+/** A time of ISO 8601 with its offset; `timeOf` checks whether the day exists. */
 const TIME =
   /^\d{4}-\d{2}-\d{2}T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)$/
 
-/** What any JSON-object payload may carry besides its own keys. */
+/** Keys that any JSON-object payload may have, apart from its own. */
 export const ENVELOPE = v.object({
   // Beyond the range of numbers JSON reads Infinity, which no answer could echo.
   transaction: v.optional(v.union([v.pipe(v.string(), v.maxLength(256)), v.pipe(v.number(), v.finite())])),

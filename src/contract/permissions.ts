@@ -50,7 +50,7 @@ export function isGuarded({ guard, updates }: Pick<Rules, 'guard' | 'updates'>):
   return guard.watch.length > 0 || updates.policy !== 'manual'
 }
 
-/** By the configuration, which is replaced as a whole; each command asks several times. */
+/** Cached by the configuration, which is replaced as a whole. */
 const policies = new WeakMap<Rules, CommandPolicy>()
 
 /** What the configuration allows, the guardian's command included where it is on. */
@@ -63,17 +63,17 @@ export function policyOf(rules: Rules): CommandPolicy {
 }
 
 /**
- * Whether a command may be used: refusals first, then what is off by default unless it is allowed by name. Who denies a
- * command denies what it does to all others. Without an input, whether there is any with which it may be used.
+ * Whether a command may be used: refusals first, then what is off by default unless it is allowed by name. Denying a
+ * command denies what it does to all others. Without an input, whether it may be used with any.
  */
 export function mayUse(policy: CommandPolicy, command: Command, input?: unknown): boolean {
   return refusedBy(policy, command, input) === undefined
 }
 
-/** What is refused whatever the input is, by the policy, which is replaced as a whole; each command asks several times. */
+/** What is refused whatever the input is. Cached by the policy, which is replaced as a whole. */
 const refusals = new WeakMap<CommandPolicy, Map<Command, string | undefined>>()
 
-/** The option that refuses a command, as a sentence for whom it is refused; `undefined` if none does. */
+/** The option that refuses a command, as a sentence for the requester; `undefined` if none does. */
 export function refusedBy(policy: CommandPolicy, command: Command, input?: unknown): string | undefined {
   const decides = command.target === 'bridge' ? command.sends : (command.reaches ?? command.capabilitiesOf)
   if (input !== undefined && decides !== undefined) return findRefusal(policy, command, input)
@@ -89,7 +89,7 @@ function findRefusal(policy: CommandPolicy, command: Command, input: unknown): s
   const key = commandKey(command)
   if (names(deny, command)) return `commands.deny names ${key}.`
   const endpoint = isOfBridge || input === undefined ? undefined : command.reaches?.(input)
-  // Of no input it is not known yet whether it only reads.
+  // Without an input it is not known whether it only reads.
   const isWrite = isOfBridge || command.reaches === undefined ? command.write : endpoint && endpoint.method !== 'GET'
   if (read_only && isWrite) return 'commands.read_only is set.'
   if (command.allowed === false && !names(allow, command)) return `It is off until commands.allow names ${key}.`
@@ -135,7 +135,7 @@ function unreachable({ allow, deny, call = [] }: CommandPolicy, endpoint: Endpoi
     : undefined
 }
 
-/** Whether key and hub permit a command; of no input, whether any. */
+/** Whether key and hub permit a command; without an input, whether with any. */
 export function permission(hub: Pick<Hub, 'permits'>, { operation }: HubCommand): ReturnType<Hub['permits']> {
   return operation === null ? 'yes' : hub.permits(operation)
 }

@@ -61,15 +61,15 @@ export interface Facts {
     readonly app: App
     /** Whether an install that the bridge asked for is under way. */
     readonly installing: boolean
-    /** When an update was found whose version the hub does not tell: `2026-11-23 13:05`, in UTC. */
+    /** When an update without a version was found: `2026-11-23 13:05`, in UTC. */
     readonly foundAt?: string | undefined
-    /** What the guardian knows; `null` while it is off, `undefined` before it has heard of the app. */
+    /** What the guardian knows; `null` while it is off, `undefined` before it knows the app. */
     readonly guard?: GuardFacts | null | undefined
   }
   readonly setting: { readonly value: Json }
 }
 
-/** What the guardian tells of an app: its state, what has happened, and what it has to remember besides. */
+/** What the guardian publishes about an app: its state, its history, and what else it has to remember. */
 export interface GuardFacts {
   readonly state: GuardPayload
   readonly history: readonly HistoryEntry[]
@@ -321,7 +321,7 @@ export const PUBLICATIONS = {
 
 export type Publications = typeof PUBLICATIONS
 export type PublicationName = keyof Publications
-/** Parameters of a row's topic besides the base topic or the discovery prefix. */
+/** Parameters of a row's topic, apart from the base topic or the discovery prefix. */
 export type PublicationParameters<N extends PublicationName> = {
   readonly [P in Exclude<TemplateParameter<Publications[N]['topic']>, 'base' | 'prefix'>]: string
 }
@@ -333,17 +333,17 @@ export type Publication =
   | HeldElsewhere<v.GenericSchema>
   | Sent<v.GenericSchema>
 
-/** Nothing while the guardian is off, and what the broker has before it has heard of the app. */
+/** Nothing while the guardian is off; before it knows the app, the broker keeps what it has. */
 function ofGuard<K extends keyof GuardFacts>(guard: Facts['app']['guard'], key: K) {
   return guard === null || guard === undefined ? guard : guard[key]
 }
 
-/** Before a hub has answered or failed for the first time, what the broker holds of it is the best that is known. */
+/** Until a hub has answered or failed for the first time, the broker keeps what it has. */
 function isUnknown({ reason }: HubStatus): boolean {
   return reason === 'connecting'
 }
 
-/** Kept as facts, as the apps of a hub change where they are. */
+/** Counted at once, as the map of apps changes in place. */
 export function countsOf(apps: Apps): Facts['hub']['counts'] {
   let apps_crashed = 0
   let updates_available = 0

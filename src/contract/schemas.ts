@@ -83,7 +83,7 @@ export const GUARD_EVENT = v.strictObject({
 
 export const EVENT = v.union([APP_EVENT, COMMAND_FAILED, GUARD_EVENT])
 
-/** An app's version on a topic that is read back: longer is nobody's. */
+/** An app's version on a topic that is read back: no real one is longer. */
 const versionText = v.nullable(v.pipe(text, v.maxLength(256)))
 
 export const GUARD = v.strictObject({
@@ -275,7 +275,7 @@ export const ANSWER_HEAD = v.strictObject({
   replayed: v.exactOptional(about(v.literal(true), 'The same command was answered before; this is from memory.')),
 })
 
-/** What is answered to a command that the hub confirmed. */
+/** The answer to a command that the hub confirmed. */
 export const SUCCESS = v.strictObject({
   ok: v.literal(true),
   ...ANSWER_HEAD.entries,
@@ -286,7 +286,7 @@ const codes = Object.entries(ERROR_CODES)
   .map(([code, doc]) => `- \`${code}\`: ${doc}`)
   .join('\n')
 
-/** What is answered to a command that was not done, or of which that is not known. */
+/** The answer to a command that was not done, or may not have been done. */
 export const FAILURE = v.strictObject({
   ok: v.literal(false),
   ...ANSWER_HEAD.entries,

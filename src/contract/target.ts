@@ -1,4 +1,4 @@
-/** What a command on a hub is carried out on, and with. */
+/** What a command on a hub works with. */
 import type { Clock } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
@@ -23,7 +23,7 @@ export interface Target {
   readonly again: <T>(read: () => Promise<T>) => Promise<T>
   /** Sends a command of its own to an app of the hub, as any other client would. */
   readonly send: (app: string, command: string) => Promise<Outcome>
-  /** Tells the guardian what is wanted of it for the app. */
+  /** Passes a command for the guardian on. */
   readonly guard: (control: GuardControl) => void
   /** Puts right what others have changed on the broker. */
   readonly repair: () => void

@@ -5,7 +5,7 @@
 
 /** Written as it is; a level that is one or two dots is part of a path to some. */
 const PLAIN = /^(?!\.\.?$)[A-Za-z0-9._-]+$/
-/** What `encodeURIComponent` leaves as it is besides. */
+/** What `encodeURIComponent` leaves unencoded. */
 const UNCODED = /[!'()*~]/g
 
 /** Names of the `{parameters}` in a template. */
@@ -54,7 +54,7 @@ export class Template {
     this.#levels = levels.map((level) => (level.startsWith('{') ? { name: level.slice(1, -1) } : { text: level }))
   }
 
-  /** The topic for these parameters; without all of them, the filter that matches all topics whose parameters are so. */
+  /** The topic for these parameters; if some are missing, the filter that matches all topics with the others. */
   fill(parameters: Parameters = {}): string {
     let topic = this.#root
     for (const { text, name = '' } of this.#levels) {

@@ -1,4 +1,4 @@
-/** The topics below one base topic: those of the table, and those of commands. Nobody else puts one together. */
+/** The topics below one base topic: those of the table, and those of commands. No other module builds one. */
 import { MEMBER_NAME } from '../base/member-name.ts'
 import {
   type Held,
@@ -40,8 +40,8 @@ const OF_BRIDGE = '{base}/bridge/'
 const formOf = (topic: string, member: string) => topic.replace(OF_BRIDGE, `${OF_BRIDGE}${member}/`)
 
 /**
- * The topics below one base topic. Those of a fleet's `member` as a bridge have its name behind `bridge`. `alone`: nobody
- * takes over its hubs from it.
+ * The topics below one base topic. Those of the bridge of a fleet's `member` have its name after `bridge`. `alone`: no
+ * other member takes over its hubs.
  */
 export function createTopics(base: string, member?: string, alone = false) {
   const below = ROWS.filter(([, { topic }]) => topic.startsWith('{base}'))
@@ -57,15 +57,15 @@ export function createTopics(base: string, member?: string, alone = false) {
   const availability = new Template(PUBLICATIONS.bridgeState.topic, base).fill()
   return {
     base,
-    /** The member of a fleet whose topics as a bridge these are; `null`: it is alone. */
+    /** The member of a fleet that has these topics; `null`: there is no fleet. */
     member: member ?? null,
-    /** Where it is told whether anybody serves the hubs at all: of a single bridge, its own state. */
+    /** Says whether the hubs are served at all: for a single bridge, its own state. */
     availability,
-    /** Where it is told whether anybody serves the hubs of this bridge. */
+    /** Says whether the hubs of this bridge are served. */
     hubsAvailability: alone ? fill('bridgeState', {}) : availability,
     /** What only payloads of bridges with this base topic hold: the beginning of a bridge's state topic in JSON. */
     mark: JSON.stringify(`${base}/bridge/`).slice(0, -1),
-    /** Where any member of a fleet tells its state. */
+    /** The state topic of any member of a fleet. */
     memberState: (name: string) => new Template(formOf(PUBLICATIONS.bridgeState.topic, name), base).fill(),
     /** The topic of a row. */
     of: <N extends PublicationName>(name: N, parameters: PublicationParameters<N>) => fill(name, parameters),
@@ -108,7 +108,7 @@ export function createTopics(base: string, member?: string, alone = false) {
       return undefined
     },
 
-    /** Reads a command topic; `undefined` for one that is none. */
+    /** Reads a command topic; `undefined` for any other. */
     parseCommand(topic: string) {
       const levels = levelsBelow(base, topic)
       const [owner, ...rest] = levels ?? []
@@ -153,7 +153,7 @@ function ownerOf(kind: Publication['of'], { hub, app, name }: Parameters): Owner
   if (kind === 'bridge') return { kind }
   if (hub === undefined || NO_HUBS.has(hub) || kind === 'device') return undefined
   if (kind === 'hub') return { kind, hub }
-  // A level that stands for no id is still somebody's topic, and nobody's app.
+  // A level that stands for no id is a topic of the table all the same, but of no app.
   const id = decodeLevel(app ?? '') ?? ''
   return kind === 'app' ? { kind, hub, app: id } : { kind, hub, app: id, name: decodeLevel(name ?? '') ?? '' }
 }

@@ -1,11 +1,11 @@
-/** The state of an update entity, and what is found again in it. */
+/** The state of an update entity, and reading it back. */
 import { readJson } from '../base/read-json.ts'
 import { tidy } from '../base/text.ts'
 import type { App } from '../hub/app.ts'
 import type { Facts } from './publications.ts'
 import { APP_UPDATE, type AppUpdate } from './schemas.ts'
 
-/** What stands for a version that the hub does not tell, before and after the time when it was found. */
+/** What is shown in place of an unknown version, around the time when the update was found. */
 const FOUND = ['newer version, found ', ' UTC'] as const
 
 /**
@@ -35,7 +35,7 @@ function progressOf({ update_available, state }: App): number {
   return state === 'running' || state === 'starting' || state === null ? 10 : 40
 }
 
-/** From the state of an update entity, of which version it shows an update found when; `undefined` if it does not say. */
+/** Reads from the state of an update entity when an update without a version was found; `undefined` if it does not say. */
 export function foundIn(payload: string): FoundUpdate | undefined {
   if (!payload.includes(FOUND[0])) return undefined
   const { installed_version, latest_version: latest = '' } = readJson(APP_UPDATE, payload) ?? {}
@@ -44,7 +44,7 @@ export function foundIn(payload: string): FoundUpdate | undefined {
   return installed_version === undefined || !isTime ? undefined : { version: installed_version, foundAt }
 }
 
-/** An update whose version the hub does not tell. */
+/** An update without a version. */
 export interface FoundUpdate {
   /** The one that is installed. */
   readonly version: string

@@ -21,7 +21,7 @@ export async function confirmed<T>(write: Promise<T>, look: ReturnType<typeof lo
   }
 }
 
-/** Carries out a write that has nothing to tell but that it is done. */
+/** Carries out a write whose answer has no data. */
 export async function write<N extends OperationName>(
   { hub, call }: Target,
   name: N,

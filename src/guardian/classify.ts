@@ -1,4 +1,4 @@
-/** Whether a change is a crash, and why the app died, as far as what the hub says tells it. */
+/** Whether a change is a crash, and why the app died, as far as the hub says so. */
 import { MAX_GUARD_MESSAGE, type Reason } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 
@@ -25,7 +25,7 @@ export function headOf(message: string | null): string | null {
   return line.slice(0, MAX_GUARD_MESSAGE).replace(/[\ud800-\udbff]$/, '')
 }
 
-/** Whether the hub says that the app lies where it fell. */
+/** Whether the hub says that the app has crashed and does not run. */
 export function isCrashed(app: App): boolean {
   return app.crashed === true || app.state === 'crashed'
 }
@@ -36,7 +36,7 @@ export const isUp = ({ state }: App) => state === 'running' || state === 'starti
 /**
  * Whether an app has crashed between two looks, or was stopped by the hub. A stop counts only with a sign of that: a new
  * message, or one crash more. Without one, a person or an automation has stopped it. A flag that stays is no new crash.
- * @param isDown whether it lies since a crash that is known: the message and the state may come later than the flag
+ * @param isDown whether it is down since a known crash: the message and the state may come later than the flag
  */
 export function hasCrashed(before: App | undefined, after: App, isDown = true): boolean {
   const isStopped = after.enabled !== false && after.state === 'stopped'

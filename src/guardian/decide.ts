@@ -113,7 +113,7 @@ function appChanged(turn: Turn, hub: HubState, before: App | undefined, after: A
   else see(watched, after)
 }
 
-/** Only looks on: another bridge answers for the app. */
+/** Only observes: another bridge is responsible for the app. */
 function see(watched: WatchedApp, app: App): void {
   watched.app = app
   watched.seenAt = undefined
@@ -172,7 +172,7 @@ function begin(turn: Turn, hub: HubState, { anew }: InputOf<'begin'>): void {
     else settle(turn, watched)
   }
   if (hub.isRead) recall(turn, hub)
-  // An update that ended while another bridge was the active one is not told any more.
+  // An update that ended while another bridge was active sends no event.
   if (anew && hub.update !== null && hub.update.deadline !== null) hub.update = null
 }
 

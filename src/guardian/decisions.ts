@@ -1,4 +1,4 @@
-/** What the guardian decides, one function each: a test can put a wrong one in its place and see that it is found out. */
+/** What the guardian decides, one function each: tests replace one by a wrong one and check that it is noticed. */
 import type { App } from '../hub/app.ts'
 import { hasCrashed, isCrashed, isUp } from './classify.ts'
 import { quietUntil } from './quiet.ts'
@@ -11,7 +11,7 @@ const SETTLING_MS = 120_000
 const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
-/** What is in the way of a restart: a time until which to wait, something that will end by itself, or a reason not to. */
+/** What prevents a restart: a time until which to wait, a condition that ends by itself, or a reason not to restart. */
 export type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 
 export function obstacle(it: Situation): Obstacle {
@@ -31,7 +31,7 @@ export function obstacle(it: Situation): Obstacle {
   return it.hubBusy ? 'hold' : undefined
 }
 
-/** Whether an app lies where it fell. The flag alone does not say so of one that runs. */
+/** Whether an app is down after a crash. The flag alone does not count for one that runs. */
 export function isFallen({ down }: RestartState, app: App): boolean {
   return down || (isCrashed(app) && !isUp(app))
 }

@@ -1,6 +1,6 @@
 /**
- * The guardian: watches the apps of all hubs, restarts those that died, and updates them when it suits. What it decides
- * is in `decide.ts`; this is what drives it: what happens to hubs goes in, and what follows is done.
+ * The guardian: watches the apps of all hubs, restarts those that died, and updates them in their window. `decide.ts`
+ * decides; this drives it: it takes in what happens to hubs, and carries out what follows.
  */
 import type { Logger } from 'pino'
 import { type Clock, wallOffset } from '../base/clock.ts'
@@ -40,7 +40,7 @@ export class Guard implements Guardian {
   #patterns: Patterns
   /** Whether configuration asks for it. */
   #on: boolean
-  /** Whether it ever did; until then no app is watched, as of many hubs those alone take a lot. */
+  /** Whether it ever did; until then no app is watched, which saves memory where there are many hubs. */
   #wasOn: boolean
   /** Whether this bridge is the one that acts. */
   #active = false

@@ -15,7 +15,7 @@ export const ALONE_MS = 60_000
 /** Between two reports of growing memory of one app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
 
-/** This bridge answers for the app from now on; what was left of it on the broker is taken up. */
+/** This bridge is responsible for the app from now on, and restores what the broker holds about it. */
 export function begin(turn: Turn, watched: WatchedApp, left: watch.SavedState | undefined): void {
   const { now } = turn
   const { app } = watched
@@ -48,7 +48,7 @@ function isNewCrash({ decisions }: Context, { app, watch }: WatchedApp, left: wa
   return known?.message !== headOf(app.crash_message) || known.version !== app.version
 }
 
-/** Whether it has not been restarted since it fell, and may still be. */
+/** Whether it has not been restarted since it crashed, and still may be. */
 function isDown({ watch: { down, phase } }: WatchedApp): boolean {
   return down && (phase === 'idle' || phase === 'waiting')
 }

@@ -1,4 +1,4 @@
-/** Whether an app that runs should be restarted all the same: it uses too much, or gives no sign of life. */
+/** Whether a running app should be restarted: it uses too much, or shows no sign of life. */
 import type { Reason } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig, Patterns } from './settings.ts'
@@ -6,7 +6,7 @@ import type { GuardConfig, Patterns } from './settings.ts'
 /** What a read of the list says of an app. */
 interface Read {
   readonly app: App
-  /** Whether the hub does not say any more what it uses, and does of others. */
+  /** Whether the hub no longer says what it uses, but does so for others. */
   readonly isSilent: boolean
   /** Whether its web API has answered as expected since the read before; `undefined`: there was no answer. */
   readonly isAnswered: boolean | undefined
@@ -18,7 +18,7 @@ interface Probe {
   readonly reason: Reason
   /** By app: what it must not exceed. An app without is not restarted. */
   readonly option: (guard: GuardConfig['guard']) => ReadonlyMap<string, number>
-  /** Whether a read is a bad one; `undefined`: it does not say. */
+  /** Whether a read is a bad one; `undefined`: unknown. */
   readonly judge: (read: Read, limit: number) => boolean | undefined
   /** One bad read is enough, and not only as many in a row as configuration says. */
   readonly once?: true
@@ -58,7 +58,7 @@ export const PROBES: readonly Probe[] = [
 export class Probed {
   /** Bad reads in a row, by probe. */
   readonly failures: readonly number[] = []
-  /** Whether the hub has told what the app uses since it runs: where it never does, that says nothing. */
+  /** Whether the hub has said what the app uses since it runs: where it never does, its silence means nothing. */
   readonly hadUsage: boolean = false
   readonly isAnswered: boolean | undefined
   /** Why the app should be restarted, and why it needs attention, if it does. */
@@ -68,7 +68,7 @@ export class Probed {
 
 export const UNPROBED: Probed = { ...new Probed() }
 
-/** What a read of the list adds to what was found. `tellsUsage`: the hub tells what others use. */
+/** What a read of the list adds to what was found. `tellsUsage`: the hub says what other apps use. */
 export function probe(
   { failures: before, hadUsage, isAnswered }: Probed,
   app: App,
@@ -93,7 +93,7 @@ export function probe(
   return { failures, hadUsage: hadUsage || !isMissing, isAnswered: undefined, found, noticed }
 }
 
-/** Those in a row by now. */
+/** The bad reads in a row so far. */
 function badReads({ judge, always }: Probe, before: number, read: Read, limit: number | undefined): number {
   const isBad = limit === undefined && !always ? false : judge(read, limit ?? 0)
   return isBad === undefined ? before : isBad ? before + 1 : 0

@@ -56,13 +56,13 @@ export function countRecent(recent: readonly number[], now: number, { window }: 
   return recent.filter((at) => at > now - window).length
 }
 
-/** Waits no longer, and is not given up. */
+/** No longer waiting, and not given up. */
 export const idle = (watch: RestartState): RestartState =>
   watch.phase === 'idle' && !watch.forced
     ? watch
     : { ...watch, phase: 'idle', forced: false, dueAt: null, sentAt: null }
 
-/** Nothing counts against the app any more, and what was given up is taken up again. */
+/** Nothing counts against the app any more, and one that was given up is watched again. */
 export function afresh(watch: RestartState): RestartState {
   const phase = watch.phase === 'given_up' ? 'idle' : watch.phase
   const { recent, versions } = watch
@@ -70,7 +70,7 @@ export function afresh(watch: RestartState): RestartState {
   return { ...watch, phase, recent: [], versions: [] }
 }
 
-/** A version that the app has not had since the count began is a fresh start; one that it goes back to is not. */
+/** A version that the app has not had since the count began is a fresh start; returning to an earlier one is not. */
 export function updated(watch: RestartState, from: string, to: string): RestartState {
   const versions = watch.versions.includes(from) ? watch.versions : [...watch.versions, from]
   if (versions.includes(to) || versions.length >= MAX_TIMES) return { ...watch, versions }
@@ -91,7 +91,7 @@ export function up(watch: RestartState, running: boolean, now: number): RestartS
   return calm === watch && upSince === watch.upSince && !watch.down ? watch : { ...calm, down: false, upSince }
 }
 
-/** The app was stopped or disabled: nobody's business but that of who did it. */
+/** The app was stopped or disabled on purpose: leave it. */
 export function stopped(watch: RestartState): RestartState {
   if (watch.phase === 'restarting') return watch.upSince === null ? watch : { ...watch, upSince: null }
   const calm = watch.phase === 'given_up' ? watch : idle(watch)

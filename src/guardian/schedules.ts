@@ -18,7 +18,7 @@ export class Schedules {
     this.#onDue = onDue
   }
 
-  /** Sets the alarms as configuration says by now. */
+  /** Sets the alarms that the configuration names. */
   set(): void {
     this.stop()
     for (const [pattern, cron] of this.#live.value.guard.schedule) this.#await(pattern, cron)

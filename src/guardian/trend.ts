@@ -15,16 +15,16 @@ const MIN_RISE_BYTES = 4 * 1_048_576
 const MIN_FALL = 0.1
 /** What was reached before and freed again is reached again with some noise. */
 const SAME_LEVEL = 1.05
-/** Of an even climb, what each step must have at least, and the later half as of the earlier: less levels off. */
+/** Compared with an even climb: the least part in each step, and in the later half. A smaller one is levelling off. */
 const MIN_STEP = 0.25
 const STEADY = 0.8
-/** A rise without a limit that is known is worth telling from here on. */
+/** Without a known limit, a rise is reported from here on. */
 const LARGE_RISE = 0.25
 const HORIZON_HOURS = 12
-/** An app that has not run for six hours yet is told of only right before its limit. */
+/** An app that has run for less than six hours is reported only right before its limit. */
 const EARLY_HOURS = 1
 const EARLY_BUCKETS = 6
-/** A trend is published anew when it differs by so much, as of itself and in bytes an hour. */
+/** A trend is published again when it differs by so much, as a part of itself and in bytes an hour. */
 const SHOWN_STEP = { part: 0.25, bytes: 64 * 1024 }
 
 interface Bucket {
@@ -87,7 +87,7 @@ export function trendOf(memory: Memory): number | null {
 }
 
 /**
- * Whether it grows towards the limit, or by much where there is none. Each hour's least must be above that of the hour
+ * Whether it grows towards the limit, or by much if there is none. Each hour's least must be above that of the hour
  * before, and what is reached must be more than the app has used before and freed again.
  * @param trend as `trendOf` says
  * @param limit bytes; `undefined`: not known

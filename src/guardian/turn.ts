@@ -1,4 +1,4 @@
-/** One decision about a hub: what it goes by, what it is about, and what it yields. */
+/** One decision about a hub: its context, its input, and what follows. */
 import type { GuardedHub } from '../bridge/guarding.ts'
 import type { CommandRun } from '../bridge/requests.ts'
 import type { Outcome } from '../contract/answer.ts'
@@ -11,10 +11,10 @@ import type { SavedStates } from './saved-states.ts'
 import type { GuardConfig, Patterns, WebProbe } from './settings.ts'
 import type { WatchedApp } from './watched-app.ts'
 
-/** Who sends the guardian's commands, for the log and for itself. */
+/** The requester of the guardian's commands, for the log and for itself. */
 export const BY = 'guard'
 
-/** What every decision goes by. */
+/** What every decision depends on. */
 export interface Context {
   /** In `elapsed` milliseconds, as all times of the state: no clock that is set moves them. One look for one decision. */
   readonly now: number
@@ -74,7 +74,7 @@ export interface Update {
   readonly watched: WatchedApp
   readonly from: string | null
   readonly to: string | null
-  /** The version that the hub is told to install; `null`: the newest, which may be newer than what was held. */
+  /** The version that the hub is asked to install; `null`: the newest, which may be newer than the one held. */
   readonly named: string | null
   /** Until when the hub may report another version; `null`: its install has no answer yet. */
   deadline: number | null
@@ -88,7 +88,7 @@ export type Order = { readonly watched: WatchedApp; readonly payload: object } &
   | { readonly command: 'update' }
 )
 
-/** A command of anybody that begins or ends on a hub. */
+/** A command of any requester that begins or ends on a hub. */
 export type GuardRun = Omit<CommandRun, 'app' | 'ok'>
 
 /** What happens, by kind. */
@@ -127,7 +127,7 @@ export type Effect =
 /** What follows, in the order in which it is to be done. */
 export interface Decision {
   readonly events: GuardEventPayload[]
-  /** Apps of which something else is published. */
+  /** Apps whose published state has changed. */
   readonly facts: Set<string>
   /** Whether other apps of the hub need attention or are remembered. */
   attention: boolean

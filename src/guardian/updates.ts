@@ -8,7 +8,7 @@ import { type Context, type HubState, isBusy, quietUntil, type Turn, tell, type 
 import type { WatchedApp } from './watched-app.ts'
 
 const DAY_SECONDS = 24 * 3600
-/** The broker is given the time for which an offer was seen in such steps. */
+/** The published time for which an offer was seen grows in such steps. */
 const STEP_SECONDS = 15 * 60
 /** An update that failed is tried again in a later window. */
 const RETRY_MS = 20 * 3_600_000
@@ -78,7 +78,7 @@ function verdictOn(context: Context, watched: WatchedApp, takesVersion: boolean)
   return offered.version === app.latest_version && offered.seen_seconds >= hold_days * DAY_SECONDS ? 'due' : 'later'
 }
 
-/** Switched off by command, at rest, or ignored by configuration. */
+/** Switched off by command, snoozed, or ignored by the configuration. */
 function isLeftOut({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   if (watch.snoozedUntil !== null) return true
   return watch.switched === null ? patterns.ignores(id) : !watch.switched
@@ -116,7 +116,7 @@ export function installAnswered({ now }: Turn, update: Update, outcome: Outcome)
   update.refusal = outcome.ok || code === 'outcome_unknown' ? null : outcome.error.message
 }
 
-/** Ends an update whose version has come, or has not in time. */
+/** Ends an update whose version has appeared, or has not appeared in time. */
 export function followUpdate(turn: Turn, hub: HubState, update: Update): void {
   if (update.deadline === null) return
   const { version } = update.watched.app

@@ -1,4 +1,4 @@
-/** From what is known of an app, a hub or the bridge to the device that Home Assistant shall see. */
+/** Makes the device for Home Assistant of an app, a hub or the bridge. */
 
 import { tidy } from '../base/text.ts'
 import { SUPPORT_URL } from '../base/version.ts'
@@ -56,9 +56,9 @@ export interface Surroundings {
   readonly topics: Topics
   /** Version of the bridge. */
   readonly version: string
-  /** The id of the hub by which the bridge is known; `null` while none has told it. */
+  /** The id of the hub that identifies the bridge; `null` while none is known. */
   readonly bridgeId: string | null
-  /** Whether there are devices of other hubs, which may have the same apps. */
+  /** Whether there are other hubs, which may have the same apps. */
   readonly severalHubs: boolean
   /** Where browsers reach the page of the bridge; `null`: that is not known. */
   readonly publicUrl: string | null
@@ -206,7 +206,7 @@ function assemble(entities: readonly Entity[], parts: Parts): Device {
   }
 }
 
-/** By the form of its API: a key that reads no more than apps does not tell the model. */
+/** By the form of its API: a key that may only read apps cannot read the model. */
 function makeOf({ api }: HubFacts): Pick<DeviceInfo, 'manufacturer' | 'model'> {
   return api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }
 }

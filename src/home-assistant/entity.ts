@@ -7,7 +7,7 @@ import type { Template } from './templates.ts'
 
 export type DeviceKind = 'app' | 'hub' | 'bridge'
 
-/** Whose topics the entities of a device may read. */
+/** The owners whose topics the entities of a device may read. */
 interface ReadableOwner {
   readonly app: 'app' | 'setting'
   readonly hub: 'hub'

@@ -1,6 +1,6 @@
 /**
- * Home Assistant as a subscriber of the bridge: which devices it is told of (one for the bridge, one for each hub that
- * has said who it is, one for each of its apps), and what is sent again when it starts.
+ * Home Assistant as a subscriber of the bridge: publishes one device for the bridge, one for each hub with an id, and one
+ * for each of its apps, and publishes them again when Home Assistant starts.
  */
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -36,7 +36,7 @@ interface HomeAssistantOptions {
   readonly log: Logger
 }
 
-/** A hub that has said who it is. */
+/** A hub with an id. */
 interface Known {
   readonly facts: HubFacts
   /** Everything that all of its devices depend on, as text. */
@@ -44,9 +44,9 @@ interface Known {
   readonly entities: Readonly<Record<'app' | 'hub', readonly Entity[]>>
 }
 
-/** A hub that is renamed in the configuration goes and comes back: its devices shall not go with it. */
+/** A hub that is renamed in the configuration goes and comes back: its devices must stay. */
 const FAREWELL_MS = 15_000
-/** After Home Assistant says that it is there: it has much to do then, and so have others who heard it. */
+/** How long to wait after Home Assistant's birth message: it is busy then, and so are all that reply to it. */
 const BIRTH_MS = { least: 1_000, spread: 4_000 }
 
 export class HomeAssistant implements Discovery {
@@ -166,7 +166,7 @@ export class HomeAssistant implements Discovery {
     for (const name of this.#known.keys()) this.hubChanged(name)
   }
 
-  /** Whether the hub is configured under another name as well: it cannot be the same devices twice. */
+  /** Whether the hub is configured under another name as well: its devices cannot exist twice. */
   #isDuplicate(name: string, hubId: string): boolean {
     const first = this.#names.get(hubId) ?? name
     if (first === name) {
@@ -231,7 +231,7 @@ export class HomeAssistant implements Discovery {
     this.#cancelBirth()
     this.#cancelBirth = clock.after(BIRTH_MS.least + random() * BIRTH_MS.spread, () => {
       const states = [...hubs.keys()].map((hub) => topics.of('hubState', { hub }))
-      // First, as without it nothing is available; then not once more among the states of its device.
+      // First, as without it nothing is available; it is not repeated with the states of its device.
       const availability = new Set([topics.hubsAvailability, ...states])
       this.#link.refresh(availability)
       this.#publisher.publishAgain(availability)

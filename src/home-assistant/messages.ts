@@ -1,4 +1,4 @@
-/** The discovery messages of a device: what Home Assistant's broker shall hold, in either form. */
+/** The discovery messages of a device, in either form. */
 import { isRecord } from '../base/json.ts'
 import type { DiscoveryTopics, Form } from '../contract/discovery.ts'
 import type { Device, OfferedComponent } from './device.ts'
@@ -80,8 +80,8 @@ export function withFormerDefaults(device: Device, before: Platforms): Device {
 }
 
 /**
- * The payload that takes away what there was before and is not any more, or `undefined` if there is no such thing:
- * leaving a component out removes nothing, it must first be named with nothing but its platform.
+ * The payload that removes the components that are gone, or `undefined` if there are none: leaving a component out removes
+ * nothing, it must first be named with nothing but its platform.
  */
 export function withStubs(before: Platforms, now: Platforms, payload: string): string | undefined {
   if (before === now) return undefined
@@ -94,7 +94,7 @@ export function withStubs(before: Platforms, now: Platforms, payload: string): s
 }
 
 function read(payload: string): Readonly<Record<string, unknown>> {
-  // As of each device that is new, or was too much to keep; an error takes longer than all the rest.
+  // So it is for each device that is new, or was too large to keep; an exception would take far longer.
   if (payload === '') return {}
   try {
     const parsed: unknown = JSON.parse(payload)

@@ -5,7 +5,7 @@ import { type CommandPolicy, mayUse, permission } from '../contract/permissions.
 import type { Hub } from '../hub/hub.ts'
 import type { Entity } from './entity.ts'
 
-/** The command of a row; a row that names none that exists is our mistake. */
+/** The command of a row. @throws Error for a row that names a command that does not exist */
 export function commandOf(entity: Entity): Command | undefined {
   if (!('sends' in entity)) return undefined
   const command = findCommand(entity.device, entity.sends, entity.setting !== undefined)
@@ -23,7 +23,7 @@ export function isOffered(entity: Entity, hub: Pick<Hub, 'permits'> | undefined,
   return command.target === 'bridge' || (hub !== undefined && permission(hub, command) === 'yes')
 }
 
-/** The entity as it is where the guardian is on: with the events that are told only then. */
+/** The entity as it is while the guardian is on: with the events that are sent only then. */
 export function guardedForm(entity: Entity): Entity {
   return entity.platform === 'event' ? { ...entity, types: [...entity.types, ...entity.guardTypes] } : entity
 }

@@ -1,4 +1,4 @@
-/** Keeps the devices that are wanted published: paced, only what changed, and put back when somebody removes it. */
+/** Keeps the wanted devices published: at a limited pace, only what changed, and again when another client removes one. */
 import type { Clock } from '../base/clock.ts'
 import { belongsTo, type DiscoveryTopics, type Form, parseDiscoveryTopic } from '../contract/discovery.ts'
 import type { MqttLink } from '../mqtt/link.ts'
@@ -59,14 +59,14 @@ export class Publisher {
   readonly #pacer: Pacer
   /** Made when needed: of many apps the messages alone are a lot to keep. */
   readonly #wanted = new Map<string, () => Device>()
-  /** Object id → what the link has been told to hold. */
+  /** Object id → what the link holds. */
   readonly #published = new Map<string, Published>()
   /** Object id → what the broker held when the connection began. */
   #found = new Map<string, Map<string, string>>()
   /** To be sent again though nothing changed: the messages alone, or the states with them. */
   readonly #again = new Map<string, 'messages' | 'states'>()
   /** States that are not sent again with their devices. */
-  #told: ReadonlySet<string> = new Set()
+  #sent: ReadonlySet<string> = new Set()
   readonly #timers = new Set<() => void>()
   /** What waits for the first connection: before, it is not known what has to be taken over from. */
   #waiting: Set<string> | undefined = new Set()
@@ -105,7 +105,7 @@ export class Publisher {
     for (const wanted of [...this.#wanted.keys()]) if (belongsTo(wanted, objectId)) this.withdraw(wanted, delayMs)
   }
 
-  /** Leaves a device and all that belong to it as they are: they are somebody else's from now on. */
+  /** Leaves a device and all that belong to it as they are: another bridge owns them from now on. */
   releaseAll(objectId: string): void {
     const topics = new Set<string>()
     for (const wanted of [...this.#wanted.keys(), ...this.#published.keys()]) {
@@ -126,9 +126,9 @@ export class Publisher {
     return isThere && prefix === this.#options.topics.prefix
   }
 
-  /** Home Assistant has started, and has much to do: everything again, in order, but for the states that were `told`. */
-  publishAgain(told: ReadonlySet<string> = new Set()): void {
-    this.#told = told
+  /** Home Assistant has started and is busy: publishes everything again, in order, except the states in `sent`. */
+  publishAgain(sent: ReadonlySet<string> = new Set()): void {
+    this.#sent = sent
     this.#pacer.slowDown()
     for (const objectId of this.#wanted.keys()) {
       this.#again.set(objectId, 'states')
@@ -151,7 +151,7 @@ export class Publisher {
     for (const objectId of waiting ?? []) this.#request(objectId)
   }
 
-  /** Somebody else published on a discovery topic. */
+  /** Another client published on a discovery topic. */
   touched(topic: string, payload: string): void {
     const objectId = parseDiscoveryTopic(topic)?.objectId
     if (payload !== '' || objectId === undefined || !this.#published.get(objectId)?.topics.includes(topic)) return
@@ -190,7 +190,7 @@ export class Publisher {
     }
     const again = this.#again.get(objectId)
     this.#again.delete(objectId)
-    const states = again === 'states' ? [...statesOf(device)].filter((topic) => !this.#told.has(topic)) : []
+    const states = again === 'states' ? [...statesOf(device)].filter((topic) => !this.#sent.has(topic)) : []
     if (again !== undefined) link.refresh([...after.keys(), ...states])
     if (device === undefined) this.#published.delete(objectId)
     else this.#published.set(objectId, { topics: [...after.keys()], platforms })

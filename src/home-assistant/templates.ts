@@ -1,6 +1,6 @@
 /**
  * The Jinja templates that Home Assistant reads our topics with. A topic that is cleared reaches it as an empty text,
- * in which nothing is defined: each template must survive that, as what it says then is a line in somebody's log.
+ * in which nothing is defined: each template must survive that, as an error would be a line in the user's log.
  */
 
 /** A template, and the fields of the payload that it reads: those of the topic must have them all. */
@@ -54,13 +54,13 @@ export const anyIn = <F extends string>(key: F): Template<F> => ({
   jinja: `{% set x=${field(key)} %}{{ ${onOff('x|length > 0')} }}`,
 })
 
-/** Why the last crash was, in words that are none of Home Assistant's own: `none` without a crash, `other` for unknown. */
+/** The reason of the last crash, without words that Home Assistant reserves: `none` without a crash, `other` for unknown. */
 export const crashReasonOf = <F extends string>(key: F): Template<F> => ({
   fields: [key],
   jinja: `{{ 'None' if value_json is undefined else ((value_json.${key}|d(none) or {}).reason|d('none'))|replace('unknown','other') }}`,
 })
 
-/** One of a few words; `otherwise` where there is none. */
+/** One of a few words; `otherwise` if there is none. */
 export const wordOf = <F extends string>(key: F, otherwise: string): Template<F> => ({
   fields: [key],
   jinja: `{{ (value_json|d({})).${key}|d('${otherwise}', true) }}`,

@@ -1,4 +1,4 @@
-/** What can start an automation of Home Assistant, besides the entities: one row each. */
+/** What can start an automation of Home Assistant, apart from entities: one row each. */
 import type { EventType } from '../contract/events.ts'
 import type { Payload } from '../contract/publications.ts'
 import { fieldOf, type Template } from './templates.ts'
