@@ -1,4 +1,4 @@
-/** What a hub, or something on the way to it, answers to a request: reading it, and whose it is. */
+/** Reads the answer to a request, and decides whether it comes from the hub or from something on the way to it. */
 import { type Json, parseJson } from '../base/json.ts'
 import type { Method } from './operations.ts'
 

@@ -90,7 +90,7 @@ export class AppManager {
 
   /**
    * Shows other apps from now on. Those left out are gone at once; those that come in arrive with the next read of the
-   * list. Listeners are told of both as `silent`.
+   * list. Listeners are notified of both as `silent`.
    */
   setFilter(shows: (id: string) => boolean): void {
     this.#formerlyShown ??= this.shows
@@ -170,7 +170,7 @@ export class AppManager {
     if (type === 'delete') this.#unlisted.delete(id)
     if (type === 'create' && this.#mayBeOvertaken(id)) return void this.#onUnknownApp()
     this.#eventsDuringRead?.push(event)
-    // Before the first list an event tells of one app only; it is laid over the list when that comes.
+    // Before the first list an event is about one app only; it is applied to the list when that comes.
     if (!this.complete || (!isKnown && this.#newlyShown(id))) return
     if (type === 'update' && !isKnown) return void this.#onUnknownApp()
     const change = reduceEvent(this.#apps, event)
@@ -189,8 +189,8 @@ export class AppManager {
   }
 
   /**
-   * Ends the subscription to the hub's events, clears every cache, and removes every listener, of the manager and of the
-   * apps, which have none but these. Nobody is told of it, nothing is read any more; safe to call twice.
+   * Ends the subscription to the hub's events, clears every cache, and removes every listener, without notifying them.
+   * Nothing is read any more; safe to call twice.
    */
   destroy(): void {
     this.#destroyed.abort()
@@ -207,17 +207,17 @@ export class AppManager {
 
   /**
    * Another hub answers at the address. When its list has been read well, what is known is forgotten, `onReplaced` is
-   * called, and its apps come. Listeners are told of all that as `silent`.
+   * called, and its apps come. Listeners are notified of all that as `silent`.
    */
   expectOther(onReplaced: () => void): void {
     this.#onReplaced = onReplaced
     this.#live = false
     this.generation += 1
-    // It was the former hub that told of it.
+    // The events came from the former hub.
     if (this.#eventsDuringRead !== undefined) this.#eventsDuringRead = []
   }
 
-  /** The hub whose apps are known answers after all. */
+  /** The known hub answers after all. */
   expectSame(): void {
     if (this.#onReplaced === undefined) return
     this.#onReplaced = undefined
@@ -328,7 +328,7 @@ export class AppManager {
     return [...this.#apps.keys()].some((id) => !list.has(id) && !this.#uninstalled.has(id))
   }
 
-  /** A list that is surely of the hub that was identified: it says so, has the apps that are known, or a ping tells. */
+  /** A list that is certainly from the identified hub: it says so, has the known apps, or a ping confirms it. */
   async #readSurely(): Promise<AppList> {
     for (;;) {
       const generation = this.generation

@@ -6,7 +6,7 @@
 export const APP_STATES = ['starting', 'running', 'stopping', 'stopped', 'crashed'] as const
 export type AppState = (typeof APP_STATES)[number]
 
-/** One app of a hub. Every key is always there; what the hub did not tell, or told with a wrong type, is `null`. */
+/** One app of a hub. Every key is always present; what the hub did not send, or sent with a wrong type, is `null`. */
 export interface App {
   readonly id: string
   readonly name: string | null
@@ -61,7 +61,7 @@ const UNKNOWN: Omit<App, 'id'> = {
 export const APP_KEYS = ['id', ...Object.keys(UNKNOWN)] as readonly (keyof App)[]
 
 /**
- * The app after a patch: over `before` where the hub told a part, over nothing where it told all.
+ * The app after a patch: over `before` if the hub sent a part of it, over nothing if it sent all.
  * The same reference as `before` if the patch changes nothing.
  */
 export function patchApp(before: App | undefined, id: string, patch: AppPatch): App {

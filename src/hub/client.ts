@@ -124,7 +124,7 @@ export class HubClient {
   /**
    * Reads a file of the hub, such as an icon, as it gives it to everybody: the key is not shown.
    * @param path as a record of the hub has it
-   * @returns `undefined` if the path is none on the hub, or nothing is there
+   * @returns `undefined` if the path is not on the hub, or nothing is there
    * @throws HubError also for more than `maxBytes`
    */
   async file(path: string, maxBytes: number): Promise<Buffer | undefined> {
@@ -179,7 +179,7 @@ export class HubClient {
 /** Of the answer to a call by its path. */
 const MAX_ENDPOINT_BYTES = 1024 * 1024
 
-/** An operation of the table keeps its name, so that a refusal tells as much as of its own call. */
+/** An operation of the table keeps its name, so that a refusal is as precise as that of its own call. */
 function refusedEndpoint({ operation, parameters, section, item, method, path }: Endpoint): RefusedCall {
   if (operation !== null) return { name: operation, operation: OPERATIONS[operation], parameters }
   const ofApp = section === 'app' ? { id: item } : {}
@@ -190,7 +190,7 @@ function refusedEndpoint({ operation, parameters, section, item, method, path }:
   }
 }
 
-/** What an app answers is its own affair, but a page is nobody's. */
+/** An app may answer what it likes, but a page does not come from it. */
 function jsonOrText(answer: Answer): unknown {
   if (answer.body.length === 0) return null
   if (isPage(answer)) throw new HubError('nonsense', 'A page was answered.', { status: answer.status, foreign: true })

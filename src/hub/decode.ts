@@ -26,7 +26,7 @@ const TEXT_LENGTH = 1024
 const boolean = (value: unknown) => (typeof value === 'boolean' ? value : null)
 const finite = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : null)
 const count = (value: unknown) => (typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : null)
-/** Rounded, in a unit of which the hub's holds so many. */
+/** Rounded, in a unit that is the hub's divided by `units`. */
 const amount = (value: unknown, units = 1) =>
   typeof value === 'number' && value >= 0 && Number.isFinite(value) ? Math.round(value * units) : null
 const text = (value: unknown, clean: Clean, length = TEXT_LENGTH) =>
@@ -76,7 +76,7 @@ function decodeLife(record: Record<string, unknown>, clean: Clean): Writable<App
   return patch
 }
 
-/** Older hubs: an object or null. Newer hubs: a boolean, and no word of the version; some say the version alone. */
+/** Older hubs: an object or null. Newer hubs: a boolean, without a version; some send the version alone. */
 function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_available' | 'latest_version'> {
   const isVersion = typeof said === 'string' && /^\d+(\.\d+)+([-+][\w.+-]*)?$/.test(said)
   const offer = isVersion ? { version: said } : said
@@ -86,7 +86,7 @@ function decodeOffer(said: unknown, clean: Clean): Pick<AppPatch, 'update_availa
 
 /**
  * Answer of getApps: an object keyed by app id. An entry that is no app must not hide the others and stands as
- * `undefined`. @throws HubError `nonsense` if most entries are none, or one is told under the id of another
+ * `undefined`. @throws HubError `nonsense` if most entries are not apps, or one has the key of another
  */
 export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map<string, AppPatch | undefined> {
   const nonsense = () => new HubError('nonsense', 'The hub answered with something that is no list of apps.')
@@ -105,7 +105,7 @@ export function decodeApps(value: unknown, _: unknown = {}, clean = asItIs): Map
   return apps
 }
 
-/** What is not Unicode could not be told from another id in a topic. */
+/** In a topic, an id that is not Unicode could not be distinguished from another one. */
 function idOf(record: Record<string, unknown>): string | undefined {
   const id = record['id']
   return typeof id === 'string' && id !== '' && id.isWellFormed() ? id : undefined
@@ -135,7 +135,7 @@ const EVENTS = new Map<unknown, AppEvent['type']>([
   ['app.delete', 'delete'],
 ])
 
-/** Arguments of a realtime message, or `undefined` for one that is none of ours. */
+/** Decodes a realtime message; `undefined` for one that is not about apps. */
 export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): AppEvent | undefined {
   const type = EVENTS.get(name)
   if (type === undefined || !isRecord(payload)) return undefined
@@ -146,7 +146,7 @@ export function decodeEvent(name: unknown, payload: unknown, clean = asItIs): Ap
 
 /**
  * Scopes that count for this key, in the form in which they are compared and shown: `homey.app.control` of the wire is
- * `hub.app.control`. `undefined` if the hub does not tell.
+ * `hub.app.control`. `undefined` if the hub does not say.
  */
 export function decodeScopes(value: unknown): readonly string[] | undefined {
   if (!isRecord(value)) return undefined
@@ -158,7 +158,7 @@ export function decodeScopes(value: unknown): readonly string[] | undefined {
 /** Far above what any setting or translation needs. */
 export const JSON_LEVELS = 64
 
-/** An answer whose content only the caller understands: passed on as it came out of `JSON.parse`. */
+/** An answer that only the caller understands: passed on as it came out of `JSON.parse`. */
 export function decodeJson(value: unknown): Json {
   if (!isJson(value)) throw new HubError('nonsense', 'The hub answered with something that is no JSON value.')
   if (!isShallow(value, JSON_LEVELS)) {

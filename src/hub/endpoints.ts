@@ -1,5 +1,5 @@
 /**
- * A call of anything that a hub offers, named by section, item and path. It is read so strictly that it can be told
+ * A call of anything that a hub offers, named by section, item and path. It is read so strictly that it is certain
  * which operation of the table it is: a spelling that a hub may understand in another way is refused.
  */
 import { isRecord, type Json } from '../base/json.ts'
@@ -29,7 +29,7 @@ export interface Endpoint extends EndpointCall {
   readonly operation: OperationName | null
   /** The operation's parameters, as the path has them. */
   readonly parameters: Readonly<Record<string, string>>
-  /** The app that it is about, as far as its path or body tells. */
+  /** The app that it is about, as far as its path or body says. */
   readonly app: string | null
 }
 
@@ -60,7 +60,7 @@ export function readEndpoint(call: EndpointCall): Endpoint {
   }
 }
 
-/** The path on the hub, whose spelling of the managers' root is `prefix`. */
+/** The path on a hub that spells the managers' root as `prefix`. */
 export function pathOf({ section, item, path, query }: Endpoint, prefix: string): string {
   const root = section === 'manager' ? prefix : 'app'
   const search = new URLSearchParams(query).toString()

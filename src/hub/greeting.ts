@@ -1,4 +1,4 @@
-/** What is asked of a hub before its apps: who it is, what the key may do, and which operations it lacks. */
+/** What is read from a hub before its apps: its identity, what the key may do, and which operations it lacks. */
 import type { HubClient } from './client.ts'
 import { asHubError, unless } from './errors.ts'
 import type { OperationName } from './operations.ts'
@@ -6,7 +6,7 @@ import type { Identity } from './proven-hub.ts'
 import type { HubStatus } from './status.ts'
 
 export interface Greeting extends Identity {
-  /** The key's scopes as `hub.…`; `undefined` if the hub does not tell. */
+  /** The key's scopes as `hub.…`; `undefined` if the hub does not say. */
   readonly scopes: readonly string[] | undefined
   /** Operations that this hub was found not to have. */
   readonly missing: ReadonlySet<OperationName>
@@ -17,12 +17,12 @@ export async function greet(client: HubClient, known: Greeting | undefined): Pro
   const identity = await client.hub.identify()
   const { id, firmware } = identity
   const scopes = await unless(['unsupported', 'forbidden'], client.call('getSessionMe', {}))
-  // A hub that does not tell its firmware may have another one each time.
+  // A hub that does not say its firmware may have another one each time.
   const isSame = firmware !== null && firmware === known?.firmware && id === known.id
   const missing = new Set(isSame ? known.missing : [])
   if (isNewer(identity)) {
-    // A hub of the newer kind has no garbage collection; whether it speaks, its list of voices tells, the only thing that
-    // can be asked for harmlessly. Nothing is missing without evidence.
+    // A hub of the newer kind has no garbage collection. Whether it speaks shows its list of voices, the only harmless
+    // request. Nothing counts as missing without evidence.
     missing.add('garbageCollectApp')
     if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
   }

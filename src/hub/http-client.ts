@@ -20,11 +20,11 @@ export interface RestOptions {
   readonly maxRequests: number
   /** Called right before each request goes out; what it throws ends the call, and nothing was sent. */
   readonly mayAsk?: (() => void) | undefined
-  /** The last connection has ended: who takes the next one may be somebody else. */
+  /** The last connection has ended: the next one may lead to something else. */
   readonly onDisconnected?: (() => void) | undefined
 }
 
-/** What a request may bring besides its path. */
+/** What a request may have apart from its path. */
 export interface Sending {
   readonly body?: string | undefined
   /** Largest answer in bytes; default: far above the list of a hub with 2,000 apps. */
@@ -127,7 +127,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Its deadline passed while it waited for a connection, and the caller was told that it was not sent.
+    // Its deadline passed while it waited for a connection, and the caller knows that it was not sent.
     if (this.#settled) {
       controller.abort(new Error('too late to be sent'))
       return

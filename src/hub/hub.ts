@@ -1,4 +1,4 @@
-/** One hub: what others see of it and ask of it. Its session keeps that true. */
+/** One hub: what others read and call. Its session keeps that current. */
 import type { Json } from '../base/json.ts'
 import { AppManager } from './app-manager.ts'
 import { HubClient, type HubClientOptions } from './client.ts'
@@ -9,7 +9,7 @@ import { type HubDependencies, Session } from './session.ts'
 import { grants, type HubStatus, StatusTracker } from './status.ts'
 
 export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
-  /** Whether to use the realtime channel besides polling. */
+  /** Whether to use the realtime channel in addition to polling. */
   readonly realtime: boolean
   /** Between two reads of the list, in milliseconds. */
   readonly pollInterval: number
@@ -24,7 +24,7 @@ export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
 /** Failures that concern the hub or the key, not just the call. */
 const CONCERNING: ReadonlySet<HubErrorCode> = new Set(['unauthorized', 'forbidden', 'subscription', 'unreachable'])
 
-/** Whether a failure tells that the hub lacks the operation: it says so, or it has no such path. */
+/** Whether a failure shows that the hub lacks the operation: it says so, or it has no such path. */
 function isEvidence(name: OperationName, { code, status, foreign }: HubError): boolean {
   return code === 'unsupported' && !foreign && (status === 500 || OPERATIONS[name].optional === true)
 }
@@ -101,7 +101,7 @@ export class Hub {
     try {
       const result = await this.#client.call(name, parameters, mayLeave)
       this.#doubted.delete(name)
-      // Without realtime nobody tells what a write has changed.
+      // Without realtime there is no event for what a write has changed.
       if (OPERATIONS[name].method !== 'GET' && this.status.realtime === 'polling') this.#session.wake()
       return result
     } catch (error) {
@@ -131,7 +131,7 @@ export class Hub {
       return answer
     } catch (error) {
       const { code } = asHubError(error)
-      // What an app or an operation of which nothing is known refuses says nothing of the hub and of the key as a whole.
+      // A refusal by an app or an unknown operation says nothing about the hub or the key as a whole.
       if (endpoint.operation !== null || code === 'unreachable' || code === 'subscription') this.#noteFailure(code)
       throw error
     }
@@ -172,7 +172,7 @@ export class Hub {
     return this.#session.refresh()
   }
 
-  /** What a failed call says of the hub as a whole is looked into at once. */
+  /** If a failed call may concern the hub as a whole, that is checked at once. */
   #noteFailure(code: HubErrorCode): void {
     if (CONCERNING.has(code)) this.#session.startOver()
   }

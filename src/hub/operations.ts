@@ -39,7 +39,7 @@ interface Definition<I extends object> {
   readonly maxBytes?: number
   readonly body?: (input: I) => Body
   readonly query?: (input: I) => Query
-  /** Of a write whose answer may be the app's record: what that shows by then of what its body asks for. */
+  /** For a write whose answer may be the app's record: what of its body the record should show. */
   readonly shows?: (body: Body | Json | undefined) => AppPatch
 }
 
@@ -62,7 +62,7 @@ type PathInput<P extends string> = { readonly [K in PathParameter<P>]: string }
 
 type Row<P extends string, I extends object> = Definition<I> & { readonly path: P; readonly otherPath?: P }
 
-/** `B` is what the row's body or query wants besides the path's parameters. Default of `decode`: the answer as it is. */
+/** `B` is what the row's body or query needs in addition to the path's parameters. Default of `decode`: the answer as it is. */
 // biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without body and query adds to the parameters.
 function row<const P extends string, R, B extends object = {}>(
   definition: Row<P, PathInput<P> & B> & { readonly decode: Decode<PathInput<P> & B, R> },
@@ -85,7 +85,7 @@ export interface StoreInstall {
   readonly waitForInstall?: boolean | undefined
 }
 
-/** Answered with the app's record perhaps, which shows nothing of it. */
+/** For a write that the app's record does not show. */
 const nothing = () => ({})
 
 const ROWS = {

@@ -33,7 +33,7 @@ export interface Asking extends Omit<Sending, 'key'> {
   readonly once?: boolean
 }
 
-/** A hub whose connections end as fast as they are made is not asked for ever who it is. */
+/** How often to ask a hub who it is if its connections end as fast as they are made. */
 const MAX_PROOFS = 3
 
 /** What a hub that limits requests takes: from its first complaint on, and for so long after the latest one. */

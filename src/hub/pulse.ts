@@ -1,7 +1,7 @@
 /** Whether a hub's task is alive: when it last called the hub, well or not, and when it last read the list of apps. */
 import type { Clock } from '../base/clock.ts'
 
-/** What a task may wait for at most between two calls, besides the configured intervals: a hub's `Retry-After`. */
+/** The longest pause between two calls, apart from the configured intervals: a hub's `Retry-After`. */
 const LONGEST_PAUSE_MS = 5 * 60_000
 const GRACE_MS = 60_000
 /** Calls in a row that one turn of the task may make, each up to the time limit of a call. */

@@ -32,7 +32,7 @@ export interface RealtimeOptions {
   readonly mayAsk?: (() => void) | undefined
   /** Only the time until it has settled is left. */
   readonly onSubscribed?: () => void
-  /** Takes in what the hub tells. */
+  /** Takes in the hub's events. */
   readonly apps: { receive(event: AppEvent): void }
   readonly clean?: Clean | undefined
   readonly clock: Clock
@@ -52,7 +52,7 @@ export interface RealtimeSession {
 export async function openRealtime(options: RealtimeOptions): Promise<RealtimeSession> {
   const { origin, pathname } = new URL(options.url)
   const manager = new Manager(origin, {
-    // Below the path that has been found to be a hub's: at the root of the host may be somebody else.
+    // Below the path that was found to be the hub's: at the root of the host may be another server.
     path: `${withoutSlashes(pathname)}/socket.io`,
     transports: [GuardedWebSocket],
     reconnection: false,

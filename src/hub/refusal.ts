@@ -62,8 +62,8 @@ export function refusal(
 }
 
 /**
- * A 404 does not say what is missing: the app, its setting or the operation. The path and what is known tell. What
- * a gateway says tells nothing of an app.
+ * A 404 does not say what is missing: the app, its setting or the operation. The path and what is known decide. What
+ * a gateway answers says nothing about an app.
  */
 function notFound({ name, operation, parameters }: RefusedCall, foreign: boolean, knows: HubClientOptions['knows']) {
   const details = { status: 404, foreign }

@@ -132,7 +132,7 @@ export class Session {
           await this.#pause(retryDelay(failure, backoff), failure.code)
           continue
         }
-        // The configuration has a new key: nobody needs to hear of an outage.
+        // The configuration has a new key: there is no outage to report.
         if (refused && this.#options.renewKey?.()) continue
         const why = explain(failure, this.#options.url)
         this.#status.update({ online: false, reason: failure.code, realtime: 'polling' }, why)
@@ -298,7 +298,7 @@ export class Session {
     if (this.#earlyReadDelay('loss') === 0) this.wake()
   }
 
-  /** Late news of an app that is gone, or news of one whose installation was not heard of: the list tells. */
+  /** An event of an app that is gone, or whose installation event was missed: the list shows which. */
   onUnknownApp(): void {
     if (this.#cancelUnknownApp !== undefined) return
     this.#cancelUnknownApp = this.#dependencies.clock.after(this.#earlyReadDelay('unknownApp'), () => {

@@ -1,4 +1,4 @@
-/** What is known of a hub besides its apps, and who is told when that changes. */
+/** The status of a hub, apart from its apps, and its listeners. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -14,7 +14,7 @@ export interface HubStatus extends Omit<Identity, 'api'> {
   /** Why it is not (wholly) usable: an error's code, or `connecting` before the first answer. */
   readonly reason: HubErrorCode | 'connecting' | null
   readonly realtime: 'connected' | 'polling'
-  /** The key's scopes as `hub.…`; `undefined` if the hub does not tell. */
+  /** The key's scopes as `hub.…`; `undefined` if the hub does not say. */
   readonly scopes: readonly string[] | undefined
   /** Operations that this hub has been found not to have. */
   readonly missing: ReadonlySet<OperationName>
@@ -31,7 +31,7 @@ export const UNKNOWN_STATUS: HubStatus = {
   missing: new Set(),
 }
 
-/** Holds the present status, tells listeners of each change, and logs when the hub is lost or regained. */
+/** Holds the present status, notifies listeners of each change, and logs when the hub is lost or regained. */
 export class StatusTracker {
   /** Changed by `update` alone. */
   current = UNKNOWN_STATUS
@@ -60,18 +60,18 @@ export class StatusTracker {
     const after = { ...before, ...change }
     if (this.#ended || isDeepStrictEqual(comparable(after), comparable(before))) return
     this.current = after
-    this.#tellLog(before, after, why)
+    this.#logChange(before, after, why)
     for (const listener of this.#listeners) listener(after)
   }
 
-  /** From now on the status stays as it is, and nobody is told. */
+  /** From now on the status stays as it is, and no listener is called. */
   end(): void {
     this.#ended = true
     this.#listeners.clear()
   }
 
   /** Once when the hub is regained; when it is lost, and again when it stays offline for another reason. */
-  #tellLog(before: HubStatus, after: HubStatus, why: Advice | undefined): void {
+  #logChange(before: HubStatus, after: HubStatus, why: Advice | undefined): void {
     if (before.online === after.online && (after.online || before.reason === after.reason)) return
     const seconds = Math.round((this.#clock.elapsed() - this.#turnedAt) / 1000)
     if (before.online !== after.online) this.#turnedAt = this.#clock.elapsed()
@@ -84,12 +84,12 @@ export class StatusTracker {
   }
 }
 
-/** A hub that tells the same scopes in another order has no news. */
+/** The same scopes in another order are no change. */
 const comparable = ({ scopes, ...others }: HubStatus) => ({ ...others, scopes: scopes && new Set(scopes) })
 
 /**
  * Whether a key with `granted` scopes has `needed`: a scope grants what it prefixes, part by part.
- * `undefined` (the hub did not tell) grants everything: the hub itself will refuse.
+ * `undefined` (the hub did not say) grants everything: the hub itself will refuse.
  */
 export function grants(granted: readonly string[] | undefined, needed: string | undefined): boolean {
   if (granted === undefined || needed === undefined) return true

@@ -1,4 +1,4 @@
-/** The client library's WebSocket, with a check of what comes in: some packets make the library throw where nobody catches. */
+/** The client library's WebSocket, with a check of packets: some make the library throw where nothing catches the error. */
 import { NodeWebSocket } from 'socket.io-client'
 import { holdsTooMany, isRecord, parseJson } from '../base/json.ts'
 

@@ -1,4 +1,4 @@
-/** The one judge of answers to writes: the hub did it, it says no, or nothing tells. */
+/** Judges answers to writes: the hub did it, the hub refuses, or it is not known. */
 import { isRecord, isShallow, type Json, sameJson } from '../base/json.ts'
 import { type Answer, isSuccess, parse, textOf } from './answer.ts'
 import type { AppPatch } from './app.ts'
@@ -40,10 +40,10 @@ export function askedBy({ operation, parameters, app, body }: Endpoint): Asked {
 }
 
 /**
- * What the hub says besides that a write is done; `null` for nothing, and for what is too large or too deep to pass on.
- * @param asked `null` for what an app answers: its own affair
+ * The data in the answer to a write; `null` for none, and for what is too large or too deep to pass on.
+ * @param asked `null` for what an app answers
  * @param isHubs whether the answer is the hub's own; a 4xx is a refusal, also of a gateway
- * @throws HubError `no_answer` where nothing tells whether it is done, `nonsense` for a no that is called a success, or
+ * @throws HubError `no_answer` if it is not known whether it is done, `nonsense` for a refusal with a success status, or
  * what `refused` makes of a refusal
  */
 export function judgeWritten(answer: Answer, asked: Asked | null, isHubs: boolean, refused: () => HubError): Json {

@@ -29,7 +29,7 @@ export const CLOSED_BY_US: Failure = { code: 'closed', detail: 'closed by us' }
 /** Without a reason: a normal end. */
 const DISCONNECT = Buffer.from([0xe0, 0])
 
-/** PUBACK's reason code for a message that nobody subscribes to. */
+/** PUBACK's reason code for a message without subscribers. */
 const NO_MATCHING_SUBSCRIBERS = 16
 
 export class Connection {
@@ -193,7 +193,7 @@ function clientOptions(options: ConnectionOptions) {
     ...(willTopic === undefined
       ? {}
       : { will: { topic: willTopic, payload: 'offline', qos: 1 as const, retain: true } }),
-    // No Maximum Packet Size: a broker would withhold larger messages, and then nobody would answer them.
+    // No Maximum Packet Size: a broker would withhold larger messages, which then would get no answer.
     ...(protocol === '5' ? { properties: { sessionExpiryInterval: 0 } } : {}),
   }
 }

@@ -80,7 +80,7 @@ const ADVICE: Partial<Record<FailureCode, Advice>> = {
   taken_over: advice('another client uses the same client id', 'give each its own mqtt.client_id'),
 }
 
-/** More than the code tells, by the system's own. */
+/** More precise advice, by the system's own code. */
 const BY_CAUSE: readonly (readonly [RegExp, Advice])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)$/, advice('its name is not known', 'check the spelling, or use its IP address')],
   [/^(ECONNRESET|EPIPE)$/, advice('it ends the connection at once', PORTS)],

@@ -122,7 +122,7 @@ export class InboundQueue {
 const ECHO_MS = 5_000
 
 /**
- * Tells what others publish from the echoes of own publishes. MQTT 3.1.1 sends all of them, and MQTT 5 those of brokers
+ * Distinguishes what others publish from echoes of own publishes. MQTT 3.1.1 sends all of them, and MQTT 5 those of brokers
  * that do not heed `nl`.
  */
 export class EchoFilter {
@@ -136,7 +136,7 @@ export class EchoFilter {
   readonly #cleared = new Map<string, number>()
   #protocol: Protocol | undefined
 
-  /** @param watchedFilters of the topics, besides those of commands, on which publishes of others count */
+  /** @param watchedFilters topics on which publishes of others count, apart from those of commands */
   constructor(
     clock: Clock,
     retained: Retained,
@@ -176,7 +176,7 @@ export class EchoFilter {
     return until !== undefined && receivedAt <= until
   }
 
-  /** Whether a message on another topic is somebody else's. If so, it is noted what the broker may hold now. */
+  /** Whether a message on another topic comes from another client. If so, it is noted what the broker may hold now. */
   foreign(topic: string, text: string): boolean {
     const retained = this.#retained
     if (retained.mayBeOwn(topic, text) || this.#beside.get(topic) === text || !this.#isWatched(topic)) return false

@@ -140,8 +140,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Holds nothing any more on topics that are somebody else's from now on. The broker keeps what it has, and no state that
-   * waits there is sent.
+   * Stops holding topics that another client owns from now on. The broker keeps what it has, and no state that waits there
+   * is sent.
    */
   release(isOthers: (topic: string) => boolean): void {
     this.#retained.release(isOthers)
@@ -158,8 +158,8 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Reads again what is retained on the topics of `transientFilters`, and tells `onTouched`. Under MQTT 5 that is told
-   * all along.
+   * Reads again what is retained on the topics of `transientFilters`, and calls `onTouched`. Under MQTT 5 that happens all
+   * along.
    */
   readTransient(): void {
     if (this.#connection?.protocol === '5') return
@@ -167,7 +167,7 @@ export class MqttLink implements AsyncDisposable {
     void this.#readAgain(transientFilters.filter((filter) => filter !== probeTopic))
   }
 
-  /** Reconnects, and reads back what the broker holds: for when somebody else may have changed it. */
+  /** Reconnects, and reads back what the broker holds: for when another client may have changed it. */
   startOver(): void {
     this.#loop.startOver()
   }
@@ -192,7 +192,7 @@ export class MqttLink implements AsyncDisposable {
   }
 
   /**
-   * Clears retained messages that were read back and that nobody holds, if `owned` returns true for them. The payload
+   * Clears retained messages that were read back and are not held, if `owned` returns true for them. The payload
    * is '' where the broker held too much to keep. Returns how many; 0 before `onConnected` and while disconnected.
    */
   sweep(owned: (topic: string, payload: string) => boolean): number {
@@ -335,7 +335,7 @@ export class MqttLink implements AsyncDisposable {
       if (!this.#inboundQueue.take(message)) this.#journal.dropped('commands')
     } else if (this.#setup !== undefined) this.#setup.received(packet)
     else if (topic === this.#options.probeTopic && !retain) this.#reread?.received(packet)
-    // What is not retained there is nobody's business.
+    // Only what is retained there counts.
     else if (retain || !isTransient) this.#live(topic, payload.toString())
   }
 

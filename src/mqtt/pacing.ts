@@ -3,11 +3,11 @@ import { Backoff } from '../base/backoff.ts'
 import type { Failure } from './failure.ts'
 import type { Protocol } from './types.ts'
 
-/** Nobody corrects a password or a broker within seconds, and some ban clients that ask too often. */
+/** A password or a broker is not corrected within seconds, and some brokers ban clients that ask too often. */
 const HOPELESS_WAIT_MS = 60_000
 /** While there is no broker. */
 const ABSENT_WAIT_MS = { min: 1_000, max: 30_000 }
-/** A broker that accepts connections is there, so each wait is shorter than while there is none. */
+/** A broker that accepts connections is running, so each wait is shorter than without one. */
 const UNSTEADY_WAIT_MS = { min: 2_000, max: 10_000 }
 const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
 /**

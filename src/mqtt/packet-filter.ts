@@ -29,7 +29,7 @@ export const TOO_LARGE_STAND_IN = 0x99
 const HTTP = 'HTTP/'
 const SPEAKS_HTTP = 'what answers there speaks HTTP and not MQTT; ws:// reaches MQTT over WebSocket'
 
-/** Filters what `stream` delivers. Call it before anybody listens. */
+/** Filters what `stream` delivers. Call it before adding listeners. */
 export function guardInlet<S extends Duplex>(stream: S, protocol: Protocol): S {
   const push = stream.push.bind(stream)
   const packetFilter = new PacketFilter(protocol)
@@ -52,7 +52,7 @@ export class PacketFilter {
   readonly #protocol: Protocol
   /** A header that the last chunk ended in. */
   #begun: Buffer = NOTHING
-  /** Of the packet whose body is under way: the first byte, the length of the body, and how much of that has come. */
+  /** The packet that is arriving: its first byte, the length of its body, and how much of that has come. */
   #first = 0
   #length = 0
   #done = 0

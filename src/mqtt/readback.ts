@@ -1,7 +1,7 @@
 /**
  * Reads back the retained messages that the broker holds, and checks that own publishes can be read at all.
  *
- * No broker tells when it has sent all retained messages. So a marker is published to the probe topic after each
+ * No broker says when it has sent all retained messages. So a marker is published to the probe topic after each
  * subscription: retained messages arrive before it, or (aedes) shortly after it.
  */
 import { randomUUID } from 'node:crypto'
@@ -23,7 +23,7 @@ export interface ReadBackOptions {
   /** Publishes a marker with QoS 1; default: at once, as far as the broker takes it. `done` gets PUBACK's reason code. */
   readonly publish?: ((marker: string, done: (reason: number) => void) => void) | undefined
   readonly onFound?: (topic: string, text: string) => void
-  /** A message that is not stored: as nothing is published yet, it comes from somebody else. */
+  /** A message that is not stored: as nothing is published yet, it comes from another client. */
   readonly onLive?: (topic: string, text: string) => void
   /** Those of `heldFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
@@ -49,7 +49,7 @@ export class ReadBack {
   readonly #options: ReadBackOptions
   /** Grows during the read-back: a message that is found may name further filters. */
   readonly #filters: string[]
-  /** Filters of which nothing was found yet, with their levels; and the others. */
+  /** Filters without any message so far, with their levels; and the others. */
   readonly #unseen = new Map<string, readonly string[]>()
   readonly #seen = new Set<string>()
   /** Marker to what to call when it is back. */

@@ -2,10 +2,9 @@
  * What the broker should hold, what it is known to hold, and which updates are on their way.
  * It sends nothing and reads no clock: its state depends on the order of the calls alone.
  */
-import { digest } from './digest.ts'
 import { Fifo } from './fifo.ts'
 import type { Redact } from './types.ts'
-import { Unowned } from './unowned.ts'
+import { digest, Unowned } from './unowned.ts'
 
 /** One counter for everything that waits, so that retained topics and messages are sent in the order of their calls. */
 export interface Order {
@@ -52,7 +51,7 @@ export class Entry {
   blocked: Block | undefined = undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */
   reported: Block | undefined = undefined
-  /** Whether the topic is somebody else's since. */
+  /** Whether another client owns the topic since. */
   released = false
 
   constructor(topic: string, payload: string | null, source: PayloadSource | undefined) {
@@ -100,7 +99,7 @@ export class Retained {
     entry.source = source
     const wanted = kept(payload, entry)
     if (entry.wanted === wanted) {
-      // From now on nobody else has it.
+      // From now on this link owns it.
       if (entry.marked && source === undefined) entry.text = payload ?? undefined
       return false
     }
@@ -293,7 +292,7 @@ export class Retained {
     return entry.wanted === payload || entry.sent === payload || entry.held === payload
   }
 
-  /** Somebody else published `text`. The broker may hold that now; only `refresh` sends what is wanted again. */
+  /** Another client published `text`. The broker may hold that now; only `refresh` sends what is wanted again. */
   changedByOthers(topic: string, text: string): void {
     const entry = this.#entries.get(topic)
     if (entry !== undefined) entry.held = text === '' ? null : undefined

@@ -1,4 +1,4 @@
-/** Asks a broker until it answers. */
+/** Sends a request to a broker until it answers. */
 import { setImmediate } from 'node:timers/promises'
 import { type Clock, sleep } from '../base/clock.ts'
 
@@ -15,13 +15,13 @@ export interface RetryUntilAnswered {
   /** When to give up, in `clock.elapsed()` milliseconds; it may be put off. */
   readonly deadline: () => number
   /**
-   * When the latest retained message arrived, likewise. Such come before the answer: while they do it is not overdue, and
-   * one more SUBSCRIBE would make the broker send all of them again.
+   * When the latest retained message arrived, in the same time. They come before the answer: while they arrive it is not
+   * overdue, and another SUBSCRIBE would make the broker send all of them again.
    */
   readonly foundAt: () => number
   /** Whether something else shows that there was an answer; looked at before asking again. Default: nothing does. */
   readonly isEvident?: () => boolean
-  /** Aborted when nobody is there any more. */
+  /** Aborted when the connection has ended. */
   readonly signal: AbortSignal
 }
 

@@ -23,7 +23,7 @@ export interface SessionSetupOptions extends Pick<ReadBackOptions, 'onFound' | '
 
 // Stored commands are needed, to refuse and clear them. Own publishes (`nl`: no local) are not: they only clear.
 const COMMAND: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 0 }
-// Own markers come back, and what others retain there is told from them. It stays subscribed.
+// Own markers come back, and differ from what others retain there. It stays subscribed.
 const PROBE: IClientSubscribeOptions = { qos: 1, rap: true }
 // From now on only what others publish (`nl`), with its retain flag (`rap`), and nothing stored (`rh: 2`).
 const WATCH: IClientSubscribeOptions = { qos: 1, nl: true, rap: true, rh: 2 }

@@ -28,7 +28,7 @@ export interface BrokerOptions extends Credentials {
 /** Observes what leaves, as it leaves. */
 export interface PublishObserver {
   held(topic: string, payload: string | null): void
-  /** Somebody else publishes these topics from now on. */
+  /** Another client publishes these topics from now on. */
   released(isOthers: (topic: string) => boolean): void
   /** Not called for answers. */
   sent(topic: string, payload: string): void
@@ -42,7 +42,7 @@ export interface LinkOptions extends BrokerOptions {
   readonly credentials?: (() => Credentials | Promise<Credentials>) | undefined
   /** Keep it the same over restarts: the broker then ends a half-open connection of the previous process. */
   readonly clientId: string
-  /** Retained: `online` after everything that gates it is acknowledged, `offline` at a stop and as the will. */
+  /** Retained: `online` after everything that delays it is acknowledged, `offline` at a stop and as the will. */
   readonly stateTopic: string
   /** An own topic for the self-test at each connect; nothing is retained there. */
   readonly probeTopic: string
@@ -98,7 +98,7 @@ export interface Message {
   readonly expiresInMs?: number
   /** `clock.elapsed()` at arrival. */
   readonly receivedAt: number
-  /** Counts connections from 1; `link.isCurrent` tells whether it is still up. */
+  /** Counts connections from 1; `link.isCurrent` says whether it is still up. */
   readonly connection: number
 }
 
@@ -111,7 +111,7 @@ export interface Replacement {
 }
 
 export interface SendOptions {
-  /** Answers wait apart from events, and their topics take turns: one asker cannot keep the others waiting. */
+  /** Answers wait apart from events, and their topics take turns: one requester cannot keep the others waiting. */
   readonly isAnswer?: boolean | undefined
   /** Called if the broker does not take the message, as it is larger than its limit or denied. Without, it is lost. */
   readonly ifRefused?: ((why: 'too_large' | 'denied') => Replacement | undefined) | undefined
@@ -175,8 +175,8 @@ export interface LinkHandlers {
   /** Whether a command is under way, so that this is no time to move (default: none is). */
   readonly isBusy?: () => boolean
   /**
-   * Somebody else published on one of `watchedFilters`, retained or not, something other than what this link has
-   * published there. '' for a cleared topic. `refresh` puts back what is held; `sweep` offers what nobody holds.
+   * Another client published on one of `watchedFilters`, retained or not, something other than what this link has
+   * published there. '' for a cleared topic. `refresh` puts back what is held; `sweep` offers what is not held.
    */
   readonly onTouched?: (topic: string, payload: string) => void
 }

@@ -1,11 +1,13 @@
 /**
- * Retained messages that the broker holds and that nobody has wanted or cleared yet: left over from an earlier run of
+ * Retained messages on the broker that this link neither holds nor has cleared yet: left over from an earlier run of
  * this program, or written by others.
  */
+import { hash } from 'node:crypto'
 
-import { digest } from './digest.ts'
+/** Stands for a payload where only equality counts, as many large ones are too much to keep. */
+export const digest = (payload: string): string => hash('sha256', payload, 'base64')
 
-/** In UTF-16 code units, as `length` counts. Beyond it only what tells whether another text is the same is kept. */
+/** In UTF-16 code units, as `length` counts. Beyond it only a digest is kept. */
 const TEXT_LIMIT = 64 * 1024 * 1024
 
 /** One of the two. */
