@@ -104,23 +104,13 @@ export async function run(options: RunOptions): Promise<void> {
       // That of a failure may be long.
       feed?.happened(end.result, end.outcome === 'ok' ? summary : summary())
     },
-  })
-  link.start({
     observer: feed,
     onReadBack: (topic, payload) => {
       peers?.heard(topic, payload)
       rollouts.found(topic, payload)
-      return bridge.furtherFilters(topic, payload)
     },
-    onTouched: (topic, payload) => {
-      peers?.heard(topic, payload)
-      bridge.onTouched(topic, payload)
-    },
-    onConnected: (status) => bridge.onConnected(status),
-    onMessage: (message) => bridge.onMessage(message),
+    onTouched: (topic, payload) => peers?.heard(topic, payload),
     onStatus: followRole,
-    onMove: () => bridge.onMove(),
-    isBusy: () => bridge.isBusy,
   })
   const openHub = (name: string, hubConfig: HubConfig) => {
     const hub = hubs.open(name, hubConfig)

@@ -4,7 +4,7 @@ import type { HealthReport, Role } from '../contract/schemas.ts'
 import type { OwnTopic } from '../contract/topics.ts'
 import type { Hub } from '../hub/hub.ts'
 import type { MqttLink } from '../mqtt/link.ts'
-import type { LinkStatus, Message } from '../mqtt/types.ts'
+import type { LinkHandlers, LinkStatus, Message } from '../mqtt/types.ts'
 import { logActivity } from './activity-log.ts'
 import { AppUpdates } from './app-updates.ts'
 import type { BridgeOptions } from './bridge-options.ts'
@@ -20,10 +20,14 @@ import { StartupBuffer } from './startup-buffer.ts'
 import { Upkeep } from './upkeep.ts'
 
 /** What others subscribe to. */
-export interface BridgeHandlers {
+export interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
   readonly onPresence?: () => void
   readonly onAnswer?: (end: CommandEnd) => void
+  /** A retained message that is read back when a connection begins. */
+  readonly onReadBack?: (topic: string, payload: string) => void
+  /** Another client has published on a topic that is read back. */
+  readonly onTouched?: (topic: string, payload: string) => void
 }
 
 /** Another bridge that ends or steps back may still send what had waited. */
@@ -104,6 +108,7 @@ export class Bridge {
     }
   }
 
+  /** Takes commands, and connects the link. */
   start(handlers: BridgeHandlers): void {
     const { guardian } = this.#options
     this.#handlers = handlers
@@ -121,6 +126,26 @@ export class Bridge {
       onAnswer: handlers.onAnswer,
     })
     this.#state.set({})
+    this.#link.start({
+      observer: handlers.observer,
+      onStatus: handlers.onStatus,
+      onReadBack: (topic, payload) => {
+        handlers.onReadBack?.(topic, payload)
+        return this.#furtherFilters(topic, payload)
+      },
+      onTouched: (topic, payload) => {
+        handlers.onTouched?.(topic, payload)
+        this.#onTouched(topic, payload)
+      },
+      onConnected: (status) => this.#onConnected(status),
+      onMessage: (message) => this.#onMessage(message),
+      // The link goes to another address, without saying that this bridge is gone.
+      onMove: () => {
+        this.#startingOver = true
+      },
+      // A lost connection would make commands under way stale.
+      isBusy: () => this.#dispatcher.isBusy,
+    })
   }
 
   setLogLevel(logLevel: LogLevel): void {
@@ -205,7 +230,7 @@ export class Bridge {
   }
 
   /** The broker is there and what it holds is known. */
-  onConnected({ protocol, probe }: LinkStatus): void {
+  #onConnected({ protocol, probe }: LinkStatus): void {
     this.#protocol = protocol
     const keepsRole = this.#early.role === 'active' && this.#startingOver
     this.#startingOver = false
@@ -271,18 +296,8 @@ export class Bridge {
     this.#link.startOver()
   }
 
-  /** The link ends its connection by itself, to go to another address, without saying that this bridge is gone. */
-  onMove(): void {
-    this.#startingOver = true
-  }
-
-  /** Whether commands are under way, which a lost connection would make stale. */
-  get isBusy(): boolean {
-    return this.#dispatcher.isBusy
-  }
-
   /** Further filters to read back, for what an earlier configuration may have left. */
-  furtherFilters(topic: string, payload: string): string[] {
+  #furtherFilters(topic: string, payload: string): string[] {
     const own = this.#options.topics.parse(topic)
     if (own?.name === 'bridgeState') this.#foundState = payload
     if (own !== undefined) this.#learn(own, payload)
@@ -290,7 +305,7 @@ export class Bridge {
   }
 
   /** Another client published where only the bridge should. */
-  onTouched(topic: string, payload: string): void {
+  #onTouched(topic: string, payload: string): void {
     const { topics, hubs, fleet } = this.#options
     const own = topics.parse(topic)
     // What another bridge leaves behind is this one's to clear; what another member's guardian writes down, to go on from.
@@ -343,7 +358,7 @@ export class Bridge {
     return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
   }
 
-  onMessage(message: Message): void {
+  #onMessage(message: Message): void {
     const { topics, live, homeAssistant } = this.#options
     if (this.#early.hasLeft) return
     const { birth_topic } = live.value.discovery

@@ -167,7 +167,7 @@ export interface LinkHandlers {
   readonly onMessage?: (message: Message) => void
   /** Subscribed and read back. What is held and swept here is sent before `online`. */
   readonly onConnected?: (status: LinkStatus) => void
-  readonly onStatus?: (status: LinkStatus) => void
+  readonly onStatus?: ((status: LinkStatus) => void) | undefined
   /** A retained message that is read back. Returns further filters to read back, such as former ones. */
   readonly onReadBack?: (topic: string, payload: string) => readonly string[]
   /** The link is about to end its connection, without `offline`, and to return to the preferred address. */
