@@ -6,10 +6,9 @@ import { asHubError } from '../hub/errors.ts'
 import type { OperationName } from '../hub/operations.ts'
 import { lookFor } from '../hub/verify.ts'
 import { askedBy } from '../hub/written.ts'
-import type { Capability } from './command.ts'
+import type { Capability, Target } from './command.ts'
 import { CommandError } from './errors.ts'
 import { enveloped } from './payload.ts'
-import type { Target } from './target.ts'
 import { confirmed } from './writes.ts'
 
 export { SECTIONS }

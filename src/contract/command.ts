@@ -1,11 +1,14 @@
-/** What a command is: a row of the table in `commands.ts`. */
+/** What a command is, a row of the table in `commands.ts`, and what it works with. */
+import type { Clock } from '../base/clock.ts'
 import type { Json } from '../base/json.ts'
 import type { Endpoint } from '../hub/endpoints.ts'
+import type { Hub } from '../hub/hub.ts'
 import { OPERATIONS, type OperationName } from '../hub/operations.ts'
+import type { Outcome } from './answer.ts'
+import type { GuardControl } from './guard.ts'
 import type { LogLevel } from './log-levels.ts'
 import type { PayloadKind } from './payload.ts'
 import type { RolloutCommand, RolloutOrder } from './rollout.ts'
-import type { Target } from './target.ts'
 
 export interface RolloutControl {
   /** Begins a rollout. Resolves when the broker has its record. @throws CommandError */
@@ -34,6 +37,33 @@ export type Capability =
   | 'read-app'
   | 'list-apps'
   | 'read-settings'
+
+/** What a command on a hub works with. */
+export interface Target {
+  readonly hub: Hub
+  /** The app's id; empty for a command that is for the whole hub. */
+  readonly app: string
+  /** The decoded argument of the topic; empty if the row has none. */
+  readonly argument: string
+  /**
+   * Runs an operation of the hub, and again where the hub puts it off (429), as long as the command may begin. As
+   * each request leaves it is asked again whether the command is permitted.
+   */
+  readonly call: Hub['call']
+  /** The same for what is named by its path. */
+  readonly callEndpoint: (endpoint: Endpoint) => Promise<Json>
+  /** The same for a read that is more than one operation. */
+  readonly again: <T>(read: () => Promise<T>) => Promise<T>
+  /** Sends a command of its own to an app of the hub, as any other client would. */
+  readonly send: (app: string, command: string) => Promise<Outcome>
+  /** Passes a command for the guardian on. */
+  readonly guard: (control: GuardControl) => void
+  /** Puts right what others have changed on the broker. */
+  readonly repair: () => void
+  readonly clock: Clock
+  /** Aborted when the bridge ends. */
+  readonly signal: AbortSignal
+}
 
 interface Common<T> {
   readonly name: string

@@ -5,13 +5,12 @@
 import * as v from 'valibot'
 import { APP_KEYS, APP_STATES } from '../hub/app.ts'
 import { callEndpoint, called } from './calls.ts'
-import { type Capability, type Command, type HubCommand, row } from './command.ts'
+import { type Capability, type Command, type HubCommand, row, type Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { changeChannel, install, installUpdate, updateAll } from './installs.ts'
 import { LOG_LEVELS } from './log-levels.ts'
 import { anyValue, duration, durationMs, either, inner, object, someOf, spoken, word } from './payload.ts'
 import { rolloutOrder } from './rollout.ts'
-import type { Target } from './target.ts'
 import { write } from './writes.ts'
 
 /** Of a setting, in a payload or in the topic. */

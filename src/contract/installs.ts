@@ -4,8 +4,8 @@ import type { AppPatch } from '../hub/app.ts'
 import { isNewer } from '../hub/greeting.ts'
 import type { Hub } from '../hub/hub.ts'
 import { listedApp } from '../hub/verify.ts'
+import type { Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
-import type { Target } from './target.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
 
 /** Between looks at an install: a busy hub takes its time, and each look is a whole list. */

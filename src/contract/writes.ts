@@ -3,8 +3,8 @@ import { asHubError, HubError } from '../hub/errors.ts'
 import { OPERATIONS, type OperationName, type Parameters } from '../hub/operations.ts'
 import { lookFor } from '../hub/verify.ts'
 import { askedOf } from '../hub/written.ts'
+import type { Target } from './command.ts'
 import { CommandError } from './errors.ts'
-import type { Target } from './target.ts'
 
 /**
  * Resolves to what the hub said, or to `null` where only a look shows that the write is done.

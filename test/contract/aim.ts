@@ -1,9 +1,8 @@
 /** What a command is carried out on: an app of an emulated hub, with no broker and no bridge around it. */
 import { expect } from 'vitest'
-import type { Command } from '../../src/contract/command.ts'
+import type { Command, Target } from '../../src/contract/command.ts'
 import { findCommand } from '../../src/contract/commands.ts'
 import { CommandError, fromHubError } from '../../src/contract/errors.ts'
-import type { Target } from '../../src/contract/target.ts'
 import type { EmulatedHub, EmulatedHubOptions } from '../../src/emulator/hub.ts'
 import { HubError } from '../../src/hub/errors.ts'
 import type { Hub } from '../../src/hub/hub.ts'
