@@ -138,7 +138,14 @@ export class Bridge {
         this.#onTouched(topic, payload)
       },
       onConnected: (status) => this.#onConnected(status),
-      onMessage: (message) => this.#onMessage(message),
+      onMessage: (message) => {
+        const { topics, live, homeAssistant } = this.#options
+        if (this.#early.hasLeft) return
+        const { birth_topic } = live.value.discovery
+        if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
+        else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
+        else this.#early.run(() => this.#dispatcher.receive(message))
+      },
       // The link goes to another address, without saying that this bridge is gone.
       onMove: () => {
         this.#startingOver = true
@@ -356,15 +363,6 @@ export class Bridge {
   /** How many settings are not published as their hubs have them. */
   get failedSettings(): number {
     return this.#states.values().reduce((sum, { settings }) => sum + settings.failures, 0)
-  }
-
-  #onMessage(message: Message): void {
-    const { topics, live, homeAssistant } = this.#options
-    if (this.#early.hasLeft) return
-    const { birth_topic } = live.value.discovery
-    if (message.topic === topics.of('bridgePresence', {})) this.#presence.receive(message)
-    else if (message.topic === birth_topic) this.#early.run(() => homeAssistant?.receive(message))
-    else this.#early.run(() => this.#dispatcher.receive(message))
   }
 
   /**
