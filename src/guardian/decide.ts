@@ -6,13 +6,13 @@ import { isWanted, restartEnded, tryRestarts, wasRead } from './restarts.ts'
 import {
   type Context,
   type Decision,
-  type HubState,
   type Input,
   type InputOf,
   mayAct,
   type Order,
   quietUntil,
   type Turn,
+  type WatchedHub,
 } from './turn.ts'
 import { backedUp, beginUpdate, followUpdate, installAnswered } from './updates.ts'
 import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp } from './watched-app.ts'
@@ -20,7 +20,7 @@ import { dueAfter, isDue, isOn, isRestarting, needsAttention, settle, WatchedApp
 /** An entity's attributes have no room for more. */
 const MAX_ATTENTION = 50
 
-export function decide(hub: HubState, input: Input, context: Context): Decision {
+export function decide(hub: WatchedHub, input: Input, context: Context): Decision {
   const turn: Turn = { ...context, events: [], facts: new Set(), attention: false, effects: [], hasMoved: false }
   take(turn, hub, input)
   // Usage figures come by far more often than anything else, and nothing follows from them alone.
@@ -31,7 +31,7 @@ export function decide(hub: HubState, input: Input, context: Context): Decision 
 }
 
 /** What each input does first. */
-const TAKE: { readonly [K in Input['kind']]: (turn: Turn, hub: HubState, input: InputOf<K>) => void } = {
+const TAKE: { readonly [K in Input['kind']]: (turn: Turn, hub: WatchedHub, input: InputOf<K>) => void } = {
   apps: appsChanged,
   begin,
   configured,
@@ -51,18 +51,18 @@ const TAKE: { readonly [K in Input['kind']]: (turn: Turn, hub: HubState, input: 
   },
 }
 
-function take<K extends Input['kind']>(turn: Turn, hub: HubState, input: InputOf<K>): void {
+function take<K extends Input['kind']>(turn: Turn, hub: WatchedHub, input: InputOf<K>): void {
   TAKE[input.kind](turn, hub, input)
 }
 
 /** Whether an order is wanted still when its turn comes. */
-export function isCurrent(hub: HubState, order: Order, context: Context): boolean {
+export function isCurrent(hub: WatchedHub, order: Order, context: Context): boolean {
   if (order.command === 'restart') return isWanted(context, hub, order)
   return mayAct(context) && (order.command === 'update' || order.watched.app.version === order.update.from)
 }
 
 /** What follows from time and from what has ended: what was next before comes about. */
-function goOn(turn: Turn, hub: HubState): void {
+function goOn(turn: Turn, hub: WatchedHub): void {
   const { now, isActing } = turn
   const due: WatchedApp[] = []
   if (isActing) {
@@ -81,7 +81,7 @@ function goOn(turn: Turn, hub: HubState): void {
   for (const watched of hub.apps.values()) hub.wakeAt = Math.min(hub.wakeAt, dueAfter(turn, watched, now))
 }
 
-function countAttention(turn: Turn, hub: HubState): void {
+function countAttention(turn: Turn, hub: WatchedHub): void {
   const ids: string[] = []
   for (const watched of hub.apps.values()) if (needsAttention(watched)) ids.push(watched.id)
   const attention = ids.sort().slice(0, MAX_ATTENTION)
@@ -90,7 +90,7 @@ function countAttention(turn: Turn, hub: HubState): void {
   turn.attention = true
 }
 
-function appsChanged(turn: Turn, hub: HubState, { changes, read, silent }: InputOf<'apps'>): void {
+function appsChanged(turn: Turn, hub: WatchedHub, { changes, read, silent }: InputOf<'apps'>): void {
   for (const { id, before, after } of changes) {
     if (after === undefined) appGone(turn, hub, id, silent)
     else appChanged(turn, hub, before, after)
@@ -106,7 +106,7 @@ function appsChanged(turn: Turn, hub: HubState, { changes, read, silent }: Input
   for (const watched of apps) inputs.wasListed(turn, watched, tellsUsage)
 }
 
-function appChanged(turn: Turn, hub: HubState, before: App | undefined, after: App): void {
+function appChanged(turn: Turn, hub: WatchedHub, before: App | undefined, after: App): void {
   const watched = hub.apps.get(after.id)
   if (watched === undefined) appCame(turn, hub, after)
   else if (turn.isActing) inputs.changed(turn, watched, before ?? watched.app, after)
@@ -120,7 +120,7 @@ function see(watched: WatchedApp, app: App): void {
 }
 
 /** An app that is new, or was gone for less than a day. */
-function appCame(turn: Turn, hub: HubState, app: App): void {
+function appCame(turn: Turn, hub: WatchedHub, app: App): void {
   const known = hub.gone.take(turn.now, app.id)
   const isBack = known instanceof WatchedApp
   const watched = isBack ? known : new WatchedApp(app, turn.now)
@@ -133,7 +133,7 @@ function appCame(turn: Turn, hub: HubState, app: App): void {
   } else inputs.begin(turn, watched, known ?? turn.saved.take(hub.name, app.id))
 }
 
-function appGone(turn: Turn, hub: HubState, id: string, silent: boolean): void {
+function appGone(turn: Turn, hub: WatchedHub, id: string, silent: boolean): void {
   const watched = hub.apps.get(id)
   if (watched === undefined) return
   // The time for which it is away does not count as one in which an offer was seen.
@@ -145,7 +145,7 @@ function appGone(turn: Turn, hub: HubState, id: string, silent: boolean): void {
 }
 
 /** What an earlier run has left of apps that the hub does not list. */
-function recall(turn: Turn, hub: HubState): void {
+function recall(turn: Turn, hub: WatchedHub): void {
   if (!turn.isActing) return
   for (const { app, left, hours } of turn.saved.takeAll(hub.name)) {
     if (!hub.apps.has(app) && !hub.gone.has(app)) hub.gone.add(turn.now, app, left, hours)
@@ -153,7 +153,7 @@ function recall(turn: Turn, hub: HubState): void {
   rememberGone(turn, hub)
 }
 
-function rememberGone(turn: Turn, hub: HubState): void {
+function rememberGone(turn: Turn, hub: WatchedHub): void {
   if (!turn.isActing || !hub.isRead) return
   const payload = hub.gone.payload(turn.now)
   if (JSON.stringify(payload) === JSON.stringify(hub.goneApps)) return
@@ -161,7 +161,7 @@ function rememberGone(turn: Turn, hub: HubState): void {
   turn.attention = true
 }
 
-function begin(turn: Turn, hub: HubState, { anew }: InputOf<'begin'>): void {
+function begin(turn: Turn, hub: WatchedHub, { anew }: InputOf<'begin'>): void {
   if (anew) hub.gone.clear()
   // What is known here is newer.
   else if (hub.isRead) turn.saved.takeAll(hub.name)
@@ -176,7 +176,7 @@ function begin(turn: Turn, hub: HubState, { anew }: InputOf<'begin'>): void {
   if (anew && hub.update !== null && hub.update.deadline !== null) hub.update = null
 }
 
-function configured(turn: Turn, hub: HubState, { wasOn, isOn }: InputOf<'configured'>): void {
+function configured(turn: Turn, hub: WatchedHub, { wasOn, isOn }: InputOf<'configured'>): void {
   for (const watched of hub.apps.values()) {
     if (turn.isActing && wasOn) settle(turn, watched)
     else if (turn.isActing) inputs.begin(turn, watched, turn.saved.take(hub.name, watched.id))
@@ -185,7 +185,7 @@ function configured(turn: Turn, hub: HubState, { wasOn, isOn }: InputOf<'configu
   if (wasOn !== isOn) turn.attention = true
 }
 
-function setOnline({ now }: Turn, hub: HubState, { online }: InputOf<'online'>): void {
+function setOnline({ now }: Turn, hub: WatchedHub, { online }: InputOf<'online'>): void {
   if (hub.online === online) return
   hub.online = online
   if (online && hub.wasOnline) hub.backAt = now
@@ -194,7 +194,7 @@ function setOnline({ now }: Turn, hub: HubState, { online }: InputOf<'online'>):
 }
 
 /** Restarts at a time that configuration names. */
-function schedule(turn: Turn, hub: HubState, { fits }: InputOf<'schedule'>): void {
+function schedule(turn: Turn, hub: WatchedHub, { fits }: InputOf<'schedule'>): void {
   if (!mayAct(turn)) return
   const { now, config } = turn
   for (const watched of hub.apps.values()) {
@@ -210,7 +210,7 @@ function schedule(turn: Turn, hub: HubState, { fits }: InputOf<'schedule'>): voi
   }
 }
 
-function whyNotNow(turn: Turn, hub: HubState, watched: WatchedApp): string | undefined {
+function whyNotNow(turn: Turn, hub: WatchedHub, watched: WatchedApp): string | undefined {
   const { app, watch } = watched
   if (!hub.online) return 'the hub is offline'
   if (quietUntil(turn) !== undefined) return 'it is a quiet hour'

@@ -15,7 +15,7 @@ import { DECISIONS, type Decisions } from './decisions.ts'
 import { isSavedName, SavedStates } from './saved-states.ts'
 import { Schedules } from './schedules.ts'
 import { type GuardConfig, type Patterns, patternsOf } from './settings.ts'
-import { BY, type Context, type Effect, type GuardRun, HubState, type Input } from './turn.ts'
+import { BY, type Context, type Effect, type GuardRun, type Input, WatchedHub } from './turn.ts'
 import { windowAt } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
 
@@ -31,7 +31,7 @@ const MAX_TIMER_MS = 24 * 3_600_000
 
 export class Guard implements Guardian {
   readonly #options: GuardOptions
-  readonly #hubs = new Map<string, HubState>()
+  readonly #hubs = new Map<string, WatchedHub>()
   readonly #saved = new SavedStates()
   readonly #schedules: Schedules
   #window = { open: false, at: 0, until: 0 }
@@ -104,7 +104,7 @@ export class Guard implements Guardian {
   }
 
   hubAdded(name: string, port: GuardedHub): void {
-    this.#hubs.set(name, new HubState(name, port))
+    this.#hubs.set(name, new WatchedHub(name, port))
   }
 
   hubChanged(name: string, online: boolean): void {
@@ -164,7 +164,7 @@ export class Guard implements Guardian {
     for (const hub of this.#hubs.values()) this.#decide(hub, input)
   }
 
-  #decide(hub: HubState | undefined, input: Input): void {
+  #decide(hub: WatchedHub | undefined, input: Input): void {
     // The end of an effect may come when its hub is gone.
     if (hub === undefined || this.#hubs.get(hub.name) !== hub) return
     const wasUpdating = hub.update !== null
@@ -178,7 +178,7 @@ export class Guard implements Guardian {
     if (wasUpdating && hub.update === null) this.#decideAll({ kind: 'wake' })
   }
 
-  #tell({ name: hub, port }: HubState, event: GuardEventPayload): void {
+  #tell({ name: hub, port }: WatchedHub, event: GuardEventPayload): void {
     const { event_type, app, reason, message, from, to } = event
     port.onEvent(event)
     const text = `guardian: ${event_type.replaceAll('_', ' ')}`
@@ -186,7 +186,7 @@ export class Guard implements Guardian {
   }
 
   /** One timer for what is due next on a hub. */
-  #arm(hub: HubState): void {
+  #arm(hub: WatchedHub): void {
     const at = this.#active && this.#on ? hub.wakeAt : Number.POSITIVE_INFINITY
     if (at === (hub.alarm?.at ?? Number.POSITIVE_INFINITY)) return
     hub.alarm?.cancel()
@@ -200,7 +200,7 @@ export class Guard implements Guardian {
     hub.alarm = { at, cancel }
   }
 
-  async #perform(hub: HubState, effect: Effect): Promise<void> {
+  async #perform(hub: WatchedHub, effect: Effect): Promise<void> {
     const { log } = this.#options
     const { name, port } = hub
     switch (effect.kind) {

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../contract/errors.ts'
 import { ALONE_MS } from './inputs.ts'
 import * as watch from './restart-state.ts'
 import { noMemory } from './trend.ts'
-import { type Context, type HubState, isBusy, mayAct, type Order, quietUntil, type Turn, tell } from './turn.ts'
+import { type Context, isBusy, mayAct, type Order, quietUntil, type Turn, tell, type WatchedHub } from './turn.ts'
 import { endRestart, giveUp, isDue, isOn, note, settle, unlessStopped, type WatchedApp } from './watched-app.ts'
 
 const NOTHING_DONE: ReadonlySet<ErrorCode> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
@@ -15,7 +15,7 @@ const FRESH_MS = 5_000
 /** Everything that may stand against a restart that is due. Times are `elapsed` milliseconds. */
 export type Situation = ReturnType<typeof situationOf>
 
-function situationOf(context: Context, hub: HubState, watched: WatchedApp) {
+function situationOf(context: Context, hub: WatchedHub, watched: WatchedApp) {
   return {
     watch: watched.watch,
     app: watched.app,
@@ -33,7 +33,7 @@ function situationOf(context: Context, hub: HubState, watched: WatchedApp) {
 }
 
 /** Looks at everything that is due on a hub, the longest due first. */
-export function tryRestarts(turn: Turn, hub: HubState, due: WatchedApp[]): void {
+export function tryRestarts(turn: Turn, hub: WatchedHub, due: WatchedApp[]): void {
   due.sort((a, b) => (a.watch.dueAt ?? 0) - (b.watch.dueAt ?? 0))
   for (const watched of due) {
     if (!mayRestart(turn, watched, situationOf(turn, hub, watched))) continue
@@ -60,7 +60,7 @@ function postpone(context: Context, watched: WatchedApp, until: number): void {
 }
 
 /** What is known of an app may be an hour old: it has been read anew, and that decides. */
-export function wasRead(turn: Turn, hub: HubState, watched: WatchedApp, isRead: boolean): void {
+export function wasRead(turn: Turn, hub: WatchedHub, watched: WatchedApp, isRead: boolean): void {
   const situation = { ...situationOf(turn, hub, watched), hubBusy: false }
   if (isRead && hub.restarting === watched && isDue(turn, watched) && mayRestart(turn, watched, situation)) {
     sendRestart(turn, watched)
@@ -89,7 +89,7 @@ function sendRestart(turn: Turn, watched: WatchedApp): void {
 type Restart = Extract<Order, { command: 'restart' }>
 
 /** Whether a restart is wanted still when its turn comes. */
-export function isWanted(context: Context, hub: HubState, { watched, readAt }: Restart): boolean {
+export function isWanted(context: Context, hub: WatchedHub, { watched, readAt }: Restart): boolean {
   const situation = situationOf(context, hub, watched)
   const sent = { ...watched.watch, dueAt: null, recent: [] }
   const found = context.decisions.obstacle({ ...situation, watch: sent, hubBusy: false })

@@ -36,7 +36,7 @@ export interface Context {
 }
 
 /** Changed in place, as its apps are: a copy of a thousand for each event would cost more than the event. */
-export class HubState {
+export class WatchedHub {
   readonly name: string
   readonly port: GuardedHub
   readonly apps = new Map<string, WatchedApp>()
@@ -154,7 +154,7 @@ export function versions(from: string | null, to: string | null): Details {
 /** Whether the guardian may begin something. */
 export const mayAct = ({ isActing, isConnected }: Context) => isActing && isConnected()
 
-export const isBusy = ({ restarting, update }: HubState) => restarting !== null || update !== null
+export const isBusy = ({ restarting, update }: WatchedHub) => restarting !== null || update !== null
 
 /** Quiet hours go by the clock of the people there. */
 export function quietUntil({ config: { guard }, decisions, now, wall }: Context): number | undefined {

@@ -4,7 +4,7 @@ import type { Outcome } from '../contract/answer.ts'
 import type { Offer } from '../contract/guard.ts'
 import type { App } from '../hub/app.ts'
 import type { GuardConfig } from './settings.ts'
-import { type Context, type HubState, isBusy, quietUntil, type Turn, tell, type Update, versions } from './turn.ts'
+import { type Context, isBusy, quietUntil, type Turn, tell, type Update, versions, type WatchedHub } from './turn.ts'
 import type { WatchedApp } from './watched-app.ts'
 
 const DAY_SECONDS = 24 * 3600
@@ -48,7 +48,7 @@ export function shownOffer(offer: Offer | null, holdDays: number): Offer | null 
 }
 
 /** Begins the next update of a hub, if one is due. */
-export function beginUpdate(turn: Turn, hub: HubState): void {
+export function beginUpdate(turn: Turn, hub: WatchedHub): void {
   if (isBusy(hub) || !turn.mayUpdate()) return
   const { hold_days, backup } = turn.config.updates
   const takesVersion = !hub.ignoresVersion && hub.port.takesVersion()
@@ -84,7 +84,7 @@ function isLeftOut({ patterns }: Context, { id, watch }: WatchedApp): boolean {
   return watch.switched === null ? patterns.ignores(id) : !watch.switched
 }
 
-function isFree(context: Context, hub: HubState, { installs, aloneUntil, watch: { phase } }: WatchedApp): boolean {
+function isFree(context: Context, hub: WatchedHub, { installs, aloneUntil, watch: { phase } }: WatchedApp): boolean {
   if (!hub.online || installs > 0 || aloneUntil > context.now) return false
   return (phase === 'idle' || phase === 'given_up') && quietUntil(context) === undefined
 }
@@ -103,7 +103,7 @@ function install(turn: Turn, update: Update): void {
   turn.effects.push({ kind: 'order', order: { watched, command: 'install', payload, update } })
 }
 
-export function backedUp(turn: Turn, hub: HubState, update: Update, failure: string | undefined): void {
+export function backedUp(turn: Turn, hub: WatchedHub, update: Update, failure: string | undefined): void {
   if (failure === undefined) install(turn, update)
   else end(turn, hub, update, `No backup, so no update: ${failure}`)
 }
@@ -117,7 +117,7 @@ export function installAnswered({ now }: Turn, update: Update, outcome: Outcome)
 }
 
 /** Ends an update whose version has appeared, or has not appeared in time. */
-export function followUpdate(turn: Turn, hub: HubState, update: Update): void {
+export function followUpdate(turn: Turn, hub: WatchedHub, update: Update): void {
   if (update.deadline === null) return
   const { version } = update.watched.app
   if (version !== null && version !== update.from) end(turn, hub, update, undefined)
@@ -127,7 +127,7 @@ export function followUpdate(turn: Turn, hub: HubState, update: Update): void {
   }
 }
 
-function end(turn: Turn, hub: HubState, { watched, from, to, named }: Update, failure: string | undefined): void {
+function end(turn: Turn, hub: WatchedHub, { watched, from, to, named }: Update, failure: string | undefined): void {
   const { id, app } = watched
   const { version } = app
   hub.update = null
