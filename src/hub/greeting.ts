@@ -21,8 +21,8 @@ export async function greet(client: HubClient, known: Greeting | undefined): Pro
   const isSame = firmware !== null && firmware === known?.firmware && id === known.id
   const missing = new Set(isSame ? known.missing : [])
   if (isNewer(identity)) {
-    // A hub of the newer kind has no garbage collection. Whether it speaks shows its list of voices, the only harmless
-    // request. Nothing counts as missing without evidence.
+    // A hub of the newer kind has no garbage collection. Its list of voices shows whether it speaks; no other request
+    // for that is harmless. Nothing counts as missing without evidence.
     missing.add('garbageCollectApp')
     if (!missing.has('speak') && (await lacksVoices(client))) missing.add('speak').add('getVoices')
   }
