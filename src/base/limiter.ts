@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts'
 export interface Limits {
   /** How many may be under way at once. */
   readonly slots: number
-  /** Between the beginnings of two, in milliseconds; default 0. */
+  /** Least time between two beginnings, in milliseconds; default 0. */
   readonly apartMs?: number
 }
 

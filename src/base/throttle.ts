@@ -1,9 +1,9 @@
-/** Does one thing again and again without taking up all the time: at once where that is cheap, rarely where it is not. */
+/** Runs a task again and again without using up the event loop: at once if it is cheap, rarely if it is not. */
 import type { Clock } from './clock.ts'
 
-/** What takes less is done whenever it is asked for. */
+/** A faster task runs at each request. */
 const CHEAP_MS = 1
-/** So many times as long as it took it is not done again. */
+/** How many times as long as it took the task then rests. */
 const REST = 20
 
 export class Throttle {

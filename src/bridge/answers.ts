@@ -20,7 +20,7 @@ const NOTHING: Outcome = { ok: true, json: 'null' }
 
 export class Answers {
   readonly #options: DispatcherOptions
-  /** Of the present minute: those in which the hub was asked for nothing. */
+  /** Commands of the present minute that were refused before a request left. */
   #refused = 0
   #endMinute: () => void = () => {}
 

@@ -46,9 +46,9 @@ export class Dispatcher {
   readonly #options: DispatcherOptions
   readonly #replay: Replay
   readonly #answers: Answers
-  /** By the hub itself: one that is configured anew under the same name starts with an empty queue. */
+  /** Keyed by the hub itself: one that is configured again under the same name starts with an empty queue. */
   readonly #queues = new WeakMap<DispatchHub, Limiter>()
-  /** Those on which a command is under way that sends others. */
+  /** Hubs on which a command that sends others is under way. */
   readonly #sending = new WeakSet<DispatchHub>()
   readonly #ending = new AbortController()
   /** Resolved when the dispatcher has stopped and the last command has its answer. */

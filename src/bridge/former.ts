@@ -71,7 +71,7 @@ export class Prefixes {
     this.#doubtful = false
   }
 
-  /** Those to remember; `null` if nothing is published and nothing is left. */
+  /** The prefixes to remember; `null` if nothing is published and nothing is left. */
   get all(): readonly string[] | null {
     return this.#isPublishing || this.#doubtful ? [this.#present, ...this.#former] : null
   }

@@ -38,7 +38,7 @@ export class OwnerRows<K extends OwnerKind> {
   readonly #owner: OwnerOf<K>
   readonly #table: RowTable
   readonly #rows: readonly Place<K>[]
-  /** By the place of the row, once it is needed. */
+  /** Made when needed, in the order of the rows. */
   readonly #topics: string[] = []
   #facts: Facts[K] | undefined
 

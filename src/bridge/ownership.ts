@@ -30,7 +30,7 @@ export interface ServedHub {
 /** Everything that the answer depends on. */
 export interface OwnershipState {
   readonly topics: Topics
-  /** Those that this bridge serves, by name. */
+  /** The hubs that this bridge serves, by name. */
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub }>
   /** The same by their ids. */
   readonly byId: ReadonlyMap<string | null, ServedHub>

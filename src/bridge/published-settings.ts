@@ -24,7 +24,7 @@ const OF_ALL: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>([
   'no_answer',
 ])
 
-/** Those of them that do not show as a hub that is offline. */
+/** Those of them that do not also make the hub offline. */
 const LASTING: ReadonlySet<HubErrorCode> = new Set<HubErrorCode>(['forbidden', 'subscription'])
 
 export class PublishedSettings {
@@ -34,7 +34,7 @@ export class PublishedSettings {
   readonly #options: Pick<HubStateOptions, 'live' | 'table' | 'log'>
   /** App id → name of the setting → what it holds; as configuration said when it was last looked at. */
   #published: Published
-  /** Of those that the hub has, or had. */
+  /** The settings that the hub has, or had. */
   readonly #rows = new Map<string, OwnerRows<'setting'>>()
   /** Apps to read; the hub is asked for one at a time. */
   readonly #due = new Set<string>()

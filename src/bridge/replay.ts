@@ -27,7 +27,7 @@ interface Entry {
 /** Entries in the order in which they came. */
 class Line {
   readonly entries = new Map<string, Entry>()
-  /** Of the data in all answers. */
+  /** The length of the data in all answers. */
   length = 0
   #oldest: Entry | undefined
   /** Stands behind `#oldest`: from the start of the map, each look would step over all that was deleted since it grew. */

@@ -180,7 +180,7 @@ export class Upkeep {
     this.#secondLooks.add(cancel)
   }
 
-  /** Of what was found on the broker: the payload is '' where it was too large to be kept. */
+  /** @param payload '' if it was too large to be kept */
   #verdictOf(topic: string, payload: string): Ownership['verdict'] {
     return ownership(topic, payload === '' ? undefined : payload, this.#state).verdict
   }

@@ -13,7 +13,7 @@ import { anyValue, duration, durationMs, either, inner, object, someOf, spoken, 
 import { rolloutOrder } from './rollout.ts'
 import { write } from './writes.ts'
 
-/** Of a setting, in a payload or in the topic. */
+/** Longest name of a setting, in a payload or in the topic. */
 export const MAX_NAME_LENGTH = 256
 const settingName = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_NAME_LENGTH))
 const channel = v.pipe(v.string(), v.nonEmpty(), v.maxLength(64))

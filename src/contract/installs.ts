@@ -8,7 +8,7 @@ import type { Target } from './command.ts'
 import { afterSteps, CommandError } from './errors.ts'
 import { isUndecided, tried, undecided } from './writes.ts'
 
-/** Between looks at an install: a busy hub takes its time, and each look is a whole list. */
+/** Pauses between checks of an install: a busy hub takes its time, and each check reads the whole list. */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 export interface StoreVersion {

@@ -46,7 +46,7 @@ export interface Facts {
     readonly status: HubStatus
     /** Names of the commands that configuration, key and hub permit. */
     readonly commands: readonly string[]
-    /** Of all apps together. */
+    /** Sums over all apps. */
     readonly counts: Omit<schemas.HubSummary, 'needs_attention'>
     /** Whether the list of apps has been read. */
     readonly complete: boolean

@@ -11,7 +11,7 @@ export const ROLLOUT_STATES = ['running', 'done', 'stopped', 'cancelled'] as con
 /** Why it does not go on, or did not. */
 export const ROLLOUT_REASONS = ['canary_failed', 'failures', 'cancelled', 'not_allowed'] as const
 
-/** Of batches, canaries and failures. */
+/** Largest number of a batch, of canaries and of failures. */
 const MAX_AT_ONCE = 100
 /** It names a topic, and begins the transaction of each step. */
 export const MAX_ROLLOUT_NAME = 64

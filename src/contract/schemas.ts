@@ -222,7 +222,7 @@ export const DISCOVERY_MEMORY = v.strictObject({ prefixes: v.array(text) })
 export const PROBE = text
 
 const role = v.picklist(['active', 'undecided', 'standby'])
-/** Of a bridge: `undecided` until it is known whether another one is active on its base topic. */
+/** The role of a bridge: `undecided` until it is known whether another one is active on its base topic. */
 export type Role = v.InferOutput<typeof role>
 
 export const PRESENCE = v.strictObject({

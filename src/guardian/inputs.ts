@@ -12,7 +12,7 @@ import { isOn, isStopped, note, settle, type WatchedApp } from './watched-app.ts
 
 /** After a command that writes, the app is left alone for so long. */
 export const ALONE_MS = 60_000
-/** Between two reports of growing memory of one app. */
+/** The least time between two reports of growing memory of one app. */
 const RISING_AGAIN_MS = 24 * 3_600_000
 
 /** This bridge is responsible for the app from now on, and restores what the broker holds about it. */
@@ -204,7 +204,7 @@ const STARTS: ReadonlySet<string> = new Set(['restartApp', 'enableApp'])
 export function commanded(turn: Turn, watched: WatchedApp, { command, phase, by }: GuardRun): void {
   const isInstall = command.operation === 'installFromAppStore'
   if (isInstall) {
-    // Of an app that came by its install only the end is heard.
+    // For an app that its install adds, only the end is known.
     watched.installs = Math.max(0, watched.installs + (phase === 'begun' ? 1 : -1))
     watched.installedBy = by === BY ? BY : 'command'
   } else if (by === BY || !command.write || command.needs === 'guard') return

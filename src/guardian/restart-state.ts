@@ -21,7 +21,7 @@ export class RestartState {
   readonly dueAt: number | null = null
   /** When the latest restart was sent. */
   readonly sentAt: number | null = null
-  /** By the guardian, ever. */
+  /** Restarts by the guardian, ever. */
   readonly restarts: number = 0
   /** Times of those since the app last started afresh. */
   readonly recent: readonly number[] = []
@@ -141,7 +141,7 @@ export function restored({ guard: state, history, memory }: SavedState, now: num
   if (state === null) return { ...UNTOUCHED, switched }
   const at = (time: string) => Date.parse(time) - offset
   const { times, versions } = sinceCalm(history, CALM_MS)
-  // Of restarts that the history has lost, the latest time counts that there may be.
+  // Restarts that the history has lost count as of the latest possible time.
   const lost = Math.min(MAX_TIMES, state.restarts_in_window) - times.length
   const known = times.map((time) => Math.min(time - offset, now))
   const recent = lost > 0 ? [...known, ...Array<number>(lost).fill(known.at(-1) ?? now)] : known

@@ -12,7 +12,7 @@ export function patternsOf({ guard }: GuardConfig) {
   return {
     watches: appFilter(guard.watch, guard.ignore),
     ignores: appFilter(guard.ignore, []),
-    /** Of the probes, in their order. */
+    /** The limits of the probes, in their order. */
     limits: PROBES.map(({ option }) => firstFit(option(guard))),
     /** Bytes. */
     memoryLimit: firstFit(guard.memory_limit),

@@ -35,7 +35,7 @@ interface Bucket {
 
 /** What an app has used since its start. */
 export interface Memory {
-  /** By how much its buckets begin later, in milliseconds. */
+  /** How much later its buckets begin, in milliseconds. */
   readonly phase: number
   readonly buckets: Bucket[]
   /** The highest level from which it came down again by itself; 0: none so far. */

@@ -36,7 +36,7 @@ export interface Device {
   readonly objectId: string
   readonly info: DeviceInfo
   readonly origin: { readonly name: string; readonly sw_version: string; readonly support_url: string }
-  /** Of its components, unless they say otherwise. */
+  /** The default for its components. */
   readonly availability: readonly Availability[]
   /** By the key of the entity or trigger. */
   readonly components: ReadonlyMap<string, OfferedComponent>
@@ -62,7 +62,7 @@ export interface Surroundings {
   readonly severalHubs: boolean
   /** Where browsers reach the page of the bridge; `null`: that is not known. */
   readonly publicUrl: string | null
-  /** Those that an app's device has. */
+  /** The triggers of an app's device. */
   readonly triggers: readonly Trigger[]
 }
 
@@ -170,7 +170,7 @@ interface Parts {
   readonly version: string
   readonly topics: Topics
   readonly availability: readonly Availability[]
-  /** Of the topics that the entities read. */
+  /** Parameters of the topics that the entities read. */
   readonly parameters: Readonly<Record<string, string>>
   readonly command: (name: string, setting?: string) => string
 }
@@ -206,7 +206,7 @@ function assemble(entities: readonly Entity[], parts: Parts): Device {
   }
 }
 
-/** By the form of its API: a key that may only read apps cannot read the model. */
+/** Guessed from the form of its API: a key that may only read apps cannot read the model. */
 function makeOf({ api }: HubFacts): Pick<DeviceInfo, 'manufacturer' | 'model'> {
   return api === 'manager' ? { manufacturer: 'Athom', model: 'Homey' } : { model: 'Hub' }
 }

@@ -255,7 +255,7 @@ export class HomeAssistant implements Discovery {
     return policyOf(this.#options.live.value)
   }
 
-  /** By configuration, as hubs that have not answered yet would otherwise rename the apps of others. */
+  /** Counted in the configuration, as hubs that answer late would otherwise rename the apps of others. */
   get #severalHubs(): boolean {
     const { hubs, live, isShared } = this.#options
     return (isShared ? Object.keys(live.value.hubs).length : hubs.size) > 1

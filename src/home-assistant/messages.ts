@@ -50,12 +50,12 @@ function same(entries: readonly (readonly [string, string])[]): Platforms {
 
 const MAX_KNOWN = 1_000
 
-/** Of a device; empty for none. */
+/** The platforms of a device; empty without one. */
 export function platformsOf(device: Device | undefined): Platforms {
   return same([...(device?.components ?? [])].flatMap(([key, { component }]) => removable(key, component)))
 }
 
-/** Of a device's message; empty for what is no payload of ours. */
+/** The platforms in a device's message; empty for a payload that is not ours. */
 export function platformsIn(payload: string): Platforms {
   const components = read(payload)['components']
   const found = Object.entries(isRecord(components) ? components : {})

@@ -1,17 +1,17 @@
-/** Spreads work over time: so many things a second after a first few, and none again before it has rested. */
+/** Spreads work over time: a first few tasks at once, the others at a rate, and none again before a rest. */
 import type { Clock } from '../base/clock.ts'
 
 export interface PacerOptions {
   readonly clock: Clock
-  /** So many may be done without delay, once. */
+  /** How many may be done without delay, once. */
   readonly atOnce: number
-  /** So many of those after are done in one go, so that others get their turn. */
+  /** How many of the later ones are done in one go, so that others get their turn. */
   readonly perTurn: number
-  /** Between two goes, in milliseconds. */
+  /** Time between two goes, in milliseconds. */
   readonly intervalMs: number
   /** How long to put off the next go, in milliseconds; default: not at all. */
   readonly busyMs?: () => number
-  /** Between twice the same. */
+  /** Least time until the same is done again. */
   readonly restMs: number
   readonly task: (key: string) => void
 }

@@ -6,7 +6,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
-  /** Of a write: the body was too large to be read and is empty here; the status still counts. */
+  /** For a write: the body was too large to be read and is empty here; the status still counts. */
   readonly isCut?: true
 }
 

@@ -176,7 +176,7 @@ export class HubClient {
   }
 }
 
-/** Of the answer to a call by its path. */
+/** Largest answer to a call by its path. */
 const MAX_ENDPOINT_BYTES = 1024 * 1024
 
 /** An operation of the table keeps its name, so that a refusal is as precise as that of its own call. */

@@ -7,7 +7,7 @@ const KEYS = 'make a key where the hub makes them: https://my.homey.app, Setting
 /** Where a hub listens. */
 export const HUB_PORTS = 'check the port: 80 for a Homey Pro, 4859 for a Self-Hosted Server'
 
-/** By Node's and OpenSSL's codes of a connection that failed. */
+/** Advice by Node's and OpenSSL's codes for a failed connection. */
 const CONNECTIONS: readonly (readonly [RegExp, (at: URL, code: string, error: unknown) => Advice])[] = [
   [/^ECONNREFUSED$/, ({ host }) => advice(`${host} refuses the connection`, HUB_PORTS)],
   [

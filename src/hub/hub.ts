@@ -11,7 +11,7 @@ import { grants, type HubStatus, StatusTracker } from './status.ts'
 export interface HubOptions extends Omit<HubClientOptions, 'knows'> {
   /** Whether to use the realtime channel in addition to polling. */
   readonly realtime: boolean
-  /** Between two reads of the list, in milliseconds. */
+  /** Time between two reads of the list, in milliseconds. */
   readonly pollInterval: number
   /** The same while the realtime channel is down. */
   readonly pollIntervalFallback: number

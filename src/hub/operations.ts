@@ -102,7 +102,7 @@ const ROWS = {
     method: 'PUT',
     path: '/app/:id',
     scope: 'hub.app',
-    // Of a record hubs let this be changed and ignore the rest.
+    // Hubs let only this part of a record be changed, and ignore the rest.
     body: ({ update }: { update: { readonly autoupdate: boolean } }) => update,
     shows: (body) => (isRecord(body) ? decodePatch(body) : {}),
   }),

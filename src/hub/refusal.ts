@@ -92,7 +92,7 @@ function hubWords(answer: Answer, clean: Clean): string {
   return oneLine(body['error_description'], clean) || oneLine(body['error'], clean)
 }
 
-/** Of a refusal, which is read again for each question about it. */
+/** The body of a refusal, parsed again for each question about it. */
 const MAX_BODY_BYTES = 64 * 1024
 
 function bodyOf(answer: Answer): Readonly<Record<string, unknown>> {

@@ -18,7 +18,7 @@ const BACKOFF = { min: 1000, max: 30_000 }
 const SECOND_TRY_MS = 1000
 /** While a hub answers 429 without a `Retry-After`: twice as long each time. */
 const LIMITED_MS = { min: 1000, max: 30_000 }
-/** Between two reads of the list at once for the same reason: an app that it lacks, or a realtime channel that fell. */
+/** Least time between two early reads of the list for the same reason: an unknown app, or a lost realtime channel. */
 const EARLY_READ_MS = { unknownApp: 10_000, loss: 30_000 }
 const REALTIME_SETTLE_MS = 500
 
@@ -57,7 +57,7 @@ export class Session {
   #turning = new AbortController()
   /** Aborted when another hub answers: the session with the former one counts no longer. */
   #sessions = new AbortController()
-  /** Of the interval that goes by before the list is due again. */
+  /** The part of the interval after which the list is due again. */
   #part = 1
   /** When the list was last asked for, and when before its time; in `clock.elapsed()` milliseconds. */
   #readAt = Number.NEGATIVE_INFINITY
@@ -288,7 +288,7 @@ export class Session {
     this.#turning.abort()
   }
 
-  /** The session may have ended because the hub goes down: everything is read at once, who is there included. */
+  /** The session may have ended because the hub goes down: everything is read at once, its identity too. */
   #onRealtimeLost(): void {
     this.#apps.setLive(false)
     this.#stale = true

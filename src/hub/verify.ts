@@ -44,7 +44,7 @@ async function appIsGone(hub: Hub, id: string): Promise<boolean> {
   return (await unless(['unknown_app'], hub.look('getApp', { id }))) === undefined
 }
 
-/** By the settings as a whole: a single one is `null` in an empty answer too. */
+/** Checks the settings as a whole: a single one is `null` in an empty answer too. */
 async function settingIs(hub: Hub, id: string, name: string, value: Json): Promise<boolean> {
   const found = new Map(Object.entries(await hub.look('getAppSettings', { id }))).get(name)
   return found !== undefined && sameJson(found, value)

@@ -8,7 +8,7 @@ export interface Failure {
   readonly detail: string
   /** The system's own code, such as `ECONNREFUSED`. */
   readonly cause?: string
-  /** Of a certificate for another name: what it is for. */
+  /** The names in a certificate that is for another name. */
   readonly names?: readonly string[]
 }
 

@@ -19,7 +19,7 @@ export interface Outgoing {
   /** Connections lost in a row while this message was unacknowledged. */
   losses: number
   sentAt: number
-  /** Of the payload. */
+  /** Length of the payload. */
   readonly sentBytes: number
 }
 

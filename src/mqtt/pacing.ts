@@ -15,7 +15,7 @@ const TAKEOVER_WAIT_MS = { min: 5_000, max: 60_000 }
  * takes over: so the limit for an orderly end is longer there. Under MQTT 5 it says so.
  */
 const STEADY_MS = { wordless: 60_000, otherwise: 5_000 }
-/** So many unsteady connections in a row are no accident. */
+/** How many unsteady connections in a row are suspicious. */
 const UNSTEADY_LIMIT = 5
 /** After a connection of this length, waits for a takeover start small again. */
 const TAKEOVERS_OVER_MS = 5 * 60_000

@@ -45,9 +45,9 @@ export const TOO_LARGE: Refusal = { block: 'too_large', detail: 'it is larger th
 
 export class PoisonMessages {
   readonly #clock: Clock
-  /** Of packets, in bytes: what the broker is known to take, whatever it says. */
+  /** Largest packet that the broker is known to take, in bytes, whatever it says. */
   readonly #known: number
-  /** The least of that and of what the broker says. */
+  /** The smaller of that and of what the broker says. */
   #limit: number
   /** Payloads of so many bytes or more were found too large on this connection. */
   #tooLargeFrom = Number.POSITIVE_INFINITY

@@ -25,7 +25,7 @@ export interface ReadBackOptions {
   readonly onFound?: (topic: string, text: string) => void
   /** A message that is not stored: as nothing is published yet, it comes from another client. */
   readonly onLive?: (topic: string, text: string) => void
-  /** Those of `heldFilters` that stay subscribed. */
+  /** The `heldFilters` that stay subscribed. */
   readonly lastingFilters?: readonly string[]
   readonly furtherFilters?: (topic: string, text: string) => readonly string[]
 }

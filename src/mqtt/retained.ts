@@ -46,7 +46,7 @@ export class Entry {
   /** Connections lost in a row while this topic was unacknowledged. */
   losses = 0
   sentAt = 0
-  /** Of the payload last sent. */
+  /** Size of the payload that was sent last. */
   sentBytes = 0
   blocked: Block | undefined = undefined
   /** The latest block that was reported; undefined after the broker accepted a publish. */

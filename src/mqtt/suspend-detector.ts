@@ -14,7 +14,7 @@ export class SuspendDetector {
   readonly #clock: Clock
   readonly #onStandstill: () => void
   #seen: { readonly elapsed: number; readonly now: number }
-  /** By how much `uptime` is ahead of `elapsed`. */
+  /** How far `uptime` is ahead of `elapsed`. */
   #ahead: number
   /** The moment before, in `clock.elapsed()` milliseconds, while what arrives may be as old. */
   #since: number | undefined

@@ -22,7 +22,7 @@ export class Unowned {
   readonly all: ReadonlyMap<string, Found> = this.#found
   #length = 0
 
-  /** Of a text that is not known any more, the mark is. */
+  /** @param found with a `mark` if the text is no longer known */
   add(topic: string, { text = '', mark }: Found): void {
     this.take(topic, null)
     const keep = mark === undefined && this.#length + text.length <= TEXT_LIMIT
