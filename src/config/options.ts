@@ -342,7 +342,7 @@ const otherOptions = defineOptions({
     live: true,
   },
   'log.format': {
-    doc: '`json` writes one object per line, `pretty` readable text; `auto` is `pretty` on a terminal.',
+    doc: 'Format of the log: `json` is one object per line, `pretty` is readable text; `auto` is `pretty` on a terminal.',
     schema: choice(LOG_FORMATS),
     default: 'auto',
   },

@@ -174,10 +174,10 @@ export function openapi(): string {
 }
 
 const ACCESS: Readonly<Record<Route['access'], string>> = {
-  open: 'anybody who reaches it',
-  local: 'who may look, and programs on this machine',
-  read: 'who may look',
-  full: 'who may do everything',
+  open: 'everyone',
+  local: 'read access, or a program on this machine',
+  read: 'read access',
+  full: 'full access',
 }
 
 /** The table of routes. */
