@@ -1,18 +1,18 @@
 #!/bin/sh
-# Makes what docker-compose.yml needs for a hub of yours: the secrets in secrets/, the configuration in hub2mqtt/, and .env,
+# Creates what docker-compose.yml needs for your hub: the secrets in secrets/, the configuration in hub2mqtt/, and .env,
 # which says where they are. Run it in the checkout:
 #   config/make-secrets.sh http://192.168.1.20
-# It asks for the hub's API key, makes random passwords for the broker's users, and changes nothing that is there already.
-# Run it again when one of the files is gone.
+# It asks for the hub's API key, creates random passwords for the broker's users, and changes no existing file.
+# Run it again if one of the files is missing.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -eq 1 ] || { echo "usage: $0 <address of the hub>" >&2; exit 2; }
 umask 077
-# Of the broker; "broker" is the second one of config/compose.fleet.yml, which passes everything on.
+# Users of the broker; "broker" is the second one of config/compose.fleet.yml, which forwards everything.
 users='hub2mqtt homeassistant button broker'
 say() { printf '%s\n' "$1" >&2; }
 
-# A container engine makes a folder in the place of a file that it shall mount and does not find.
+# A container engine creates a folder in place of a missing file that it should mount.
 for path in secrets/hub_api_key secrets/mqtt_hub2mqtt_password secrets/mqtt_homeassistant_password \
   secrets/mqtt_button_password secrets/mqtt_broker_password secrets/nats_password secrets/mosquitto_passwords \
   hub2mqtt/hub2mqtt.yaml hub2mqtt/hub2mqtt.env; do
@@ -34,14 +34,14 @@ random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 
 if [ ! -s secrets/hub_api_key ]; then
   printf 'API key of the hub: ' >&2
-  # Not shown while it is typed.
+  # Not echoed.
   stty -echo 2>/dev/null || true
   read -r key
   stty echo 2>/dev/null || true
   echo >&2
   write hub_api_key "$key"
 fi
-# Those whose password is new, or whom the broker does not know.
+# Users whose password is new, or that the broker does not know.
 changed=''
 for user in $users; do
   [ -s "secrets/mqtt_${user}_password" ] && grep -q "^$user:" secrets/mosquitto_passwords 2>/dev/null || changed="$changed $user"
@@ -49,7 +49,7 @@ for user in $users; do
 done
 write nats_password "$(random)"
 
-# Mosquitto reads hashes only, and its own tool makes them. Lines of other users stay.
+# Mosquitto needs hashes, which its own tool creates. Lines of other users stay.
 if [ -n "$changed" ]; then
   for user in $changed; do printf '%s:%s\n' "$user" "$(cat "secrets/mqtt_${user}_password")"; done > secrets/mosquitto_passwords.new
   docker run --rm -i --entrypoint sh "${MOSQUITTO_IMAGE:-eclipse-mosquitto:2}" \
@@ -59,24 +59,24 @@ if [ -n "$changed" ]; then
   rm secrets/mosquitto_passwords.new
   mv secrets/mosquitto_passwords.hashed secrets/mosquitto_passwords
 fi
-# Brokers and NATS run as other users; the folder keeps everybody else on this machine out.
+# Brokers and NATS run as other users; the folder keeps all other users of this machine out.
 chmod 644 secrets/mosquitto_passwords secrets/mqtt_broker_password secrets/nats_password
 
 # The demo's configuration, for this hub.
 [ -e hub2mqtt/hub2mqtt.yaml ] || sed "s#http://emulated-hub:8080#$1#" config/demo/hub2mqtt/hub2mqtt.yaml > hub2mqtt/hub2mqtt.yaml
 [ -e hub2mqtt/hub2mqtt.env ] || cp config/demo/hub2mqtt/hub2mqtt.env hub2mqtt/hub2mqtt.env
 
-# The bridge runs as the owner of the secrets, so that nobody else need read them; but never as root.
+# The bridge runs as the owner of the secrets, so that no other user has to read them; but never as root.
 owner=$(id -u):$(id -g)
 if [ "$(id -u)" -eq 0 ]; then
   owner=1000:1000
   chown -R "$owner" secrets hub2mqtt
 fi
 
-# A line that is there already stays.
+# An existing line stays.
 setting() { grep -q "^$1=" .env 2>/dev/null || printf '%s=%s\n' "$1" "$2" >> .env; }
 setting SECRETS_DIR ./secrets
 setting CONFIG_DIR ./hub2mqtt
-# Owner of the secrets, as whom the bridge runs.
+# Owner of the secrets; the bridge runs as this user.
 setting RUN_AS "$owner"
 say 'made secrets/, hub2mqtt/ and .env; now: docker compose up -d'

@@ -1,4 +1,4 @@
-/** Things that are reached or opened: hubs, brokers, topics, hosts, files; and secrets. */
+/** Schemas of addresses, topics, hosts, paths and secrets. */
 
 import * as v from 'valibot'
 import { withoutSlashes } from '../base/text.ts'
@@ -7,7 +7,7 @@ import { oneOrMore, text } from './schemas.ts'
 const AUTHORITY = String.raw`(?:\[[0-9A-Fa-f:.]+\]|[^\s/?#@:\[\]]+)(?::\d*)?`
 const PATH = String.raw`(?:/[^\s?#@]*)?`
 
-/** Schemes are the same in capitals; a JSON Schema has no flag for that. */
+/** Schemes are case-insensitive; a JSON Schema has no flag for that. */
 const scheme = (name: string) => name.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`)
 
 interface UrlRules {
@@ -19,7 +19,7 @@ interface UrlRules {
   readonly credentials: string
 }
 
-/** An address, without a slash at the end. It is never quoted: an address is where people leave passwords. */
+/** An address, without a slash at the end. Messages never repeat it, because it may contain a password. */
 function url({ schemes, withPath, example, credentials }: UrlRules) {
   const expected = `expected an address that begins with ${schemes.map((name) => `${name}://`).join(', ')}, such as ${example}`
   const forms = schemes.map((name) => `${scheme(name)}://${AUTHORITY}${withPath.includes(name) ? PATH : '/?'}`)
@@ -77,7 +77,7 @@ export const brokerUrls = oneOrMore(brokerUrl, 'expected an address such as mqtt
 /** Addresses of NATS servers; may be empty. */
 export const natsUrls = oneOrMore(natsUrl, 'expected an address such as nats://nats-0:4222, or a list of them', 0)
 
-/** Where a web page comes from, as browsers say it. */
+/** The origin of a web page. */
 export const origin = url({
   schemes: ['http', 'https'],
   withPath: [],
@@ -95,7 +95,7 @@ const TOPIC_FAULTS: readonly (readonly [RegExp, string])[] = [
   [/[\p{Cc}\p{Cs}]/u, ', without control characters'],
 ]
 
-/** A prefix under which all topics live: MQTT would take more, but wildcards and empty levels would never be meant. */
+/** A prefix of topics. MQTT permits more, but wildcards and empty levels are always mistakes here. */
 export const topicPrefix = v.pipe(
   v.string(TOPIC),
   v.regex(/^(?!\$)[^/+#\p{Cc}\p{Cs}]+(?:\/[^/+#\p{Cc}\p{Cs}]+)*$/u, ({ input }) => {
@@ -113,21 +113,21 @@ export const host = text({
   pattern: /^[A-Za-z0-9.:_-]{1,255}$/u,
 })
 
-/** A bearer token: it travels in an HTTP header, which takes printable Latin-1 characters only. */
+/** A bearer token: an HTTP header permits only printable Latin-1 characters. */
 export const apiKey = text({
   name: 'secret',
   expected: 'the key as the hub shows it: one line of printable Latin-1 characters, without blanks around it',
   pattern: /^(?! )[\x20-\x7e\xa0-\xff]{1,4096}(?<! )$/u,
 })
 
-/** A password: any characters, but a line break or another control character is a slip of copying. */
+/** A password: any characters except control characters, such as a line break that was copied by mistake. */
 export const password = text({
   name: 'secret',
   expected: 'the password in one line, without control characters',
   pattern: /^[^\p{Cc}\p{Cs}]{1,4096}$/u,
 })
 
-/** A path: in the file it counts from the file's folder, in the environment from the working folder. */
+/** A path, relative to the file's folder in the file, and to the working directory in the environment. */
 export const path = text({
   name: 'path',
   expected: 'the path of a file such as /run/secrets/name',

@@ -1,4 +1,4 @@
-/** Brings the running parts in line with a configuration that was taken over. */
+/** Applies a reloaded configuration to the running parts. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Reloaded } from './live-config.ts'
 import type { Config, HubConfig } from './options.ts'
@@ -7,9 +7,9 @@ export interface Parts {
   readonly hubs: {
     readonly all: ReadonlyMap<string, { readonly hub: { renewed(): void } }>
     close(name: string): unknown
-    /** Shows other apps from now on. */
+    /** Applies changed filters of apps. */
     refilter(): void
-    /** Apps whose ids hold a key that is new are gone at once. */
+    /** Hides apps whose ids contain a new key. */
     hideUnshown(): void
   }
   readonly bridge: {
@@ -18,14 +18,14 @@ export interface Parts {
     reconfigured(): void
     setLogLevel(level: Config['log']['level']): void
   }
-  /** Opens and starts a hub, known to everybody. */
+  /** Opens and starts a hub, and announces it to the other parts. */
   readonly openHub: (name: string, config: HubConfig) => void
-  /** Says whose a new hub is. */
+  /** Updates which member of a fleet serves a new hub. */
   readonly fleet?: { hubsChanged(): void } | undefined
 }
 
 export function applyChanges({ before, after }: Reloaded, { hubs, bridge, openHub, fleet }: Parts): void {
-  // A level that was changed by command stays, unless the configuration has an opinion that is new.
+  // A level that was changed by command stays, unless the level in the configuration has changed.
   if (before.log.level !== after.log.level) bridge.setLogLevel(after.log.level)
   for (const name of Object.keys(before.hubs)) {
     if (!Object.hasOwn(after.hubs, name)) {

@@ -1,4 +1,4 @@
-/** How the configured broker is reached and what is presented to it, the same for everyone who connects. */
+/** Address and credentials of the configured broker, the same for every connection. */
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { reachable } from '../base/hosts.ts'
@@ -22,7 +22,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerAccess 
     urls,
     username,
     password,
-    // Without a broker of one's own it is the embedded one, which speaks no other.
+    // Without a configured broker it is the embedded one, which supports no other version.
     protocol: mqtt.url === null && protocol === 'auto' ? '3.1.1' : protocol,
     ca: pem(caFile),
     cert: pem(certFile),
@@ -32,7 +32,7 @@ export function brokerAccess(mqtt: Mqtt, urls: readonly string[]): BrokerAccess 
   }
 }
 
-/** Where a running bridge has its broker, the preferred address first; none for an embedded one whose port nobody chose. */
+/** The addresses of a running bridge's broker, the preferred one first; none for an embedded one with a random port. */
 export function brokerUrls({
   url,
   embedded: { host, port },
@@ -50,7 +50,7 @@ export function brokerUrls({
  * How the bridge uses the broker.
  * @param instance counts the bridges of this machine with the same base topic there
  * @param further topics of others that it reads, besides its own
- * @param mayAct whether it may publish what is not of itself; default: always
+ * @param mayAct whether it may publish more than its own state; default: always
  */
 export function linkOptions(
   live: Live & Pick<LinkOptions, 'credentials'>,
@@ -77,15 +77,15 @@ export function linkOptions(
   }
 }
 
-/** Of the members of a fleet, none can be two: the broker ends the connection of the first. */
+/** Two members of a fleet with one name cannot be connected at once: the broker disconnects the first. */
 function clientIdOf({ client_id }: Mqtt, { base, member }: Topics, instance: number): string {
   if (member === null) return client_id ?? stableClientId(base, instance)
   return `${client_id ?? `hub2mqtt-${markOf(base)}`}-${member}`
 }
 
 /**
- * The same after a restart, so that the broker ends what a crash left half open; another on another machine, and for
- * another process on this one: two with one id throw each other out for ever.
+ * The same after a restart, so that the broker closes a connection that a crash left half open. It differs between
+ * machines, and between processes on one machine, because clients with the same id disconnect each other.
  */
 function stableClientId(base: string, instance: number): string {
   const mark = markOf(`${hostname()}\n${base}`)

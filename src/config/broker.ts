@@ -1,4 +1,4 @@
-/** The broker that the bridge connects to: that of the configuration, or one inside of this process. */
+/** The bridge's broker: the configured one, or one inside this process. */
 import type { Logger } from 'pino'
 import { createTopics } from '../contract/topics.ts'
 import type { EmbeddedBroker } from '../mqtt/embedded.ts'
@@ -25,7 +25,7 @@ export async function openBroker(config: Config, log: Logger): Promise<Broker> {
 
 /** @throws EmbeddedBrokerError */
 export async function openEmbeddedBroker({ mqtt, http, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
-  // Most have a broker of their own and need not load this one.
+  // Loaded on demand: most installations have their own broker.
   const { startEmbeddedBroker } = await import('../mqtt/embedded.ts')
   const { username, password } = camelKeys(mqtt)
   const { wsPort, ...options } = camelKeys(mqtt.embedded)

@@ -1,4 +1,4 @@
-/** The effective configuration as one would write it in a file, with secrets masked. */
+/** The effective configuration in the form of a file, with secrets masked. */
 import { stringify } from 'yaml'
 import { type Config, hubOptions, options } from './options.ts'
 import { secretsIn, show } from './schemas.ts'
@@ -14,13 +14,13 @@ function shown(table: Table, values: unknown, prefix: string): [string, unknown]
   })
 }
 
-/** YAML that `check-config` prints; put back the secrets and it is a configuration file. */
+/** The YAML that `check-config` prints: a configuration file without its secrets. */
 export function describeConfig(config: Config): string {
   const hubs = Object.entries(config.hubs).flatMap(([name, hub]) => shown(hubOptions, hub, `hubs.${name}.`))
   return stringify(nest([...hubs, ...shown(options, config, '')]), { lineWidth: 0 })
 }
 
-/** Every secret in it, for those who quote what others say. */
+/** Every secret in it, to redact texts of other programs. */
 export function secretsOf(config: Config): string[] {
   const of = (table: Table, values: unknown) =>
     Object.entries(table).flatMap(([path, { schema, sensitive }]) =>

@@ -1,4 +1,4 @@
-/** Who besides its owner may read a file that holds a secret. */
+/** Checks who may read a file with a secret. */
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 

@@ -11,7 +11,7 @@ export type ReadFile = (path: string) => string
 
 export interface ConfigFile {
   readonly path?: string
-  /** Whether nothing but comments stands in it. */
+  /** Whether it contains only comments. */
   readonly isEmpty: boolean
   readonly root: FileMap
   /** `hub2mqtt.yaml line 3`, for the end of a path, or as far as the file has it; its name alone for nothing of it. */
@@ -26,7 +26,7 @@ export const isJson = (path: string | undefined): boolean => path?.endsWith('.js
 
 export const noFile: ConfigFile = { isEmpty: false, root: new Map(), where: () => '' }
 
-/** Enough for a person who repeats a block here and there, too few to blow up memory. */
+/** Enough for repeated blocks, too few to exhaust memory. */
 const MAX_ALIASES = 50
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -41,13 +41,13 @@ const REASONS: Readonly<Record<string, string>> = {
   EAGAIN: 'it is not a plain file',
 }
 
-/** Why a file could not be read, in words that hold no path. */
+/** Why a file could not be read, without its path. */
 export function readFailure(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   return REASONS[code] ?? code
 }
 
-/** Deeper than any configuration, and far from what the stack takes. */
+/** Deeper than any configuration, and far below the limit of the stack. */
 const MAX_DEPTH = 64
 const TOO_DEEP = 'its values nest too deeply'
 
@@ -75,7 +75,7 @@ const inWordsOf = (path: string, reason: string): string => (isJson(path) && !IN
 
 const require = createRequire(import.meta.url)
 let parser: typeof import('yaml') | undefined
-/** Who configures by environment alone need not load the parser. */
+/** Loads the parser on demand: a configuration by environment alone does not need it. */
 function yaml() {
   const loaded: typeof import('yaml') = parser ?? require('yaml')
   parser = loaded
@@ -88,18 +88,18 @@ function parseText(text: string, path: string, mistakes: Mistakes): { doc: Docum
   let doc: Document.Parsed<ParsedNode>
   const { stackTraceLimit } = Error
   try {
-    // It makes an error for each slip, perhaps thousands: their stacks take longer than all the rest.
+    // It creates an error for each mistake, perhaps thousands; their stack traces take longer than everything else.
     Error.stackTraceLimit = 0
-    // The parser compares each key with all others, which takes long where there are thousands.
+    // The parser compares each key with all others, which is slow for thousands of keys.
     doc = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false, stringKeys: true })
   } catch {
-    // It calls itself for each level of a list, until the stack is full.
+    // The parser recurses for each level of a list, until the stack overflows.
     mistakes.add(path, TOO_DEEP)
     return undefined
   } finally {
     Error.stackTraceLimit = stackTraceLimit
   }
-  // One slip often causes more errors further down, which would only confuse; the same key twice is no such slip.
+  // One mistake often causes misleading errors further down; a duplicate key does not.
   const slips = [...doc.errors, ...doc.warnings].map(({ code, pos: [at] }) => ({ code, at }))
   const wrong = slips.length > 0 ? slips.slice(0, 1) : repeatedKeys(doc).map((at) => ({ code: 'DUPLICATE_KEY', at }))
   for (const { code, at } of wrong) {
@@ -126,7 +126,7 @@ function repeatedKeys(doc: Document.Parsed<ParsedNode>): number[] {
   return found
 }
 
-/** Why the values cannot be walked through: an alias may name what it stands in. */
+/** Why the values cannot be traversed: an alias may refer to its own parent. */
 function faultOf(value: unknown, above: readonly unknown[] = []): string | undefined {
   if (!(value instanceof Map || Array.isArray(value))) return undefined
   if (above.includes(value))
@@ -140,8 +140,8 @@ function faultOf(value: unknown, above: readonly unknown[] = []): string | undef
 }
 
 /**
- * Reads the file; what is wrong with it goes to `mistakes`, and `undefined` is returned.
- * @param required - Whether it must be there; else one that is not there counts as empty.
+ * Reads the file. If it has mistakes, adds them to `mistakes` and returns `undefined`.
+ * @param required - Whether it must exist; otherwise a missing file counts as empty.
  */
 export function readConfigFile(
   path: string,

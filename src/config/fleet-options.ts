@@ -24,7 +24,7 @@ const bucket = text({
   pattern: /^[A-Za-z0-9_-]{1,64}$/,
 })
 
-/** Of a fleet: how its members share the hubs. */
+/** How the members of a fleet share the hubs. */
 export const fleetOptions = defineOptions({
   'fleet.shard': {
     doc: 'Share of the hubs that this bridge serves, if several bridges share one configuration by number: `3/8` is the third of eight.',

@@ -32,7 +32,7 @@ const quietHours = text({
   pattern: /^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$/u,
 })
 
-/** Values by pattern of app ids: the first pattern that fits counts. */
+/** Values by pattern of app ids: the first pattern that matches counts. */
 const byPattern = <S extends v.GenericSchema>(value: S, such: string) => map(value, `values by app such as ${such}`)
 
 const webProbe = text({
@@ -41,7 +41,7 @@ const webProbe = text({
   pattern: /^\/[!-~]{0,200}(?: [1-5]\d\d)?$/,
 })
 
-/** Of the guardian: what it watches, and when it updates. */
+/** Which apps the guardian watches, and when it updates them. */
 export const guardOptions = defineOptions({
   'guard.watch': {
     doc: 'Apps that the guardian restarts, by id; `*` stands for any characters, `?` for one. Without any, the guardian is off.',

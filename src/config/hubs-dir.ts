@@ -17,7 +17,7 @@ export interface HubFile {
 
 const KINDS = ['.yaml', '.yml', '.json']
 
-/** The files in the order of their names. Others, and those whose name begins with a dot, are passed over. */
+/** The files in the order of their names. Other files, and names that begin with a dot, are ignored. */
 export function hubFilesIn(names: readonly string[]): string[] {
   return names.filter((name) => !name.startsWith('.') && KINDS.includes(extname(name))).toSorted()
 }
@@ -28,7 +28,7 @@ interface FolderRequest {
   readonly mistakes: Mistakes
 }
 
-/** What is wrong with the folder or a file goes to `mistakes`. */
+/** Adds what is wrong with the folder or a file to `mistakes`. */
 export function readHubsDir(folder: string, { readFolder, readFile, mistakes }: FolderRequest): HubFile[] {
   let names: string[]
   try {

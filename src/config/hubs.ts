@@ -22,7 +22,7 @@ interface HubsRequest {
   readonly required: boolean
 }
 
-/** Hubs of the file by name; what stands there otherwise is a mistake. */
+/** Hubs of the file by name; anything else there is a mistake. */
 function hubsOfFile(file: ConfigFile, mistakes: Mistakes): Map<string, FileMap> {
   const hubs = new Map<string, FileMap>()
   const root = file.root.get('hubs')
@@ -50,7 +50,7 @@ function hubsOfFile(file: ConfigFile, mistakes: Mistakes): Map<string, FileMap> 
   return hubs
 }
 
-/** The hub that the variables describe; `undefined` when there is none to describe. */
+/** The hub that the variables describe; `undefined` without such variables. */
 function hubOfEnvironment(env: Environment, inFile: readonly string[], mistakes: Mistakes): string | undefined {
   const given = env.get(HUB_NAME_VARIABLE)
   if (given !== undefined && !v.is(hubName, given)) {
@@ -69,7 +69,7 @@ interface Declared {
   readonly resolvePath: (path: string) => string
 }
 
-/** How to mend a required option that is nowhere. */
+/** How to fix a missing required option. */
 function missing(byEnvironment: boolean) {
   return (path: string, option: Option): string => {
     const example = option.sensitive ? ` (or ${fileKey(path)})` : ` such as ${String(option.example)}`
@@ -79,7 +79,7 @@ function missing(byEnvironment: boolean) {
   }
 }
 
-/** All hubs that are configured well, by name; every mistake in the others is noted. */
+/** All valid hubs by name; adds the mistakes in the others. */
 export function readHubs({
   file,
   env,

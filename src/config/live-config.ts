@@ -1,4 +1,4 @@
-/** The configuration that holds now: a value, replaced as a whole when its sources are read again. */
+/** The current configuration: a value, replaced as a whole when its sources are read again. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { Clock } from '../base/clock.ts'
@@ -16,10 +16,10 @@ export interface Reloaded {
   readonly after: Config
 }
 
-/** How long the folder of `hubs_dir` has to stay empty: a mount that is away looks the same. */
+/** How long the folder of `hubs_dir` must stay empty: an unmounted volume looks the same. */
 export const EMPTY_MS = 60_000
 
-/** Masks one more secret in all of its lines from now on. */
+/** Adds a secret to be masked in the log. */
 type Log = Logger & { addSecret(secret: string): void }
 
 export class LiveConfig implements Live {
@@ -32,7 +32,7 @@ export class LiveConfig implements Live {
   readonly #load: Load
   readonly #log: Log
   readonly #clock: Clock
-  /** In the folder, as far as that is believed; `null` without one. */
+  /** The number of files in the folder that was last accepted; `null` without a folder. */
   #hubFiles: number | null
   #isSecondLook = false
   #onReload: (reloaded: Reloaded | undefined) => void = () => {}
@@ -61,12 +61,12 @@ export class LiveConfig implements Live {
     this.#cancelLook()
   }
 
-  /** Takes over what can change while running, and says what cannot. A broken configuration changes nothing. */
+  /** Applies what can change at run time, and logs what cannot. A broken configuration changes nothing. */
   readonly reload = (): void => {
     try {
       const reloaded = this.#takeOver()
       this.#onReload(reloaded?.changed)
-      // In the words, and at the level, of the new one.
+      // With the format and the level of the new one.
       reloaded?.tell()
     } catch (err) {
       this.#log.error({ err }, 'a changed configuration was taken over in part only, by a mistake of the program')
@@ -128,7 +128,7 @@ export class LiveConfig implements Live {
     })
   }
 
-  /** After a hub refused its key: whether its sources hold another one by now, which is then used. */
+  /** After a hub refused its key: whether the sources have another one, which is then used. */
   renewKey(name: string): boolean {
     const now = this.value.hubs[name]
     const next = this.#reread()?.hubs[name]
@@ -138,7 +138,7 @@ export class LiveConfig implements Live {
     return true
   }
 
-  /** After the broker refused the login: user name and password as their sources hold them by now. */
+  /** After the broker refused the login: user name and password from their sources. */
   readonly credentials = (): Credentials => {
     const { mqtt } = this.value
     const next = this.#reread()?.mqtt
@@ -149,7 +149,7 @@ export class LiveConfig implements Live {
     return { username: username ?? undefined, password: password ?? undefined }
   }
 
-  /** For a secret only; that the rest is broken at the moment is told when somebody asks for a reload. */
+  /** For a secret only; a reload reports other mistakes. */
   #reread(): Config | undefined {
     const loaded = this.#read()
     if (!(loaded instanceof ConfigError)) return loaded.config
@@ -164,7 +164,7 @@ export class LiveConfig implements Live {
       return loaded
     } catch (error) {
       if (error instanceof ConfigError) return error
-      // Whatever it is, the configuration from before is still good.
+      // In any case the previous configuration is still valid.
       this.#log.error({ err: error }, 'the configuration cannot be read, by a mistake of the program')
       return new ConfigError(['it cannot be read'])
     }

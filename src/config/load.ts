@@ -1,4 +1,4 @@
-/** From file and environment to one checked value, or to all that is wrong with them. */
+/** Combines file and environment into one checked value, or returns all mistakes. */
 import { readdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { systemClock } from '../base/clock.ts'
@@ -36,7 +36,7 @@ export interface LoadOptions {
   readonly requireHub?: boolean
   /** Whether a file that is not there is a mistake, and not an empty one; default true. */
   readonly requireFile?: boolean
-  /** Whether a file with nothing in it is a mistake, as it is where there was something before; default false. */
+  /** Whether an empty file is a mistake, as at a reload; default false. */
   readonly requireContent?: boolean
 }
 
@@ -44,7 +44,7 @@ export interface Loaded {
   readonly config: Config
   /** The configuration file; `null` without one. */
   readonly path: string | null
-  /** Whether there is a file and nothing in it. */
+  /** Whether the file exists and is empty. */
   readonly fileIsEmpty: boolean
   /** How many files the folder of `hubs_dir` has; `null` where none is named, or it cannot be read. */
   readonly hubFiles: number | null
@@ -52,11 +52,11 @@ export interface Loaded {
   readonly readAt: number
   /** Every secret that was read, for the log's scrubber. */
   readonly secrets: readonly string[]
-  /** What works but is probably not meant, one line each. */
+  /** Warnings, one line each. */
   readonly warnings: readonly string[]
 }
 
-/** All environment variables that mean something. */
+/** All known environment variables. */
 export const variables: readonly string[] = [
   CONFIG_VARIABLE,
   HUB_NAME_VARIABLE,
@@ -79,7 +79,7 @@ export function configFileOf({ file, env }: LoadOptions): string | null {
   return file ?? ownEnvironment(env).get(CONFIG_VARIABLE) ?? null
 }
 
-/** File and environment, nothing of them looked at yet. */
+/** File and environment, unchecked. */
 function open({ file: named, env: given, readFile, isExposed: exposed, requireFile }: LoadOptions): Opened {
   const mistakes = new Mistakes()
   const reading: Reading = {
@@ -119,7 +119,7 @@ function readTop<T extends Table>(table: T, opened: Opened): Values<T> {
 
 /** `undefined` where no folder is named. */
 function readHubFiles({ readFolder = (path) => readdirSync(path) }: LoadOptions, opened: Opened) {
-  // What is wrong with the option itself is told with all others.
+  // A mistake in the option itself is reported with all others.
   const quiet = { ...opened, reading: { ...opened.reading, mistakes: new Mistakes() } }
   const { hubs_dir } = readTop({ hubs_dir: options.hubs_dir }, quiet)
   return hubs_dir === null ? undefined : readHubsDir(hubs_dir, { readFolder, ...opened.reading })
@@ -134,7 +134,7 @@ export function loadConfig(request: LoadOptions): Loaded {
   const opened = open(request)
   const { file, readable, env, reading } = opened
   const { mistakes } = reading
-  // A file that could not be read would have named the hubs: that none is there is then no second mistake.
+  // An unreadable file may have named the hubs: their absence is then not a second mistake.
   const required = readable && request.requireHub !== false
   if (file.isEmpty && request.requireContent) mistakes.add(file.path ?? '', 'the configuration file is empty by now')
   const files = readHubFiles(request, opened)
@@ -159,7 +159,7 @@ export function loadConfig(request: LoadOptions): Loaded {
   }
 }
 
-/** What a first run begins with: all is well with it but that it names no hub, or that its file is yet to be written. */
+/** The configuration of a first run: valid, except that it has no hub, or that its file does not exist yet. */
 export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
   try {
     const loaded = loadConfig({ ...request, requireHub: false, requireFile: false })
@@ -171,14 +171,14 @@ export function loadWithoutHub(request: LoadOptions): Loaded | undefined {
 }
 
 /**
- * Where the daemon listens, for a program beside it: the rest of the configuration may be broken by now, or hold
- * secrets that are none of its business. Where its own options have a mistake, the default is taken.
+ * Where the daemon listens, for a program beside it: the rest of the configuration may be broken, or contain
+ * secrets that this program does not need. If one of these options has a mistake, the default is used.
  */
 export function loadHttpConfig(request: LoadOptions): Values<typeof httpOptions>['http'] {
   return readTop(httpOptions, open(request)).http
 }
 
-/** Whether the page takes a password, which is not read for that. */
+/** Whether the page has a password, without reading it. */
 export function hasPassword(request: LoadOptions): boolean {
   const sources = sourcesOf(open(request))
   const { schema } = options['http.password']

@@ -12,7 +12,7 @@ function toObject(node: Tree<convict.SchemaObj>): Schema {
   return Object.fromEntries([...node].map(([key, value]) => [key, value instanceof Map ? toObject(value) : value]))
 }
 
-/** Values were parsed before they get here: convict's own reading of text is lax (its booleans take `0` for true). */
+/** Values are parsed before they get here, because convict's own parsing is lax (its booleans accept `0` as true). */
 function convictSchema(table: Table): Schema {
   const properties = Object.entries(table).map(([path, { doc, schema, sensitive, default: written }]) => {
     const value = written === undefined || written === null ? written : v.parse(schema, written)
@@ -24,10 +24,10 @@ function convictSchema(table: Table): Schema {
 
 /**
  * Defaults under the layers, strongest last.
- * @throws if a schema refuses its default: a fault of ours
+ * @throws if a schema refuses its default: a bug
  */
 export function merge<T extends Table>(table: T, layers: readonly Layer[]): Values<T> {
-  // Without these convict would look at the process's own arguments and environment.
+  // Without these convict would read the process's arguments and environment.
   const config = convict(convictSchema(table), { env: {}, args: [] })
   for (const values of layers) {
     for (const [path, value] of values) config.set(path, value)

@@ -1,9 +1,9 @@
-/** Collects what is wrong with a configuration, so that all of it is told at once and none of it tells a secret. */
+/** Collects the mistakes of a configuration, to report all of them at once, without secrets. */
 
-/** The configuration cannot be used. Ends the process before anything was opened. */
+/** The configuration cannot be used. The process exits before it opens anything. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
-  /** One readable line each: the key and where it stands, what was expected, how to mend it. */
+  /** One readable line each: the key and its place, what was expected, how to fix it. */
   readonly mistakes: readonly string[]
 
   constructor(mistakes: readonly string[]) {
@@ -12,7 +12,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** A longer value is not repeated: it may be a key that was put in the wrong place. */
+/** A longer value is not repeated: it may be a secret in the wrong place. */
 const LONGEST_QUOTE = 20
 const PLAIN_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
@@ -33,7 +33,7 @@ export class Mistakes {
     if (path !== undefined) this.#failed.add(path)
   }
 
-  /** Has this option, or an option of this hub, already been complained about? */
+  /** Whether this option, or an option of this hub, already has a mistake. */
   concerns(path: string): boolean {
     return this.#failed.has(path)
   }
@@ -45,13 +45,13 @@ export class Mistakes {
     return text.length > LONGEST_QUOTE + 2 || this.#tells(String(value)) ? '' : `, but it is ${text}`
   }
 
-  /** A name that somebody wrote. Other than plain ones are not repeated: `api_key:abc` is one key to YAML. */
+  /** A name from the file; `undefined` for an unusual one, which may hold a secret: YAML reads `api_key:abc` as a key. */
   name(written: string): string | undefined {
     return PLAIN_NAME.test(written) && !this.#tells(written) ? written : undefined
   }
 
   #tells(text: string): boolean {
-    // A secret of few letters is part of many words: hiding those would tell more than it hides.
+    // A short secret is part of many words: masking those would reveal it.
     return [...this.#secrets].some((secret) => (secret.length < 4 ? text === secret : text.includes(secret)))
   }
 

@@ -16,18 +16,18 @@ export interface OpenHub extends BridgedHub {
   readonly pulse: Pulse
 }
 
-/** The configuration that holds now. */
+/** The current configuration. */
 export interface HubsConfig extends Live {
-  /** Whether there is another key than the one that a hub just refused. */
+  /** Whether there is another key than the one that the hub has just refused. */
   renewKey(name: string): boolean
 }
 
 export interface HubsOptions {
   readonly live: HubsConfig
-  /** The API keys and tokens that no text and no topic may show. */
+  /** The API keys and tokens that must not appear in texts and topics. */
   readonly keys: { clean(text: string): string; areIn(name: string): boolean }
   readonly onCall: (hub: string, call: HubCall) => void
-  /** Whether hubs may be asked at this moment; default: always. */
+  /** Whether requests to hubs are permitted at this moment; default: always. */
   readonly mayAct?: (() => boolean) | undefined
   readonly clock: Clock
   readonly log: Logger
@@ -39,7 +39,7 @@ export class Hubs implements AsyncDisposable {
   readonly #all = new Map<string, OpenHub>()
   readonly #closing = new Set<Promise<void>>()
   readonly #gate: Limiter
-  /** Hubs that the log has named because an app's id holds a key or a token. */
+  /** Hubs with a log line about an app whose id contains a key or a token. */
   readonly #told = new Set<string>()
 
   constructor(options: HubsOptions) {
@@ -80,7 +80,7 @@ export class Hubs implements AsyncDisposable {
     return hub
   }
 
-  /** Takes a hub out. Resolves when nothing more is asked of it. */
+  /** Removes a hub. Resolves when no more requests are sent to it. */
   close(name: string): Promise<void> {
     const hub = this.#all.get(name)?.hub
     if (hub === undefined) return Promise.resolve()
@@ -90,23 +90,23 @@ export class Hubs implements AsyncDisposable {
     return closing.finally(() => this.#closing.delete(closing))
   }
 
-  /** By hub and command: why configuration, the key or the hub does not permit it. */
+  /** Why the configuration, the key or the hub does not permit a command. */
   refusals(): Record<string, Record<string, string>> {
     const policy = policyOf(this.#options.live.value)
     return Object.fromEntries([...this.#all].map(([name, { hub }]) => [name, refusalsOf(hub, policy)]))
   }
 
-  /** Shows other apps from now on, on all hubs, as configuration says by now. */
+  /** Applies the configured filters of apps on all hubs. */
   refilter(): void {
     for (const [name, { hub }] of this.#all) hub.setFilter(this.#filterOf(name))
   }
 
-  /** There may be other keys: apps whose ids hold one are gone at once. */
+  /** Hides apps whose ids contain one of the current keys. */
   hideUnshown(): void {
     for (const { hub } of this.#all.values()) hub.apps.hideUnshown()
   }
 
-  /** Which apps of a hub are shown: as configuration says, and none that would put an API key or a token into topics. */
+  /** Which apps of a hub are published: as configured, except apps that would put an API key or a token into topics. */
   #filterOf(name: string): (appId: string) => boolean {
     const { live, keys, log } = this.#options
     const { include, exclude } = live.value.apps

@@ -1,4 +1,4 @@
-/** Every option there is. Types, environment names, checks, the JSON Schema, the example file and the documentation follow. */
+/** All options. Types, environment names, checks, the JSON Schema, the example file and the documentation follow. */
 import * as v from 'valibot'
 import { LOG_FORMATS, LOG_LEVELS } from '../contract/log-levels.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
@@ -11,7 +11,7 @@ import { boolean, choice, duration, integer, label, list, map, size } from './sc
 import { publishedSetting, settingName } from './settings.ts'
 import { defineOptions, type Values } from './table.ts'
 
-/** A command's name, or what it is for and its name. */
+/** A command's name, or its target and its name. */
 const command = choice(['*', ...COMMAND_SELECTORS], '[command](#commands)')
 
 const settingsByName = map(publishedSetting, 'settings by name, such as {night_mode: switch}', settingName)
@@ -64,7 +64,7 @@ export const hubOptions = defineOptions({
   },
 })
 
-/** Apart from the others, as a program beside the daemon reads no more than these. */
+/** A table of their own, because a program beside the daemon reads only these. */
 export const httpOptions = defineOptions({
   'http.enabled': {
     doc: 'Whether to serve HTTP: the page, its API, health and metrics.',
@@ -96,7 +96,7 @@ export const httpOptions = defineOptions({
   },
 })
 
-/** Who may use the page and its API: nothing that a program beside the daemon needs to know. */
+/** Who may use the page and its API; a program beside the daemon does not need these. */
 const pageOptions = defineOptions({
   'http.page': {
     doc: 'Whether to serve the page and its API; health and metrics are always served.',
@@ -342,7 +342,7 @@ const otherOptions = defineOptions({
     live: true,
   },
   'log.format': {
-    doc: '`json` writes one object per line, `pretty` readable text; `auto` is `pretty` on a terminal.',
+    doc: 'Format of the log: `json` is one object per line, `pretty` is readable text; `auto` is `pretty` on a terminal.',
     schema: choice(LOG_FORMATS),
     default: 'auto',
   },
@@ -356,17 +356,17 @@ export type HubConfig = Values<typeof hubOptions>
 /** The whole configuration as the daemon sees it. Durations are milliseconds, sizes bytes. */
 export type Config = Values<typeof options> & { readonly hubs: Readonly<Record<string, HubConfig>> }
 
-/** The configuration that holds now, replaced as a whole: ask it anew each time. */
+/** The current configuration, replaced as a whole: read it each time. */
 export interface Live {
   readonly value: Config
-  /** Whether hubs may be missing only because their folder is empty for the moment; default: they are not. */
+  /** Whether hubs may be missing only because their folder is empty for the moment; default false. */
   readonly awaitsHubs?: boolean
 }
 
-/** The environment's way to name the configuration file; `--config` wins. */
+/** Names the configuration file; `--config` wins. */
 export const CONFIG_VARIABLE = 'HUB2MQTT_CONFIG'
 
-/** The environment's name for the hub that `HUB2MQTT_HUB_…` describes; default: the file's only hub, else `home`. */
+/** The name of the hub that `HUB2MQTT_HUB_…` describes; default: the file's only hub, else `home`. */
 export const HUB_NAME_VARIABLE = 'HUB2MQTT_HUB_NAME'
 export const DEFAULT_HUB_NAME = 'home'
 
@@ -374,7 +374,7 @@ export const HUB_NAME =
   '1 to 32 characters a-z, 0-9, _ and -, other than bridge, fleet, rollout and words of JavaScript (constructor, prototype, __proto__)'
 export const EXPECTED_NAME = `expected a hub name such as home: ${HUB_NAME}`
 
-/** A topic level of its own beside `bridge`. Three names are those of what every object of JavaScript has. */
+/** A topic level beside `bridge`. Three names are properties of every JavaScript object. */
 export const hubName = v.pipe(
   v.string(),
   v.regex(/^(?!(?:bridge|fleet|rollout|__proto__|constructor|prototype)$)[a-z0-9_-]{1,32}$/u, EXPECTED_NAME),

@@ -1,4 +1,4 @@
-/** What a schema found wrong with a value, each with where in the value that is. */
+/** What a schema found wrong with a value, and where in the value. */
 import type * as v from 'valibot'
 import type { Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
@@ -8,11 +8,11 @@ export interface Problem {
   readonly keys: Keys
   /** What was expected. */
   readonly message: string
-  /** What stands there; `undefined` for what is missing. */
+  /** The value there; `undefined` if it is missing. */
   readonly value: unknown
 }
 
-/** A value that may have several forms has the problems of the form that it comes nearest to. */
+/** A value with several permitted forms has the problems of the closest form. */
 export function problemsOf(issues: readonly v.BaseIssue<unknown>[], value: unknown, at: Keys = []): Problem[] {
   return issues.flatMap(({ path = [], issues: ofForms = [], message }) => {
     const keys = [...at, ...path.map(({ key }) => (typeof key === 'number' ? key : String(key)))]

@@ -1,4 +1,4 @@
-/** Reads one table's options from its sources: each value checked where it stands, secrets in either form. */
+/** Reads one table's options from its sources: checks each value at its place, reads secrets in either form. */
 import * as v from 'valibot'
 import { path as filePath } from './addresses.ts'
 import { type ReadFile, readFailure } from './file.ts'
@@ -14,7 +14,7 @@ export interface Reading {
   readonly readFile: ReadFile
   /** Collects the values of all secrets that were read, used or not. */
   readonly secrets: Set<string>
-  /** Collects what works but is probably not meant. */
+  /** Collects warnings. */
   readonly warnings: string[]
   readonly isExposed: (path: string) => boolean
 }
@@ -25,7 +25,7 @@ interface Request {
   readonly source: Source
   /** The option's path in the whole configuration. */
   readonly full: string
-  /** Whether a stronger source has it too: a file that this one names need not be there. */
+  /** Whether a stronger source has it too: a file that this one names need not exist then. */
   readonly overridden: boolean
 }
 
@@ -36,13 +36,13 @@ const LEAST_OF_TOKEN = 16
 
 const subjectOf = ({ name, where }: Found) => `${name} (${where([])})`
 
-/** The value that a schema makes of what was found, or `undefined` and all that is wrong with it as mistakes. */
+/** The parsed value, or `undefined` and its mistakes. */
 function check({ option, full }: Request, schema: v.GenericSchema, found: Found, { mistakes }: Reading): unknown {
   const result = v.safeParse(schema, found.raw, { abortPipeEarly: true })
   if (result.success) return result.output
   const quotable = about(schema).quotable && !option.sensitive
   for (const { keys, message, value } of problemsOf(result.issues, found.raw).slice(0, MAX_PROBLEMS)) {
-    // A secret may stand as a key by mistake: below a sensitive option only short names of entries are repeated.
+    // A secret may be used as a key by mistake: below a sensitive option only short names of entries are repeated.
     const name = keys.slice(0, 1).map((key) => (String(key).length < LEAST_OF_TOKEN ? key : ''))
     const subject = `${found.name}${describeKeys(option.sensitive ? name : keys, mistakes)} (${found.where(keys)})`
     mistakes.add(subject, message + (quotable ? mistakes.quote(value) : ''), full)
@@ -50,7 +50,7 @@ function check({ option, full }: Request, schema: v.GenericSchema, found: Found,
   return undefined
 }
 
-/** The content of a file, whose path is not shown: it may be the secret itself. A failure is told now, not at its use. */
+/** The content of a file. Messages omit its path, which may be the secret itself. Failures are reported at once. */
 function open(request: Request, path: string, found: Found, { mistakes, readFile }: Reading): string | undefined {
   try {
     return readFile(path)
@@ -66,7 +66,7 @@ function warnIfExposed(path: string, found: Found, what: string, { isExposed, wa
   warnings.push(`${subjectOf(found)}: every user of this machine can read ${what}; chmod 600 it`)
 }
 
-/** The text of a secret's file, without the line break that editors leave. */
+/** The text of a secret's file, without the final line break. */
 function fromSecretFile(request: Request, found: Found, reading: Reading): string | undefined {
   const named = check(request, filePath, found, reading)
   if (typeof named !== 'string') return undefined
@@ -80,7 +80,7 @@ function fromSecretFile(request: Request, found: Found, reading: Reading): strin
   return text
 }
 
-/** A secret, which may stand in a file of its own. */
+/** A secret, which may be in a separate file. */
 function readSecret(request: Request, inline: Found | undefined, reading: Reading): unknown {
   const { path, option, source, full } = request
   const { mistakes, secrets } = reading
@@ -111,7 +111,7 @@ function readPath(request: Request, found: Found, reading: Reading): string | un
   return path
 }
 
-/** One option from one source, or `undefined` where it is not there or not good. */
+/** One option from one source, or `undefined` if it is missing or invalid. */
 function readOption(request: Request, reading: Reading): unknown {
   const { path, option, source } = request
   const found = source.find(path, option.schema)
@@ -126,7 +126,7 @@ export interface ReadRequest<T extends Table> {
   readonly sources: readonly Source[]
   /** Where the table stands in the whole configuration: empty, or `hubs.home.`. */
   readonly prefix?: string
-  /** How to mend a required option that is nowhere. */
+  /** How to fix a missing required option. */
   readonly missing?: (path: string, option: Option) => string
   readonly reading: Reading
 }

@@ -1,12 +1,12 @@
-/** What only shows when options are seen together. */
+/** Rules about combinations of options. */
 import { isLoopback } from '../base/hosts.ts'
 import type { Config } from './options.ts'
 
 interface Rule {
-  /** The options it looks at: with a mistake in one of them, the rule would only confuse. */
+  /** The options that it checks; it is skipped if one of them has a mistake. */
   readonly paths: readonly string[]
   readonly severity: 'mistake' | 'warning'
-  /** The line to tell, or `undefined` when all is well. */
+  /** The mistake, or `undefined`. */
   readonly check: (config: Omit<Config, 'hubs'>) => string | undefined
 }
 

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { DURATION_UNITS } from '../base/durations.ts'
 import { nearest } from '../base/nearest.ts'
 
-/** What tables and mistakes need to know of a schema besides what it takes. */
+/** What tables and mistakes need to know about a schema. */
 export interface About {
   /** One or two words for the tables of the documentation. */
   readonly name: string
@@ -70,7 +70,7 @@ function jsonAsMaps(text: string): unknown {
   }
 }
 
-/** `true` or `false`, and no other spelling: `no`, `off` and `0` mean too many things to too many programs. */
+/** `true` or `false`, and no other spelling: other programs differ on `no`, `off` and `0`. */
 export const boolean = v.pipe(v.boolean('expected true or false'), v.metadata({ name: 'boolean', quotable: true }))
 
 export function integer(minimum: number, maximum: number) {
@@ -84,10 +84,10 @@ export function integer(minimum: number, maximum: number) {
   )
 }
 
-/** More words than these say less than the one that was perhaps meant. */
+/** With more choices than these, a message names only the most similar one. */
 const MOST_LISTED = 10
 
-/** One of a few words. YAML reads `5` as a number; as a choice it is still plain. */
+/** One of a few words. YAML reads `5` as a number, which is accepted as the word. */
 export function choice<const T extends string>(values: readonly T[], name?: string) {
   const numbers = values.map(Number).filter(Number.isFinite)
   return v.pipe(
@@ -148,7 +148,7 @@ export function oneOrMore(item: v.GenericSchema<string, string>, expected: strin
   )
 }
 
-/** Names of one's own choice with a value each; in the environment a JSON object. `expected` goes with an example. */
+/** A map with free names; in the environment a JSON object. `expected` includes an example. */
 export function map<S extends v.GenericSchema>(value: S, expected: string, key: v.GenericSchema<string> = v.string()) {
   const { name } = about(value)
   const { secretOf } = v.getMetadata<v.GenericSchema>(value)

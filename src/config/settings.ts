@@ -1,17 +1,17 @@
-/** A published setting: what kind of value it holds, so that it can be shown and changed. */
+/** The type of a published setting, so that it can be shown and changed. */
 import * as v from 'valibot'
 import { didYouMean } from '../base/nearest.ts'
 
 const EXPECTED =
   'expected switch, text, password, {type: number, min: 0, max: 100} or {type: select, options: [low, high]}, each with a name if you like'
 
-/** A hub's path can hold no other: it would resolve them away. */
+/** Other names cannot appear in a hub's path: URL parsing would resolve them. */
 export const settingName = v.pipe(
   v.string(),
   v.notValues(['', '.', '..'], 'expected the name of a setting; none can be empty, "." or ".."'),
 )
 
-/** The keys of one kind, no others; `such` is an example. */
+/** The keys of one kind; `such` is an example. */
 function kind<const E extends v.ObjectEntries>(entries: E, such: string) {
   const keys = Object.keys(entries)
   const object = v.strictObject(entries, ({ input, expected }) => {
@@ -25,12 +25,12 @@ const number = v.pipe(v.number('expected a number'), v.finite('expected a finite
 const name = v.exactOptional(v.string('expected a name in quotes'))
 const OPTIONS = 'expected a list of texts such as [low, high]'
 
-/** Kinds of which no more need be said. */
+/** Kinds without further keys. */
 const PLAIN = ['switch', 'text', 'password'] as const
 
 const longForm = v.pipe(
   v.unknown(),
-  // Maps keep names of one's own choice apart from those of objects; here the names are ours.
+  // Maps are for free names; here the names are fixed.
   v.transform((given) => (given instanceof Map ? Object.fromEntries(given) : null)),
   v.variant(
     'type',

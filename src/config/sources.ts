@@ -1,4 +1,4 @@
-/** The places that options come from: the file and the environment, asked the same way. */
+/** The sources of options, file and environment, with one interface. */
 import type { GenericSchema } from 'valibot'
 import type { ConfigFile, FileMap, Keys } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
@@ -15,9 +15,9 @@ export interface Found {
 }
 
 export interface Source {
-  /** What this place says about an option, read for its schema, or `undefined` where it is silent. */
+  /** The value of an option in this source, read for its schema, or `undefined`. */
   find(path: string, schema: GenericSchema): Found | undefined
-  /** Makes a path absolute, as this place counts it. */
+  /** Makes a path absolute, relative to this source. */
   readonly resolvePath: (path: string) => string
   /** The file that this place is. */
   readonly file?: string | undefined
@@ -25,7 +25,7 @@ export interface Source {
 
 export type Environment = ReadonlyMap<string, string>
 
-/** The environment's part that is ours; an empty variable counts as not set. */
+/** The environment variables of hub2mqtt; an empty one counts as not set. */
 export function ownEnvironment(env: Readonly<Record<string, string | undefined>>): Environment {
   const own = new Map<string, string>()
   for (const [name, value] of Object.entries(env)) {
@@ -67,7 +67,7 @@ export function fileSource(file: ConfigFile, { at, resolvePath }: Place): Source
       const keys = [...at, ...path.split('.')]
       let raw: unknown = file.root
       for (const key of keys) raw = raw instanceof Map ? raw.get(key) : undefined
-      // A key with nothing behind it is an option left out.
+      // A key without a value is an omitted option.
       if (raw === undefined || raw === null) return undefined
       return { raw, name: pathBelow(at, path), where: (within) => file.where([...keys, ...within]) }
     },
@@ -78,12 +78,12 @@ export function fileSubject(file: ConfigFile, keys: readonly string[]): string {
   return `${keys.join('.')} (${file.where(keys)})`
 }
 
-/** The values under keys that hold secrets, wherever they stand: nothing of theirs may be repeated. */
+/** The values under keys for secrets, at any place: messages must not repeat them. */
 export function protectSecrets(root: FileMap, env: Environment, tables: readonly Table[], mistakes: Mistakes): void {
   const paths = tables.flatMap((table) => Object.keys(table).filter((path) => table[path]?.sensitive))
   const names = new Set(paths.flatMap((path) => [path, fileKey(path)]).map((path) => path.split('.').at(-1)))
   const walk = (value: unknown, secret: boolean): void => {
-    // What a token may do is a common word, and no secret.
+    // The access of a token is a common word, not a secret.
     const isSecret = (key: unknown) => (secret && key !== 'access') || names.has(String(key))
     if (value instanceof Map) for (const [key, child] of value) walk(child, isSecret(key))
     else if (Array.isArray(value)) for (const child of value) walk(child, secret)

@@ -2,7 +2,7 @@
 import type * as v from 'valibot'
 
 interface OptionBase<S extends v.GenericSchema> {
-  /** One or two sentences for the tables; what it does, not what it is called. */
+  /** One or two sentences for the tables. */
   readonly doc: string
   /** What its value may be, as a file holds it, and what it becomes. Where it may be `null`, the default is. */
   readonly schema: S
@@ -12,14 +12,14 @@ interface OptionBase<S extends v.GenericSchema> {
   readonly sensitive?: true
   /**
    * The path of a file that must be readable when the configuration is loaded; with `secret`, by its owner only. A
-   * folder is read by whom it is for; `made`: it is written by us.
+   * folder is read by its user; `made`: hub2mqtt writes it.
    */
   readonly opens?: true | 'secret' | 'folder' | 'made'
-  /** A value as one would write it in the file; default: the default. */
+  /** A value in the form of the file; default: the default. */
   readonly example?: unknown
 }
 
-/** The default, like the example, is as one would write it in the file. */
+/** The default and the example have the form of the file. */
 export type Option<S extends v.GenericSchema = v.GenericSchema> = OptionBase<S> &
   (
     | { readonly default: v.InferInput<S> | null; readonly required?: never }
@@ -53,7 +53,7 @@ export function valueAt(values: unknown, path: string): unknown {
   }, values)
 }
 
-/** Every environment variable of ours begins like this. */
+/** The prefix of every environment variable. */
 export const VARIABLE_PREFIX = 'HUB2MQTT_'
 
 /** `mqtt.base_topic` → `HUB2MQTT_MQTT_BASE_TOPIC`. */

@@ -1,9 +1,9 @@
-/** What a configuration that was changed while the daemon runs may change at once, and what waits for the next start. */
+/** Which changes of the configuration apply at run time, and which need a restart. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Config, type HubConfig, hubOptions, options } from './options.ts'
 import { type Table, valueAt } from './table.ts'
 
-/** The configuration that may hold from now on: the present one with everything of the next that can change live. */
+/** The configuration after a reload: the current one with all live options of the next. */
 export function takeOver(now: Config, next: Config): Config {
   const hubs = Object.entries(next.hubs).map(([name, hub]): [string, HubConfig] => {
     const present = now.hubs[name]
@@ -16,7 +16,7 @@ function withLive<T extends object>(table: Table, now: T, next: T): T {
   const paths = Object.entries(table).flatMap(([path, { live }]) => {
     if (live === undefined) return []
     if (live === true) return [path]
-    // A secret belongs to what it was made for; and what has no address took its own at the start.
+    // A secret belongs to its address; without an address, the secret of the start is in use.
     const address = valueAt(now, live.ifSame)
     return address !== null && isDeepStrictEqual(address, valueAt(next, live.ifSame)) ? [path] : []
   })

@@ -1,4 +1,4 @@
-/** Names that no option has: in the environment, and as keys of the file. */
+/** Unknown names in the environment and in the file. */
 
 import { didYouMean } from '../base/nearest.ts'
 import { type ConfigFile, example, type FileMap, isJson } from './file.ts'
@@ -6,7 +6,7 @@ import type { Mistakes } from './mistakes.ts'
 import { type Environment, fileSubject } from './sources.ts'
 import { fileKeys, type Table, VARIABLE_PREFIX } from './table.ts'
 
-/** What other programs call an option, by its last part. */
+/** Names of other programs for an option, by its last part. */
 const ALIASES: Readonly<Record<string, string>> = {
   user: 'username',
   pass: 'password',
@@ -19,7 +19,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   topic: 'base_topic',
 }
 
-/** `; did you mean url?`: the name that is nearest, or what others call by this one. */
+/** `; did you mean url?`: the most similar name, or the option that other programs call so. */
 function meant(name: string, known: readonly string[], prefix = ''): string {
   const hint = didYouMean(name, known, prefix)
   if (hint !== '') return hint
@@ -31,10 +31,10 @@ function meant(name: string, known: readonly string[], prefix = ''): string {
   return ALIASES[last] !== undefined && known.includes(alias) ? `; did you mean ${alias}?` : ''
 }
 
-/** Anything else that is like no option may be a secret in the wrong place: it is not repeated. */
+/** Anything else that resembles no option may be a secret in the wrong place, and is not repeated. */
 const PLAIN_WORD = /^[a-z_]{1,32}$/
 
-/** Complains about every variable that no option has. */
+/** Adds a mistake for every unknown variable. */
 export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
   for (const name of env.keys()) {
     if (known.includes(name)) continue
@@ -51,12 +51,12 @@ export interface KeyCheck {
   readonly table: Table
   /** Where the table's options stand in the file. */
   readonly at: readonly string[]
-  /** Keys beside the table's that somebody else reads. */
+  /** Keys beside the table's that other code reads. */
   readonly also?: readonly string[]
   readonly mistakes: Mistakes
 }
 
-/** Complains about every key of `root` that `table` does not have. */
+/** Adds a mistake for every key of `root` that `table` does not have. */
 export function checkKeys(root: FileMap, { file, table, at, also = [], mistakes }: KeyCheck): void {
   const walk = (node: FileMap, place: readonly string[], known: readonly string[]): void => {
     for (const [key, value] of node) {
@@ -76,7 +76,7 @@ export function checkKeys(root: FileMap, { file, table, at, also = [], mistakes 
   walk(root, at, [...fileKeys(table), ...also])
 }
 
-/** Where a key stands that is not repeated. */
+/** The place of a key that is not repeated. */
 function hiddenSubject(file: ConfigFile, keys: readonly string[]): string {
   const above = keys.slice(0, -1).join('.')
   return `a key ${above === '' ? '' : `below ${above} `}(${file.where(keys)})`

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Clock, sleep } from '../base/clock.ts'
 import { hubFilesIn } from './hubs-dir.ts'
 
-/** How long a change may go unnoticed. */
+/** The polling interval. */
 export const LOOK_MS = 10_000
 
 interface Watched {
@@ -32,7 +32,7 @@ export async function watchFolder(
   }
 }
 
-/** What two looks are compared by, and when something changed last, in epoch milliseconds. */
+/** A fingerprint of the folder, and the time of the last change in epoch milliseconds. */
 interface Look {
   readonly stamps: string
   readonly changedAt: number

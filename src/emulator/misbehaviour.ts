@@ -34,8 +34,8 @@ export const ANSWERS = {
   'answer-status': row('requests', 'A refusal: 401, 403, 404, 429, 500, 503 …', {
     status: status(500),
     retryAfter: optional(count, 'Seconds of `Retry-After`.'),
-    error: optional(v.string(), 'The word in the body.'),
-    description: optional(v.string(), 'The sentence in the body.'),
+    error: optional(v.string(), '`error` in the body.'),
+    description: optional(v.string(), '`error_description` in the body.'),
   }),
   'subscription-inactive': row(
     'requests',
@@ -44,8 +44,8 @@ export const ANSWERS = {
   ),
   'missing-api-method': row('requests', 'The hub lacks the method, as older hubs report it: HTTP 500.', {}),
   'rate-limit': row('requests', 'Requests that come too fast get 429 and are not executed.', {
-    requests: optional(count, 'So many are taken; default 4.'),
-    windowMs: optional(count, 'Within so many milliseconds; default 500.'),
+    requests: optional(count, 'Number of accepted requests; default 4.'),
+    windowMs: optional(count, 'Period in milliseconds; default 500.'),
     retryAfter: optional(count, 'Seconds of `Retry-After`.'),
   }),
   pretend: row('requests', 'Confirms the request without executing it.', { status: status(200), value }),

@@ -114,9 +114,9 @@ export function render(book: Book, grown: readonly Grown[], effort: Effort, abou
       ROWS.map((row) => goalRow(row, book)),
     ),
     '![Latencies as bars](../images/latencies.svg)',
-    'What the ratios are made of, as medians:',
+    'The medians behind the ratios:',
     table(['', ...subjects], figures),
-    'What more apps and more hubs cost:',
+    'The cost of more apps and hubs:',
     '![Start, memory and CPU against apps and hubs](../images/growth.svg)',
     table(
       ['Hubs', 'Apps of each', 'Start', 'RSS at rest', 'CPU per event'],

@@ -17,7 +17,7 @@ export interface Row {
 }
 
 /** What a command costs that a program without safety does not do. */
-const CHECKED = 'each command is parsed, checked, queued, logged, counted and remembered; bare does none of it'
+const CHECKED = 'each command is parsed, checked, queued, logged, counted and remembered; bare does none of this'
 /** One event or command at a time leaves the processors asleep in between, and waking them takes longer than the work. */
 const NOISY = 'the same program differs by more than that from round to round: see the spread, and the rows of one core'
 

@@ -133,7 +133,7 @@ export const EXPECTATIONS: readonly Expectation[] = [
     id: 'session-me',
     only: WIRE,
     mark: 'S',
-    says: 'A key can be asked for its scopes.',
+    says: 'A key reports its scopes.',
     judge: answer('getSessionMe'),
   },
   {
@@ -145,13 +145,13 @@ export const EXPECTATIONS: readonly Expectation[] = [
   {
     id: 'unknown-app',
     mark: 'I',
-    says: 'An app that is not there is answered 404.',
+    says: 'An unknown app is answered 404.',
     judge: refusal('unknownApp', KNOWN, ({ status }) => status === 404),
   },
   {
     id: 'absent-method',
     mark: 'M',
-    says: 'A method that is not there is answered 404, or 500 with missing_api_method.',
+    says: 'An unknown method is answered 404, or 500 with missing_api_method.',
     judge: refusal('absentMethod', KNOWN, (seen) => outcomeOf(seen) === 'absent'),
   },
   {
@@ -172,7 +172,7 @@ export const EXPECTATIONS: readonly Expectation[] = [
     id: 'usage',
     only: ['newer', 'self-hosted'],
     mark: 'S',
-    says: 'getAppUsage is there.',
+    says: 'getAppUsage exists.',
     judge: answer('getAppUsage'),
   },
   {
@@ -191,7 +191,7 @@ export const EXPECTATIONS: readonly Expectation[] = [
     id: 'voices',
     only: ['older'],
     mark: 'S',
-    says: 'There is speech output, with a list of voices.',
+    says: 'Speech output exists, with a list of voices.',
     judge: answer('getVoices', (value) => typeof value === 'object' && value !== null),
   },
   {
@@ -230,7 +230,7 @@ export const EXPECTATIONS: readonly Expectation[] = [
   {
     id: 'field-usage',
     mark: 'S',
-    says: 'What usage has of cpu and mem are numbers.',
+    says: 'cpu and mem in usage are numbers.',
     judge: field(
       'usage',
       (value) => isRecord(value) && ['cpu', 'mem'].every((key) => typeof (value[key] ?? 0) === 'number'),
@@ -250,7 +250,7 @@ export const EXPECTATIONS: readonly Expectation[] = [
   {
     id: 'retry-after',
     mark: 'I',
-    says: 'A 429 says by Retry-After when to come again.',
+    says: 'A 429 has Retry-After.',
     judge({ limit, noLimit }) {
       if (limit === null) return notTried(noLimit)
       if (limit.limitedAfter === null) return unknown('there was no 429')
@@ -289,7 +289,7 @@ export const EXPECTATIONS: readonly Expectation[] = [
     id: 'namespace-token',
     only: ['older', 'reference'],
     mark: 'I',
-    says: 'The namespace wants no token.',
+    says: 'The namespace needs no token.',
     judge({ session, sessionWithToken }) {
       if (session.open === 'not_tried') return notTried(`the handshake: ${session.handshake}`)
       const without = `without: ${session.open}`
@@ -318,12 +318,12 @@ export const EXPECTATIONS: readonly Expectation[] = [
     says: 'Each change of an app brings app.update.',
     judge: shown('events'),
   },
-  { id: 'setting-kept', mark: 'R', says: 'A setting comes back as it was set.', judge: shown('setting-kept') },
-  { id: 'setting-gone', mark: 'R', says: 'A setting that was removed is gone.', judge: shown('setting-gone') },
+  { id: 'setting-kept', mark: 'R', says: 'A setting is read as it was set.', judge: shown('setting-kept') },
+  { id: 'setting-gone', mark: 'R', says: 'A removed setting is gone.', judge: shown('setting-gone') },
   {
     id: 'unset-again',
     mark: 'I',
-    says: 'To remove it again is answered 404.',
+    says: 'Removing it again is answered 404.',
     judge: refusal('unsetAgain', KNOWN, ({ status }) => status === 404),
   },
   { id: 'autoupdate', mark: 'R', says: 'updateApp changes automatic updates.', judge: shown('autoupdate') },
@@ -332,10 +332,10 @@ export const EXPECTATIONS: readonly Expectation[] = [
     id: 'garbage-collect',
     only: ['older', 'reference'],
     mark: 'R',
-    says: 'garbageCollectApp is there.',
+    says: 'garbageCollectApp exists.',
     judge: answer('garbageCollectApp'),
   },
-  { id: 'restart', mark: 'R', says: 'restartApp is there.', judge: answer('restartApp') },
+  { id: 'restart', mark: 'R', says: 'restartApp exists.', judge: answer('restartApp') },
   { id: 'disable', mark: 'R', says: 'disableApp stops the app.', judge: shown('disable') },
   { id: 'enable', mark: 'R', says: 'enableApp starts it again.', judge: shown('enable') },
   {

@@ -108,7 +108,7 @@ export const CONTROL: readonly ControlRow[] = [
     path: '/apps/:id/crash',
     input: v.object({
       id: described(v.string(), 'The id of the app.'),
-      message: optional(v.string(), 'What it crashes with.'),
+      message: optional(v.string(), 'The message of the crash.'),
     }),
     run: (hub, { id, message }) => {
       if (!hub.apps.has(id)) throw new HubError(404, 'not_found', 'App Not Found')
@@ -122,7 +122,7 @@ export const CONTROL: readonly ControlRow[] = [
     input: v.object({
       how: optional(
         v.picklist(['goodbye', 'cut']),
-        '`goodbye`, the default, tells the clients; `cut` drops their connections.',
+        '`goodbye`, the default, closes the sessions; `cut` drops the connections.',
       ),
     }),
     run: (hub, { how }) => hub.dropRealtime(how),

@@ -16,13 +16,13 @@ const ref = (...path: readonly string[]) => ({ $ref: `#/${path.join('/')}` })
 const bindingVersion = '0.2.0'
 const qos = 1
 
-const DESCRIPTION = `Puts the apps of a home hub on MQTT: their state, their events, and commands to them.
+const DESCRIPTION = `The apps of a home hub on MQTT: their state, their events, and commands to them.
 
-A command is answered always: on MQTT 5's Response Topic with its Correlation Data if it has one, else on the command's
-topic with \`cmd\` replaced by \`result\`. A payload that is a JSON object may carry \`transaction\`, which the answer
-repeats, and \`expires_at\`, after which the command is not carried out; under MQTT 5, Correlation Data and Message Expiry
+Every command is answered: on MQTT 5's Response Topic with its Correlation Data if it has one, else on the command's
+topic with \`cmd\` replaced by \`result\`. A payload that is a JSON object may have \`transaction\`, which the answer
+repeats, and \`expires_at\`, after which the command is not executed; under MQTT 5, Correlation Data and Message Expiry
 do the same for any payload. A command must not be retained. A payload has at most ${MAX_PAYLOAD_BYTES / 1024} KiB and ${MAX_JSON_DEPTH} levels of JSON.
-The length of a text counts UTF-16 code units: an emoji is two or more.`
+The length of a text is in UTF-16 code units: an emoji is two or more.`
 
 /** An address with the parameters that stand in it. */
 function addressed(topic: string) {
@@ -69,10 +69,10 @@ function commandMessage(command: Command) {
     ...(takesNothing(payload) && { description: 'The payload may be empty.' }),
     bindings: {
       mqtt: {
-        correlationData: { type: 'string', description: 'Marks the command and comes back with the answer.' },
+        correlationData: { type: 'string', description: 'Identifies the command; the answer repeats it.' },
         responseTopic: {
           type: 'string',
-          description: 'Where the answer is wanted: no wildcard, and no topic of the bridge but a result topic.',
+          description: 'Topic for the answer: no wildcard, and no topic of the bridge except a result topic.',
         },
         bindingVersion,
       },
@@ -108,7 +108,7 @@ function commandChannels(command: Command): [string, object][] {
       `${id}Result`,
       {
         ...addressed(result),
-        description: `The answer to ${command.name}, if the asker named no Response Topic.`,
+        description: `The answer to ${command.name} without a Response Topic.`,
         messages: {
           success: ref('components', 'messages', 'success'),
           failure: ref('components', 'messages', 'failure'),

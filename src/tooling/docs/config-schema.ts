@@ -81,7 +81,7 @@ function ofTable(table: Table): Map<string, unknown> {
     Object.entries(table).flatMap(([path, option]) => {
       const row: [string, Schema][] = [[path, ofOption(option)]]
       if (option.sensitive) {
-        row.push([fileKey(path), { description: `A file that holds ${path} instead.`, ...orNull(convert(filePath)) }])
+        row.push([fileKey(path), { description: `A file that contains ${path}.`, ...orNull(convert(filePath)) }])
       }
       return row
     }),
@@ -92,7 +92,7 @@ function ofTable(table: Table): Map<string, unknown> {
 export function configSchema(): string {
   const hubs: Schema = {
     type: ['object', 'null'],
-    description: `The hubs by the name that they have on MQTT: ${HUB_NAME}.`,
+    description: `The hubs by their name in topics: ${HUB_NAME}.`,
     propertyNames: convert(hubName),
     additionalProperties: ofNode(ofTable(hubOptions)),
   }

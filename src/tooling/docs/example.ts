@@ -4,8 +4,8 @@ import { hubOptions, options } from '../../config/options.ts'
 import { environmentName, fileKey, nest, type Option, type Table } from '../../config/table.ts'
 
 const HEAD = `# yaml-language-server: $schema=./hub2mqtt.schema.json
-# Every option of hub2mqtt. A line that begins with # and not with "# " and a word is an option at its
-# default, or an example where there is none: take the # away to use it.
+# Every option of hub2mqtt. A line with # directly before an option shows its default, or an example if it
+# has none: remove the # to use it.
 `
 
 interface Row {
@@ -34,7 +34,7 @@ function optionLines(key: string, { option }: Row, indent: string): string[] {
       .split('\n')
       .map((line) => `${indent}${active}${line}`),
   ]
-  if (sensitive) lines.push(`${indent}# Or the path of a file that holds it, as ${fileKey(key)}.`)
+  if (sensitive) lines.push(`${indent}# Or the path of a file that contains it, as ${fileKey(key)}.`)
   return lines
 }
 
@@ -49,7 +49,7 @@ export function exampleConfig(): string {
   const hub = treeLines(rowsOf(hubOptions), '    ')
   return [
     HEAD,
-    `# The hubs, each under the name that it has on MQTT. Of one hub everything can come from the environment instead`,
+    `# The hubs, each under its name in topics. For a single hub, all options can come from the environment instead`,
     `# (${environmentName('hub.url')}, ${environmentName('hub.api_key')}, …).`,
     'hubs:',
     '  home:',

@@ -11,9 +11,9 @@ import { markdownTable } from './markdown.ts'
 import { commandTopics, PLACEHOLDERS } from './publications.ts'
 import { jsonSchema, payloadSchema, takesNothing } from './schema.ts'
 
-const DESCRIPTION = `What the page of hub2mqtt is made with, for scripts too. It says and does what the MQTT interface does: payloads and answers are the same, and so are the rules of what may be commanded.
+const DESCRIPTION = `The API of hub2mqtt's page, also for scripts. It has the same payloads, commands, answers and rules as the MQTT interface.
 
-A browser logs in with the password and keeps a cookie. A script sends a token of the option \`http.tokens\`. On the machine itself neither is needed as long as no password is set and the listener is bound to loopback. What changes something must come from the page's own origin, or from no page at all; then a body is sent with \`content-type: application/json\`.`
+A browser logs in with the password and keeps a cookie. A script sends a token of the option \`http.tokens\`. If no password is set and the listener is bound to loopback, programs on the machine itself can read without a login, and use the start-up token for everything else. Requests that change something must come from the page's own origin, or not from a web page; a body needs \`content-type: application/json\`.`
 
 const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
@@ -158,12 +158,10 @@ export function openapi(): string {
         ]),
       ),
       responses: {
-        Login: error('A login or a token is expected.'),
-        Refused: error(
-          'The page of another origin asked, a token that may only look, or there is no login to be known by.',
-        ),
-        Tries: error('Too many wrong tokens; `Retry-After` says for how long. A right one is good at any time.'),
-        Host: { description: 'The listener is not to be reached by this name: `http.allowed_hosts`.' },
+        Login: error('A login or a token is required.'),
+        Refused: error('The request comes from another origin, its token may only read, or no login is configured.'),
+        Tries: error('Too many wrong tokens; see `Retry-After`. A correct one is always accepted.'),
+        Host: { description: 'This host name is not accepted: see `http.allowed_hosts`.' },
         TooLarge: error('The body is too large.'),
         ...Object.fromEntries(commandResponses()),
       },
@@ -174,10 +172,10 @@ export function openapi(): string {
 }
 
 const ACCESS: Readonly<Record<Route['access'], string>> = {
-  open: 'anybody who reaches it',
-  local: 'who may look, and programs on this machine',
-  read: 'who may look',
-  full: 'who may do everything',
+  open: 'everyone',
+  local: 'read access, or a program on this machine',
+  read: 'read access',
+  full: 'full access',
 }
 
 /** The table of routes. */

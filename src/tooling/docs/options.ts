@@ -28,7 +28,7 @@ function tableOf(table: Table, shownPath: (path: string) => string, variable: (p
 
 export function optionsSection(): string {
   return [
-    `The file is named by ${code('--config')} or ${code(CONFIG_VARIABLE)}; the environment wins over it. Durations are written like ${code('500ms')}, ${code('10s')}, ${code('2m')}, ${code('1h')}; sizes like ${code('64KiB')}, ${code('1MiB')}.`,
+    `${code('--config')} or ${code(CONFIG_VARIABLE)} names the file; the environment wins over it. Durations are written like ${code('500ms')}, ${code('10s')}, ${code('2m')}, ${code('1h')}; sizes like ${code('64KiB')}, ${code('1MiB')}.`,
     tableOf(
       hubOptions,
       (path) => `hubs.<name>.${path}`,

@@ -40,7 +40,7 @@ describe('a page that has moved', () => {
 })
 
 describe('every document', () => {
-  it.each(documents)('%s links only to files and headings that there are', (path) => {
+  it.each(documents)('%s links only to files and headings that exist', (path) => {
     for (const link of linksOf(path)) {
       const [file = '', anchor] = link.split('#')
       const target = file === '' ? path : join(dirname(path), file)
@@ -49,7 +49,7 @@ describe('every document', () => {
     }
   })
 
-  it('names no npm script that there is not', () => {
+  it('names only npm scripts that exist', () => {
     const { scripts } = JSON.parse(text('package.json'))
     for (const path of documents) {
       for (const [, name = ''] of text(path).matchAll(/npm run ([a-z][a-z:-]*)/g)) {
@@ -58,9 +58,9 @@ describe('every document', () => {
     }
   })
 
-  it('tells `npx hub2mqtt` only where a package of that name has been installed: elsewhere it is anybody’s', () => {
-    const telling = documents.filter((path) => text(path).includes('npx hub2mqtt'))
-    expect(telling).toEqual(['docs/install.md'])
+  it('writes `npx hub2mqtt` only for an installed package: elsewhere npm would download any package of that name', () => {
+    const writing = documents.filter((path) => text(path).includes('npx hub2mqtt'))
+    expect(writing).toEqual(['docs/install.md', 'docs/remove.md'])
   })
 
   it('has each generated section on one page', () => {
@@ -117,7 +117,7 @@ describe('the README', () => {
     'docs/emulator.md',
   ])('leads to %s with one click', (target) => expect(linksOf('README.md')).toContain(target))
 
-  it('says in one line each how to try it and how to run all tests', () => {
+  it('has one line each to try it and to run all tests', () => {
     const lines = text('README.md').split('\n')
     for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) {
       expect(lines.filter((line) => line.startsWith(command))).toHaveLength(1)
