@@ -1,6 +1,6 @@
 /** How long to wait before the next attempt: exponential with full jitter, capped, never giving up. */
 
-export interface BackoffOptions {
+interface BackoffOptions {
   /** Ceiling of the first wait, in milliseconds. */
   readonly min: number
   /** Ceiling of every later wait. */

@@ -20,7 +20,7 @@ import { StartupBuffer } from './startup-buffer.ts'
 import { Upkeep } from './upkeep.ts'
 
 /** What others subscribe to. */
-export interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
+interface BridgeHandlers extends Pick<LinkHandlers, 'observer' | 'onStatus'> {
   /** Another bridge on the same base topic has come or gone, or this one is active or stands by since. */
   readonly onPresence?: () => void
   readonly onAnswer?: (end: CommandEnd) => void

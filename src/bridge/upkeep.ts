@@ -13,7 +13,7 @@ import { FormerHubs, type Prefixes } from './former.ts'
 import { knowsAll, type Ownership, type OwnershipState, ownership, type ServedHub } from './ownership.ts'
 import type { StartupBuffer } from './startup-buffer.ts'
 
-export interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread' | 'fresh'> {
+interface UpkeepOptions extends Omit<OwnershipState, 'byId' | 'former' | 'unread' | 'fresh'> {
   readonly hubs: ReadonlyMap<string, { readonly hub: ServedHub & Pick<Hub, 'refresh'> }>
   readonly live: OwnershipState['live'] & Pick<BridgeOptions['live'], 'awaitsHubs'>
   readonly link: Pick<MqttLink, 'sweep' | 'refresh'>

@@ -97,7 +97,7 @@ export interface HubCommand<T = unknown> extends Common<T> {
   readonly run: (target: Target, input: T) => Promise<unknown>
 }
 
-export interface BridgeCommand<T = unknown> extends Common<T> {
+interface BridgeCommand<T = unknown> extends Common<T> {
   readonly target: 'bridge'
   /** Whether it is logged, as every write is. */
   readonly audited?: true

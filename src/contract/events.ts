@@ -16,7 +16,7 @@ export const APP_EVENT_TYPES = [
   'stopped',
   'changed',
 ] as const
-export type AppEventType = (typeof APP_EVENT_TYPES)[number]
+type AppEventType = (typeof APP_EVENT_TYPES)[number]
 export const EVENT_TYPES = [...APP_EVENT_TYPES, 'command_failed'] as const
 /** What the guardian does or finds. */
 export const GUARD_EVENT_TYPES = [

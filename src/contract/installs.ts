@@ -11,7 +11,7 @@ import { isUndecided, tried, undecided } from './writes.ts'
 /** Pauses between checks of an install: a busy hub takes its time, and each check reads the whole list. */
 const PAUSES_MS = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
-export interface StoreVersion {
+interface StoreVersion {
   readonly channel?: string | undefined
   readonly version?: string | undefined
 }

@@ -23,7 +23,7 @@ export const ENVELOPE = v.object({
   ),
 })
 
-export interface Envelope {
+interface Envelope {
   /** Echoed in the answer; `null` without one. */
   readonly transaction: string | number | null
   /** Epoch milliseconds, after which the command must not be executed. */

@@ -20,7 +20,7 @@ export const COMMAND_SELECTORS: readonly string[] = [
 ]
 
 /** What `hub/call` may reach. */
-export interface CallRule {
+interface CallRule {
   /** Default: any. */
   readonly section?: Section | undefined
   /** A pattern, in which `*` stands for any characters and `?` for one. */

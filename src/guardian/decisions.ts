@@ -11,7 +11,7 @@ const BAD_CRASHES = 3
 export const BAD_WITHIN_MS = 30 * 60_000
 
 /** What prevents a restart: a time until which to wait, a condition that ends by itself, or a reason not to restart. */
-export type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
+type Obstacle = number | 'hold' | 'cancel' | 'give_up' | undefined
 
 export function obstacle(it: Situation): Obstacle {
   const { watch, app, now } = it

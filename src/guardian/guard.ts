@@ -19,7 +19,7 @@ import { BY, type Context, type Effect, type GuardRun, type Input, WatchedHub } 
 import { windowAt } from './updates.ts'
 import { WatchedApp } from './watched-app.ts'
 
-export interface GuardOptions extends Pick<Context, 'isConnected'> {
+interface GuardOptions extends Pick<Context, 'isConnected'> {
   readonly clock: Clock
   readonly log: Logger
   /** The configuration that holds now. */

@@ -12,7 +12,7 @@ import { appName, hubName } from './names.ts'
 import type { Trigger } from './triggers.ts'
 
 /** Only keys that Home Assistant knows: one other, and it drops the device. */
-export interface DeviceInfo {
+interface DeviceInfo {
   readonly identifiers: readonly string[]
   readonly name: string
   readonly manufacturer?: string | undefined
@@ -23,7 +23,7 @@ export interface DeviceInfo {
   readonly via_device?: string | undefined
 }
 
-export interface Availability {
+interface Availability {
   readonly topic: string
 }
 

@@ -1,7 +1,7 @@
 /** Spreads work over time: a first few tasks at once, the others at a rate, and none again before a rest. */
 import type { Clock } from '../base/clock.ts'
 
-export interface PacerOptions {
+interface PacerOptions {
   readonly clock: Clock
   /** How many may be done without delay, once. */
   readonly atOnce: number

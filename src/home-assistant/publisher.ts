@@ -21,7 +21,7 @@ export type DiscoveryLink = Pick<MqttLink, 'hold' | 'send' | 'refresh' | 'sweep'
   status(): Pick<LinkStatus, 'queued'>
 }
 
-export interface PublisherOptions {
+interface PublisherOptions {
   readonly link: DiscoveryLink
   readonly clock: Clock
   readonly topics: DiscoveryTopics

@@ -227,7 +227,7 @@ function json(answer: Answer): unknown {
 
 const PAUSES_MS = [1000, 2000, 4000]
 
-export interface RateLimitRetry {
+interface RateLimitRetry {
   readonly clock: Clock
   /** In `clock.elapsed()` milliseconds; nothing is sent again after it. */
   readonly deadline: number

@@ -27,7 +27,7 @@ export type HubErrorCode =
   /** The request went out, and no whole answer came back or none that says whether it is done: a write may have happened. */
   | 'no_answer'
 
-export interface HubErrorDetails {
+interface HubErrorDetails {
   /** HTTP status, where there was one. */
   readonly status?: number
   /** The permission that the operation wants, as the hub's documentation writes it: `hub.app`. */

@@ -75,7 +75,7 @@ function row(definition: Definition<object>): Operation<object, unknown> {
   return { manager: 'apps', decode: decodeJson, ...definition }
 }
 
-export interface StoreInstall {
+interface StoreInstall {
   readonly appId: string
   /** Stable, beta or alpha; on newer hubs live or test. Default: the app's own. */
   readonly channel?: string | undefined

@@ -7,7 +7,7 @@ const GRACE_MS = 60_000
 /** Calls in a row that one turn of the task may make, each up to the time limit of a call. */
 const CALLS_IN_A_TURN = 8
 
-export interface Intervals {
+interface Intervals {
   readonly poll_interval: number
   readonly poll_interval_fallback: number
   readonly timeout: number

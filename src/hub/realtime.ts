@@ -18,7 +18,7 @@ const APPS_URI = 'homey:manager:apps'
 /** Far above any app record. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
 
-export interface RealtimeOptions {
+interface RealtimeOptions {
   readonly url: string
   readonly apiKey: string
   readonly hubId: string | null
@@ -39,7 +39,7 @@ export interface RealtimeOptions {
   readonly signal: AbortSignal
 }
 
-export interface RealtimeSession {
+interface RealtimeSession {
   /** Resolves with the reason when the session has ended, however it did. */
   readonly ended: Promise<string>
   close(): void

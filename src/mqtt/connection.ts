@@ -11,7 +11,7 @@ import { errorFailure, type Failure, reasonFailure } from './failure.ts'
 import { guardInlet, PACKET_TOO_LARGE, TOO_LARGE_STAND_IN } from './packet-filter.ts'
 import type { BrokerOptions, Credentials, Protocol } from './types.ts'
 
-export interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveMs' | 'connectTimeoutMs'> {
+interface ConnectionOptions extends Credentials, Pick<BrokerOptions, 'keepaliveMs' | 'connectTimeoutMs'> {
   readonly clientId: string
   readonly protocol: Protocol
   /** Where the broker publishes a retained `offline` when the connection is lost; default: nowhere. */

@@ -5,7 +5,7 @@ import { type Clock, sleep } from '../base/clock.ts'
 /** A broker whose queue is full may drop an answer, too. So it is asked again until one comes. */
 const REPEAT_MS = 500
 
-export interface RetryUntilAnswered {
+interface RetryUntilAnswered {
   readonly clock: Clock
   readonly ask: () => void
   /** Settled when there is an answer, or will be none. */

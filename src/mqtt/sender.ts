@@ -13,7 +13,7 @@ import { type Item, Sequence } from './sequence.ts'
 import type { LinkOptions } from './types.ts'
 
 /** The part of a connection on which what may end it is tried. */
-export type TrialWire = Pick<Connection, 'publish'>
+type TrialWire = Pick<Connection, 'publish'>
 
 /** The part of a connection that sending needs. */
 export type Wire = Pick<Connection, 'isDown' | 'receiveMaximum' | 'maximumPacketSize' | 'publish' | 'drop'>

@@ -26,7 +26,7 @@ export interface BrokerOptions extends Credentials {
 }
 
 /** Observes what leaves, as it leaves. */
-export interface PublishObserver {
+interface PublishObserver {
   held(topic: string, payload: string | null): void
   /** Another client publishes these topics from now on. */
   released(isOthers: (topic: string) => boolean): void
