@@ -40,7 +40,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     house.hub().recover(HUE)
     await events.getByText('Recovered').waitFor()
     house.hub().uninstall(HUE)
-    await page.getByText(`There is no app ${HUE} any more.`).waitFor()
+    await page.getByText(`There is no app ${HUE}.`).waitFor()
   })
 
   test('asks for settings when told to, and shows values one by one, secrets last', async () => {

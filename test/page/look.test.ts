@@ -12,6 +12,7 @@ const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 /** What fits on a screen of this size, or the whole page. */
 const SIZES = [
   { width: 1280, height: 860 },
+  { width: 768, height: 1024 },
   { width: 360, height: 740 },
 ]
 const THEMES: readonly Theme[] = ['light', 'dark']
@@ -97,7 +98,7 @@ const VIEWS: Readonly<Record<string, View>> = {
     async ready(page) {
       await heading('Hub home')(page)
       await page
-        .getByText(/commands? (is|are) not possible/)
+        .getByText(/commands? (is|are) unavailable/)
         .first()
         .click()
     },

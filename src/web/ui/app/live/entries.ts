@@ -6,15 +6,9 @@ import type { App } from '../../../../hub/app.ts'
 import type { Sample } from '../../../server/api/protocol.ts'
 import { readPayload } from './payload.ts'
 
-/** A command that was sent and has no answer yet. */
-export interface Running {
-  readonly command: string
-}
-
 /** How a command ended. */
 export interface Outcome {
   readonly ok: boolean
-  readonly command: string
   readonly text: string
 }
 
@@ -37,7 +31,8 @@ export interface AppEntry {
   readonly settings: Signal<ReadonlyMap<string, Json>>
   /** What other retained topics of the app hold, by topic. */
   readonly further: Signal<ReadonlyMap<string, Further>>
-  readonly running: Signal<Running | undefined>
+  /** A command that was sent and has no answer yet. */
+  readonly running: Signal<string | undefined>
   readonly outcome: Signal<Outcome | undefined>
 }
 
@@ -75,6 +70,10 @@ export function newHub(name: string): HubEntry {
     info: signal(undefined),
     apps: signal(new Map()),
   }
+}
+
+export function nameOf({ app, id }: AppEntry): string {
+  return app.value.name?.trim() || id
 }
 
 /** Adds a read of the usage, and drops what is older than what is shown. */

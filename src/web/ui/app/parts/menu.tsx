@@ -1,7 +1,7 @@
 /** A menu below the button that opens it. There is one at a time, so that rows stay small. */
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Glyph, type GlyphName } from './glyph.tsx'
+import { Glyph, type GlyphName } from './icons.tsx'
 
 export interface MenuItem {
   readonly label: string

@@ -13,7 +13,7 @@ export interface SparkProps {
   readonly figure: Figure
   readonly width: number
   readonly height: number
-  /** What it shows, for a screen reader; without, it is hidden from it. */
+  /** What it shows, for a screen reader; without a label it is hidden from one. */
   readonly label?: string
 }
 
