@@ -93,8 +93,7 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByText('No entries match.').waitFor()
   })
 
-  const failure = (page: Page, label: string) =>
-    page.locator('.list .badge.bad').getByText(label, { exact: true })
+  const failure = (page: Page, label: string) => page.locator('.list .badge.bad').getByText(label, { exact: true })
   /** The list, and the failures among the activity. */
   async function look(page: Page, name: string, label: string): Promise<void> {
     const row = page.getByRole('row').filter({ hasText: name })

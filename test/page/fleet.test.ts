@@ -99,6 +99,15 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
     await page.getByText(`The hub ${other} belongs to the fleet member shard-2`).waitFor()
   })
 
+  test('says why it has no apps where all hubs belong to others, and leads to the members', async () => {
+    const hubs = Object.fromEntries(OTHERS.map((name) => [name, {}]))
+    house = await House.start({ hubs, config: { fleet: { shard: '1/2' } } })
+    const page = await visit(house.page)
+    await page.getByText('No hub is assigned to this fleet member.').waitFor()
+    await page.getByRole('link', { name: 'Members of the fleet, and their hubs' }).click()
+    await rowOf(page, 'Hubs of other members', other).waitFor()
+  })
+
   test('is the only one that shows a fleet', async () => {
     house = await House.start()
     const page = await visit(house.page, { hash: '#/bridge' })

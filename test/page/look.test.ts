@@ -107,6 +107,21 @@ const VIEWS: Readonly<Record<string, View>> = {
   login: { hash: '', ready: heading('hub2mqtt'), at: () => closed },
 }
 
+test.runIf(canBrowse)('the theme is that of the system until one is chosen, which stays', async () => {
+  const page = await visit(open.page)
+  const ground = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
+  await page.getByRole('button', { name: 'Theme: system' }).waitFor()
+  const light = await ground()
+  await page.getByRole('button', { name: 'Theme: system' }).click()
+  await page.getByRole('button', { name: 'Theme: light' }).click()
+  await page.getByRole('button', { name: 'Theme: dark' }).waitFor()
+  const dark = await ground()
+  expect(dark).not.toBe(light)
+  await page.reload()
+  await page.getByRole('button', { name: 'Theme: dark' }).click()
+  expect(await ground()).toBe(light)
+})
+
 describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
   test.each(Object.keys(VIEWS))('everybody can use the view: %s', async (name) => {
     const { hash, ready, at = () => open } = VIEWS[name] ?? { hash: '', ready: app }

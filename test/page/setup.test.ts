@@ -56,6 +56,23 @@ describe.runIf(canBrowse)('the set-up page', () => {
     await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).getByText('Running').waitFor()
   })
 
+  test('takes an address without http://, and shows what a test found only as long as the fields are the same', async () => {
+    const { hub, url } = await start(true)
+    const page = await visit(url)
+    await page.getByText('Looking for hubs').waitFor({ state: 'detached' })
+    await page.getByLabel('Address of the hub').fill(new URL(hub.url).host)
+    await page.getByLabel('API key').fill('wrong')
+    await page.getByRole('button', { name: 'Test the hub' }).click()
+    await page.getByText('the hub does not accept the API key').waitFor()
+    await page.getByLabel('API key').fill(KEY)
+    await page.getByText('the hub does not accept the API key').waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Test the hub' }).click()
+    await page.getByText('the API key is accepted').waitFor()
+    await page.getByRole('button', { name: 'Save and start' }).click()
+    await page.getByText(/^Written to /).waitFor()
+    await page.getByText(`url: ${hub.url}`).waitFor()
+  })
+
   test('is for who started hub2mqtt: others hear how to come in', async () => {
     const { open } = await start(true)
     const page = await visit(open)

@@ -23,7 +23,7 @@ const text = defineStrings('setup', {
     keyLink: 'Create a key: my.homey.app, Settings, API Keys',
     keyElsewhere: '(owner only). A hub that creates its own keys has them in its settings: Developer, API Keys.',
     name: 'Name',
-    nameHint: 'Part of every topic: letters, digits, - and _.',
+    nameHint: 'Part of every topic: 1 to 32 characters of a-z, 0-9, _ and -.',
     test: 'Test the hub',
   },
   broker: {
@@ -93,11 +93,16 @@ export function SetupPage() {
           tone="primary"
           busy={done.busy.value}
           refused={isComplete ? undefined : text.incomplete}
-          act={() => void done.ask(() => api.applySetup({ hub: hub.value, broker: broker.value }))}
+          act={() => void done.ask(() => api.applySetup({ hub: withScheme(hub.value), broker: broker.value }))}
         />
       </Card>
     </main>
   )
+}
+
+/** An address alone is one of HTTP. */
+function withScheme(hub: SetupHub): SetupHub {
+  return hub.url.includes('://') ? hub : { ...hub, url: `http://${hub.url.trim()}` }
 }
 
 interface FieldProps {
@@ -166,7 +171,12 @@ function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly foun
         {text.hub.keyElsewhere}
       </p>
       <Field label={text.hub.name} value={name} hint={text.hub.nameHint} onChange={(value) => set({ name: value })} />
-      <Test label={text.hub.test} ready={url !== '' && api_key !== ''} test={() => api.testHub(hub.value)} />
+      <Test
+        key={`${url} ${api_key}`}
+        label={text.hub.test}
+        ready={url !== '' && api_key !== ''}
+        test={() => api.testHub(withScheme(hub.value))}
+      />
     </Card>
   )
 }
@@ -201,11 +211,17 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
           />
         </>
       )}
-      <Test label={text.broker.test} ready={url !== 'mqtt://'} test={() => api.testBroker(broker.value)} />
+      <Test
+        key={`${url} ${username} ${password}`}
+        label={text.broker.test}
+        ready={url !== 'mqtt://'}
+        test={() => api.testBroker(broker.value)}
+      />
     </Card>
   )
 }
 
+/** With a key of what it tests: what was found holds for that only. */
 interface TestProps {
   readonly label: string
   readonly ready: boolean

@@ -1,7 +1,7 @@
 /** The frame around all views. */
 import { useSignal } from '@preact/signals'
 import type { ComponentType } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { bulk } from '../commands.ts'
 import { nameOf } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
@@ -81,6 +81,15 @@ function Staged({ stage: now }: { readonly stage: Stage }) {
   }
 }
 
+/** A keyboard goes on at the heading of a new view, or at the app whose page was left. */
+function moveFocus(before: Route): void {
+  const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
+  const heading = document.querySelector<HTMLElement>('h1')
+  if (heading !== null) heading.tabIndex = -1
+  const left = links.find((link) => link.getAttribute('href') === hrefOf(before))
+  ;(left ?? heading)?.focus()
+}
+
 interface View {
   readonly at: Exclude<Route['at'], 'app'>
   readonly glyph: GlyphName
@@ -119,6 +128,11 @@ function Routed() {
   useEffect(() => {
     document.title = `${title} – ${PRODUCT}`
   }, [title])
+  const before = useRef(now)
+  useEffect(() => {
+    if (before.current !== now) moveFocus(before.current)
+    before.current = now
+  }, [now])
   if (now.at === 'app') return <AppPage hub={now.hub} id={now.app} />
   const View = VIEWS.find(({ at }) => at === now.at)?.view ?? Apps
   return <View />

@@ -9,12 +9,14 @@ import { nameOf } from '../../live/entries.ts'
 import { Badge, IconButton } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/menu.tsx'
 import { type AppProps, whyAway } from '../../parts/state.tsx'
+import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { terms } from '../../terms.ts'
 import { BulkBar, selected, toggleSelected } from './bulk.tsx'
-import { COLUMNS, type ColumnKey, KEYS, titleOf } from './columns.tsx'
-import { filter, type Item, isDescending, listApps, search, sort } from './order.ts'
+import { COLUMN_KEYS, type ColumnKey, filter, search, sort } from './choice.ts'
+import { COLUMNS, titleOf } from './columns.tsx'
+import { type Item, isDescending, listApps } from './order.ts'
 import { Toolbar } from './toolbar.tsx'
 import { useWindow } from './window.ts'
 
@@ -27,11 +29,13 @@ const text = defineStrings('apps', {
   disabled: 'The app is disabled.',
   count: { one: '{count} app', other: '{count} apps' },
   noMatch: 'No apps match.',
+  noHubs: 'No hub is assigned to this fleet member.',
+  members: 'Members of the fleet, and their hubs',
   empty: 'There are no apps yet. They appear when a hub has been read.',
 })
 
 /** With those of the selection and the actions. */
-const WIDTH = KEYS.length + 2
+const WIDTH = COLUMN_KEYS.length + 2
 
 export function Apps() {
   const { store } = usePage()
@@ -51,9 +55,19 @@ export function Apps() {
       {items.some(({ kind }) => kind === 'app') ? (
         <Table items={items} />
       ) : (
-        <p class="empty">{list.counts.value.all > 0 ? text.noMatch : text.empty}</p>
+        <p class="empty">{list.counts.value.all > 0 ? text.noMatch : <WhyEmpty />}</p>
       )}
     </div>
+  )
+}
+
+function WhyEmpty() {
+  const { fleet, own } = usePage().store
+  if (fleet.value === undefined || own.value.length > 0) return <>{text.empty}</>
+  return (
+    <>
+      {text.noHubs} <a href={hrefOf({ at: 'bridge' })}>{text.members}</a>
+    </>
   )
 }
 
@@ -67,7 +81,7 @@ function Table({ items }: { readonly items: readonly Item[] }) {
           <th style={{ '--wide': '44px' }}>
             <span class="hidden">{text.selection}</span>
           </th>
-          {KEYS.map((key) => (
+          {COLUMN_KEYS.map((key) => (
             <Head key={key} by={key} />
           ))}
           <th style={{ '--wide': '92px' }}>
@@ -173,7 +187,7 @@ function AppRow({ entry, place }: RowProps) {
           onChange={() => toggleSelected(entry.topic)}
         />
       </td>
-      {KEYS.map((key) => {
+      {COLUMN_KEYS.map((key) => {
         const Cell = COLUMNS[key].cell
         return (
           <td key={key} class={`c-${key}`} style={{ gridArea: key }}>

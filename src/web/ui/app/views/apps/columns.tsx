@@ -15,6 +15,7 @@ import { hrefOf } from '../../route.ts'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
 import { NONE, terms } from '../../terms.ts'
+import { type ColumnKey, grouped } from './choice.ts'
 
 const text = defineStrings('columns', {
   name: 'App',
@@ -26,9 +27,6 @@ const text = defineStrings('columns', {
   enabledOf: '{name} enabled',
   running: '{command}…',
 })
-
-export const KEYS = ['name', 'version', 'state', 'enabled', 'cpu', 'memory'] as const
-export type ColumnKey = (typeof KEYS)[number]
 
 interface Column {
   /** What apps are compared by. */
@@ -71,8 +69,9 @@ function Name({ entry }: AppProps) {
   )
 }
 
-/** The id, or what a command does or did. */
+/** The id, with the hub where the list does not say it otherwise; or what a command does or did. */
 function Below({ entry }: AppProps) {
+  const isOneOfMany = usePage().store.own.value.length > 1
   const running = entry.running.value
   const outcome = entry.outcome.value
   if (running !== undefined) {
@@ -82,7 +81,8 @@ function Below({ entry }: AppProps) {
       </small>
     )
   }
-  if (outcome === undefined) return <small>{entry.id}</small>
+  if (outcome === undefined)
+    return <small>{isOneOfMany && !grouped.value ? `${entry.hub} · ${entry.id}` : entry.id}</small>
   return (
     <small class={outcome.ok ? 'ok-text' : 'bad-text'} title={outcome.text}>
       {outcome.text}

@@ -5,21 +5,13 @@ import type { App } from '../../../../../hub/app.ts'
 import { collator } from '../../format.ts'
 import type { AppEntry, HubEntry } from '../../live/entries.ts'
 import type { Store } from '../../live/store.ts'
-import { COLUMNS, type ColumnKey } from './columns.tsx'
-
-export const FILTERS = ['all', 'crashed', 'stopped', 'updates'] as const
-export type Filter = (typeof FILTERS)[number]
+import { FILTERS, type Filter, filter, grouped, search, sort } from './choice.ts'
+import { COLUMNS } from './columns.tsx'
 
 /** A line of the list. */
 export type Item =
   | { readonly kind: 'hub'; readonly hub: HubEntry; readonly count: number }
   | { readonly kind: 'app'; readonly entry: AppEntry }
-
-/** What the viewer asked for; it stays when somebody comes back to the list. */
-export const search = signal('')
-export const filter = signal<Filter>('all')
-export const sort = signal<{ readonly by: ColumnKey; readonly isReversed: boolean }>({ by: 'name', isReversed: false })
-export const grouped = signal(true)
 
 const PASSES: Readonly<Record<Filter, (app: App) => boolean>> = {
   all: () => true,

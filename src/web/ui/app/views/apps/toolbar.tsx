@@ -4,8 +4,9 @@ import { formatCount } from '../../format.ts'
 import { Chips, Search } from '../../parts/controls.tsx'
 import { usePage } from '../../session.ts'
 import { defineStrings } from '../../strings.ts'
-import { KEYS, titleOf } from './columns.tsx'
-import { type AppList, FILTERS, filter, grouped, search, sort } from './order.ts'
+import { COLUMN_KEYS, FILTERS, filter, grouped, search, sort } from './choice.ts'
+import { titleOf } from './columns.tsx'
+import type { AppList } from './order.ts'
 
 const text = defineStrings('toolbar', {
   search: 'Search apps',
@@ -47,11 +48,11 @@ export function Toolbar({ list }: { readonly list: AppList }) {
         <select
           value={sort.value.by}
           onChange={({ currentTarget }) => {
-            const by = KEYS.find((key) => key === currentTarget.value) ?? 'name'
+            const by = COLUMN_KEYS.find((key) => key === currentTarget.value) ?? 'name'
             sort.value = { by, isReversed: false }
           }}
         >
-          {KEYS.map((key) => (
+          {COLUMN_KEYS.map((key) => (
             <option key={key} value={key}>
               {text.sortBy({ column: titleOf(key).toLocaleLowerCase() })}
             </option>
