@@ -93,6 +93,18 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByText('No entries match.').waitFor()
   })
 
+  test('has one line for a command that failed', async () => {
+    const { house, page } = await start('#/activity')
+    await page.getByRole('heading', { name: 'Activity' }).waitFor()
+    house.hub().behave('answer-status', { operation: 'restartApp', status: 500 })
+    const headers = await house.daemon.owner()
+    await fetch(`${house.url}api/commands/home/app/com.athom.hue/restart`, { method: 'POST', headers })
+    await page.getByRole('row').filter({ hasText: 'Restart' }).waitFor()
+    house.hub().crash('org.tidewater.meter', 'Error: later')
+    await page.getByText('Error: later').waitFor()
+    expect(await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).count()).toBe(1)
+  })
+
   const failure = (page: Page, label: string) => page.locator('.list .badge.bad').getByText(label, { exact: true })
   /** The list, and the failures among the activity. */
   async function look(page: Page, name: string, label: string): Promise<void> {

@@ -38,7 +38,7 @@ export class Happenings {
   /** The list with these added; the same one if nothing of them is to be shown. */
   add(before: readonly Entry[], happenings: readonly FeedEvent[]): readonly Entry[] {
     const read = happenings.flatMap((one) => this.#read(one) ?? [])
-    return read.length === 0 ? before : [...before, ...read].slice(-MOST)
+    return read.length === 0 ? before : withoutRepeats([...before, ...read]).slice(-MOST)
   }
 
   #read({ at, topic, payload }: FeedEvent): Entry | undefined {
@@ -66,6 +66,23 @@ export class Happenings {
     const levels = topic.slice(this.#base.length).split('/')
     return levels[levels[1] === 'app' ? 3 : 1] === 'result'
   }
+}
+
+/** How far apart the event and the answer of one failure can be. */
+const SAME_MS = 10_000
+
+/** An answer says more than the event of the same failure. */
+function withoutRepeats(entries: readonly Entry[]): readonly Entry[] {
+  const failed = entries.filter((entry) => entry.kind === 'answer' && !entry.answer.ok)
+  const isTold = ({ hub, app, at }: Entry, command: string) =>
+    failed.some((entry) => {
+      const isSame = entry.hub === hub && entry.app === app && Math.abs(entry.at - at) < SAME_MS
+      return isSame && entry.kind === 'answer' && entry.answer.command === command
+    })
+  return entries.filter((entry) => {
+    if (entry.kind === 'answer' || entry.event.event_type !== 'command_failed') return true
+    return !isTold(entry, entry.event.command)
+  })
 }
 
 const FAILURES: ReadonlySet<EventType> = new Set([
