@@ -1,6 +1,6 @@
 /** What can be done with an app, in menus and on its page: one row for each action, with the question that comes first. */
 import { type AppCommand, actOn, commandName, refusal } from './commands.ts'
-import { type AppEntry, nameOf } from './live/entries.ts'
+import type { AppEntry } from './live/entries.ts'
 import { type Confirmation, confirm, type Question } from './parts/confirm.tsx'
 import type { GlyphName } from './parts/icons.tsx'
 import type { MenuItem } from './parts/menu.tsx'
@@ -40,7 +40,7 @@ const ACTIONS: readonly Action[] = [
     glyph: 'power',
     fits: ({ app }) => app.value.enabled !== false,
     question: (entry) => ({
-      title: text.disable.title({ name: nameOf(entry) }),
+      title: text.disable.title({ name: entry.name.value }),
       text: text.disable.text,
       danger: true,
     }),
@@ -52,7 +52,7 @@ const ACTIONS: readonly Action[] = [
     danger: true,
     fits: () => true,
     question: (entry) => ({
-      title: text.uninstall.title({ name: nameOf(entry) }),
+      title: text.uninstall.title({ name: entry.name.value }),
       text: text.uninstall.text({ id: entry.id }),
       option: text.uninstall.option,
       danger: true,

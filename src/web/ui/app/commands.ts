@@ -4,7 +4,7 @@ import { type CommandName, findCommand } from '../../../contract/commands.ts'
 import { commandKey } from '../../../contract/permissions.ts'
 import { type Ended, type For, sendCommand } from './api.ts'
 import { formatDuration } from './format.ts'
-import { type AppEntry, nameOf, type Outcome } from './live/entries.ts'
+import type { AppEntry, Outcome } from './live/entries.ts'
 import { toast } from './parts/toasts.tsx'
 import type { PageContext } from './session.ts'
 import { defineStrings, textFor } from './strings.ts'
@@ -60,7 +60,7 @@ export async function actOn(entry: AppEntry, command: AppCommand, payload?: obje
   const outcome = outcomeOf(command, ended)
   entry.running.value = undefined
   entry.outcome.value = outcome
-  toast(outcome.ok, text.of({ name: nameOf(entry), outcome: outcome.text }))
+  toast(outcome.ok, text.of({ name: entry.name.value, outcome: outcome.text }))
   if (outcome.ok) {
     setTimeout(() => {
       if (entry.outcome.value === outcome) entry.outcome.value = undefined

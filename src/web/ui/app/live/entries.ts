@@ -1,5 +1,5 @@
 /** What the page knows of hubs and apps. Each app has signals of its own, so that a change renders one row. */
-import { type Signal, signal } from '@preact/signals'
+import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { Json } from '../../../../base/json.ts'
 import type { Payload, PublicationName } from '../../../../contract/publications.ts'
 import type { App } from '../../../../hub/app.ts'
@@ -25,6 +25,8 @@ export interface AppEntry {
   /** Its topic, which no other app has. */
   readonly topic: string
   readonly app: Signal<App>
+  /** Its name, or its id where it has none. */
+  readonly name: ReadonlySignal<string>
   /** Usage of the last 15 minutes, oldest first. Grows in place, always before `app` changes. */
   readonly samples: Sample[]
   /** Settings that are published. */
@@ -48,12 +50,14 @@ export interface HubEntry {
 
 export const KEPT_USAGE_MS = 15 * 60_000
 
-export function newApp(hub: string, topic: string, app: App): AppEntry {
+export function newApp(hub: string, topic: string, first: App): AppEntry {
+  const app = signal(first)
   return {
     hub,
-    id: app.id,
+    id: first.id,
     topic,
-    app: signal(app),
+    app,
+    name: computed(() => app.value.name?.trim() || first.id),
     samples: [],
     settings: signal(new Map()),
     further: signal(new Map()),
@@ -70,10 +74,6 @@ export function newHub(name: string): HubEntry {
     info: signal(undefined),
     apps: signal(new Map()),
   }
-}
-
-export function nameOf({ app, id }: AppEntry): string {
-  return app.value.name?.trim() || id
 }
 
 /** Adds a read of the usage, and drops what is older than what is shown. */

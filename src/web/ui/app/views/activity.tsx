@@ -2,7 +2,6 @@
 import { useSignal } from '@preact/signals'
 import { commandName } from '../commands.ts'
 import { formatDuration } from '../format.ts'
-import { nameOf } from '../live/entries.ts'
 import { type Entry, isFailure } from '../live/happenings.ts'
 import type { Store } from '../live/store.ts'
 import { Action, Badge, Chips, Search } from '../parts/controls.tsx'
@@ -146,7 +145,7 @@ function Where({ entry: { hub, app }, store }: { readonly entry: Entry; readonly
   return (
     <>
       <a href={hrefOf({ at: 'app', hub, app })} title={app}>
-        {known === undefined ? app : nameOf(known)}
+        {known === undefined ? app : known.name.value}
       </a>
       {store.own.value.length > 1 && <small> {hub}</small>}
     </>

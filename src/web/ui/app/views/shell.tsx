@@ -3,7 +3,6 @@ import { useSignal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { bulk } from '../commands.ts'
-import { nameOf } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
 import { ConfirmDialog, confirm } from '../parts/confirm.tsx'
 import { IconButton } from '../parts/controls.tsx'
@@ -124,7 +123,7 @@ function Routed() {
   const { store } = usePage()
   const now = route.value
   const entry = now.at === 'app' ? store.app(now.hub, now.app) : undefined
-  const title = now.at === 'app' ? (entry === undefined ? now.app : nameOf(entry)) : text.nav[now.at]
+  const title = now.at === 'app' ? (entry === undefined ? now.app : entry.name.value) : text.nav[now.at]
   useEffect(() => {
     document.title = `${title} – ${PRODUCT}`
   }, [title])

@@ -4,7 +4,7 @@ import { actionsOf, runAction } from '../../actions.ts'
 import { sendCommand } from '../../api.ts'
 import { type AppCommand, commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatCount, formatPercent } from '../../format.ts'
-import { type AppEntry, nameOf } from '../../live/entries.ts'
+import type { AppEntry } from '../../live/entries.ts'
 import { confirm } from '../../parts/confirm.tsx'
 import { Action, Badge, Copy } from '../../parts/controls.tsx'
 import { AppIcon, Glyph } from '../../parts/icons.tsx'
@@ -110,7 +110,7 @@ function Found({ entry }: AppProps) {
 function Head({ entry }: AppProps) {
   const page = usePage()
   const app = entry.app.value
-  const name = nameOf(entry)
+  const name = entry.name.value
   const outcome = entry.outcome.value
   const running = entry.running.value
   const trouble = troubleOf(entry, page.store)

@@ -1,11 +1,9 @@
 /** All apps of all hubs. */
 import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import { isCrashed } from '../../../../../guardian/classify.ts'
 import { actionsOf, runAction } from '../../actions.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
-import { nameOf } from '../../live/entries.ts'
 import { Badge, IconButton } from '../../parts/controls.tsx'
 import { openMenu } from '../../parts/menu.tsx'
 import { type AppProps, whyAway } from '../../parts/state.tsx'
@@ -173,16 +171,15 @@ interface RowProps extends AppProps {
 /** An app in the list. It is drawn anew only when this app changes. */
 function AppRow({ entry, place }: RowProps) {
   const page = usePage()
-  const app = entry.app.value
   const isSelected = useComputed(() => selected.value.has(entry.topic)).value
   const isAway = useComputed(() => page.store.isAway(entry.hub)).value
-  const classes = ['app', isCrashed(app) && !isAway && 'crashed', isAway && 'away', isSelected && 'selected']
+  const classes = ['app', isAway && 'away', isSelected && 'selected']
   return (
     <tr class={classes.filter((one) => one).join(' ')} aria-rowindex={place + 1}>
       <td class="c-select" style={{ gridArea: 'select' }}>
         <input
           type="checkbox"
-          aria-label={text.select({ name: nameOf(entry) })}
+          aria-label={text.select({ name: entry.name.value })}
           checked={isSelected}
           onChange={() => toggleSelected(entry.topic)}
         />
@@ -204,8 +201,8 @@ function AppRow({ entry, place }: RowProps) {
 
 function RowActions({ entry }: AppProps) {
   const page = usePage()
-  const isDisabled = entry.app.value.enabled === false
-  const name = nameOf(entry)
+  const isDisabled = useComputed(() => entry.app.value.enabled === false).value
+  const name = entry.name.value
   return (
     <>
       <IconButton

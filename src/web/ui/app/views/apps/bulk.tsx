@@ -1,7 +1,7 @@
 /** Which apps are selected, and what is done with them: one after the other. */
 import { signal } from '@preact/signals'
 import { bulk, commandName, refusal, restartAll, stopBulk } from '../../commands.ts'
-import { type AppEntry, nameOf } from '../../live/entries.ts'
+import type { AppEntry } from '../../live/entries.ts'
 import { confirm } from '../../parts/confirm.tsx'
 import { Action } from '../../parts/controls.tsx'
 import { usePage } from '../../session.ts'
@@ -86,7 +86,7 @@ function Progress() {
   if (bulk.value === undefined) return null
   const { all, done, state } = bulk.value
   const current = all[done]
-  const name = current === undefined ? '' : nameOf(current)
+  const name = current === undefined ? '' : current.name.value
   const progress = text.progress({ done, all: all.length })
   const now = text.states[state]
   return (

@@ -6,7 +6,7 @@ import type { App } from '../../../../../hub/app.ts'
 import { runAction } from '../../actions.ts'
 import { commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatPercent } from '../../format.ts'
-import { type AppEntry, nameOf } from '../../live/entries.ts'
+import type { AppEntry } from '../../live/entries.ts'
 import { Switch } from '../../parts/controls.tsx'
 import { AppIcon } from '../../parts/icons.tsx'
 import { type Figure, Spark } from '../../parts/spark.tsx'
@@ -57,7 +57,7 @@ export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
 export const titleOf = (key: ColumnKey): string => text[key]
 
 function Name({ entry }: AppProps) {
-  const name = nameOf(entry)
+  const name = entry.name.value
   return (
     <>
       <AppIcon entry={entry} name={name} />
@@ -121,12 +121,12 @@ function State({ entry }: AppProps) {
 
 function Enabled({ entry }: AppProps) {
   const page = usePage()
-  const on = entry.app.value.enabled === true
+  const on = useComputed(() => entry.app.value.enabled === true).value
   const command = on ? 'disable' : 'enable'
   return (
     <Switch
       on={on}
-      label={text.enabledOf({ name: nameOf(entry) })}
+      label={text.enabledOf({ name: entry.name.value })}
       busy={entry.running.value !== undefined}
       refused={refusal(page, { hub: entry.hub, app: entry.id }, command)}
       act={() => void runAction(entry, command)}
