@@ -65,7 +65,7 @@ function connect(session: Session): Stage {
   return { at: 'open', session, store, channel }
 }
 
-/** Whether the session is as it was; where the daemon does not answer, the next try will tell. */
+/** Whether the session is as it was; where the daemon does not answer, the next try finds out. */
 async function isUnchanged(before: Session): Promise<boolean> {
   const asked = await api.session()
   if (!asked.ok && asked.status === 0) return true

@@ -1,4 +1,4 @@
-/** What the browser keeps of what somebody has chosen; it may keep nothing. */
+/** Choices that the browser keeps. A browser can refuse to keep any. */
 
 type Place = 'localStorage' | 'sessionStorage'
 

@@ -85,7 +85,7 @@ export function addSample(samples: Sample[], sample: Sample): void {
   if (outdated > 0) samples.splice(0, outdated)
 }
 
-/** What another topic of the app holds; `undefined` if there is none, or it is not what the interface says. */
+/** The payload of another topic of the app; `undefined` if there is none, or if its schema refuses it. */
 export function furtherOf<N extends 'guard' | 'history'>({ further }: AppEntry, name: N): Payload<N> | undefined {
   const found = [...further.value.values()].find((one) => one.name === name)
   return found && readPayload(name, found.payload)

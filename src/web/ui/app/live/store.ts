@@ -5,8 +5,8 @@ import { createTopics, type OwnTopic, type Topics } from '../../../../contract/t
 import type { FleetStatus, LiveFrame, Refusals } from '../../../server/api/protocol.ts'
 import { textFor } from '../strings.ts'
 import { terms } from '../terms.ts'
+import { ActivityReader, type Entry, failedUpdates } from './activity.ts'
 import { type AppEntry, addSample, type HubEntry, newApp, newHub } from './entries.ts'
-import { type Entry, failedUpdates, Happenings } from './happenings.ts'
 import { readPayload } from './payload.ts'
 
 type Snapshot = Extract<LiveFrame, { type: 'snapshot' }>
@@ -36,14 +36,14 @@ export class Store {
   readonly complete = signal(false)
   /** Counts changes of apps, for lists that are put in order only now and then. */
   appChanges = 0
-  readonly #happenings: Happenings
+  readonly #activity: ActivityReader
   /** Hub → apps that came or went and are not in its signal yet. */
   readonly #moved = new Map<HubEntry, Map<string, AppEntry>>()
 
   /** @param member this bridge's name in a fleet */
   constructor(base: string, member: string | null) {
     this.topics = createTopics(base, member ?? undefined)
-    this.#happenings = new Happenings(base)
+    this.#activity = new ActivityReader(base)
   }
 
   /** The other member of the fleet that has a hub; `undefined`: none has. */
@@ -77,8 +77,7 @@ export class Store {
   snapshot({ at, state, recent, since, usage, refusals, fleet }: Snapshot): void {
     batch(() => {
       this.fleet.value = fleet
-      const told = new Set(state.map(([topic]) => topic))
-      this.#dropUntold(told)
+      this.#dropMissing(new Set(state.map(([topic]) => topic)))
       for (const [topic, payload] of state) this.#hold(topic, payload, at, false)
       this.#settle()
       for (const hub of this.hubs.value) {
@@ -88,7 +87,7 @@ export class Store {
         }
       }
       this.bridgeSince.value = msOf(since[this.topics.of('bridgeState', {})])
-      this.recent.value = this.#happenings.add([], recent)
+      this.recent.value = this.#activity.add([], recent)
       this.refusals.value = refusals
       this.complete.value = true
     })
@@ -100,7 +99,7 @@ export class Store {
         const before = this.bridgeState.value
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
-        this.recent.value = this.#happenings.add(this.recent.value, happenings)
+        this.recent.value = this.#activity.add(this.recent.value, happenings)
         if (refusals !== undefined) this.refusals.value = refusals
         if (fleet !== undefined) this.fleet.value = fleet
       }
@@ -108,17 +107,17 @@ export class Store {
     })
   }
 
-  /** What a former snapshot told and this one does not is gone. */
-  #dropUntold(told: ReadonlySet<string>): void {
+  /** Drops what is not among the topics of a new snapshot. */
+  #dropMissing(present: ReadonlySet<string>): void {
     const { topics } = this
-    this.memberStates.value = new Map([...this.memberStates.value].filter(([topic]) => told.has(topic)))
+    this.memberStates.value = new Map([...this.memberStates.value].filter(([topic]) => present.has(topic)))
     for (const hub of this.hubs.value) {
-      if (!told.has(topics.of('hubState', { hub: hub.name }))) hub.state.value = undefined
-      if (!told.has(topics.of('hubInfo', { hub: hub.name }))) hub.info.value = undefined
+      if (!present.has(topics.of('hubState', { hub: hub.name }))) hub.state.value = undefined
+      if (!present.has(topics.of('hubInfo', { hub: hub.name }))) hub.info.value = undefined
     }
     this.hubs.value = this.hubs.value.filter(isKnown)
     for (const hub of this.hubs.value) {
-      for (const [id, { topic }] of hub.apps.value) if (!told.has(topic)) this.#moving(hub).delete(id)
+      for (const [id, { topic }] of hub.apps.value) if (!present.has(topic)) this.#moving(hub).delete(id)
     }
   }
 
@@ -211,7 +210,7 @@ export class Store {
   }
 }
 
-/** Whether anything is told of a hub. */
+/** Whether anything of a hub is known. */
 const isKnown = ({ state, info }: HubEntry) => state.value !== undefined || info.value !== undefined
 
 /** The map with one value changed; `undefined` removes it. */

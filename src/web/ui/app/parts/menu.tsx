@@ -43,7 +43,7 @@ function MenuList({ label, items, opener }: Menu) {
     current.querySelector('button')?.focus()
     const { top } = opener.getBoundingClientRect()
     const onScroll = () => {
-      // The end of a movement that began before is none.
+      // Ignore the end of a scroll that began before.
       if (Math.abs(opener.getBoundingClientRect().top - top) > SCROLLED) current.hidePopover()
       else place(current, opener)
     }

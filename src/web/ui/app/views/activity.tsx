@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { commandName } from '../commands.ts'
 import { formatDuration } from '../format.ts'
-import { type Entry, isFailure } from '../live/happenings.ts'
+import { type Entry, isFailure } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
 import { Action, Badge, Chips, Search } from '../parts/controls.tsx'
 import { Time } from '../parts/layout.tsx'

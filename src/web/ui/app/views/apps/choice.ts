@@ -1,4 +1,4 @@
-/** What somebody has asked of the list; it stays when they come back to it, and when the page is loaded again. */
+/** How the list is searched, filtered and sorted. It is kept when another view is opened or the page is loaded again. */
 import { effect, signal } from '@preact/signals'
 import * as v from 'valibot'
 import { parseJson } from '../../live/payload.ts'

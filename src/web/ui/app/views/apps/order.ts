@@ -34,7 +34,7 @@ export interface AppList {
   readonly end: () => void
 }
 
-/** Rows must not jump about while somebody aims at one: changes of apps alone put them in order no more than so often. */
+/** How often changes of apps can sort the list: rows must not jump away from a pointer. */
 const ORDER_MS = 1_000
 const NONE = { all: 0, crashed: 0, stopped: 0, updates: 0 }
 

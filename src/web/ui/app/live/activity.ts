@@ -24,8 +24,8 @@ export type Entry = {
 
 const MOST = 500
 
-/** Reads happenings below a base topic. */
-export class Happenings {
+/** Reads events and answers below a base topic. */
+export class ActivityReader {
   readonly #hubEvent: Template
   readonly #base: string
   #count = 0
@@ -35,7 +35,7 @@ export class Happenings {
     this.#hubEvent = new Template(PUBLICATIONS.hubEvent.topic, base)
   }
 
-  /** The list with these added; the same one if nothing of them is to be shown. */
+  /** The list with these added; the same list if none of them is shown. */
   add(before: readonly Entry[], happenings: readonly FeedEvent[]): readonly Entry[] {
     const read = happenings.flatMap((one) => this.#read(one) ?? [])
     return read.length === 0 ? before : withoutRepeats([...before, ...read]).slice(-MOST)
@@ -51,9 +51,9 @@ export class Happenings {
     if (!this.#isResult(topic)) return undefined
     const answer = readAnswer(parseJson(payload))
     if (answer === undefined) return undefined
-    // What was asked for may be a setting, and many of them.
-    const { data: _, ...told } = answer
-    return { ...this.#head(at), hub: told.hub, app: told.app, kind: 'answer', answer: told }
+    // The data can be large, and can be settings.
+    const { data: _, ...entry } = answer
+    return { ...this.#head(at), hub: entry.hub, app: entry.app, kind: 'answer', answer: entry }
   }
 
   #head(at: string): { number: number; at: number } {
