@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { canBrowse, quit, visit } from './support/browser.ts'
+import { canBrowse, expectAccessible, overflow, quit, visit } from './support/browser.ts'
 import { House, type HouseOptions } from './support/house.ts'
 
 const HUE = 'com.athom.hue'
@@ -40,7 +40,7 @@ describe.runIf(canBrowse)('the page of an app', () => {
     house.hub().recover(HUE)
     await events.getByText('Recovered').waitFor()
     house.hub().uninstall(HUE)
-    await page.getByText(`There is no app ${HUE} any more.`).waitFor()
+    await page.getByText(`There is no app ${HUE}.`).waitFor()
   })
 
   test('asks for settings when told to, and shows values one by one, secrets last', async () => {
@@ -128,6 +128,32 @@ describe.runIf(canBrowse)('the page of an app', () => {
     await page.goto(house.page + HASH)
     await shown(seen).waitFor()
     expect(await shown(seen).innerText()).toMatch(/^TypeError: the lamp is dark at .*…$/)
+  })
+
+  test('fills the width of a large screen, and fits a small one with the longest version', async () => {
+    const version = `7.0.12-${'x'.repeat(120)}`
+    const { page } = await start({ hubs: { home: { apps: [{ id: HUE, name: 'Lumen Lights', version }] } } })
+    await page.getByRole('heading', { name: 'Lumen Lights' }).waitFor()
+    for (const width of [1440, 1920]) {
+      await page.setViewportSize({ width, height: 900 })
+      const gap = await page.evaluate<number>(`(() => {
+        const right = (selector) => [...document.querySelectorAll(selector)].at(-1).getBoundingClientRect().right
+        return right('.cards') - right('.column')
+      })()`)
+      expect(Math.abs(gap), `${width} px`).toBeLessThanOrEqual(1)
+    }
+    await page.setViewportSize({ width: 360, height: 740 })
+    expect(await overflow(page)).toBeLessThanOrEqual(0)
+    await page.goto(`${house?.page}#/`)
+    await page.locator('tr.app').getByText('7.0.12').waitFor()
+    expect(await overflow(page)).toBeLessThanOrEqual(0)
+  })
+
+  test('says so where there is no such app, to everybody', async () => {
+    house = await House.start()
+    const page = await visit(house.page, { hash: '#/app/home/com.none' })
+    await page.getByText('There is no app com.none.').waitFor()
+    await expectAccessible(page)
   })
 
   test('switches automatic updates', async () => {

@@ -124,7 +124,55 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await page.locator('tr.app').first().getByText('Tidewater Energy Meter').waitFor()
   })
 
-  test('groups apps by hub', async () => {
+  test('says of the column that it is sorted by whether the values go up or down', async () => {
+    const { page } = await start()
+    const head = (name: string) => page.getByRole('columnheader', { name })
+    const orderOf = async (name: string) => [
+      await head(name).getAttribute('aria-sort'),
+      await head(name).locator('.order').innerText(),
+    ]
+    await row(page, 'Lumen Lights').waitFor()
+    expect(await orderOf('App')).toEqual(['ascending', '↑'])
+    await head('Memory').getByRole('button').click()
+    await page.locator('tr.app').first().getByText('Quiet Scripts').waitFor()
+    expect(await orderOf('Memory')).toEqual(['descending', '↓'])
+    await head('Memory').getByRole('button').click()
+    expect(await orderOf('Memory')).toEqual(['ascending', '↑'])
+    expect(await orderOf('App')).toEqual(['none', ''])
+  })
+
+  test('keeps search, filter, order and grouping when the page is loaded again', async () => {
+    const { page } = await start({
+      hubs: { home: { apps: DEFAULT_APPS.slice(0, 3) }, cabin: { apps: DEFAULT_APPS.slice(3) } },
+    })
+    await page.getByRole('searchbox').fill('o')
+    await page.getByRole('button', { name: /^Crashed/ }).click()
+    await page.getByRole('columnheader', { name: 'Memory' }).getByRole('button').click()
+    await page.getByRole('checkbox', { name: 'By hub' }).uncheck()
+    await page.reload()
+    await row(page, 'Doorbell').waitFor()
+    expect(await page.getByRole('searchbox').inputValue()).toBe('o')
+    await page.getByRole('button', { name: /^Crashed/, pressed: true }).waitFor()
+    expect(await page.getByRole('columnheader', { name: 'Memory' }).getAttribute('aria-sort')).toBe('descending')
+    await page.getByRole('checkbox', { name: 'By hub', checked: false }).waitFor()
+    expect(await page.locator('tr.app').count()).toBe(1)
+  })
+
+  test('leads a keyboard to the heading of an app, and back to the line of the app; the title has the name', async () => {
+    const { page } = await start()
+    await row(page, 'Lumen Lights').getByRole('link').focus()
+    await page.keyboard.press('Enter')
+    const focused = () => page.evaluate<string>('document.activeElement.innerText')
+    await until('the heading', async () => (await page.title()) === 'Lumen Lights – hub2mqtt')
+    await until('the focus on the heading', async () => (await focused()) === 'Lumen Lights')
+    expect(await page.evaluate<string>('document.activeElement.tagName')).toBe('H1')
+    await page.goBack()
+    await until('the focus on the link', async () => (await focused()) === 'Lumen Lights')
+    expect(await page.evaluate<string>('document.activeElement.tagName')).toBe('A')
+    expect(await page.title()).toBe('Apps – hub2mqtt')
+  })
+
+  test('groups apps by hub, or names the hub of each', async () => {
     const { page } = await start({
       hubs: { home: { apps: DEFAULT_APPS.slice(0, 3) }, cabin: { apps: DEFAULT_APPS.slice(3) } },
     })
@@ -132,6 +180,7 @@ describe.runIf(canBrowse)('the list of apps', () => {
     await page.getByRole('checkbox', { name: 'By hub' }).uncheck()
     await page.getByRole('row').filter({ hasText: '5 apps' }).waitFor({ state: 'detached' })
     expect(await page.locator('tr.app').count()).toBe(8)
+    await row(page, 'Doorbell').getByText('cabin · nl.vandermolen.doorbell').waitFor()
   })
 
   test('restarts several one after the other, and stops at the first that fails', async () => {

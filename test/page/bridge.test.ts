@@ -35,7 +35,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
   test('says which commands need more, and why', async () => {
     const { page } = await start('#/bridge', { scopes: ['hub.app.readonly'] })
     const hub = page.getByRole('region', { name: 'Hub home' })
-    await hub.getByText(/commands are not possible/).click()
+    await hub.getByText(/commands are unavailable/).click()
     await hub
       .locator('li')
       .filter({ hasText: 'restart' })
@@ -52,11 +52,11 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
       const state = await (await fetch(`${house.url}api/state`)).text()
       return state.includes('"hub2mqtt/bridge/log-level":"debug"')
     })
-    await page.getByRole('button', { name: 'Read everything again' }).click()
-    await page.getByText(/home – Read everything again: done/).waitFor()
+    await page.getByRole('button', { name: 'Refresh' }).click()
+    await page.getByText(/home – Refresh: done/).waitFor()
     await page.getByRole('textbox', { name: 'Speech' }).fill('Dinner is ready')
     await page.keyboard.press('Enter')
-    await page.getByText(/home – Say it: done/).waitFor()
+    await page.getByText(/home – Speak: done/).waitFor()
     expect(house.hub().spoken).toEqual(['Dinner is ready'])
   })
 
@@ -65,7 +65,7 @@ describe.runIf(canBrowse)('the page of the bridge', () => {
     await page.getByRole('region', { name: 'Configuration' }).getByRole('button', { name: 'Show' }).click()
     await page.getByText(/base_topic: hub2mqtt/).waitFor()
     expect(await page.content()).not.toContain('key-of-the-house')
-    await page.getByRole('button', { name: 'Examine' }).click()
+    await page.getByRole('button', { name: 'Run the checks' }).click()
     await page.getByRole('region', { name: 'Doctor' }).locator('pre').waitFor()
   })
 })
@@ -90,11 +90,22 @@ describe.runIf(canBrowse)('the activity', () => {
     await page.getByRole('button', { name: 'Commands' }).click()
     await page.getByText(/Error: second/).waitFor({ state: 'detached' })
     await page.getByRole('searchbox').fill('no such thing')
-    await page.getByText('Nothing fits.').waitFor()
+    await page.getByText('No entries match.').waitFor()
   })
 
-  const failure = (page: Page, label: string) =>
-    page.locator('.happenings .badge.bad').getByText(label, { exact: true })
+  test('has one line for a command that failed', async () => {
+    const { house, page } = await start('#/activity')
+    await page.getByRole('heading', { name: 'Activity' }).waitFor()
+    house.hub().behave('answer-status', { operation: 'restartApp', status: 500 })
+    const headers = await house.daemon.owner()
+    await fetch(`${house.url}api/commands/home/app/com.athom.hue/restart`, { method: 'POST', headers })
+    await page.getByRole('row').filter({ hasText: 'Restart' }).waitFor()
+    house.hub().crash('org.tidewater.meter', 'Error: later')
+    await page.getByText('Error: later').waitFor()
+    expect(await page.getByRole('row').filter({ hasText: 'Lumen Lights' }).count()).toBe(1)
+  })
+
+  const failure = (page: Page, label: string) => page.locator('.list .badge.bad').getByText(label, { exact: true })
   /** The list, and the failures among the activity. */
   async function look(page: Page, name: string, label: string): Promise<void> {
     const row = page.getByRole('row').filter({ hasText: name })

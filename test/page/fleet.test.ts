@@ -49,7 +49,7 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
   test('shows the members, which one it is, and when another one comes and goes', async () => {
     const house = await start()
     const page = await visit(house.page, { hash: '#/bridge' })
-    await fleetOf(page).getByText('by number').waitFor()
+    await fleetOf(page).getByText('by shard number').waitFor()
     await rowOf(page, 'Members', 'shard-1').getByText('this one').waitFor()
     await rowOf(page, 'Members', 'shard-1').getByText('online').waitFor()
     await rowOf(page, 'Members', 'shard-2').getByText('unknown').waitFor()
@@ -96,7 +96,16 @@ describe.runIf(canBrowse)('the page of a member of a fleet', () => {
   test('says whose a hub is whose app somebody looks for', async () => {
     const { page: url } = await start()
     const page = await visit(url, { hash: `#/app/${other}/com.athom.hue` })
-    await page.getByText(`Member shard-2 of the fleet has the hub ${other}`).waitFor()
+    await page.getByText(`The hub ${other} belongs to the fleet member shard-2`).waitFor()
+  })
+
+  test('says why it has no apps where all hubs belong to others, and leads to the members', async () => {
+    const hubs = Object.fromEntries(OTHERS.map((name) => [name, {}]))
+    house = await House.start({ hubs, config: { fleet: { shard: '1/2' } } })
+    const page = await visit(house.page)
+    await page.getByText('No hub is assigned to this fleet member.').waitFor()
+    await page.getByRole('link', { name: 'Members of the fleet, and their hubs' }).click()
+    await rowOf(page, 'Hubs of other members', other).waitFor()
   })
 
   test('is the only one that shows a fleet', async () => {

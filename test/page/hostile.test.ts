@@ -97,7 +97,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
       await page.getByRole('button', { name: 'Log in' }).click()
     }
     await tryIt('wrong')
-    await page.getByRole('alert').getByText('Another password is expected.').waitFor()
+    await page.getByRole('alert').getByText('The password is not correct.').waitFor()
     expect(await page.locator('tr.app').count()).toBe(0)
     await tryIt(PASSWORD)
     await page.getByText('Lumen Lights').first().waitFor()
@@ -123,7 +123,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
     const row = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
     await row.getByText('Running').waitFor()
     await page.getByText(/open the address that hub2mqtt printed.* or that hub2mqtt open prints/).waitFor()
-    await row.getByRole('button', { name: /You may look, but not change anything/ }).waitFor()
+    await row.getByRole('button', { name: /You have read-only access/ }).waitFor()
     expect(await page.getByRole('button', { name: 'Log out' }).count()).toBe(0)
     await expectAccessible(page)
     await page.goto(house.page)
@@ -134,7 +134,7 @@ describe.runIf(canBrowse)('who is not to see the page', () => {
       .waitFor()
     expect(page.url()).toBe(house.url)
     expect(await page.evaluate<string>('document.referrer')).toBe('')
-    expect(await page.getByText('You may look').count()).toBe(0)
+    expect(await page.getByText('read-only access').count()).toBe(0)
     // It goes on without the token, until the log-out.
     await page.goto(house.url)
     await row.getByRole('button', { name: 'Restart Lumen Lights' }).waitFor()

@@ -29,7 +29,7 @@ describe.runIf(canBrowse)('the live channel', () => {
       .getByText(/may be out of date/)
       .waitFor()
     const row = page.getByRole('row').filter({ hasText: 'Lumen Lights' })
-    await row.getByRole('button', { name: /Not while there is no connection/ }).waitFor()
+    await row.getByRole('button', { name: /There is no connection/ }).waitFor()
     house.hub().uninstall('com.parkstreet.weather')
     await house.start()
     await page.getByText('Live', { exact: true }).waitFor()
@@ -62,7 +62,7 @@ describe.runIf(canBrowse)('the live channel', () => {
     })
     await second.untilPort(port)
     const page = await visit(`http://127.0.0.1:${port}/`)
-    await page.getByText(/This one stands by and takes no commands/).waitFor()
+    await page.getByText(/This one is on standby and takes no commands/).waitFor()
   })
 
   test('works below the prefix of a reverse proxy', async () => {

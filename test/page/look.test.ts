@@ -12,6 +12,7 @@ const PICTURES = join(tmpdir(), 'hub2mqtt-page')
 /** What fits on a screen of this size, or the whole page. */
 const SIZES = [
   { width: 1280, height: 860 },
+  { width: 768, height: 1024 },
   { width: 360, height: 740 },
 ]
 const THEMES: readonly Theme[] = ['light', 'dark']
@@ -97,7 +98,7 @@ const VIEWS: Readonly<Record<string, View>> = {
     async ready(page) {
       await heading('Hub home')(page)
       await page
-        .getByText(/commands? (is|are) not possible/)
+        .getByText(/commands? (is|are) unavailable/)
         .first()
         .click()
     },
@@ -105,6 +106,21 @@ const VIEWS: Readonly<Record<string, View>> = {
   fleet: { hash: '#/bridge', ready: heading('Hubs of other members'), at: () => shared },
   login: { hash: '', ready: heading('hub2mqtt'), at: () => closed },
 }
+
+test.runIf(canBrowse)('the theme is that of the system until one is chosen, which stays', async () => {
+  const page = await visit(open.page)
+  const ground = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor')
+  await page.getByRole('button', { name: 'Theme: system' }).waitFor()
+  const light = await ground()
+  await page.getByRole('button', { name: 'Theme: system' }).click()
+  await page.getByRole('button', { name: 'Theme: light' }).click()
+  await page.getByRole('button', { name: 'Theme: dark' }).waitFor()
+  const dark = await ground()
+  expect(dark).not.toBe(light)
+  await page.reload()
+  await page.getByRole('button', { name: 'Theme: dark' }).click()
+  expect(await ground()).toBe(light)
+})
 
 describe.runIf(canBrowse).each(THEMES)('in the %s theme', (theme) => {
   test.each(Object.keys(VIEWS))('everybody can use the view: %s', async (name) => {

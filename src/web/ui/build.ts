@@ -8,7 +8,7 @@ const FOLDER = fileURLToPath(ROOT)
 const SOURCE = `${FOLDER}src/web/ui/app`
 const OUTPUT = `${FOLDER}src/web/ui/dist`
 /** What the page is made of, besides the packages that the lock file names. */
-const MADE_OF = ['src/{page,api,contract,guard,model,base,log,hub}/**/*.{ts,tsx,css,html,svg}', 'package-lock.json']
+const MADE_OF = ['src/web/{ui/app,server/api}/**', 'src/{contract,guardian,hub,mqtt,base}/**/*.ts', 'package-lock.json']
 
 let building: Promise<string | undefined> | undefined
 

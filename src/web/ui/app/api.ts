@@ -9,16 +9,18 @@ import {
   SETUP,
   SETUP_DONE,
   SETUP_TEST,
-  type Session,
-  type Setup,
   type SetupApply,
   type SetupBroker,
-  type SetupDone,
   type SetupHub,
-  type SetupTest,
 } from '../../server/api/protocol.ts'
 import { type Answer, parseJson, readAnswer } from './live/payload.ts'
-import { S } from './strings.ts'
+import { defineStrings } from './strings.ts'
+
+const text = defineStrings('api', {
+  unreachable: 'hub2mqtt does not answer.',
+  unreadable: 'hub2mqtt sent an answer that this page does not understand. Reload the page.',
+  status: 'hub2mqtt answered with status {status}.',
+})
 
 export function apiUrl(path: string): URL {
   return new URL(`api/${path}`, document.baseURI)
@@ -26,10 +28,8 @@ export function apiUrl(path: string): URL {
 
 export type Result<T> =
   | { readonly ok: true; readonly value: T }
+  /** Status 0: there was no answer. */
   | { readonly ok: false; readonly status: number; readonly message: string }
-
-/** What went wrong, where nobody answered: no status. */
-const UNREACHABLE = { ok: false, status: 0, message: S.errors.unreachable } as const
 
 interface Asked {
   readonly status: number
@@ -47,41 +47,32 @@ async function ask(path: string, init: RequestInit = {}): Promise<Asked | undefi
 }
 
 function resultOf<S extends v.GenericSchema>(schema: S, asked: Asked | undefined): Result<v.InferOutput<S>> {
-  if (asked === undefined) return UNREACHABLE
+  if (asked === undefined) return { ok: false, status: 0, message: text.unreachable }
   const { status, body } = asked
   if (status >= 200 && status < 300) {
     const read = v.safeParse(schema, body)
-    return read.success ? { ok: true, value: read.output } : { ok: false, status, message: S.errors.unreadable }
+    return read.success ? { ok: true, value: read.output } : { ok: false, status, message: text.unreadable }
   }
-  return { ok: false, status, message: messageOf(body) ?? S.errors.status(status) }
-}
-
-function messageOf(body: unknown): string | undefined {
-  const read = v.safeParse(API_ERROR, body)
-  return read.success ? read.output.error.message : undefined
+  const refused = v.safeParse(API_ERROR, body)
+  return { ok: false, status, message: refused.success ? refused.output.error.message : text.status({ status }) }
 }
 
 const get = async <S extends v.GenericSchema>(schema: S, path: string) => resultOf(schema, await ask(path))
-const post = async <S extends v.GenericSchema>(schema: S, path: string, body: unknown) =>
-  resultOf(
-    schema,
-    await ask(path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    }),
-  )
+const post = async <S extends v.GenericSchema>(schema: S, path: string, body: unknown) => {
+  const headers = { 'content-type': 'application/json' }
+  return resultOf(schema, await ask(path, { method: 'POST', headers, body: JSON.stringify(body) }))
+}
 
 export const api = {
-  session: (): Promise<Result<Session>> => get(SESSION, 'session'),
-  login: (password: string): Promise<Result<unknown>> => post(v.any(), 'login', { password }),
-  logout: (): Promise<Result<unknown>> => post(v.any(), 'logout', {}),
+  session: () => get(SESSION, 'session'),
+  login: (password: string) => post(v.unknown(), 'login', { password }),
+  logout: () => post(v.unknown(), 'logout', {}),
   config: () => get(CONFIG_REPORT, 'config'),
   doctor: () => get(DOCTOR_REPORT, 'doctor'),
-  setup: (): Promise<Result<Setup>> => get(SETUP, 'setup'),
-  testHub: (hub: SetupHub): Promise<Result<SetupTest>> => post(SETUP_TEST, 'setup/test-hub', hub),
-  testBroker: (broker: SetupBroker): Promise<Result<SetupTest>> => post(SETUP_TEST, 'setup/test-broker', broker),
-  applySetup: (wanted: SetupApply): Promise<Result<SetupDone>> => post(SETUP_DONE, 'setup/apply', wanted),
+  setup: () => get(SETUP, 'setup'),
+  testHub: (hub: SetupHub) => post(SETUP_TEST, 'setup/test-hub', hub),
+  testBroker: (broker: SetupBroker) => post(SETUP_TEST, 'setup/test-broker', broker),
+  applySetup: (wanted: SetupApply) => post(SETUP_DONE, 'setup/apply', wanted),
 }
 
 /** The hub's picture of an app. */
@@ -107,5 +98,5 @@ export async function sendCommand(target: For, command: string, payload = ''): P
   const answer = asked && readAnswer(asked.body)
   if (answer !== undefined) return answer
   const result = resultOf(v.never(), asked)
-  return { ok: false, error: { code: null, message: result.ok ? S.errors.unreadable : result.message } }
+  return { ok: false, error: { code: null, message: result.ok ? text.unreadable : result.message } }
 }

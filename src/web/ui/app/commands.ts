@@ -2,60 +2,65 @@
 import { signal } from '@preact/signals'
 import { type CommandName, findCommand } from '../../../contract/commands.ts'
 import { commandKey } from '../../../contract/permissions.ts'
-import type { Session } from '../../server/api/protocol.ts'
 import { type Ended, type For, sendCommand } from './api.ts'
 import { formatDuration } from './format.ts'
-import type { Channel } from './live/channel.ts'
 import type { AppEntry, Outcome } from './live/entries.ts'
-import type { Store } from './live/store.ts'
 import { toast } from './parts/toasts.tsx'
-import { S } from './strings.ts'
+import type { PageContext } from './session.ts'
+import { defineStrings, textFor } from './strings.ts'
+import { terms } from './terms.ts'
 
 export type AppCommand = CommandName<'app'>
-export type HubCommand = CommandName<'hub'>
 
-/** What a view needs to act. */
-export interface Door {
-  readonly session: Session
-  readonly store: Store
-  readonly channel: Channel
-}
+const text = defineStrings('commands', {
+  done: '{command}: done in {duration}',
+  failed: '{command}: {why}',
+  of: '{name} – {outcome}',
+  refused: {
+    unknown: 'There is no such command.',
+    stale: 'There is no connection.',
+    offline: 'The hub is offline.',
+    elsewhere: 'This hub belongs to the fleet member {member}: use the page of that member.',
+    noLease: 'This fleet member has no lease at the moment.',
+  },
+})
 
 /** Why a command is not possible now; `undefined` if nothing is known to be in the way. */
-export function refusal({ session, store, channel }: Door, target: For, name: string): string | undefined {
+export function refusal({ session, store, channel }: PageContext, target: For, name: string): string | undefined {
   const kind = target.app !== undefined ? 'app' : target.hub !== undefined ? 'hub' : 'bridge'
   const command = findCommand(kind, name, false)
-  if (command === undefined) return S.refused.unknown
-  if (session.access !== 'full') return S.refused.readOnly
-  if (channel.liveness.value !== 'live') return S.refused.stale
+  if (command === undefined) return text.refused.unknown
+  if (session.access !== 'full') return terms.readOnly
+  if (channel.liveness.value !== 'live') return text.refused.stale
   if (target.hub === undefined) return undefined
-  const owner = store.ownerElsewhere(target.hub)
-  if (owner !== undefined) return S.refused.elsewhere(owner)
-  if (store.fleet.value?.acts === false) return S.refused.noLease
+  const member = store.ownerElsewhere(target.hub)
+  if (member !== undefined) return text.refused.elsewhere({ member })
+  if (store.fleet.value?.acts === false) return text.refused.noLease
   const refused = store.refusals.value[target.hub]?.[commandKey(command)]
-  if (refused !== undefined) return refused
-  return store.isAway(target.hub) ? S.refused.hubOffline : undefined
+  return refused ?? (store.isAway(target.hub) ? text.refused.offline : undefined)
 }
 
-/** What is told of an end. */
-export function outcomeOf(command: string, ended: Ended): Outcome {
-  const name = S.commands[command] ?? command
-  if (!ended.ok) return { ok: false, command, text: S.outcome.failed(name, ended.error.message) }
-  return { ok: true, command, text: S.outcome.done(name, formatDuration(ended.duration_ms)) }
+export const commandName = (command: string): string => textFor(terms.commands, command)
+
+function outcomeOf(command: string, ended: Ended): Outcome {
+  const name = commandName(command)
+  return ended.ok
+    ? { ok: true, text: text.done({ command: name, duration: formatDuration(ended.duration_ms) }) }
+    : { ok: false, text: text.failed({ command: name, why: ended.error.message }) }
 }
 
-/** How long a good end stays on the row. A bad one stays until the next command. */
+/** How long a success stays on the row. A failure stays until the next command. */
 const SHOWN_MS = 8_000
 
 /** Sends a command to an app, and shows on its row how it goes. */
 export async function actOn(entry: AppEntry, command: AppCommand, payload?: object | string): Promise<Ended> {
-  entry.running.value = { command }
+  entry.running.value = command
   entry.outcome.value = undefined
-  const ended = await sendCommand({ hub: entry.hub, app: entry.id }, command, textOf(payload))
+  const ended = await sendCommand({ hub: entry.hub, app: entry.id }, command, payloadOf(payload))
   const outcome = outcomeOf(command, ended)
   entry.running.value = undefined
   entry.outcome.value = outcome
-  toast(outcome.ok, S.outcome.of(nameOf(entry), outcome.text))
+  toast(outcome.ok, text.of({ name: entry.name.value, outcome: outcome.text }))
   if (outcome.ok) {
     setTimeout(() => {
       if (entry.outcome.value === outcome) entry.outcome.value = undefined
@@ -64,20 +69,16 @@ export async function actOn(entry: AppEntry, command: AppCommand, payload?: obje
   return ended
 }
 
-/** Sends a command to a hub or the bridge, and tells how it ended. */
+/** Sends a command to a hub or the bridge, and shows how it ended. */
 export async function act(target: For, command: string, payload?: object | string): Promise<Ended> {
-  const ended = await sendCommand(target, command, textOf(payload))
+  const ended = await sendCommand(target, command, payloadOf(payload))
   const outcome = outcomeOf(command, ended)
-  toast(outcome.ok, target.hub === undefined ? outcome.text : S.outcome.of(target.hub, outcome.text))
+  toast(outcome.ok, target.hub === undefined ? outcome.text : text.of({ name: target.hub, outcome: outcome.text }))
   return ended
 }
 
-function textOf(payload: object | string = ''): string {
+function payloadOf(payload: object | string = ''): string {
   return typeof payload === 'string' ? payload : JSON.stringify(payload)
-}
-
-export function nameOf({ app, id }: AppEntry): string {
-  return app.value.name?.trim() || id
 }
 
 /** Restarts one after the other. */

@@ -1,4 +1,4 @@
-/** Where in the page somebody is, in the address after the `#`: so that no server needs to know of it. */
+/** The view that is shown: it is kept behind the `#` of the address, which no server sees. */
 import { signal } from '@preact/signals'
 
 export type Route =
@@ -25,7 +25,7 @@ function read(): Route {
   try {
     if (at === 'app' && hub && app) return { at, hub: decodeURIComponent(hub), app: decodeURIComponent(app) }
   } catch {
-    // Nothing that this page has written.
+    // This page has not written it.
   }
   return { at: 'apps' }
 }

@@ -1,19 +1,39 @@
 /** Who looks at the page, and what it is connected to. */
-import { effect, signal } from '@preact/signals'
+import { signal } from '@preact/signals'
+import { createContext } from 'preact'
+import { useContext } from 'preact/hooks'
 import type { Session } from '../../server/api/protocol.ts'
 import { api, apiUrl } from './api.ts'
 import { Channel } from './live/channel.ts'
 import { Store } from './live/store.ts'
-import { S } from './strings.ts'
+import { defineStrings } from './strings.ts'
+import { terms } from './terms.ts'
+
+const text = defineStrings('session', {
+  noLogin: 'You have no access to this page. Set http.password, and log in.',
+})
+
+/** What a view needs to show and to act. */
+export interface PageContext {
+  readonly session: Session
+  readonly store: Store
+  readonly channel: Channel
+}
+
+export const Page = createContext<PageContext | undefined>(undefined)
+
+export function usePage(): PageContext {
+  const page = useContext(Page)
+  if (page === undefined) throw new Error('This part is shown after the login only.')
+  return page
+}
 
 /** What the page shows as a whole. */
 export type Stage =
-  | { readonly at: 'opening' }
-  /** The daemon does not answer, or refuses; told as a text. */
+  | { readonly at: 'opening' | 'login' | 'setup' }
+  /** The daemon does not answer, or refuses. */
   | { readonly at: 'failed'; readonly message: string }
-  | { readonly at: 'login' }
-  | { readonly at: 'setup' }
-  | { readonly at: 'open'; readonly session: Session; readonly store: Store; readonly channel: Channel }
+  | ({ readonly at: 'open' } & PageContext)
 
 export const stage = signal<Stage>({ at: 'opening' })
 
@@ -22,41 +42,35 @@ const RETRY_MS = 3_000
 /** Asks who we are, and opens what follows from the answer. */
 export async function open(): Promise<void> {
   const asked = await api.session()
-  if (!asked.ok) {
+  if (asked.ok) stage.value = stageOf(asked.value)
+  else {
     stage.value = { at: 'failed', message: asked.message }
     if (asked.status === 0) setTimeout(() => void open(), RETRY_MS)
-    return
   }
-  const session = asked.value
-  if (session.access === null) stage.value = session.login === 'password' ? { at: 'login' } : closed()
-  else if (session.setup)
-    stage.value = session.access === 'full' ? { at: 'setup' } : { at: 'failed', message: S.howToWrite }
-  else stage.value = connect(session)
 }
 
-function closed(): Stage {
-  return { at: 'failed', message: S.errors.noLogin }
+function stageOf(session: Session): Stage {
+  const { access, login, setup } = session
+  if (access === null) return login === 'password' ? { at: 'login' } : { at: 'failed', message: text.noLogin }
+  if (!setup) return connect(session)
+  return access === 'full' ? { at: 'setup' } : { at: 'failed', message: terms.howToWrite }
 }
 
 function connect(session: Session): Stage {
   const store = new Store(session.base_topic, session.member)
   const url = apiUrl('live')
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
-  const channel = new Channel(url.href, store, () => stillMay(session))
+  const channel = new Channel(url.href, store, () => isUnchanged(session))
   channel.start()
   return { at: 'open', session, store, channel }
 }
 
-/** Whether the session is as it was; where the daemon does not answer, that is for the next try to find out. */
-async function stillMay(before: Session): Promise<boolean> {
+/** Whether the session is as it was; where the daemon does not answer, the next try finds out. */
+async function isUnchanged(before: Session): Promise<boolean> {
   const asked = await api.session()
   if (!asked.ok && asked.status === 0) return true
   const same =
-    asked.ok &&
-    asked.value.access === before.access &&
-    asked.value.base_topic === before.base_topic &&
-    asked.value.member === before.member &&
-    asked.value.setup === before.setup
+    asked.ok && (['access', 'base_topic', 'member', 'setup'] as const).every((key) => asked.value[key] === before[key])
   // Another version brings another page.
   if (same && asked.value.version !== before.version) location.reload()
   if (!same) await open()
@@ -68,7 +82,3 @@ export async function logout(): Promise<void> {
   await api.logout()
   await open()
 }
-
-effect(() => {
-  document.documentElement.dataset['stage'] = stage.value.at
-})

@@ -1,429 +1,63 @@
-/** Every text of the page, in one table: so that translations can come. */
+/**
+ * The texts of the page. Each part defines its own in English, as plain data beside its code; a translation is a table
+ * of the same keys. `{name}` stands for a value, and plural forms are chosen by `{count}`.
+ */
+import { computed, signal } from '@preact/signals'
 
-import type { FailureCode } from '../../../mqtt/types.ts'
-import { formatTime } from './format.ts'
-import type { BridgeEvent } from './live/payload.ts'
+type Value = string | number
+/** By the categories of `Intl.PluralRules`; `other` serves for those that are missing. */
+type Plural = { readonly [Category in Intl.LDMLPluralRule]?: string } & { readonly other: string }
+export type Text = string | Plural
+export interface Strings {
+  readonly [key: string]: Text | Strings
+}
 
-const many = (count: number, one: string, more: string) => `${count.toLocaleString()} ${count === 1 ? one : more}`
+type NamesIn<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
+type Fill<Name extends string> = (values: { readonly [N in Name]: N extends 'count' ? number : Value }) => string
+/** A text, a function where it has values, or a group of them. */
+type Texts<T> = T extends string
+  ? [NamesIn<T>] extends [never]
+    ? string
+    : Fill<NamesIn<T>>
+  : T extends { readonly other: infer Other extends string }
+    ? Fill<NamesIn<Other> | 'count'>
+    : { readonly [Key in keyof T]: Texts<T[Key]> }
 
-export const S = {
-  title: 'hub2mqtt',
-  loading: 'Loading…',
-  skip: 'Skip to content',
-  cancel: 'Cancel',
-  dismiss: 'Dismiss',
-  toasts: 'Notices',
-  unknown: 'unknown',
-  none: '–',
-  yes: 'yes',
-  no: 'no',
-  online: 'online',
-  offline: 'offline',
-  nav: { label: 'Main', apps: 'Apps', activity: 'Activity', bridge: 'Bridge' },
-  live: { connecting: 'Connecting', live: 'Live', stale: 'Not live', away: 'Hub offline' },
-  stale: 'No connection to hub2mqtt. What you see may be out of date.',
-  connecting: 'Connecting…',
-  retryIn: (seconds: number) => `Next try in ${seconds} s.`,
-  retry: 'Try now',
-  readOnly: 'You may look, but not change anything.',
-  howToWrite:
-    'To change something, open the address that hub2mqtt printed when it started, or that hub2mqtt open prints.',
-  away: {
-    hubs: ([name = '', ...more]: readonly string[], all: number) =>
-      all === 1 ? `The hub ${name} is offline` : `${many(more.length + 1, 'hub is', 'hubs are')} offline:`,
-    /** Follows the name of the hub or the broker. */
-    why: (reason: string | undefined, since: number | undefined) =>
-      [since === undefined ? '' : `since ${formatTime(since)}`, reason ?? ''].filter((part) => part !== '').join(': '),
-    further: (count: number) => `; and ${count.toLocaleString()} more`,
-    seen: 'States are unknown; figures are the last known ones.',
-    broker: 'The bridge has no connection to the MQTT broker',
-    unpublished: 'Nothing is published; this page still follows the hubs.',
-  },
-  standby: 'Another hub2mqtt on the same base topic is active. This one stands by and takes no commands.',
-  /** As the health report's line has it. */
-  standbyMark: 'stands by',
-  theme: (now: string) => `Theme: ${now}`,
-  themes: { auto: 'as the system', light: 'light', dark: 'dark' },
-  copyReport: (title: string) => `Copy: ${title}`,
-  errors: {
-    unreachable: 'hub2mqtt does not answer.',
-    unreadable: 'hub2mqtt answered with something that this page does not understand. Reload the page.',
-    status: (status: number) => `hub2mqtt answered with status ${status}.`,
-    noLogin: 'This page is closed to you. Set http.password, and log in.',
-    copy: 'The browser did not allow to copy.',
-  },
-  states: {
-    running: 'Running',
-    starting: 'Starting',
-    stopping: 'Stopping',
-    stopped: 'Stopped',
-    crashed: 'Crashed',
-  },
-  events: {
-    installed: 'Installed',
-    updated: 'Updated',
-    removed: 'Removed',
-    crashed: 'Crashed',
-    recovered: 'Recovered',
-    enabled: 'Enabled',
-    disabled: 'Disabled',
-    started: 'Started',
-    stopped: 'Stopped',
-    changed: 'Changed',
-    restarted: 'Restarted by the guardian',
-    gave_up: 'Guardian gave up',
-    memory_rising: 'Memory is rising',
-    updated_by_guard: 'Updated by the guardian',
-    update_failed: 'Update failed',
-    bad_update: 'Bad update',
-    command_failed: 'Command failed',
-  } satisfies Record<BridgeEvent['event_type'], string> as Readonly<Record<string, string>>,
-  /** Commands by name; those without a text are shown by their names. */
-  commands: {
-    enable: 'Enable',
-    disable: 'Disable',
-    restart: 'Restart',
-    install: 'Update',
-    'garbage-collect': 'Free memory',
-    uninstall: 'Uninstall',
-    autoupdate: 'Automatic updates',
-    update: 'Change updates',
-    get: 'Read',
-    'get-std': 'Send diagnostics report',
-    'get-settings': 'Read settings',
-    'get-setting': 'Read setting',
-    'set-setting': 'Change setting',
-    'unset-setting': 'Remove setting',
-    'get-locales': 'Read translations',
-    'get-apps': 'Read apps',
-    guard: 'Guardian',
-    refresh: 'Read everything again',
-    speak: 'Say it',
-    'log-level': 'Log level',
-    ping: 'Ping',
-  } as Readonly<Record<string, string>>,
-  outcome: {
-    running: (command: string) => `${command}…`,
-    done: (command: string, duration: string) => `${command}: done in ${duration}`,
-    failed: (command: string, why: string) => `${command}: ${why}`,
-    of: (name: string, text: string) => `${name} – ${text}`,
-  },
-  refused: {
-    unknown: 'There is no such command.',
-    readOnly: 'You may look, but not change anything.',
-    stale: 'Not while there is no connection.',
-    hubOffline: 'The hub is offline.',
-    elsewhere: (member: string) => `Member ${member} of the fleet has this hub: use its page.`,
-    noLease: 'This member of the fleet has no lease at the moment.',
-    busy: 'A command is under way.',
-    disabled: 'The app is disabled.',
-  },
-  reason: (reason: string) =>
-    ({
-      unauthorized: 'it does not accept the API key',
-      forbidden: 'the API key lacks a permission',
-      subscription: 'it has no valid licence',
-      unreachable: 'it cannot be reached',
-      rate_limited: 'it asks for fewer requests',
-      connecting: 'connecting',
-      failed: 'it fails',
-      rejected: 'it refuses',
-    })[reason] ?? reason,
-  apps: {
-    title: 'Apps',
-    search: 'Search apps',
-    filter: 'Filter',
-    filters: { all: 'All', crashed: 'Crashed', stopped: 'Stopped', updates: 'Updates' },
-    sort: 'Sort by',
-    sortBy: (column: string) => `By ${column.toLowerCase()}`,
-    group: 'By hub',
-    columns: { name: 'App', version: 'Version', state: 'State', enabled: 'Enabled', cpu: 'CPU', memory: 'Memory' },
-    selection: 'Selection',
-    actions: 'Actions',
-    select: (name: string) => `Select ${name}`,
-    enabledOf: (name: string) => `${name} enabled`,
-    restart: (name: string) => `Restart ${name}`,
-    more: (name: string) => `More for ${name}`,
-    update: 'Update',
-    count: (count: number) => many(count, 'app', 'apps'),
-    lastSeen: (state: string) => `Last seen: ${state}`,
-    noCrashMessage: 'It crashed and left no message.',
-    nothingFound: 'No app fits.',
-    noApps: 'There are no apps yet. They appear when a hub has been read.',
-  },
-  confirm: {
-    disable: {
-      title: (name: string) => `Disable ${name}?`,
-      text: 'The hub stops the app. Its devices and flows do not work until it is enabled again.',
-    },
-    uninstall: {
-      title: (name: string) => `Uninstall ${name}?`,
-      text: (id: string) => `The hub removes ${id} with its devices. Flows that use it break. This cannot be undone.`,
-      option: 'Remove its settings too',
-    },
-  },
-  bulk: {
-    title: 'Selected apps',
-    selected: (count: number) => `${count.toLocaleString()} selected`,
-    all: (count: number) => `Select all ${count.toLocaleString()}`,
-    restart: 'Restart',
-    clear: 'Clear',
-    close: 'Close',
-    question: (count: number) => `Restart ${count.toLocaleString()} apps?`,
-    text: 'One after the other. It stops at the first that fails.',
-    leave: 'Apps are being restarted one after the other. That stops if you leave.',
-    progress: (done: number, all: number) => `${done.toLocaleString()} of ${all.toLocaleString()}`,
-    states: {
-      running: (name: string) => (name === '' ? '' : `Restarting ${name}…`),
-      stopping: (name: string) => `Stops after ${name}`,
-      stopped: () => 'Stopped as you asked',
-      failed: (name: string) => `Stopped: ${name} failed`,
-      done: () => 'All restarted',
-    },
-  },
-  app: {
-    gone: (id: string) => `There is no app ${id} any more.`,
-    elsewhere: (hub: string, member: string) =>
-      `Member ${member} of the fleet has the hub ${hub}: the page of that member shows its apps.`,
-    copyId: 'Copy the id',
-    details: 'Details',
-    usage: 'Usage',
-    last15: 'last 15 minutes',
-    notRunning: 'The app does not run.',
-    noUsage: 'The hub has not told it yet.',
-    cpuChart: (now: string) => `CPU of the last 15 minutes, now ${now}`,
-    memoryChart: (now: string) => `Memory of the last 15 minutes, now ${now}`,
-    history: 'Events and commands',
-    noHistory: 'Nothing has happened to it lately.',
-    fields: {
-      hub: 'Hub',
-      version: 'Version',
-      latest_version: 'Update',
-      enabled: 'Enabled',
-      crash_count: 'Crashes',
-      autoupdate: 'Automatic updates',
-      channel: 'Channel',
-      origin: 'Installed from',
-      author: 'Author',
-      sdk: 'SDK',
-      compatibility: 'Compatibility',
-      has_settings: 'Has settings',
-    },
-  },
-  guard: {
-    title: 'Guardian',
-    history: 'Crashes and restarts',
-    states: {
-      off: 'off',
-      watching: 'watching',
-      waiting: 'waits before the next restart',
-      restarting: 'restarting',
-      given_up: 'given up',
-      snoozed: 'resting',
-    },
-    reasons: {
-      exception: 'an error of the app',
-      cpu_limit: 'too much CPU',
-      memory_limit: 'too much memory',
-      killed: 'killed',
-      unloaded: 'unloaded',
-      silent: 'no sign of life',
-      probe: 'does not answer',
-      schedule: 'by schedule',
-      unknown: 'unknown',
-    },
-    kinds: {
-      crash: 'Crash',
-      restart: 'Restart',
-      gave_up: 'Gave up',
-      update: 'Update',
-      bad_update: 'Bad update',
-      memory_rising: 'Memory rises',
-    },
-    watches: 'Watches this app',
-    restarts: 'Restarts',
-    counted: (all: number, lately: number) => `${all.toLocaleString()}, ${lately.toLocaleString()} lately`,
-    next: 'Next restart',
-    snoozed: 'Rests until',
-    trend: 'Memory trend',
-    perHour: (bytes: string) => `${bytes} per hour`,
-    attention: 'Needs attention',
-    snooze: 'Rest for an hour',
-    forget: 'Forget what happened',
-    by: { guard: 'by the guardian', command: 'by a command' } as Readonly<Record<string, string>>,
-  },
-  settings: {
-    title: 'Settings',
-    hint: 'The hub is asked for them only when you want them.',
-    none: 'The app has no settings.',
-    read: 'Read settings',
-    readAgain: 'Read again',
-    showAll: 'Show values',
-    hideAll: 'Hide values',
-    show: (name: string) => `Show the value of ${name}`,
-    showOne: 'Show',
-    hide: 'Hide',
-    secret: 'may be a secret',
-    copy: (name: string) => `Copy the value of ${name}`,
-  },
-  diagnostics: {
-    title: 'Diagnostics',
-    record: 'The hub’s record',
-    locales: 'Translations',
-    std: 'Send report to developer',
-    stdQuestion: {
-      title: 'Send a diagnostics report?',
-      text: 'The hub sends the app’s output to its developer.',
-    },
-    nothing: 'The hub had nothing to tell.',
-  },
-  topics: {
-    title: 'Topics',
-    published: 'Published',
-    commands: 'Commands',
-    copy: (topic: string) => `Copy ${topic}`,
-  },
-  activity: {
-    title: 'Activity',
-    search: 'Search activity',
-    kind: 'Show',
-    kinds: { all: 'All', events: 'Events', commands: 'Commands', failures: 'Failures' },
-    pause: 'Pause',
-    resume: (missed: number) => (missed === 0 ? 'Resume' : `Resume (${missed.toLocaleString()} new)`),
-    columns: ['Time', 'What', 'Where', 'Details'],
-    ok: 'done',
-    replayed: 'answered from memory',
-    times: (count: number) => many(count, 'crash', 'crashes'),
-    nothingYet: 'Nothing has happened yet. Events and commands appear here as they come.',
-    nothingFound: 'Nothing fits.',
-  },
-  bridge: {
-    title: 'Bridge',
-    itself: 'bridge',
-    bridge: 'Bridge',
-    problems: 'Problems',
-    problemCount: (count: number) => many(count, 'problem', 'problems'),
-    well: 'all is well',
-    ready: 'works, with problems',
-    notReady: 'not ready',
-    version: 'Version',
-    contract: 'MQTT interface',
-    started: 'Started',
-    baseTopic: 'Base topic',
-    extensions: 'Extensions',
-    counters: 'Apps',
-    counted: (apps: number, crashed: number, updates: number) =>
-      `${apps.toLocaleString()}, ${crashed.toLocaleString()} crashed, ${many(updates, 'update', 'updates')} available`,
-    discovery: 'Home Assistant discovery',
-    discoveryOff: 'off, or nothing published yet',
-    discoveryOn: (prefixes: string) => `published under ${prefixes}`,
-    logLevel: 'Log level',
-    logLevelUnknown: 'choose…',
-  },
-  broker: {
-    title: 'MQTT broker',
-    states: { connecting: 'connecting', connected: 'connected', waiting: 'waiting to connect', stopped: 'stopped' },
-    protocol: 'Protocol',
-    reason: 'Reason',
-    reasons: {
-      unauthorized: 'it refuses the login',
-      unreachable: 'it cannot be reached',
-      refused: 'it refuses the connection',
-      protocol: 'it speaks no version of MQTT that hub2mqtt speaks',
-      tls: 'TLS failed',
-      unsuitable: 'it lacks a part of MQTT that hub2mqtt needs',
-      taken_over: 'another client has the same client id',
-      timeout: 'it did not answer in time',
-      closed: 'it closed the connection',
-      reset: 'the connection was cut',
-    } satisfies Record<FailureCode, string> as Readonly<Record<string, string>>,
-    probe: 'Publishing and reading back',
-    probes: { ok: 'works', denied: 'denied by the broker’s rules', unknown: 'not tried yet' },
-    probeAway: 'not while there is no connection',
-    announced: 'Announced as',
-    since: 'Since',
-  },
-  fleet: {
-    title: 'Fleet',
-    acts: 'serves its hubs',
-    idle: 'has no lease, serves nothing',
-    mode: 'Hubs are shared',
-    modes: { static: 'by number', leases: 'by leases' },
-    epoch: 'Epoch',
-    member: 'This member',
-    speaker: 'Speaks for all',
-    members: 'Members',
-    memberColumns: ['Member', 'State', 'Hubs', 'Since'],
-    thisOne: 'this one',
-    leased: 'has its lease',
-    others: 'Hubs of other members',
-    hubColumns: ['Hub', 'State', 'Member'],
-    hint: 'To act on one of them, use the page of its member, or MQTT.',
-  },
-  hub: {
-    title: (name: string) => `Hub ${name}`,
-    owner: 'Served by',
-    since: 'Since',
-    reason: 'Reason',
-    host: 'Address',
-    firmware: 'Firmware',
-    id: 'Id',
-    realtime: 'News arrive',
-    realtimes: { connected: 'at once (realtime)', polling: 'by asking now and then' },
-    apps: 'Apps',
-    appCount: (count: string, crashed: number) => (crashed === 0 ? count : `${count}, ${crashed} crashed`),
-    permissions: 'The key permits',
-    allPermitted: 'Key and configuration permit every command.',
-    refused: (count: number) => many(count, 'command is not possible', 'commands are not possible'),
-    speech: 'Speech',
-    speechHint: 'What shall the hub say?',
-  },
-  config: {
-    title: 'Configuration',
-    hint: 'The configuration that holds now. Secrets are masked.',
-    read: 'Show',
-    file: (path: string) => `Read from ${path}, the environment and the defaults.`,
-    noFile: 'From the environment and the defaults; there is no file.',
-  },
-  doctor: {
-    title: 'Doctor',
-    hint: 'Looks at the hubs, the broker and the configuration, and says what is wrong and what mends it.',
-    run: 'Examine',
-  },
-  login: { hint: 'This page is protected by a password.', password: 'Password', action: 'Log in', out: 'Log out' },
-  setup: {
-    title: 'Set up hub2mqtt',
-    intro: 'No hub is configured yet. Two addresses and a key are all it needs.',
-    hub: 'Your hub',
-    found: 'Found in your network:',
-    searching: 'Looking for hubs in your network…',
-    url: 'Address of the hub',
-    key: 'API key',
-    keyHint: 'homey.app permits everything with apps; homey.app.readonly is enough to watch them.',
-    keyLink: 'Make a key: my.homey.app, Settings, API Keys',
-    keyElsewhere: '(the owner only). A hub that makes keys itself has them in its settings: Developer, API Keys.',
-    keyAddress: 'https://my.homey.app',
-    name: 'Name',
-    nameHint: 'Part of every topic: letters, digits, - and _.',
-    testHub: 'Test the hub',
-    broker: 'MQTT broker',
-    embedded: 'Start one inside of hub2mqtt, for this machine only',
-    ownBroker: 'Use a broker that is there already',
-    brokerUrl: 'Address of the broker',
-    username: 'User name',
-    password: 'Password',
-    testBroker: 'Test the broker',
-    incomplete: 'Something is still empty.',
-    finish: 'Finish',
-    path: (path: string) => `Writes ${path} and begins at once.`,
-    noPath: 'The configuration file is not ours to write. You get the lines to put there yourself.',
-    apply: 'Save and start',
-    done: 'Done',
-    almost: 'Almost done',
-    written: (path: string) => `Written to ${path}`,
-    copyLines: 'Put these lines into your configuration, with the key and the password in their places',
-    restart: 'Then restart hub2mqtt. It waits here until then.',
-    copy: 'Copy the lines',
-    open: 'Go to the apps',
-  },
-} as const
+/** The language that is shown; `texts` by their full keys, such as `apps.filters.all`. A text without one is English. */
+export const language = signal<{ readonly code: string; readonly texts: Readonly<Record<string, Text>> }>({
+  code: 'en',
+  texts: {},
+})
+const plurals = computed(() => new Intl.PluralRules(language.value.code))
+
+/** @param part of the page, the first level of the keys */
+export function defineStrings<const T extends Strings>(part: string, english: T): Texts<T>
+export function defineStrings(part: string, english: Strings): unknown {
+  const texts = {}
+  for (const [key, text] of Object.entries(english)) {
+    const path = `${part}.${key}`
+    Object.defineProperty(texts, key, {
+      enumerable: true,
+      ...(isText(text) ? reader(path, text) : { value: defineStrings(path, text) }),
+    })
+  }
+  return texts
+}
+
+function reader(path: string, english: Text): PropertyDescriptor {
+  const now = () => language.value.texts[path] ?? english
+  const isPlain = typeof english === 'string' && !english.includes('{')
+  return isPlain ? { get: now } : { value: (values: Readonly<Record<string, Value>>) => fill(now(), values) }
+}
+
+function fill(text: Text, values: Readonly<Record<string, Value>>): string {
+  const form = typeof text === 'string' ? text : (text[plurals.value.select(Number(values['count']))] ?? text.other)
+  return form.replace(/\{(\w+)\}/g, (_, name: string) => values[name]?.toLocaleString() ?? '')
+}
+
+const isText = (text: Text | Strings): text is Text => typeof text === 'string' || typeof text['other'] === 'string'
+
+/** The text for a code of the interface; a code without a text is shown as it is. */
+export function textFor(texts: Readonly<Record<string, string>>, code: string): string {
+  return (Object.hasOwn(texts, code) ? texts[code] : undefined) ?? code
+}

@@ -20,7 +20,7 @@ const HIDDEN_MS = 500
 
 export class Channel {
   readonly liveness = signal<Liveness>('connecting')
-  /** Epoch milliseconds of the next try; `undefined` while there is none to wait for. */
+  /** Epoch milliseconds of the next try; `undefined` while connected or connecting. */
   readonly retryAt = signal<number | undefined>(undefined)
   readonly #url: string
   readonly #store: Store
@@ -77,13 +77,13 @@ export class Channel {
     this.#listen()
   }
 
-  /** A connection that says nothing for too long is none. */
+  /** Closes a connection that is silent for too long. */
   #listen(): void {
     clearTimeout(this.#silence)
     this.#silence = setTimeout(() => {
       const silent = this.#socket
       silent?.close()
-      // Closing waits for an answer, and nobody may be there to give one.
+      // Closing waits for the other side, which may be gone.
       if (silent !== undefined) this.#lost(silent)
     }, STALE_AFTER_MS)
   }

@@ -1,20 +1,14 @@
 /** What the page knows of hubs and apps. Each app has signals of its own, so that a change renders one row. */
-import { type Signal, signal } from '@preact/signals'
+import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { Json } from '../../../../base/json.ts'
 import type { Payload, PublicationName } from '../../../../contract/publications.ts'
 import type { App } from '../../../../hub/app.ts'
 import type { Sample } from '../../../server/api/protocol.ts'
 import { readPayload } from './payload.ts'
 
-/** A command that was sent and has no answer yet. */
-export interface Running {
-  readonly command: string
-}
-
 /** How a command ended. */
 export interface Outcome {
   readonly ok: boolean
-  readonly command: string
   readonly text: string
 }
 
@@ -31,13 +25,16 @@ export interface AppEntry {
   /** Its topic, which no other app has. */
   readonly topic: string
   readonly app: Signal<App>
+  /** Its name, or its id where it has none. */
+  readonly name: ReadonlySignal<string>
   /** Usage of the last 15 minutes, oldest first. Grows in place, always before `app` changes. */
   readonly samples: Sample[]
   /** Settings that are published. */
   readonly settings: Signal<ReadonlyMap<string, Json>>
   /** What other retained topics of the app hold, by topic. */
   readonly further: Signal<ReadonlyMap<string, Further>>
-  readonly running: Signal<Running | undefined>
+  /** A command that was sent and has no answer yet. */
+  readonly running: Signal<string | undefined>
   readonly outcome: Signal<Outcome | undefined>
 }
 
@@ -53,12 +50,14 @@ export interface HubEntry {
 
 export const KEPT_USAGE_MS = 15 * 60_000
 
-export function newApp(hub: string, topic: string, app: App): AppEntry {
+export function newApp(hub: string, topic: string, first: App): AppEntry {
+  const app = signal(first)
   return {
     hub,
-    id: app.id,
+    id: first.id,
     topic,
-    app: signal(app),
+    app,
+    name: computed(() => app.value.name?.trim() || first.id),
     samples: [],
     settings: signal(new Map()),
     further: signal(new Map()),
@@ -86,7 +85,7 @@ export function addSample(samples: Sample[], sample: Sample): void {
   if (outdated > 0) samples.splice(0, outdated)
 }
 
-/** What another topic of the app holds; `undefined` if there is none, or it is not what the interface says. */
+/** The payload of another topic of the app; `undefined` if there is none, or if its schema refuses it. */
 export function furtherOf<N extends 'guard' | 'history'>({ further }: AppEntry, name: N): Payload<N> | undefined {
   const found = [...further.value.values()].find((one) => one.name === name)
   return found && readPayload(name, found.payload)

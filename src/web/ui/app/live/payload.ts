@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { type Payload, PUBLICATIONS, type PublicationName } from '../../../../contract/publications.ts'
 import { EVENT, FAILURE, SUCCESS } from '../../../../contract/schemas.ts'
 
-/** JSON, or `undefined` for text that is none. */
+/** The value, or `undefined` if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -12,7 +12,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** What a topic of the table holds; `undefined` for a payload that is not what the interface says. */
+/** The value of a topic; `undefined` for a payload that its schema refuses. */
 export function readPayload<N extends PublicationName>(name: N, payload: string): Payload<N> | undefined {
   const row = PUBLICATIONS[name]
   const value = 'text' in row ? payload : parseJson(payload)

@@ -1,11 +1,12 @@
-/** Everything that the live channel tells, as signals. */
+/** Everything that the live channel reports, as signals. */
 import { batch, computed, signal } from '@preact/signals'
 import type { Payload } from '../../../../contract/publications.ts'
 import { createTopics, type OwnTopic, type Topics } from '../../../../contract/topics.ts'
-import type { FleetStatus, LiveFrame, Refusals, Sample } from '../../../server/api/protocol.ts'
-import { S } from '../strings.ts'
+import type { FleetStatus, LiveFrame, Refusals } from '../../../server/api/protocol.ts'
+import { textFor } from '../strings.ts'
+import { terms } from '../terms.ts'
+import { ActivityReader, type Entry, failedUpdates } from './activity.ts'
 import { type AppEntry, addSample, type HubEntry, newApp, newHub } from './entries.ts'
-import { type Entry, failedUpdates, Happenings } from './happenings.ts'
 import { readPayload } from './payload.ts'
 
 type Snapshot = Extract<LiveFrame, { type: 'snapshot' }>
@@ -21,7 +22,7 @@ export class Store {
   /** State topic of another member of the fleet, or of all → what it says. */
   readonly memberStates = signal<ReadonlyMap<string, Payload<'bridgeState'>>>(new Map())
   readonly bridgeState = signal<Payload<'bridgeState'> | undefined>(undefined)
-  /** Since when its state is as it is, in epoch milliseconds. */
+  /** Since when the state of the bridge is as it is, in epoch milliseconds. */
   readonly bridgeSince = signal<number | undefined>(undefined)
   readonly bridgeInfo = signal<Payload<'bridgeInfo'> | undefined>(undefined)
   readonly health = signal<Payload<'bridgeHealth'> | undefined>(undefined)
@@ -35,14 +36,14 @@ export class Store {
   readonly complete = signal(false)
   /** Counts changes of apps, for lists that are put in order only now and then. */
   appChanges = 0
-  readonly #happenings: Happenings
+  readonly #activity: ActivityReader
   /** Hub → apps that came or went and are not in its signal yet. */
   readonly #moved = new Map<HubEntry, Map<string, AppEntry>>()
 
   /** @param member this bridge's name in a fleet */
   constructor(base: string, member: string | null) {
     this.topics = createTopics(base, member ?? undefined)
-    this.#happenings = new Happenings(base)
+    this.#activity = new ActivityReader(base)
   }
 
   /** The other member of the fleet that has a hub; `undefined`: none has. */
@@ -70,22 +71,23 @@ export class Store {
   /** Why a hub is not (wholly) usable, for people. */
   reasonOf({ name, info }: HubEntry): string | undefined {
     const reason = info.value?.reason ?? this.health.value?.hubs[name]?.reason
-    return reason == null ? undefined : S.reason(reason)
+    return reason == null ? undefined : textFor(terms.hubReasons, reason)
   }
 
   snapshot({ at, state, recent, since, usage, refusals, fleet }: Snapshot): void {
     batch(() => {
       this.fleet.value = fleet
-      const told = new Set(state.map(([topic]) => topic))
-      this.#dropUntold(told)
+      this.#dropMissing(new Set(state.map(([topic]) => topic)))
       for (const [topic, payload] of state) this.#hold(topic, payload, at, false)
       this.#settle()
       for (const hub of this.hubs.value) {
         hub.since.value = msOf(since[this.topics.of('hubState', { hub: hub.name })])
-        for (const entry of hub.apps.value.values()) this.#setSamples(entry, usage[entry.topic] ?? [])
+        for (const { samples, topic } of hub.apps.value.values()) {
+          samples.splice(0, samples.length, ...(usage[topic] ?? []))
+        }
       }
       this.bridgeSince.value = msOf(since[this.topics.of('bridgeState', {})])
-      this.recent.value = this.#happenings.add([], recent)
+      this.recent.value = this.#activity.add([], recent)
       this.refusals.value = refusals
       this.complete.value = true
     })
@@ -97,7 +99,7 @@ export class Store {
         const before = this.bridgeState.value
         for (const [topic, payload] of state) this.#hold(topic, payload, at, true)
         if (this.bridgeState.value !== before) this.bridgeSince.value = msOf(at)
-        this.recent.value = this.#happenings.add(this.recent.value, happenings)
+        this.recent.value = this.#activity.add(this.recent.value, happenings)
         if (refusals !== undefined) this.refusals.value = refusals
         if (fleet !== undefined) this.fleet.value = fleet
       }
@@ -105,21 +107,17 @@ export class Store {
     })
   }
 
-  #setSamples(entry: AppEntry, samples: readonly Sample[]): void {
-    entry.samples.splice(0, entry.samples.length, ...samples)
-  }
-
-  /** What a former snapshot told and this one does not is gone. */
-  #dropUntold(told: ReadonlySet<string>): void {
+  /** Drops what is not among the topics of a new snapshot. */
+  #dropMissing(present: ReadonlySet<string>): void {
     const { topics } = this
-    this.memberStates.value = new Map([...this.memberStates.value].filter(([topic]) => told.has(topic)))
+    this.memberStates.value = new Map([...this.memberStates.value].filter(([topic]) => present.has(topic)))
     for (const hub of this.hubs.value) {
-      if (!told.has(topics.of('hubState', { hub: hub.name }))) hub.state.value = undefined
-      if (!told.has(topics.of('hubInfo', { hub: hub.name }))) hub.info.value = undefined
+      if (!present.has(topics.of('hubState', { hub: hub.name }))) hub.state.value = undefined
+      if (!present.has(topics.of('hubInfo', { hub: hub.name }))) hub.info.value = undefined
     }
     this.hubs.value = this.hubs.value.filter(isKnown)
     for (const hub of this.hubs.value) {
-      for (const [id, { topic }] of hub.apps.value) if (!told.has(topic)) this.#apps(hub).delete(id)
+      for (const [id, { topic }] of hub.apps.value) if (!present.has(topic)) this.#moving(hub).delete(id)
     }
   }
 
@@ -146,7 +144,7 @@ export class Store {
   /** A setting of an app, or another topic of it. */
   #holdPart(hub: HubEntry, topic: string, { name, owner }: OwnTopic, payload: string | null): void {
     if (owner.kind !== 'app' && owner.kind !== 'setting') return
-    const entry = this.#apps(hub).get(owner.app)
+    const entry = this.#entry(hub, owner.app)
     if (entry === undefined) return
     if (owner.kind === 'setting') {
       const setting = payload === null ? undefined : readPayload('setting', payload)
@@ -179,16 +177,12 @@ export class Store {
     this.appChanges += 1
     const app = payload === null ? undefined : readPayload('app', payload)
     if (app === undefined) {
-      this.#apps(hub).delete(id)
+      this.#moving(hub).delete(id)
       return
     }
-    const entry = this.#apps(hub).get(id)
-    if (entry === undefined) {
-      const added = newApp(hub.name, topic, app)
-      this.#moving(hub).set(id, added)
-      if (newsAt !== undefined) addSample(added.samples, [newsAt, app.cpu_percent, app.memory_bytes])
-      return
-    }
+    const known = this.#entry(hub, id)
+    const entry = known ?? newApp(hub.name, topic, app)
+    if (known === undefined) this.#moving(hub).set(id, entry)
     if (newsAt !== undefined) addSample(entry.samples, [newsAt, app.cpu_percent, app.memory_bytes])
     entry.app.value = app
   }
@@ -199,12 +193,9 @@ export class Store {
     return hub
   }
 
-  /** The apps of a hub to look up: those of its signal, or those that replace them. */
-  #apps(hub: HubEntry): { get(id: string): AppEntry | undefined; delete(id: string): void } {
-    return {
-      get: (id) => (this.#moved.get(hub) ?? hub.apps.value).get(id),
-      delete: (id) => void this.#moving(hub).delete(id),
-    }
+  /** An app of the signal, or of the map that replaces it. */
+  #entry(hub: HubEntry, id: string): AppEntry | undefined {
+    return (this.#moved.get(hub) ?? hub.apps.value).get(id)
   }
 
   #moving(hub: HubEntry): Map<string, AppEntry> {
@@ -219,7 +210,7 @@ export class Store {
   }
 }
 
-/** Whether anything is told of a hub. */
+/** Whether anything of a hub is known. */
 const isKnown = ({ state, info }: HubEntry) => state.value !== undefined || info.value !== undefined
 
 /** The map with one value changed; `undefined` removes it. */

@@ -1,7 +1,7 @@
 /** Asks before what hurts. The browser's own dialog keeps the focus inside, and gives it back. */
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { S } from '../strings.ts'
+import { terms } from '../terms.ts'
 
 export interface Question {
   readonly title: string
@@ -62,7 +62,7 @@ function Dialog({ title, text, action, danger, option, answer }: Asked) {
         )}
         <div class="buttons">
           <button type="button" onClick={() => dialog.current?.close()}>
-            {S.cancel}
+            {terms.cancel}
           </button>
           <button type="submit" class={danger ? 'danger' : 'primary'}>
             {action}

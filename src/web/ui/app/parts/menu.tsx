@@ -1,7 +1,7 @@
 /** A menu below the button that opens it. There is one at a time, so that rows stay small. */
 import { signal } from '@preact/signals'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Glyph, type GlyphName } from './glyph.tsx'
+import { Glyph, type GlyphName } from './icons.tsx'
 
 export interface MenuItem {
   readonly label: string
@@ -43,7 +43,7 @@ function MenuList({ label, items, opener }: Menu) {
     current.querySelector('button')?.focus()
     const { top } = opener.getBoundingClientRect()
     const onScroll = () => {
-      // The end of a movement that began before is none.
+      // Ignore the end of a scroll that began before.
       if (Math.abs(opener.getBoundingClientRect().top - top) > SCROLLED) current.hidePopover()
       else place(current, opener)
     }

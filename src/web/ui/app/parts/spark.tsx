@@ -13,7 +13,7 @@ export interface SparkProps {
   readonly figure: Figure
   readonly width: number
   readonly height: number
-  /** What it shows, for a screen reader; without, it is hidden from it. */
+  /** What it shows, for a screen reader; without a label it is hidden from one. */
   readonly label?: string
 }
 
@@ -49,16 +49,16 @@ function pathOf(samples: readonly Sample[], figure: Figure, width: number, heigh
     const step = Math.min(STEPS, Math.max(0, Math.ceil(((sample[0] - start) / length) * STEPS)))
     values[step] = sample[COLUMN[figure]]
   }
-  const told = values.filter((value) => value !== null)
-  if (told.length === 0) return { line: '', area: '' }
-  const top = Math.max(...told) * 1.15
+  const known = values.filter((value) => value !== null)
+  if (known.length === 0) return { line: '', area: '' }
+  const top = Math.max(...known) * 1.15
   // Memory hardly moves: from zero it would be a flat line.
-  const low = figure === 'memory' ? Math.min(...told) * 0.85 : 0
+  const low = figure === 'memory' ? Math.min(...known) * 0.85 : 0
   const span = top - low || 1
   const y = (value: number) => (height - 1.5 - ((value - low) / span) * (height - 3)).toFixed(1)
   const first = values.findIndex((value) => value !== null)
   let line = ''
-  let last = told[0] ?? 0
+  let last = known[0] ?? 0
   for (let step = first; step <= STEPS; step += 1) {
     last = values[step] ?? last
     line += `${line === '' ? 'M' : 'L'}${((step / STEPS) * width).toFixed(1)} ${y(last)}`

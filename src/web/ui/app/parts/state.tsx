@@ -1,14 +1,29 @@
-/** How an app is, as badges. */
-import type { GuardEventType } from '../../../../contract/events.ts'
+/** How an app is, as badges and switches, and why a hub or the broker is away. */
+import type { EventType, GuardEventType } from '../../../../contract/events.ts'
 import type { Reason } from '../../../../contract/guard.ts'
 import { isCrashed } from '../../../../guardian/classify.ts'
 import { lasting } from '../../../../guardian/history.ts'
 import type { App, AppState } from '../../../../hub/app.ts'
-import { formatCount } from '../format.ts'
+import { type AppCommand, actOn, refusal } from '../commands.ts'
+import { formatCount, formatTime } from '../format.ts'
 import { type AppEntry, furtherOf } from '../live/entries.ts'
 import type { Store } from '../live/store.ts'
-import { S } from '../strings.ts'
-import { Badge, type Tone } from './small.tsx'
+import { usePage } from '../session.ts'
+import { defineStrings } from '../strings.ts'
+import { terms } from '../terms.ts'
+import { Badge, Switch, type Tone } from './controls.tsx'
+
+const text = defineStrings('state', {
+  noMessage: 'The app crashed without a message.',
+  lastSeen: 'Last seen: {state}',
+  update: 'Update',
+  since: 'since {time}',
+})
+
+/** What a part that shows an app is given. */
+export interface AppProps {
+  readonly entry: AppEntry
+}
 
 const TONES: Readonly<Record<AppState, Tone>> = {
   running: 'ok',
@@ -18,26 +33,25 @@ const TONES: Readonly<Record<AppState, Tone>> = {
   crashed: 'bad',
 }
 
-export interface StateProps {
-  readonly entry: AppEntry
-  readonly store: Store
-}
-
 /** The state of an app is unknown while its hub is offline. */
-export function StateBadge({ entry, store }: StateProps) {
+export function StateBadge({ entry, store }: { readonly entry: AppEntry; readonly store: Store }) {
   const app = entry.app.value
-  if (!store.isAway(entry.hub) && isCrashed(app)) {
-    return <CrashBadge app={app} reason={furtherOf(entry, 'guard')?.last_crash?.reason} />
-  }
-  const state = store.isAway(entry.hub) ? null : app.state
-  return state === null ? <Badge tone="quiet">{S.unknown}</Badge> : <Badge tone={TONES[state]}>{S.states[state]}</Badge>
+  const isAway = store.isAway(entry.hub)
+  if (!isAway && isCrashed(app)) return <CrashBadge app={app} reason={furtherOf(entry, 'guard')?.last_crash?.reason} />
+  const state = isAway ? null : app.state
+  if (state === null) return <Badge tone="quiet">{terms.unknown}</Badge>
+  return <Badge tone={TONES[state]}>{terms.states[state]}</Badge>
 }
 
 /** The last state that the hub reported. */
 export function lastState(app: App): string | undefined {
   const state = isCrashed(app) ? 'crashed' : app.state
-  return state === null ? undefined : S.apps.lastSeen(S.states[state])
+  return state === null ? undefined : text.lastSeen({ state: terms.states[state] })
 }
+
+export const crashMessage = ({ crash_message }: App): string => crash_message ?? text.noMessage
+
+export const eventName = (type: EventType): string => terms.events[type]
 
 /** What the guardian could not repair; `undefined`: there is no such problem. */
 export function troubleOf(entry: AppEntry, store: Store): GuardEventType | undefined {
@@ -59,18 +73,45 @@ interface CrashProps {
   readonly reason?: Reason | undefined
 }
 
-function CrashBadge({ app: { crash_message, crash_count }, reason }: CrashProps) {
-  const times = crash_count !== null && crash_count > 1 ? ` ×${formatCount(crash_count)}` : ''
+function CrashBadge({ app, reason }: CrashProps) {
+  const { crash_count } = app
   return (
-    <Badge tone="bad" title={crash_message ?? S.apps.noCrashMessage}>
-      {S.states.crashed}
-      {times}
-      {reason !== undefined && !PLAIN.has(reason) && `: ${S.guard.reasons[reason]}`}
+    <Badge tone="bad" title={crashMessage(app)}>
+      {terms.states.crashed}
+      {crash_count !== null && crash_count > 1 && ` ×${formatCount(crash_count)}`}
+      {reason !== undefined && !PLAIN.has(reason) && `: ${terms.causes[reason]}`}
     </Badge>
   )
 }
 
 export function UpdateBadge({ app: { update_available, latest_version } }: { readonly app: App }) {
   if (update_available !== true) return null
-  return <Badge tone="info">{latest_version === null ? S.apps.update : `→ ${latest_version}`}</Badge>
+  return <Badge tone="info">{latest_version === null ? text.update : `→ ${latest_version}`}</Badge>
+}
+
+/** Since when a hub or the broker is away, and why. */
+export function whyAway(since: number | undefined, reason: string | undefined): string {
+  return [since === undefined ? '' : text.since({ time: formatTime(since) }), reason ?? '']
+    .filter((part) => part !== '')
+    .join(': ')
+}
+
+interface CommandSwitchProps extends AppProps {
+  readonly command: AppCommand
+  readonly label: string
+  readonly on: boolean
+}
+
+/** Turns something of an app on or off by a command. */
+export function CommandSwitch({ entry, command, label, on }: CommandSwitchProps) {
+  const page = usePage()
+  return (
+    <Switch
+      on={on}
+      label={label}
+      busy={entry.running.value !== undefined}
+      refused={refusal(page, { hub: entry.hub, app: entry.id }, command)}
+      act={() => void actOn(entry, command, on ? 'OFF' : 'ON')}
+    />
+  )
 }

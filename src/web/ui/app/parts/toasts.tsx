@@ -1,12 +1,14 @@
 /** Short notices in a corner, read out as they come. */
 import { signal } from '@preact/signals'
-import { S } from '../strings.ts'
-import { Glyph } from './glyph.tsx'
+import { defineStrings } from '../strings.ts'
+import { Glyph } from './icons.tsx'
+
+const text = defineStrings('toasts', { title: 'Notifications', dismiss: 'Dismiss' })
 
 interface Toast {
   readonly number: number
   readonly ok: boolean
-  readonly text: string
+  readonly said: string
 }
 
 const shown = signal<readonly Toast[]>([])
@@ -15,10 +17,10 @@ const MOST = 4
 const OK_MS = 5_000
 const FAILED_MS = 12_000
 
-export function toast(ok: boolean, text: string): void {
+export function toast(ok: boolean, said: string): void {
   count += 1
   const number = count
-  shown.value = [...shown.value, { number, ok, text }].slice(-MOST)
+  shown.value = [...shown.value, { number, ok, said }].slice(-MOST)
   setTimeout(() => dismiss(number), ok ? OK_MS : FAILED_MS)
 }
 
@@ -28,13 +30,13 @@ function dismiss(number: number): void {
 
 export function Toasts() {
   return (
-    <section class="toasts" aria-label={S.toasts} aria-live="polite">
-      {shown.value.map(({ number, ok, text }) => (
-        <div key={number} class={ok ? 'toast' : 'toast bad'} role={ok ? 'status' : 'alert'}>
+    <section class="toasts" aria-label={text.title} aria-live="polite">
+      {shown.value.map(({ number, ok, said }) => (
+        <div key={number} class={ok ? 'toast ok' : 'toast bad'} role={ok ? 'status' : 'alert'}>
           <Glyph name={ok ? 'check' : 'alert'} />
-          <span>{text}</span>
-          <button type="button" class="icon" aria-label={S.dismiss} onClick={() => dismiss(number)}>
-            <Glyph name="close" size={14} />
+          <span>{said}</span>
+          <button type="button" class="icon" aria-label={text.dismiss} onClick={() => dismiss(number)}>
+            <Glyph name="close" size={16} />
           </button>
         </div>
       ))}

@@ -1,11 +1,32 @@
 /** The live tail: events and answers as they come. */
 import { useSignal } from '@preact/signals'
-import type { Door } from '../commands.ts'
-import { type Entry, isFailure } from '../live/happenings.ts'
+import { commandName } from '../commands.ts'
+import { formatDuration } from '../format.ts'
+import { type Entry, isFailure } from '../live/activity.ts'
 import type { Store } from '../live/store.ts'
-import { Glyph } from '../parts/glyph.tsx'
-import { S } from '../strings.ts'
-import { detailOf, HappeningRow, labelOf } from './happening.tsx'
+import { Action, Badge, Chips, Search } from '../parts/controls.tsx'
+import { Time } from '../parts/layout.tsx'
+import { eventName } from '../parts/state.tsx'
+import { hrefOf } from '../route.ts'
+import { usePage } from '../session.ts'
+import { defineStrings } from '../strings.ts'
+
+const text = defineStrings('activity', {
+  title: 'Activity',
+  search: 'Search activity',
+  kind: 'Show',
+  kinds: { all: 'All', events: 'Events', commands: 'Commands', failures: 'Failures' },
+  pause: 'Pause',
+  resume: 'Resume',
+  resumeNew: 'Resume ({count} new)',
+  columns: { time: 'Time', what: 'What', where: 'Where', details: 'Details' },
+  bridge: 'bridge',
+  done: 'done',
+  duplicate: 'duplicate request',
+  crashes: { one: '{count} crash', other: '{count} crashes' },
+  empty: 'Nothing has happened yet. Events and commands appear here as they come.',
+  noMatch: 'No entries match.',
+})
 
 const KINDS = ['all', 'events', 'commands', 'failures'] as const
 type Kind = (typeof KINDS)[number]
@@ -20,76 +41,52 @@ const PASSES: Readonly<Record<Kind, (entry: Entry) => boolean>> = {
 /** More are no help at one glance, and cost. */
 const MOST_SHOWN = 200
 
-export function Activity({ door: { store } }: { readonly door: Door }) {
+export function Activity() {
+  const { store } = usePage()
   const kind = useSignal<Kind>('all')
-  const text = useSignal('')
+  const search = useSignal('')
   /** What was there when it was paused. */
   const paused = useSignal<readonly Entry[] | undefined>(undefined)
   const all = paused.value ?? store.recent.value
-  const wanted = text.value.trim().toLowerCase()
+  const wanted = search.value.trim().toLowerCase()
   const shown = all
-    .filter((entry) => PASSES[kind.value](entry) && (wanted === '' || textOf(entry, store).includes(wanted)))
+    .filter((entry) => PASSES[kind.value](entry) && (wanted === '' || searchable(entry, store).includes(wanted)))
     .slice(-MOST_SHOWN)
     .toReversed()
   const missed = paused.value === undefined ? 0 : newerThan(store.recent.value, paused.value)
   return (
     <div class="view">
-      <h1>{S.activity.title}</h1>
+      <h1>{text.title}</h1>
       <div class="toolbar">
-        <label class="search">
-          <Glyph name="search" size={16} />
-          <span class="hidden">{S.activity.search}</span>
-          <input
-            type="search"
-            placeholder={S.activity.search}
-            value={text.value}
-            onInput={({ currentTarget }) => {
-              text.value = currentTarget.value
-            }}
-          />
-        </label>
-        <fieldset class="chips">
-          <legend class="hidden">{S.activity.kind}</legend>
-          {KINDS.map((one) => (
-            <button
-              key={one}
-              type="button"
-              class="chip"
-              aria-pressed={kind.value === one}
-              onClick={() => {
-                kind.value = one
-              }}
-            >
-              {S.activity.kinds[one]}
-            </button>
-          ))}
-        </fieldset>
-        <button
-          type="button"
-          aria-pressed={paused.value !== undefined}
-          onClick={() => {
+        <Search label={text.search} value={search} />
+        <Chips label={text.kind} options={KINDS} chosen={kind}>
+          {(one) => text.kinds[one]}
+        </Chips>
+        <Action
+          label={
+            paused.value === undefined ? text.pause : missed === 0 ? text.resume : text.resumeNew({ count: missed })
+          }
+          glyph={paused.value === undefined ? 'pause' : 'play'}
+          act={() => {
             paused.value = paused.value === undefined ? store.recent.value : undefined
           }}
-        >
-          <Glyph name={paused.value === undefined ? 'pause' : 'play'} size={16} />
-          {paused.value === undefined ? S.activity.pause : S.activity.resume(missed)}
-        </button>
+        />
       </div>
       {shown.length === 0 ? (
-        <p class="empty">{all.length === 0 ? S.activity.nothingYet : S.activity.nothingFound}</p>
+        <p class="empty">{all.length === 0 ? text.empty : text.noMatch}</p>
       ) : (
         <div class="card flush">
-          <table class="happenings" aria-label={S.activity.title}>
+          <table class="list" aria-label={text.title}>
             <thead class="hidden">
               <tr>
-                {S.activity.columns.map((column) => (
+                {Object.values(text.columns).map((column) => (
                   <th key={column}>{column}</th>
                 ))}
               </tr>
             </thead>
             <tbody>
               {shown.map((entry) => (
-                <HappeningRow key={entry.number} entry={entry} store={store} />
+                <ActivityRow key={entry.number} entry={entry} store={store} />
               ))}
             </tbody>
           </table>
@@ -99,7 +96,7 @@ export function Activity({ door: { store } }: { readonly door: Door }) {
   )
 }
 
-function textOf(entry: Entry, store: Store): string {
+function searchable(entry: Entry, store: Store): string {
   const app = entry.hub !== null && entry.app !== null ? store.app(entry.hub, entry.app) : undefined
   const { facts, said } = detailOf(entry)
   const name = app?.app.peek().name ?? ''
@@ -110,3 +107,70 @@ function newerThan(all: readonly Entry[], paused: readonly Entry[]): number {
   const last = paused.at(-1)?.number ?? 0
   return all.filter(({ number }) => number > last).length
 }
+
+interface ActivityRowProps {
+  readonly entry: Entry
+  /** Where to look up the app's name; without, the list is of one app. */
+  readonly store?: Store
+}
+
+/** An event or an answer as a line of a list. */
+export function ActivityRow({ entry, store }: ActivityRowProps) {
+  const { facts, said } = detailOf(entry)
+  return (
+    <tr>
+      <td class="c-time">
+        <Time at={entry.at} />
+      </td>
+      <td>
+        <Badge tone={isFailure(entry) ? 'bad' : entry.kind === 'answer' ? 'ok' : 'quiet'}>{labelOf(entry)}</Badge>
+      </td>
+      {store !== undefined && (
+        <td class="c-app">
+          <Where entry={entry} store={store} />
+        </td>
+      )}
+      <td>
+        {facts}
+        {said !== '' && <div class="said">{said}</div>}
+      </td>
+    </tr>
+  )
+}
+
+function Where({ entry: { hub, app }, store }: { readonly entry: Entry; readonly store: Store }) {
+  if (hub === null) return <>{text.bridge}</>
+  if (app === null) return <>{hub}</>
+  const known = store.app(hub, app)
+  return (
+    <>
+      <a href={hrefOf({ at: 'app', hub, app })} title={app}>
+        {known === undefined ? app : known.name.value}
+      </a>
+      {store.own.value.length > 1 && <small> {hub}</small>}
+    </>
+  )
+}
+
+function labelOf(entry: Entry): string {
+  return entry.kind === 'answer' ? commandName(entry.answer.command) : eventName(entry.event.event_type)
+}
+
+/** Everything else: facts on one line, and what the app or the hub said, as it said it. */
+function detailOf(entry: Entry): { readonly facts: string; readonly said: string } {
+  if (entry.kind === 'answer') {
+    const { ok, duration_ms, replayed, error } = entry.answer
+    const facts = [ok && text.done, formatDuration(duration_ms), replayed && text.duplicate]
+    return { facts: joined(facts), said: error?.message ?? '' }
+  }
+  const { event } = entry
+  if (event.event_type === 'command_failed') return { facts: `${commandName(event.command)}: ${event.code}`, said: '' }
+  const facts = [
+    event.from !== undefined && event.to !== undefined && `${event.from} → ${event.to}`,
+    'count' in event && event.count != null && text.crashes({ count: event.count }),
+    event.event_type === 'changed' && event.changed.join(', '),
+  ]
+  return { facts: joined(facts), said: event.message ?? '' }
+}
+
+const joined = (parts: readonly (string | false | undefined)[]) => parts.filter((part) => part).join(' · ')

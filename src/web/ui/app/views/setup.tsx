@@ -3,16 +3,63 @@ import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Setup, SetupBroker, SetupDone, SetupHub, SetupTest } from '../../../server/api/protocol.ts'
 import { api, type Result } from '../api.ts'
-import { Glyph } from '../parts/glyph.tsx'
-import { Action, Card, Copy, Json } from '../parts/small.tsx'
+import { Action, Copy, useAsked } from '../parts/controls.tsx'
+import { Glyph } from '../parts/icons.tsx'
+import { Alert, Card, Json } from '../parts/layout.tsx'
 import { open } from '../session.ts'
-import { S } from '../strings.ts'
+import { defineStrings } from '../strings.ts'
+
+const text = defineStrings('setup', {
+  title: 'Set up hub2mqtt',
+  intro: 'No hub is configured yet. You need its address and an API key, and a broker.',
+  incomplete: 'Some fields are still empty.',
+  hub: {
+    title: 'Your hub',
+    found: 'Found in your network:',
+    searching: 'Looking for hubs in your network…',
+    url: 'Address of the hub',
+    key: 'API key',
+    keyHint: 'homey.app permits everything with apps; homey.app.readonly is enough to watch them.',
+    keyLink: 'Create a key: my.homey.app, Settings, API Keys',
+    keyElsewhere: '(owner only). A hub that creates its own keys has them in its settings: Developer, API Keys.',
+    name: 'Name',
+    nameHint: 'Part of every topic: 1 to 32 characters of a-z, 0-9, _ and -.',
+    test: 'Test the hub',
+  },
+  broker: {
+    title: 'MQTT broker',
+    embedded: 'Use the built-in broker (for this machine only)',
+    existing: 'Use an existing broker',
+    url: 'Address of the broker',
+    username: 'User name',
+    password: 'Password',
+    test: 'Test the broker',
+  },
+  finish: {
+    title: 'Finish',
+    path: 'Writes {path} and starts immediately.',
+    noPath: 'hub2mqtt cannot write the configuration. You get the lines to add to it yourself.',
+    apply: 'Save and start',
+  },
+  done: {
+    title: 'Done',
+    written: 'Written to {path}',
+    open: 'Go to the apps',
+    almost: 'Almost done',
+    lines: 'Add these lines to your configuration, with the key and the password in their places',
+    restart: 'Then restart hub2mqtt. It waits here until then.',
+    copy: 'Copy the lines',
+  },
+})
+
+/** Where the owner of a hub makes keys. */
+const KEYS_URL = 'https://my.homey.app'
 
 export function SetupPage() {
   const setup = useSignal<Result<Setup> | undefined>(undefined)
   const hub = useSignal<SetupHub>({ name: 'home', url: '', api_key: '' })
   const broker = useSignal<SetupBroker>({ url: null, username: null, password: null })
-  const done = useSignal<Result<SetupDone> | undefined>(undefined)
+  const done = useAsked<Result<SetupDone>>()
   useEffect(() => {
     void api.setup().then((result) => {
       setup.value = result
@@ -21,32 +68,46 @@ export function SetupPage() {
       }
     })
   }, [])
-  if (done.value?.ok) return <Done done={done.value.value} />
+  const ended = done.result.value
+  if (ended?.ok) return <Done done={ended.value} />
+  const start = setup.value?.ok ? setup.value.value : undefined
+  const isComplete = Object.values(hub.value).every((value) => value !== '')
   return (
     <main class="setup">
       <h1>
-        <Glyph name="hub" size={28} /> {S.setup.title}
+        <Glyph name="hub" size={28} /> {text.title}
       </h1>
-      <p class="quiet">{S.setup.intro}</p>
-      {setup.value?.ok === false && <p class="notice bad">{setup.value.message}</p>}
-      <HubForm
-        hub={hub}
-        found={setup.value === undefined ? undefined : setup.value.ok ? setup.value.value.found : []}
-      />
+      <p class="quiet">{text.intro}</p>
+      {setup.value?.ok === false && <Alert>{setup.value.message}</Alert>}
+      <HubForm hub={hub} found={setup.value === undefined ? undefined : (start?.found ?? [])} />
       <BrokerForm broker={broker} />
-      <Finish
-        hub={hub.value}
-        broker={broker.value}
-        path={setup.value?.ok ? setup.value.value.path : undefined}
-        done={done}
-      />
+      <Card title={text.finish.title} wide>
+        {start !== undefined && (
+          <p>{start.path === null ? text.finish.noPath : text.finish.path({ path: start.path })}</p>
+        )}
+        <p class="bad-text" role="alert">
+          {ended?.message}
+        </p>
+        <Action
+          label={text.finish.apply}
+          tone="primary"
+          busy={done.busy.value}
+          refused={isComplete ? undefined : text.incomplete}
+          act={() => void done.ask(() => api.applySetup({ hub: withScheme(hub.value), broker: broker.value }))}
+        />
+      </Card>
     </main>
   )
 }
 
+/** An address alone is one of HTTP. */
+function withScheme(hub: SetupHub): SetupHub {
+  return hub.url.includes('://') ? hub : { ...hub, url: `http://${hub.url.trim()}` }
+}
+
 interface FieldProps {
   readonly label: string
-  readonly value: string
+  readonly value: string | null
   readonly onChange: (value: string) => void
   readonly hint?: string
   readonly type?: 'text' | 'password' | 'url'
@@ -59,7 +120,7 @@ function Field({ label, value, onChange, hint, type = 'text', placeholder }: Fie
       <span>{label}</span>
       <input
         {...(type === 'password' ? { type: 'password' } : { type: 'text', inputMode: type })}
-        value={value}
+        value={value ?? ''}
         placeholder={placeholder}
         autocomplete="off"
         autocapitalize="off"
@@ -77,11 +138,11 @@ function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly foun
     hub.value = { ...hub.value, ...change }
   }
   return (
-    <Card title={S.setup.hub} wide>
-      {found === undefined && <p class="small quiet">{S.setup.searching}</p>}
+    <Card title={text.hub.title} wide>
+      {found === undefined && <p class="quiet">{text.hub.searching}</p>}
       {found !== undefined && found.length > 0 && (
-        <fieldset class="found">
-          <legend class="quiet">{S.setup.found}</legend>
+        <fieldset class="buttons">
+          <legend class="quiet">{text.hub.found}</legend>
           {found.map((one) => (
             <button key={one.url} type="button" aria-pressed={one.url === url} onClick={() => set({ url: one.url })}>
               {one.name} <small>{one.url}</small>
@@ -90,27 +151,32 @@ function HubForm({ hub, found }: { readonly hub: Signal<SetupHub>; readonly foun
         </fieldset>
       )}
       <Field
-        label={S.setup.url}
+        label={text.hub.url}
         type="url"
         value={url}
         placeholder="http://192.168.1.20"
         onChange={(value) => set({ url: value })}
       />
       <Field
-        label={S.setup.key}
+        label={text.hub.key}
         type="password"
         value={api_key}
-        hint={S.setup.keyHint}
+        hint={text.hub.keyHint}
         onChange={(value) => set({ api_key: value })}
       />
-      <p class="small">
-        <a href={S.setup.keyAddress} target="_blank" rel="noreferrer noopener">
-          {S.setup.keyLink}
+      <p>
+        <a href={KEYS_URL} target="_blank" rel="noreferrer noopener">
+          {text.hub.keyLink}
         </a>{' '}
-        {S.setup.keyElsewhere}
+        {text.hub.keyElsewhere}
       </p>
-      <Field label={S.setup.name} value={name} hint={S.setup.nameHint} onChange={(value) => set({ name: value })} />
-      <Test label={S.setup.testHub} ready={url !== '' && api_key !== ''} test={() => api.testHub(hub.value)} />
+      <Field label={text.hub.name} value={name} hint={text.hub.nameHint} onChange={(value) => set({ name: value })} />
+      <Test
+        key={`${url} ${api_key}`}
+        label={text.hub.test}
+        ready={url !== '' && api_key !== ''}
+        test={() => api.testHub(withScheme(hub.value))}
+      />
     </Card>
   )
 }
@@ -120,41 +186,42 @@ function BrokerForm({ broker }: { readonly broker: Signal<SetupBroker> }) {
   const set = (change: Partial<SetupBroker>) => {
     broker.value = { ...broker.value, ...change }
   }
-  const orNull = (value: string) => (value === '' ? null : value)
   return (
-    <Card title={S.setup.broker} wide>
-      <fieldset class="choice">
-        <legend class="hidden">{S.setup.broker}</legend>
+    <Card title={text.broker.title} wide>
+      <fieldset class="field">
+        <legend class="hidden">{text.broker.title}</legend>
         <label class="check">
           <input type="radio" name="broker" checked={url === null} onChange={() => set({ url: null })} />
-          {S.setup.embedded}
+          {text.broker.embedded}
         </label>
         <label class="check">
           <input type="radio" name="broker" checked={url !== null} onChange={() => set({ url: url ?? 'mqtt://' })} />
-          {S.setup.ownBroker}
+          {text.broker.existing}
         </label>
       </fieldset>
       {url !== null && (
         <>
-          <Field label={S.setup.brokerUrl} value={url} onChange={(value) => set({ url: value })} />
+          <Field label={text.broker.url} value={url} onChange={(value) => set({ url: value })} />
+          <Field label={text.broker.username} value={username} onChange={(value) => set({ username: value || null })} />
           <Field
-            label={S.setup.username}
-            value={username ?? ''}
-            onChange={(value) => set({ username: orNull(value) })}
-          />
-          <Field
-            label={S.setup.password}
+            label={text.broker.password}
             type="password"
-            value={password ?? ''}
-            onChange={(value) => set({ password: orNull(value) })}
+            value={password}
+            onChange={(value) => set({ password: value || null })}
           />
         </>
       )}
-      <Test label={S.setup.testBroker} ready={url !== 'mqtt://'} test={() => api.testBroker(broker.value)} />
+      <Test
+        key={`${url} ${username} ${password}`}
+        label={text.broker.test}
+        ready={url !== 'mqtt://'}
+        test={() => api.testBroker(broker.value)}
+      />
     </Card>
   )
 }
 
+/** With a key of what it tests: what was found holds for that only. */
 interface TestProps {
   readonly label: string
   readonly ready: boolean
@@ -162,71 +229,34 @@ interface TestProps {
 }
 
 function Test({ label, ready, test }: TestProps) {
-  const busy = useSignal(false)
-  const result = useSignal<SetupTest | undefined>(undefined)
-  const run = async () => {
-    busy.value = true
-    const ended = await test()
-    result.value = ended.ok ? ended.value : { ok: false, message: ended.message }
-    busy.value = false
-  }
+  const { busy, result, ask } = useAsked<Result<SetupTest>>()
+  const ended = result.value?.ok ? result.value.value : result.value
   return (
-    <div class="test">
-      <Action label={label} busy={busy.value} refused={ready ? undefined : S.setup.incomplete} act={() => void run()} />
-      <p role="status" class={result.value?.ok === false ? 'bad-text' : 'ok-text'}>
-        {result.value?.message}
+    <div class="buttons">
+      <Action
+        label={label}
+        busy={busy.value}
+        refused={ready ? undefined : text.incomplete}
+        act={() => void ask(test)}
+      />
+      <p role="status" class={ended?.ok === false ? 'said bad-text' : 'said ok-text'}>
+        {ended?.message}
       </p>
     </div>
   )
 }
 
-interface FinishProps {
-  readonly hub: SetupHub
-  readonly broker: SetupBroker
-  /** `undefined`: not known yet. */
-  readonly path: string | null | undefined
-  readonly done: Signal<Result<SetupDone> | undefined>
-}
-
-function Finish({ hub, broker, path, done }: FinishProps) {
-  const busy = useSignal(false)
-  const apply = async () => {
-    busy.value = true
-    done.value = await api.applySetup({ hub, broker })
-    busy.value = false
-  }
-  const isComplete = hub.name !== '' && hub.url !== '' && hub.api_key !== ''
-  return (
-    <Card title={S.setup.finish} wide>
-      {path !== undefined && <p>{path === null ? S.setup.noPath : S.setup.path(path)}</p>}
-      <p class="bad-text" role="alert">
-        {done.value?.ok === false ? done.value.message : ''}
-      </p>
-      <Action
-        label={S.setup.apply}
-        tone="primary"
-        busy={busy.value}
-        refused={isComplete ? undefined : S.setup.incomplete}
-        act={() => void apply()}
-      />
-    </Card>
-  )
-}
-
 function Done({ done: { written, lines } }: { readonly done: SetupDone }) {
+  const title = written === null ? text.done.lines : text.done.written({ path: written })
   return (
     <main class="setup">
-      <h1>{written === null ? S.setup.almost : S.setup.done}</h1>
-      <Card
-        title={written === null ? S.setup.copyLines : S.setup.written(written)}
-        wide
-        aside={<Copy text={lines} label={S.setup.copy} />}
-      >
+      <h1>{written === null ? text.done.almost : text.done.title}</h1>
+      <Card title={title} wide aside={<Copy text={lines} label={text.done.copy} />}>
         <Json value={lines} />
         {written === null ? (
-          <p>{S.setup.restart}</p>
+          <p>{text.done.restart}</p>
         ) : (
-          <Action label={S.setup.open} tone="primary" act={() => void open()} />
+          <Action label={text.done.open} tone="primary" act={() => void open()} />
         )}
       </Card>
     </main>

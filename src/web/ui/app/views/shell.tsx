@@ -1,15 +1,19 @@
 /** The frame around all views. */
-import { useComputed, useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
-import { bulk, type Door } from '../commands.ts'
+import { useSignal } from '@preact/signals'
+import type { ComponentType } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { bulk } from '../commands.ts'
 import type { Store } from '../live/store.ts'
 import { ConfirmDialog, confirm } from '../parts/confirm.tsx'
-import { Glyph, type GlyphName } from '../parts/glyph.tsx'
+import { IconButton } from '../parts/controls.tsx'
+import { Glyph, type GlyphName } from '../parts/icons.tsx'
 import { MenuHost } from '../parts/menu.tsx'
+import { whyAway } from '../parts/state.tsx'
 import { Toasts } from '../parts/toasts.tsx'
 import { hrefOf, type Route, route } from '../route.ts'
-import { logout, type Stage, stage } from '../session.ts'
-import { S } from '../strings.ts'
+import { logout, Page, type Stage, stage, usePage } from '../session.ts'
+import { defineStrings, textFor } from '../strings.ts'
+import { PRODUCT, terms } from '../terms.ts'
 import { nextTheme, theme } from '../theme.ts'
 import { Activity } from './activity.tsx'
 import { AppPage } from './app/app.tsx'
@@ -18,25 +22,47 @@ import { BridgePage } from './bridge/bridge.tsx'
 import { Login } from './login.tsx'
 import { SetupPage } from './setup.tsx'
 
+const text = defineStrings('shell', {
+  skip: 'Skip to content',
+  nav: { label: 'Main', apps: 'Apps', activity: 'Activity', bridge: 'Bridge' },
+  problems: { one: '{count} problem', other: '{count} problems' },
+  live: { connecting: 'Connecting', live: 'Live', stale: 'Not live', away: 'Hub offline' },
+  theme: 'Theme: {name}',
+  themes: { auto: 'system', light: 'light', dark: 'dark' },
+  logout: 'Log out',
+  leave: 'Apps are being restarted one after the other. Logging out stops that.',
+  stale: 'No connection to hub2mqtt. What you see may be out of date.',
+  connecting: 'Connecting…',
+  retryIn: 'Next try in {seconds} s.',
+  retry: 'Try now',
+  standby: 'Another hub2mqtt on the same base topic is active. This one is on standby and takes no commands.',
+  hubOffline: 'The hub {name} is offline',
+  hubsOffline: { one: '{count} hub is offline:', other: '{count} hubs are offline:' },
+  hubsMore: '; and {count} more',
+  hubsUnknown: 'States are unknown; figures are the last known ones.',
+  brokerOffline: 'The bridge has no connection to the MQTT broker',
+  notPublished: 'Nothing is published; this page still follows the hubs.',
+})
+
 export function Shell() {
   return (
     <>
-      <View stage={stage.value} />
+      <Staged stage={stage.value} />
       <Toasts />
       <ConfirmDialog />
     </>
   )
 }
 
-function View({ stage: now }: { readonly stage: Stage }) {
+function Staged({ stage: now }: { readonly stage: Stage }) {
   switch (now.at) {
     case 'opening':
-      return <p class="gate quiet">{S.loading}</p>
+      return <p class="gate quiet">{terms.loading}</p>
     case 'failed':
       return (
         <main class="gate">
           <div class="card">
-            <h1>{S.title}</h1>
+            <h1>{PRODUCT}</h1>
             <p role="alert">{now.message}</p>
           </div>
         </main>
@@ -46,177 +72,167 @@ function View({ stage: now }: { readonly stage: Stage }) {
     case 'setup':
       return <SetupPage />
     case 'open':
-      return <Open door={now} />
+      return (
+        <Page.Provider value={now}>
+          <Open />
+        </Page.Provider>
+      )
   }
 }
 
-function Open({ door }: { readonly door: Door }) {
-  const { at } = route.value
+/** A keyboard goes on at the heading of a new view, or at the app whose page was left. */
+function moveFocus(before: Route): void {
+  const links = [...document.querySelectorAll<HTMLElement>('td.c-name a')]
+  const heading = document.querySelector<HTMLElement>('h1')
+  if (heading !== null) heading.tabIndex = -1
+  const left = links.find((link) => link.getAttribute('href') === hrefOf(before))
+  ;(left ?? heading)?.focus()
+}
+
+interface View {
+  readonly at: Exclude<Route['at'], 'app'>
+  readonly glyph: GlyphName
+  readonly view: ComponentType
+}
+
+/** The views that the navigation leads to. Their names are in `text.nav`. */
+const VIEWS: readonly View[] = [
+  { at: 'apps', glyph: 'apps', view: Apps },
+  { at: 'activity', glyph: 'activity', view: Activity },
+  { at: 'bridge', glyph: 'bridge', view: BridgePage },
+]
+
+function Open() {
+  const { store } = usePage()
   return (
     <>
       <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('#content')?.focus()}>
-        {S.skip}
+        {text.skip}
       </button>
-      <Header door={door} />
-      <Banners door={door} />
+      <Header />
+      <Banners />
       <main id="content" tabIndex={-1}>
-        {door.store.complete.value || at === 'app' ? <Routed door={door} /> : <p class="empty">{S.loading}</p>}
+        {store.complete.value || route.value.at === 'app' ? <Routed /> : <p class="empty">{terms.loading}</p>}
         <MenuHost />
       </main>
     </>
   )
 }
 
-function Routed({ door }: { readonly door: Door }) {
+function Routed() {
+  const { store } = usePage()
   const now = route.value
+  const entry = now.at === 'app' ? store.app(now.hub, now.app) : undefined
+  const title = now.at === 'app' ? (entry === undefined ? now.app : entry.name.value) : text.nav[now.at]
   useEffect(() => {
-    document.title = `${titleOf(now)} – ${S.title}`
+    document.title = `${title} – ${PRODUCT}`
+  }, [title])
+  const before = useRef(now)
+  useEffect(() => {
+    if (before.current !== now) moveFocus(before.current)
+    before.current = now
   }, [now])
-  switch (now.at) {
-    case 'apps':
-      return <Apps door={door} />
-    case 'app':
-      return <AppPage door={door} hub={now.hub} id={now.app} />
-    case 'activity':
-      return <Activity door={door} />
-    case 'bridge':
-      return <BridgePage door={door} />
-  }
+  if (now.at === 'app') return <AppPage hub={now.hub} id={now.app} />
+  const View = VIEWS.find(({ at }) => at === now.at)?.view ?? Apps
+  return <View />
 }
 
-function titleOf(now: Route): string {
-  return now.at === 'app' ? now.app : S.nav[now.at]
-}
-
-const LINKS: readonly (readonly [Exclude<Route['at'], 'app'>, GlyphName])[] = [
-  ['apps', 'apps'],
-  ['activity', 'activity'],
-  ['bridge', 'bridge'],
-]
-
-function Header({ door }: { readonly door: Door }) {
+function Header() {
+  const { session, store, channel } = usePage()
   const { at } = route.value
-  const problems = useComputed(() => door.store.health.value?.problems.length ?? 0).value
+  const current = at === 'app' ? 'apps' : at
+  const problems = store.health.value?.problems.length ?? 0
+  const live = channel.liveness.value === 'live' && store.away.value.length > 0 ? 'away' : channel.liveness.value
   return (
     <header class="top">
       <a class="brand" href={hrefOf({ at: 'apps' })}>
-        <Glyph name="hub" size={22} /> <span>{S.title}</span>
+        <Glyph name="hub" size={22} /> <span>{PRODUCT}</span>
       </a>
-      <nav aria-label={S.nav.label}>
-        {LINKS.map(([to, glyph]) => (
-          <a
-            key={to}
-            href={hrefOf({ at: to })}
-            aria-current={at === to || (at === 'app' && to === 'apps') ? 'page' : undefined}
-          >
+      <nav aria-label={text.nav.label}>
+        {VIEWS.map(({ at: to, glyph }) => (
+          <a key={to} href={hrefOf({ at: to })} aria-current={current === to ? 'page' : undefined}>
             <Glyph name={glyph} />
-            <span>{S.nav[to]}</span>
+            <span>{text.nav[to]}</span>
             {to === 'bridge' && problems > 0 && (
               <span class="dot">
-                <span class="hidden">{S.bridge.problemCount(problems)}</span>
+                <span class="hidden">{text.problems({ count: problems })}</span>
               </span>
             )}
           </a>
         ))}
       </nav>
-      <div class="tools">
-        <LiveSign door={door} />
-        <button
-          type="button"
-          class="icon"
-          aria-label={S.theme(S.themes[theme.value])}
-          title={S.theme(S.themes[theme.value])}
-          onClick={nextTheme}
-        >
-          <Glyph name={theme.value} />
-        </button>
-        {door.session.login !== 'none' && door.session.access === 'full' && (
-          <button type="button" class="icon" aria-label={S.login.out} title={S.login.out} onClick={() => void leave()}>
-            <Glyph name="logout" />
-          </button>
-        )}
-      </div>
+      <span class={`live ${live}`} role="status">
+        <span class="dot" aria-hidden="true" />
+        <span class="word">{text.live[live]}</span>
+      </span>
+      <IconButton label={text.theme({ name: text.themes[theme.value] })} glyph={theme.value} act={nextTheme} />
+      {session.login !== 'none' && session.access === 'full' && (
+        <IconButton label={text.logout} glyph="logout" act={() => void leave()} />
+      )}
     </header>
   )
 }
 
 async function leave(): Promise<void> {
-  const isBusy = bulk.value?.state === 'running'
-  if (isBusy && (await confirm({ title: S.login.out, text: S.bulk.leave, action: S.login.out })) === undefined) return
+  const question = { title: text.logout, text: text.leave, action: text.logout }
+  if (bulk.value?.state === 'running' && (await confirm(question)) === undefined) return
   await logout()
 }
 
-function LiveSign({ door: { channel, store } }: { readonly door: Door }) {
-  const { value } = channel.liveness
-  const now = value === 'live' && store.away.value.length > 0 ? 'away' : value
-  return (
-    <span class={`live ${now}`} role="status">
-      <span class="lamp" aria-hidden="true" />
-      <span class="word">{S.live[now]}</span>
-    </span>
-  )
-}
+/** As the line of the health report has it. */
+const STANDBY_MARK = 'stands by'
 
-function Banners({ door: { channel, session, store } }: { readonly door: Door }) {
-  const isStandby = store.health.value?.problems.some((problem) => problem.includes(S.standbyMark)) ?? false
+function Banners() {
+  const { channel, session, store } = usePage()
+  const isStandby = store.health.value?.problems.some((problem) => problem.includes(STANDBY_MARK)) ?? false
+  const hasNoBroker = store.complete.value && store.bridgeState.value === 'offline'
   return (
     <>
-      {channel.liveness.value === 'stale' && <StaleBanner channel={channel} />}
-      {store.complete.value && store.bridgeState.value === 'offline' && <BrokerBanner store={store} />}
-      <AwayBanner store={store} />
-      {isStandby && (
-        <p class="banner" role="status">
-          {S.standby}
-        </p>
-      )}
+      {channel.liveness.value === 'stale' && <StaleBanner />}
+      {hasNoBroker && <Banner text={`${text.brokerOffline} ${whyBroker(store)}. ${text.notPublished}`} />}
+      {store.away.value.length > 0 && <Banner text={whyHubs(store)} />}
+      {isStandby && <Banner text={text.standby} />}
       {session.access !== 'full' && (
         <p class="banner info" role="status">
-          {S.readOnly} {session.access === 'local' && S.howToWrite}
+          {terms.readOnly} {session.access === 'local' && terms.howToWrite}
         </p>
       )}
     </>
   )
 }
 
-function BrokerBanner({ store }: { readonly store: Store }) {
-  const reason = store.health.value?.mqtt.reason ?? ''
+function Banner({ text: said }: { readonly text: string }) {
   return (
-    <p class="banner" role="status">
+    <p class="banner warn" role="status">
       <Glyph name="alert" />
-      <span>
-        {S.away.broker} {S.away.why(S.broker.reasons[reason], store.bridgeSince.value)}. {S.away.unpublished}
-      </span>
+      <span>{said}</span>
     </p>
   )
+}
+
+function whyBroker({ health, bridgeSince }: Store): string {
+  const reason = health.value?.mqtt.reason ?? undefined
+  return whyAway(bridgeSince.value, reason && textFor(terms.brokerReasons, reason))
 }
 
 /** The page of the bridge lists all of them. */
 const MOST_NAMED = 4
 
-function AwayBanner({ store }: { readonly store: Store }) {
+function whyHubs(store: Store): string {
   const away = store.away.value
-  if (away.length === 0) return null
+  const isOnly = store.own.value.length === 1
+  const [{ name } = { name: '' }] = away
   const whys = away.slice(0, MOST_NAMED).map((hub) => {
-    const why = S.away.why(store.reasonOf(hub), hub.since.value)
-    return store.own.value.length === 1 ? why : `${hub.name} ${why}`
+    const why = whyAway(hub.since.value, store.reasonOf(hub))
+    return isOnly ? why : `${hub.name} ${why}`
   })
-  const further = away.length - whys.length
-  return (
-    <p class="banner" role="status">
-      <Glyph name="alert" />
-      <span>
-        {S.away.hubs(
-          away.map(({ name }) => name),
-          store.own.value.length,
-        )}{' '}
-        {whys.join('; ')}
-        {further > 0 && S.away.further(further)}. {S.away.seen}
-      </span>
-    </p>
-  )
+  const more = away.length - whys.length
+  const who = isOnly ? text.hubOffline({ name }) : text.hubsOffline({ count: away.length })
+  return `${who} ${whys.join('; ')}${more > 0 ? text.hubsMore({ count: more }) : ''}. ${text.hubsUnknown}`
 }
 
-function StaleBanner({ channel }: Pick<Door, 'channel'>) {
+function StaleBanner() {
+  const { channel } = usePage()
   const now = useSignal(Date.now())
   useEffect(() => {
     const timer = setInterval(() => {
@@ -227,13 +243,13 @@ function StaleBanner({ channel }: Pick<Door, 'channel'>) {
   const at = channel.retryAt.value
   const seconds = at === undefined ? 0 : Math.max(0, Math.ceil((at - now.value) / 1000))
   return (
-    <div class="banner" role="alert">
+    <div class="banner warn" role="alert">
       <Glyph name="alert" />
       <span>
-        {S.stale} <span aria-hidden="true">{at === undefined ? S.connecting : S.retryIn(seconds)}</span>
+        {text.stale} <span aria-hidden="true">{at === undefined ? text.connecting : text.retryIn({ seconds })}</span>
       </span>
       <button type="button" onClick={() => channel.retryNow()}>
-        {S.retry}
+        {text.retry}
       </button>
     </div>
   )

@@ -1,202 +1,231 @@
 /** Everything about one app. */
 import { isCrashed } from '../../../../../guardian/classify.ts'
-import { confirmAndDo, offersOf } from '../../app-actions.ts'
-import { actOn, type Door, nameOf, refusal } from '../../commands.ts'
+import { actionsOf, runAction } from '../../actions.ts'
+import { sendCommand } from '../../api.ts'
+import { type AppCommand, commandName, refusal } from '../../commands.ts'
 import { formatBytes, formatCount, formatPercent } from '../../format.ts'
 import type { AppEntry } from '../../live/entries.ts'
-import { parseJson } from '../../live/payload.ts'
-import { AppIcon } from '../../parts/app-icon.tsx'
-import { Glyph } from '../../parts/glyph.tsx'
-import { Action, Badge, Card, Copy, Facts, Json, Switch } from '../../parts/small.tsx'
+import { confirm } from '../../parts/confirm.tsx'
+import { Action, Badge, Copy } from '../../parts/controls.tsx'
+import { AppIcon, Glyph } from '../../parts/icons.tsx'
+import { Alert, Card, Facts } from '../../parts/layout.tsx'
+import { type Answer, Report } from '../../parts/report.tsx'
 import { Spark } from '../../parts/spark.tsx'
-import { lastState, StateBadge, troubleOf, UpdateBadge } from '../../parts/state.tsx'
+import {
+  type AppProps,
+  CommandSwitch,
+  crashMessage,
+  eventName,
+  lastState,
+  StateBadge,
+  troubleOf,
+  UpdateBadge,
+} from '../../parts/state.tsx'
 import { hrefOf } from '../../route.ts'
-import { S } from '../../strings.ts'
-import { Diagnostics } from './diagnostics.tsx'
-import { Chronicle, Guardian } from './guardian.tsx'
-import { History } from './history.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings, textFor } from '../../strings.ts'
+import { NONE, terms } from '../../terms.ts'
+import { Guardian } from './guardian.tsx'
+import { Crashes, History } from './history.tsx'
 import { Settings } from './settings.tsx'
 import { TopicList } from './topics.tsx'
 
-export function AppPage({ door, hub, id }: { readonly door: Door; readonly hub: string; readonly id: string }) {
-  const { store } = door
+const text = defineStrings('app', {
+  gone: 'There is no app {id}.',
+  elsewhere: 'The hub {hub} belongs to the fleet member {member}: the page of that member shows its apps.',
+  copyId: 'Copy the id',
+  details: 'Details',
+  hub: 'Hub',
+  update: 'Update',
+  crashes: 'Crashes',
+  channel: 'Channel',
+  origin: 'Source',
+  origins: { appstore: 'app store', devkit_run: 'development', devkit_install: 'development' },
+  author: 'Author',
+  sdk: 'SDK',
+  compatibility: 'Compatibility',
+  hasSettings: 'Has settings',
+  usage: 'Usage',
+  last15: 'last 15 minutes',
+  cpu: 'CPU',
+  memory: 'Memory',
+  chart: '{name} of the last 15 minutes, now {now}',
+  notRunning: 'The app is not running.',
+  noUsage: 'The hub has not reported it yet.',
+  diagnostics: {
+    title: 'Diagnostics',
+    hint: 'Read from the hub on demand.',
+    record: 'The hub’s record',
+    locales: 'Translations',
+    send: 'Send report to developer',
+    question: { title: 'Send a diagnostics report?', text: 'The hub sends the app’s output to its developer.' },
+  },
+})
+
+export function AppPage({ hub, id }: { readonly hub: string; readonly id: string }) {
+  const { store } = usePage()
   const entry = store.app(hub, id)
-  const owner = store.ownerElsewhere(hub)
-  const missing = owner === undefined ? S.app.gone(id) : S.app.elsewhere(hub, owner)
+  const member = store.ownerElsewhere(hub)
+  const missing = member === undefined ? text.gone({ id }) : text.elsewhere({ hub, member })
   return (
     <div class="view">
       <a class="back" href={hrefOf({ at: 'apps' })}>
-        <Glyph name="back" size={16} /> {S.apps.title}
+        <Glyph name="back" size={16} /> {terms.apps}
       </a>
       {entry === undefined ? (
-        <p class="empty">{store.complete.value ? missing : S.loading}</p>
+        <>
+          <h1 class="hidden">{id}</h1>
+          <p class="empty">{store.complete.value ? missing : terms.loading}</p>
+        </>
       ) : (
-        <Found key={entry.topic} entry={entry} door={door} />
+        <Found key={entry.topic} entry={entry} />
       )}
     </div>
   )
 }
 
-export interface PartProps {
-  readonly entry: AppEntry
-  readonly door: Door
-}
-
-function Found({ entry, door }: PartProps) {
+function Found({ entry }: AppProps) {
+  const page = usePage()
   return (
     <>
-      <Head entry={entry} door={door} />
-      <div class={door.store.isAway(entry.hub) ? 'cards away' : 'cards'}>
+      <Head entry={entry} />
+      <div class={page.store.isAway(entry.hub) ? 'cards away' : 'cards'}>
         <div class="column">
-          <Details entry={entry} door={door} />
-          <Guardian entry={entry} door={door} />
+          <Details entry={entry} />
+          <Guardian entry={entry} />
         </div>
         <div class="column">
           <Usage entry={entry} />
-          <Chronicle entry={entry} door={door} />
-          <History entry={entry} door={door} />
+          <Crashes entry={entry} />
+          <History entry={entry} />
         </div>
-        <Settings entry={entry} door={door} />
-        <Diagnostics entry={entry} door={door} />
-        <TopicList entry={entry} door={door} />
-        <Further entry={entry} />
+        <Settings entry={entry} />
+        <Diagnostics entry={entry} />
+        <TopicList entry={entry} />
       </div>
     </>
   )
 }
 
-function Head({ entry, door }: PartProps) {
+function Head({ entry }: AppProps) {
+  const page = usePage()
   const app = entry.app.value
-  const name = nameOf(entry)
+  const name = entry.name.value
   const outcome = entry.outcome.value
   const running = entry.running.value
-  const isAway = door.store.isAway(entry.hub)
-  const trouble = troubleOf(entry, door.store)
+  const trouble = troubleOf(entry, page.store)
   return (
     <header class="app-head">
       <AppIcon entry={entry} name={name} size={56} />
       <div class="title">
         <h1>{name}</h1>
         <p>
-          <code>{entry.id}</code> <Copy text={entry.id} label={S.app.copyId} />
+          <code>{entry.id}</code> <Copy text={entry.id} label={text.copyId} />
         </p>
         <p class="badges">
-          <StateBadge entry={entry} store={door.store} />
-          {trouble !== undefined && <Badge tone="bad">{S.events[trouble]}</Badge>}
-          {isAway && <small>{lastState(app)}</small>}
-          <span>{app.version ?? S.unknown}</span>
+          <StateBadge entry={entry} store={page.store} />
+          {trouble !== undefined && <Badge tone="bad">{eventName(trouble)}</Badge>}
+          {page.store.isAway(entry.hub) && <small>{lastState(app)}</small>}
+          <span>{app.version ?? terms.unknown}</span>
           <UpdateBadge app={app} />
         </p>
       </div>
       <div class="buttons">
-        {offersOf(entry, door).map(({ command, label, glyph, danger, refused }) => (
+        {actionsOf(entry, page).map(({ command, label, glyph, danger, refused }) => (
           <Action
             key={command}
             label={label}
             glyph={glyph}
-            tone={danger && 'danger'}
-            busy={running?.command === command}
-            refused={running?.command === command ? undefined : refused}
-            act={() => void confirmAndDo(entry, command)}
+            tone={danger ? 'danger' : undefined}
+            busy={running === command}
+            refused={running === command ? undefined : refused}
+            act={() => void runAction(entry, command)}
           />
         ))}
       </div>
-      {isCrashed(app) && (
-        <div class="notice bad">
-          <Glyph name="alert" />
-          <span class="said">{app.crash_message ?? S.apps.noCrashMessage}</span>
-        </div>
-      )}
-      {outcome?.ok === false && (
-        <div class="notice bad">
-          <Glyph name="alert" />
-          <span>{outcome.text}</span>
-        </div>
-      )}
+      {isCrashed(app) && <Alert>{crashMessage(app)}</Alert>}
+      {outcome?.ok === false && <Alert>{outcome.text}</Alert>}
     </header>
   )
 }
 
-const yesNo = (value: boolean | null) => (value === null ? S.unknown : value ? S.yes : S.no)
+function yesNo(value: boolean | null): string | undefined {
+  return value === null ? undefined : value ? terms.yes : terms.no
+}
 
-function Details({ entry, door }: PartProps) {
+function Details({ entry }: AppProps) {
   const app = entry.app.value
-  const refused = refusal(door, { hub: entry.hub, app: entry.id }, 'autoupdate')
-  const autoupdate = app.autoupdate === true
+  const updates = commandName('autoupdate')
+  const autoupdate = <CommandSwitch entry={entry} command="autoupdate" label={updates} on={app.autoupdate === true} />
   return (
-    <Card title={S.app.details}>
+    <Card title={text.details}>
       <Facts
         rows={[
-          [S.app.fields.hub, entry.hub],
-          [S.app.fields.version, app.version],
-          [
-            S.app.fields.latest_version,
-            app.latest_version ?? (app.update_available === null ? undefined : yesNo(app.update_available)),
-          ],
-          [S.app.fields.enabled, yesNo(app.enabled)],
-          [S.app.fields.crash_count, app.crash_count === null ? undefined : formatCount(app.crash_count)],
-          [
-            S.app.fields.autoupdate,
-            <Switch
-              on={autoupdate}
-              label={S.app.fields.autoupdate}
-              disabled={refused !== undefined || entry.running.value !== undefined}
-              title={refused}
-              flip={() => void actOn(entry, 'autoupdate', autoupdate ? 'OFF' : 'ON')}
-            />,
-          ],
-          [S.app.fields.channel, app.channel],
-          [S.app.fields.origin, app.origin],
-          [S.app.fields.author, app.author],
-          [S.app.fields.sdk, app.sdk === null ? undefined : String(app.sdk)],
-          [S.app.fields.compatibility, app.compatibility],
-          [S.app.fields.has_settings, yesNo(app.has_settings)],
+          [text.hub, entry.hub],
+          [terms.version, app.version],
+          [text.update, app.latest_version ?? yesNo(app.update_available)],
+          [terms.enabled, yesNo(app.enabled) ?? terms.unknown],
+          [text.crashes, app.crash_count === null ? undefined : formatCount(app.crash_count)],
+          [updates, autoupdate],
+          [text.channel, app.channel],
+          [text.origin, app.origin === null ? undefined : textFor(text.origins, app.origin)],
+          [text.author, app.author],
+          [text.sdk, app.sdk === null ? undefined : String(app.sdk)],
+          [text.compatibility, app.compatibility],
+          [text.hasSettings, yesNo(app.has_settings)],
         ]}
       />
     </Card>
   )
 }
 
-function Usage({ entry }: { readonly entry: AppEntry }) {
-  const { cpu_percent, memory_bytes, state } = entry.app.value
-  if (entry.samples.every(([, percent, bytes]) => percent === null && bytes === null)) {
+function Usage({ entry: { app, samples } }: { readonly entry: AppEntry }) {
+  const { cpu_percent, memory_bytes, state } = app.value
+  if (samples.every(([, percent, bytes]) => percent === null && bytes === null)) {
     return (
-      <Card title={S.app.usage}>
-        <p class="empty small">{state === 'running' ? S.app.noUsage : S.app.notRunning}</p>
+      <Card title={text.usage}>
+        <p class="empty small">{state === 'running' ? text.noUsage : text.notRunning}</p>
       </Card>
     )
   }
-  const cpu = cpu_percent === null ? S.none : formatPercent(cpu_percent)
-  const memory = memory_bytes === null ? S.none : formatBytes(memory_bytes)
+  const figures = [
+    { figure: 'cpu', name: text.cpu, now: cpu_percent === null ? NONE : formatPercent(cpu_percent) },
+    { figure: 'memory', name: text.memory, now: memory_bytes === null ? NONE : formatBytes(memory_bytes) },
+  ] as const
   return (
-    <Card title={S.app.usage} aside={<small>{S.app.last15}</small>}>
-      <div class="usage">
-        <h3>
-          {S.apps.columns.cpu} <strong>{cpu}</strong>
-        </h3>
-        <Spark samples={entry.samples} figure="cpu" width={420} height={72} label={S.app.cpuChart(cpu)} />
-        <h3>
-          {S.apps.columns.memory} <strong>{memory}</strong>
-        </h3>
-        <Spark samples={entry.samples} figure="memory" width={420} height={72} label={S.app.memoryChart(memory)} />
-      </div>
+    <Card title={text.usage} aside={<small>{text.last15}</small>}>
+      {figures.map(({ figure, name, now }) => (
+        <div key={figure} class="usage">
+          <h3>
+            {name} <strong>{now}</strong>
+          </h3>
+          <Spark samples={samples} figure={figure} width={420} height={72} label={text.chart({ name, now })} />
+        </div>
+      ))}
     </Card>
   )
 }
 
-/** Topics with a part of the page of their own, or of which nobody but the bridge knows anything. */
-const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(['appUpdate', 'guard', 'history', 'guardMemory'])
-
-/** What other topics of the app hold, as they are. */
-function Further({ entry }: { readonly entry: AppEntry }) {
-  const further = [...entry.further.value].filter(([, { name }]) => !SHOWN_ELSEWHERE.has(name))
+/** What else an app can be asked, on demand. */
+function Diagnostics({ entry }: AppProps) {
+  const page = usePage()
+  const target = { hub: entry.hub, app: entry.id }
+  const request = (label: string, command: AppCommand, payload?: string) => ({
+    label,
+    refused: refusal(page, target, command),
+    ask: async (): Promise<Answer> => {
+      const ended = await sendCommand(target, command, payload)
+      return ended.ok ? { ok: true, value: ended.data } : { ok: false, message: ended.error.message }
+    },
+  })
+  const { title, hint, record, locales, send, question } = text.diagnostics
+  const report = request(send, 'get-std')
+  const askFirst = async () => ((await confirm({ ...question, action: send })) ? await report.ask() : undefined)
   return (
-    <>
-      {further.map(([topic, { name, payload }]) => (
-        <Card key={topic} title={name}>
-          <Json value={parseJson(payload)} />
-        </Card>
-      ))}
-    </>
+    <Report
+      title={title}
+      hint={hint}
+      requests={[request(record, 'get', '{"raw":true}'), request(locales, 'get-locales'), { ...report, ask: askFirst }]}
+    />
   )
 }

@@ -1,76 +1,83 @@
 /** An app's settings: names first, values on demand, and what looks like a secret only one by one. */
 import { useSignal } from '@preact/signals'
 import { isRecord } from '../../../../../base/json.ts'
-import { sendCommand } from '../../api.ts'
-import { refusal } from '../../commands.ts'
+import { type Ended, sendCommand } from '../../api.ts'
+import { commandName, refusal } from '../../commands.ts'
 import { collator } from '../../format.ts'
-import { Glyph } from '../../parts/glyph.tsx'
-import { Action, Card, Copy } from '../../parts/small.tsx'
-import { S } from '../../strings.ts'
-import type { PartProps } from './app.tsx'
+import { Action, Copy, IconButton, useAsked } from '../../parts/controls.tsx'
+import { Card } from '../../parts/layout.tsx'
+import type { AppProps } from '../../parts/state.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+
+const text = defineStrings('settings', {
+  title: 'Settings',
+  hint: 'Read from the hub on demand.',
+  none: 'The app has no settings.',
+  readAgain: 'Read again',
+  showAll: 'Show values',
+  hideAll: 'Hide values',
+  show: 'Show',
+  hide: 'Hide',
+  showOf: 'Show the value of {name}',
+  copy: 'Copy the value of {name}',
+  secret: 'may be a secret',
+})
 
 const SECRET = /pass|secret|token|key|auth|credential|cookie|session|private|\bpin\b|\bpsk\b/i
+const NO_NAMES: ReadonlySet<string> = new Set()
 
-export function Settings({ entry, door }: PartProps) {
+export function Settings({ entry }: AppProps) {
+  const page = usePage()
   const target = { hub: entry.hub, app: entry.id }
-  const values = useSignal<Readonly<Record<string, unknown>> | undefined>(undefined)
-  const shown = useSignal<ReadonlySet<string>>(new Set())
-  const failure = useSignal<string | undefined>(undefined)
-  const busy = useSignal(false)
+  const { busy, result, ask } = useAsked<Ended>()
+  const shown = useSignal(NO_NAMES)
   const read = async () => {
-    busy.value = true
-    const ended = await sendCommand(target, 'get-settings')
-    busy.value = false
-    failure.value = ended.ok ? undefined : ended.error.message
-    if (ended.ok) values.value = isRecord(ended.data) ? ended.data : {}
-    shown.value = new Set()
+    await ask(() => sendCommand(target, 'get-settings'))
+    shown.value = NO_NAMES
   }
-  const names = Object.keys(values.value ?? {}).toSorted(collator.compare)
+  const ended = result.value
+  const values = ended?.ok && isRecord(ended.data) ? ended.data : {}
+  const names = Object.keys(values).toSorted(collator.compare)
   const plain = names.filter((name) => !SECRET.test(name))
-  const toggle = (name: string) => {
-    const next = new Set(shown.value)
-    if (!next.delete(name)) next.add(name)
-    shown.value = next
-  }
+  const isAnyShown = shown.value.size > 0
   return (
     <Card
-      title={S.settings.title}
+      title={text.title}
       wide
       aside={
         <div class="buttons">
           {plain.length > 0 && (
-            <button
-              type="button"
-              onClick={() => {
-                shown.value = shown.value.size > 0 ? new Set() : new Set(plain)
+            <Action
+              label={isAnyShown ? text.hideAll : text.showAll}
+              act={() => {
+                shown.value = isAnyShown ? NO_NAMES : new Set(plain)
               }}
-            >
-              {shown.value.size > 0 ? S.settings.hideAll : S.settings.showAll}
-            </button>
+            />
           )}
           <Action
-            label={values.value === undefined ? S.settings.read : S.settings.readAgain}
+            label={ended?.ok ? text.readAgain : commandName('get-settings')}
             busy={busy.value}
-            refused={refusal(door, target, 'get-settings')}
+            refused={refusal(page, target, 'get-settings')}
             act={() => void read()}
           />
         </div>
       }
     >
-      {failure.value !== undefined && <p class="bad-text">{failure.value}</p>}
-      {values.value === undefined ? (
-        <p class="empty small">{S.settings.hint}</p>
-      ) : names.length === 0 ? (
-        <p class="empty small">{S.settings.none}</p>
+      {ended?.ok === false && <p class="bad-text">{ended.error.message}</p>}
+      {names.length === 0 ? (
+        <p class="empty small">{ended?.ok ? text.none : text.hint}</p>
       ) : (
-        <ul class="settings">
+        <ul class="lines">
           {names.map((name) => (
             <Setting
               key={name}
               name={name}
-              value={values.value?.[name]}
+              value={values[name]}
               shown={shown.value.has(name)}
-              toggle={() => toggle(name)}
+              toggle={() => {
+                shown.value = shown.value.symmetricDifference(new Set([name]))
+              }}
             />
           ))}
         </ul>
@@ -91,23 +98,21 @@ interface SettingProps {
 
 function Setting({ name, value, shown, toggle }: SettingProps) {
   const line = typeof value === 'string' ? value : JSON.stringify(value)
-  const text = typeof value === 'string' || line.length <= LINE ? line : JSON.stringify(value, null, 2)
+  const whole = typeof value === 'string' || line.length <= LINE ? line : JSON.stringify(value, null, 2)
   return (
     <li>
-      <code>{name}</code>
-      {SECRET.test(name) && !shown && <small>{S.settings.secret}</small>}
-      <span class="value">{shown ? <code>{text}</code> : <span aria-hidden="true">••••••</span>}</span>
-      {shown && <Copy text={text} label={S.settings.copy(name)} />}
-      <button
-        type="button"
-        class="icon"
-        aria-pressed={shown}
-        aria-label={S.settings.show(name)}
-        title={shown ? S.settings.hide : S.settings.showOne}
-        onClick={toggle}
-      >
-        <Glyph name="eye" size={16} />
-      </button>
+      <code class="key">{name}</code>
+      {SECRET.test(name) && !shown && <small>{text.secret}</small>}
+      <span class="value">{shown ? <code>{whole}</code> : <span aria-hidden="true">••••••</span>}</span>
+      {shown && <Copy text={whole} label={text.copy({ name })} />}
+      <IconButton
+        label={text.showOf({ name })}
+        title={shown ? text.hide : text.show}
+        glyph="eye"
+        size={16}
+        pressed={shown}
+        act={toggle}
+      />
     </li>
   )
 }

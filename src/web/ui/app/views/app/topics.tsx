@@ -1,16 +1,25 @@
 /** An app's topics, to copy into an automation. */
 import { COMMANDS } from '../../../../../contract/commands.ts'
-import { Card, Copy } from '../../parts/small.tsx'
-import { S } from '../../strings.ts'
-import type { PartProps } from './app.tsx'
+import { Copy } from '../../parts/controls.tsx'
+import { Card } from '../../parts/layout.tsx'
+import type { AppProps } from '../../parts/state.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+
+const text = defineStrings('topics', {
+  title: 'Topics',
+  published: 'Published',
+  commands: 'Commands',
+  copy: 'Copy {topic}',
+})
 
 const APP_COMMANDS = [
   ...new Set(COMMANDS.filter(({ target, argument }) => target === 'app' && !argument).map(({ name }) => name)),
 ]
 
-export function TopicList({ entry, door: { store } }: PartProps) {
+export function TopicList({ entry }: AppProps) {
   const owner = { hub: entry.hub, app: entry.id }
-  const { topics } = store
+  const { topics } = usePage().store
   const published = [
     entry.topic,
     topics.of('appEvent', owner),
@@ -18,11 +27,11 @@ export function TopicList({ entry, door: { store } }: PartProps) {
     ...[...entry.settings.value.keys()].map((name) => topics.of('setting', { ...owner, name })),
   ]
   return (
-    <Card title={S.topics.title} wide>
-      <h3>{S.topics.published}</h3>
+    <Card title={text.title} wide>
+      <h3>{text.published}</h3>
       <List topics={published} />
       <details>
-        <summary>{S.topics.commands}</summary>
+        <summary>{text.commands}</summary>
         <List topics={APP_COMMANDS.map((name) => topics.appCommand(entry.hub, entry.id, name))} />
       </details>
     </Card>
@@ -31,11 +40,11 @@ export function TopicList({ entry, door: { store } }: PartProps) {
 
 function List({ topics }: { readonly topics: readonly string[] }) {
   return (
-    <ul class="topics">
+    <ul class="lines">
       {topics.map((topic) => (
         <li key={topic}>
           <code>{topic}</code>
-          <Copy text={topic} label={S.topics.copy(topic)} />
+          <Copy text={topic} label={text.copy({ topic })} />
         </li>
       ))}
     </ul>

@@ -1,61 +1,89 @@
 /** All apps of all hubs. */
-import { useSignalEffect } from '@preact/signals'
+import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import type { Door } from '../../commands.ts'
+import { actionsOf, runAction } from '../../actions.ts'
+import { commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
-import type { Store } from '../../live/store.ts'
-import { Badge } from '../../parts/small.tsx'
-import { S } from '../../strings.ts'
-import { BulkBar } from './bulk.tsx'
-import { filter, type Item, listApps, SORTS, type Sort, search, sort } from './order.ts'
-import { AppRow } from './row.tsx'
-import { selected } from './selection.ts'
+import { Badge, IconButton } from '../../parts/controls.tsx'
+import { openMenu } from '../../parts/menu.tsx'
+import { type AppProps, whyAway } from '../../parts/state.tsx'
+import { hrefOf } from '../../route.ts'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+import { terms } from '../../terms.ts'
+import { BulkBar, selected, toggleSelected } from './bulk.tsx'
+import { COLUMN_KEYS, type ColumnKey, filter, search, sort } from './choice.ts'
+import { COLUMNS, titleOf } from './columns.tsx'
+import { type Item, isDescending, listApps } from './order.ts'
 import { Toolbar } from './toolbar.tsx'
 import { useWindow } from './window.ts'
 
-const COLUMNS = 8
+const text = defineStrings('apps', {
+  selection: 'Selection',
+  actions: 'Actions',
+  select: 'Select {name}',
+  restart: 'Restart {name}',
+  more: 'More for {name}',
+  disabled: 'The app is disabled.',
+  count: { one: '{count} app', other: '{count} apps' },
+  noMatch: 'No apps match.',
+  noHubs: 'No hub is assigned to this fleet member.',
+  members: 'Members of the fleet, and their hubs',
+  empty: 'There are no apps yet. They appear when a hub has been read.',
+})
 
-export function Apps({ door }: { readonly door: Door }) {
-  const { store } = door
+/** With those of the selection and the actions. */
+const WIDTH = COLUMN_KEYS.length + 2
+
+export function Apps() {
+  const { store } = usePage()
   const list = useMemo(() => listApps(store), [store])
   useEffect(() => list.end, [list])
   // What is gone is not selected.
   useSignalEffect(() => {
     const known = new Set(store.hubs.value.flatMap(({ apps }) => [...apps.value.values()].map(({ topic }) => topic)))
-    const left = [...selected.peek()].filter((topic) => known.has(topic))
-    if (left.length !== selected.peek().size) selected.value = new Set(left)
+    if (!selected.peek().isSubsetOf(known)) selected.value = selected.peek().intersection(known)
   })
   const items = list.items.value
-  const hasApps = list.counts.value.all > 0
   return (
     <div class="view">
-      <h1 class="hidden">{S.apps.title}</h1>
-      <Toolbar list={list} store={store} />
-      <BulkBar door={door} items={items} />
+      <h1 class="hidden">{terms.apps}</h1>
+      <Toolbar list={list} />
+      <BulkBar items={items} />
       {items.some(({ kind }) => kind === 'app') ? (
-        <Table items={items} door={door} />
+        <Table items={items} />
       ) : (
-        <p class="empty">{hasApps ? S.apps.nothingFound : S.apps.noApps}</p>
+        <p class="empty">{list.counts.value.all > 0 ? text.noMatch : <WhyEmpty />}</p>
       )}
     </div>
   )
 }
 
-function Table({ items, door }: { readonly items: readonly Item[]; readonly door: Door }) {
+function WhyEmpty() {
+  const { fleet, own } = usePage().store
+  if (fleet.value === undefined || own.value.length > 0) return <>{text.empty}</>
+  return (
+    <>
+      {text.noHubs} <a href={hrefOf({ at: 'bridge' })}>{text.members}</a>
+    </>
+  )
+}
+
+function Table({ items }: { readonly items: readonly Item[] }) {
   const body = useRef<HTMLTableSectionElement>(null)
   const { from, to, above, below } = useWindow(body, items).value
   return (
-    <table class="apps" aria-rowcount={items.length + 1} aria-label={S.apps.title}>
+    <table class="apps" aria-rowcount={items.length + 1} aria-label={terms.apps}>
       <thead>
         <tr aria-rowindex={1}>
-          <th class="c-select">
-            <span class="hidden">{S.apps.selection}</span>
+          <th style={{ '--wide': '44px' }}>
+            <span class="hidden">{text.selection}</span>
           </th>
-          {SORTS.map((by) => (
-            <SortHead key={by} by={by} />
+          {COLUMN_KEYS.map((key) => (
+            <Head key={key} by={key} />
           ))}
-          <th class="c-actions">
-            <span class="hidden">{S.apps.actions}</span>
+          <th style={{ '--wide': '92px' }}>
+            <span class="hidden">{text.actions}</span>
           </th>
         </tr>
       </thead>
@@ -65,9 +93,9 @@ function Table({ items, door }: { readonly items: readonly Item[]; readonly door
           .slice(from, to)
           .map((item, i) =>
             item.kind === 'app' ? (
-              <AppRow key={item.entry.topic} entry={item.entry} door={door} place={from + i + 1} />
+              <AppRow key={item.entry.topic} entry={item.entry} place={from + i + 1} />
             ) : (
-              <HubRow key={`hub ${item.hub.name}`} item={item} store={door.store} place={from + i + 1} />
+              <HubRow key={`hub ${item.hub.name}`} item={item} place={from + i + 1} />
             ),
           )}
         <Space height={below} />
@@ -76,21 +104,25 @@ function Table({ items, door }: { readonly items: readonly Item[]; readonly door
   )
 }
 
-function SortHead({ by }: { readonly by: Sort }) {
-  const { by: current, down } = sort.value
-  const isCurrent = current === by
-  const order = isCurrent ? (down ? 'descending' : 'ascending') : 'none'
+function Head({ by }: { readonly by: ColumnKey }) {
+  const now = sort.value
+  const isSorted = now.by === by
+  const isDown = isDescending(now)
+  const [wide, narrow] = COLUMNS[by].width ?? []
   return (
-    <th class={`c-${by}`} aria-sort={order}>
+    <th
+      aria-sort={isSorted ? (isDown ? 'descending' : 'ascending') : 'none'}
+      style={wide === undefined ? {} : { '--wide': `${wide}px`, '--narrow': `${narrow}px` }}
+    >
       <button
         type="button"
         onClick={() => {
-          sort.value = { by, down: isCurrent && !down }
+          sort.value = { by, isReversed: isSorted && !now.isReversed }
         }}
       >
-        {S.apps.columns[by]}
+        {titleOf(by)}
         <span class="order" aria-hidden="true">
-          {isCurrent ? (down ? '↑' : '↓') : ''}
+          {isSorted && (isDown ? '↓' : '↑')}
         </span>
       </button>
     </th>
@@ -103,29 +135,90 @@ function Space({ height }: { readonly height: number }) {
   return (
     // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a line of a table takes no focus.
     <tr class="space" aria-hidden="true">
-      <td colSpan={COLUMNS} style={{ height: `${height}px` }} />
+      <td colSpan={WIDTH} style={{ height: `${height}px` }} />
     </tr>
   )
 }
 
 interface HubRowProps {
   readonly item: Extract<Item, { kind: 'hub' }>
-  readonly store: Store
   readonly place: number
 }
 
-function HubRow({ item: { hub, count }, store, place }: HubRowProps) {
+function HubRow({ item: { hub, count }, place }: HubRowProps) {
+  const { store } = usePage()
   const isOffline = hub.state.value === 'offline'
+  const isWhole = filter.value === 'all' && search.value === ''
   return (
     <tr class="hub" aria-rowindex={place + 1}>
-      <th colSpan={COLUMNS} scope="colgroup">
+      <th colSpan={WIDTH} scope="colgroup">
         <div class="hub-head">
           <span class="hub-name">{hub.name}</span>
-          <Badge tone={isOffline ? 'bad' : 'ok'}>{isOffline ? S.offline : S.online}</Badge>
-          <small>{filter.value === 'all' && search.value === '' ? S.apps.count(count) : formatCount(count)}</small>
+          <Badge tone={isOffline ? 'bad' : 'ok'}>{isOffline ? terms.offline : terms.online}</Badge>
+          <small>{isWhole ? text.count({ count }) : formatCount(count)}</small>
         </div>
-        {isOffline && <small>{S.away.why(store.reasonOf(hub), hub.since.value)}</small>}
+        {isOffline && <small class="bad-text">{whyAway(hub.since.value, store.reasonOf(hub))}</small>}
       </th>
     </tr>
+  )
+}
+
+interface RowProps extends AppProps {
+  /** Its place in the whole list, from 1. */
+  readonly place: number
+}
+
+/** An app in the list. It is drawn anew only when this app changes. */
+function AppRow({ entry, place }: RowProps) {
+  const page = usePage()
+  const isSelected = useComputed(() => selected.value.has(entry.topic)).value
+  const isAway = useComputed(() => page.store.isAway(entry.hub)).value
+  const classes = ['app', isAway && 'away', isSelected && 'selected']
+  return (
+    <tr class={classes.filter((one) => one).join(' ')} aria-rowindex={place + 1}>
+      <td class="c-select" style={{ gridArea: 'select' }}>
+        <input
+          type="checkbox"
+          aria-label={text.select({ name: entry.name.value })}
+          checked={isSelected}
+          onChange={() => toggleSelected(entry.topic)}
+        />
+      </td>
+      {COLUMN_KEYS.map((key) => {
+        const Cell = COLUMNS[key].cell
+        return (
+          <td key={key} class={`c-${key}`} style={{ gridArea: key }}>
+            <Cell entry={entry} />
+          </td>
+        )
+      })}
+      <td class="c-actions" style={{ gridArea: 'actions' }}>
+        <RowActions entry={entry} />
+      </td>
+    </tr>
+  )
+}
+
+function RowActions({ entry }: AppProps) {
+  const page = usePage()
+  const isDisabled = useComputed(() => entry.app.value.enabled === false).value
+  const name = entry.name.value
+  return (
+    <>
+      <IconButton
+        label={text.restart({ name })}
+        title={commandName('restart')}
+        glyph="restart"
+        busy={entry.running.value !== undefined}
+        refused={isDisabled ? text.disabled : refusal(page, { hub: entry.hub, app: entry.id }, 'restart')}
+        act={() => void runAction(entry, 'restart')}
+      />
+      <IconButton
+        label={text.more({ name })}
+        glyph="more"
+        popup="menu"
+        act={(opener) => openMenu(opener, name, actionsOf(entry, page))}
+      />
+    </>
   )
 }

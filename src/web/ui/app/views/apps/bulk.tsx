@@ -1,93 +1,110 @@
-/** What is done with several apps: one after the other. */
-import { bulk, type Door, nameOf, refusal, restartAll, stopBulk } from '../../commands.ts'
+/** Which apps are selected, and what is done with them: one after the other. */
+import { signal } from '@preact/signals'
+import { bulk, commandName, refusal, restartAll, stopBulk } from '../../commands.ts'
 import type { AppEntry } from '../../live/entries.ts'
 import { confirm } from '../../parts/confirm.tsx'
-import { Action } from '../../parts/small.tsx'
-import { S } from '../../strings.ts'
+import { Action } from '../../parts/controls.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+import { terms } from '../../terms.ts'
 import type { Item } from './order.ts'
-import { clearSelected, selected } from './selection.ts'
 
-export function BulkBar({ door, items }: { readonly door: Door; readonly items: readonly Item[] }) {
-  const running = bulk.value
-  if (running !== undefined) return <Progress />
+const text = defineStrings('bulk', {
+  title: 'Selected apps',
+  selected: '{count} selected',
+  all: 'Select all {count}',
+  clear: 'Clear',
+  close: 'Close',
+  question: { one: 'Restart {count} app?', other: 'Restart {count} apps?' },
+  how: 'One after the other. It stops at the first that fails.',
+  progress: '{done} of {all}',
+  states: {
+    running: 'Restarting {name}…',
+    stopping: 'Stops after {name}',
+    stopped: 'Stopped as you asked',
+    failed: 'Stopped: {name} failed',
+    done: 'All restarted',
+  },
+})
+
+const NOTHING: ReadonlySet<string> = new Set()
+/** By their topics. */
+export const selected = signal(NOTHING)
+
+export function toggleSelected(topic: string): void {
+  selected.value = selected.value.symmetricDifference(new Set([topic]))
+}
+
+export function BulkBar({ items }: { readonly items: readonly Item[] }) {
+  const page = usePage()
+  if (bulk.value !== undefined) return <Progress />
   const chosen = selected.value
   if (chosen.size === 0) return null
-  const all = door.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
+  const all = page.store.hubs.value.flatMap(({ apps }) => [...apps.value.values()])
   // In the order in which they are listed, those that a filter hides last.
   const shown = items.flatMap((item) => (item.kind === 'app' ? [item.entry] : []))
   const entries = [...new Set([...shown, ...all])].filter(({ topic }) => chosen.has(topic))
-  const isAllShown = shown.every(({ topic }) => chosen.has(topic))
+  const topics = new Set(shown.map(({ topic }) => topic))
   return (
-    <section class="bulk" aria-label={S.bulk.title}>
-      <strong>{S.bulk.selected(entries.length)}</strong>
+    <section class="bulk" aria-label={text.title}>
+      <strong>{text.selected({ count: entries.length })}</strong>
       <Action
-        label={S.bulk.restart}
+        label={commandName('restart')}
         glyph="restart"
         tone="primary"
-        refused={refusalOfAny(entries, door)}
+        refused={entries
+          .map(({ hub, id }) => refusal(page, { hub, app: id }, 'restart'))
+          .find((why) => why !== undefined)}
         act={() => void restart(entries)}
       />
-      {!isAllShown && (
-        <button
-          type="button"
-          onClick={() => {
-            selected.value = new Set([...chosen, ...shown.map(({ topic }) => topic)])
+      {!topics.isSubsetOf(chosen) && (
+        <Action
+          label={text.all({ count: shown.length })}
+          act={() => {
+            selected.value = chosen.union(topics)
           }}
-        >
-          {S.bulk.all(shown.length)}
-        </button>
+        />
       )}
-      <button type="button" onClick={clearSelected}>
-        {S.bulk.clear}
-      </button>
+      <Action
+        label={text.clear}
+        act={() => {
+          selected.value = NOTHING
+        }}
+      />
     </section>
   )
 }
 
-function refusalOfAny(entries: readonly AppEntry[], door: Door): string | undefined {
-  for (const { hub, id } of entries) {
-    const refused = refusal(door, { hub, app: id }, 'restart')
-    if (refused !== undefined) return refused
-  }
-  return undefined
-}
-
 async function restart(entries: readonly AppEntry[]): Promise<void> {
-  const [first] = entries
-  if (entries.length === 1 && first !== undefined) {
-    clearSelected()
-    return await restartAll(entries)
-  }
-  const question = { title: S.bulk.question(entries.length), text: S.bulk.text, action: S.bulk.restart }
-  if ((await confirm(question)) === undefined) return
-  clearSelected()
+  const question = { title: text.question({ count: entries.length }), text: text.how, action: commandName('restart') }
+  if (entries.length > 1 && (await confirm(question)) === undefined) return
+  selected.value = NOTHING
   await restartAll(entries)
 }
 
 function Progress() {
   if (bulk.value === undefined) return null
   const { all, done, state } = bulk.value
-  const isUnderWay = state === 'running' || state === 'stopping'
   const current = all[done]
-  const name = current === undefined ? '' : nameOf(current)
+  const name = current === undefined ? '' : current.name.value
+  const progress = text.progress({ done, all: all.length })
+  const now = text.states[state]
   return (
-    <section class="bulk" aria-label={S.bulk.title} aria-live="polite">
-      <progress max={all.length} value={done} aria-label={S.bulk.progress(done, all.length)} />
-      <strong>{S.bulk.progress(done, all.length)}</strong>
-      <span class={state === 'failed' ? 'bad-text' : ''}>{S.bulk.states[state](name)}</span>
-      {isUnderWay ? (
+    <section class="bulk" aria-label={text.title} aria-live="polite">
+      <progress max={all.length} value={done} aria-label={progress} />
+      <strong>{progress}</strong>
+      <span class={state === 'failed' ? 'bad-text' : ''}>{typeof now === 'string' ? now : now({ name })}</span>
+      {state === 'running' || state === 'stopping' ? (
         <button type="button" disabled={state === 'stopping'} onClick={stopBulk}>
-          {S.cancel}
+          {terms.cancel}
         </button>
       ) : (
-        <button
-          type="button"
-          onClick={() => {
+        <Action
+          label={text.close}
+          act={() => {
             bulk.value = undefined
           }}
-        >
-          {S.bulk.close}
-        </button>
+        />
       )}
     </section>
   )

@@ -1,17 +1,31 @@
 /** Search, filters and order of the list. */
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { formatCount } from '../../format.ts'
-import type { Store } from '../../live/store.ts'
-import { Glyph } from '../../parts/glyph.tsx'
-import { S } from '../../strings.ts'
-import { type AppList, FILTERS, filter, grouped, SORTS, search, sort } from './order.ts'
+import { Chips, Search } from '../../parts/controls.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+import { COLUMN_KEYS, FILTERS, filter, grouped, search, sort } from './choice.ts'
+import { titleOf } from './columns.tsx'
+import type { AppList } from './order.ts'
 
-export function Toolbar({ list, store }: { readonly list: AppList; readonly store: Store }) {
+const text = defineStrings('toolbar', {
+  search: 'Search apps',
+  filter: 'Filter',
+  filters: { all: 'All', crashed: 'Crashed', stopped: 'Stopped', updates: 'Updates' },
+  sort: 'Sort by',
+  sortBy: 'By {column}',
+  group: 'By hub',
+})
+
+const SHORTCUT = '/'
+
+export function Toolbar({ list }: { readonly list: AppList }) {
+  const { store } = usePage()
   const field = useRef<HTMLInputElement>(null)
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
-      if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
+      if (event.key !== SHORTCUT || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
       event.preventDefault()
       field.current?.focus()
     }
@@ -21,55 +35,26 @@ export function Toolbar({ list, store }: { readonly list: AppList; readonly stor
   const counts = list.counts.value
   return (
     <div class="toolbar">
-      <label class="search">
-        <Glyph name="search" size={16} />
-        <span class="hidden">{S.apps.search}</span>
-        <input
-          ref={field}
-          type="search"
-          placeholder={S.apps.search}
-          value={search.value}
-          onInput={({ currentTarget }) => {
-            search.value = currentTarget.value
-          }}
-          onKeyDown={({ key, currentTarget }) => {
-            if (key !== 'Escape') return
-            search.value = ''
-            currentTarget.blur()
-          }}
-        />
-        <span class="key" aria-hidden="true">
-          /
-        </span>
-      </label>
-      <fieldset class="chips">
-        <legend class="hidden">{S.apps.filter}</legend>
-        {FILTERS.map((one) => (
-          <button
-            key={one}
-            type="button"
-            class={`chip ${one}`}
-            aria-pressed={filter.value === one}
-            onClick={() => {
-              filter.value = one
-            }}
-          >
-            {S.apps.filters[one]} <span class="count">{formatCount(counts[one])}</span>
-          </button>
-        ))}
-      </fieldset>
+      <Search label={text.search} value={search} field={field} shortcut={SHORTCUT} />
+      <Chips label={text.filter} options={FILTERS} chosen={filter}>
+        {(one) => (
+          <>
+            {text.filters[one]} <small>{formatCount(counts[one])}</small>
+          </>
+        )}
+      </Chips>
       <label class="sort">
-        <span class="hidden">{S.apps.sort}</span>
+        <span class="hidden">{text.sort}</span>
         <select
           value={sort.value.by}
           onChange={({ currentTarget }) => {
-            const by = SORTS.find((one) => one === currentTarget.value) ?? 'name'
-            sort.value = { by, down: false }
+            const by = COLUMN_KEYS.find((key) => key === currentTarget.value) ?? 'name'
+            sort.value = { by, isReversed: false }
           }}
         >
-          {SORTS.map((by) => (
-            <option key={by} value={by}>
-              {S.apps.sortBy(S.apps.columns[by])}
+          {COLUMN_KEYS.map((key) => (
+            <option key={key} value={key}>
+              {text.sortBy({ column: titleOf(key).toLocaleLowerCase() })}
             </option>
           ))}
         </select>
@@ -83,7 +68,7 @@ export function Toolbar({ list, store }: { readonly list: AppList; readonly stor
               grouped.value = currentTarget.checked
             }}
           />
-          {S.apps.group}
+          {text.group}
         </label>
       )}
     </div>

@@ -2,110 +2,140 @@
 
 import { LOG_LEVELS } from '../../../../../contract/log-levels.ts'
 import { isCrashed } from '../../../../../guardian/classify.ts'
-import type { Door } from '../../commands.ts'
-import { act, refusal } from '../../commands.ts'
-import { Glyph } from '../../parts/glyph.tsx'
-import { Badge, Card, Facts, Time } from '../../parts/small.tsx'
-import { S } from '../../strings.ts'
+import type { FailureCode } from '../../../../../mqtt/types.ts'
+import { api } from '../../api.ts'
+import { act, commandName, refusal } from '../../commands.ts'
+import { Badge } from '../../parts/controls.tsx'
+import { Alert, Card, Facts, Time } from '../../parts/layout.tsx'
+import { Report } from '../../parts/report.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings, textFor } from '../../strings.ts'
+import { terms } from '../../terms.ts'
 import { FleetCard } from './fleet.tsx'
 import { HubCard } from './hub.tsx'
-import { Reports } from './reports.tsx'
 
-export function BridgePage({ door }: { readonly door: Door }) {
-  const { store } = door
+const text = defineStrings('bridge', {
+  title: 'Bridge',
+  problems: 'Problems',
+  well: 'all is well',
+  ready: 'ready, with problems',
+  notReady: 'not ready',
+  contract: 'MQTT interface version',
+  started: 'Started',
+  baseTopic: 'Base topic',
+  extensions: 'Extensions',
+  apps: '{apps}, {crashed} crashed, {updates}',
+  updates: { one: '{count} update available', other: '{count} updates available' },
+  discovery: 'Home Assistant discovery',
+  discoveryOff: 'off, or nothing published yet',
+  discoveryOn: 'published under {prefixes}',
+  logLevelUnknown: 'choose…',
+  broker: 'MQTT broker',
+  brokerStates: { connecting: 'connecting', connected: 'connected', waiting: 'waiting to connect', stopped: 'stopped' },
+  protocol: 'Protocol',
+  probe: 'Publishing and reading back',
+  probes: { ok: 'works', denied: 'denied by the access rules of the broker', unknown: 'not tried yet' },
+  probeAway: 'there is no connection',
+  published: 'Published state',
+  configuration: 'Configuration',
+  configurationHint: 'The configuration in use. Secrets are masked.',
+  show: 'Show',
+  fromFile: 'Read from {path}, the environment and the defaults.',
+  noFile: 'Read from the environment and the defaults; there is no file.',
+  doctor: 'Doctor',
+  doctorHint: 'Checks the hubs, the broker and the configuration, and shows a fix for each problem.',
+  check: 'Run the checks',
+  stale: 'There is no connection.',
+})
+
+export function BridgePage() {
+  const { store } = usePage()
   return (
     <div class="view">
-      <h1 class="hidden">{S.bridge.title}</h1>
-      <Problems door={door} />
+      <h1 class="hidden">{text.title}</h1>
+      <Problems />
       <div class="cards">
-        <BridgeCard door={door} />
-        <BrokerCard door={door} />
-        <FleetCard store={store} />
+        <BridgeCard />
+        <BrokerCard />
+        <FleetCard />
         {store.own.value.map((hub) => (
-          <HubCard key={hub.name} hub={hub} door={door} />
+          <HubCard key={hub.name} hub={hub} />
         ))}
-        <Reports door={door} />
+        <Reports />
       </div>
     </div>
   )
 }
 
-function Problems({ door: { store } }: { readonly door: Door }) {
+function Problems() {
+  const { store } = usePage()
   const problems = store.health.value?.problems ?? []
   if (problems.length === 0) return null
   return (
-    <ul class="problems" aria-label={S.bridge.problems}>
+    <ul class="problems" aria-label={text.problems}>
       {problems.map((problem) => (
-        <li key={problem} class="notice bad">
-          <Glyph name="alert" />
-          <span>{problem}</span>
+        <li key={problem}>
+          <Alert>{problem}</Alert>
         </li>
       ))}
     </ul>
   )
 }
 
-function BridgeCard({ door }: { readonly door: Door }) {
-  const { store, session } = door
+function BridgeCard() {
+  const { store, session } = usePage()
   const info = store.bridgeInfo.value
   const health = store.health.value
   const startedAt = info?.started_at ?? health?.started_at
-  const prefixes = store.discovery.value?.prefixes
+  const prefixes = store.discovery.value?.prefixes.join(', ') || undefined
   return (
-    <Card
-      title={S.bridge.bridge}
-      aside={
-        health && (
-          <Badge tone={health.ready && health.problems.length === 0 ? 'ok' : 'warn'}>
-            {health.ready ? (health.problems.length === 0 ? S.bridge.well : S.bridge.ready) : S.bridge.notReady}
-          </Badge>
-        )
-      }
-    >
+    <Card title={text.title} aside={health && <HealthBadge {...health} />}>
       <Facts
         rows={[
-          [S.bridge.version, info?.version ?? session.version],
-          [S.bridge.contract, info === undefined ? undefined : String(info.contract)],
-          [S.bridge.started, startedAt === undefined ? undefined : <Time at={Date.parse(startedAt)} ago />],
-          [S.bridge.baseTopic, <code>{session.base_topic}</code>],
-          [S.bridge.counters, <Counters door={door} />],
-          [S.bridge.extensions, info?.extensions.join(', ')],
-          [
-            S.bridge.discovery,
-            prefixes === undefined || prefixes.length === 0
-              ? S.bridge.discoveryOff
-              : S.bridge.discoveryOn(prefixes.join(', ')),
-          ],
-          [S.bridge.logLevel, <LogLevel door={door} />],
+          [terms.version, info?.version ?? session.version],
+          [text.contract, info?.contract],
+          [text.started, startedAt && <Time at={startedAt} ago />],
+          [text.baseTopic, <code>{session.base_topic}</code>],
+          [terms.apps, <Counts />],
+          [text.extensions, info?.extensions.join(', ')],
+          [text.discovery, prefixes === undefined ? text.discoveryOff : text.discoveryOn({ prefixes })],
+          [commandName('log-level'), <LogLevel />],
         ]}
       />
     </Card>
   )
 }
 
+function HealthBadge({ ready, problems }: { readonly ready: boolean; readonly problems: readonly string[] }) {
+  if (!ready) return <Badge tone="warn">{text.notReady}</Badge>
+  return problems.length === 0 ? <Badge tone="ok">{text.well}</Badge> : <Badge tone="warn">{text.ready}</Badge>
+}
+
 /** Counted now and then, as no single change needs them at once. */
-function Counters({ door: { store } }: { readonly door: Door }) {
+function Counts() {
+  const { store } = usePage()
   const apps = store.own.value.flatMap((hub) => [...hub.apps.value.values()].map(({ app }) => app.peek()))
   const crashed = apps.filter(isCrashed).length
-  const updates = apps.filter(({ update_available }) => update_available === true).length
+  const updates = text.updates({ count: apps.filter(({ update_available }) => update_available === true).length })
   // With each report.
   void store.health.value
   void store.recent.value
-  return <>{S.bridge.counted(apps.length, crashed, updates)}</>
+  return <>{text.apps({ apps: apps.length, crashed, updates })}</>
 }
 
-function LogLevel({ door }: { readonly door: Door }) {
-  const refused = refusal(door, {}, 'log-level')
-  const level = door.store.logLevel.value
+function LogLevel() {
+  const page = usePage()
+  const refused = refusal(page, {}, 'log-level')
+  const level = page.store.logLevel.value
   return (
     <select
-      aria-label={S.bridge.logLevel}
+      aria-label={commandName('log-level')}
       title={refused}
       disabled={refused !== undefined}
       value={level ?? ''}
       onChange={({ currentTarget }) => void act({}, 'log-level', currentTarget.value)}
     >
-      {level === undefined && <option value="">{S.bridge.logLevelUnknown}</option>}
+      {level === undefined && <option value="">{text.logLevelUnknown}</option>}
       {LOG_LEVELS.map((one) => (
         <option key={one} value={one}>
           {one}
@@ -115,27 +145,52 @@ function LogLevel({ door }: { readonly door: Door }) {
   )
 }
 
-function BrokerCard({ door: { store } }: { readonly door: Door }) {
+function BrokerCard() {
+  const { store } = usePage()
   const health = store.health.value
   if (health === undefined) return null
   const { state, protocol, reason, probe } = health.mqtt
+  const reasons: Readonly<Record<FailureCode, string>> = terms.brokerReasons
   return (
     <Card
-      title={S.broker.title}
-      aside={<Badge tone={state === 'connected' ? 'ok' : 'bad'}>{S.broker.states[state]}</Badge>}
+      title={text.broker}
+      aside={<Badge tone={state === 'connected' ? 'ok' : 'bad'}>{text.brokerStates[state]}</Badge>}
     >
       <Facts
         rows={[
-          [S.broker.protocol, protocol === null ? undefined : `MQTT ${protocol}`],
-          [S.broker.reason, reason === null ? undefined : (S.broker.reasons[reason] ?? reason)],
-          [S.broker.probe, state === 'connected' ? S.broker.probes[probe] : S.broker.probeAway],
-          [
-            S.broker.since,
-            store.bridgeSince.value === undefined ? undefined : <Time at={store.bridgeSince.value} ago />,
-          ],
-          [S.broker.announced, store.bridgeState.value === undefined ? undefined : S[store.bridgeState.value]],
+          [text.protocol, protocol && `MQTT ${protocol}`],
+          [terms.reason, reason && textFor(reasons, reason)],
+          [text.probe, state === 'connected' ? text.probes[probe] : text.probeAway],
+          [terms.since, store.bridgeSince.value && <Time at={store.bridgeSince.value} ago />],
+          [text.published, store.bridgeState.value && terms[store.bridgeState.value]],
         ]}
       />
     </Card>
+  )
+}
+
+/** What is asked for only now and then: the configuration, and the doctor. */
+function Reports() {
+  const { channel } = usePage()
+  const refused = channel.liveness.value === 'live' ? undefined : text.stale
+  const configuration = async () => {
+    const result = await api.config()
+    if (!result.ok) return result
+    const { text: value, path } = result.value
+    return { ok: true, value, note: path === null ? text.noFile : text.fromFile({ path }) } as const
+  }
+  const doctor = async () => {
+    const result = await api.doctor()
+    return result.ok ? ({ ok: true, value: result.value.text } as const) : result
+  }
+  return (
+    <>
+      <Report
+        title={text.configuration}
+        hint={text.configurationHint}
+        requests={[{ label: text.show, refused, ask: configuration }]}
+      />
+      <Report title={text.doctor} hint={text.doctorHint} requests={[{ label: text.check, refused, ask: doctor }]} />
+    </>
   )
 }

@@ -3,68 +3,92 @@ import { useSignal } from '@preact/signals'
 import { COMMANDS } from '../../../../../contract/commands.ts'
 import { commandKey } from '../../../../../contract/permissions.ts'
 import { isCrashed } from '../../../../../guardian/classify.ts'
-import { act, type Door, refusal } from '../../commands.ts'
+import type { Ended } from '../../api.ts'
+import { act, commandName, refusal } from '../../commands.ts'
 import { formatCount } from '../../format.ts'
 import type { HubEntry } from '../../live/entries.ts'
-import { Action, Badge, Card, Facts, Time } from '../../parts/small.tsx'
-import { S } from '../../strings.ts'
+import { Action, Badge, useAsked } from '../../parts/controls.tsx'
+import { Card, Facts, Time } from '../../parts/layout.tsx'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+import { terms } from '../../terms.ts'
+
+const text = defineStrings('hub', {
+  title: 'Hub {name}',
+  owner: 'Served by',
+  host: 'Address',
+  firmware: 'Firmware',
+  id: 'Id',
+  realtime: 'Updates arrive',
+  realtimes: { connected: 'in real time', polling: 'by polling' },
+  crashed: '{apps}, {crashed} crashed',
+  permissions: 'API key permissions',
+  allPermitted: 'Key and configuration permit every command.',
+  refused: { one: '{count} command is unavailable', other: '{count} commands are unavailable' },
+  speech: 'Speech',
+  speechHint: 'Text that the hub says',
+})
 
 interface HubProps {
   readonly hub: HubEntry
-  readonly door: Door
 }
 
-export function HubCard({ hub, door }: HubProps) {
-  const { name, state, info, apps, since } = hub
-  const host = door.store.bridgeInfo.value?.hubs[name]?.url_host
-  const told = info.value
-  const crashed = [...apps.value.values()].filter(({ app }) => isCrashed(app.peek())).length
+export function HubCard({ hub }: HubProps) {
+  const page = usePage()
+  const {
+    name,
+    state: { value: state },
+    info: { value: info },
+    since,
+  } = hub
+  const { store } = page
+  const apps = [...hub.apps.value.values()]
+  const crashed = apps.filter(({ app }) => isCrashed(app.peek())).length
+  const count = formatCount(apps.length)
   return (
     <Card
-      title={S.hub.title(name)}
+      title={text.title({ name })}
       aside={
-        <Badge tone={state.value === 'online' ? 'ok' : 'bad'}>
-          {state.value === undefined ? S.unknown : S[state.value]}
-        </Badge>
+        <Badge tone={state === 'online' ? 'ok' : 'bad'}>{state === undefined ? terms.unknown : terms[state]}</Badge>
       }
     >
       <Facts
         rows={[
-          [S.hub.owner, told?.owner],
-          [S.hub.since, since.value === undefined ? undefined : <Time at={since.value} ago />],
-          [S.hub.reason, door.store.reasonOf(hub)],
-          [S.hub.host, host],
-          [S.hub.firmware, told?.firmware],
-          [S.hub.id, told?.id == null ? undefined : <code>{told.id}</code>],
-          [S.hub.realtime, told && S.hub.realtimes[told.realtime]],
-          [S.hub.apps, S.hub.appCount(formatCount(apps.value.size), crashed)],
-          [S.hub.permissions, told?.permissions.join(', ') || undefined],
+          [text.owner, info?.owner],
+          [terms.since, since.value && <Time at={since.value} ago />],
+          [terms.reason, store.reasonOf(hub)],
+          [text.host, store.bridgeInfo.value?.hubs[name]?.url_host],
+          [text.firmware, info?.firmware],
+          [text.id, info?.id && <code>{info.id}</code>],
+          [text.realtime, info && text.realtimes[info.realtime]],
+          [terms.apps, crashed === 0 ? count : text.crashed({ apps: count, crashed })],
+          [text.permissions, info?.permissions.join(', ')],
         ]}
       />
       <div class="buttons">
         <Action
-          label={S.commands['refresh'] ?? ''}
+          label={commandName('refresh')}
           glyph="restart"
-          refused={refusal(door, { hub: name }, 'refresh')}
+          refused={refusal(page, { hub: name }, 'refresh')}
           act={() => void act({ hub: name }, 'refresh')}
         />
       </div>
-      <Speech hub={name} door={door} />
-      <Refused hub={name} door={door} />
+      <Speech hub={hub} />
+      <Refused hub={hub} />
     </Card>
   )
 }
 
-function Speech({ hub, door }: { readonly hub: string; readonly door: Door }) {
-  const text = useSignal('')
-  const busy = useSignal(false)
-  const refused = refusal(door, { hub }, 'speak')
+function Speech({ hub: { name: hub } }: HubProps) {
+  const page = usePage()
+  const words = useSignal('')
+  const { busy, ask } = useAsked<Ended>()
+  const refused = refusal(page, { hub }, 'speak')
   const speak = async () => {
-    if (refused !== undefined || busy.value || text.value.trim() === '') return
-    busy.value = true
-    const { ok } = await act({ hub }, 'speak', { text: text.value.trim() })
-    busy.value = false
-    if (ok) text.value = ''
+    const said = words.value.trim()
+    if (refused !== undefined || busy.value || said === '') return
+    const { ok } = await ask(() => act({ hub }, 'speak', { text: said }))
+    if (ok) words.value = ''
   }
   return (
     <form
@@ -74,37 +98,39 @@ function Speech({ hub, door }: { readonly hub: string; readonly door: Door }) {
         void speak()
       }}
     >
-      <label>
-        <span>{S.hub.speech}</span>
+      <label class="field">
+        <span>{text.speech}</span>
         <input
-          value={text.value}
-          placeholder={refused ?? S.hub.speechHint}
+          value={words.value}
+          placeholder={refused ?? text.speechHint}
           disabled={refused !== undefined}
           onInput={({ currentTarget }) => {
-            text.value = currentTarget.value
+            words.value = currentTarget.value
           }}
         />
       </label>
-      <Action label={S.commands['speak'] ?? ''} busy={busy.value} refused={refused} act={() => void speak()} />
+      <Action label={commandName('speak')} busy={busy.value} refused={refused} act={() => void speak()} />
     </form>
   )
 }
 
 /** What is not possible with this hub, and what would make it so. */
-function Refused({ hub, door }: { readonly hub: string; readonly door: Door }) {
-  const refused = door.store.refusals.value[hub] ?? {}
+function Refused({ hub: { name } }: HubProps) {
+  const refused = usePage().store.refusals.value[name] ?? {}
   const rows = COMMANDS.filter((command) => !command.argument && command.target !== 'bridge').flatMap((command) => {
     const why = refused[commandKey(command)]
     return why === undefined ? [] : [{ key: commandKey(command), why, doc: command.doc }]
   })
-  if (rows.length === 0) return <p class="small quiet">{S.hub.allPermitted}</p>
+  if (rows.length === 0) return <p class="quiet">{text.allPermitted}</p>
   return (
     <details>
-      <summary>{S.hub.refused(rows.length)}</summary>
-      <ul class="refused">
+      <summary>{text.refused({ count: rows.length })}</summary>
+      <ul class="lines">
         {rows.map(({ key, why, doc }) => (
           <li key={key}>
-            <code title={doc}>{key}</code>
+            <code class="key" title={doc}>
+              {key}
+            </code>
             <span>{why}</span>
           </li>
         ))}

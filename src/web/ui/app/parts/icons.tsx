@@ -1,4 +1,7 @@
-/** The page's own signs. */
+/** The page's own signs, and the pictures of apps. */
+import { type Signal, signal } from '@preact/signals'
+import { iconUrl } from '../api.ts'
+import type { AppEntry } from '../live/entries.ts'
 
 const PATHS = {
   apps: 'M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z',
@@ -19,8 +22,6 @@ const PATHS = {
   logout: 'M14 4h5v16h-5M4 12h10M10 8l4 4-4 4',
   close: 'M6 6l12 12M18 6L6 18',
   back: 'M15 5l-7 7 7 7',
-  up: 'M7 14l5-5 5 5',
-  down: 'M7 10l5 5 5-5',
   check: 'M5 13l4 4L19 7',
   alert: 'M12 4l9.5 16h-19zM12 10v4.5M12 17v.01',
   eye: 'M2 12s3.5-7 10-7 10 7 10 7-3.5 7-10 7-10-7-10-7zM12 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6z',
@@ -37,5 +38,46 @@ export function Glyph({ name, size = 18 }: { readonly name: GlyphName; readonly 
     <svg class="glyph" width={size} height={size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
       <path d={PATHS[name]} />
     </svg>
+  )
+}
+
+/** Topic of an app → what is known of its picture, so that it is asked for once. */
+const known = new Map<string, Signal<'asked' | 'shown' | 'none'>>()
+
+function stateOf(topic: string) {
+  const state = known.get(topic) ?? signal('asked')
+  known.set(topic, state)
+  return state
+}
+
+/** The hub's picture of an app, or its initial on a colour that follows from its id. */
+export function AppIcon({ entry, name, size = 32 }: { entry: AppEntry; name: string; size?: number }) {
+  const { hub, id, topic } = entry
+  const state = stateOf(topic)
+  const hue = [...id].reduce((sum, char) => (sum * 31 + (char.codePointAt(0) ?? 0)) % 360, 7)
+  return (
+    <span
+      class={`app-icon ${state.value}`}
+      aria-hidden="true"
+      style={{ width: `${size}px`, height: `${size}px`, '--hue': `${hue}` }}
+    >
+      {state.value !== 'shown' && <span class="initial">{[...name][0]?.toUpperCase() ?? '?'}</span>}
+      {state.value !== 'none' && (
+        <img
+          src={iconUrl(hub, id)}
+          alt=""
+          width={size}
+          height={size}
+          loading="lazy"
+          decoding="async"
+          onLoad={() => {
+            state.value = 'shown'
+          }}
+          onError={() => {
+            state.value = 'none'
+          }}
+        />
+      )}
+    </span>
   )
 }

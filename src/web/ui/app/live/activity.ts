@@ -24,8 +24,8 @@ export type Entry = {
 
 const MOST = 500
 
-/** Reads happenings below a base topic. */
-export class Happenings {
+/** Reads events and answers below a base topic. */
+export class ActivityReader {
   readonly #hubEvent: Template
   readonly #base: string
   #count = 0
@@ -35,10 +35,10 @@ export class Happenings {
     this.#hubEvent = new Template(PUBLICATIONS.hubEvent.topic, base)
   }
 
-  /** The list with these added; the same one if nothing of them is to be shown. */
+  /** The list with these added; the same list if none of them is shown. */
   add(before: readonly Entry[], happenings: readonly FeedEvent[]): readonly Entry[] {
     const read = happenings.flatMap((one) => this.#read(one) ?? [])
-    return read.length === 0 ? before : [...before, ...read].slice(-MOST)
+    return read.length === 0 ? before : withoutRepeats([...before, ...read]).slice(-MOST)
   }
 
   #read({ at, topic, payload }: FeedEvent): Entry | undefined {
@@ -51,9 +51,9 @@ export class Happenings {
     if (!this.#isResult(topic)) return undefined
     const answer = readAnswer(parseJson(payload))
     if (answer === undefined) return undefined
-    // What was asked for may be a setting, and many of them.
-    const { data: _, ...told } = answer
-    return { ...this.#head(at), hub: told.hub, app: told.app, kind: 'answer', answer: told }
+    // The data can be large, and can be settings.
+    const { data: _, ...entry } = answer
+    return { ...this.#head(at), hub: entry.hub, app: entry.app, kind: 'answer', answer: entry }
   }
 
   #head(at: string): { number: number; at: number } {
@@ -66,6 +66,23 @@ export class Happenings {
     const levels = topic.slice(this.#base.length).split('/')
     return levels[levels[1] === 'app' ? 3 : 1] === 'result'
   }
+}
+
+/** How far apart the event and the answer of one failure can be. */
+const SAME_MS = 10_000
+
+/** An answer says more than the event of the same failure. */
+function withoutRepeats(entries: readonly Entry[]): readonly Entry[] {
+  const failed = entries.filter((entry) => entry.kind === 'answer' && !entry.answer.ok)
+  const isTold = ({ hub, app, at }: Entry, command: string) =>
+    failed.some((entry) => {
+      const isSame = entry.hub === hub && entry.app === app && Math.abs(entry.at - at) < SAME_MS
+      return isSame && entry.kind === 'answer' && entry.answer.command === command
+    })
+  return entries.filter((entry) => {
+    if (entry.kind === 'answer' || entry.event.event_type !== 'command_failed') return true
+    return !isTold(entry, entry.event.command)
+  })
 }
 
 const FAILURES: ReadonlySet<EventType> = new Set([

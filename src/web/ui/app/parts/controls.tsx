@@ -1,0 +1,189 @@
+/** Buttons, fields and badges. */
+import { type Signal, useSignal } from '@preact/signals'
+import type { ButtonHTMLAttributes, ComponentChildren, RefObject } from 'preact'
+import { defineStrings } from '../strings.ts'
+import { Glyph, type GlyphName } from './icons.tsx'
+import { toast } from './toasts.tsx'
+
+const text = defineStrings('controls', { copyFailed: 'The browser did not allow copying.' })
+
+export type Tone = 'ok' | 'warn' | 'bad' | 'quiet' | 'info'
+
+export function Badge({ tone, children, title }: { tone: Tone; children: ComponentChildren; title?: string }) {
+  return (
+    <span class={`badge ${tone}`} title={title}>
+      {children}
+    </span>
+  )
+}
+
+interface ButtonProps {
+  readonly label: string
+  /** Why it cannot be used. It keeps the focus, so that a keyboard gets to know it too. */
+  readonly refused?: string | undefined
+  readonly busy?: boolean
+  readonly act: (button: HTMLElement) => void
+}
+
+type Attributes = Omit<ButtonHTMLAttributes<HTMLButtonElement>, keyof ButtonProps | 'title' | 'onClick'>
+type BaseProps = Attributes & Omit<ButtonProps, 'label'> & { readonly title?: string | undefined }
+
+function Button({ refused, busy = false, act, title, children, ...attributes }: BaseProps) {
+  const isDisabled = busy || refused !== undefined
+  return (
+    <button
+      type="button"
+      {...attributes}
+      aria-disabled={isDisabled}
+      title={refused ?? title}
+      onClick={({ currentTarget }) => isDisabled || act(currentTarget)}
+    >
+      {children}
+    </button>
+  )
+}
+
+export function Switch({ on, label, ...rest }: ButtonProps & { readonly on: boolean }) {
+  return (
+    <Button {...rest} role="switch" class="switch" aria-checked={on} aria-label={label}>
+      <span />
+    </Button>
+  )
+}
+
+interface ActionProps extends ButtonProps {
+  readonly glyph?: GlyphName
+  readonly tone?: 'primary' | 'danger' | undefined
+}
+
+export function Action({ label, glyph, tone, ...rest }: ActionProps) {
+  return (
+    <Button {...rest} class={tone}>
+      {rest.busy ? <span class="spinner" aria-hidden="true" /> : glyph && <Glyph name={glyph} size={16} />}
+      {label}
+      {rest.refused !== undefined && <span class="hidden"> ({rest.refused})</span>}
+    </Button>
+  )
+}
+
+interface IconButtonProps extends ButtonProps {
+  readonly glyph: GlyphName
+  readonly size?: number
+  readonly title?: string
+  readonly pressed?: boolean
+  readonly popup?: 'menu'
+}
+
+export function IconButton({ label, glyph, size = 18, title = label, pressed, popup, ...rest }: IconButtonProps) {
+  const name = rest.refused === undefined ? label : `${label} (${rest.refused})`
+  return (
+    <Button {...rest} class="icon" title={title} aria-label={name} aria-pressed={pressed} aria-haspopup={popup}>
+      <Glyph name={glyph} size={size} />
+    </Button>
+  )
+}
+
+interface SearchProps {
+  readonly label: string
+  readonly value: Signal<string>
+  readonly field?: RefObject<HTMLInputElement | null>
+  /** Which key leads to it. */
+  readonly shortcut?: string
+}
+
+export function Search({ label, value, field, shortcut }: SearchProps) {
+  return (
+    <label class="search">
+      <Glyph name="search" size={16} />
+      <span class="hidden">{label}</span>
+      <input
+        ref={field ?? null}
+        type="search"
+        placeholder={label}
+        value={value.value}
+        onInput={({ currentTarget }) => {
+          value.value = currentTarget.value
+        }}
+        onKeyDown={({ key, currentTarget }) => {
+          if (key !== 'Escape') return
+          value.value = ''
+          currentTarget.blur()
+        }}
+      />
+      <span class="shortcut" aria-hidden="true">
+        {shortcut}
+      </span>
+    </label>
+  )
+}
+
+interface ChipsProps<K extends string> {
+  readonly label: string
+  readonly options: readonly K[]
+  readonly chosen: Signal<K>
+  readonly children: (option: K) => ComponentChildren
+}
+
+/** One of a few, in a row of buttons. */
+export function Chips<K extends string>({ label, options, chosen, children }: ChipsProps<K>) {
+  return (
+    <fieldset class="chips">
+      <legend class="hidden">{label}</legend>
+      {options.map((one) => (
+        <button
+          key={one}
+          type="button"
+          aria-pressed={chosen.value === one}
+          onClick={() => {
+            chosen.value = one
+          }}
+        >
+          {children(one)}
+        </button>
+      ))}
+    </fieldset>
+  )
+}
+
+export function Copy({ text: copied, label }: { readonly text: string; readonly label: string }) {
+  const done = useSignal(false)
+  const copy = async () => {
+    done.value = await copyText(copied)
+    if (!done.value) toast(false, text.copyFailed)
+    setTimeout(() => {
+      done.value = false
+    }, 1_500)
+  }
+  return <IconButton label={label} glyph={done.value ? 'check' : 'copy'} size={16} act={() => void copy()} />
+}
+
+/** Plain HTTP, as in a home network, has no clipboard of its own. */
+async function copyText(text: string): Promise<boolean> {
+  if (navigator.clipboard !== undefined) {
+    return await navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    )
+  }
+  const area = document.createElement('textarea')
+  area.value = text
+  document.body.append(area)
+  area.select()
+  const ok = document.execCommand('copy')
+  area.remove()
+  return ok
+}
+
+/** Something that is asked for on demand: whether it is under way, and what came of it last. */
+export function useAsked<T>() {
+  const busy = useSignal(false)
+  const result = useSignal<T | undefined>(undefined)
+  const ask = async (question: () => Promise<T>): Promise<T> => {
+    busy.value = true
+    const answer = await question()
+    busy.value = false
+    result.value = answer
+    return answer
+  }
+  return { busy, result, ask }
+}

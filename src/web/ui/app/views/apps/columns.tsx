@@ -1,0 +1,153 @@
+/** The columns of the list: one row for each, with what it shows, how it is sorted and how wide it is. */
+import { useComputed } from '@preact/signals'
+import type { ComponentType } from 'preact'
+import { isCrashed } from '../../../../../guardian/classify.ts'
+import type { App } from '../../../../../hub/app.ts'
+import { runAction } from '../../actions.ts'
+import { commandName, refusal } from '../../commands.ts'
+import { formatBytes, formatPercent } from '../../format.ts'
+import type { AppEntry } from '../../live/entries.ts'
+import { Switch } from '../../parts/controls.tsx'
+import { AppIcon } from '../../parts/icons.tsx'
+import { type Figure, Spark } from '../../parts/spark.tsx'
+import { type AppProps, eventName, lastState, StateBadge, troubleOf, UpdateBadge } from '../../parts/state.tsx'
+import { hrefOf } from '../../route.ts'
+import { usePage } from '../../session.ts'
+import { defineStrings } from '../../strings.ts'
+import { NONE, terms } from '../../terms.ts'
+import { type ColumnKey, grouped } from './choice.ts'
+
+const text = defineStrings('columns', {
+  name: 'App',
+  version: 'Version',
+  state: 'State',
+  enabled: 'Enabled',
+  cpu: 'CPU',
+  memory: 'Memory',
+  enabledOf: '{name} enabled',
+  running: '{command}…',
+})
+
+interface Column {
+  /** What apps are compared by. */
+  readonly value: (app: App) => string | number
+  /** Whether the greatest value comes first, as it is what one looks for. */
+  readonly isDescending?: true
+  readonly cell: ComponentType<AppProps>
+  /** In pixels, with room for everything and with little room; without, it takes what is left. */
+  readonly width?: readonly [wide: number, narrow: number]
+}
+
+/** The worst first. */
+const STATE_ORDER: Readonly<Record<string, number>> = { crashed: 0, stopping: 1, starting: 2, stopped: 3, running: 4 }
+
+export const COLUMNS: Readonly<Record<ColumnKey, Column>> = {
+  name: { value: ({ name, id }) => name ?? id, cell: Name },
+  version: { value: ({ version }) => version ?? '', cell: Version, width: [144, 116] },
+  state: {
+    value: (app) => (isCrashed(app) ? 0 : (STATE_ORDER[app.state ?? ''] ?? 5)),
+    cell: State,
+    width: [210, 156],
+  },
+  enabled: { value: ({ enabled }) => Number(enabled), isDescending: true, cell: Enabled, width: [84, 80] },
+  cpu: { value: ({ cpu_percent }) => cpu_percent ?? -1, isDescending: true, cell: Cpu, width: [152, 72] },
+  memory: { value: ({ memory_bytes }) => memory_bytes ?? -1, isDescending: true, cell: Memory, width: [152, 84] },
+}
+
+export const titleOf = (key: ColumnKey): string => text[key]
+
+function Name({ entry }: AppProps) {
+  const name = entry.name.value
+  return (
+    <>
+      <AppIcon entry={entry} name={name} />
+      <a href={hrefOf({ at: 'app', hub: entry.hub, app: entry.id })} title={name}>
+        {name}
+      </a>
+      <Below entry={entry} />
+    </>
+  )
+}
+
+/** The id, with the hub where the list does not say it otherwise; or what a command does or did. */
+function Below({ entry }: AppProps) {
+  const isOneOfMany = usePage().store.own.value.length > 1
+  const running = entry.running.value
+  const outcome = entry.outcome.value
+  if (running !== undefined) {
+    return (
+      <small>
+        <span class="spinner" aria-hidden="true" /> {text.running({ command: commandName(running) })}
+      </small>
+    )
+  }
+  if (outcome === undefined)
+    return <small>{isOneOfMany && !grouped.value ? `${entry.hub} · ${entry.id}` : entry.id}</small>
+  return (
+    <small class={outcome.ok ? 'ok-text' : 'bad-text'} title={outcome.text}>
+      {outcome.text}
+    </small>
+  )
+}
+
+function Version({ entry }: AppProps) {
+  const app = entry.app.value
+  return (
+    <>
+      <span>{app.version ?? terms.unknown}</span>
+      <UpdateBadge app={app} />
+    </>
+  )
+}
+
+function State({ entry }: AppProps) {
+  const { store } = usePage()
+  const app = entry.app.value
+  const isAway = useComputed(() => store.isAway(entry.hub)).value
+  const trouble = useComputed(() => troubleOf(entry, store)).value
+  const problems = [trouble && eventName(trouble), isCrashed(app) && app.crash_message]
+  const said = isAway ? lastState(app) : problems.filter((problem) => problem).join(': ')
+  return (
+    <>
+      <StateBadge entry={entry} store={store} />
+      {said && (
+        <small class={isAway ? 'message' : 'message bad-text'} title={said}>
+          {said}
+        </small>
+      )}
+    </>
+  )
+}
+
+function Enabled({ entry }: AppProps) {
+  const page = usePage()
+  const on = useComputed(() => entry.app.value.enabled === true).value
+  const command = on ? 'disable' : 'enable'
+  return (
+    <Switch
+      on={on}
+      label={text.enabledOf({ name: entry.name.value })}
+      busy={entry.running.value !== undefined}
+      refused={refusal(page, { hub: entry.hub, app: entry.id }, command)}
+      act={() => void runAction(entry, command)}
+    />
+  )
+}
+
+function Cpu({ entry }: AppProps) {
+  return usage(entry, 'cpu', entry.app.value.cpu_percent, formatPercent)
+}
+
+function Memory({ entry }: AppProps) {
+  return usage(entry, 'memory', entry.app.value.memory_bytes, formatBytes)
+}
+
+function usage(entry: AppEntry, figure: Figure, now: number | null, format: (now: number) => string) {
+  if (now === null) return <span class="quiet">{NONE}</span>
+  return (
+    <>
+      <span class="figure">{format(now)}</span>
+      <Spark samples={entry.samples} figure={figure} width={64} height={22} />
+    </>
+  )
+}

@@ -1,0 +1,141 @@
+import { globSync, readFileSync } from 'node:fs'
+import { parseSync } from 'vite'
+import { afterEach, describe, expect, test } from 'vitest'
+import { defineStrings, language, type Text, textFor } from '../../../src/web/ui/app/strings.ts'
+
+afterEach(() => {
+  language.value = { code: 'en', texts: {} }
+})
+
+type Node = Readonly<Record<string, unknown>>
+const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null
+
+/** Every node of a file of the page. */
+function* nodesOf(file: string): Generator<Node> {
+  const open: unknown[] = [parseSync(file, readFileSync(file, 'utf8')).program]
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (!isNode(node)) continue
+    if (typeof node['type'] === 'string') yield node
+    open.push(...Object.values(node).filter(isNode))
+  }
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+const fieldOf = (node: unknown, key: string): unknown => (isNode(node) ? node[key] : undefined)
+const isPluralCategory = (key: string) => ['zero', 'one', 'two', 'few', 'many', 'other'].includes(key)
+
+/** The texts of a literal by their keys. @throws Error for what is no plain data */
+function textsOf(node: unknown, path: string): [key: string, text: Text][] {
+  const value = fieldOf(node, 'value')
+  if (fieldOf(node, 'type') === 'Literal' && typeof value === 'string') return [[path, value]]
+  if (fieldOf(node, 'type') !== 'ObjectExpression') throw new Error(`${path} is no plain data`)
+  const parts = listOf(fieldOf(node, 'properties')).map((property) => {
+    const key = fieldOf(property, 'key')
+    return [String(fieldOf(key, 'name') ?? fieldOf(key, 'value')), fieldOf(property, 'value')] as const
+  })
+  if (parts.some(([key]) => key === 'other')) {
+    const forms = parts.flatMap(([key, form]) => textsOf(form, key))
+    expect(
+      forms.map(([key]) => key).filter((key) => !isPluralCategory(key)),
+      path,
+    ).toEqual([])
+    return [[path, { other: '', ...Object.fromEntries(forms) }]]
+  }
+  return parts.flatMap(([key, part]) => textsOf(part, `${path}.${key}`))
+}
+
+const files = globSync('src/web/ui/app/**/*.{ts,tsx}')
+const calls = files.flatMap((file) =>
+  [...nodesOf(file)].filter(
+    (node) =>
+      node['type'] === 'CallExpression' &&
+      fieldOf(node['callee'], 'name') === 'defineStrings' &&
+      file.endsWith('/strings.ts') === false,
+  ),
+)
+const parts = calls.map((call) => String(fieldOf(listOf(call['arguments'])[0], 'value')))
+/** What a translation has to have. */
+const english = calls.flatMap((call, i) => textsOf(listOf(call['arguments'])[1], parts[i] ?? ''))
+const namesIn = (text: string) => (text.match(/\{\w+\}/g) ?? []).sort()
+
+/** What a node of a view shows by itself. */
+function shownIn(node: Node): string {
+  const isText = node['type'] === 'JSXText'
+  const isLabel =
+    node['type'] === 'JSXAttribute' &&
+    ['aria-label', 'label', 'title', 'hint', 'alt'].includes(String(fieldOf(node['name'], 'name')))
+  const shown = isText ? node['value'] : isLabel ? fieldOf(node['value'], 'value') : ''
+  return String(shown ?? '').trim()
+}
+
+describe('the texts of the page', () => {
+  test('are plain data that can be read without running the page, and no key is defined twice', () => {
+    expect(english.length).toBeGreaterThan(250)
+    expect(parts).toEqual([...new Set(parts)])
+    expect(english.map(([key]) => key)).toEqual([...new Set(english.map(([key]) => key))])
+    for (const [key, text] of english) expect(text, key).not.toBe('')
+  })
+
+  test('name the same values in all plural forms', () => {
+    for (const [key, text] of english) {
+      if (typeof text === 'string') continue
+      for (const form of Object.values(text)) expect(namesIn(form ?? ''), key).toEqual(namesIn(text.other))
+    }
+  })
+
+  test('stand in the tables only: no view has a text of its own', () => {
+    const own = files.flatMap((file) => [...nodesOf(file)].map((node) => `${file}: ${shownIn(node)}`))
+    expect(own.filter((text) => /: .*[a-z]/i.test(text))).toEqual([])
+  })
+})
+
+describe('defineStrings', () => {
+  const text = defineStrings('fruit', {
+    title: 'Fruit',
+    of: 'Fruit of {name}',
+    count: { one: '{count} apple', other: '{count} apples' },
+    kinds: { pear: 'Pear' },
+  })
+
+  test('fills in values, and chooses the plural form by the count', () => {
+    expect([text.title, text.kinds.pear, text.of({ name: 'Eve' })]).toEqual(['Fruit', 'Pear', 'Fruit of Eve'])
+    expect([text.count({ count: 1 }), text.count({ count: 2 }), text.count({ count: 0 })]).toEqual([
+      '1 apple',
+      '2 apples',
+      '0 apples',
+    ])
+  })
+
+  test('leaves values as they are, even those that look like a placeholder', () => {
+    expect(text.of({ name: '{name} $& $1' })).toBe('Fruit of {name} $& $1')
+  })
+
+  test('shows the language that is chosen with the plural forms of that language, and English where a text is missing', () => {
+    language.value = {
+      code: 'pl',
+      texts: {
+        'fruit.kinds.pear': 'Gruszka',
+        'fruit.of': 'Owoce: {name}',
+        'fruit.count': { one: '{count} jabłko', few: '{count} jabłka', other: '{count} jabłek' },
+      },
+    }
+    expect([text.title, text.kinds.pear, text.of({ name: 'Ewa' })]).toEqual(['Fruit', 'Gruszka', 'Owoce: Ewa'])
+    expect([1, 3, 5].map((count) => text.count({ count }))).toEqual(['1 jabłko', '3 jabłka', '5 jabłek'])
+  })
+
+  test('takes no call without the values of the text, or with others', () => {
+    // @ts-expect-error the name is missing
+    expect(text.of({})).toBe('Fruit of ')
+    // @ts-expect-error there is no such value
+    expect(text.of({ nam: 'Eve' })).toBe('Fruit of ')
+    // @ts-expect-error plural forms need the count
+    expect(text.count({})).toBe(' apples')
+  })
+})
+
+describe('textFor', () => {
+  test('shows a code without a text as it is', () => {
+    expect(textFor({ off: 'Off' }, 'off')).toBe('Off')
+    expect(textFor({ off: 'Off' }, 'constructor')).toBe('constructor')
+  })
+})
