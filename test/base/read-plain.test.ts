@@ -24,7 +24,6 @@ const DIRECT: Readonly<Record<string, string>> = {
   'src/emulator/data/copy.ts': 'opens what `lstat` has shown to be plain files, and bounds all of them together',
   'src/emulator/processes/watch.ts': 'the /proc of a process that it has started',
   'src/web/ui/build.ts': 'runs at the build only',
-  'src/tooling/docs/charts/data.ts': 'runs at the build only',
   'src/tooling/docs/copies.ts': 'runs at the build only',
   'src/tooling/docs/main.ts': 'runs at the build only',
   'src/tooling/docs/release-notes.ts': 'runs at the build only',

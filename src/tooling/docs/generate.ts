@@ -1,9 +1,5 @@
 /** Everything that is printed from the tables instead of being written: sections of the pages, and whole files. */
 import { asyncapi } from './asyncapi.ts'
-import { agreementChart } from './charts/agreement.ts'
-import { readBenchmarks, readReliability } from './charts/data.ts'
-import { growthChart } from './charts/growth.ts'
-import { latencyChart } from './charts/latencies.ts'
 import { cliSection } from './commands.ts'
 import { configSchema } from './config-schema.ts'
 import { expectationsSection } from './conformance.ts'
@@ -47,9 +43,6 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/emulated-hub.openapi.json': hubOpenapi,
   'config/asyncapi.yaml': asyncapi,
   'config/openapi.json': openapi,
-  'docs/images/latencies.svg': () => latencyChart(readBenchmarks()),
-  'docs/images/growth.svg': () => growthChart(readBenchmarks()),
-  'docs/images/agreement.svg': () => agreementChart(readReliability()),
 }
 
 /** A file cannot take what is written into it: a marker, or the text around a copy, is missing, unknown or doubled. */

@@ -8,7 +8,7 @@ const path = 'config/asyncapi.yaml'
 // 3.1 brings nothing that is used here, and fewer tools read it.
 const accepted: readonly (string | number)[] = ['asyncapi-latest-version']
 
-const text = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const text = readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 const { diagnostics } = await new Parser().parse(text)
 for (const { code, message, range } of diagnostics) {
   if (accepted.includes(code)) continue
@@ -18,7 +18,7 @@ for (const { code, message, range } of diagnostics) {
 
 for (const path of ['config/openapi.json', 'config/emulated-hub.openapi.json']) {
   const { valid, errors } = await new Validator().validate(
-    readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'),
+    readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8'),
   )
   if (valid) continue
   console.error(`${path}: ${JSON.stringify(errors, null, 2)}`)
