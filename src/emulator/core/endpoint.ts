@@ -1,4 +1,4 @@
-/** What an endpoint of the hub is. REST, the realtime channel, the in-app interface and the OpenAPI document read it. */
+/** What an endpoint of the hub is. REST, the realtime channel, the in-app interface and the documentation read it. */
 import * as v from 'valibot'
 import { HubError } from '../hub-error.ts'
 import type { Flavour } from '../records.ts'
@@ -45,8 +45,6 @@ interface Declared {
   readonly only?: readonly Flavour[]
   /** The one parameter that is the whole body. */
   readonly wholeBody?: string
-  /** What it answers; without it "nothing", which hubs word in several ways. */
-  readonly output?: v.GenericSchema
 }
 
 interface Row<I extends Input> extends Declared {
@@ -61,10 +59,7 @@ export interface Endpoint extends Declared {
   perform(core: Core, args: Readonly<Record<string, unknown>>, caller: Caller): unknown
 }
 
-export interface Item {
-  readonly doc: string
-  readonly endpoints: Readonly<Record<string, Endpoint>>
-}
+export type Endpoints = Readonly<Record<string, Endpoint>>
 
 export function endpoint<const I extends Input>({ run, ...row }: Row<I>): Endpoint {
   return { ...row, perform: (core, args, caller) => run(core, checked(row.input, args), caller) }
@@ -73,7 +68,7 @@ export function endpoint<const I extends Input>({ run, ...row }: Row<I>): Endpoi
 /** For endpoints without parameters. */
 export const NONE = v.object({})
 
-/** A parameter, or a field of an answer, with what the documents say of it. */
+/** An option, with what the documentation says of it. */
 export const described = <const S extends v.GenericSchema>(schema: S, text: string) =>
   v.pipe(schema, v.description(text))
 

@@ -5,9 +5,8 @@ import { configSchema } from './config-schema.ts'
 import { expectationsSection } from './conformance.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
-import { behavioursSection, controlSection } from './hub-control.ts'
+import { behavioursSection, controlSection, operationsSection } from './hub-control.ts'
 import { hubFileSchema, hubFileSection } from './hub-file.ts'
-import { hubOpenapi } from './hub-openapi.ts'
 import { manifestSchema, manifestSection } from './manifest.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
 import { openapi, routesSection } from './openapi.ts'
@@ -27,6 +26,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   'docs/http.md': { routes: routesSection },
   'docs/internals/conformance.md': { expectations: expectationsSection },
   'docs/emulator.md': {
+    operations: operationsSection,
     'hub-file': hubFileSection,
     control: controlSection,
     behaviours: behavioursSection,
@@ -40,7 +40,6 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.example.yaml': exampleConfig,
   'config/emulated-hub.schema.json': hubFileSchema,
   'config/app.schema.json': manifestSchema,
-  'config/emulated-hub.openapi.json': hubOpenapi,
   'config/asyncapi.yaml': asyncapi,
   'config/openapi.json': openapi,
 }
