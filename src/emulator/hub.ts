@@ -9,7 +9,7 @@ import { type InApp, inAppInterface } from './core/in-app.ts'
 import { APPS_URI } from './core/watchable.ts'
 import { Door } from './door.ts'
 import { EventGate } from './event-gate.ts'
-import { FAULTS } from './faults.ts'
+import { rateLimit } from './faults.ts'
 import { HubError } from './hub-error.ts'
 import { liveOn } from './life.ts'
 import type { OpenRecord, RequestRecord } from './memory.ts'
@@ -322,7 +322,7 @@ export class EmulatedHub implements AsyncDisposable {
       timers: this.#timers,
       prefix: this.#options.prefix,
       nothing: this.#options.nothing,
-      limit: this.#options.rateLimit ? FAULTS['rate-limit'](RATE) : undefined,
+      limit: this.#options.rateLimit ? rateLimit(RATE) : undefined,
       elapsed: () => this.#options.clock.elapsed(),
       uptime: () => this.#options.clock.elapsed() - this.#born,
       tell: (...event) => this.#tell(...event),

@@ -1,7 +1,7 @@
 /** From a request line, or a call over the realtime channel, to the endpoint it means and its parameters. */
 
 import { isRecord } from '../base/json.ts'
-import { inPath, METHODS } from './core/endpoint.ts'
+import { METHODS } from './core/endpoint.ts'
 import { APP_SECTION, type Entry, entriesFor, find, noSuchMethod } from './core/table.ts'
 import { HubError } from './hub-error.ts'
 import { decode, fill, split } from './paths.ts'
@@ -60,11 +60,9 @@ function matchApp(method: string, path: string): Match {
 
 /** The parameters that do not stand in the path. */
 function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
-  const { method, path, input, wholeBody } = endpoint
+  const { method, takes, wholeBody } = endpoint
   if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
-  const named = inPath(path)
-  const wanted = Object.keys(input.entries).some((name) => !named.includes(name))
-  if (!wanted) return {}
+  if (takes.length === 0) return {}
   if (body !== undefined && !isRecord(body)) throw noObject()
   if (wholeBody === undefined) return body ?? {}
   if (body === undefined) throw noObject()

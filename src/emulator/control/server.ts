@@ -65,10 +65,7 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
     const params = row.method === method ? fill(split(row.path), segments) : undefined
     if (params === undefined) continue
     const body = await bodyOf(request)
-    return await row.perform(
-      hub,
-      'options' in row.input.entries ? { options: body, ...params } : { ...body, ...params },
-    )
+    return await row.perform(hub, 'options' in row.takes ? { options: body, ...params } : { ...body, ...params })
   }
   throw new HubError(404, 'not_found', 'Not Found')
 }

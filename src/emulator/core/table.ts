@@ -21,16 +21,15 @@ const MANAGERS = {
 /** The section `app`: what an app's own web API is asked, `/api/app/<id>…`. Its item is the app, its path the app's own. */
 const requestApp = endpoint({
   doc: "Asks the app's own web API.",
-  method: 'GET',
-  path: '/:path',
+  request: 'GET /',
   needs: 'homey.app.control',
-  input: v.object({
+  takes: {
     id: v.string(),
     method: v.picklist(METHODS),
     path: v.pipe(v.string(), v.startsWith('/')),
     query: v.optional(v.record(v.string(), v.string())),
     body: v.optional(v.unknown()),
-  }),
+  },
   run({ apps }: Core, { id, method, path, query = {}, body }) {
     if (!apps.records.has(id)) throw new HubError(404, 'not_found', 'App Not Found')
     return apps.request(id, { method, path, query: new Map(Object.entries(query)), body })

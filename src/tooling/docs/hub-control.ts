@@ -1,28 +1,23 @@
 /** Tables of an emulated hub: its operations, the endpoints of its control port and its behaviours. */
 import type * as v from 'valibot'
 import { CONTROL } from '../../emulator/control/table.ts'
-import { inPath } from '../../emulator/core/endpoint.ts'
 import { ENTRIES } from '../../emulator/core/table.ts'
 import { BEHAVIOURS } from '../../emulator/misbehaviour.ts'
 import { code, markdownTable } from './markdown.ts'
 import { jsonSchema } from './schema.ts'
 
-const inputs = (entries: v.ObjectEntries, left: readonly string[]) =>
-  Object.entries(entries).filter(([name]) => !left.includes(name))
-
 const described = (entries: v.ObjectEntries, left: readonly string[]) =>
-  inputs(entries, left)
+  Object.entries(entries)
+    .filter(([name]) => !left.includes(name))
     .map(([name, schema]) => `${code(name)}: ${jsonSchema(schema).description ?? ''}`)
     .join(' ')
 
 export function operationsSection(): string {
-  const rows = ENTRIES.map(({ name, item, endpoint: { method, path, needs, only, doc, input } }) => [
+  const rows = ENTRIES.map(({ name, item, endpoint: { method, path, needs, only, doc, takes } }) => [
     code(name),
     code(`${method} /${item}${path === '/' ? '' : path}`),
     needs === 'key' ? 'any key' : needs === 'nothing' ? '—' : code(needs.replace('homey', 'hub')),
-    inputs(input.entries, inPath(path))
-      .map(([field]) => code(field))
-      .join(', '),
+    takes.map(code).join(', '),
     only === undefined ? 'all' : only.join(', '),
     doc,
   ])
@@ -30,9 +25,11 @@ export function operationsSection(): string {
 }
 
 export function controlSection(): string {
-  const rows = CONTROL.map(({ method, path, doc, input }) => {
-    return [code(`${method} ${path}`), doc, described(input.entries, [...inPath(path), 'options'])]
-  })
+  const rows = CONTROL.map(({ method, path, doc, takes }) => [
+    code(`${method} ${path}`),
+    doc,
+    described(takes, ['options']),
+  ])
   return markdownTable(['Endpoint', 'What it does', 'Body'], rows)
 }
 

@@ -2,38 +2,30 @@
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS } from '../../records.ts'
-import { type Core, type Endpoints, endpoint, invalid, missing, NONE } from '../endpoint.ts'
+import { type Core, type Endpoints, endpoint, invalid, missing } from '../endpoint.ts'
 
-const APP = { id: v.string() }
-const SETTING = { ...APP, name: v.string() }
 /** The apps that are installed. */
 export const APPS = {
   getApps: endpoint({
     doc: 'All apps by id.',
-    method: 'GET',
-    path: '/app',
+    request: 'GET /app',
     needs: 'homey.app.readonly',
-    input: NONE,
     run: ({ apps }) => Object.fromEntries(apps.records),
   }),
   getApp: endpoint({
     doc: 'One app.',
-    method: 'GET',
-    path: '/app/:id',
+    request: 'GET /app/:id',
     needs: 'homey.app.readonly',
-    input: v.object(APP),
     run: (core, { id }) => known(core, id),
   }),
   updateApp: endpoint({
     doc: 'Changes whether the hub updates the app by itself; other fields are ignored.',
-    method: 'PUT',
-    path: '/app/:id',
+    request: 'PUT /app/:id',
     needs: 'homey.app',
     wholeBody: 'app',
-    input: v.object({
-      ...APP,
+    takes: {
       app: v.object({ autoupdate: v.optional(v.boolean()) }),
-    }),
+    },
     async run(core, { id, app }) {
       known(core, id)
       if (app.autoupdate !== undefined) await core.apps.change(id, { autoupdate: app.autoupdate })
@@ -42,14 +34,12 @@ export const APPS = {
   }),
   uninstallApp: endpoint({
     doc: 'Uninstalls the app. Its settings go with it; older hubs keep them unless told otherwise.',
-    method: 'DELETE',
-    path: '/app/:id',
+    request: 'DELETE /app/:id',
     needs: 'homey.app',
-    input: v.object({
-      ...APP,
+    takes: {
       /** `true` deletes the settings too, on older hubs and those of the reference. */
       purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
-    }),
+    },
     run(core, { id, purgeSettings }) {
       known(core, id)
       const always = GENERATIONS[core.flavour].purges
@@ -58,14 +48,12 @@ export const APPS = {
   }),
   getAppStd: endpoint({
     doc: 'What the app has written to its output of late, where the app is a process. Otherwise nothing, as of a hub that sends it to the developer.',
-    method: 'POST',
-    path: '/app/:id/crashlog',
+    request: 'POST /app/:id/crashlog',
     needs: 'homey.app.readonly',
-    input: v.object({
-      ...APP,
+    takes: {
       /** For the developer. Newer hubs require it, if only empty. */
       message: v.optional(v.string()),
-    }),
+    },
     run(core, { id, message }) {
       known(core, id)
       if (message === undefined && GENERATIONS[core.flavour].wantsMessage) throw missing('message')
@@ -74,26 +62,21 @@ export const APPS = {
   }),
   getAppSettings: endpoint({
     doc: 'The settings of the app, by name.',
-    method: 'GET',
-    path: '/app/:id/setting',
+    request: 'GET /app/:id/setting',
     needs: 'homey.app.control',
-    input: v.object(APP),
     run: (core, { id }) => Object.fromEntries(settings(core, id)),
   }),
   getAppSetting: endpoint({
     doc: 'The value of one setting.',
-    method: 'GET',
-    path: '/app/:id/setting/:name',
+    request: 'GET /app/:id/setting/:name',
     needs: 'homey.app.control',
-    input: v.object(SETTING),
     run: (core, { id, name }) => knownSetting(core, id, name).get(name),
   }),
   setAppSetting: endpoint({
     doc: 'Sets one setting, which need not have been there before.',
-    method: 'PUT',
-    path: '/app/:id/setting/:name',
+    request: 'PUT /app/:id/setting/:name',
     needs: 'homey.app.control',
-    input: v.object({ ...SETTING, value: v.unknown() }),
+    takes: { value: v.unknown() },
     run(core, { id, name, value }) {
       known(core, id)
       return core.apps.setSetting(id, name, value)
@@ -101,10 +84,8 @@ export const APPS = {
   }),
   unsetAppSetting: endpoint({
     doc: 'Removes one setting.',
-    method: 'DELETE',
-    path: '/app/:id/setting/:name',
+    request: 'DELETE /app/:id/setting/:name',
     needs: 'homey.app.control',
-    input: v.object(SETTING),
     run(core, { id, name }) {
       knownSetting(core, id, name)
       return core.apps.unsetSetting(id, name)
@@ -112,56 +93,45 @@ export const APPS = {
   }),
   restartApp: endpoint({
     doc: 'Restarts the app; one that is disabled stays down.',
-    method: 'POST',
-    path: '/app/:id/restart',
+    request: 'POST /app/:id/restart',
     needs: 'homey.app',
-    input: v.object(APP),
     run: (core, { id }) => core.apps.restart(known(core, id).id),
   }),
   garbageCollectApp: endpoint({
     doc: 'Lets the app give back memory that it does not need.',
-    method: 'POST',
-    path: '/app/:id/gc',
+    request: 'POST /app/:id/gc',
     needs: 'homey.app',
     only: ['older', 'reference'],
-    input: v.object(APP),
     run: (core, { id }) => core.apps.collectGarbage(known(core, id).id),
   }),
   enableApp: endpoint({
     doc: 'Enables the app and starts it.',
-    method: 'PUT',
-    path: '/app/:id/enable',
+    request: 'PUT /app/:id/enable',
     needs: 'homey.app',
-    input: v.object(APP),
     run: (core, { id }) => core.apps.enable(known(core, id).id),
   }),
   disableApp: endpoint({
     doc: 'Stops the app and keeps it from starting.',
-    method: 'PUT',
-    path: '/app/:id/disable',
+    request: 'PUT /app/:id/disable',
     needs: 'homey.app',
-    input: v.object(APP),
     run: (core, { id }) => core.apps.disable(known(core, id).id),
   }),
   getAppLocales: endpoint({
     doc: 'The texts of the app, by language.',
-    method: 'GET',
-    path: '/app/:id/locale',
+    request: 'GET /app/:id/locale',
     needs: 'homey.app.readonly',
-    input: v.object(APP),
     run: (core, { id }) => core.apps.locales(known(core, id).id),
   }),
   installFromAppStore: endpoint({
     doc: 'Installs an app from the store, or brings an installed one up to date.',
-    method: 'POST',
-    path: '/store',
+    request: 'POST /store',
     needs: 'homey.app',
-    input: v.object({
-      ...APP,
+    takes: {
+      id: v.string(),
       channel: v.nullish(v.string()),
       version: v.nullish(v.string()),
       waitForInstall: v.nullish(v.boolean()),
-    }),
+    },
     run({ apps, flavour }, { id, channel, version }) {
       const wanted = { id, channel: channelOf(channel, flavour) }
       return apps.install(GENERATIONS[flavour].installsVersions ? { ...wanted, version: version ?? undefined } : wanted)
@@ -169,11 +139,9 @@ export const APPS = {
   }),
   getAppUsage: endpoint({
     doc: 'What the app uses at present.',
-    method: 'GET',
-    path: '/app/:id/usage',
+    request: 'GET /app/:id/usage',
     needs: 'homey.app.readonly',
     only: ['reference', 'newer', 'self-hosted'],
-    input: v.object(APP),
     run: (core, { id }) => known(core, id).usage,
   }),
 } as const satisfies Endpoints

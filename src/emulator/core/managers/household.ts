@@ -1,28 +1,25 @@
 /** The managers that people in the house notice: speech, notifications and settings. */
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
-import { type Caller, type Core, type Endpoints, endpoint, NONE } from '../endpoint.ts'
+import { type Caller, type Core, type Endpoints, endpoint } from '../endpoint.ts'
 import { HUB, type StoredNotification } from '../hub-store.ts'
 
 /** What the hub says aloud. Newer hubs have no such manager. */
 export const SPEECH_OUTPUT = {
   say: endpoint({
     doc: 'Says a text aloud.',
-    method: 'POST',
-    path: '/say',
+    request: 'POST /say',
     alias: '/',
     needs: 'homey.speech',
     only: ['older', 'reference'],
-    input: v.object({ text: v.string() }),
+    takes: { text: v.string() },
     run: (core, { text }) => core.speak(text),
   }),
   getVoices: endpoint({
     doc: 'The voices that the hub has.',
-    method: 'GET',
-    path: '/voice',
+    request: 'GET /voice',
     needs: 'homey.system',
     only: ['older'],
-    input: NONE,
     run: () => ({ amber: { id: 'amber', name: 'Amber', language: 'en' } }),
   }),
 } as const satisfies Endpoints
@@ -40,18 +37,15 @@ const shown = ({ id, owner, text, at }: StoredNotification) => ({
 export const NOTIFICATIONS = {
   getNotifications: endpoint({
     doc: 'All notifications by id.',
-    method: 'GET',
-    path: '/notification',
+    request: 'GET /notification',
     needs: 'homey.notifications.readonly',
-    input: NONE,
     run: ({ store }) => Object.fromEntries(store.notifications().map((one) => [String(one.id), shown(one)])),
   }),
   createNotification: endpoint({
     doc: 'Adds a notification.',
-    method: 'POST',
-    path: '/notification',
+    request: 'POST /notification',
     needs: 'homey.notifications',
-    input: v.object({ excerpt: v.pipe(v.string(), v.maxLength(4000)) }),
+    takes: { excerpt: v.pipe(v.string(), v.maxLength(4000)) },
     run({ store, tell }, { excerpt }, { app = HUB }) {
       const made = shown(store.notify(app, excerpt))
       tell(NOTIFICATIONS_URI, 'notification.create', made)
@@ -60,10 +54,8 @@ export const NOTIFICATIONS = {
   }),
   deleteNotification: endpoint({
     doc: 'Removes a notification.',
-    method: 'DELETE',
-    path: '/notification/:id',
+    request: 'DELETE /notification/:id',
     needs: 'homey.notifications',
-    input: v.object({ id: v.string() }),
     run({ store, tell }, { id }) {
       if (!store.forget(Number(id))) throw new HubError(404, 'not_found', 'Notification Not Found')
       tell(NOTIFICATIONS_URI, 'notification.delete', { id })
@@ -71,45 +63,36 @@ export const NOTIFICATIONS = {
   }),
 } as const satisfies Endpoints
 
-const NAME = { name: v.string() }
-
 /** The caller's own settings: those of the app that asks, or of the hub for a client with a key. */
 export const SETTINGS = {
   getSettings: endpoint({
     doc: 'All of them by name.',
-    method: 'GET',
-    path: '/setting',
+    request: 'GET /setting',
     needs: 'homey.system.readonly',
     own: true,
-    input: NONE,
     run: (core, _input, caller) => Object.fromEntries(ownSettings(core, caller)),
   }),
   getSetting: endpoint({
     doc: 'The value of one.',
-    method: 'GET',
-    path: '/setting/:name',
+    request: 'GET /setting/:name',
     needs: 'homey.system.readonly',
     own: true,
-    input: v.object(NAME),
     run: (core, { name }, caller) => knownSetting(core, caller, name).get(name),
   }),
   setSetting: endpoint({
     doc: 'Sets one.',
-    method: 'PUT',
-    path: '/setting/:name',
+    request: 'PUT /setting/:name',
     needs: 'homey.system',
     own: true,
-    input: v.object({ ...NAME, value: v.unknown() }),
+    takes: { value: v.unknown() },
     run: ({ apps, store }, { name, value }, { app }) =>
       app === undefined ? store.setSetting(HUB, name, value) : apps.setSetting(app, name, value),
   }),
   unsetSetting: endpoint({
     doc: 'Removes one.',
-    method: 'DELETE',
-    path: '/setting/:name',
+    request: 'DELETE /setting/:name',
     needs: 'homey.system',
     own: true,
-    input: v.object(NAME),
     run(core, { name }, caller) {
       knownSetting(core, caller, name)
       return caller.app === undefined ? core.store.unsetSetting(HUB, name) : core.apps.unsetSetting(caller.app, name)

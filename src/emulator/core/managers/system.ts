@@ -3,24 +3,21 @@
 import { statfs } from 'node:fs/promises'
 import { freemem, hostname, tmpdir, totalmem } from 'node:os'
 import * as v from 'valibot'
-import { type Endpoints, endpoint, NONE } from '../endpoint.ts'
+import { type Endpoints, endpoint } from '../endpoint.ts'
 
 /** The hub as a machine. */
 export const SYSTEM = {
   ping: endpoint({
     doc: 'Answers without a key. Hubs name themselves in the headers X-Homey-ID and X-Homey-Version; one of the reference does not.',
-    method: 'GET',
-    path: '/ping',
+    request: 'GET /ping',
     needs: 'nothing',
-    input: v.object({ id: v.optional(v.string()) }),
+    takes: { id: v.optional(v.string()) },
     run: (core, { id }) => (id ?? core.id) === core.id,
   }),
   getInfo: endpoint({
     doc: 'What the hub is.',
-    method: 'GET',
-    path: '/',
+    request: 'GET /',
     needs: 'homey.system.readonly',
-    input: NONE,
     run: ({ version, uptime }) => ({
       homeyVersion: version,
       homeyModelName: 'Emulated hub',
@@ -31,10 +28,8 @@ export const SYSTEM = {
   }),
   getMemoryInfo: endpoint({
     doc: 'The memory of the machine, and what each app uses of it.',
-    method: 'GET',
-    path: '/memory',
+    request: 'GET /memory',
     needs: 'homey.system.readonly',
-    input: NONE,
     run: ({ apps }) => ({
       total: totalmem(),
       free: freemem(),
@@ -45,10 +40,8 @@ export const SYSTEM = {
   }),
   getStorageInfo: endpoint({
     doc: 'The disk of the machine.',
-    method: 'GET',
-    path: '/storage',
+    request: 'GET /storage',
     needs: 'homey.system.readonly',
-    input: NONE,
     async run() {
       const { bsize, blocks, bavail } = await statfs(tmpdir())
       return { total: bsize * blocks, free: bsize * bavail }
@@ -60,11 +53,9 @@ export const SYSTEM = {
 export const SESSIONS = {
   getSessionMe: endpoint({
     doc: 'The permissions of the key.',
-    method: 'GET',
-    path: '/session/me',
+    request: 'GET /session/me',
     needs: 'key',
     only: ['older', 'newer', 'self-hosted'],
-    input: NONE,
     run: (_core, _input, { scopes }) => ({ type: 'pat', scopes, intersectedScopes: scopes }),
   }),
 } as const satisfies Endpoints
@@ -73,10 +64,8 @@ export const SESSIONS = {
 export const BACKUP = {
   createBackup: endpoint({
     doc: 'Begins a backup.',
-    method: 'POST',
-    path: '/backup',
+    request: 'POST /backup',
     needs: 'homey.system',
-    input: NONE,
     run: () => ({ id: 'backup-1' }),
   }),
 } as const satisfies Endpoints
