@@ -186,6 +186,26 @@ const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'runnin
 const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
 
+interface Pace {
+  usageMs: number
+  crashMs: number
+  random: () => number
+}
+
+/** What happens on a hub without anybody asking: usage moves, and now and then an app crashes and is started again. */
+export function liveOn(apps: Apps, timers: Timers, { usageMs, crashMs, random }: Pace): void {
+  timers.every(usageMs, () => apps.moveUsage())
+  timers.every(crashMs, () => {
+    const running = [...apps.records].filter(([, { state }]) => state === 'running')
+    const [victim] = running[Math.floor(random() * running.length)] ?? []
+    if (victim === undefined) return
+    apps.crash(victim, 'Error: out of luck')
+    timers.after(crashMs / 2, () => {
+      if (apps.records.get(victim)?.crashed === true) apps.restart(victim)
+    })
+  })
+}
+
 /** A random walk that stays plausible: cpu within one core, memory above what a process needs to live. */
 export function wander(usage: Usage | undefined, random: () => number): Usage {
   const cpu = number(usage?.cpu) + (random() - 0.5) * 0.02

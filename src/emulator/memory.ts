@@ -17,3 +17,9 @@ export interface RequestRecord {
 
 /** The same while it is being written. */
 export type OpenRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] }
+
+/** Adds an item; the oldest of more than `most` is forgotten. */
+export function keepLast<T>(items: T[], item: T, most: number): void {
+  items.push(item)
+  if (items.length > most) items.shift()
+}

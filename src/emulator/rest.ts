@@ -7,7 +7,7 @@ import { asHubError, HubError } from './hub-error.ts'
 import { iconAt } from './icons.ts'
 import type { OpenRecord } from './memory.ts'
 import { type Match, matchRequest, type Prefix } from './routes.ts'
-import type { Keys } from './scopes.ts'
+import { admit, type Keys } from './scopes.ts'
 import type { Timers } from './timers.ts'
 
 /** How an operation that returns nothing is answered. */
@@ -110,7 +110,7 @@ async function outcome(
 ): Promise<Outcome> {
   try {
     if (match instanceof HubError) throw match
-    const scopes = hub.keys.admit(key, match.endpoint.needs)
+    const scopes = admit(hub.keys, key, match.endpoint.needs)
     if (body instanceof HubError) throw body
     const result = await match.endpoint.perform(hub, match.args(search, body), { scopes })
     return result === undefined ? nothing(hub.nothing) : json(200, result)

@@ -6,7 +6,7 @@ import { isRecord } from '../../base/json.ts'
 import { JSON_TYPE } from '../faults.ts'
 import type { EmulatedHub } from '../hub.ts'
 import { asHubError, HubError } from '../hub-error.ts'
-import { fill, split } from '../paths.ts'
+import { fill, split } from '../routes.ts'
 import { EmulatorOptionError } from '../scopes.ts'
 import { CONTROL } from './table.ts'
 

@@ -1,5 +1,5 @@
 /** What an app begins with. */
-import type { StoredApp } from '../data/hub-state.ts'
+import type { StoredApp } from '../data/state.ts'
 import type { State } from './world.ts'
 
 type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>

@@ -1,7 +1,7 @@
 /** An installed app: what is stored of it, its record, and the process that it is while it runs. */
 
-import type { StoredApp } from '../data/hub-state.ts'
 import type { Unpacked } from '../data/packages.ts'
+import type { StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, type Usage } from '../records.ts'
 import { AppProcess, type End } from './app-process.ts'

@@ -1,7 +1,7 @@
 /** The wire record of an app that is a process: what is stored of it, what its manifest says, how it stands. */
 
-import type { StoredApp } from '../data/hub-state.ts'
 import type { Manifest } from '../data/manifest.ts'
+import type { StoredApp } from '../data/state.ts'
 import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf } from '../records.ts'
 
 /** Of an app that does not run. */
