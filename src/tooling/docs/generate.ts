@@ -1,13 +1,18 @@
 /** Everything that is printed from the tables instead of being written: sections of the pages, and whole files. */
 import { asyncapi } from './asyncapi.ts'
-import { cliSection } from './commands.ts'
+import { cliSection, expectationsSection } from './cli.ts'
 import { configSchema } from './config-schema.ts'
-import { expectationsSection } from './conformance.ts'
+import {
+  behavioursSection,
+  controlSection,
+  hubFileSchema,
+  hubFileSection,
+  manifestSchema,
+  manifestSection,
+  operationsSection,
+} from './emulator.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
-import { behavioursSection, controlSection, operationsSection } from './hub-control.ts'
-import { hubFileSchema, hubFileSection } from './hub-file.ts'
-import { manifestSchema, manifestSection } from './manifest.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
 import { openapi, routesSection } from './openapi.ts'
 import { optionsSection } from './options.ts'
