@@ -55,3 +55,10 @@ export function shortForm(schema: JsonSchema): string {
   })
   return `{${keys.join(', ')}}`
 }
+
+/** `get api/apps` as `getApiApps`. */
+export const camelCase = (text: string) =>
+  text
+    .split(/[^A-Za-z0-9]+/)
+    .map((word, at) => (at === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1)))
+    .join('')
