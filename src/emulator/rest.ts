@@ -133,7 +133,7 @@ function bearer(header: string | undefined): string | undefined {
 }
 
 /** The upload as text, or the refusal of one that is too long. */
-async function readBody(request: IncomingMessage): Promise<string | HubError> {
+export async function readBody(request: IncomingMessage): Promise<string | HubError> {
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of request) {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { systemClock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
-import type { EmulateOptions } from '../command.ts'
+import type { EmulateOptions, Emulation } from '../command.ts'
 import { type HubData, openHubData } from '../data/hub-data.ts'
 import { ManifestError } from '../data/manifest.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
@@ -11,8 +11,8 @@ import { EmulatedHub, type EmulatedHubOptions } from '../hub.ts'
 import { type Flavour, GENERATIONS } from '../records.ts'
 import { EmulatorOptionError } from '../scopes.ts'
 import { filesIn, MOST_FILES, watchFiles } from './app-files.ts'
-import { addSettings, newApp } from './first-state.ts'
 import { ProcessApps } from './process-apps.ts'
+import { addSettings, newApp } from './record.ts'
 import { speaker } from './speech.ts'
 
 const DEMO = fileURLToPath(new URL('config/demo/', ROOT))
@@ -31,16 +31,8 @@ const SAMPLES = new Map(
   [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
 )
 
-export interface RunningHub extends AsyncDisposable {
-  readonly hub: EmulatedHub
-  /** Where its state is. */
-  readonly folder: string
-  /** Whether there are keys in its data folder. */
-  readonly hasOwnKeys: boolean
-}
-
 /** Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
-export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<RunningHub> {
+export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<Emulation> {
   const { clock, limits, onSpeak = () => {} } = options
   const tell = onceEach(options.tell ?? (() => {}))
   await using opened = new AsyncDisposableStack()
@@ -84,7 +76,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
     opened.defer(watchFiles(folder, files, clock ?? systemClock, onChange))
   }
   const resources = opened.move()
-  return { hub: running, folder: data.folder, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+  return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
 /** The store is read often: what is wrong in it is told once. */

@@ -5,15 +5,9 @@ import type { SqliteState, StoredApp } from '../data/state.ts'
 import type { AppRecord } from '../records.ts'
 import type { Limits, Watch } from './watch.ts'
 
-/** What apps need of the hub's memory. */
-export type State = Pick<
-  SqliteState,
-  'apps' | 'put' | 'remove' | 'settings' | 'setSetting' | 'unsetSetting' | 'transaction'
->
-
 export interface World {
   readonly clock: Clock
-  readonly state: State
+  readonly state: SqliteState
   readonly host: AppsHost
   readonly limits: Limits
   readonly watch: Watch
