@@ -1,4 +1,4 @@
-/** The apps that live on the hub: their records, settings and life cycle. Every step of a life is told as an event. */
+/** Simulated apps: their records, settings and life cycle. Each step sends an event. */
 
 import type { AppEvent, HubApps, InstallRequest } from './core/hub-apps.ts'
 import { HubError } from './hub-error.ts'
@@ -124,7 +124,7 @@ export class Apps implements HubApps {
     this.change(id, { ...GENERATIONS[this.#options.flavour].crash(this.#must(id), message), usage: NO_USAGE }, how)
   }
 
-  /** Lays fields over the record, whatever they are. */
+  /** Overrides any fields of the record. */
   change(id: string, patch: Patch, how: How = {}): void {
     const record = { ...this.#must(id), ...patch }
     this.#records.set(id, record)
@@ -192,7 +192,7 @@ interface Pace {
   random: () => number
 }
 
-/** What happens on a hub without anybody asking: usage moves, and now and then an app crashes and is started again. */
+/** Lets usage change over time and, now and then, an app crash and start again. */
 export function liveOn(apps: Apps, timers: Timers, { usageMs, crashMs, random }: Pace): void {
   timers.every(usageMs, () => apps.moveUsage())
   timers.every(crashMs, () => {

@@ -70,7 +70,7 @@ interface Rate extends Pick<Refusal, 'retryAfter'> {
   readonly windowMs?: number | undefined
 }
 
-/** Counts requests within a sliding window; what is refused does not count. */
+/** Counts requests within a sliding window; refused ones do not count. */
 export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): Fault {
   let taken: number[] = []
   const meets = (now: number) => {
@@ -82,7 +82,7 @@ export function rateLimit({ requests = 4, windowMs = 500, retryAfter }: Rate): F
   return { ...refuse({ status: 429, retryAfter }), meets }
 }
 
-/** Not the hub answers, but something in between. */
+/** Something between client and hub answers. */
 export function foreign(status: number, headers: Outcome['headers'], text: string, executes = false): Fault {
   return { executes, answer: (exchange) => exchange.send({ status, headers, text, foreign: true }) }
 }
@@ -90,7 +90,7 @@ export function foreign(status: number, headers: Outcome['headers'], text: strin
 export const gatewayPage = (status: number) =>
   `<!doctype html><html><head><title>${status}</title></head><body><h1>${status}</h1><hr>gateway</body></html>\n`
 
-/** Carried out, and answered in other words. */
+/** The request is carried out; the text of the answer is changed. */
 export function reworded(change: (text: string) => string): Fault {
   return {
     executes: true,
@@ -106,7 +106,7 @@ export function altered(change: (answer: Record<string, unknown>) => unknown): F
   })
 }
 
-/** Every value of an object is an array of arrays; what is no object is one itself. */
+/** Replaces every value of an object, or an answer that is no object, by deeply nested arrays. */
 export function deepJson(levels: number): Fault {
   const deep = '['.repeat(levels) + ']'.repeat(levels)
   return reworded((text) => {

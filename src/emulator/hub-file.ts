@@ -65,7 +65,7 @@ export const HubFields = {
 
 export const HubFileSchema = v.pipe(mapping, v.strictObject(HubFields))
 
-/** Reads a hub file; what is wrong with it is said per field, never quoting a key. */
+/** Reads a hub file. Mistakes are reported per field and never quote a key. */
 export function loadHubFile(text: string, filename: string): HubFile {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
@@ -85,7 +85,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
   throw new EmulatorOptionError(parsed.issues.map((issue) => `${filename}: ${explain(issue)}`).join('\n'))
 }
 
-/** What is wrong with a file, and where in it. The values of keys are never repeated. */
+/** Describes a mistake in a file and its place. Never repeats the values of keys. */
 export function explain(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map(({ key }) => key)
   const where = path[0] === 'keys' && path.length > 1 ? 'keys' : path.map(step).join('').replace(/^\./, '')

@@ -1,4 +1,4 @@
-/** A hub that is not there: state that lives, behaviours that can be set, memory of what it was asked. */
+/** The emulated hub: its state, the behaviours that can be set, and a record of the requests. */
 import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
 import { Apps, type How, liveOn } from './apps.ts'
@@ -33,7 +33,7 @@ interface Reboot {
 }
 
 const MOST_SPOKEN = 1000
-/** What newer hubs bear. */
+/** The limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
 /** How often it looks for sessions whose key was revoked in another process. */

@@ -1,4 +1,4 @@
-/** The ways in which the hub can be told to misbehave: one row each, with the options it takes and what they make. */
+/** The behaviours of the hub, one row each: options, documentation and effect. */
 import * as v from 'valibot'
 import { optional } from './core/endpoint.ts'
 import { APP_SECTION, ENTRIES } from './core/table.ts'
@@ -44,7 +44,7 @@ const LIMITS = {
 
 type Concern = keyof typeof LIMITS
 
-/** What a behaviour that is set does. */
+/** The effect of a behaviour that is set. */
 export interface Made {
   readonly fault?: Fault
   /** Who the hub says that it is; `null`: it does not. */
@@ -68,7 +68,7 @@ const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (gi
 
 const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (given) => ({ status: given.status }))
 
-/** One that only has to be set. */
+/** A behaviour without options of its own. */
 const plain = <const C extends Concern>(concerns: C, doc: string) => row(concerns, doc, {}, () => ({}))
 
 /** How HTTP answers go wrong. */
@@ -223,7 +223,7 @@ export const BEHAVIOURS = { ...ANSWERS, ...IDENTITY, ...REALTIME } as const
 export type BehaviourName = keyof typeof BEHAVIOURS
 type Rows = typeof BEHAVIOURS
 
-/** For what is either so or not. */
+/** A behaviour that is either on or off. */
 interface NoLimits {
   times?: never
 }

@@ -1,4 +1,4 @@
-/** What a hub can be told at its start, and what it assumes when it is not. */
+/** Options of an emulated hub, and their defaults. */
 import { type Clock, systemClock } from '../base/clock.ts'
 import type { AppsHost, HubApps } from './core/hub-apps.ts'
 import { type HubStore, hubStoreInMemory } from './core/hub-store.ts'
@@ -55,7 +55,7 @@ export interface EmulatedHubOptions {
   random?: (() => number) | undefined
 }
 
-/** What a hub of each flavour has unless told otherwise. */
+/** Defaults of each flavour. */
 const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
   older: { version: '8.1.6', prefix: 'both' },
   newer: { version: '12.4.0', prefix: 'both' },

@@ -1,4 +1,4 @@
-/** The hub's realtime side: handshake, namespace, subscriptions, calls. What is sent to whom, and who may ask. */
+/** The hub's realtime channel: handshake, namespace, subscriptions, calls and events. */
 import { randomUUID } from 'node:crypto'
 import type { Server as HttpServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'
@@ -53,7 +53,7 @@ export class Realtime {
     api.on('connection', (socket) => this.#welcome(socket))
   }
 
-  /** Sessions that have the namespace open, and those of them that hear of apps. */
+  /** Sessions with an open namespace, and those of them that subscribe to the apps. */
   get counts(): { sessions: number; subscribers: number } {
     const { sockets, adapter } = this.#io.of(NAMESPACE)
     return { sessions: sockets.size, subscribers: adapter.rooms.get(APPS_URI)?.size ?? 0 }

@@ -33,7 +33,7 @@ const MAX_DRAINED = 32 * MAX_BODY
 export function restListener(hub: HubCore): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
-    // What rejects is reading the body of a client that went away: there is nobody left to answer.
+    // It rejects if the client went away while its body was read: there is no connection to answer on.
     serve(hub, request, response).catch(() => response.destroy())
   }
 }
@@ -71,7 +71,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
 }
 
-/** What is to go wrong with a request, if anything. */
+/** The fault of a request, if there is one. */
 export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
   if (hub.limit?.meets?.(hub.elapsed())) return hub.limit
   return hub.behaviours.claimFault(operation, via, hub.elapsed())

@@ -1,4 +1,4 @@
-/** What a hub can be told over its control port: how to misbehave, and what it remembers. One row per endpoint. */
+/** The endpoints of the control port, one row each. */
 import * as v from 'valibot'
 import { checked, type Input, inputOf, methodOf, optional, type Request } from '../core/endpoint.ts'
 import type { EmulatedHub } from '../hub.ts'

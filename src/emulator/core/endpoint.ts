@@ -40,7 +40,7 @@ type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infe
     : never
 type PathEntries<P extends string> = { readonly [K in PathParameter<P>]: v.StringSchema<undefined> }
 
-/** What a request is given: the parameters of its path, and others. */
+/** The input of a request: the parameters of its path, and others. */
 export type Input<R extends Request, E extends v.ObjectEntries> = v.ObjectSchema<PathEntries<R> & E, undefined>
 
 export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
@@ -65,7 +65,7 @@ interface Declared {
   readonly needs: Needs
   /** The reference's path for the same, where it differs. Older hubs answer both, a hub of the reference this alone. */
   readonly alias?: string
-  /** Set where an app may ask whatever its permissions are: it is about the app itself. */
+  /** Apps may call it without a permission: it concerns the app itself. */
   readonly own?: true
   /** Without it hubs of every flavour have the endpoint. */
   readonly only?: readonly Flavour[]
@@ -76,7 +76,7 @@ interface Declared {
 interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
   /** Its path stands below the item's. */
   readonly request: R
-  /** What it is given besides the parameters of the path: in the query of GET and DELETE, or the body. */
+  /** Further parameters: in the query of GET and DELETE, else in the body. */
   readonly takes?: E
   run(core: Core, input: v.InferOutput<Input<R, E>>, caller: Caller): unknown
 }
@@ -84,7 +84,7 @@ interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
 export interface Endpoint extends Declared {
   readonly method: Method
   readonly path: string
-  /** The names of what it is given besides the parameters of the path. */
+  /** Names of the parameters that are not in the path. */
   readonly takes: readonly string[]
   /** Checks the parameters and carries it out; `undefined`, or a promise of it, is "nothing". @throws HubError */
   perform(core: Core, args: Readonly<Record<string, unknown>>, caller: Caller): unknown

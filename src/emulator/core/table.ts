@@ -76,7 +76,7 @@ export interface NamedCall {
   readonly args: Readonly<Record<string, unknown>>
 }
 
-/** What a call by names means. In the section `app` the operation is the method. @throws HubError where there is none */
+/** Finds the endpoint of a call by names. In the section `app` the operation is the method. @throws HubError */
 export function find({ section, item, operation, args }: NamedCall, flavour: Flavour): Entry & Pick<NamedCall, 'args'> {
   if (section === 'app') return { ...APP_SECTION, args: { ...args, id: item, method: operation.toUpperCase() } }
   const entry = ENTRIES.find((one) => one.item === item && one.name === operation)

@@ -1,4 +1,4 @@
-/** Opens all that an emulated hub keeps on disk, in a data folder or in a temporary one. */
+/** Opens the data of an emulated hub, in a data folder or in a temporary one. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ export async function openHubData(
     readonly samples?: ReadonlyMap<string, string> | undefined
     /** Of the hub; default: the one it had, or a new one. */
     readonly hubId?: string | undefined
-    /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
+    /** Called with the problem of each version in the store that is left out, and with ignored fields of manifests. */
     readonly tell?: ((problem: string) => void) | undefined
   } = {},
 ): Promise<HubData> {

@@ -105,7 +105,7 @@ export type Warn = (warning: string) => void
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
-  // A link can lead anywhere, whatever its name looks like.
+  // A link with a harmless name can lead anywhere.
   const main = real(join(folder, manifest.main))
   if (main === undefined || !statSync(main).isFile()) throw new ManifestError(`${path}: main: there is no such file`)
   if (!isBelow(real(folder) ?? folder, main)) throw new ManifestError(`${path}: main: leads out of the app's folder`)
@@ -124,7 +124,7 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
   const { success, output, issues } = v.safeParse(ManifestSchema, manifest)
   if (!success) throw new ManifestError(wording(issues, name))
   if (ignored.length > 0) {
-    // By id and version: its folder may be a copy, which is not to be told of again.
+    // By id and version: the folder may be a copy, and each is reported once.
     warn(`${output.id} ${output.version}: this hub ignores in ${MANIFEST_FILE}: ${listed(ignored, MOST_IGNORED)}`)
   }
   return output

@@ -40,7 +40,7 @@ export class Packages {
     readonly store?: string | undefined
     /** Folders of apps by their id, which can be installed where the store does not have them. */
     readonly samples?: ReadonlyMap<string, string> | undefined
-    /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
+    /** Called with the problem of each version in the store that is left out, and with ignored fields of manifests. */
     readonly tell?: ((problem: string) => void) | undefined
   }) {
     this.#apps = join(data, APPS_FOLDER)

@@ -1,4 +1,4 @@
-/** What an emulated hub remembers, in SQLite: its apps, their settings and its notifications. */
+/** The state of an emulated hub in SQLite: its apps, their settings and its notifications. */
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'

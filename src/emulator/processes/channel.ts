@@ -17,7 +17,7 @@ const BYTES_PER_SECOND = 4 * 1024 * 1024
 const MOST_OPEN = 16
 /** Questions to the app that have no answer yet. */
 const MOST_ASKED = 64
-/** What an app that does not read lets pile up, before it is told no more. */
+/** Bytes that wait for an app that does not read, before messages to it are dropped. */
 const MOST_UNREAD = 1024 * 1024
 
 export interface ChannelOptions {
@@ -89,7 +89,7 @@ export class Channel {
     return promise
   }
 
-  /** Nothing more is heard, and nobody waits any longer. */
+  /** Stops reading, and rejects all open questions. */
   end(): void {
     if (this.#ended) return
     this.#ended = true

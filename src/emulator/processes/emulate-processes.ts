@@ -79,7 +79,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** The store is read often: what is wrong in it is told once. */
+/** The store is read often: report each problem once. */
 function onceEach(tell: (problem: string) => void) {
   const told = new Set<string>()
   return (problem: string) => {

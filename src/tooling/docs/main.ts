@@ -1,4 +1,4 @@
-/** `npm run docs` writes what is generated; with `--check` it only says what is no longer current, and exits with 1. */
+/** `npm run docs` writes the generated files; with `--check` it only names outdated ones, and exits with 1. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'

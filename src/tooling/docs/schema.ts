@@ -5,7 +5,7 @@ import { ENVELOPE, type PayloadKind } from '../../contract/payload.ts'
 
 export type { JsonSchema }
 
-/** What may be sent or is sent. JSON has no numbers that are not finite, and knows nothing of what is read-only. */
+/** The JSON Schema of a message. JSON has only finite numbers, and no notion of read-only. */
 export function jsonSchema(schema: v.GenericSchema, target?: 'draft-2020-12'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
     ...(target !== undefined && { target }),

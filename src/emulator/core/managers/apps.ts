@@ -146,7 +146,7 @@ export const APPS = {
   }),
 } as const satisfies Endpoints
 
-/** The app asked for, under the id it is kept by: its record may have been told another. */
+/** The app under the id that the hub knows it by: a test may have given its record another. */
 function known({ apps }: Core, id: string): AppRecord {
   const record = apps.records.get(id)
   if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')
