@@ -70,7 +70,7 @@ COPY src/bin.js ./src/bin.js
 FROM program AS compiled
 RUN mkdir -m 777 node_modules/.cache
 USER 1000:1000
-RUN export HUB2MQTT_HTTP_PORT=0 HUB2MQTT_MQTT_EMBEDDED_PORT=0 HUB2MQTT_MQTT_EMBEDDED_WS_PORT=0; \
+RUN export HUB2MQTT_HTTP_PORT=0 HUB2MQTT_MQTT_EMBEDDED_PORT=0; \
     hub2mqtt demo > /tmp/demo & \
     until grep -qs 'The demo runs' /tmp/demo; do kill -0 $! || exit 1; sleep 1; done; \
     kill -TERM $! && wait $!

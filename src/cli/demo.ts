@@ -17,15 +17,7 @@ export function onBroker(url: string): Variables {
 export async function freePorts({ mqtt, http }: Config): Promise<Variables> {
   const { embedded } = mqtt
   const wanted = [
-    ...(mqtt.url === null
-      ? ([
-          ['HUB2MQTT_MQTT_EMBEDDED_PORT', embedded.host, embedded.port],
-          // 0: none.
-          ...(embedded.ws_port === 0
-            ? []
-            : [['HUB2MQTT_MQTT_EMBEDDED_WS_PORT', embedded.host, embedded.ws_port] as const]),
-        ] as const)
-      : []),
+    ...(mqtt.url === null ? ([['HUB2MQTT_MQTT_EMBEDDED_PORT', embedded.host, embedded.port]] as const) : []),
     ...(http.enabled ? ([['HUB2MQTT_HTTP_PORT', http.host, http.port]] as const) : []),
   ]
   const variables: Record<string, string> = {}

@@ -24,13 +24,11 @@ export async function openBroker(config: Config, log: Logger): Promise<Broker> {
 }
 
 /** @throws EmbeddedBrokerError */
-export async function openEmbeddedBroker({ mqtt, http, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
+export async function openEmbeddedBroker({ mqtt, discovery }: Config, log: Logger): Promise<EmbeddedBroker> {
   // Loaded on demand: most installations have their own broker.
   const { startEmbeddedBroker } = await import('../mqtt/embedded.ts')
   const { username, password } = camelKeys(mqtt)
-  const { wsPort, ...options } = camelKeys(mqtt.embedded)
   const { commandFilters } = createTopics(mqtt.base_topic)
-  const ws = { wsPort: wsPort === 0 ? null : wsPort, wsHosts: http.allowed_hosts }
   const watched = { commandFilters, birthTopic: discovery.birth_topic }
-  return startEmbeddedBroker({ ...options, ...ws, ...watched, username, password }, log)
+  return startEmbeddedBroker({ ...camelKeys(mqtt.embedded), ...watched, username, password }, log)
 }

@@ -10,6 +10,7 @@ import { type ReadFolder, readHubsDir } from './hubs-dir.ts'
 import { ConfigError, Mistakes } from './mistakes.ts'
 import { CONFIG_VARIABLE, type Config, HUB_NAME_VARIABLE, httpOptions, hubOptions, options } from './options.ts'
 import { type Reading, readTable } from './read.ts'
+import { checkRemoved } from './removed.ts'
 import { rules } from './rules.ts'
 import {
   type Environment,
@@ -141,6 +142,7 @@ export function loadConfig(request: LoadOptions): Loaded {
   for (const root of [file.root, ...(files ?? []).map((hub) => hub.file.root)]) {
     protectSecrets(root, env, [hubOptions, options], mistakes)
   }
+  checkRemoved(sourcesOf(opened), reading)
   checkVariables(env, variables, mistakes)
   checkKeys(file.root, { file, table: options, at: [], also: ['hubs'], mistakes })
   const hubs = readHubs({ ...opened, files, required })

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { LOG_FORMATS, LOG_LEVELS } from '../contract/log-levels.ts'
 import { COMMAND_SELECTORS } from '../contract/permissions.ts'
-import { apiKey, brokerUrls, host, hubUrl, origin, password, path, publicUrl, topicPrefix } from './addresses.ts'
+import { apiKey, brokerUrls, host, hubUrl, password, path, publicUrl, topicPrefix } from './addresses.ts'
 import { callRule } from './call-rules.ts'
 import { fleetOptions } from './fleet-options.ts'
 import { appPattern, guardOptions } from './guard-options.ts'
@@ -226,17 +226,6 @@ const bridgeOptions = defineOptions({
     doc: 'Port of the embedded broker; 0 takes any free one.',
     schema: integer(0, 65_535),
     default: 1883,
-  },
-  'mqtt.embedded.ws_port': {
-    doc: 'Its port for MQTT over WebSocket; 0 turns that off.',
-    schema: integer(0, 65_535),
-    default: 9001,
-  },
-  'mqtt.embedded.ws_origins': {
-    doc: 'Web pages that may use it, by their origin.',
-    schema: list(origin),
-    default: [],
-    example: ['http://localhost:3000'],
   },
   'mqtt.embedded.max_payload': {
     doc: 'Largest payload that the embedded broker accepts.',

@@ -34,7 +34,7 @@ const MAX_PROBLEMS = 50
 /** A token of `http.tokens` has at least as many characters. */
 const LEAST_OF_TOKEN = 16
 
-const subjectOf = ({ name, where }: Found) => `${name} (${where([])})`
+export const subjectOf = ({ name, where }: Found) => `${name} (${where([])})`
 
 /** The parsed value, or `undefined` and its mistakes. */
 function check({ option, full }: Request, schema: v.GenericSchema, found: Found, { mistakes }: Reading): unknown {

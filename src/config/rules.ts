@@ -30,14 +30,6 @@ export const rules: readonly Rule[] = [
         ? 'mqtt.embedded.host: the embedded broker listens beyond this machine only with mqtt.username and mqtt.password; give both, or listen on 127.0.0.1'
         : undefined,
   },
-  {
-    paths: ['mqtt.url', 'mqtt.embedded.port', 'mqtt.embedded.ws_port'],
-    severity: 'mistake',
-    check: ({ mqtt }) =>
-      mqtt.url === null && mqtt.embedded.port !== 0 && mqtt.embedded.port === mqtt.embedded.ws_port
-        ? 'mqtt.embedded.ws_port: expected another port than mqtt.embedded.port, or 0 to turn WebSocket off'
-        : undefined,
-  },
   passwordNeedsName('mqtt'),
   {
     paths: ['mqtt.cert_file', 'mqtt.key_file'],

@@ -3,6 +3,7 @@
 import { didYouMean } from '../base/nearest.ts'
 import { type ConfigFile, example, type FileMap, isJson } from './file.ts'
 import type { Mistakes } from './mistakes.ts'
+import { isRemoved, isRemovedVariable } from './removed.ts'
 import { type Environment, fileSubject } from './sources.ts'
 import { fileKeys, type Table, VARIABLE_PREFIX } from './table.ts'
 
@@ -37,7 +38,7 @@ const PLAIN_WORD = /^[a-z_]{1,32}$/
 /** Adds a mistake for every unknown variable. */
 export function checkVariables(env: Environment, known: readonly string[], mistakes: Mistakes): void {
   for (const name of env.keys()) {
-    if (known.includes(name)) continue
+    if (known.includes(name) || isRemovedVariable(name)) continue
     const hint = meant(name, known, VARIABLE_PREFIX)
     const isPlain = hint !== '' || PLAIN_WORD.test(name.slice(VARIABLE_PREFIX.length).toLowerCase())
     const subject =
@@ -62,6 +63,7 @@ export function checkKeys(root: FileMap, { file, table, at, also = [], mistakes 
     for (const [key, value] of node) {
       const written = String(key)
       const keys = [...place, written]
+      if (isRemoved(keys.join('.'))) continue
       const problem = problemOf(written, { known, file, mistakes })
       const below = known.filter((path) => path.startsWith(`${written}.`)).map((path) => path.slice(written.length + 1))
       if (problem !== undefined) {

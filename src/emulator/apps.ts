@@ -1,4 +1,4 @@
-/** The apps that live on the hub: their records, settings and life cycle. Every step of a life is told as an event. */
+/** Simulated apps: their records, settings and life cycle. Each step sends an event. */
 
 import type { AppEvent, HubApps, InstallRequest } from './core/hub-apps.ts'
 import { HubError } from './hub-error.ts'
@@ -124,7 +124,7 @@ export class Apps implements HubApps {
     this.change(id, { ...GENERATIONS[this.#options.flavour].crash(this.#must(id), message), usage: NO_USAGE }, how)
   }
 
-  /** Lays fields over the record, whatever they are. */
+  /** Overrides any fields of the record. */
   change(id: string, patch: Patch, how: How = {}): void {
     const record = { ...this.#must(id), ...patch }
     this.#records.set(id, record)
@@ -185,6 +185,26 @@ export class Apps implements HubApps {
 const RESTART: readonly AppState[] = ['stopping', 'stopped', 'starting', 'running']
 const isUp = (state: AppState) => state !== 'stopped' && state !== 'crashed'
 const number = (value: unknown) => (typeof value === 'number' ? value : 0)
+
+interface Pace {
+  usageMs: number
+  crashMs: number
+  random: () => number
+}
+
+/** Lets usage change over time and, now and then, an app crash and start again. */
+export function liveOn(apps: Apps, timers: Timers, { usageMs, crashMs, random }: Pace): void {
+  timers.every(usageMs, () => apps.moveUsage())
+  timers.every(crashMs, () => {
+    const running = [...apps.records].filter(([, { state }]) => state === 'running')
+    const [victim] = running[Math.floor(random() * running.length)] ?? []
+    if (victim === undefined) return
+    apps.crash(victim, 'Error: out of luck')
+    timers.after(crashMs / 2, () => {
+      if (apps.records.get(victim)?.crashed === true) apps.restart(victim)
+    })
+  })
+}
 
 /** A random walk that stays plausible: cpu within one core, memory above what a process needs to live. */
 export function wander(usage: Usage | undefined, random: () => number): Usage {

@@ -1,15 +1,8 @@
-/** How the hub misbehaves at present. What there is stands in `misbehaviour.ts`; what it does to an answer, in `faults.ts`. */
-import { FAULTS, type Fault } from './faults.ts'
-import type { BehaviourName, BehaviourOptions, REALTIME } from './misbehaviour.ts'
+/** How the hub misbehaves at present. What there is stands in `misbehaviour.ts`. */
+import type { Fault } from './faults.ts'
+import { type BehaviourName, type BehaviourOptions, type Made, made, type REALTIME } from './misbehaviour.ts'
 
 type RealtimeBehaviour = keyof typeof REALTIME
-
-interface Made {
-  fault?: Fault
-  /** Who the hub says that it is; `null`: it does not. */
-  identity?: { id?: string | undefined; version?: string | undefined } | null
-  status?: number | undefined
-}
 
 interface Limits {
   times?: number | undefined
@@ -23,52 +16,6 @@ interface Active {
   left: number
   subjects: readonly string[] | undefined
   made: Made
-}
-
-type Maker<N extends BehaviourName> = (options: BehaviourOptions[N]) => Made
-
-const asFault =
-  <O>(make: (options: O) => Fault) =>
-  (options: O): Made => ({ fault: make(options) })
-const plain = (): Made => ({})
-const refusal = ({ status }: { status?: number | undefined }): Made => ({ status })
-
-const MAKERS: { [N in BehaviourName]: Maker<N> } = {
-  'answer-status': asFault(FAULTS['answer-status']),
-  pretend: asFault(FAULTS.pretend),
-  'not-json': asFault(FAULTS['not-json']),
-  'truncated-json': asFault(FAULTS['truncated-json']),
-  'wrong-shape': asFault(FAULTS['wrong-shape']),
-  'empty-list': asFault(FAULTS['empty-list']),
-  'big-body': asFault(FAULTS['big-body']),
-  'slow-headers': asFault(FAULTS['slow-headers']),
-  'dripping-body': asFault(FAULTS['dripping-body']),
-  'never-answer': asFault(FAULTS['never-answer']),
-  'execute-then-reset': asFault(FAULTS['execute-then-reset']),
-  'reset-before-executing': asFault(FAULTS['reset-before-executing']),
-  'gateway-page': asFault(FAULTS['gateway-page']),
-  'portal-json': asFault(FAULTS['portal-json']),
-  'gateway-answer': asFault(FAULTS['gateway-answer']),
-  redirect: asFault(FAULTS.redirect),
-  'subscription-inactive': asFault(FAULTS['subscription-inactive']),
-  'missing-api-method': asFault(FAULTS['missing-api-method']),
-  'rate-limit': asFault(FAULTS['rate-limit']),
-  'half-list': asFault(FAULTS['half-list']),
-  'foreign-ids': asFault(FAULTS['foreign-ids']),
-  'deep-json': asFault(FAULTS['deep-json']),
-  'stale-reads': asFault(FAULTS['stale-reads']),
-  'no-identity': () => ({ identity: null }),
-  'other-identity': ({ id = 'another-hub', version }) => ({ identity: { id, version } }),
-  'refuse-handshake': refusal,
-  'refuse-namespace': refusal,
-  'refuse-subscription': refusal,
-  'namespace-token': plain,
-  'drop-realtime': plain,
-  'lose-events': plain,
-  'duplicate-events': plain,
-  'reorder-events': plain,
-  'realtime-silent': plain,
-  'realtime-hung': plain,
 }
 
 /** What makes sense for some answers only. */
@@ -87,7 +34,7 @@ export class Behaviours {
     const subjects = listed(operation ?? event) ?? DEFAULT_SUBJECTS[name]
     const same = (active: Active) => active.name === name && String(active.subjects) === String(subjects)
     this.#active = this.#active.filter((active) => !same(active))
-    this.#active.push({ name, options, left: times ?? Number.POSITIVE_INFINITY, subjects, made: MAKERS[name](options) })
+    this.#active.push({ name, options, left: times ?? Number.POSITIVE_INFINITY, subjects, made: made(name, options) })
   }
 
   clear(name?: BehaviourName): void {
@@ -136,4 +83,37 @@ function listed(subject: string | readonly string[] | undefined): readonly strin
 
 function concerns({ subjects }: Active, subject: string | undefined): boolean {
   return subjects === undefined || (subject !== undefined && subjects.includes(subject))
+}
+
+type Send = (uri: string, event: string, payload: unknown) => void
+
+/** What becomes of an event between the hub and its listeners: lost, doubled, late or simply sent. */
+export class EventGate {
+  readonly #behaviours: Behaviours
+  readonly #send: Send
+  #held: (() => void) | undefined
+
+  constructor(behaviours: Behaviours, send: Send) {
+    this.#behaviours = behaviours
+    this.#send = send
+  }
+
+  pass(uri: string, event: string, payload: unknown): void {
+    if (this.#behaviours.claim('realtime-silent', event) ?? this.#behaviours.claim('lose-events', event)) return
+    const send = () => this.#send(uri, event, payload)
+    if (this.#held === undefined && this.#behaviours.claim('reorder-events', event)) {
+      this.#held = send
+      return
+    }
+    send()
+    if (this.#behaviours.claim('duplicate-events', event)) send()
+    this.flush()
+  }
+
+  /** Sends an event that still waits for another to overtake it. */
+  flush(): void {
+    const held = this.#held
+    this.#held = undefined
+    held?.()
+  }
 }

@@ -27,14 +27,14 @@ export interface EmulateOptions {
   readonly onSpeak?: ((text: string) => void) | undefined
   /** A key for a hub whose data folder has none. */
   readonly spareKey?: { readonly key: string; readonly scopes: readonly string[] } | undefined
-  /** What is wrong with an app in the store or with the command for speech, and what of a manifest is ignored. */
+  /** Called with problems of apps in the store and of the speech command, and with ignored fields of manifests. */
   readonly tell?: ((problem: string) => void) | undefined
   host?: string | undefined
   port?: number | undefined
   flavour?: Flavour | undefined
   /** As `parseApiKey` reads them; a key given twice has the scopes of both. */
   apiKeys?: readonly { readonly key: string; readonly scopes: readonly string[] }[] | undefined
-  /** Path of a hub file; what is given here beside it wins over it. */
+  /** Path of a hub file; the other options win over it. */
   file?: string | undefined
   /** Apps that only pretend to run, in place of processes. So are those of a file, and those of the next two. */
   simulated?: boolean | undefined

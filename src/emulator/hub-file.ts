@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { isAlias, LineCounter, parseDocument, visit } from 'yaml'
 import { isRecord } from '../base/json.ts'
+import { described, optional } from './core/endpoint.ts'
 import type { EmulatedHubOptions } from './options.ts'
 import { FLAVOURS } from './records.ts'
 import { EmulatorOptionError, normaliseScope, scopeNames } from './scopes.ts'
@@ -15,10 +16,6 @@ const Key = v.pipe(v.string(), v.regex(VISIBLE, 'a key is made of visible ASCII 
 /** Valibot takes a list for an object; a person who wrote one did not mean it. */
 const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
 const AnyObject = v.pipe(mapping, v.record(v.string(), v.unknown()))
-
-/** The descriptions are what the documentation and the JSON Schema say. */
-const described = <const S extends v.GenericSchema>(schema: S, text: string) => v.pipe(schema, v.description(text))
-const optional = <const S extends v.GenericSchema>(schema: S, text: string) => v.optional(described(schema, text))
 
 export const AppFields = {
   id: described(v.pipe(v.string(), v.nonEmpty('has to be an app id')), 'The id of the app. Required.'),
@@ -68,7 +65,7 @@ export const HubFields = {
 
 export const HubFileSchema = v.pipe(mapping, v.strictObject(HubFields))
 
-/** Reads a hub file; what is wrong with it is said per field, never quoting a key. */
+/** Reads a hub file. Mistakes are reported per field and never quote a key. */
 export function loadHubFile(text: string, filename: string): HubFile {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
@@ -88,7 +85,7 @@ export function loadHubFile(text: string, filename: string): HubFile {
   throw new EmulatorOptionError(parsed.issues.map((issue) => `${filename}: ${explain(issue)}`).join('\n'))
 }
 
-/** What is wrong with a file, and where in it. The values of keys are never repeated. */
+/** Describes a mistake in a file and its place. Never repeats the values of keys. */
 export function explain(issue: v.BaseIssue<unknown>): string {
   const path = (issue.path ?? []).map(({ key }) => key)
   const where = path[0] === 'keys' && path.length > 1 ? 'keys' : path.map(step).join('').replace(/^\./, '')

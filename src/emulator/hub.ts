@@ -1,25 +1,21 @@
-/** A hub that is not there: state that lives, behaviours that can be set, memory of what it was asked. */
+/** The emulated hub: its state, the behaviours that can be set, and a record of the requests. */
 import { createServer } from 'node:http'
 import { sleep } from '../base/clock.ts'
-import { Apps, type How } from './apps.ts'
-import { Behaviours } from './behaviours.ts'
-import { Events } from './core/events.ts'
+import { Apps, type How, liveOn } from './apps.ts'
+import { Behaviours, EventGate } from './behaviours.ts'
+import { APPS_URI, Events } from './core/events.ts'
 import type { AppEvent, HubApps } from './core/hub-apps.ts'
 import { type InApp, inAppInterface } from './core/in-app.ts'
-import { APPS_URI } from './core/watchable.ts'
 import { Door } from './door.ts'
-import { EventGate } from './event-gate.ts'
-import { FAULTS } from './faults.ts'
+import { rateLimit } from './faults.ts'
 import { HubError } from './hub-error.ts'
-import { liveOn } from './life.ts'
-import type { OpenRecord, RequestRecord } from './memory.ts'
+import { keepLast, type OpenRecord, type RequestRecord } from './memory.ts'
 import type { BehaviourName, BehaviourOptions } from './misbehaviour.ts'
 import { type EmulatedHubOptions, type Settled, settle, urlOf } from './options.ts'
 import { Realtime } from './realtime.ts'
 import type { AppRecord, AppSeed, Flavour, Patch } from './records.ts'
 import { type HubCore, restListener } from './rest.ts'
-import { Ring } from './ring.ts'
-import { anyOf, GivenKeys, type Keys } from './scopes.ts'
+import { normaliseScope } from './scopes.ts'
 import { Timers } from './timers.ts'
 
 export type { How } from './apps.ts'
@@ -36,7 +32,8 @@ interface Reboot {
   id?: string | undefined
 }
 
-/** What newer hubs bear. */
+const MOST_SPOKEN = 1000
+/** The limit of newer hubs. */
 const RATE = { requests: 4, windowMs: 400 }
 
 /** How often it looks for sessions whose key was revoked in another process. */
@@ -46,12 +43,11 @@ export class EmulatedHub implements AsyncDisposable {
   readonly #options: Settled
   readonly #ending = new AbortController()
   readonly #timers: Timers
-  readonly #requests: Ring<RequestRecord>
-  readonly #spoken = new Ring<string>(1000)
+  #requests: RequestRecord[] = []
+  readonly #spoken: string[] = []
   readonly #behaviours = new Behaviours()
   /** Those that came with the options, which can be changed by hand. */
-  readonly #given: GivenKeys
-  readonly #keys: Keys
+  #given: ReadonlyMap<string, readonly string[]>
   readonly #apps: HubApps
   /** The same, where they only pretend to run. */
   readonly #simulated: Apps | undefined
@@ -93,9 +89,7 @@ export class EmulatedHub implements AsyncDisposable {
     this.#version = options.version
     this.#born = options.clock.elapsed()
     this.#timers = new Timers(options.clock)
-    this.#requests = new Ring(options.memory)
-    this.#given = new GivenKeys(options.keys)
-    this.#keys = options.storedKeys === undefined ? this.#given : anyOf([this.#given, options.storedKeys])
+    this.#given = normalised(options.keys)
     this.#gate = new EventGate(this.#behaviours, (...event) => this.#realtime.send(...event))
     const tell = (event: AppEvent, payload: unknown) => this.#tell(APPS_URI, event, payload)
     const inside = this.#inside()
@@ -144,16 +138,16 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** What the hub was asked, oldest first. */
   get requests(): readonly RequestRecord[] {
-    return this.#requests.toArray()
+    return [...this.#requests]
   }
 
   forgetRequests(): void {
-    this.#requests.clear()
+    this.#requests = []
   }
 
   /** What the hub has said aloud, oldest first. */
   get spoken(): readonly string[] {
-    return this.#spoken.toArray()
+    return [...this.#spoken]
   }
 
   /** TCP connections, realtime sessions and those among them that are subscribed to the apps. */
@@ -230,12 +224,12 @@ export class EmulatedHub implements AsyncDisposable {
 
   /** Replaces all keys; sessions of keys that are gone end. */
   setKeys(keys: Readonly<Record<string, readonly string[]>>): void {
-    this.#given.replace(keys)
+    this.#given = normalised(keys)
     this.#realtime.disconnectUnknown()
   }
 
   revokeKey(key: string): void {
-    this.#given.revoke(key)
+    this.#given = new Map([...this.#given].filter(([one]) => one !== key))
     this.#realtime.disconnectUnknown()
   }
 
@@ -317,24 +311,28 @@ export class EmulatedHub implements AsyncDisposable {
         return hub.#apps
       },
       store: this.#options.kept,
-      keys: this.#keys,
+      keys: (key) => this.#given.get(key) ?? this.#options.storedKeys?.(key),
       behaviours: this.#behaviours,
       timers: this.#timers,
       prefix: this.#options.prefix,
       nothing: this.#options.nothing,
-      limit: this.#options.rateLimit ? FAULTS['rate-limit'](RATE) : undefined,
+      limit: this.#options.rateLimit ? rateLimit(RATE) : undefined,
       elapsed: () => this.#options.clock.elapsed(),
       uptime: () => this.#options.clock.elapsed() - this.#born,
       tell: (...event) => this.#tell(...event),
       speak: (text) => {
-        this.#spoken.push(text)
+        keepLast(this.#spoken, text, MOST_SPOKEN)
         this.#options.onSpeak?.(text)
       },
       remember: (asked) => {
         const entry: OpenRecord = { at: this.#options.clock.now(), ...asked }
-        this.#requests.push(entry)
+        keepLast(this.#requests, entry, this.#options.memory)
         return entry
       },
     }
   }
+}
+
+function normalised(keys: Readonly<Record<string, readonly string[]>>): ReadonlyMap<string, readonly string[]> {
+  return new Map(Object.entries(keys).map(([key, scopes]) => [key, scopes.map(normaliseScope)]))
 }

@@ -1,4 +1,4 @@
-/** What the hub was asked, newest last, bounded. */
+/** The requests that a hub remembers: the latest ones, newest last. */
 export interface RequestRecord {
   readonly at: number
   readonly via: 'rest' | 'socket'
@@ -11,9 +11,15 @@ export interface RequestRecord {
   readonly body: unknown
   /** Absent while there is no answer, and for ever where a fault swallowed it. */
   readonly status?: number
-  /** Whether it was carried out, whatever became of the answer; absent for what is no operation. */
+  /** Whether it was carried out, even if the answer was lost; absent if it is no operation. */
   readonly executed?: boolean
 }
 
 /** The same while it is being written. */
 export type OpenRecord = { -readonly [K in keyof RequestRecord]: RequestRecord[K] }
+
+/** Adds an item; the oldest of more than `most` is forgotten. */
+export function keepLast<T>(items: T[], item: T, most: number): void {
+  items.push(item)
+  if (items.length > most) items.shift()
+}

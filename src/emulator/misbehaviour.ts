@@ -1,7 +1,26 @@
-/** The ways in which the hub can be told to misbehave: one row each, with the options it takes. */
+/** The behaviours of the hub, one row each: options, documentation and effect. */
 import * as v from 'valibot'
 import { optional } from './core/endpoint.ts'
 import { APP_SECTION, ENTRIES } from './core/table.ts'
+import {
+  altered,
+  bigBody,
+  deepJson,
+  drippingBody,
+  type Fault,
+  foreign,
+  gatewayPage,
+  JSON_TYPE,
+  rateLimit,
+  refuse,
+  renamed,
+  reset,
+  reworded,
+  slowHeaders,
+  staleReads,
+  subscriptionInactive,
+  worded,
+} from './faults.ts'
 
 const NAMES = [...ENTRIES, APP_SECTION].map(({ name }) => name)
 const Operation = v.picklist(NAMES, 'has to be an operation of the hub')
@@ -25,95 +44,177 @@ const LIMITS = {
 
 type Concern = keyof typeof LIMITS
 
-function row<const C extends Concern, const E extends v.ObjectEntries>(concerns: C, doc: string, own: E) {
-  return { concerns, doc, options: v.strictObject({ ...own, ...LIMITS[concerns] }) }
+/** The effect of a behaviour that is set. */
+export interface Made {
+  readonly fault?: Fault
+  /** Who the hub says that it is; `null`: it does not. */
+  readonly identity?: { readonly id?: string | undefined; readonly version?: string | undefined } | null
+  readonly status?: number | undefined
 }
 
+type Given<E extends v.ObjectEntries> = v.InferOutput<v.StrictObjectSchema<E, undefined>>
+
+function row<const C extends Concern, const E extends v.ObjectEntries>(
+  concerns: C,
+  doc: string,
+  own: E,
+  make: (given: Given<E>) => Made,
+) {
+  return { concerns, doc, options: v.strictObject({ ...own, ...LIMITS[concerns] }), make }
+}
+
+const answers = <const E extends v.ObjectEntries>(doc: string, own: E, make: (given: Given<E>) => Fault) =>
+  row('requests', doc, own, (given) => ({ fault: make(given) }))
+
+const refusal = (doc: string) => row('sessions', doc, { status: status(500) }, (given) => ({ status: given.status }))
+
+/** A behaviour without options of its own. */
+const plain = <const C extends Concern>(concerns: C, doc: string) => row(concerns, doc, {}, () => ({}))
+
 /** How HTTP answers go wrong. */
-export const ANSWERS = {
-  'answer-status': row('requests', 'A refusal: 401, 403, 404, 429, 500, 503 …', {
-    status: status(500),
-    retryAfter: optional(count, 'Seconds of `Retry-After`.'),
-    error: optional(v.string(), '`error` in the body.'),
-    description: optional(v.string(), '`error_description` in the body.'),
-  }),
-  'subscription-inactive': row(
-    'requests',
+const ANSWERS = {
+  'answer-status': answers(
+    'A refusal: 401, 403, 404, 429, 500, 503 …',
+    {
+      status: status(500),
+      retryAfter: optional(count, 'Seconds of `Retry-After`.'),
+      error: optional(v.string(), '`error` in the body.'),
+      description: optional(v.string(), '`error_description` in the body.'),
+    },
+    refuse,
+  ),
+  'subscription-inactive': answers(
     'A Self-Hosted Server without a licence: 403 to every request, also to a ping.',
     {},
+    () => worded(subscriptionInactive(), { statusCode: 403, error: 'Subscription Inactive' }),
   ),
-  'missing-api-method': row('requests', 'The hub lacks the method, as older hubs report it: HTTP 500.', {}),
-  'rate-limit': row('requests', 'Requests that come too fast get 429 and are not executed.', {
-    requests: optional(count, 'Number of accepted requests; default 4.'),
-    windowMs: optional(count, 'Period in milliseconds; default 500.'),
-    retryAfter: optional(count, 'Seconds of `Retry-After`.'),
-  }),
-  pretend: row('requests', 'Confirms the request without executing it.', { status: status(200), value }),
-  'not-json': row('requests', 'Answers with text.', { text: optional(v.string(), 'The text.') }),
-  'truncated-json': row('requests', 'The first half of the answer.', {}),
-  'wrong-shape': row('requests', 'JSON of another shape.', { value }),
-  'empty-list': row('requests', 'An empty list of apps.', {}),
-  'half-list': row('requests', 'The list of a hub that has not started all of its apps.', {
-    keep: optional(v.pipe(v.number(), v.minValue(0), v.maxValue(1)), 'This fraction of them, rounded up; default 0.5.'),
-  }),
-  'foreign-ids': row('requests', 'Records with another id.', {
-    suffix: optional(v.string(), 'What is added to the id; default `.other`.'),
-  }),
-  'deep-json': row('requests', 'Every value of the answer is an array of arrays.', {
-    levels: optional(count, 'How deep; default 5000.'),
-  }),
-  'stale-reads': row('requests', 'Repeats the first answer to a read, whatever has changed since.', {}),
-  'big-body': row('requests', 'A body that is too large.', { megabytes: optional(count, 'Default 64.') }),
-  'slow-headers': row('requests', 'Executed at once, answered later.', { ms: ms(1000) }),
-  'dripping-body': row('requests', 'The answer comes bit by bit.', {
-    ms: ms(100),
-    bytes: optional(count, 'At a time; default 1.'),
-  }),
-  'never-answer': row('requests', 'Accepts the request and never answers.', {}),
-  'execute-then-reset': row('requests', 'Executes the request, then resets the connection.', {}),
-  'reset-before-executing': row('requests', 'Resets the connection without executing the request.', {}),
-  'gateway-page': row('requests', 'An HTML page of another server at the address: a gateway or a portal.', {
-    status: status(502),
-  }),
-  'portal-json': row('requests', 'JSON of another server at the address.', { status: status(200), value }),
-  'gateway-answer': row('requests', 'A gateway answers instead of the hub, without its identity.', {
-    status: status(200),
-    text: optional(v.string(), 'The body; default: none.'),
-    type: optional(v.string(), 'Its `Content-Type`; default `application/json`.'),
-    executes: optional(v.boolean(), 'Whether the hub carried the request out; default: it did not.'),
-  }),
-  redirect: row('requests', 'Another server at the address redirects the client.', {
-    status: status(302),
-    location: optional(v.string(), 'Where to.'),
-  }),
+  'missing-api-method': answers('The hub lacks the method, as older hubs report it: HTTP 500.', {}, () =>
+    refuse({ status: 500, error: 'missing_api_method' }),
+  ),
+  'rate-limit': answers(
+    'Requests that come too fast get 429 and are not executed.',
+    {
+      requests: optional(count, 'Number of accepted requests; default 4.'),
+      windowMs: optional(count, 'Period in milliseconds; default 500.'),
+      retryAfter: optional(count, 'Seconds of `Retry-After`.'),
+    },
+    rateLimit,
+  ),
+  pretend: answers(
+    'Confirms the request without executing it.',
+    { status: status(200), value },
+    ({ status = 200, value = null }) => {
+      const answer = { status, headers: JSON_TYPE, text: JSON.stringify(value) }
+      return { executes: false, answer: (exchange) => exchange.send(answer) }
+    },
+  ),
+  'not-json': answers(
+    'Answers with text.',
+    { text: optional(v.string(), 'The text.') },
+    ({ text = 'This is not JSON' }) => reworded(() => text),
+  ),
+  'truncated-json': answers('The first half of the answer.', {}, () =>
+    reworded((text) => text.slice(0, Math.floor(text.length / 2))),
+  ),
+  'wrong-shape': answers('JSON of another shape.', { value }, ({ value = ['neither', 7, null] }) =>
+    reworded(() => JSON.stringify(value)),
+  ),
+  'empty-list': answers('An empty list of apps.', {}, () => reworded(() => '{}')),
+  'half-list': answers(
+    'The list of a hub that has not started all of its apps.',
+    {
+      keep: optional(
+        v.pipe(v.number(), v.minValue(0), v.maxValue(1)),
+        'This fraction of them, rounded up; default 0.5.',
+      ),
+    },
+    ({ keep = 0.5 }) =>
+      altered((list) => {
+        const entries = Object.entries(list)
+        return Object.fromEntries(entries.slice(0, Math.ceil(entries.length * keep)))
+      }),
+  ),
+  'foreign-ids': answers(
+    'Records with another id.',
+    { suffix: optional(v.string(), 'What is added to the id; default `.other`.') },
+    ({ suffix = '.other' }) => altered((answer) => renamed(answer, suffix)),
+  ),
+  'deep-json': answers(
+    'Every value of the answer is an array of arrays.',
+    { levels: optional(count, 'How deep; default 5000.') },
+    ({ levels = 5000 }) => deepJson(levels),
+  ),
+  'stale-reads': answers('Repeats the first answer to a read, whatever has changed since.', {}, staleReads),
+  'big-body': answers(
+    'A body that is too large.',
+    { megabytes: optional(count, 'Default 64.') },
+    ({ megabytes = 64 }) => bigBody(megabytes),
+  ),
+  'slow-headers': answers('Executed at once, answered later.', { ms: ms(1000) }, ({ ms = 1000 }) => slowHeaders(ms)),
+  'dripping-body': answers(
+    'The answer comes bit by bit.',
+    { ms: ms(100), bytes: optional(count, 'At a time; default 1.') },
+    ({ ms = 100, bytes = 1 }) => drippingBody(ms, Math.max(1, bytes)),
+  ),
+  'never-answer': answers('Accepts the request and never answers.', {}, () => ({ executes: false, answer() {} })),
+  'execute-then-reset': answers('Executes the request, then resets the connection.', {}, () => reset(true)),
+  'reset-before-executing': answers('Resets the connection without executing the request.', {}, () => reset(false)),
+  'gateway-page': answers(
+    'An HTML page of another server at the address: a gateway or a portal.',
+    { status: status(502) },
+    ({ status = 502 }) => foreign(status, { 'content-type': 'text/html' }, gatewayPage(status)),
+  ),
+  'portal-json': answers(
+    'JSON of another server at the address.',
+    { status: status(200), value },
+    ({ status = 200, value = { error: 'starting up' } }) => foreign(status, JSON_TYPE, JSON.stringify(value)),
+  ),
+  'gateway-answer': answers(
+    'A gateway answers instead of the hub, without its identity.',
+    {
+      status: status(200),
+      text: optional(v.string(), 'The body; default: none.'),
+      type: optional(v.string(), 'Its `Content-Type`; default `application/json`.'),
+      executes: optional(v.boolean(), 'Whether the hub carried the request out; default: it did not.'),
+    },
+    ({ status = 200, text = '', type = 'application/json', executes }) =>
+      foreign(status, { 'content-type': type }, text, executes),
+  ),
+  redirect: answers(
+    'Another server at the address redirects the client.',
+    { status: status(302), location: optional(v.string(), 'Where to.') },
+    ({ location = 'http://elsewhere.invalid/', status = 302 }) => foreign(status, { location }, ''),
+  ),
 } as const
 
 const IDENTITY = {
-  'no-identity': row('requests', 'Answers without the headers that identify the hub.', {}),
-  'other-identity': row('requests', 'Answers with the identity of another hub.', {
-    id: optional(v.string(), 'Its id.'),
-    version: optional(v.string(), 'Its firmware.'),
-  }),
+  'no-identity': row('requests', 'Answers without the headers that identify the hub.', {}, () => ({
+    identity: null,
+  })),
+  'other-identity': row(
+    'requests',
+    'Answers with the identity of another hub.',
+    { id: optional(v.string(), 'Its id.'), version: optional(v.string(), 'Its firmware.') },
+    ({ id = 'another-hub', version }) => ({ identity: { id, version } }),
+  ),
 } as const
 
 export const REALTIME = {
-  'refuse-handshake': row('sessions', '`handshakeClient` is answered with an error.', { status: status(500) }),
-  'refuse-namespace': row('sessions', 'The namespace is not opened.', { status: status(500) }),
-  'refuse-subscription': row('sessions', '`subscribe` is answered with an error.', { status: status(500) }),
-  'namespace-token': row(
+  'refuse-handshake': refusal('`handshakeClient` is answered with an error.'),
+  'refuse-namespace': refusal('The namespace is not opened.'),
+  'refuse-subscription': refusal('`subscribe` is answered with an error.'),
+  'namespace-token': plain(
     'channel',
     'The handshake returns a token, and the namespace requires it from every client.',
-    {},
   ),
-  'drop-realtime': row('sessions', 'The namespace is opened and closed again at once.', {}),
-  'lose-events': row('events', 'Events are lost.', {}),
-  'duplicate-events': row('events', 'Each event is sent twice.', {}),
-  'reorder-events': row('events', 'An event is sent after the next one.', {}),
-  'realtime-silent': row('channel', 'The connection is up, acknowledges and answers pings, but no event comes.', {}),
-  'realtime-hung': row(
+  'drop-realtime': plain('sessions', 'The namespace is opened and closed again at once.'),
+  'lose-events': plain('events', 'Events are lost.'),
+  'duplicate-events': plain('events', 'Each event is sent twice.'),
+  'reorder-events': plain('events', 'An event is sent after the next one.'),
+  'realtime-silent': plain('channel', 'The connection is up, acknowledges and answers pings, but no event comes.'),
+  'realtime-hung': plain(
     'channel',
     'Realtime connections are blocked in both directions; held-up data flows when the behaviour ends.',
-    {},
   ),
 } as const
 
@@ -122,7 +223,7 @@ export const BEHAVIOURS = { ...ANSWERS, ...IDENTITY, ...REALTIME } as const
 export type BehaviourName = keyof typeof BEHAVIOURS
 type Rows = typeof BEHAVIOURS
 
-/** For what is either so or not. */
+/** A behaviour that is either on or off. */
 interface NoLimits {
   times?: never
 }
@@ -132,3 +233,7 @@ export type BehaviourOptions = {
 }
 
 export const isBehaviour = (name: string): name is BehaviourName => Object.hasOwn(BEHAVIOURS, name)
+
+const MAKERS: { readonly [N in BehaviourName]: { make(options: BehaviourOptions[N]): Made } } = BEHAVIOURS
+
+export const made = <N extends BehaviourName>(name: N, options: BehaviourOptions[N]): Made => MAKERS[name].make(options)

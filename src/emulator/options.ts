@@ -1,4 +1,4 @@
-/** What a hub can be told at its start, and what it assumes when it is not. */
+/** Options of an emulated hub, and their defaults. */
 import { type Clock, systemClock } from '../base/clock.ts'
 import type { AppsHost, HubApps } from './core/hub-apps.ts'
 import { type HubStore, hubStoreInMemory } from './core/hub-store.ts'
@@ -55,15 +55,7 @@ export interface EmulatedHubOptions {
   random?: (() => number) | undefined
 }
 
-/** The options with every gap filled. */
-export type Settled = {
-  [K in keyof Omit<EmulatedHubOptions, Replaceable>]-?: NonNullable<EmulatedHubOptions[K]>
-} & Pick<EmulatedHubOptions, Replaceable>
-
-/** What a hub can do without. */
-type Replaceable = 'backend' | 'storedKeys' | 'onSpeak'
-
-/** What a hub of each flavour has unless told otherwise. */
+/** Defaults of each flavour. */
 const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
   older: { version: '8.1.6', prefix: 'both' },
   newer: { version: '12.4.0', prefix: 'both' },
@@ -71,34 +63,37 @@ const USUAL: Readonly<Record<Flavour, { version: string; prefix: Prefix }>> = {
   reference: { version: '8.1.6', prefix: 'managers' },
 }
 
-export function settle(options: EmulatedHubOptions): Settled {
-  const { flavour = 'newer', clock = systemClock } = options
-  return {
-    host: options.host ?? '127.0.0.1',
-    port: options.port ?? 0,
-    flavour,
-    keys: options.keys ?? {},
-    storedKeys: options.storedKeys,
-    apps: options.apps ?? DEFAULT_APPS,
-    backend: options.backend,
-    kept: options.kept ?? hubStoreInMemory(() => clock.now()),
-    rateLimit: options.rateLimit ?? false,
-    store: options.store ?? DEFAULT_STORE,
-    onSpeak: options.onSpeak,
-    id: options.id ?? '5f0c8a1b2d3e4f5061728394',
-    version: options.version ?? USUAL[flavour].version,
-    prefix: options.prefix ?? USUAL[flavour].prefix,
-    nothing: options.nothing ?? 'null',
-    settleMs: options.settleMs ?? 200,
-    usageMs: options.usageMs ?? 0,
-    crashMs: options.crashMs ?? 0,
-    keepAliveMs: options.keepAliveMs ?? 5000,
-    pingIntervalMs: options.pingIntervalMs ?? 25_000,
-    pingTimeoutMs: options.pingTimeoutMs ?? 20_000,
-    memory: options.memory ?? 10_000,
-    clock,
-    random: options.random ?? Math.random,
-  }
+/** The options with every gap filled. */
+export type Settled = ReturnType<typeof settle>
+
+export function settle({
+  host = '127.0.0.1',
+  port = 0,
+  flavour = 'newer',
+  keys = {},
+  apps = DEFAULT_APPS,
+  store = DEFAULT_STORE,
+  clock = systemClock,
+  kept = hubStoreInMemory(() => clock.now()),
+  id = '5f0c8a1b2d3e4f5061728394',
+  version = USUAL[flavour].version,
+  prefix = USUAL[flavour].prefix,
+  rateLimit = false,
+  nothing = 'null',
+  settleMs = 200,
+  usageMs = 0,
+  crashMs = 0,
+  keepAliveMs = 5000,
+  pingIntervalMs = 25_000,
+  pingTimeoutMs = 20_000,
+  memory = 10_000,
+  random = Math.random,
+  ...optional
+}: EmulatedHubOptions) {
+  const who = { host, port, flavour, keys, id, version }
+  const what = { apps, store, kept, prefix, rateLimit, nothing, memory }
+  const times = { clock, random, settleMs, usageMs, crashMs, keepAliveMs, pingIntervalMs, pingTimeoutMs }
+  return { ...optional, ...who, ...what, ...times }
 }
 
 /** The address a client on this machine would use. */

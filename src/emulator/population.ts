@@ -1,4 +1,4 @@
-/** The apps a hub has when nobody says otherwise, and as many more as a bench wants. All names are invented. */
+/** The default apps of a hub with simulated apps, and any number of generated ones. All names are invented. */
 import type { AppSeed } from './records.ts'
 
 export const DEFAULT_APPS: readonly AppSeed[] = [

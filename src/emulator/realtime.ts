@@ -1,14 +1,15 @@
-/** The hub's realtime side: handshake, namespace, subscriptions, calls. What is sent to whom, and who may ask. */
+/** The hub's realtime channel: handshake, namespace, subscriptions, calls and events. */
 import { randomUUID } from 'node:crypto'
 import type { Server as HttpServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'
 import { isRecord } from '../base/json.ts'
-import { APPS_URI, watchable } from './core/watchable.ts'
+import { APPS_URI, watchable } from './core/events.ts'
 import { subscriptionInactive } from './faults.ts'
 import { asHubError, HubError } from './hub-error.ts'
 import { GENERATIONS } from './records.ts'
 import { claimFault, type HubCore } from './rest.ts'
 import { matchMessage } from './routes.ts'
+import { admit } from './scopes.ts'
 
 const NAMESPACE = '/api'
 
@@ -52,7 +53,7 @@ export class Realtime {
     api.on('connection', (socket) => this.#welcome(socket))
   }
 
-  /** Sessions that have the namespace open, and those of them that hear of apps. */
+  /** Sessions with an open namespace, and those of them that subscribe to the apps. */
   get counts(): { sessions: number; subscribers: number } {
     const { sockets, adapter } = this.#io.of(NAMESPACE)
     return { sessions: sockets.size, subscribers: adapter.rooms.get(APPS_URI)?.size ?? 0 }
@@ -73,7 +74,7 @@ export class Realtime {
   disconnectUnknown(): void {
     for (const socket of this.#io.sockets.sockets.values()) {
       const key = this.#keys.get(socket.client)
-      if (key !== undefined && !this.#hub.keys.knows(key)) socket.disconnect(true)
+      if (key !== undefined && this.#hub.keys(key) === undefined) socket.disconnect(true)
     }
   }
 
@@ -87,7 +88,7 @@ export class Realtime {
     this.#answer('handshakeClient', key, undefined, args, () => {
       if (this.#hub.behaviours.has('subscription-inactive')) throw subscriptionInactive()
       this.#refuseIf('refuse-handshake')
-      this.#hub.keys.admit(key, 'key')
+      admit(this.#hub.keys, key, 'key')
       if (key !== undefined) this.#keys.set(socket.client, key)
       if (!this.#givesTokens) return { namespace: NAMESPACE }
       const token = randomUUID()
@@ -99,7 +100,7 @@ export class Realtime {
   #refuseNamespace(socket: Socket): HubError | undefined {
     try {
       this.#refuseIf('refuse-namespace')
-      this.#hub.keys.admit(this.#keys.get(socket.client), 'key')
+      admit(this.#hub.keys, this.#keys.get(socket.client), 'key')
       if (this.#wantsToken(socket) && socket.handshake.auth['token'] !== this.#tokens.get(socket.client)) {
         throw new HubError(401, 'invalid_token', 'Missing or unknown token')
       }
@@ -125,7 +126,7 @@ export class Realtime {
       this.#answer(`subscribe ${worded(args[0])}`, key(), undefined, args, () => {
         this.#refuseIf('refuse-subscription')
         const uri = worded(args[0])
-        this.#hub.keys.admit(key(), watchable(uri, this.#hub.apps).needs)
+        admit(this.#hub.keys, key(), watchable(uri, this.#hub.apps).needs)
         void socket.join(uri)
       })
     })
@@ -145,7 +146,7 @@ export class Realtime {
       const fault = claimFault(this.#hub, name, 'socket')
       if (fault?.refusal !== undefined) throw fault.refusal
       const call = matchMessage(message, this.#hub.flavour)
-      const scopes = this.#hub.keys.admit(key, call.endpoint.needs)
+      const scopes = admit(this.#hub.keys, key, call.endpoint.needs)
       return call.endpoint.perform(this.#hub, call.args, { scopes })
     })
   }

@@ -9,7 +9,7 @@ export const FLAVOURS = ['older', 'newer', 'self-hosted', 'reference'] as const
 export type Flavour = (typeof FLAVOURS)[number]
 export type AppState = 'stopped' | 'stopping' | 'starting' | 'running' | 'crashed'
 
-/** An app as somebody declares it, the same for both flavours; `recordOf` makes the wire record. */
+/** A declared app, the same for all flavours; `recordOf` makes the wire record. */
 export interface AppSeed {
   id: string
   name?: string | undefined

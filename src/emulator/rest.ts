@@ -7,7 +7,7 @@ import { asHubError, HubError } from './hub-error.ts'
 import { iconAt } from './icons.ts'
 import type { OpenRecord } from './memory.ts'
 import { type Match, matchRequest, type Prefix } from './routes.ts'
-import type { Keys } from './scopes.ts'
+import { admit, type Keys } from './scopes.ts'
 import type { Timers } from './timers.ts'
 
 /** How an operation that returns nothing is answered. */
@@ -33,7 +33,7 @@ const MAX_DRAINED = 32 * MAX_BODY
 export function restListener(hub: HubCore): RequestListener {
   return (request, response) => {
     response.on('error', () => {})
-    // What rejects is reading the body of a client that went away: there is nobody left to answer.
+    // It rejects if the client went away while its body was read: there is no connection to answer on.
     serve(hub, request, response).catch(() => response.destroy())
   }
 }
@@ -71,7 +71,7 @@ async function serve(hub: HubCore, request: IncomingMessage, response: ServerRes
   fault.answer(exchange, fault.executes ? await execute() : NOT_DONE)
 }
 
-/** What is to go wrong with a request, if anything. */
+/** The fault of a request, if there is one. */
 export function claimFault(hub: HubCore, operation: string | undefined, via: 'rest' | 'socket'): Fault | undefined {
   if (hub.limit?.meets?.(hub.elapsed())) return hub.limit
   return hub.behaviours.claimFault(operation, via, hub.elapsed())
@@ -110,7 +110,7 @@ async function outcome(
 ): Promise<Outcome> {
   try {
     if (match instanceof HubError) throw match
-    const scopes = hub.keys.admit(key, match.endpoint.needs)
+    const scopes = admit(hub.keys, key, match.endpoint.needs)
     if (body instanceof HubError) throw body
     const result = await match.endpoint.perform(hub, match.args(search, body), { scopes })
     return result === undefined ? nothing(hub.nothing) : json(200, result)
@@ -133,7 +133,7 @@ function bearer(header: string | undefined): string | undefined {
 }
 
 /** The upload as text, or the refusal of one that is too long. */
-async function readBody(request: IncomingMessage): Promise<string | HubError> {
+export async function readBody(request: IncomingMessage): Promise<string | HubError> {
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of request) {

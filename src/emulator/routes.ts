@@ -1,10 +1,10 @@
 /** From a request line, or a call over the realtime channel, to the endpoint it means and its parameters. */
 
 import { isRecord } from '../base/json.ts'
-import { inPath, METHODS } from './core/endpoint.ts'
+import { withoutSlashes } from '../base/text.ts'
+import { METHODS } from './core/endpoint.ts'
 import { APP_SECTION, type Entry, entriesFor, find, noSuchMethod } from './core/table.ts'
 import { HubError } from './hub-error.ts'
-import { decode, fill, split } from './paths.ts'
 import { FLAVOURS, type Flavour } from './records.ts'
 
 /** Which of the two spellings of the base path the hub answers; the other one is a 404. */
@@ -60,11 +60,9 @@ function matchApp(method: string, path: string): Match {
 
 /** The parameters that do not stand in the path. */
 function outside({ endpoint }: Entry, search: URLSearchParams, body: unknown): Args {
-  const { method, path, input, wholeBody } = endpoint
+  const { method, takes, wholeBody } = endpoint
   if (method === 'GET' || method === 'DELETE') return Object.fromEntries(search)
-  const named = inPath(path)
-  const wanted = Object.keys(input.entries).some((name) => !named.includes(name))
-  if (!wanted) return {}
+  if (takes.length === 0) return {}
   if (body !== undefined && !isRecord(body)) throw noObject()
   if (wholeBody === undefined) return body ?? {}
   if (body === undefined) throw noObject()
@@ -82,3 +80,32 @@ export function matchMessage(message: unknown, flavour: Flavour): Entry & { args
 
 const notFound = () => new HubError(404, 'not_found', 'Not Found')
 const noObject = () => new HubError(400, 'invalid_body', 'The body has to be a JSON object')
+
+/** The segments of a path that begins with a slash; those at the end do not count. */
+export function split(path: string): string[] {
+  return withoutSlashes(path).split('/').slice(1)
+}
+
+/** The parameters of a path that fits the template, where `:name` stands for one; `undefined` for one that does not. */
+export function fill(
+  template: readonly string[],
+  segments: readonly string[],
+): Readonly<Record<string, string>> | undefined {
+  if (template.length !== segments.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [index, part] of template.entries()) {
+    const segment = segments[index] ?? ''
+    if (part.startsWith(':')) params[part.slice(1)] = decode(segment)
+    else if (part !== segment) return undefined
+  }
+  return params
+}
+
+/** @throws HubError 400 */
+export function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    throw new HubError(400, 'invalid_path', 'Malformed percent encoding')
+  }
+}

@@ -1,4 +1,4 @@
-/** Permissions of API keys: how scopes are written, what each grants, which keys a hub knows. */
+/** Permissions of API keys: how scopes are written, and what each grants. */
 import { HubError } from './hub-error.ts'
 
 /** What the routes ask for. Keys may say `hub.` or `homey.`; inside, and in every answer, it is `homey.`. */
@@ -46,54 +46,16 @@ export function permits(scopes: readonly string[], needs: Needs): void {
   throw new HubError(403, 'missing_scopes', `Missing Scopes: ${needs}`)
 }
 
-/** The keys the user of the hub has made. */
-export interface Keys {
-  knows(key: string): boolean
-  /** The caller's scopes. @throws HubError 401 for a key the hub does not know, 403 for one that may not do this */
-  admit(key: string | undefined, needs: Needs): readonly string[]
-}
+/** The scopes of a key, in the spelling `homey.…`; `undefined` for a key that the hub does not know. */
+export type Keys = (key: string) => readonly string[] | undefined
 
-/** Decides by the scopes of a key, undefined for one that the hub does not know. @throws HubError 401, 403 */
-export function admitted(scopes: readonly string[] | undefined, needs: Needs): readonly string[] {
+/** The caller's scopes. @throws HubError 401 for a key that the hub does not know, 403 for one that may not do this */
+export function admit(keys: Keys, key: string | undefined, needs: Needs): readonly string[] {
   if (needs === 'nothing') return []
+  const scopes = key === undefined ? undefined : keys(key)
   if (scopes === undefined) throw new HubError(401, 'unauthorized', 'Missing or unknown API key')
   permits(scopes, needs)
   return scopes
-}
-
-/** Keys of several origins as one. */
-export function anyOf(origins: readonly Keys[]): Keys {
-  const knowing = (key: string) => origins.find((keys) => keys.knows(key))
-  return {
-    knows: (key) => knowing(key) !== undefined,
-    admit: (key, needs) =>
-      (key === undefined ? undefined : knowing(key))?.admit(key, needs) ?? admitted(undefined, needs),
-  }
-}
-
-/** Keys that were given at the start. */
-export class GivenKeys implements Keys {
-  #scopes = new Map<string, readonly string[]>()
-
-  constructor(keys: Readonly<Record<string, readonly string[]>>) {
-    this.replace(keys)
-  }
-
-  replace(keys: Readonly<Record<string, readonly string[]>>): void {
-    this.#scopes = new Map(Object.entries(keys).map(([key, scopes]) => [key, scopes.map(normaliseScope)]))
-  }
-
-  revoke(key: string): void {
-    this.#scopes.delete(key)
-  }
-
-  knows(key: string): boolean {
-    return this.#scopes.has(key)
-  }
-
-  admit(key: string | undefined, needs: Needs): readonly string[] {
-    return admitted(key === undefined ? undefined : this.#scopes.get(key), needs)
-  }
 }
 
 /** Thrown for options a person typed; the message is meant for that person and never repeats a key. */

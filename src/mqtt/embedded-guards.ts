@@ -1,31 +1,6 @@
-/** What the embedded broker checks because aedes does not: the origin of web pages, packet sizes, clients that do not read. */
+/** What the embedded broker checks because aedes does not: packet sizes, and clients that do not read. */
 import type { Duplex } from 'node:stream'
-import { mayAsk } from '../base/hosts.ts'
 import { bodyLength, headerSize, MALFORMED } from './packet-filter.ts'
-
-/**
- * Whether a client may open a WebSocket. A browser sends the page's origin, and any page can reach a loopback address,
- * those of other programs on this machine too. With a password, a page from the same host may, as it has to know it.
- * Without one, only a page from the very address that it connects to. Either way not by a host *name* that is none of
- * `hosts`: its owner can make it point to this host later (DNS rebinding). `origins` may, too.
- */
-export function mayBrowse(origin: string | undefined, host: string | undefined, rules: BrowseRules): boolean {
-  if (origin === undefined) return true
-  if (!URL.canParse(origin) || !URL.canParse(`http://${host}`)) return false
-  const page = new URL(origin)
-  if (rules.origins.some((allowed) => new URL(allowed).origin === page.origin)) return true
-  const here = new URL(`http://${host}`)
-  if (rules.hasPassword) return page.hostname === here.hostname && mayAsk(host, rules.hosts)
-  return page.host === here.host && mayAsk(page.host, [])
-}
-
-export interface BrowseRules {
-  readonly hasPassword: boolean
-  /** Origins of pages that may always connect. */
-  readonly origins: readonly string[]
-  /** Names by which it may be reached, besides `localhost` and any address. */
-  readonly hosts: readonly string[]
-}
 
 /**
  * Destroys `stream` as soon as a packet announces more than `limit` bytes: aedes would collect all of it in memory.

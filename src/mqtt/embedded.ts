@@ -1,15 +1,13 @@
-/** A small broker in this process, for users who have none: aedes over TCP and WebSocket. */
+/** A small broker in this process, for users who have none: aedes over TCP. */
 import { once } from 'node:events'
-import { createServer as createHttpServer, type Server as HttpServer, type IncomingMessage } from 'node:http'
 import { createServer, type Server } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AedesOptions, type PublishPacket } from 'aedes'
 import type { Logger } from 'pino'
-import { createWebSocketStream, WebSocketServer } from 'ws'
 import { systemCode } from '../base/failures.ts'
 import { inUrl, isLoopback } from '../base/hosts.ts'
 import { sameSecret } from '../base/secrets.ts'
-import { limitBacklog, limitPackets, mayBrowse } from './embedded-guards.ts'
+import { limitBacklog, limitPackets } from './embedded-guards.ts'
 import { topicMatcher } from './names.ts'
 
 /** A client of MQTT 5 may try 3.1.1 next; Home Assistant does not. */
@@ -28,21 +26,15 @@ export interface EmbeddedBrokerOptions {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
-  /** MQTT over WebSocket; null: off, 0: any free port. */
-  readonly wsPort: number | null
   /** Topics whose subscribers see the retain flag as it was published, which MQTT 3.1.1 hides. */
   readonly commandFilters: readonly string[]
-  /** Origins of web pages that may connect over WebSocket, besides pages from its own address. */
-  readonly wsOrigins?: readonly string[] | undefined
-  /** Names by which a web page may reach its WebSocket, besides `host`, `localhost` and any address. */
-  readonly wsHosts?: readonly string[] | undefined
   readonly username?: string | undefined
   readonly password?: string | undefined
   /** Where Home Assistant says that it is there. */
   readonly birthTopic?: string | undefined
   /** The largest payload accepted, in bytes (default 1 MiB). A client that sends a larger one is disconnected. */
   readonly maxPayload?: number | undefined
-  /** Connections at a time, TCP and WebSocket together (default 200). */
+  /** Connections at a time (default 200). */
   readonly maxConnections?: number | undefined
 }
 
@@ -77,7 +69,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions, log: L
     await broker.close()
     throw error
   }
-  log.info({ url: broker.url, ws_url: broker.wsUrl }, EMBEDDED_BROKER_NOTICE)
+  log.info({ url: broker.url }, EMBEDDED_BROKER_NOTICE)
   return broker
 }
 
@@ -111,11 +103,9 @@ function brokerOptions(options: EmbeddedBrokerOptions): AedesOptions {
 
 export class EmbeddedBroker implements AsyncDisposable {
   url = ''
-  wsUrl?: string
   readonly #options: EmbeddedBrokerOptions
   readonly #aedes: Aedes
   readonly #tcp: Server
-  readonly #http: HttpServer | undefined
   readonly #streams = new Set<Duplex>()
   readonly #onBacklog: (bytes: number) => void
   readonly #maxConnections: number
@@ -142,32 +132,6 @@ export class EmbeddedBroker implements AsyncDisposable {
     this.#onBacklog = (bytes) =>
       log.warn({ waiting_bytes: bytes }, 'an MQTT client is dropped: it does not read what it has subscribed to')
     this.#tcp = createServer({ noDelay: true }, (socket) => this.#serve(socket))
-    if (options.wsPort !== null) this.#http = this.#webSocketServer()
-  }
-
-  #webSocketServer(): HttpServer {
-    const http = createHttpServer((_, response) => response.writeHead(426).end('MQTT over WebSocket only\n'))
-    http.maxConnections = this.#maxConnections
-    const ws = new WebSocketServer({
-      server: http,
-      maxPayload: this.#maxPacket,
-      perMessageDeflate: false,
-      handleProtocols: (offered) => (offered.has('mqtt') ? 'mqtt' : false),
-      verifyClient: ({ req: { headers } }: { req: IncomingMessage }) =>
-        mayBrowse(headers.origin, headers.host, {
-          hasPassword: this.#options.password !== undefined,
-          origins: this.#options.wsOrigins ?? [],
-          hosts: [this.#options.host, ...(this.#options.wsHosts ?? [])],
-        }),
-    })
-    // `ws` passes on the errors of `http`, which has a listener of its own.
-    ws.on('error', () => undefined)
-    ws.on('connection', (socket) => {
-      // Without a listener, a frame over the limit would be an uncaught exception.
-      socket.on('error', () => socket.terminate())
-      this.#serve(createWebSocketStream(socket))
-    })
-    return http
   }
 
   #serve(stream: Duplex): void {
@@ -184,9 +148,8 @@ export class EmbeddedBroker implements AsyncDisposable {
   }
 
   async listen(): Promise<void> {
-    const { host, port, wsPort } = this.#options
+    const { host, port } = this.#options
     this.url = `mqtt://${await listening(this.#tcp, host, port)}`
-    if (this.#http !== undefined && wsPort !== null) this.wsUrl = `ws://${await listening(this.#http, host, wsPort)}`
   }
 
   /** Ends all connections; safe to call twice. */
@@ -198,9 +161,8 @@ export class EmbeddedBroker implements AsyncDisposable {
   async #close(): Promise<void> {
     await new Promise<void>((resolve) => this.#aedes.close(resolve))
     for (const stream of this.#streams) stream.destroy()
-    this.#http?.closeAllConnections()
     // One that never listened cannot be closed.
-    await Promise.allSettled([this.#tcp[Symbol.asyncDispose](), this.#http?.[Symbol.asyncDispose]()])
+    await this.#tcp[Symbol.asyncDispose]().catch(() => undefined)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,5 @@
 /** What is said of a run: goals, absolute figures, growth. */
 import { cpus, loadavg, totalmem } from 'node:os'
-import type { Benchmarks } from '../../src/tooling/docs/charts/data.ts'
 import type { Book, Metric } from './book.ts'
 import type { Grown } from './growth.ts'
 import type { Effort } from './measures.ts'
@@ -50,33 +49,6 @@ const FIGURES: readonly (readonly [title: string, metric: Metric, unit: string, 
   ['RSS added by very many events', 'addedRss', 'MB', 1024 * 1024],
 ]
 
-/** Of `docs/data/benchmarks.json`, which the charts are drawn from. */
-export function figuresOf(book: Book, grown: readonly Grown[]): Benchmarks {
-  const latency = (metric: Metric) => ({
-    bare: tidy(book.median('bare', metric)),
-    plain: tidy(book.median('plain', metric)),
-    hub2mqtt: tidy(book.median('hub2mqtt', metric)),
-  })
-  return {
-    date: today(),
-    latencyMs: {
-      eventP50: latency('eventP50'),
-      eventP99: latency('eventP99'),
-      commandP50: latency('commandP50'),
-      commandP99: latency('commandP99'),
-    },
-    grown: grown.map(({ size, startMs, rss, cpuUs }) => ({
-      hubs: size.hubs,
-      apps: size.apps,
-      startMs: tidy(startMs),
-      rssMb: tidy(rss / 1024 ** 2),
-      cpuUs: tidy(cpuUs),
-    })),
-  }
-}
-
-/** At least as many digits as the page shows. */
-const tidy = (value: number) => Number(value.toPrecision(4))
 const today = () => new Date().toISOString().slice(0, 10)
 
 export interface Circumstances {
@@ -113,18 +85,16 @@ export function render(book: Book, grown: readonly Grown[], effort: Effort, abou
       ],
       ROWS.map((row) => goalRow(row, book)),
     ),
-    '![Latencies as bars](../images/latencies.svg)',
     'The medians behind the ratios:',
     table(['', ...subjects], figures),
     'The cost of more apps and hubs:',
-    '![Start, memory and CPU against apps and hubs](../images/growth.svg)',
     table(
       ['Hubs', 'Apps of each', 'Start', 'RSS at rest', 'CPU per event'],
-      figuresOf(book, grown).grown.map(({ hubs, apps, startMs, rssMb, cpuUs }) => [
-        String(hubs),
-        apps.toLocaleString('en'),
+      grown.map(({ size, startMs, rss, cpuUs }) => [
+        String(size.hubs),
+        size.apps.toLocaleString('en'),
         `${round(startMs)} ms`,
-        `${round(rssMb)} MB`,
+        `${round(rss / 1024 ** 2)} MB`,
         `${round(cpuUs)} µs`,
       ]),
     ),

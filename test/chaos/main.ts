@@ -1,9 +1,7 @@
 /** `npm run chaos`: breaks things for a while and exits with 1 if the bridge did anything wrong. */
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Reliability } from '../../src/tooling/docs/charts/data.ts'
 import { exitOnSignals } from '../support/process.ts'
 import { Status } from '../support/status.ts'
 import { type ComposedJob, composedJobs, everyFault, runAlone, runJobs, until } from './campaign.ts'
@@ -13,7 +11,7 @@ import { FAULTS, faultNamed } from './faults/all.ts'
 import { NO_HISTORY } from './history.ts'
 import { Kept } from './kept.ts'
 import { type PlantResult, provePlants } from './prove.ts'
-import { figuresOf, renderScorecard } from './scorecard.ts'
+import { renderScorecard } from './scorecard.ts'
 
 const HELP = `npm run chaos -- [options]
 
@@ -32,7 +30,7 @@ const HELP = `npm run chaos -- [options]
   --pace MS       between two happenings, on average (default 40)
   --kept FILE     of a campaign: writes each result there, and does not do again what it holds
   --dump FOLDER   writes the history of each failed episode there
-  --write         writes docs/internals/reliability.md, docs/data/reliability.json and the chart
+  --write         writes docs/internals/reliability.md
   --list          names the kinds of fault`
 
 const { values } = parseArgs({
@@ -210,19 +208,12 @@ async function main(): Promise<number> {
     if (!caught) console.log(`FAIL planted bug ${name}, seed ${seed}, was not caught`)
   const minutes = (kept?.minutes ?? 0) + (performance.now() - startedAt) / 60_000
   if (!values.plants) {
-    const outcome = { results, plants, seed: plan.seed, date: new Date(), minutes }
-    const card = renderScorecard(outcome)
-    if (values.write) write(card, figuresOf(outcome))
+    const card = renderScorecard({ results, plants, seed: plan.seed, date: new Date(), minutes })
+    if (values.write) writeFileSync('docs/internals/reliability.md', card)
     console.log(`\n${card}`)
   }
   const failed = results.some(({ violations }) => violations.length > 0) || plants.some(({ caught }) => !caught)
   return failed ? 1 : 0
-}
-
-function write(card: string, figures: Reliability): void {
-  writeFileSync('docs/internals/reliability.md', card)
-  writeFileSync('docs/data/reliability.json', `${JSON.stringify(figures, null, 2)}\n`)
-  execFileSync(process.execPath, ['src/tooling/docs/main.ts'], { stdio: 'inherit' })
 }
 
 function number(text: string): number {

@@ -1,6 +1,5 @@
 /** What a campaign came to, as a document: figures first, then each kind of fault. */
 import { execFileSync } from 'node:child_process'
-import type { Reliability } from '../../src/tooling/docs/charts/data.ts'
 import type { EpisodeResult } from './episode.ts'
 import type { PlantResult } from './prove.ts'
 
@@ -19,21 +18,13 @@ function percentile(numbers: readonly number[], part: number): number | undefine
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
 }
 
-/** Percentiles in milliseconds; `null` if nothing ever agreed. */
-function agreement(results: readonly EpisodeResult[]): Agreement | null {
-  const times = results.flatMap(({ agreeMs }) => (agreeMs === undefined ? [] : [agreeMs]))
-  const [p50, p95, max] = [percentile(times, 0.5), percentile(times, 0.95), percentile(times, 1)]
-  return p50 === undefined || p95 === undefined || max === undefined ? null : { p50, p95, max }
-}
-
-type Agreement = NonNullable<Reliability['kinds'][number]['agreeMs']>
-
 const seconds = (ms: number | undefined) => (ms === undefined ? '—' : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`)
 const whole = (value: number) => value.toLocaleString('en')
 
+/** How long it took to agree: median, 95th percentile and maximum. */
 function timesOf(results: readonly EpisodeResult[]): string[] {
-  const times = agreement(results)
-  return [times?.p50, times?.p95, times?.max].map(seconds)
+  const times = results.flatMap(({ agreeMs }) => (agreeMs === undefined ? [] : [agreeMs]))
+  return [0.5, 0.95, 1].map((part) => seconds(percentile(times, part)))
 }
 
 /** The episodes of one fault alone, by its name. */
@@ -44,18 +35,6 @@ const kindsOf = (results: readonly EpisodeResult[]) =>
   )
 
 const failed = (results: readonly EpisodeResult[]) => results.filter(({ violations }) => violations.length > 0).length
-
-/** Of `docs/data/reliability.json`, which the chart is drawn from. */
-export function figuresOf({ results, seed, date }: ScorecardInput): Reliability {
-  const whole = ({ p50, p95, max }: Agreement) => ({ p50: Math.round(p50), p95: Math.round(p95), max: Math.round(max) })
-  const kinds = [...kindsOf(results)]
-    .sort(([a], [b]) => a.localeCompare(b))
-    .map(([fault, of]) => {
-      const times = agreement(of)
-      return { fault, episodes: of.length, failed: failed(of), agreeMs: times === null ? null : whole(times) }
-    })
-  return { date: date.toISOString().slice(0, 10), commit: commit(), seed, kinds }
-}
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
@@ -122,7 +101,6 @@ export function renderScorecard({ results, plants, seed, date, minutes }: Scorec
     table(['Figure', 'Value'], figures),
     '## By kind of fault',
     '"Failed" counts the episodes in which any checker found a violation. Some delays are part of the contract: a refused password or key is retried after a minute, and a client whose connection was taken over waits before it reconnects.',
-    '![Time to agree after each kind of fault](../images/agreement.svg)',
     table(['Fault', ...COLUMNS], [...kinds].sort().map(row)),
     ...(composed.length === 0
       ? []

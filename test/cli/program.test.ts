@@ -35,8 +35,8 @@ async function occupied(open: AsyncDisposableStack): Promise<number> {
 
 type Environment = Readonly<Record<string, string>>
 
-/** Ports that others may use are not needed: any free one will do, or none. */
-const PORTS: Environment = { HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0', HUB2MQTT_HTTP_PORT: '0' }
+/** Any free port will do. */
+const PORTS: Environment = { HUB2MQTT_HTTP_PORT: '0' }
 
 /** The program to its end, in an environment of its own. */
 const program = (args: readonly string[], env: Environment = {}) =>
@@ -320,10 +320,9 @@ describe('the demo', () => {
 
   test('takes the next ports where its own are taken, and says what to type with the real ones', async () => {
     await using open = new AsyncDisposableStack()
-    const [mqtt, ws, http] = await Promise.all([occupied(open), occupied(open), occupied(open)])
+    const [mqtt, http] = await Promise.all([occupied(open), occupied(open)])
     await using demo = lasting(['demo'], {
       HUB2MQTT_MQTT_EMBEDDED_PORT: String(mqtt),
-      HUB2MQTT_MQTT_EMBEDDED_WS_PORT: String(ws),
       HUB2MQTT_HTTP_PORT: String(http),
     })
     await demo.untilLine('Ctrl-C ends it')

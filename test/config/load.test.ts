@@ -35,7 +35,7 @@ describe('values and their sources', () => {
         key_file: null,
         reject_unauthorized: true,
         keepalive: 30_000,
-        embedded: { host: '127.0.0.1', port: 1883, ws_port: 9001, max_payload: 1_048_576 },
+        embedded: { host: '127.0.0.1', port: 1883, max_payload: 1_048_576 },
       },
       log: { level: 'info', format: 'auto' },
     })
@@ -50,10 +50,30 @@ describe('values and their sources', () => {
 
   it('reads JSON as well as YAML, with tabs too', () => {
     const yaml =
-      '{\n\t"hubs": {\n\t\t"home": { "url": "http://h", "api_key": "k\\u0065y1" }\n\t},\n\t"mqtt": {"embedded": {"ws_port": 0}}\n}\n'
+      '{\n\t"hubs": {\n\t\t"home": { "url": "http://h", "api_key": "k\\u0065y1" }\n\t},\n\t"mqtt": {"embedded": {"port": 1884}}\n}\n'
     const { config } = load({ yaml })
     expect(config.hubs['home']?.api_key).toBe('key1')
-    expect(config.mqtt.embedded).toMatchObject({ port: 1883, ws_port: 0 })
+    expect(config.mqtt.embedded).toMatchObject({ host: '127.0.0.1', port: 1884 })
+  })
+
+  it.each([
+    ['in the file', { yaml: `${HUB}mqtt: { embedded: { ws_port: 0 } }` }, 'hub2mqtt.yaml line 5'],
+    ['in JSON', { yaml: JSON.stringify({ mqtt: { embedded: { ws_port: 0 } } }), env: HUB_ENV }, 'hub2mqtt.yaml line 1'],
+    [
+      'in the environment',
+      { env: { ...HUB_ENV, HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0' } },
+      'HUB2MQTT_MQTT_EMBEDDED_WS_PORT',
+    ],
+  ])('takes the removed mqtt.embedded.ws_port: 0 %s with a warning that says where it stands', (_, given, where) => {
+    const { config, warnings } = load(given)
+    expect(warnings).toEqual([
+      `mqtt.embedded.ws_port (${where}): the embedded broker has no WebSocket since 0.3.0; remove the option; for MQTT over WebSocket, set mqtt.url to a broker that has it, such as Mosquitto`,
+    ])
+    expect(config.mqtt.embedded).toEqual({ host: '127.0.0.1', port: 1883, max_payload: 1_048_576 })
+  })
+
+  it('counts a removed option with nothing behind it as not set', () => {
+    expect(load({ yaml: `${HUB}mqtt: { embedded: { ws_port: , ws_origins: } }` }).warnings).toEqual([])
   })
 
   it('finds the file by HUB2MQTT_CONFIG, and --config wins', () => {

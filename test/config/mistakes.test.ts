@@ -95,9 +95,14 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       /^mqtt\.embedded\.host: .*mqtt\.username and mqtt\.password/,
     ],
     [
-      'one port for both listeners',
-      `${HUB}mqtt: { embedded: { ws_port: 1883 } }`,
-      /^mqtt\.embedded\.ws_port: expected another port/,
+      'the removed port of the WebSocket',
+      `${HUB}mqtt: { embedded: { ws_port: 9001 } }`,
+      /^mqtt\.embedded\.ws_port \(hub2mqtt\.yaml line 5\): .* no WebSocket since 0\.3\.0; remove .* set mqtt\.url to .* Mosquitto$/,
+    ],
+    [
+      'the removed origins of the WebSocket',
+      `${HUB}mqtt: { embedded: { ws_origins: [http://page.lan] } }`,
+      /^mqtt\.embedded\.ws_origins \(.* line 5\): .* no WebSocket since 0\.3\.0; remove .* set mqtt\.url to .* Mosquitto$/,
     ],
     [
       'a hub without an address',
@@ -151,6 +156,16 @@ describe('a mistake is one line that names the key, where it stands, and how to 
       'an unknown variable',
       { HUB2MQTT_MQTT_BASETOPIC: 'x' },
       /^HUB2MQTT_MQTT_BASETOPIC: .*did you mean HUB2MQTT_MQTT_BASE_TOPIC\?$/,
+    ],
+    [
+      'the variable of a removed option',
+      { HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '9001' },
+      /^mqtt\.embedded\.ws_port \(HUB2MQTT_MQTT_EMBEDDED_WS_PORT\): .* no WebSocket since 0\.3\.0; remove /,
+    ],
+    [
+      'the variable of a removed list',
+      { HUB2MQTT_MQTT_EMBEDDED_WS_ORIGINS: 'http://page.lan' },
+      /^mqtt\.embedded\.ws_origins \(HUB2MQTT_MQTT_EMBEDDED_WS_ORIGINS\): .* no WebSocket since 0\.3\.0; remove /,
     ],
     [
       'an unknown variable without a likeness',

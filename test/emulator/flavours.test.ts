@@ -28,6 +28,80 @@ const PREPARED: Partial<Record<OperationName, string>> = {
   unsetSetting: 'PUT /settings/setting/mine',
 }
 
+const USAGE = v.object({ cpu: v.number(), mem: v.number() })
+const APP = v.object({
+  id: v.string(),
+  name: v.string(),
+  version: v.string(),
+  enabled: v.boolean(),
+  autoupdate: v.boolean(),
+  state: v.picklist(['stopped', 'stopping', 'starting', 'running', 'crashed']),
+  channel: v.string(),
+  crashed: v.boolean(),
+  crashedMessage: v.nullable(v.string()),
+  updateAvailable: v.unknown(),
+  usage: USAGE,
+})
+const NOTIFICATION = v.strictObject({
+  id: v.string(),
+  ownerUri: v.string(),
+  excerpt: v.string(),
+  dateCreated: v.string(),
+})
+const SPACE = { total: v.number(), free: v.number() }
+const ANYTHING = v.record(v.string(), v.unknown())
+const NOTHING = v.null()
+
+/** What each operation answers. */
+const ANSWERS: Readonly<Record<Exclude<OperationName, 'requestApp'>, v.GenericSchema>> = {
+  getApps: v.record(v.string(), APP),
+  getApp: APP,
+  updateApp: APP,
+  uninstallApp: NOTHING,
+  getAppStd: v.nullable(v.string()),
+  getAppSettings: ANYTHING,
+  getAppSetting: v.unknown(),
+  setAppSetting: NOTHING,
+  unsetAppSetting: NOTHING,
+  restartApp: NOTHING,
+  garbageCollectApp: NOTHING,
+  enableApp: NOTHING,
+  disableApp: NOTHING,
+  getAppLocales: ANYTHING,
+  installFromAppStore: NOTHING,
+  getAppUsage: USAGE,
+  ping: v.boolean(),
+  getInfo: v.object({
+    homeyVersion: v.string(),
+    hostname: v.string(),
+    platform: v.literal('local'),
+    uptime: v.number(),
+  }),
+  getMemoryInfo: v.strictObject({
+    ...SPACE,
+    types: v.record(v.string(), v.strictObject({ name: v.string(), type: v.literal('app'), size: v.number() })),
+  }),
+  getStorageInfo: v.strictObject(SPACE),
+  getSessionMe: v.strictObject({
+    type: v.literal('pat'),
+    scopes: v.array(v.string()),
+    intersectedScopes: v.array(v.string()),
+  }),
+  say: NOTHING,
+  getVoices: v.record(v.string(), v.strictObject({ id: v.string(), name: v.string(), language: v.string() })),
+  getNotifications: v.record(v.string(), NOTIFICATION),
+  createNotification: NOTIFICATION,
+  deleteNotification: NOTHING,
+  getSettings: ANYTHING,
+  getSetting: v.unknown(),
+  setSetting: NOTHING,
+  unsetSetting: NOTHING,
+  createBackup: v.strictObject({ id: v.string() }),
+}
+
+/** Not one that only an app answers. */
+const isOfHub = (name: OperationName) => name !== 'requestApp'
+
 const prefixOf = (flavour: Flavour) => (flavour === 'reference' ? '/api/managers' : '/api/manager')
 
 /** A hub with what the operation needs, and what the operation is given there. */
@@ -44,9 +118,10 @@ async function prepared(flavour: Flavour, { name, endpoint }: Entry) {
 
 describe.each(FLAVOURS)('on a hub of the %s kind', (flavour) => {
   test.each(entriesFor(flavour).map((entry) => [entry.name, entry] as const))(
-    '%s answers what its schema says, over REST and the realtime channel',
+    'answers %s in the form of its answer, over REST and the realtime channel',
     async (name, entry) => {
-      const { method, path, alias, wholeBody, output = v.null() } = entry.endpoint
+      const { method, path, alias, wholeBody } = entry.endpoint
+      const form = isOfHub(name) ? ANSWERS[name] : v.never()
       const { hub, args } = await prepared(flavour, entry)
       const target = inPath(path).reduce((text, one) => text.replace(`:${one}`, String(args[one])), path)
       const body = wholeBody === undefined ? args : args[wholeBody]
@@ -54,14 +129,14 @@ describe.each(FLAVOURS)('on a hub of the %s kind', (flavour) => {
       const sends = method === 'POST' || method === 'PUT'
       const answer = await ask(hub, `${method} ${prefixOf(flavour)}/${entry.item}${own}`, sends ? { body } : {})
       expect(answer.status).toBe(200)
-      expect(v.safeParse(output, answer.json).issues).toBeUndefined()
+      expect(v.safeParse(form, answer.json).issues).toBeUndefined()
 
       const again = await prepared(flavour, entry)
       const { api } = await subscribed(again.hub)
       const message = { uri: `homey:manager:${entry.item}`, operation: name, args: again.args }
       const [error, result] = await acknowledged(api, 'api', message)
       expect(error).toBeNull()
-      expect(v.safeParse(output, result).issues).toBeUndefined()
+      expect(v.safeParse(form, result).issues).toBeUndefined()
     },
   )
 

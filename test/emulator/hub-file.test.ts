@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it, test } from 'vitest'
 import { parse } from 'yaml'
 import { loadHubFile } from '../../src/emulator/hub-file.ts'
-import { hubFileSchema } from '../../src/tooling/docs/hub-file.ts'
+import { hubFileSchema } from '../../src/tooling/docs/emulator.ts'
 
 const editorTakes = new Ajv2020({ strict: true }).compile(JSON.parse(hubFileSchema()))
 

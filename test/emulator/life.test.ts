@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Apps, wander } from '../../src/emulator/apps.ts'
-import { liveOn } from '../../src/emulator/life.ts'
+import { Apps, liveOn, wander } from '../../src/emulator/apps.ts'
 import { DEFAULT_APPS, DEFAULT_STORE, population } from '../../src/emulator/population.ts'
 import type { AppSeed, Flavour } from '../../src/emulator/records.ts'
 import { Timers } from '../../src/emulator/timers.ts'

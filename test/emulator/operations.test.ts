@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { ENTRIES } from '../../src/emulator/core/table.ts'
 import { ask, BLINDS, DOORBELL, HUE, hubOf, PUMP } from './support.ts'
 
 describe('apps over REST', () => {
@@ -153,6 +154,21 @@ describe('the generations', () => {
     }
     expect(await reinstall('')).toBe(1)
     expect(await reinstall('?purgeSettings=true')).toBeUndefined()
+  })
+})
+
+describe('permissions', () => {
+  test.each(ENTRIES)('lets a key use $name with the permission of its row, and with no other', async (entry) => {
+    const { item, endpoint } = entry
+    const { method, path, needs, only } = endpoint
+    const isOpen = needs === 'nothing'
+    const enough = isOpen || needs === 'key' ? [] : [needs]
+    const flavour = only?.includes('older') === false ? 'newer' : 'older'
+    const hub = await hubOf({ flavour, keys: { none: [], enough } })
+    const line = `${method} /${item}${path.replace(':id', 'nobody').replace(':name', 'nothing')}`
+    expect((await ask(hub, line, { key: null })).status).toBe(isOpen ? 200 : 401)
+    expect((await ask(hub, line, { key: 'none' })).status === 403).toBe(enough.length > 0)
+    expect((await ask(hub, line, { key: 'enough' })).status).not.toBe(403)
   })
 })
 

@@ -28,18 +28,19 @@ describe('with the embedded broker', () => {
     await settled(bridge, 2)
     expect(proxy.accepted).toBe(3)
   })
+})
 
+describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
   test('speaks MQTT over WebSocket', async () => {
-    await using broker = await startAedes()
-    await using observer = await Observer.on(portOf(broker.url))
-    await using bridge = startLink({ url: broker.wsUrl ?? '' })
+    const port = await freePort()
+    await using broker = await Mosquitto.start({ config: [`listener ${port} 127.0.0.1`, 'protocol websockets'] })
+    await using observer = await Observer.on(broker.port)
+    await using bridge = startLink({ url: `ws://127.0.0.1:${port}` })
     bridge.link.hold('b/app/x', 'a'.repeat(100_000))
     await until('online', () => observer.last('b/state') === 'online')
     expect(observer.last('b/app/x')).toHaveLength(100_000)
   })
-})
 
-describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
   test('survives a broker that falls silent while much is under way, and comes back', async () => {
     await using broker = await Mosquitto.start()
     await using proxy = await TcpProxy.to(broker.port)
@@ -108,10 +109,7 @@ describe.skipIf(withoutMosquitto)('with Mosquitto', () => {
     await until('a second attempt', () => bridge.attempts() >= 2)
     expect(bridge.link.status()).toMatchObject({ reason: 'unreachable', protocol: null })
     expect(bridge.log.loud).toHaveLength(1)
-    await using broker = await startEmbeddedBroker(
-      { host: '127.0.0.1', port, wsPort: null, commandFilters: [] },
-      silent,
-    )
+    await using broker = await startEmbeddedBroker({ host: '127.0.0.1', port, commandFilters: [] }, silent)
     await settled(bridge)
     expect(broker.url).toContain(String(port))
   })

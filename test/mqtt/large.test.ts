@@ -62,7 +62,6 @@ test('an answer over the limit of the embedded broker becomes too_large, and a b
     HUB_URL: hub.url,
     HUB_API_KEY: KEY,
     MQTT_EMBEDDED_PORT: String(port),
-    MQTT_EMBEDDED_WS_PORT: '0',
     MQTT_EMBEDDED_MAX_PAYLOAD: '100KiB',
   })
   await until('the broker', () => bridge.lines.some((line) => line.includes('embedded MQTT broker')))

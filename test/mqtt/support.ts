@@ -129,7 +129,7 @@ export function settled({ link, connected }: TestLink, times = 1): Promise<LinkS
 }
 
 export function startAedes(log: Logger = silent): Promise<EmbeddedBroker> {
-  return startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: 0, commandFilters: ['b/+/cmd/#'] }, log)
+  return startEmbeddedBroker({ host: '127.0.0.1', port: 0, commandFilters: ['b/+/cmd/#'] }, log)
 }
 
 export const portOf = (url: string | undefined) => Number(new URL(url ?? 'mqtt://none:0').port)

@@ -87,7 +87,7 @@ describe('the package', () => {
     const { install, start, doctor, environment } = unitIn(join(folder, 'opt'))
     await execute(install[0] ?? '', install.slice(1), settings)
     const [port, http] = [await freePort(), await freePort()]
-    const file = JSON.stringify({ mqtt: { embedded: { port, ws_port: 0 } }, http: { port: http } })
+    const file = JSON.stringify({ mqtt: { embedded: { port } }, http: { port: http } })
     writeFileSync(join(home, 'hub2mqtt.yaml'), file, { mode: 0o600 })
     const surroundings = { ...settings, env: { PATH: env['PATH'], ...environment } }
     await using daemon = new Process(start[0] ?? '', start.slice(1), surroundings)
@@ -171,7 +171,7 @@ describe('the package', () => {
 
   it('shows everything without hardware, carries out a command and ends by Ctrl-C', async () => {
     const [port, http] = [await freePort(), await freePort()]
-    const file = JSON.stringify({ mqtt: { embedded: { port, ws_port: 0 } }, http: { port: http } })
+    const file = JSON.stringify({ mqtt: { embedded: { port } }, http: { port: http } })
     writeFileSync(join(home, 'demo.yaml'), file)
     const demo = lasting('demo', '--config', 'demo.yaml')
     await using _stopped = demo

@@ -19,7 +19,6 @@ await using demo = new Process(process.execPath, ['src/bin.js', 'demo'], {
     HOME: process.env['HOME'],
     HUB2MQTT_HTTP_PORT: String(await freePort()),
     HUB2MQTT_MQTT_EMBEDDED_PORT: String(await freePort()),
-    HUB2MQTT_MQTT_EMBEDDED_WS_PORT: String(await freePort()),
     HUB2MQTT_GUARD_WATCH: DOORBELL,
   },
   output: 'keep',

@@ -23,7 +23,7 @@ export function startBroker(kind: BrokerKind): Promise<Broker> {
   // Without the delay that Mosquitto else puts into each answer.
   if (kind === 'mosquitto') return Mosquitto.start({ config: ['set_tcp_nodelay true'] })
   const { commandFilters } = createTopics('hub2mqtt')
-  return startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: null, commandFilters }, silentLog())
+  return startEmbeddedBroker({ host: '127.0.0.1', port: 0, commandFilters }, silentLog())
 }
 
 export interface Bridge {

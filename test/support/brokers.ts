@@ -154,6 +154,6 @@ export interface Broker extends AsyncDisposable {
 export async function startBroker(kind: BrokerKind): Promise<Broker> {
   if (kind === 'mosquitto') return Mosquitto.start({ persistent: true })
   const { commandFilters } = createTopics('hub2mqtt')
-  const broker = await startEmbeddedBroker({ host: '127.0.0.1', port: 0, wsPort: null, commandFilters }, silentLog)
+  const broker = await startEmbeddedBroker({ host: '127.0.0.1', port: 0, commandFilters }, silentLog)
   return Object.assign(broker, { port: Number(new URL(broker.url).port) })
 }

@@ -2,16 +2,16 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import { mayAsk } from '../../base/hosts.ts'
-import { isRecord } from '../../base/json.ts'
+import { isRecord, parseJson } from '../../base/json.ts'
 import { JSON_TYPE } from '../faults.ts'
 import type { EmulatedHub } from '../hub.ts'
 import { asHubError, HubError } from '../hub-error.ts'
-import { fill, split } from '../paths.ts'
+import { readBody } from '../rest.ts'
+import { fill, split } from '../routes.ts'
 import { EmulatorOptionError } from '../scopes.ts'
 import { CONTROL } from './table.ts'
 
 const HOST = '127.0.0.1'
-const MAX_BODY = 1024 * 1024
 
 export interface Control extends AsyncDisposable {
   readonly url: string
@@ -65,34 +65,16 @@ async function perform(hub: EmulatedHub, request: IncomingMessage): Promise<unkn
     const params = row.method === method ? fill(split(row.path), segments) : undefined
     if (params === undefined) continue
     const body = await bodyOf(request)
-    return await row.perform(
-      hub,
-      'options' in row.input.entries ? { options: body, ...params } : { ...body, ...params },
-    )
+    return await row.perform(hub, 'options' in row.takes ? { options: body, ...params } : { ...body, ...params })
   }
   throw new HubError(404, 'not_found', 'Not Found')
 }
 
 /** An object; an empty one where nothing was sent. @throws HubError 400, 413 */
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of request) {
-    const bytes = Buffer.from(chunk)
-    length += bytes.length
-    if (length > MAX_BODY) throw new HubError(413, 'too_large', 'Request Entity Too Large')
-    chunks.push(bytes)
-  }
-  const text = Buffer.concat(chunks).toString('utf8').trim()
-  const value = text === '' ? {} : parsed(text)
+  const upload = await readBody(request)
+  if (upload instanceof HubError) throw upload
+  const value = upload.trim() === '' ? {} : parseJson(upload)
   if (!isRecord(value)) throw new HubError(400, 'invalid_body', 'The body has to be a JSON object')
   return value
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

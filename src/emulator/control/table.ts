@@ -1,33 +1,34 @@
-/** What a hub can be told over its control port: how to misbehave, and what it remembers. One row per endpoint. */
+/** The endpoints of the control port, one row each. */
 import * as v from 'valibot'
-import { checked, described, type Input, type Method, NONE, optional } from '../core/endpoint.ts'
+import { checked, type Input, inputOf, methodOf, optional, type Request } from '../core/endpoint.ts'
 import type { EmulatedHub } from '../hub.ts'
 import { HubError } from '../hub-error.ts'
 import { BEHAVIOURS, isBehaviour } from '../misbehaviour.ts'
 
-interface Declared {
+export interface ControlRow extends ReturnType<typeof methodOf> {
   readonly doc: string
-  readonly method: Method
-  readonly path: string
-  readonly input: Input
-}
-
-export interface ControlRow extends Declared {
+  /** The fields of the body. */
+  readonly takes: v.ObjectEntries
   /** `args` are the parameters of the path, and the body where there is one. @throws HubError */
   perform(hub: EmulatedHub, args: Readonly<Record<string, unknown>>): unknown
 }
 
-interface Row<I extends Input> extends Declared {
-  readonly input: I
-  run(hub: EmulatedHub, input: v.InferOutput<I>): unknown
+interface Row<R extends Request, E extends v.ObjectEntries> {
+  readonly doc: string
+  readonly request: R
+  readonly takes?: E
+  run(hub: EmulatedHub, input: v.InferOutput<Input<R, E>>): unknown
 }
 
-function row<const I extends Input>({ run, ...declared }: Row<I>): ControlRow {
-  return { ...declared, perform: (hub, args) => run(hub, checked(declared.input, args)) }
+// biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without `takes` adds to the parameters of its path.
+function row<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): ControlRow
+function row({ doc, request, takes = {}, run }: Row<Request, v.ObjectEntries>): ControlRow {
+  const input = inputOf(request, takes)
+  return { doc, takes, ...methodOf(request), perform: (hub, args) => run(hub, checked(input, args)) }
 }
 
-const NAME = { name: described(v.string(), 'The name of the behaviour.') }
-const OPTIONS = { options: described(v.record(v.string(), v.unknown()), 'What the behaviour takes; the whole body.') }
+/** What a behaviour takes: the whole body. */
+const OPTIONS = { options: v.record(v.string(), v.unknown()) }
 const whole = v.pipe(v.number(), v.integer(), v.minValue(0))
 
 function known(name: string) {
@@ -48,68 +49,49 @@ function behave(hub: EmulatedHub, name: string, options: unknown): void {
 export const CONTROL: readonly ControlRow[] = [
   row({
     doc: 'The behaviours that are set, and how often each will still happen.',
-    method: 'GET',
-    path: '/behaviours',
-    input: NONE,
+    request: 'GET /behaviours',
     run: (hub) => hub.behaviours,
   }),
   row({
     doc: 'Sets a behaviour. The body has its options, as below.',
-    method: 'PUT',
-    path: '/behaviours/:name',
-    input: v.object({ ...NAME, ...OPTIONS }),
+    request: 'PUT /behaviours/:name',
+    takes: OPTIONS,
     run: (hub, { name, options }) => behave(hub, name, options),
   }),
   row({
     doc: 'Clears a behaviour in all its variants.',
-    method: 'DELETE',
-    path: '/behaviours/:name',
-    input: v.object(NAME),
+    request: 'DELETE /behaviours/:name',
     run: (hub, { name }) => hub.behave(known(name), false),
   }),
   row({
     doc: 'Clears every behaviour.',
-    method: 'DELETE',
-    path: '/behaviours',
-    input: NONE,
+    request: 'DELETE /behaviours',
     run: (hub) => hub.behaveWell(),
   }),
   row({
     doc: 'The latest requests to the hub, oldest first, without keys.',
-    method: 'GET',
-    path: '/requests',
-    input: NONE,
+    request: 'GET /requests',
     run: (hub) => hub.requests.map(({ key: _, ...request }) => request),
   }),
   row({
     doc: 'Clears the list of requests.',
-    method: 'DELETE',
-    path: '/requests',
-    input: NONE,
+    request: 'DELETE /requests',
     run: (hub) => hub.forgetRequests(),
   }),
   row({
     doc: 'The latest spoken texts, oldest first.',
-    method: 'GET',
-    path: '/spoken',
-    input: NONE,
+    request: 'GET /spoken',
     run: (hub) => hub.spoken,
   }),
   row({
     doc: 'Connections, realtime sessions, and the sessions that subscribe to the apps.',
-    method: 'GET',
-    path: '/connections',
-    input: NONE,
+    request: 'GET /connections',
     run: (hub) => hub.connections,
   }),
   row({
     doc: 'Makes an app crash. A simulated app crashes with the message.',
-    method: 'POST',
-    path: '/apps/:id/crash',
-    input: v.object({
-      id: described(v.string(), 'The id of the app.'),
-      message: optional(v.string(), 'The message of the crash.'),
-    }),
+    request: 'POST /apps/:id/crash',
+    takes: { message: optional(v.string(), 'The message of the crash.') },
     run: (hub, { id, message }) => {
       if (!hub.apps.has(id)) throw new HubError(404, 'not_found', 'App Not Found')
       return hub.provokeCrash(id, message)
@@ -117,25 +99,23 @@ export const CONTROL: readonly ControlRow[] = [
   }),
   row({
     doc: 'Ends every realtime session.',
-    method: 'POST',
-    path: '/realtime/drop',
-    input: v.object({
+    request: 'POST /realtime/drop',
+    takes: {
       how: optional(
         v.picklist(['goodbye', 'cut']),
         '`goodbye`, the default, closes the sessions; `cut` drops the connections.',
       ),
-    }),
+    },
     run: (hub, { how }) => hub.dropRealtime(how),
   }),
   row({
     doc: 'Reboots the hub, then answers.',
-    method: 'POST',
-    path: '/reboot',
-    input: v.object({
+    request: 'POST /reboot',
+    takes: {
       downMs: optional(v.pipe(whole, v.maxValue(3_600_000)), 'How long it is away, in milliseconds; default 0.'),
       version: optional(v.string(), 'The firmware that it comes back with.'),
       id: optional(v.string(), 'The id that it comes back with.'),
-    }),
+    },
     run: (hub, options) => hub.reboot(options),
   }),
 ]

@@ -1,4 +1,4 @@
-/** What an endpoint of the hub is. REST, the realtime channel, the in-app interface and the OpenAPI document read it. */
+/** What an endpoint of the hub is. REST, the realtime channel, the in-app interface and the documentation read it. */
 import * as v from 'valibot'
 import { HubError } from '../hub-error.ts'
 import type { Flavour } from '../records.ts'
@@ -29,51 +29,82 @@ export interface Caller {
 
 export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]
-export type Input = v.ObjectSchema<v.ObjectEntries, undefined>
+/** Method and path, such as `GET /app/:id`: `:id` is a parameter, percent-encoded. */
+export type Request = `${Method} /${string}`
+
+/** Names of the parameters in a path. */
+type PathParameter<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | PathParameter<`/${Rest}`>
+  : P extends `${string}:${infer Name}`
+    ? Name
+    : never
+type PathEntries<P extends string> = { readonly [K in PathParameter<P>]: v.StringSchema<undefined> }
+
+/** The input of a request: the parameters of its path, and others. */
+export type Input<R extends Request, E extends v.ObjectEntries> = v.ObjectSchema<PathEntries<R> & E, undefined>
+
+export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
+
+function isComplete<P extends string>(entries: v.ObjectEntries, path: P): entries is PathEntries<P> {
+  return inPath(path).every((name) => Object.hasOwn(entries, name))
+}
+
+export function inputOf<R extends Request, E extends v.ObjectEntries>(request: R, takes: E): Input<R, E> {
+  const entries = Object.fromEntries(inPath(request).map((name) => [name, v.string()]))
+  if (!isComplete(entries, request)) throw new Error(`${request}: a parameter is missing`)
+  return v.object({ ...entries, ...takes })
+}
+
+export function methodOf(request: Request): { readonly method: Method; readonly path: string } {
+  const method = METHODS.find((one) => request.startsWith(`${one} `)) ?? 'GET'
+  return { method, path: request.slice(method.length + 1) }
+}
 
 interface Declared {
   readonly doc: string
-  readonly method: Method
-  /** Below the item's path; `:name` is a parameter, percent-encoded. */
-  readonly path: string
+  readonly needs: Needs
   /** The reference's path for the same, where it differs. Older hubs answer both, a hub of the reference this alone. */
   readonly alias?: string
-  readonly needs: Needs
-  /** Set where an app may ask whatever its permissions are: it is about the app itself. */
+  /** Apps may call it without a permission: it concerns the app itself. */
   readonly own?: true
   /** Without it hubs of every flavour have the endpoint. */
   readonly only?: readonly Flavour[]
   /** The one parameter that is the whole body. */
   readonly wholeBody?: string
-  /** What it answers; without it "nothing", which hubs word in several ways. */
-  readonly output?: v.GenericSchema
 }
 
-interface Row<I extends Input> extends Declared {
-  /** All parameters by name. Those of the path come from there, the others from the query of GET and DELETE, or the body. */
-  readonly input: I
-  run(core: Core, input: v.InferOutput<I>, caller: Caller): unknown
+interface Row<R extends Request, E extends v.ObjectEntries> extends Declared {
+  /** Its path stands below the item's. */
+  readonly request: R
+  /** Further parameters: in the query of GET and DELETE, else in the body. */
+  readonly takes?: E
+  run(core: Core, input: v.InferOutput<Input<R, E>>, caller: Caller): unknown
 }
 
 export interface Endpoint extends Declared {
-  readonly input: Input
+  readonly method: Method
+  readonly path: string
+  /** Names of the parameters that are not in the path. */
+  readonly takes: readonly string[]
   /** Checks the parameters and carries it out; `undefined`, or a promise of it, is "nothing". @throws HubError */
   perform(core: Core, args: Readonly<Record<string, unknown>>, caller: Caller): unknown
 }
 
-export interface Item {
-  readonly doc: string
-  readonly endpoints: Readonly<Record<string, Endpoint>>
+export type Endpoints = Readonly<Record<string, Endpoint>>
+
+// biome-ignore lint/complexity/noBannedTypes: `{}` is what a row without `takes` adds to the parameters of its path.
+export function endpoint<const R extends Request, const E extends v.ObjectEntries = {}>(row: Row<R, E>): Endpoint
+export function endpoint({ request, takes = {}, run, ...row }: Row<Request, v.ObjectEntries>): Endpoint {
+  const input = inputOf(request, takes)
+  return {
+    ...row,
+    ...methodOf(request),
+    takes: Object.keys(takes),
+    perform: (core, args, caller) => run(core, checked(input, args), caller),
+  }
 }
 
-export function endpoint<const I extends Input>({ run, ...row }: Row<I>): Endpoint {
-  return { ...row, perform: (core, args, caller) => run(core, checked(row.input, args), caller) }
-}
-
-/** For endpoints without parameters. */
-export const NONE = v.object({})
-
-/** A parameter, or a field of an answer, with what the documents say of it. */
+/** An option, with what the documentation says of it. */
 export const described = <const S extends v.GenericSchema>(schema: S, text: string) =>
   v.pipe(schema, v.description(text))
 
@@ -84,12 +115,12 @@ export const missing = (name: string) => new HubError(400, 'missing_parameter', 
 export const invalid = (name: string) => new HubError(400, 'invalid_parameter', `Invalid Parameter: ${name}`)
 
 /** The parameters as the schema has them. @throws HubError 400 that names the first one which does not fit */
-export function checked<I extends Input>(schema: I, args: Readonly<Record<string, unknown>>): v.InferOutput<I> {
+export function checked<S extends v.GenericSchema>(
+  schema: S,
+  args: Readonly<Record<string, unknown>>,
+): v.InferOutput<S> {
   const parsed = v.safeParse(schema, args, { abortEarly: true })
   if (parsed.success) return parsed.output
   const name = String(parsed.issues[0].path?.[0]?.key ?? '')
   throw Object.hasOwn(args, name) && args[name] !== undefined ? invalid(name) : missing(name)
 }
-
-/** Names of the parameters in a path. */
-export const inPath = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)

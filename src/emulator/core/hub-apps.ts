@@ -46,7 +46,7 @@ export interface HubApps {
   request(id: string, request: AppRequest): Promise<unknown>
   /** Makes a running app crash: a fault on demand. */
   crash?(id: string): void | Promise<void>
-  /** Starts what is enabled: called when the hub listens, and again after a reboot. */
+  /** Starts the enabled apps: called when the hub listens, and again after a reboot. */
   start?(): void | Promise<void>
   /** Stops every app and resolves when none is left: called when the hub ends or reboots. */
   stop?(): void | Promise<void>

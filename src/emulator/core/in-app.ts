@@ -2,9 +2,8 @@
 import { HubError } from '../hub-error.ts'
 import { normaliseScope, permits } from '../scopes.ts'
 import type { Core } from './endpoint.ts'
-import type { Events, Listener } from './events.ts'
+import { type Events, type Listener, watchable } from './events.ts'
 import { find, type NamedCall } from './table.ts'
-import { watchable } from './watchable.ts'
 
 export interface InApp {
   /** One operation of the hub's table, with the permissions of the app. Rejects with `HubError`. */

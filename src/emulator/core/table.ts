@@ -2,13 +2,13 @@
 import * as v from 'valibot'
 import { HubError } from '../hub-error.ts'
 import type { Flavour } from '../records.ts'
-import { type Core, described, type Endpoint, endpoint, type Item, METHODS, optional } from './endpoint.ts'
+import { type Core, type Endpoint, type Endpoints, endpoint, METHODS } from './endpoint.ts'
 import { APPS } from './managers/apps.ts'
 import { NOTIFICATIONS, SETTINGS, SPEECH_OUTPUT } from './managers/household.ts'
 import { BACKUP, SESSIONS, SYSTEM } from './managers/system.ts'
 
 /** The section `manager`: `/api/manager/<item>…` and `homey:manager:<item>`. */
-export const MANAGERS = {
+const MANAGERS = {
   apps: APPS,
   system: SYSTEM,
   sessions: SESSIONS,
@@ -16,22 +16,20 @@ export const MANAGERS = {
   notifications: NOTIFICATIONS,
   settings: SETTINGS,
   backup: BACKUP,
-} as const satisfies Record<string, Item>
+} as const satisfies Record<string, Endpoints>
 
 /** The section `app`: what an app's own web API is asked, `/api/app/<id>…`. Its item is the app, its path the app's own. */
 const requestApp = endpoint({
   doc: "Asks the app's own web API.",
-  method: 'GET',
-  path: '/:path',
+  request: 'GET /',
   needs: 'homey.app.control',
-  input: v.object({
-    id: described(v.string(), 'The id of the app.'),
-    method: described(v.picklist(METHODS), 'As the app has it.'),
-    path: described(v.pipe(v.string(), v.startsWith('/')), 'Below the app, percent-encoded.'),
-    query: optional(v.record(v.string(), v.string()), 'By name.'),
-    body: optional(v.unknown(), 'Any JSON value.'),
-  }),
-  output: v.unknown(),
+  takes: {
+    id: v.string(),
+    method: v.picklist(METHODS),
+    path: v.pipe(v.string(), v.startsWith('/')),
+    query: v.optional(v.record(v.string(), v.string())),
+    body: v.optional(v.unknown()),
+  },
   run({ apps }: Core, { id, method, path, query = {}, body }) {
     if (!apps.records.has(id)) throw new HubError(404, 'not_found', 'App Not Found')
     return apps.request(id, { method, path, query: new Map(Object.entries(query)), body })
@@ -46,26 +44,16 @@ export interface Entry {
 }
 
 type Managers = typeof MANAGERS
-export type ManagerId = keyof Managers
 /** Of every endpoint; no two items have the same. */
-export type OperationName = { [I in ManagerId]: keyof Managers[I]['endpoints'] }[ManagerId] | 'requestApp'
+export type OperationName = { [I in keyof Managers]: keyof Managers[I] }[keyof Managers] | 'requestApp'
 
-const entriesOf = <N extends string>(record: Readonly<Record<N, Endpoint>>, item: string) => {
-  const names: readonly string[] = Object.keys(record)
-  const own = (name: string): name is N => names.includes(name)
-  return names.filter(own).map((name) => ({ name, item, endpoint: record[name] }))
-}
+type Named = Readonly<Partial<Record<OperationName, Endpoint>>>
+const names = (endpoints: Named, name: string): name is OperationName => Object.hasOwn(endpoints, name)
 
-/** Those of all managers, in the order of the documents. */
-export const ENTRIES: readonly Entry[] = [
-  ...entriesOf(APPS.endpoints, 'apps'),
-  ...entriesOf(SYSTEM.endpoints, 'system'),
-  ...entriesOf(SESSIONS.endpoints, 'sessions'),
-  ...entriesOf(SPEECH_OUTPUT.endpoints, 'speech-output'),
-  ...entriesOf(NOTIFICATIONS.endpoints, 'notifications'),
-  ...entriesOf(SETTINGS.endpoints, 'settings'),
-  ...entriesOf(BACKUP.endpoints, 'backup'),
-]
+/** Those of all managers, in the order of the documentation. */
+export const ENTRIES: readonly Entry[] = Object.entries<Named>(MANAGERS).flatMap(([item, endpoints]) =>
+  Object.entries(endpoints).flatMap(([name, endpoint]) => (names(endpoints, name) ? [{ name, item, endpoint }] : [])),
+)
 
 export const APP_SECTION: Entry = { name: 'requestApp', item: '', endpoint: requestApp }
 
@@ -88,7 +76,7 @@ export interface NamedCall {
   readonly args: Readonly<Record<string, unknown>>
 }
 
-/** What a call by names means. In the section `app` the operation is the method. @throws HubError where there is none */
+/** Finds the endpoint of a call by names. In the section `app` the operation is the method. @throws HubError */
 export function find({ section, item, operation, args }: NamedCall, flavour: Flavour): Entry & Pick<NamedCall, 'args'> {
   if (section === 'app') return { ...APP_SECTION, args: { ...args, id: item, method: operation.toUpperCase() } }
   const entry = ENTRIES.find((one) => one.item === item && one.name === operation)

@@ -78,7 +78,7 @@ export function lockFolder(folder: string): DatabaseSync {
   }
 }
 
-/** What is there is not opened: on POSIX systems, to close a file ends every lock of this process on it, SQLite's included. */
+/** Does not open an existing file: on POSIX systems, closing it would end every lock of this process on it, SQLite's included. */
 export function createPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
 }

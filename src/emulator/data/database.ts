@@ -1,4 +1,4 @@
-/** The SQLite database in a data folder: its tables, and what is refused as no database of ours. */
+/** The SQLite database in a data folder: its tables, and the checks that refuse databases of other programs. */
 import { chmodSync, existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -14,7 +14,7 @@ import {
 } from './data-folder.ts'
 import { syncFolderNow } from './sync.ts'
 
-/** `h2mq`: tells our database from those of other programs. */
+/** `h2mq`: marks a database of ours. */
 const APPLICATION_ID = 0x68326d71
 /** Counts up with each change of the tables. */
 const SCHEMA_VERSION = 1

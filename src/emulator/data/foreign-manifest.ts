@@ -7,7 +7,7 @@ export interface Adapted {
   readonly ignored: readonly string[]
 }
 
-/** What is neither of the one form nor of the other stays as it is, to be refused. */
+/** Leaves fields of neither form as they are, so that they are refused. */
 export function adapted(
   given: Readonly<Record<string, unknown>>,
   isOwn: (field: string) => boolean,

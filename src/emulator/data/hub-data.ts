@@ -1,16 +1,16 @@
-/** Opens all that an emulated hub keeps on disk, in a data folder or in a temporary one. */
+/** Opens the data of an emulated hub, in a data folder or in a temporary one. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from './database.ts'
 import { StoredKeys } from './keys.ts'
-import { FolderPackages, type Packages } from './packages.ts'
-import { type HubState, SqliteState } from './state.ts'
+import { Packages } from './packages.ts'
+import { SqliteState } from './state.ts'
 
 export interface HubData extends AsyncDisposable {
   /** Absolute path. */
   readonly folder: string
-  readonly state: HubState
+  readonly state: SqliteState
   readonly packages: Packages
   readonly keys: StoredKeys
 }
@@ -22,9 +22,11 @@ export async function openHubData(
     readonly folder?: string | undefined
     /** The folder of the local app store. */
     readonly store?: string | undefined
+    /** Folders of sample apps by their id. */
+    readonly samples?: ReadonlyMap<string, string> | undefined
     /** Of the hub; default: the one it had, or a new one. */
     readonly hubId?: string | undefined
-    /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
+    /** Called with the problem of each version in the store that is left out, and with ignored fields of manifests. */
     readonly tell?: ((problem: string) => void) | undefined
   } = {},
 ): Promise<HubData> {
@@ -33,7 +35,7 @@ export async function openHubData(
   const database = openDatabase(folder, { alone: true })
   opened.defer(() => database.close())
   const state = new SqliteState(database, { hubId: options.hubId })
-  const packages = new FolderPackages({ data: database.folder, store: options.store, tell: options.tell })
+  const packages = new Packages({ ...options, data: database.folder })
   await packages.sweep(new Set(state.apps().map((app) => app.folder)))
   const resources = opened.move()
   return {

@@ -1,7 +1,7 @@
 /** The API keys that a hub keeps: made, listed and revoked by other processes too, and stored as hashes. */
 import { createHash, randomBytes } from 'node:crypto'
 import * as v from 'valibot'
-import { admitted, type Keys, type Needs, normaliseScope } from '../scopes.ts'
+import { normaliseScope } from '../scopes.ts'
 import type { Database } from './database.ts'
 
 export interface StoredKey {
@@ -21,7 +21,7 @@ const HashRow = v.object({ hash: v.instance(Uint8Array), scopes: v.string() })
 const VersionRow = v.object({ data_version: v.number() })
 
 /** The keys of an open data folder. A change that another process makes is seen at the next question. */
-export class StoredKeys implements Keys {
+export class StoredKeys {
   readonly #database: Database
   /** Scopes by the hash of their key. */
   #known: ReadonlyMap<string, readonly string[]> = new Map()
@@ -32,12 +32,9 @@ export class StoredKeys implements Keys {
     this.#database = database
   }
 
-  knows(key: string): boolean {
-    return this.#current().has(hashOf(key).toString('hex'))
-  }
-
-  admit(key: string | undefined, needs: Needs): readonly string[] {
-    return admitted(key === undefined ? undefined : this.#current().get(hashOf(key).toString('hex')), needs)
+  /** `undefined` for a key that the hub does not know. */
+  scopesOf(key: string): readonly string[] | undefined {
+    return this.#current().get(hashOf(key).toString('hex'))
   }
 
   /** Makes a key and returns it: it is not kept, so this is the only time that it can be seen. */

@@ -6,10 +6,11 @@ import { isRecord, isShallow } from '../../base/json.ts'
 import { MOST_BYTES, readPlainText } from '../../base/read-plain.ts'
 import { listed } from '../../base/text.ts'
 import { VERSION } from '../../base/versions.ts'
+import { described, optional } from '../core/endpoint.ts'
+import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from '../core/hub-store.ts'
 import { explain } from '../hub-file.ts'
 import { normaliseScope, scopeNames } from '../scopes.ts'
 import { adapted } from './foreign-manifest.ts'
-import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
 
 export const MANIFEST_FILE = 'app.json'
 
@@ -43,9 +44,6 @@ const spellings = scopeNames().flatMap((scope) => [scope, normaliseScope(scope)]
 const scope = v.picklist(spellings, `has to be one of ${scopeNames().join(', ')}`)
 const mapping = v.custom<Record<string, unknown>>(isRecord, 'has to be an object')
 
-const described = <const S extends v.GenericSchema>(schema: S, description: string) =>
-  v.pipe(schema, v.description(description))
-
 const SettingName = v.pipe(
   v.string(),
   v.nonEmpty('the name must not be empty'),
@@ -67,15 +65,15 @@ export const AppId = v.pipe(
 
 /** The descriptions are what the documentation and the JSON Schema say. */
 export const ManifestFields = {
-  $schema: v.optional(described(v.string(), 'For editors.')),
+  $schema: optional(v.string(), 'For editors.'),
   id: described(AppId, 'The id of the app, such as `com.example.lights`. Required.'),
   name: described(text, 'Its name. Required.'),
   version: described(
     v.pipe(text, v.regex(VERSION, 'has to be a version such as 1.2.3 or 2.0.0-beta.1')),
     'Its version, such as 1.2.3 or 2.0.0-beta.1. Required.',
   ),
-  author: v.optional(described(text, 'Who made it.')),
-  description: v.optional(described(v.pipe(v.string(), v.maxLength(4000, 'is too long')), 'What it is for.')),
+  author: optional(text, 'Who made it.'),
+  description: optional(v.pipe(v.string(), v.maxLength(4000, 'is too long')), 'What it is for.'),
   main: v.optional(
     described(
       v.pipe(text, v.regex(MAIN, 'has to be the path of a file in the folder of the app, such as src/app.js')),
@@ -84,18 +82,16 @@ export const ManifestFields = {
     'app.js',
   ),
   permissions: v.optional(described(v.array(scope), 'Permissions on the hub; default: none.'), []),
-  settings: v.optional(
-    described(
-      v.pipe(mapping, v.record(SettingName, Setting), v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`)),
-      'Initial values of its settings.',
-    ),
+  settings: optional(
+    v.pipe(mapping, v.record(SettingName, Setting), v.maxEntries(MAX_SETTINGS, `has more than ${MAX_SETTINGS}`)),
+    'Initial values of its settings.',
   ),
-  color: v.optional(described(v.pipe(v.string(), v.regex(COLOR, 'has to be such as #4A6572')), 'Brand colour.')),
+  color: optional(v.pipe(v.string(), v.regex(COLOR, 'has to be such as #4A6572')), 'Brand colour.'),
   channel: v.optional(
     described(v.picklist(CHANNELS, 'has to be "stable", "beta" or "alpha"'), 'Channel of the version; default stable.'),
     'stable',
   ),
-  sdk: v.optional(described(v.pipe(v.number(), v.integer(), v.minValue(1)), 'The required version of the interface.')),
+  sdk: optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 'The required version of the interface.'),
 }
 
 export const ManifestSchema = v.pipe(mapping, v.strictObject(ManifestFields))
@@ -109,7 +105,7 @@ export type Warn = (warning: string) => void
 export function readManifest(folder: string, warn?: Warn): Manifest {
   const path = join(folder, MANIFEST_FILE)
   const manifest = parseManifest(readText(path), path, warn)
-  // A link can lead anywhere, whatever its name looks like.
+  // A link with a harmless name can lead anywhere.
   const main = real(join(folder, manifest.main))
   if (main === undefined || !statSync(main).isFile()) throw new ManifestError(`${path}: main: there is no such file`)
   if (!isBelow(real(folder) ?? folder, main)) throw new ManifestError(`${path}: main: leads out of the app's folder`)
@@ -128,7 +124,7 @@ export function parseManifest(json: string, name: string, warn: Warn = () => {})
   const { success, output, issues } = v.safeParse(ManifestSchema, manifest)
   if (!success) throw new ManifestError(wording(issues, name))
   if (ignored.length > 0) {
-    // By id and version: its folder may be a copy, which is not to be told of again.
+    // By id and version: the folder may be a copy, and each is reported once.
     warn(`${output.id} ${output.version}: this hub ignores in ${MANIFEST_FILE}: ${listed(ignored, MOST_IGNORED)}`)
   }
   return output

@@ -3,10 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { copyApp } from './copy.ts'
+import { copyApp, refuseLinksOut } from './app-folder.ts'
 import { APPS_FOLDER } from './data-folder.ts'
-import { refuseLinksOut } from './links.ts'
-import { isBelow, type Manifest, readManifest } from './manifest.ts'
+import { isBelow, type Manifest, ManifestError, readManifest } from './manifest.ts'
 import { foldersIn, type Offer, Store, type Wanted } from './store.ts'
 import { syncFolder } from './sync.ts'
 
@@ -23,48 +22,53 @@ export interface Unpacked {
  * and a rollback is to put the former row and discard the new folder. Killed in between, the next start removes the
  * folder that no row names.
  */
-export interface Packages {
-  /** The newest version in the store that fits, read anew. */
-  find(wanted: Wanted): Offer | undefined
-  latest(id: string, channel: string): Offer | undefined
-  /** Copies an offer into a new folder of the data folder. @throws ManifestError where it cannot be used */
-  unpack(offer: Offer): Promise<Unpacked>
-  /** An app that runs where it is, such as one under development. @throws ManifestError also for a link out of it */
-  adopt(folder: string): Unpacked
-  /** Removes code from the data folder. Other folders stay. */
-  discard(folder: string): Promise<void>
-}
-
-export class FolderPackages implements Packages {
+export class Packages {
   readonly #apps: string
   readonly #store: Store
+  readonly #samples: ReadonlyMap<string, string>
   readonly #tell: (problem: string) => void
 
   constructor({
     data,
     store,
+    samples = new Map(),
     tell = () => {},
   }: {
     /** Absolute path of the data folder. */
     readonly data: string
     /** Path of the store; without one it has nothing. */
     readonly store?: string | undefined
-    /** What is wrong with a version in the store, which is then left out; and what of a manifest is ignored. */
+    /** Folders of apps by their id, which can be installed where the store does not have them. */
+    readonly samples?: ReadonlyMap<string, string> | undefined
+    /** Called with the problem of each version in the store that is left out, and with ignored fields of manifests. */
     readonly tell?: ((problem: string) => void) | undefined
   }) {
     this.#apps = join(data, APPS_FOLDER)
     this.#store = new Store(store, tell)
+    this.#samples = samples
     this.#tell = tell
   }
 
+  /** The newest version that fits, of the store or else of the samples; read anew. */
   find(wanted: Wanted): Offer | undefined {
-    return this.#store.find(wanted)
+    return this.#store.find(wanted) ?? this.#sampleFor(wanted)
   }
 
-  latest(id: string, channel: string): Offer | undefined {
-    return this.#store.find({ id, channel })
+  /** One of the samples. @throws ManifestError where it cannot be used */
+  sample(id: string): Offer {
+    const folder = this.#samples.get(id)
+    if (folder === undefined) throw new ManifestError(`${id}: is no sample app`)
+    const manifest = readManifest(folder)
+    return { id, version: manifest.version, channel: manifest.channel, manifest, folder }
   }
 
+  #sampleFor({ id, version, present }: Wanted): Offer | undefined {
+    if (!this.#samples.has(id)) return undefined
+    const offer = this.sample(id)
+    return [version, present].every((one) => one === undefined || one === offer.version) ? offer : undefined
+  }
+
+  /** Copies an offer into a new folder of the data folder. @throws ManifestError where it cannot be used */
   async unpack({ id, version, folder: source }: Offer): Promise<Unpacked> {
     const ofApp = join(this.#apps, id)
     const folder = join(ofApp, `${version}-${randomBytes(6).toString('hex')}`)
@@ -80,6 +84,7 @@ export class FolderPackages implements Packages {
     }
   }
 
+  /** An app that runs where it is, such as one under development. @throws ManifestError also for a link out of it */
   adopt(folder: string): Unpacked {
     const adopted = { folder: resolve(folder), manifest: readManifest(folder, this.#tell) }
     // What was copied has no links.
@@ -87,6 +92,7 @@ export class FolderPackages implements Packages {
     return adopted
   }
 
+  /** Removes code from the data folder. Other folders stay. */
   async discard(folder: string): Promise<void> {
     if (!isBelow(this.#apps, folder)) return
     await rm(folder, { recursive: true, force: true })

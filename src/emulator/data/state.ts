@@ -1,14 +1,17 @@
-/** What an emulated hub remembers, in SQLite: its apps, their settings and its notifications. */
+/** The state of an emulated hub in SQLite: its apps, their settings and its notifications. */
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join, relative } from 'node:path'
 import * as v from 'valibot'
-import { MAX_NOTIFICATIONS, type StoredNotification } from '../core/hub-store.ts'
+import {
+  type HubStore,
+  MAX_NOTIFICATIONS,
+  MAX_SETTING_BYTES,
+  MAX_SETTING_NAME,
+  MAX_SETTINGS,
+  type StoredNotification,
+} from '../core/hub-store.ts'
 import { HubError } from '../hub-error.ts'
 import type { Database } from './database.ts'
-import type { HubState, StoredApp } from './hub-state.ts'
-import { MAX_SETTING_BYTES, MAX_SETTING_NAME, MAX_SETTINGS } from './limits.ts'
-
-export type { HubState, StoredApp } from './hub-state.ts'
 
 const MAX_NOTIFICATION = 4000
 
@@ -18,6 +21,7 @@ const Flag = v.pipe(
 )
 const AppRow = v.object({
   id: v.string(),
+  /** Of its present code: an absolute path, which is relative in the database where it lies in the data folder. */
   folder: v.string(),
   version: v.string(),
   enabled: Flag,
@@ -30,6 +34,10 @@ const AppRow = v.object({
   exitCode: v.nullable(v.number()),
   exitSignal: v.nullable(v.string()),
 })
+
+/** An app as it outlives the hub; the record that clients see is made of it and of its manifest. */
+export type StoredApp = Readonly<v.InferOutput<typeof AppRow>>
+
 const SettingRow = v.object({ name: v.string(), value: v.string() })
 const NotificationRow = v.object({
   id: v.number(),
@@ -44,7 +52,8 @@ const COLUMNS = Object.keys(AppRow.entries)
 const PUT_APP = `INSERT INTO app (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `$${name}`).join(', ')})
   ON CONFLICT (id) DO UPDATE SET ${COLUMNS.map((name) => `${name} = $${name}`).join(', ')}`
 
-export class SqliteState implements HubState {
+/** Every write is durable when it returns. @throws HubError 400, 413 for what is no JSON, too large or too many */
+export class SqliteState implements HubStore {
   readonly hubId: string
   readonly #database: Database
   readonly #now: () => number
@@ -67,10 +76,12 @@ export class SqliteState implements HubState {
     if (this.hubId !== this.#note('id')) this.#setNote('id', this.hubId)
   }
 
+  /** Until `populate`: this hub has never had its first apps. */
   get isNew(): boolean {
     return this.#note('populated') === undefined
   }
 
+  /** The apps of the first start, and that it has been, in one write. */
   populate(apps: readonly StoredApp[]): void {
     this.transaction(() => {
       for (const app of apps) this.put(app)
@@ -78,6 +89,7 @@ export class SqliteState implements HubState {
     })
   }
 
+  /** In the order in which they were first put. */
   apps(): StoredApp[] {
     return this.#all(AppRow, 'SELECT * FROM app ORDER BY rowid').map((row) => this.#located(row))
   }
@@ -87,21 +99,14 @@ export class SqliteState implements HubState {
     return row && this.#located(row)
   }
 
+  /** Adds an app, or replaces it in its place. */
   put(app: StoredApp): void {
-    const { enabled, autoupdate, crashed } = app
     this.#database.sql.prepare(PUT_APP).run({
-      id: app.id,
+      ...app,
       folder: this.#portable(app.folder),
-      version: app.version,
-      enabled: Number(enabled),
-      autoupdate: Number(autoupdate),
-      channel: app.channel,
-      origin: app.origin,
-      crashed: Number(crashed),
-      crashedMessage: app.crashedMessage,
-      crashedCount: app.crashedCount,
-      exitCode: app.exitCode,
-      exitSignal: app.exitSignal,
+      enabled: Number(app.enabled),
+      autoupdate: Number(app.autoupdate),
+      crashed: Number(app.crashed),
     })
   }
 
@@ -152,6 +157,7 @@ export class SqliteState implements HubState {
     return this.#run('DELETE FROM notification WHERE id = ?', id).changes > 0
   }
 
+  /** Several writes as one: all of them are kept or none. */
   transaction<T>(task: () => T): T {
     // SQLite has no transactions within transactions; the outer one decides.
     return this.#database.sql.isTransaction ? task() : this.#database.transaction(task)

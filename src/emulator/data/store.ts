@@ -35,16 +35,16 @@ const CHANNEL_NAMES: ReadonlyMap<string, readonly Channel[]> = new Map<string, r
 export class Store {
   readonly #folder: string | undefined
   readonly #tell: (problem: string) => void
-  /** What was told of a folder, so that it is told once. */
+  /** The reported problem of each folder, so that it is reported once. */
   readonly #told = new Map<string, string>()
 
-  /** @param tell - What is wrong with a version, which is then left out. */
+  /** @param tell - Called with the problem of a version, which is then left out. */
   constructor(folder: string | undefined, tell: (problem: string) => void) {
     this.#folder = folder === undefined ? undefined : resolve(folder)
     this.#tell = tell
   }
 
-  /** The newest version that is wanted. It is looked for anew each time, so that a store can be filled meanwhile. */
+  /** The newest version that fits. Reads the folder each time, so that versions can be added while the hub runs. */
   find({ id, channel, version, present }: Wanted): Offer | undefined {
     const anyChannel = channel === undefined && version !== undefined
     const channels = anyChannel ? CHANNELS : (CHANNEL_NAMES.get(channel ?? 'stable') ?? [])

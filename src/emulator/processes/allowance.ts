@@ -1,4 +1,4 @@
-/** So much may be used in a second; whoever used it up waits for the next one. */
+/** An amount that may be used per second. When it is used up, the caller waits for the next second. */
 import type { Clock } from '../../base/clock.ts'
 
 const SECOND_MS = 1000

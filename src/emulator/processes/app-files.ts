@@ -3,11 +3,11 @@ import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 
-/** What tells one state of each file from another, by path. Empty where the folder is gone. */
+/** A fingerprint of each file, by path. Empty if the folder is gone. */
 export type Files = ReadonlyMap<string, string>
 
 const LOOK_MS = 250
-/** What is beyond that is not looked at. */
+/** Further files are not watched. */
 export const MOST_FILES = 5000
 
 /** Which files have changed; none where the folder is gone. It is not called again before its promise is settled. */
@@ -15,7 +15,7 @@ export type OnChange = (paths: readonly string[]) => Promise<void>
 
 /**
  * Looks again and again: notices of the file system differ from one to the next, get lost and end with a folder that is
- * replaced. Changes are told once two looks in a row have found the same.
+ * replaced. Reports changes once two looks in a row have found the same.
  * @param known - The files that the app was started with.
  * @returns what ends it
  */
@@ -61,7 +61,7 @@ export async function filesIn(folder: string): Promise<Files> {
 const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('~')
 
 async function collect(folder: string, below: string, files: Map<string, string>): Promise<void> {
-  // What cannot be read has gone meanwhile.
+  // A folder that cannot be read is gone by now.
   const entries = await readdir(join(folder, below), { withFileTypes: true }).catch(() => [])
   for (const entry of entries.filter(({ name }) => !isLeftOut(name))) {
     if (files.size >= MOST_FILES) return

@@ -48,7 +48,7 @@ export class AppProcess {
   #gone = false
   #cancelKill: (() => void) | undefined
 
-  /** Resolves when the process is there; what becomes of it then is told by `ready` and `ended`. */
+  /** Resolves when the process exists; `ready` and `ended` follow. */
   static async start(
     launch: Launch,
     clock: Clock,
@@ -97,7 +97,7 @@ export class AppProcess {
     await this.#channel?.ask({ type: 'gc' }, ANSWER_MS)
   }
 
-  /** What the process says of its own use, where nobody else can tell. */
+  /** The usage as the process measures it, on systems where the hub cannot. */
   async ownUsage(): Promise<unknown> {
     return await this.#channel?.ask({ type: 'usage' }, ANSWER_MS)
   }
@@ -159,7 +159,7 @@ export class AppProcess {
     child.once('exit', () => {
       this.#gone = true
       this.#cancelKill?.()
-      // What is still in the pipes is read without delay: it cannot be much.
+      // Read the rest of the pipes without delay: it cannot be much.
       for (const limit of this.#limits) limit.stop()
       this.#channel?.drain()
       child.stdout?.resume()
@@ -179,7 +179,7 @@ export class AppProcess {
     resolve({ asked: this.#asked, code, signal, message: this.#reason ?? this.#guess(code, signal) })
   }
 
-  /** V8 says on its way out that the heap was full; nobody else gets to say anything then. */
+  /** When the heap is full, V8 prints that as the process ends; no JavaScript runs any more. */
   #guess(code: number | null, signal: string | null): string {
     const fatal = /^FATAL ERROR: .*$/m.exec(this.#lastWords)?.[0]
     if (fatal !== undefined) return fatal

@@ -7,7 +7,6 @@ import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import { asHubError, HubError } from '../hub-error.ts'
 import { Allowance } from './allowance.ts'
-import { Lines } from './lines.ts'
 import { type AppMessage, type AppQuestion, FromApp, type HubMessage, type HubQuestion } from './messages.ts'
 
 /** A line: as large as the largest body that the hub takes over HTTP, and what JSON makes of it. */
@@ -18,7 +17,7 @@ const BYTES_PER_SECOND = 4 * 1024 * 1024
 const MOST_OPEN = 16
 /** Questions to the app that have no answer yet. */
 const MOST_ASKED = 64
-/** What an app that does not read lets pile up, before it is told no more. */
+/** Bytes that wait for an app that does not read, before messages to it are dropped. */
 const MOST_UNREAD = 1024 * 1024
 
 export interface ChannelOptions {
@@ -90,7 +89,7 @@ export class Channel {
     return promise
   }
 
-  /** Nothing more is heard, and nobody waits any longer. */
+  /** Stops reading, and rejects all open questions. */
   end(): void {
     if (this.#ended) return
     this.#ended = true
@@ -208,3 +207,31 @@ function parsed(line: string): AppMessage | undefined {
 }
 
 const notRunning = () => new HubError(503, 'not_running', 'The app does not run')
+
+const NEWLINE = 10
+
+/** Lines out of a stream of bytes, each up to a longest length. */
+class Lines {
+  readonly #longest: number
+  #rest: Buffer[] = []
+  #bytes = 0
+
+  constructor(longest: number) {
+    this.#longest = longest
+  }
+
+  /** The lines that are complete by now; `undefined` once there was one that is too long. */
+  take(chunk: Buffer): string[] | undefined {
+    const lines: string[] = []
+    let from = 0
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      lines.push(Buffer.concat([...this.#rest, chunk.subarray(from, at)]).toString('utf8'))
+      this.#rest = []
+      this.#bytes = 0
+      from = at + 1
+    }
+    this.#rest.push(chunk.subarray(from))
+    this.#bytes += chunk.length - from
+    return this.#bytes > this.#longest ? undefined : lines
+  }
+}

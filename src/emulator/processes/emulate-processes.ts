@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { systemClock } from '../../base/clock.ts'
 import { ROOT } from '../../base/root.ts'
-import type { EmulateOptions } from '../command.ts'
+import type { EmulateOptions, Emulation } from '../command.ts'
 import { type HubData, openHubData } from '../data/hub-data.ts'
 import { ManifestError } from '../data/manifest.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
@@ -11,11 +11,11 @@ import { EmulatedHub, type EmulatedHubOptions } from '../hub.ts'
 import { type Flavour, GENERATIONS } from '../records.ts'
 import { EmulatorOptionError } from '../scopes.ts'
 import { filesIn, MOST_FILES, watchFiles } from './app-files.ts'
-import { addSettings, newApp } from './first-state.ts'
 import { ProcessApps } from './process-apps.ts'
+import { addSettings, newApp } from './record.ts'
 import { speaker } from './speech.ts'
 
-const SAMPLES = fileURLToPath(new URL('config/demo/', ROOT))
+const DEMO = fileURLToPath(new URL('config/demo/', ROOT))
 
 /** The sample apps that a new hub has. The first one is well-behaved: that is the one to try things on. */
 const FIRST_APPS = [
@@ -26,21 +26,18 @@ const FIRST_APPS = [
   'dev.quietbytes.scripts',
 ]
 
-export interface RunningHub extends AsyncDisposable {
-  readonly hub: EmulatedHub
-  /** Where its state is. */
-  readonly folder: string
-  /** Whether there are keys in its data folder. */
-  readonly hasOwnKeys: boolean
-}
+/** Folders of the sample apps, those that only can be installed included. */
+const SAMPLES = new Map(
+  [...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'].map((id) => [id, join(DEMO, 'apps', id)]),
+)
 
 /** Rejects with `EmulatorOptionError` or `HubDataError` for the user. */
-export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<RunningHub> {
+export async function emulateProcesses(hub: EmulatedHubOptions, options: EmulateOptions): Promise<Emulation> {
   const { clock, limits, onSpeak = () => {} } = options
   const tell = onceEach(options.tell ?? (() => {}))
   await using opened = new AsyncDisposableStack()
-  const store = options.store ?? join(SAMPLES, 'store')
-  const data = opened.use(await openHubData({ folder: options.data, store, hubId: hub.id, tell }))
+  const store = options.store ?? join(DEMO, 'store')
+  const data = opened.use(await openHubData({ folder: options.data, store, samples: SAMPLES, hubId: hub.id, tell }))
   const own = await install(data, options.appFolders ?? [], hub.flavour ?? 'newer')
   const { state, packages, keys } = data
   const hasOwnKeys = keys.list().length > 0
@@ -50,7 +47,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
   const { onLine = () => {} } = options
   const world = {
     state,
-    packages: withSamples(packages),
+    packages,
     limits,
     clock,
     onLine: (id: string, line: string) => {
@@ -64,7 +61,7 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
       keys: { ...hub.keys, ...spare },
       id: state.hubId,
       kept: state,
-      storedKeys: keys,
+      storedKeys: (key) => keys.scopesOf(key),
       onSpeak: speak,
       backend: (host) => {
         apps = new ProcessApps(world, host)
@@ -79,10 +76,10 @@ export async function emulateProcesses(hub: EmulatedHubOptions, options: Emulate
     opened.defer(watchFiles(folder, files, clock ?? systemClock, onChange))
   }
   const resources = opened.move()
-  return { hub: running, folder: data.folder, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+  return { hub: running, hasOwnKeys, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
-/** The store is read often: what is wrong in it is told once. */
+/** The store is read often: report each problem once. */
 function onceEach(tell: (problem: string) => void) {
   const told = new Set<string>()
   return (problem: string) => {
@@ -98,7 +95,8 @@ async function install(data: HubData, appFolders: readonly string[], flavour: Fl
   const files = await Promise.all(appFolders.map(filesIn))
   const own = appFolders.map((folder) => adopted(packages, folder))
   if (state.isNew) {
-    const samples = own.length > 0 ? [] : await Promise.all(FIRST_APPS.map((id) => sample(packages, id)))
+    const samples =
+      own.length > 0 ? [] : await Promise.all(FIRST_APPS.map((id) => packages.unpack(packages.sample(id))))
     for (const { manifest } of samples) addSettings(state, manifest.id, manifest.settings)
     state.populate(samples.map((code) => appOf(code, flavour, 'appstore')))
   }
@@ -125,32 +123,3 @@ function adopted(packages: Packages, folder: string): Unpacked {
     throw error
   }
 }
-
-function offerOf(packages: Packages, id: string) {
-  const folder = join(SAMPLES, 'apps', id)
-  const { manifest } = packages.adopt(folder)
-  const { version, channel } = manifest
-  return { id, version, channel, manifest, folder }
-}
-
-const sample = (packages: Packages, id: string) => packages.unpack(offerOf(packages, id))
-
-/** What the store does not have and is among the sample apps can be installed as well. */
-function withSamples(packages: Packages): Packages {
-  return {
-    find: (wanted) => packages.find(wanted) ?? sampleFor(packages, wanted),
-    latest: (id, channel) => packages.latest(id, channel),
-    unpack: (offer) => packages.unpack(offer),
-    adopt: (folder) => packages.adopt(folder),
-    discard: (folder) => packages.discard(folder),
-  }
-}
-
-function sampleFor(packages: Packages, { id, version, present }: Parameters<Packages['find']>[0]) {
-  if (!SAMPLE_IDS.has(id)) return undefined
-  const offer = offerOf(packages, id)
-  const isWanted = offer.version === (version ?? offer.version) && offer.version === (present ?? offer.version)
-  return isWanted ? offer : undefined
-}
-
-const SAMPLE_IDS = new Set([...FIRST_APPS, 'io.bramblewood.blinds', 'se.norrsken.vacuum'])

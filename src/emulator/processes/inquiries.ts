@@ -1,4 +1,4 @@
-/** What a running app asks its hub: operations, events, its own settings. */
+/** Answers the questions of a running app: operations, events, its own settings. */
 import type { AppMessage, AppQuestion, HubMessage } from './messages.ts'
 import type { World } from './world.ts'
 
@@ -40,7 +40,7 @@ export class Inquiries {
     }
   }
 
-  /** The app has ended: nobody tells it anything any more. */
+  /** The app has ended: stop sending it events. */
   end(): void {
     this.#ended = true
     for (const unsubscribe of this.#subscriptions.values()) unsubscribe()

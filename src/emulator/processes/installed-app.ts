@@ -1,7 +1,7 @@
-/** An installed app: what is stored of it, its record, and the process that it is while it runs. */
+/** An installed app: its stored state, its record and, while it runs, its process. */
 
-import type { StoredApp } from '../data/hub-state.ts'
 import type { Unpacked } from '../data/packages.ts'
+import type { StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, type AppState, GENERATIONS, NO_USAGE, type Patch, type Usage } from '../records.ts'
 import { AppProcess, type End } from './app-process.ts'
@@ -11,7 +11,7 @@ import { crashOf, recordFor } from './record.ts'
 import { Supervisor } from './supervisor.ts'
 import type { World } from './world.ts'
 
-/** How often clients are told what a running app uses; whoever asks is told the latest. */
+/** How often usage is sent to clients; an answer always has the latest. */
 const TELL_USAGE_MS = 10_000
 /** How long a new version may take to start, before the former one comes back. */
 const TRIAL_MS = 10_000
@@ -28,9 +28,9 @@ export class InstalledApp {
   readonly #supervisor: Supervisor
   #offer: string | undefined
   #usageToldAt = Number.NEGATIVE_INFINITY
-  /** Uninstalled: nothing of it is stored or told any more. */
+  /** Uninstalled: stop storing and sending its changes. */
   #isGone = false
-  /** A new version is tried: how its start ends is not yet told. */
+  /** A new version is starting; send no crash of it yet. */
   #onTrial = false
 
   constructor(code: Unpacked, stored: StoredApp, world: World) {
@@ -81,13 +81,13 @@ export class InstalledApp {
     return this.#supervisor.stop()
   }
 
-  /** For good: nothing is told of it any more. */
+  /** Stops it for good, and sends no more of its changes. */
   leave(): Promise<void> {
     this.#isGone = true
     return this.stop()
   }
 
-  /** Changes what is stored, and the record with it. */
+  /** Changes stored state and record together. */
   change(stored: Partial<StoredApp>, patch: Patch): void {
     this.#store(stored)
     this.#show(patch)
@@ -101,7 +101,7 @@ export class InstalledApp {
     this.#show({ updateAvailable: GENERATIONS[this.#world.host.flavour].offer(offer) })
   }
 
-  /** A setting was changed by somebody else. */
+  /** Passes on a setting that another client has changed. */
   tellSetting(name: string, value?: unknown): void {
     this.#supervisor.process?.tell({ type: 'setting', name, value })
   }
@@ -138,7 +138,7 @@ export class InstalledApp {
     throw new HubError(500, 'install_failed', `Version ${taken.version} does not start: ${problem}`)
   }
 
-  /** Its files have changed where they are: starts them, whatever becomes of that. */
+  /** Its files have changed in place: starts the app again, even if it may crash. */
   async reload(code: Unpacked): Promise<void> {
     await this.stop()
     if (this.#isGone) return
@@ -146,7 +146,7 @@ export class InstalledApp {
     if (this.#stored.enabled) await this.start()
   }
 
-  /** Starts what is new; resolves with what is wrong with it. */
+  /** Starts the new version; resolves with the problem if it does not start. */
   async #try(): Promise<string | undefined> {
     await this.start()
     const { process } = this.#supervisor
@@ -191,7 +191,7 @@ export class InstalledApp {
     const launch = { id, version, folder, main: manifest.main, memoryLimit: limits.memory }
     const process = await AppProcess.start(launch, clock, this.output, inquiries)
     void process.ended.then(() => inquiries.end())
-    // What a new process uses is told as soon as it is known.
+    // Send the usage of a new process as soon as it is known.
     this.#usageToldAt = Number.NEGATIVE_INFINITY
     watch.add(process, (usage) => this.#see(usage))
     return process
@@ -238,7 +238,7 @@ export class InstalledApp {
     if (!this.#isGone) this.#world.state.put(this.#stored)
   }
 
-  /** Nobody waits for it who could be told that it failed. */
+  /** For changes that no client waits for: a failure only goes to the app's output. */
   #storeIfPossible(changed: Partial<StoredApp>): void {
     try {
       this.#store(changed)

@@ -54,7 +54,7 @@ export type AppQuestion = Extract<AppMessage, { readonly type: 'subscribe' | 'ca
 /** What an app answers of its own use of the machine. */
 export const OwnUsage = v.object({ cpuMs: v.number(), mem: v.number() })
 
-/** What the hub tells; `answer` to a question of the app's, or a question of its own with an `id`. */
+/** Messages of the hub: `answer` answers a question of the app; a question of the hub has an `id` too. */
 export type HubMessage =
   | { readonly type: 'answer'; readonly id: number; readonly value: unknown }
   | { readonly type: 'answer'; readonly id: number; readonly error: Refusal }

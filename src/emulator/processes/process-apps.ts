@@ -2,15 +2,15 @@
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { listed } from '../../base/text.ts'
 import type { AppRequest, AppsHost, HubApps, InstallRequest } from '../core/hub-apps.ts'
-import type { StoredApp } from '../data/hub-state.ts'
 import type { Packages, Unpacked } from '../data/packages.ts'
+import type { SqliteState, StoredApp } from '../data/state.ts'
 import { HubError } from '../hub-error.ts'
 import { type AppRecord, GENERATIONS, type Patch } from '../records.ts'
-import { addSettings, newApp } from './first-state.ts'
 import { InstalledApp } from './installed-app.ts'
 import { localesIn } from './locales.ts'
+import { addSettings, newApp } from './record.ts'
 import { LIMITS, type Limits, Watch } from './watch.ts'
-import type { State, World } from './world.ts'
+import type { World } from './world.ts'
 
 const OFFERS_MS = 5000
 
@@ -27,7 +27,7 @@ export class ProcessApps implements HubApps {
 
   constructor(
     options: {
-      readonly state: State
+      readonly state: SqliteState
       readonly packages: Packages
       readonly limits?: Partial<Limits> | undefined
       readonly clock?: Clock | undefined

@@ -1,8 +1,35 @@
-/** The wire record of an app that is a process: what is stored of it, what its manifest says, how it stands. */
-
-import type { StoredApp } from '../data/hub-state.ts'
+/** What is stored of an app that is a process, and the wire record that follows from that and from its manifest. */
 import type { Manifest } from '../data/manifest.ts'
+import type { SqliteState, StoredApp } from '../data/state.ts'
 import { type AppRecord, type Flavour, GENERATIONS, NO_USAGE, type Patch, recordOf } from '../records.ts'
+
+type Given = Pick<StoredApp, 'id' | 'folder' | 'version' | 'channel' | 'origin'> & Partial<StoredApp>
+
+/** An app that has just been installed, and never crashed. */
+export function newApp(given: Given): StoredApp {
+  return {
+    enabled: true,
+    autoupdate: true,
+    crashed: false,
+    crashedMessage: null,
+    crashedCount: 0,
+    exitCode: null,
+    exitSignal: null,
+    ...given,
+  }
+}
+
+/** The first values of an app's settings, where it has none from an earlier time. Returns the names of those added. */
+export function addSettings(
+  state: SqliteState,
+  id: string,
+  settings: Readonly<Record<string, unknown>> = {},
+): string[] {
+  const kept = state.settings(id)
+  const added = Object.keys(settings).filter((name) => !kept.has(name))
+  for (const name of added) state.setSetting(id, name, settings[name])
+  return added
+}
 
 /** Of an app that does not run. */
 export function recordFor(app: StoredApp, manifest: Manifest, flavour: Flavour, update: string | undefined): AppRecord {

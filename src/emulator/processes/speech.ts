@@ -7,7 +7,7 @@ const MOST_WAITING = 10
 
 /**
  * @param command - Program and arguments, divided by spaces; the text is added as one more. No shell reads it.
- * @param tell - What went wrong with it.
+ * @param tell - Called with the error if the command fails.
  */
 export function speaker(command: string, shown: (text: string) => void, tell: (problem: string) => void) {
   const [program = '', ...args] = command.split(' ').filter(Boolean)

@@ -1,4 +1,4 @@
-/** Brings an app's process to what is wanted of it. Of many wishes in a row, the last one counts. */
+/** Starts and stops an app's process. The last of several requests in a row counts. */
 import type { AppProcess, End } from './app-process.ts'
 
 export class Supervisor {

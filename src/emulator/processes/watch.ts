@@ -20,7 +20,7 @@ export const LIMITS: Limits = { memory: 256 * 1024 * 1024, cpu: 0.9, cpuSeconds:
 /** Looks in a row that show too much memory. */
 const MEMORY_WARNINGS = 3
 const LOOK_MS = 1000
-/** Linux counts the time of processes in hundredths of a second, whatever its own clock ticks at. */
+/** Linux counts the time of processes in hundredths of a second, independent of the kernel's tick rate. */
 const TICK_MS = 10
 
 interface Reading {

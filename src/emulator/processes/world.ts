@@ -1,19 +1,13 @@
 /** What all apps of one hub share. */
 import type { Clock } from '../../base/clock.ts'
 import type { AppsHost } from '../core/hub-apps.ts'
-import type { HubState, StoredApp } from '../data/hub-state.ts'
+import type { SqliteState, StoredApp } from '../data/state.ts'
 import type { AppRecord } from '../records.ts'
 import type { Limits, Watch } from './watch.ts'
 
-/** What apps need of the hub's memory. */
-export type State = Pick<
-  HubState,
-  'apps' | 'put' | 'remove' | 'settings' | 'setSetting' | 'unsetSetting' | 'transaction'
->
-
 export interface World {
   readonly clock: Clock
-  readonly state: State
+  readonly state: SqliteState
   readonly host: AppsHost
   readonly limits: Limits
   readonly watch: Watch

@@ -77,7 +77,7 @@ export function connect() {
   }
 }
 
-/** An error of the app, as whoever asked it is told: with a status of its own, or as one that the app did not expect. */
+/** An error of the app as an answer: with its own status, or 500 for an unexpected one. */
 export function refusal(error) {
   const { status, code, message } = error instanceof Error ? error : new Error(String(error))
   const known = Number.isInteger(status) && status >= 400 && status <= 599

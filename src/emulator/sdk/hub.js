@@ -41,7 +41,7 @@ export function createHub(connection) {
     new Proxy(own, {
       get(target, name) {
         if (Object.hasOwn(target, name)) return target[name]
-        // Whoever awaits a manager must not call an operation by this name.
+        // `await` on a manager must not call an operation of this name.
         if (typeof name !== 'string' || name === 'then') return undefined
         return (args) => call(section, item, name, args)
       },

@@ -18,7 +18,7 @@ const MOST_OF_A_STACK = 16_384
 /** How long the hub is given to take the message of a crash. */
 const LAST_WORDS_MS = 1000
 
-// A package.json above the folder is not the app's: it may be of whoever started the hub, and say `commonjs`.
+// A package.json above the folder is not the app's: it may belong to another project, and say `commonjs`.
 registerHooks({
   load(url, context, nextLoad) {
     const isScript = context.format === 'commonjs' && url.endsWith('.js') && url.startsWith(folder)
@@ -76,7 +76,7 @@ function worded(error) {
 
 function die(error) {
   const message = worded(error)
-  // Where an ES module cannot be parsed, Node tells only by an error that is not caught.
+  // If an ES module cannot be parsed, Node prints the place only for an uncaught error.
   const isUnparsed = error instanceof SyntaxError && !FOLDERS.some((place) => String(error.stack).includes(place))
   if (!isUnparsed) console.error(message)
   const end = () => {

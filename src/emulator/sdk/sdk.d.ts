@@ -60,7 +60,7 @@ export interface Hub {
 export type Operation = (args?: Readonly<Record<string, unknown>>) => Promise<unknown>
 
 export interface Events {
-  /** Resolves when the hub has begun to tell. */
+  /** Resolves when the subscription is active. */
   on(event: string, listener: (payload: unknown) => unknown): Promise<void>
   off(event: string, listener: (payload: unknown) => unknown): void
 }

@@ -15,7 +15,7 @@ const MAIN = join(root, 'src/main.ts')
 const ABSENT = ['vite', 'bufferutil', 'utf-8-validate']
 
 /**
- * What is loaded together is one file: all that these modules import, but for what one of them before has already. The
+ * Modules that are loaded together are one file: all that these import, except what an earlier file has. The
  * first is what every command line needs; a health check, which comes every few seconds, needs the second, too.
  */
 const FILES = [
@@ -36,7 +36,7 @@ function reachable(from: readonly string[], imports: Imports, found = new Set<st
   return found
 }
 
-/** Says which of the files a module is in; the bundler decides about what is in none of them. */
+/** Assigns modules to the files; the bundler decides about the others. */
 function fileOf(): (module: string, graph: Graph) => string | null {
   let files: { readonly name: string; readonly modules: Set<string> }[] | undefined
   return (module, graph) => {
@@ -86,7 +86,7 @@ const noWebSocketOfNode: Plugin = {
   },
 }
 
-/** What is left of that are comments about licences; one other character and the whole text takes twice the memory. */
+/** Only licence comments have other characters; with one of them, V8 needs twice the memory for the whole text. */
 const ascii: Plugin = {
   name: 'ascii',
   renderChunk: (code) => ({

@@ -10,7 +10,7 @@ import { CONTRACT_VERSION } from '../../contract/version.ts'
 import { code } from './markdown.ts'
 import { offByDefault, permissionOf } from './mqtt.ts'
 import { address, commandTopics, PLACEHOLDERS } from './publications.ts'
-import { jsonSchema, payloadSchema, takesNothing } from './schema.ts'
+import { camelCase, jsonSchema, payloadSchema, takesNothing } from './schema.ts'
 
 const ref = (...path: readonly string[]) => ({ $ref: `#/${path.join('/')}` })
 const bindingVersion = '0.2.0'
@@ -38,10 +38,8 @@ function addressed(topic: string) {
 }
 
 /** `app` and `get-setting` as `appGetSetting`; the form with the setting in its topic has a name of its own. */
-function idOf({ target, name, argument }: Command): string {
-  const words = [target, ...name.split('-'), ...(argument === undefined ? [] : ['of', 'topic'])]
-  return words.map((word, i) => (i === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1))).join('')
-}
+const idOf = ({ target, name, argument }: Command) =>
+  camelCase(`${target} ${name}${argument === undefined ? '' : ' of topic'}`)
 
 const messageOf = (name: string, { message = name }: Publication) => message
 

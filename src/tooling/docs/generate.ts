@@ -1,18 +1,18 @@
 /** Everything that is printed from the tables instead of being written: sections of the pages, and whole files. */
 import { asyncapi } from './asyncapi.ts'
-import { agreementChart } from './charts/agreement.ts'
-import { readBenchmarks, readReliability } from './charts/data.ts'
-import { growthChart } from './charts/growth.ts'
-import { latencyChart } from './charts/latencies.ts'
-import { cliSection } from './commands.ts'
+import { cliSection, expectationsSection } from './cli.ts'
 import { configSchema } from './config-schema.ts'
-import { expectationsSection } from './conformance.ts'
+import {
+  behavioursSection,
+  controlSection,
+  hubFileSchema,
+  hubFileSection,
+  manifestSchema,
+  manifestSection,
+  operationsSection,
+} from './emulator.ts'
 import { exampleConfig } from './example.ts'
 import { entitiesSection } from './home-assistant.ts'
-import { behavioursSection, controlSection } from './hub-control.ts'
-import { hubFileSchema, hubFileSection } from './hub-file.ts'
-import { hubOpenapi } from './hub-openapi.ts'
-import { manifestSchema, manifestSection } from './manifest.ts'
 import { commandsSection, errorsSection, topicsSection } from './mqtt.ts'
 import { openapi, routesSection } from './openapi.ts'
 import { optionsSection } from './options.ts'
@@ -31,6 +31,7 @@ export const pages: Readonly<Record<string, Sections>> = {
   'docs/http.md': { routes: routesSection },
   'docs/internals/conformance.md': { expectations: expectationsSection },
   'docs/emulator.md': {
+    operations: operationsSection,
     'hub-file': hubFileSection,
     control: controlSection,
     behaviours: behavioursSection,
@@ -44,12 +45,8 @@ export const files: Readonly<Record<string, Generate>> = {
   'config/hub2mqtt.example.yaml': exampleConfig,
   'config/emulated-hub.schema.json': hubFileSchema,
   'config/app.schema.json': manifestSchema,
-  'config/emulated-hub.openapi.json': hubOpenapi,
   'config/asyncapi.yaml': asyncapi,
   'config/openapi.json': openapi,
-  'docs/images/latencies.svg': () => latencyChart(readBenchmarks()),
-  'docs/images/growth.svg': () => growthChart(readBenchmarks()),
-  'docs/images/agreement.svg': () => agreementChart(readReliability()),
 }
 
 /** A file cannot take what is written into it: a marker, or the text around a copy, is missing, unknown or doubled. */

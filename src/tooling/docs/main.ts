@@ -1,18 +1,14 @@
-/** `npm run docs` writes what is generated; with `--check` it only says what is no longer current, and exits with 1. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+/** `npm run docs` writes the generated files; with `--check` it only names outdated ones, and exits with 1. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ROOT } from '../../base/root.ts'
 import { copies, fillCopies } from './copies.ts'
 import { files, fillSections, MarkerError, pages } from './generate.ts'
 
-const root = new URL('../../../', import.meta.url)
-
 function current(path: string): string | undefined {
-  try {
-    return readFileSync(new URL(path, root), 'utf8')
-  } catch {
-    return undefined
-  }
+  const file = new URL(path, ROOT)
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
 /** The text as it should be. @throws {MarkerError} naming the file */
@@ -47,8 +43,8 @@ function main(args: readonly string[]): number {
       console.error(`${path} is not current; run npm run docs`)
       continue
     }
-    mkdirSync(new URL('.', new URL(path, root)), { recursive: true })
-    writeFileSync(new URL(path, root), text)
+    mkdirSync(new URL('.', new URL(path, ROOT)), { recursive: true })
+    writeFileSync(new URL(path, ROOT), text)
     console.log(`wrote ${path}`)
   }
   return args.includes('--check') && stale.size > 0 ? 1 : 0

@@ -19,7 +19,7 @@ const ROOTS: Readonly<Record<string, string | undefined>> = {
 
 const shown = (template: string) => code(address(template, (name) => ROOTS[name] ?? `<${name}>`))
 
-/** Of an object the keys alone: their types are told by the AsyncAPI document. */
+/** Only the keys of an object: the AsyncAPI document has the types. */
 function statePayload({ properties, required, ...schema }: JsonSchema): string {
   if (schema.anyOf !== undefined) {
     return schema.anyOf.map((one) => (typeof one === 'boolean' ? 'any JSON' : statePayload(one))).join(' or ')

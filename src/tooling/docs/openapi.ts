@@ -9,7 +9,7 @@ import * as protocol from '../../web/server/api/protocol.ts'
 import { ROUTES, type Route } from '../../web/server/api/routes.ts'
 import { markdownTable } from './markdown.ts'
 import { commandTopics, PLACEHOLDERS } from './publications.ts'
-import { jsonSchema, payloadSchema, takesNothing } from './schema.ts'
+import { camelCase, jsonSchema, payloadSchema, takesNothing } from './schema.ts'
 
 const DESCRIPTION = `The API of hub2mqtt's page, also for scripts. It has the same payloads, commands, answers and rules as the MQTT interface.
 
@@ -67,64 +67,54 @@ function responsesOf({ access, method, commands, answers: own }: Route): object 
 const commandResponses = () =>
   Object.entries(answers.COMMAND_ANSWERS).map(([status, answer]) => [`Command${status}`, responseOf(answer)] as const)
 
-const SECURITY: Readonly<Record<Route['access'], readonly object[]>> = {
-  open: [],
-  local: [{ cookie: [] }, { token: [] }, {}],
-  read: [{ cookie: [] }, { token: [] }, {}],
-  full: [{ cookie: [] }, { token: [] }, {}],
-}
+const LOGIN: readonly object[] = [{ cookie: [] }, { token: [] }, {}]
 
 const parametersOf = (path: string) =>
   [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({ $ref: `#/components/parameters/${name}` }))
 
-const camel = (text: string) =>
-  text
-    .split(/[^A-Za-z0-9]+/)
-    .map((word, at) => (at === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1)))
-    .join('')
-
-function operation(route: Route): [string, object] {
-  const { method, path, doc, request, access } = route
-  const body = request && { required: true, content: { 'application/json': { schema: shown(request) } } }
-  return [
-    `/${path}`,
-    {
-      [method.toLowerCase()]: {
-        operationId: camel(`${method.toLowerCase()} ${path.slice('api/'.length)}`),
-        summary: doc,
-        security: SECURITY[access],
-        ...(path.includes('{') && { parameters: parametersOf(path) }),
-        ...(body && { requestBody: body }),
-        responses: responsesOf(route),
-      },
-    },
-  ]
+interface Described {
+  readonly path: string
+  readonly id: string
+  readonly doc: string
+  readonly tags?: readonly string[]
+  readonly body?: { readonly required: boolean; readonly schema: object } | undefined
 }
 
-/** The path of a command below the base topic, as the route takes it. */
-const commandPath = (command: Command) => commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')
-
-function commandOperation(route: Route, command: Command): [string, object] {
-  const path = `/api/commands/${commandPath(command)}`
-  const id = camel(`${command.target} ${command.name}${command.argument === undefined ? '' : ' of path'}`)
+function operation(route: Route, { path, id, doc, tags, body }: Described): [string, object] {
+  const requestBody = body && { required: body.required, content: { 'application/json': { schema: body.schema } } }
   return [
     path,
     {
-      post: {
-        operationId: id,
-        tags: ['commands'],
-        summary: command.doc,
-        security: SECURITY[route.access],
+      [route.method.toLowerCase()]: {
+        operationId: camelCase(id),
+        ...(tags && { tags }),
+        summary: doc,
+        security: route.access === 'open' ? [] : LOGIN,
         ...(path.includes('{') && { parameters: parametersOf(path) }),
-        requestBody: {
-          required: !takesNothing(command.payload),
-          content: { 'application/json': { schema: payloadSchema(command.payload) } },
-        },
+        ...(requestBody && { requestBody }),
         responses: responsesOf(route),
       },
     },
   ]
 }
+
+const routeOperation = (route: Route) =>
+  operation(route, {
+    path: `/${route.path}`,
+    id: `${route.method.toLowerCase()} ${route.path.slice('api/'.length)}`,
+    doc: route.doc,
+    body: route.request && { required: true, schema: shown(route.request) },
+  })
+
+/** Its path is that of the command below the base topic. */
+const commandOperation = (route: Route, command: Command) =>
+  operation(route, {
+    path: `/api/commands/${commandTopics(command).topic.replace('{base}/', '').replace('/cmd/', '/')}`,
+    id: `${command.target} ${command.name}${command.argument === undefined ? '' : ' of path'}`,
+    tags: ['commands'],
+    doc: command.doc,
+    body: { required: !takesNothing(command.payload), schema: payloadSchema(command.payload) },
+  })
 
 /** The text of `config/openapi.json`. */
 export function openapi(): string {
@@ -143,7 +133,7 @@ export function openapi(): string {
     servers: [{ url: 'http://localhost:8099', description: 'As `http.host` and `http.port` say.' }],
     paths: Object.fromEntries(
       ROUTES.flatMap((route) =>
-        route.commands ? COMMANDS.map((command) => commandOperation(route, command)) : [operation(route)],
+        route.commands ? COMMANDS.map((command) => commandOperation(route, command)) : [routeOperation(route)],
       ),
     ),
     components: {

@@ -5,9 +5,10 @@ import { ENVELOPE, type PayloadKind } from '../../contract/payload.ts'
 
 export type { JsonSchema }
 
-/** What may be sent or is sent. JSON has no numbers that are not finite, and knows nothing of what is read-only. */
-export function jsonSchema(schema: v.GenericSchema): JsonSchema {
+/** The JSON Schema of a message. JSON has only finite numbers, and no notion of read-only. */
+export function jsonSchema(schema: v.GenericSchema, target?: 'draft-2020-12'): JsonSchema {
   const { $schema: _, ...rest } = toJsonSchema(schema, {
+    ...(target !== undefined && { target }),
     typeMode: 'output',
     ignoreActions: ['check', 'finite', 'readonly'],
   })
@@ -54,3 +55,10 @@ export function shortForm(schema: JsonSchema): string {
   })
   return `{${keys.join(', ')}}`
 }
+
+/** `get api/apps` as `getApiApps`. */
+export const camelCase = (text: string) =>
+  text
+    .split(/[^A-Za-z0-9]+/)
+    .map((word, at) => (at === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1)))
+    .join('')

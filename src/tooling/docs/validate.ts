@@ -2,13 +2,14 @@
 import { readFileSync } from 'node:fs'
 import { Parser } from '@asyncapi/parser'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { ROOT } from '../../base/root.ts'
 
 const path = 'config/asyncapi.yaml'
 
 // 3.1 brings nothing that is used here, and fewer tools read it.
 const accepted: readonly (string | number)[] = ['asyncapi-latest-version']
 
-const text = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const text = readFileSync(new URL(path, ROOT), 'utf8')
 const { diagnostics } = await new Parser().parse(text)
 for (const { code, message, range } of diagnostics) {
   if (accepted.includes(code)) continue
@@ -16,11 +17,9 @@ for (const { code, message, range } of diagnostics) {
   process.exitCode = 1
 }
 
-for (const path of ['config/openapi.json', 'config/emulated-hub.openapi.json']) {
-  const { valid, errors } = await new Validator().validate(
-    readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'),
-  )
-  if (valid) continue
-  console.error(`${path}: ${JSON.stringify(errors, null, 2)}`)
+const openapi = 'config/openapi.json'
+const { valid, errors } = await new Validator().validate(readFileSync(new URL(openapi, ROOT), 'utf8'))
+if (!valid) {
+  console.error(`${openapi}: ${JSON.stringify(errors, null, 2)}`)
   process.exitCode = 1
 }

@@ -89,7 +89,6 @@ const embedded: Fault['run'] = async ({ world }) => {
   const own = world.startBridge({
     HUB2MQTT_MQTT_URL: undefined,
     HUB2MQTT_MQTT_EMBEDDED_PORT: String(port),
-    HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0',
   })
   const end = world.gateway.rule(({ method, path }) =>
     method === 'GET' && path.endsWith('/setting')

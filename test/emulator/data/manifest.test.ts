@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it, test } from 'vitest'
 import { ManifestError, parseManifest, readManifest } from '../../../src/emulator/data/manifest.ts'
-import { manifestSchema } from '../../../src/tooling/docs/manifest.ts'
+import { manifestSchema } from '../../../src/tooling/docs/emulator.ts'
 import { manifestOf, writeApp } from './apps.ts'
 import { folder } from './support.ts'
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, test } from 'vitest'
 import { compareVersions } from '../../../src/base/versions.ts'
-import { copyApp } from '../../../src/emulator/data/copy.ts'
+import { copyApp } from '../../../src/emulator/data/app-folder.ts'
 import { openHubData } from '../../../src/emulator/data/hub-data.ts'
 import { ManifestError } from '../../../src/emulator/data/manifest.ts'
 import { LIGHTS, manifestOf, offer, storedApp, writeApp } from './apps.ts'
@@ -48,7 +48,7 @@ describe('the store', () => {
     offer(store, '2.0.0-alpha.9', { channel: 'alpha' })
     const versions = ['stable', 'beta', 'alpha', 'live', 'test', 'nightly'].map((channel) => [
       channel,
-      packages.latest(LIGHTS, channel)?.version,
+      packages.find({ id: LIGHTS, channel })?.version,
     ])
     expect(Object.fromEntries(versions)).toEqual({
       stable: '1.10.0',
@@ -86,7 +86,8 @@ describe('the store', () => {
     offer(store, '1.0.0')
     writeApp(join(store, LIGHTS, '2.0.0'), manifestOf({ version: '3.0.0' }))
     writeApp(join(store, LIGHTS, '4.0.0'), { id: LIGHTS })
-    for (let twice = 0; twice < 2; twice++) expect(packages.latest(LIGHTS, 'stable')?.version).toBe('1.0.0')
+    for (let twice = 0; twice < 2; twice++)
+      expect(packages.find({ id: LIGHTS, channel: 'stable' })?.version).toBe('1.0.0')
     expect(problems.map((text) => text.replaceAll(store, 'STORE')).sort()).toEqual([
       `STORE/${LIGHTS}/2.0.0: holds ${LIGHTS} 3.0.0, not what its folders say`,
       expect.stringContaining(`STORE/${LIGHTS}/4.0.0/app.json: name: is missing`),
@@ -95,14 +96,14 @@ describe('the store', () => {
 
   it('has what was put into it a moment ago', async () => {
     const { packages, store } = await withStore()
-    expect(packages.latest(LIGHTS, 'stable')).toBeUndefined()
+    expect(packages.find({ id: LIGHTS, channel: 'stable' })).toBeUndefined()
     offer(store, '1.0.0')
-    expect(packages.latest(LIGHTS, 'stable')?.version).toBe('1.0.0')
+    expect(packages.find({ id: LIGHTS, channel: 'stable' })?.version).toBe('1.0.0')
   })
 
   it('is empty where there is none', async () => {
     const { packages } = await opened({})
-    expect(packages.latest(LIGHTS, 'stable')).toBeUndefined()
+    expect(packages.find({ id: LIGHTS, channel: 'stable' })).toBeUndefined()
   })
 })
 

@@ -35,7 +35,6 @@ const surroundings = (hub: EmulatedHub, port: number) => ({
   HUB2MQTT_HUB_URL: hub.url,
   HUB2MQTT_HUB_API_KEY: KEY,
   HUB2MQTT_MQTT_EMBEDDED_PORT: String(port),
-  HUB2MQTT_MQTT_EMBEDDED_WS_PORT: '0',
   HUB2MQTT_HTTP_PORT: '0',
 })
 

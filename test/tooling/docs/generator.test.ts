@@ -20,8 +20,6 @@ const { path: folder, remove } = mkdtempDisposableSync(join(tmpdir(), 'hub2mqtt-
 afterAll(remove)
 
 cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true })
-// What the charts are drawn from.
-cpSync(join(root, 'docs/data'), join(folder, 'docs/data'), { recursive: true })
 cpSync(join(root, 'package.json'), join(folder, 'package.json'))
 symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
 for (const path of new Set([...Object.keys(pages), ...Object.keys(copies)])) {

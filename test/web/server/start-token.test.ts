@@ -91,7 +91,7 @@ async function start(http: Readonly<Record<string, unknown>> = {}) {
   const url = `http://127.0.0.1:${port}/`
   const write = (more: object) => {
     const hubs = { home: { url: hub.url, api_key: 'key-of-the-hub' } }
-    const embedded = { port: 0, ws_port: 0 }
+    const embedded = { port: 0 }
     writeFileSync(config, JSON.stringify({ hubs, mqtt: { embedded }, http: { port, ...more } }), { mode: 0o600 })
   }
   write(http)

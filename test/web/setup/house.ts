@@ -47,7 +47,7 @@ export async function begin({ file, env = {} }: FirstOptions = {}) {
   const path = join(folder(), 'hub2mqtt.yaml')
   if (typeof file === 'string') writeFileSync(path, file, { mode: 0o640 })
   const [port, mqttPort] = [await freePort(), await freePort()]
-  const all = { HTTP_PORT: String(port), MQTT_EMBEDDED_PORT: String(mqttPort), MQTT_EMBEDDED_WS_PORT: '0', ...env }
+  const all = { HTTP_PORT: String(port), MQTT_EMBEDDED_PORT: String(mqttPort), ...env }
   const daemon = new BridgeProcess({
     env: Object.fromEntries(Object.entries(all).map(([name, value]) => [`HUB2MQTT_${name}`, value])),
     ...(file !== null && { config: path }),

@@ -2,221 +2,151 @@
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
 import { type AppRecord, type Flavour, GENERATIONS } from '../../records.ts'
-import { type Core, described, endpoint, type Item, invalid, missing, NONE, optional } from '../endpoint.ts'
+import { type Core, type Endpoints, endpoint, invalid, missing } from '../endpoint.ts'
 
-const APP = { id: described(v.string(), 'The id of the app.') }
-const SETTING = { ...APP, name: described(v.string(), 'The name of the setting.') }
-export const USAGE = v.looseObject({
-  cpu: described(v.number(), 'Of one core.'),
-  mem: described(v.number(), 'Bytes.'),
-})
-
-/** Firmware adds and omits fields; these are always there. */
-export const RECORD = v.looseObject({
-  id: v.string(),
-  name: v.string(),
-  version: v.string(),
-  enabled: v.boolean(),
-  autoupdate: v.boolean(),
-  state: v.picklist(['stopped', 'stopping', 'starting', 'running', 'crashed']),
-  channel: v.string(),
-  crashed: v.boolean(),
-  crashedMessage: v.nullable(v.string()),
-  updateAvailable: described(
-    v.unknown(),
-    'Older hubs: the version and its permissions, or null. Newer ones: a boolean. Self-Hosted Servers: the version or false.',
-  ),
-  usage: USAGE,
-})
-
+/** The apps that are installed. */
 export const APPS = {
-  doc: 'The apps that are installed.',
-  endpoints: {
-    getApps: endpoint({
-      doc: 'All apps by id.',
-      method: 'GET',
-      path: '/app',
-      needs: 'homey.app.readonly',
-      input: NONE,
-      output: v.record(v.string(), RECORD),
-      run: ({ apps }) => Object.fromEntries(apps.records),
-    }),
-    getApp: endpoint({
-      doc: 'One app.',
-      method: 'GET',
-      path: '/app/:id',
-      needs: 'homey.app.readonly',
-      input: v.object(APP),
-      output: RECORD,
-      run: (core, { id }) => known(core, id),
-    }),
-    updateApp: endpoint({
-      doc: 'Changes whether the hub updates the app by itself; other fields are ignored.',
-      method: 'PUT',
-      path: '/app/:id',
-      needs: 'homey.app',
-      wholeBody: 'app',
-      input: v.object({
-        ...APP,
-        app: v.object({ autoupdate: optional(v.boolean(), 'Whether the hub updates the app by itself.') }),
-      }),
-      output: RECORD,
-      async run(core, { id, app }) {
-        known(core, id)
-        if (app.autoupdate !== undefined) await core.apps.change(id, { autoupdate: app.autoupdate })
-        return core.apps.records.get(id)
-      },
-    }),
-    uninstallApp: endpoint({
-      doc: 'Uninstalls the app. Its settings go with it; older hubs keep them unless told otherwise.',
-      method: 'DELETE',
-      path: '/app/:id',
-      needs: 'homey.app',
-      input: v.object({
-        ...APP,
-        purgeSettings: optional(
-          v.union([v.boolean(), v.string()]),
-          '`true` deletes the settings too, on older hubs and those of the reference.',
-        ),
-      }),
-      run(core, { id, purgeSettings }) {
-        known(core, id)
-        const always = GENERATIONS[core.flavour].purges
-        return core.apps.uninstall(id, { purgeSettings: always || String(purgeSettings) === 'true' })
-      },
-    }),
-    getAppStd: endpoint({
-      doc: 'What the app has written to its output of late, where the app is a process. Otherwise nothing, as of a hub that sends it to the developer.',
-      method: 'POST',
-      path: '/app/:id/crashlog',
-      needs: 'homey.app.readonly',
-      input: v.object({
-        ...APP,
-        message: optional(v.string(), 'For the developer. Newer hubs require it, if only empty.'),
-      }),
-      output: v.nullable(v.string()),
-      run(core, { id, message }) {
-        known(core, id)
-        if (message === undefined && GENERATIONS[core.flavour].wantsMessage) throw missing('message')
-        return core.apps.output(id)
-      },
-    }),
-    getAppSettings: endpoint({
-      doc: 'The settings of the app, by name.',
-      method: 'GET',
-      path: '/app/:id/setting',
-      needs: 'homey.app.control',
-      input: v.object(APP),
-      output: v.record(v.string(), v.unknown()),
-      run: (core, { id }) => Object.fromEntries(settings(core, id)),
-    }),
-    getAppSetting: endpoint({
-      doc: 'The value of one setting.',
-      method: 'GET',
-      path: '/app/:id/setting/:name',
-      needs: 'homey.app.control',
-      input: v.object(SETTING),
-      output: v.unknown(),
-      run: (core, { id, name }) => knownSetting(core, id, name).get(name),
-    }),
-    setAppSetting: endpoint({
-      doc: 'Sets one setting, which need not have been there before.',
-      method: 'PUT',
-      path: '/app/:id/setting/:name',
-      needs: 'homey.app.control',
-      input: v.object({ ...SETTING, value: described(v.unknown(), 'Any JSON value.') }),
-      run(core, { id, name, value }) {
-        known(core, id)
-        return core.apps.setSetting(id, name, value)
-      },
-    }),
-    unsetAppSetting: endpoint({
-      doc: 'Removes one setting.',
-      method: 'DELETE',
-      path: '/app/:id/setting/:name',
-      needs: 'homey.app.control',
-      input: v.object(SETTING),
-      run(core, { id, name }) {
-        knownSetting(core, id, name)
-        return core.apps.unsetSetting(id, name)
-      },
-    }),
-    restartApp: endpoint({
-      doc: 'Restarts the app; one that is disabled stays down.',
-      method: 'POST',
-      path: '/app/:id/restart',
-      needs: 'homey.app',
-      input: v.object(APP),
-      run: (core, { id }) => core.apps.restart(known(core, id).id),
-    }),
-    garbageCollectApp: endpoint({
-      doc: 'Lets the app give back memory that it does not need.',
-      method: 'POST',
-      path: '/app/:id/gc',
-      needs: 'homey.app',
-      only: ['older', 'reference'],
-      input: v.object(APP),
-      run: (core, { id }) => core.apps.collectGarbage(known(core, id).id),
-    }),
-    enableApp: endpoint({
-      doc: 'Enables the app and starts it.',
-      method: 'PUT',
-      path: '/app/:id/enable',
-      needs: 'homey.app',
-      input: v.object(APP),
-      run: (core, { id }) => core.apps.enable(known(core, id).id),
-    }),
-    disableApp: endpoint({
-      doc: 'Stops the app and keeps it from starting.',
-      method: 'PUT',
-      path: '/app/:id/disable',
-      needs: 'homey.app',
-      input: v.object(APP),
-      run: (core, { id }) => core.apps.disable(known(core, id).id),
-    }),
-    getAppLocales: endpoint({
-      doc: 'The texts of the app, by language.',
-      method: 'GET',
-      path: '/app/:id/locale',
-      needs: 'homey.app.readonly',
-      input: v.object(APP),
-      output: v.record(v.string(), v.unknown()),
-      run: (core, { id }) => core.apps.locales(known(core, id).id),
-    }),
-    installFromAppStore: endpoint({
-      doc: 'Installs an app from the store, or brings an installed one up to date.',
-      method: 'POST',
-      path: '/store',
-      needs: 'homey.app',
-      input: v.object({
-        ...APP,
-        channel: v.nullish(
-          described(v.string(), 'stable, beta or alpha; on newer hubs live or test. Default: its own.'),
-        ),
-        version: v.nullish(described(v.string(), 'Default: the newest of the channel. Newer hubs only.')),
-        waitForInstall: v.nullish(described(v.boolean(), 'Newer hubs only; here the answer always waits.')),
-      }),
-      run({ apps, flavour }, { id, channel, version }) {
-        const wanted = { id, channel: channelOf(channel, flavour) }
-        return apps.install(
-          GENERATIONS[flavour].installsVersions ? { ...wanted, version: version ?? undefined } : wanted,
-        )
-      },
-    }),
-    getAppUsage: endpoint({
-      doc: 'What the app uses at present.',
-      method: 'GET',
-      path: '/app/:id/usage',
-      needs: 'homey.app.readonly',
-      only: ['reference', 'newer', 'self-hosted'],
-      input: v.object(APP),
-      output: USAGE,
-      run: (core, { id }) => known(core, id).usage,
-    }),
-  },
-} as const satisfies Item
+  getApps: endpoint({
+    doc: 'All apps by id.',
+    request: 'GET /app',
+    needs: 'homey.app.readonly',
+    run: ({ apps }) => Object.fromEntries(apps.records),
+  }),
+  getApp: endpoint({
+    doc: 'One app.',
+    request: 'GET /app/:id',
+    needs: 'homey.app.readonly',
+    run: (core, { id }) => known(core, id),
+  }),
+  updateApp: endpoint({
+    doc: 'Changes whether the hub updates the app by itself; other fields are ignored.',
+    request: 'PUT /app/:id',
+    needs: 'homey.app',
+    wholeBody: 'app',
+    takes: {
+      app: v.object({ autoupdate: v.optional(v.boolean()) }),
+    },
+    async run(core, { id, app }) {
+      known(core, id)
+      if (app.autoupdate !== undefined) await core.apps.change(id, { autoupdate: app.autoupdate })
+      return core.apps.records.get(id)
+    },
+  }),
+  uninstallApp: endpoint({
+    doc: 'Uninstalls the app. Its settings go with it; older hubs keep them unless told otherwise.',
+    request: 'DELETE /app/:id',
+    needs: 'homey.app',
+    takes: {
+      /** `true` deletes the settings too, on older hubs and those of the reference. */
+      purgeSettings: v.optional(v.union([v.boolean(), v.string()])),
+    },
+    run(core, { id, purgeSettings }) {
+      known(core, id)
+      const always = GENERATIONS[core.flavour].purges
+      return core.apps.uninstall(id, { purgeSettings: always || String(purgeSettings) === 'true' })
+    },
+  }),
+  getAppStd: endpoint({
+    doc: 'What the app has written to its output of late, where the app is a process. Otherwise nothing, as of a hub that sends it to the developer.',
+    request: 'POST /app/:id/crashlog',
+    needs: 'homey.app.readonly',
+    takes: {
+      /** For the developer. Newer hubs require it, if only empty. */
+      message: v.optional(v.string()),
+    },
+    run(core, { id, message }) {
+      known(core, id)
+      if (message === undefined && GENERATIONS[core.flavour].wantsMessage) throw missing('message')
+      return core.apps.output(id)
+    },
+  }),
+  getAppSettings: endpoint({
+    doc: 'The settings of the app, by name.',
+    request: 'GET /app/:id/setting',
+    needs: 'homey.app.control',
+    run: (core, { id }) => Object.fromEntries(settings(core, id)),
+  }),
+  getAppSetting: endpoint({
+    doc: 'The value of one setting.',
+    request: 'GET /app/:id/setting/:name',
+    needs: 'homey.app.control',
+    run: (core, { id, name }) => knownSetting(core, id, name).get(name),
+  }),
+  setAppSetting: endpoint({
+    doc: 'Sets one setting, which need not have been there before.',
+    request: 'PUT /app/:id/setting/:name',
+    needs: 'homey.app.control',
+    takes: { value: v.unknown() },
+    run(core, { id, name, value }) {
+      known(core, id)
+      return core.apps.setSetting(id, name, value)
+    },
+  }),
+  unsetAppSetting: endpoint({
+    doc: 'Removes one setting.',
+    request: 'DELETE /app/:id/setting/:name',
+    needs: 'homey.app.control',
+    run(core, { id, name }) {
+      knownSetting(core, id, name)
+      return core.apps.unsetSetting(id, name)
+    },
+  }),
+  restartApp: endpoint({
+    doc: 'Restarts the app; one that is disabled stays down.',
+    request: 'POST /app/:id/restart',
+    needs: 'homey.app',
+    run: (core, { id }) => core.apps.restart(known(core, id).id),
+  }),
+  garbageCollectApp: endpoint({
+    doc: 'Lets the app give back memory that it does not need.',
+    request: 'POST /app/:id/gc',
+    needs: 'homey.app',
+    only: ['older', 'reference'],
+    run: (core, { id }) => core.apps.collectGarbage(known(core, id).id),
+  }),
+  enableApp: endpoint({
+    doc: 'Enables the app and starts it.',
+    request: 'PUT /app/:id/enable',
+    needs: 'homey.app',
+    run: (core, { id }) => core.apps.enable(known(core, id).id),
+  }),
+  disableApp: endpoint({
+    doc: 'Stops the app and keeps it from starting.',
+    request: 'PUT /app/:id/disable',
+    needs: 'homey.app',
+    run: (core, { id }) => core.apps.disable(known(core, id).id),
+  }),
+  getAppLocales: endpoint({
+    doc: 'The texts of the app, by language.',
+    request: 'GET /app/:id/locale',
+    needs: 'homey.app.readonly',
+    run: (core, { id }) => core.apps.locales(known(core, id).id),
+  }),
+  installFromAppStore: endpoint({
+    doc: 'Installs an app from the store, or brings an installed one up to date.',
+    request: 'POST /store',
+    needs: 'homey.app',
+    takes: {
+      id: v.string(),
+      channel: v.nullish(v.string()),
+      version: v.nullish(v.string()),
+      waitForInstall: v.nullish(v.boolean()),
+    },
+    run({ apps, flavour }, { id, channel, version }) {
+      const wanted = { id, channel: channelOf(channel, flavour) }
+      return apps.install(GENERATIONS[flavour].installsVersions ? { ...wanted, version: version ?? undefined } : wanted)
+    },
+  }),
+  getAppUsage: endpoint({
+    doc: 'What the app uses at present.',
+    request: 'GET /app/:id/usage',
+    needs: 'homey.app.readonly',
+    only: ['reference', 'newer', 'self-hosted'],
+    run: (core, { id }) => known(core, id).usage,
+  }),
+} as const satisfies Endpoints
 
-/** The app asked for, under the id it is kept by: its record may have been told another. */
+/** The app under the id that the hub knows it by: a test may have given its record another. */
 function known({ apps }: Core, id: string): AppRecord {
   const record = apps.records.get(id)
   if (record === undefined) throw new HubError(404, 'not_found', 'App Not Found')

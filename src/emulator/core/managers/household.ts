@@ -1,43 +1,30 @@
 /** The managers that people in the house notice: speech, notifications and settings. */
 import * as v from 'valibot'
 import { HubError } from '../../hub-error.ts'
-import { type Caller, type Core, described, endpoint, type Item, NONE } from '../endpoint.ts'
+import { type Caller, type Core, type Endpoints, endpoint } from '../endpoint.ts'
 import { HUB, type StoredNotification } from '../hub-store.ts'
 
+/** What the hub says aloud. Newer hubs have no such manager. */
 export const SPEECH_OUTPUT = {
-  doc: 'What the hub says aloud. Newer hubs have no such manager.',
-  endpoints: {
-    say: endpoint({
-      doc: 'Says a text aloud.',
-      method: 'POST',
-      path: '/say',
-      alias: '/',
-      needs: 'homey.speech',
-      only: ['older', 'reference'],
-      input: v.object({ text: described(v.string(), 'What to say.') }),
-      run: (core, { text }) => core.speak(text),
-    }),
-    getVoices: endpoint({
-      doc: 'The voices that the hub has.',
-      method: 'GET',
-      path: '/voice',
-      needs: 'homey.system',
-      only: ['older'],
-      input: NONE,
-      output: v.record(v.string(), v.object({ id: v.string(), name: v.string(), language: v.string() })),
-      run: () => ({ amber: { id: 'amber', name: 'Amber', language: 'en' } }),
-    }),
-  },
-} as const satisfies Item
+  say: endpoint({
+    doc: 'Says a text aloud.',
+    request: 'POST /say',
+    alias: '/',
+    needs: 'homey.speech',
+    only: ['older', 'reference'],
+    takes: { text: v.string() },
+    run: (core, { text }) => core.speak(text),
+  }),
+  getVoices: endpoint({
+    doc: 'The voices that the hub has.',
+    request: 'GET /voice',
+    needs: 'homey.system',
+    only: ['older'],
+    run: () => ({ amber: { id: 'amber', name: 'Amber', language: 'en' } }),
+  }),
+} as const satisfies Endpoints
 
 export const NOTIFICATIONS_URI = 'homey:manager:notifications'
-
-export const NOTIFICATION = v.object({
-  id: v.string(),
-  ownerUri: described(v.string(), 'Whose it is: `homey:app:<id>`, or the URI of this manager.'),
-  excerpt: described(v.string(), 'The text.'),
-  dateCreated: described(v.string(), 'ISO 8601.'),
-})
 
 const shown = ({ id, owner, text, at }: StoredNotification) => ({
   id: String(id),
@@ -46,94 +33,72 @@ const shown = ({ id, owner, text, at }: StoredNotification) => ({
   dateCreated: new Date(at).toISOString(),
 })
 
+/** The hub's timeline. Its events are notification.create and notification.delete. */
 export const NOTIFICATIONS = {
-  doc: "The hub's timeline. Its events are notification.create and notification.delete.",
-  endpoints: {
-    getNotifications: endpoint({
-      doc: 'All notifications by id.',
-      method: 'GET',
-      path: '/notification',
-      needs: 'homey.notifications.readonly',
-      input: NONE,
-      output: v.record(v.string(), NOTIFICATION),
-      run: ({ store }) => Object.fromEntries(store.notifications().map((one) => [String(one.id), shown(one)])),
-    }),
-    createNotification: endpoint({
-      doc: 'Adds a notification.',
-      method: 'POST',
-      path: '/notification',
-      needs: 'homey.notifications',
-      input: v.object({ excerpt: described(v.pipe(v.string(), v.maxLength(4000)), 'The text.') }),
-      output: NOTIFICATION,
-      run({ store, tell }, { excerpt }, { app = HUB }) {
-        const made = shown(store.notify(app, excerpt))
-        tell(NOTIFICATIONS_URI, 'notification.create', made)
-        return made
-      },
-    }),
-    deleteNotification: endpoint({
-      doc: 'Removes a notification.',
-      method: 'DELETE',
-      path: '/notification/:id',
-      needs: 'homey.notifications',
-      input: v.object({ id: described(v.string(), 'The id of the notification.') }),
-      run({ store, tell }, { id }) {
-        if (!store.forget(Number(id))) throw new HubError(404, 'not_found', 'Notification Not Found')
-        tell(NOTIFICATIONS_URI, 'notification.delete', { id })
-      },
-    }),
-  },
-} as const satisfies Item
+  getNotifications: endpoint({
+    doc: 'All notifications by id.',
+    request: 'GET /notification',
+    needs: 'homey.notifications.readonly',
+    run: ({ store }) => Object.fromEntries(store.notifications().map((one) => [String(one.id), shown(one)])),
+  }),
+  createNotification: endpoint({
+    doc: 'Adds a notification.',
+    request: 'POST /notification',
+    needs: 'homey.notifications',
+    takes: { excerpt: v.pipe(v.string(), v.maxLength(4000)) },
+    run({ store, tell }, { excerpt }, { app = HUB }) {
+      const made = shown(store.notify(app, excerpt))
+      tell(NOTIFICATIONS_URI, 'notification.create', made)
+      return made
+    },
+  }),
+  deleteNotification: endpoint({
+    doc: 'Removes a notification.',
+    request: 'DELETE /notification/:id',
+    needs: 'homey.notifications',
+    run({ store, tell }, { id }) {
+      if (!store.forget(Number(id))) throw new HubError(404, 'not_found', 'Notification Not Found')
+      tell(NOTIFICATIONS_URI, 'notification.delete', { id })
+    },
+  }),
+} as const satisfies Endpoints
 
-const NAME = { name: described(v.string(), 'The name of the setting.') }
-
+/** The caller's own settings: those of the app that asks, or of the hub for a client with a key. */
 export const SETTINGS = {
-  doc: "The caller's own settings: those of the app that asks, or of the hub for a client with a key.",
-  endpoints: {
-    getSettings: endpoint({
-      doc: 'All of them by name.',
-      method: 'GET',
-      path: '/setting',
-      needs: 'homey.system.readonly',
-      own: true,
-      input: NONE,
-      output: v.record(v.string(), v.unknown()),
-      run: (core, _input, caller) => Object.fromEntries(ownSettings(core, caller)),
-    }),
-    getSetting: endpoint({
-      doc: 'The value of one.',
-      method: 'GET',
-      path: '/setting/:name',
-      needs: 'homey.system.readonly',
-      own: true,
-      input: v.object(NAME),
-      output: v.unknown(),
-      run: (core, { name }, caller) => knownSetting(core, caller, name).get(name),
-    }),
-    setSetting: endpoint({
-      doc: 'Sets one.',
-      method: 'PUT',
-      path: '/setting/:name',
-      needs: 'homey.system',
-      own: true,
-      input: v.object({ ...NAME, value: described(v.unknown(), 'Any JSON value.') }),
-      run: ({ apps, store }, { name, value }, { app }) =>
-        app === undefined ? store.setSetting(HUB, name, value) : apps.setSetting(app, name, value),
-    }),
-    unsetSetting: endpoint({
-      doc: 'Removes one.',
-      method: 'DELETE',
-      path: '/setting/:name',
-      needs: 'homey.system',
-      own: true,
-      input: v.object(NAME),
-      run(core, { name }, caller) {
-        knownSetting(core, caller, name)
-        return caller.app === undefined ? core.store.unsetSetting(HUB, name) : core.apps.unsetSetting(caller.app, name)
-      },
-    }),
-  },
-} as const satisfies Item
+  getSettings: endpoint({
+    doc: 'All of them by name.',
+    request: 'GET /setting',
+    needs: 'homey.system.readonly',
+    own: true,
+    run: (core, _input, caller) => Object.fromEntries(ownSettings(core, caller)),
+  }),
+  getSetting: endpoint({
+    doc: 'The value of one.',
+    request: 'GET /setting/:name',
+    needs: 'homey.system.readonly',
+    own: true,
+    run: (core, { name }, caller) => knownSetting(core, caller, name).get(name),
+  }),
+  setSetting: endpoint({
+    doc: 'Sets one.',
+    request: 'PUT /setting/:name',
+    needs: 'homey.system',
+    own: true,
+    takes: { value: v.unknown() },
+    run: ({ apps, store }, { name, value }, { app }) =>
+      app === undefined ? store.setSetting(HUB, name, value) : apps.setSetting(app, name, value),
+  }),
+  unsetSetting: endpoint({
+    doc: 'Removes one.',
+    request: 'DELETE /setting/:name',
+    needs: 'homey.system',
+    own: true,
+    run(core, { name }, caller) {
+      knownSetting(core, caller, name)
+      return caller.app === undefined ? core.store.unsetSetting(HUB, name) : core.apps.unsetSetting(caller.app, name)
+    },
+  }),
+} as const satisfies Endpoints
 
 function ownSettings({ apps, store }: Core, { app }: Caller): ReadonlyMap<string, unknown> {
   return app === undefined ? store.settings(HUB) : apps.settings(app)

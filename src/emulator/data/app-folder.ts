@@ -1,4 +1,5 @@
-/** Copies the folder of an app, within bounds, so that it survives a power failure. */
+/** The folder of an app: copied within bounds, so that it survives a power failure, and looked through for links. */
+import { readdirSync, realpathSync } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isBelow, ManifestError } from './manifest.ts'
@@ -75,4 +76,35 @@ async function copyFile(copy: Copy, source: string, target: string): Promise<voi
 
 async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
   for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten
+}
+
+/**
+ * Node's permission model follows links, so one that leads out would open what it leads to.
+ * @throws ManifestError naming the first link that leads out of the folder
+ */
+export function refuseLinksOut(folder: string): void {
+  const root = realpathSync(folder)
+  for (const link of linksIn(folder)) {
+    const target = targetOf(link)
+    if (target !== undefined && target !== root && !isBelow(root, target)) {
+      throw new ManifestError(`${link}: a link that leads out of the app's folder`)
+    }
+  }
+}
+
+function linksIn(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isSymbolicLink()) return [path]
+    return entry.isDirectory() ? linksIn(path) : []
+  })
+}
+
+/** Nothing for a link to nothing. */
+function targetOf(link: string): string | undefined {
+  try {
+    return realpathSync(link)
+  } catch {
+    return undefined
+  }
 }

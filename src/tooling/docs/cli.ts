@@ -1,5 +1,6 @@
-/** The table of the command line. */
+/** The tables of the command line, and of what conformance expects of hubs. */
 import { type Command, commands, exitCodes, type Flag } from '../../cli/commands.ts'
+import { EXPECTATIONS } from '../../cli/conformance/expectations.ts'
 import { commandUsage, flagText, flagUsage } from '../../cli/help.ts'
 import { code, markdownTable } from './markdown.ts'
 
@@ -12,4 +13,11 @@ export function cliSection(): string {
   })
   const exits = Object.values(exitCodes).map(({ code: number, doc }) => `${code(String(number))} ${doc}`)
   return [markdownTable(['Command', 'What it does', 'Options'], rows), `Exit codes: ${exits.join('; ')}.`].join('\n\n')
+}
+
+export function expectationsSection(): string {
+  return markdownTable(
+    ['Id', 'Mark', 'What is expected', 'Of which hubs'],
+    EXPECTATIONS.map(({ id, mark, says, only }) => [code(id), mark, says, only?.map(code).join(', ') ?? 'all']),
+  )
 }

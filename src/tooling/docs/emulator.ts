@@ -1,0 +1,83 @@
+/** The emulated hub: tables of its page, and JSON Schemas of its files for editors. */
+import type * as v from 'valibot'
+import { CONTROL } from '../../emulator/control/table.ts'
+import { ENTRIES } from '../../emulator/core/table.ts'
+import { ManifestFields, ManifestSchema } from '../../emulator/data/manifest.ts'
+import { AppFields, HubFields, HubFileSchema } from '../../emulator/hub-file.ts'
+import { BEHAVIOURS } from '../../emulator/misbehaviour.ts'
+import { code, markdownTable } from './markdown.ts'
+import { type JsonSchema, jsonSchema } from './schema.ts'
+
+const described = (entries: v.ObjectEntries, left: readonly string[]) =>
+  Object.entries(entries)
+    .filter(([name]) => !left.includes(name))
+    .map(([name, schema]) => `${code(name)}: ${jsonSchema(schema).description ?? ''}`)
+    .join(' ')
+
+export function operationsSection(): string {
+  const rows = ENTRIES.map(({ name, item, endpoint: { method, path, needs, only, doc, takes } }) => [
+    code(name),
+    code(`${method} /${item}${path === '/' ? '' : path}`),
+    needs === 'key' ? 'any key' : needs === 'nothing' ? '—' : code(needs.replace('homey', 'hub')),
+    takes.map(code).join(', '),
+    only === undefined ? 'all' : only.join(', '),
+    doc,
+  ])
+  return markdownTable(['Operation', 'Request', 'Permission', 'Takes', 'Kinds', 'What it does'], rows)
+}
+
+export function controlSection(): string {
+  const rows = CONTROL.map(({ method, path, doc, takes }) => [
+    code(`${method} ${path}`),
+    doc,
+    described(takes, ['options']),
+  ])
+  return markdownTable(['Endpoint', 'What it does', 'Body'], rows)
+}
+
+/** Options that several behaviours have in common stand in the text above the table. */
+const COMMON = ['times', 'operation', 'event']
+
+export function behavioursSection(): string {
+  const rows = Object.entries(BEHAVIOURS).map(([name, { doc, concerns, options }]) => [
+    code(name),
+    doc,
+    concerns,
+    described(options.entries, COMMON),
+  ])
+  return markdownTable(['Behaviour', 'What happens', 'Concerns', 'Options'], rows)
+}
+
+function schemaFile(schema: v.GenericSchema, title: string): string {
+  const $schema = 'https://json-schema.org/draft/2020-12/schema'
+  return `${JSON.stringify({ $schema, title, ...jsonSchema(schema, 'draft-2020-12') }, null, 2)}\n`
+}
+
+/** Text of `config/emulated-hub.schema.json`. */
+export const hubFileSchema = () => schemaFile(HubFileSchema, 'emulated hub of hub2mqtt')
+
+/** Text of `config/app.schema.json`. */
+export const manifestSchema = () => schemaFile(ManifestSchema, 'app of the emulated hub of hub2mqtt')
+
+const TYPES: Readonly<Record<string, string>> = { array: 'list', object: 'map', string: 'text' }
+
+/** `text`, or the words that may stand there. */
+function typeOf({ type, enum: words }: JsonSchema): string {
+  if (words !== undefined) return words.map((word) => code(String(word))).join(', ')
+  return TYPES[String(type)] ?? String(type)
+}
+
+function fieldsTable(fields: Readonly<Record<string, v.GenericSchema>>): string {
+  const rows = Object.entries(fields).map(([name, schema]) => {
+    const { description = '', ...rest } = jsonSchema(schema)
+    return [code(name), typeOf(rest), description]
+  })
+  return markdownTable(['Field', 'Value', 'Meaning'], rows)
+}
+
+export function hubFileSection(): string {
+  const ofApp = 'Each app, in `apps` as in `store`, is a map with:'
+  return [fieldsTable(HubFields), ofApp, fieldsTable(AppFields)].join('\n\n')
+}
+
+export const manifestSection = () => fieldsTable(ManifestFields)
