@@ -1,0 +1,195 @@
+/** A bridge as a member of a fleet: it opens and leaves hubs as they are shared, and reports on the fleet. */
+import type { Logger } from 'pino'
+import type { FleetSide } from '../bridge/bridge-options.ts'
+import { camelKeys } from '../config/camel-keys.ts'
+import type { Config, Live } from '../config/options.ts'
+import type { FleetPayload } from '../contract/schemas.ts'
+import type { BridgePort, ClusterOptions } from './cluster.ts'
+import { type Fleet, LEADER, staticFleet } from './fleet.ts'
+import { FleetLeader } from './fleet-leader.ts'
+import { LeasedFleet } from './leased.ts'
+import type { Membership } from './membership.ts'
+import { NatsStore } from './nats.ts'
+import { followPeers } from './peers.ts'
+import { ownerOf } from './rendezvous.ts'
+
+/** What a member knows of the fleet, as the HTTP API shows it. */
+interface FleetStatus extends FleetPayload {
+  member: string
+  /** Whether it may act: its lease holds. */
+  acts: boolean
+  speaker: string | null
+  /** Hub → the member that it belongs to. */
+  owners: Record<string, string>
+}
+
+export class FleetMember implements FleetSide, AsyncDisposable {
+  /** Topics of the states of those other members that are known from the start; members with leases come and go. */
+  readonly memberStates: readonly string[]
+  /** Takes in what the broker holds on a topic, or what another client has published there. */
+  heard: (topic: string, payload: string) => void = () => {}
+  readonly #options: ClusterOptions
+  readonly #live: Live
+  readonly #log: Logger
+  readonly #store: NatsStore | undefined
+  readonly #fleet: Fleet
+  #port: BridgePort | undefined
+  #leader: FleetLeader | undefined
+  #serves: ReadonlySet<string> = new Set()
+  #published = ''
+  #configured: { readonly hubs: Config['hubs']; readonly resources: readonly string[] } | undefined
+  #status: { readonly hubs: Config['hubs']; readonly value: FleetStatus } | undefined
+
+  constructor(membership: Membership, options: ClusterOptions) {
+    const { live, clock, topics } = options
+    this.#options = options
+    this.#live = live
+    this.#log = options.log
+    const resources = () => this.#resources()
+    if (membership.mode === 'static') this.#fleet = staticFleet(membership.index, membership.count, resources)
+    else {
+      const { member } = membership
+      const { nats: servers, lease, username, password, bucket } = camelKeys(live.value.fleet)
+      const log = options.log.child({ part: 'fleet' })
+      const name = `hub2mqtt ${member}`
+      const store = new NatsStore({ servers, username, password, bucket, quietMs: lease, name, clock, log })
+      const onChange = () => this.#changed()
+      const isFit = () => this.#port?.link.status().protocol !== null
+      this.#store = store
+      this.#fleet = new LeasedFleet({ member, leaseMs: lease, store, resources, onChange, isFit, clock, log })
+    }
+    const others = [...this.#fleet.view.members.keys()].filter((name) => name !== topics.member)
+    this.memberStates = others.map(topics.memberState)
+  }
+
+  get member(): string {
+    return this.#fleet.member
+  }
+
+  get epoch(): number {
+    return this.#fleet.view.epoch
+  }
+
+  get isLeader(): boolean {
+    return this.#serves.has(LEADER)
+  }
+
+  get payload(): FleetPayload {
+    const { mode, epoch, members, count } = this.status()
+    return { mode, epoch, members, count }
+  }
+
+  /** The same object as long as nothing has changed: each renewal of any lease asks for it. */
+  status(): FleetStatus {
+    const { hubs } = this.#live.value
+    const acts = this.mayAct()
+    const known =
+      this.#status?.hubs === hubs && this.#status.value.epoch === this.epoch ? this.#status.value : undefined
+    const value = known?.acts === acts ? known : { ...(known ?? this.#report(Object.keys(hubs))), acts }
+    this.#status = { hubs, value }
+    return value
+  }
+
+  #report(hubs: readonly string[]): Omit<FleetStatus, 'acts'> {
+    const { member } = this
+    const { mode, epoch, members } = this.#fleet.view
+    const names = [...members.keys()].sort()
+    const owned = hubs.flatMap((hub): [string, string][] => {
+      const owner = ownerOf(hub, names)
+      return owner === undefined ? [] : [[hub, owner]]
+    })
+    const about = (name: string) => ({
+      since: members.get(name)?.since ?? null,
+      hubs: owned.filter(([, owner]) => owner === name).length,
+    })
+    return {
+      ...{ mode, epoch, members: Object.fromEntries(names.map((name) => [name, about(name)])), count: names.length },
+      ...{ member, speaker: ownerOf(LEADER, names) ?? null, owners: Object.fromEntries(owned) },
+    }
+  }
+
+  whyNotServed(hub: string): string | undefined {
+    const { member, owners, acts } = this.status()
+    const owner = Object.hasOwn(owners, hub) ? owners[hub] : undefined
+    if (owner === undefined) return undefined
+    if (owner !== member) return `Member ${owner} of the fleet has this hub: ask there, or send the command over MQTT.`
+    return acts
+      ? 'This member of the fleet is about to take over the hub.'
+      : 'This member of the fleet has no lease at the moment.'
+  }
+
+  /** Whether hubs may be asked, and their topics written, at this moment. */
+  readonly mayAct = (): boolean => this.#fleet.mayAct()
+
+  start(port: BridgePort): void {
+    const { topics, clock, random } = this.#options
+    const { linked } = port
+    this.#port = port
+    if (port.feed !== undefined) {
+      this.heard = followPeers(topics, this.memberStates, port.hubs.all, this.#live, port.feed)
+    }
+    const link = { ...linked, clientId: `${linked.clientId}-speaker`, stateTopic: topics.availability }
+    this.#leader = new FleetLeader({ link, clock, log: this.#log.child({ part: 'speaker' }), random })
+    this.#fleet.start((serves) => this.#apply(serves))
+  }
+
+  /** The hubs that are configured have changed. */
+  hubsChanged(): void {
+    this.#fleet.resourcesChanged()
+    this.#changed()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { isLeader } = this
+    const areOthersLeft = await this.#fleet.leave()
+    await this.#leader?.stop('handover')
+    // Should another member lead after all, it contradicts.
+    if (!(areOthersLeft ?? !isLeader)) this.#publishOffline()
+    await this.#store?.[Symbol.asyncDispose]()
+  }
+
+  /** No member is left that could publish for the fleet. */
+  #publishOffline(): void {
+    const { availability } = this.#options.topics
+    this.#port?.link.hold(availability, 'offline')
+    // The broker may have received something else from a leader since that was read.
+    this.#port?.link.refresh([availability])
+  }
+
+  #resources(): readonly string[] {
+    const { hubs } = this.#live.value
+    if (this.#configured?.hubs !== hubs) this.#configured = { hubs, resources: [...Object.keys(hubs), LEADER] }
+    return this.#configured.resources
+  }
+
+  async #apply(serves: ReadonlySet<string>): Promise<void> {
+    const [port, leader] = [this.#port, this.#leader]
+    if (port === undefined || leader === undefined) return
+    const { hubs, bridge, openHub } = port
+    this.#serves = serves
+    const leaving = [...hubs.all.keys()].filter((name) => !serves.has(name))
+    const closing = leaving.map((name) => hubs.close(name))
+    for (const name of leaving) bridge.releaseHub(name)
+    if (!this.isLeader) closing.push(leader.stop(this.mayAct() ? 'handover' : 'lost'))
+    await Promise.all(closing)
+    const configured = this.#live.value.hubs
+    const coming = [...serves].filter((name) => !hubs.all.has(name))
+    for (const name of coming) {
+      const config = configured[name]
+      if (config !== undefined) openHub(name, config)
+    }
+    if (this.isLeader) leader.start()
+    const { epoch } = this
+    this.#log.info({ epoch, hubs: hubs.all.size, came: coming.length, left: leaving.length }, 'hubs of this member')
+    this.#published = ''
+    this.#changed()
+  }
+
+  #changed(): void {
+    const news = JSON.stringify([this.payload, this.isLeader])
+    if (this.#port === undefined || news === this.#published) return
+    this.#published = news
+    this.#port.bridge.fleetChanged()
+    this.#port.onChange()
+  }
+}
