@@ -1,19 +1,66 @@
 /** `hub2mqtt cleanup`: takes everything off a broker that a bridge has left there. */
 import { randomBytes } from 'node:crypto'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
+import { ExpectedError } from '../base/errors.ts'
 import { FormerHubs, Prefixes } from '../bridge/former.ts'
 import { ownership } from '../bridge/ownership.ts'
-import type { BrokerAccess } from '../config/broker-access.ts'
+import { type BrokerAccess, brokerAccess } from '../config/broker-access.ts'
+import { loadConfig } from '../config/load.ts'
+import type { Config } from '../config/options.ts'
 import { discoveryFilters } from '../contract/discovery.ts'
-import type { Topics } from '../contract/topics.ts'
+import { createTopics, type Topics } from '../contract/topics.ts'
 import type { Connection } from '../mqtt/connection.ts'
 import { ReadBack } from '../mqtt/readback.ts'
 import { SessionError, withSession } from '../mqtt/session.ts'
+import { shownText } from '../observability/controls.ts'
 import { CallError, call } from './call.ts'
+import { type Body, exitCodes, type Io } from './command.ts'
+import type { cleanupFlags } from './commands.ts'
+import type { Values } from './flags.ts'
+import { progress } from './progress.ts'
 
-/** It cannot be done, or not now; the message says why. */
-export class CleanupError extends Error {
-  override readonly name = 'CleanupError'
+export const cleanupCommand: Body<Values<typeof cleanupFlags>> = async (
+  io,
+  { config: file, yes, prefix, hub, 'base-topic': base },
+) => {
+  const { config } = loadConfig({ file, env: io.env, requireHub: false })
+  return await clean(config, io, { yes, prefix, hubs: hub, base })
+}
+
+const CLEANUP_MS = 120_000
+
+/** Clears what a bridge with this configuration has left, or shows it; `given` is of a former configuration. */
+export async function clean(
+  { mqtt, discovery, hubs }: Config,
+  { print, warn }: Io,
+  given: {
+    readonly yes: boolean
+    readonly base?: string | undefined
+    readonly prefix?: string | undefined
+    readonly hubs?: readonly string[]
+  },
+): Promise<number> {
+  if (mqtt.url === null) {
+    print('nothing to clear: what the embedded broker holds ends with hub2mqtt')
+    return exitCodes.ok.code
+  }
+  const { yes, base = mqtt.base_topic } = given
+  const { found, left } = await cleanup({
+    broker: brokerAccess(mqtt, mqtt.url),
+    topics: createTopics(base),
+    prefix: given.prefix ?? discovery.prefix,
+    hubs: [...Object.keys(hubs), ...(given.hubs ?? [])],
+    timeoutMs: CLEANUP_MS,
+    clock: systemClock,
+    clear: yes,
+    onProgress: progress('cleared'),
+  })
+  for (const topic of yes ? left : found) print(shownText(topic))
+  if (found.length === 0) print(`nothing of a bridge with the base topic ${base} is on this broker`)
+  else if (!yes) print(`\n${found.length} retained messages; hub2mqtt cleanup --yes clears them`)
+  else if (left.length === 0) print(`cleared ${found.length} retained messages`)
+  else warn(`hub2mqtt: the broker refused to clear these ${left.length} of ${found.length} retained messages`)
+  return left.length === 0 ? exitCodes.ok.code : exitCodes.failed.code
 }
 
 export interface CleanupOptions {
@@ -21,17 +68,17 @@ export interface CleanupOptions {
   readonly topics: Topics
   /** Discovery prefix; those that the bridge remembers on the broker are looked through as well. */
   readonly prefix: string
-  /** Names of hubs whose topics are the bridge's, besides those that its own information names. */
+  /** Hubs whose topics belong to the bridge, in addition to those that its own information names. */
   readonly hubs: readonly string[]
   /** Whether to clear what is found. */
   readonly clear: boolean
-  /** Told how many of how many topics are cleared. */
+  /** Called with the number of topics that are cleared, and of all. */
   readonly onProgress?: (cleared: number, of: number) => void
   readonly timeoutMs: number
   readonly clock: Clock
 }
 
-export interface CleanupResult {
+interface CleanupResult {
   /** Sorted. */
   readonly found: readonly string[]
   /** Topics that the broker still holds, as it refused to clear them; empty without `clear`. */
@@ -43,7 +90,7 @@ const MAX_READS = 20
 /** A bridge that runs answers sooner. */
 const PING_MS = 3_000
 
-/** @throws CleanupError, SessionError */
+/** @throws ExpectedError if it cannot be done, or not now */
 export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
   const { broker, topics, clear, timeoutMs, clock } = options
   // Never the configured client id: the broker would end the bridge's connection.
@@ -55,10 +102,10 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
       const held = new Map<string, string>()
       reading = readBack(connection, options, held)
       if ((await reading.run()).probe === 'denied') {
-        throw new CleanupError(`the broker lets this user neither publish nor read ${topics.of('bridgeProbe', {})}`)
+        throw new ExpectedError(`the broker lets this user neither publish nor read ${topics.of('bridgeProbe', {})}`)
       }
       const running = await runningIn(held, options)
-      if (running !== undefined) throw new CleanupError(running)
+      if (running !== undefined) throw new ExpectedError(running)
       return held
     }
     const found = new Set<string>()
@@ -80,7 +127,7 @@ export async function cleanup(options: CleanupOptions): Promise<CleanupResult> {
  */
 function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupOptions): string[] {
   const configured = new Set(hubs)
-  const told = [...held].flatMap(([topic, payload]) => {
+  const former = [...held].flatMap(([topic, payload]) => {
     const found = topics.parse(topic) ?? topics.parseMember(topic)
     return found?.name === 'bridgeInfo' ? [new FormerHubs().learn(payload)] : []
   })
@@ -90,7 +137,7 @@ function ownTopics(held: ReadonlyMap<string, string>, { topics, hubs }: CleanupO
     ...{ hubs: none, byId: none, states: none, unread: none, fresh: none, rollouts: { held: none } },
     live: { value: { hubs: {} } },
     isShared: true,
-    former: { has: (hub: string) => configured.has(hub) || told.some((one) => one.has(hub)) },
+    former: { has: (hub: string) => configured.has(hub) || former.some((one) => one.has(hub)) },
     prefixes: { includes: () => true },
     homeAssistant: undefined,
   }

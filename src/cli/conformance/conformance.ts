@@ -1,10 +1,9 @@
 /** `hub2mqtt conformance`: what a hub answers, and how that differs from what is expected of one. */
 import { type Clock, sleep } from '../../base/clock.ts'
-import { isRecord } from '../../base/json.ts'
 import type { LimitSeen } from './evidence.ts'
-import { Client, outcomeOf } from './observation.ts'
+import { Client, recordOf } from './observation.ts'
 import { greetings, PROBES, pathTo, prefixOf, type Reading, read, WRITES, whyNoApp } from './probes.ts'
-import { Session, type Step, speaks } from './realtime.ts'
+import { openSession, type Session, type Step, speaks } from './realtime.ts'
 import { type Report, reportOf, unreachableReport } from './report.ts'
 import { write } from './writes.ts'
 
@@ -28,7 +27,7 @@ export interface ConformanceOptions {
   readonly limits: boolean
   readonly version: string
   readonly clock: Clock
-  /** Told what is about to be looked at. */
+  /** Called with each step as it begins. */
   readonly onStep?: (step: string) => void
   /** Called before the app is changed: what ends the examination from then on has to let it put the app back. */
   readonly stops?: () => AbortSignal
@@ -41,7 +40,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   onStep('looking for a hub')
   const pings = await greetings(client)
   const prefix = prefixOf(pings)
-  // Nobody else is shown the key.
+  // The key is for hubs only.
   if (prefix === undefined) return unreachableReport(options, pings)
   client.trust(pathTo(prefix, PROBES.ping), pings[prefix].id)
   onStep('asking what changes nothing')
@@ -57,7 +56,7 @@ export async function examine(options: ConformanceOptions): Promise<Report> {
   try {
     if (options.limits) onStep('sending requests quickly')
     const limit = options.limits ? await hurry(options, client, reading) : null
-    const writes = options.writes && isApp(reading) ? await change() : null
+    const writes = options.writes && recordOf(reading.answers.get('getApp')) ? await change() : null
     if (options.writes && writes === null)
       for (const name of WRITES) reading.untried.set(name, `the app ${whyNoApp(reading)}`)
     const noLimit = options.limits ? 'the hub did not answer each' : 'without --limits'
@@ -77,32 +76,26 @@ async function examineRealtime({ url, key, timeoutMs, clock }: ConformanceOption
   const protocols = { 3: await takes(3), 4: await takes(4) }
   const hubId = reading.pings[reading.prefix].id
   const prove = async () => (await client.prove()) === undefined
-  const session = (withToken: boolean) => new Session({ url, key, timeoutMs, clock }, hubId, prove, withToken)
-  const without = await opened(() => session(false))
-  const isOpen = without.seen.open === 'ok'
-  if (isOpen || !without.seen.tokenOffered) {
-    if (!isOpen) without.close()
-    const evidence = { session: without.seen, sessionWithToken: null, protocols }
-    return { evidence, session: isOpen ? without : undefined }
-  }
+  const session = (withToken: boolean) =>
+    opened(() => openSession({ url, key, timeoutMs, clock }, hubId, prove, withToken))
+  const without = await session(false)
+  const { seen } = without
+  if (seen.open === 'ok') return { evidence: { session: seen, sessionWithToken: null, protocols }, session: without }
   without.close()
-  const withToken = await opened(() => session(true))
-  const evidence = { session: without.seen, sessionWithToken: withToken.seen, protocols }
-  return { evidence, session: withToken }
+  if (!seen.tokenOffered) return { evidence: { session: seen, sessionWithToken: null, protocols }, session: undefined }
+  const withToken = await session(true)
+  return { evidence: { session: seen, sessionWithToken: withToken.seen, protocols }, session: withToken }
 }
 
 const LOST: ReadonlySet<Step> = new Set(['dropped', 'silent'])
 
 /** A session that went as far as it could: once more, where the hub may just have been away. */
-async function opened(make: () => Session): Promise<Session> {
-  const first = make()
-  await first.run()
-  const { connect, handshake, open, subscribe } = first.seen
-  if (![connect, handshake, open, subscribe].some((step) => LOST.has(step))) return first
+async function opened(open: () => Promise<Session>): Promise<Session> {
+  const first = await open()
+  const { connect, handshake, open: opening, subscribe } = first.seen
+  if (![connect, handshake, opening, subscribe].some((step) => LOST.has(step))) return first
   first.close()
-  const second = make()
-  await second.run()
-  return second
+  return await open()
 }
 
 /** As many requests at once as a hub may mind, and no more; `null`: it did not answer each. */
@@ -116,12 +109,6 @@ async function hurry({ clock }: ConformanceOptions, client: Client, { prefix }: 
   const header = limited.find((seen) => seen.retryAfter !== null)?.retryAfter ?? null
   const retryAfter = header === null || /^\d{1,9}$/.test(header) ? header : 'date'
   return { sent: QUICK, limitedAfter: limited.length === 0 ? null : QUICK - limited.length, retryAfter }
-}
-
-/** Whether the app that was asked about is there, and its record was read. */
-function isApp({ answers }: Reading): boolean {
-  const seen = answers.get('getApp')
-  return seen !== undefined && outcomeOf(seen) === 'ok' && isRecord(seen.value)
 }
 
 function portOf(url: string): number {

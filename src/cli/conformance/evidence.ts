@@ -1,6 +1,6 @@
 /** Everything that an examination has seen, and what kind of hub that is. */
 import { isRecord } from '../../base/json.ts'
-import { outcomeOf } from './observation.ts'
+import { isOk, outcomeOf } from './observation.ts'
 import type { Reading } from './probes.ts'
 import type { SessionSeen } from './realtime.ts'
 import type { WritesSeen } from './writes.ts'
@@ -23,13 +23,12 @@ export interface Evidence {
   /** Whether the versions 3 and 4 of the protocol below Socket.IO are taken; `null`: nothing to connect to. */
   readonly protocols: { readonly 3: boolean | null; readonly 4: boolean | null }
   readonly limit: LimitSeen | null
-  /** Why there is none. */
+  /** Why `limit` is `null`. */
   readonly noLimit: string
   readonly writes: WritesSeen | null
 }
 
-export const KINDS = ['reference', 'older', 'newer', 'self-hosted', 'unknown'] as const
-export type Kind = (typeof KINDS)[number]
+export type Kind = 'reference' | 'older' | 'newer' | 'self-hosted' | 'unknown'
 
 /** Of a Self-Hosted Server, HTTP and HTTPS. */
 const SELF_HOSTED_PORTS: ReadonlySet<number> = new Set([4859, 4860])
@@ -56,7 +55,7 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
     ],
     older: [
       ...(saysAsOlder ? ['500 missing_api_method'] : []),
-      ...(voices !== undefined && outcomeOf(voices) === 'ok' ? ['speech output'] : []),
+      ...(isOk(voices) ? ['speech output'] : []),
       ...(has('exitCount') ? ['exitCount in its records'] : []),
     ],
     'self-hosted': [
@@ -66,17 +65,17 @@ export function kindOfHub({ reading, port }: Evidence): { readonly kind: Kind; r
         : []),
     ],
   }
-  const isTold = Number.isInteger(major)
-  const lead = isTold ? (major < 10 ? 1 : -1) : Math.sign(signs.older.length - signs.newer.length)
+  const isKnown = Number.isInteger(major)
+  const lead = isKnown ? (major < 10 ? 1 : -1) : Math.sign(signs.older.length - signs.newer.length)
   if (lead === 0) return { kind: 'unknown', because: [] }
-  const told = isTold ? [`firmware ${firmware}`] : []
-  if (lead > 0) return { kind: 'older', because: [...told, ...signs.older] }
-  const because = [...told, ...signs.newer]
+  const firmwareSign = isKnown ? [`firmware ${firmware}`] : []
+  if (lead > 0) return { kind: 'older', because: [...firmwareSign, ...signs.older] }
+  const because = [...firmwareSign, ...signs.newer]
   if (signs['self-hosted'].length === 0) return { kind: 'newer', because }
   return { kind: 'self-hosted', because: [...because, ...signs['self-hosted']] }
 }
 
-/** Scopes of the key, where the hub tells them. */
+/** Scopes of the key, where the hub lists them. */
 export function scopesOf({ answers }: Reading): readonly string[] | null {
   const seen = answers.get('getSessionMe')
   const value: unknown = seen?.value

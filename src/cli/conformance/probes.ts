@@ -1,9 +1,31 @@
 /** What is asked of a hub that changes nothing: the operations of the table, and questions about its manners. */
-import { isRecord } from '../../base/json.ts'
+import { isRecord, type Json } from '../../base/json.ts'
 import { OPERATIONS, type OperationName } from '../../hub/operations.ts'
 import { API_PREFIXES, type ApiPrefix } from '../../hub/proven-hub.ts'
-import { type Client, type Observation, outcomeOf } from './observation.ts'
-import { SHAPES, type Shape } from './shapes.ts'
+import { saysNo } from '../../hub/written.ts'
+import { type Client, isOk, kindOf, type Observation, outcomeOf, recordOf } from './observation.ts'
+
+/** What an operation should answer: `undefined` if it does, else what is wrong with it. */
+type Shape = (value: Json | undefined, id: string) => string | undefined
+
+const SHAPES = {
+  anything: () => undefined,
+  /** Any answer that is not a refusal. */
+  nothing: (value) => (saysNo(value) ? 'calls a no a success' : undefined),
+  greeting: (value) => (value === false ? 'answers false, as if it were another hub' : undefined),
+  object: (value) => (isRecord(value) ? undefined : `answers ${kindOf(value)} and no object`),
+  collection: (value) => (typeof value === 'object' && value !== null ? undefined : `answers ${kindOf(value)}`),
+  scopes: (value) =>
+    isRecord(value) && Array.isArray(value['intersectedScopes'] ?? value['scopes'])
+      ? undefined
+      : 'has no list of scopes',
+  app: (value, id) => (isRecord(value) && value['id'] === id ? undefined : 'is not the record of the app'),
+  apps(value) {
+    if (!isRecord(value)) return `answers ${kindOf(value)} and no object`
+    const wrong = Object.entries(value).filter(([key, record]) => !isRecord(record) || record['id'] !== key)
+    return wrong.length === 0 ? undefined : `${wrong.length} entries are no record of the app that is their key`
+  },
+} satisfies Record<string, Shape>
 
 /** An operation as a request: of most the table knows it. */
 export interface Probe {
@@ -46,21 +68,12 @@ export const PROBES = {
 } as const satisfies Record<string, Probe>
 export type ProbeName = keyof typeof PROBES
 
-/** Questions besides the operations, each an answer to keep. */
-export const QUESTIONS = [
-  'pingOther',
-  'noKey',
-  'unknownKey',
-  'unknownApp',
-  'absentMethod',
-  'unsetAgain',
-  'readBack',
-] as const
-export type Question = (typeof QUESTIONS)[number]
+/** Further questions whose answers are kept. */
+export type Question = 'pingOther' | 'noKey' | 'unknownKey' | 'unknownApp' | 'absentMethod' | 'unsetAgain' | 'readBack'
 
 export type Answers = Map<ProbeName | Question, Observation>
 
-/** An app as the hub tells of it. */
+/** An app's record, as the hub sends it. */
 export type AppRecord = Record<string, unknown>
 
 /** What the reading part has found out. */
@@ -69,9 +82,8 @@ export interface Reading {
   readonly prefix: ApiPrefix
   readonly answers: Answers
   readonly records: readonly AppRecord[]
-  /** The app that was asked about, and one of its settings. */
+  /** The app that was asked about. */
   readonly app: string | null
-  readonly setting: string | null
   /** Why something was not asked. */
   readonly untried: Map<ProbeName | Question, string>
 }
@@ -146,42 +158,30 @@ export async function read(
   await question('unknownKey', pathTo(prefix, PROBES.getApps), 'unknown key')
   await ask('getSessionMe')
   await ask('getApps')
-  const records = recordsIn(answers.get('getApps'))
+  const listed = answers.get('getApps')
+  const records = Object.values(recordOf(listed) ?? {}).filter(isRecord)
   const app = wanted ?? idOf(records.find(({ state }) => state === 'running') ?? records[0])
   const untried: Reading['untried'] = new Map([
     ...WRITES.map((name) => [name, 'without --writes'] as const),
     ['uninstallApp', 'never done'],
     ['createBackup', 'never done'],
   ])
-  const ofApp = ['getApp', 'getAppUsage', 'getAppLocales', 'getAppSettings'] as const
-  for (const name of ofApp) {
-    const listed = answers.get('getApps')
-    const none = listed !== undefined && outcomeOf(listed) === 'ok' ? 'there is no app' : 'the apps are not listed'
+  for (const name of ['getApp', 'getAppUsage', 'getAppLocales', 'getAppSettings'] as const) {
     const found = answers.get('getApp')
-    if (app === null) untried.set(name, none)
+    if (app === null) untried.set(name, isOk(listed) ? 'there is no app' : 'the apps are not listed')
     else if (found !== undefined && outcomeOf(found) === 'absent') untried.set(name, 'the app is not there')
     else await ask(name, app)
   }
-  const settings = answers.get('getAppSettings')
-  const setting = settings !== undefined && outcomeOf(settings) === 'ok' ? firstKey(settings.value) : null
-  if (app !== null && setting !== null) await ask('getAppSetting', app, setting)
+  const [setting] = Object.keys(recordOf(answers.get('getAppSettings')) ?? {})
+  if (app !== null && setting !== undefined) await ask('getAppSetting', app, setting)
   else untried.set('getAppSetting', untried.get('getAppSettings') ?? 'no setting is known')
   await ask('getVoices')
   await question('unknownApp', pathTo(prefix, PROBES.getApp, NOBODY), 'key')
   await question('absentMethod', `/api/${prefix}/apps/hub2mqtt-conformance`, 'key')
-  return { pings, prefix, answers, records, app, setting, untried }
-}
-
-function recordsIn(seen: Observation | undefined): AppRecord[] {
-  const value: unknown = seen !== undefined && outcomeOf(seen) === 'ok' ? seen.value : undefined
-  return isRecord(value) ? Object.values(value).filter(isRecord) : []
+  return { pings, prefix, answers, records, app, untried }
 }
 
 function idOf(record: AppRecord | undefined): string | null {
   const id = record?.['id']
   return typeof id === 'string' && id !== '' ? id : null
-}
-
-function firstKey(value: unknown): string | null {
-  return (isRecord(value) ? Object.keys(value)[0] : undefined) ?? null
 }

@@ -1,17 +1,14 @@
 /** Puts an app back as it was, and sees to it by reading, also on a hub that is away for a while. */
 import { sleep } from '../../base/clock.ts'
-import { isRecord } from '../../base/json.ts'
 import { compareVersions } from '../../base/versions.ts'
-import { type Observation, outcomeOf } from './observation.ts'
+import { isAway, isOk, type Observation, outcomeOf, recordOf } from './observation.ts'
 import { type AppRecord, PROBES, type ProbeName, pathTo } from './probes.ts'
-import { runs } from './shapes.ts'
-import { isAway } from './verdict.ts'
 import type { WritesOptions } from './writes.ts'
 
 /** The setting of our own that is set and removed. */
 export const SETTING = 'hub2mqtt-conformance'
 
-/** What a trial can leave otherwise than it was. */
+/** What a trial can leave changed. */
 export type Item = 'setting' | 'autoupdate' | 'channel' | 'enabled' | 'state' | 'version'
 
 export interface Left {
@@ -81,7 +78,7 @@ interface Standing {
 function nextFor(item: Item, { look, times, waited, isLost }: Standing): Fate | 'ask' | 'wait' {
   switch (look) {
     case 'right':
-      // An install that was not answered may come, and to ask for another one would do what nobody wanted.
+      // An install that was not answered may still come; another one would be one too many.
       if (item === 'version') return isLost ? 'unseen' : 'done'
       return isLost && times === 0 ? 'ask' : 'done'
     case 'wrong':
@@ -109,8 +106,7 @@ class PutBack {
   async look(): Promise<(item: Item) => Look> {
     const seen = await this.#send('getApp')
     const setting = await this.#setting()
-    const isThere = outcomeOf(seen) === 'ok' && isRecord(seen.value)
-    const record = isThere && isRecord(seen.value) ? seen.value : undefined
+    const record = recordOf(seen)
     return (item) => (item === 'setting' ? setting : record === undefined ? unread(seen) : this.#compare(item, record))
   }
 
@@ -130,10 +126,11 @@ class PutBack {
   /** Whether our setting is gone; where the list cannot be read, its value is asked for. */
   async #setting(): Promise<Look> {
     const list = await this.#send('getAppSettings')
-    if (outcomeOf(list) === 'ok' && isRecord(list.value)) return Object.hasOwn(list.value, SETTING) ? 'wrong' : 'right'
+    const settings = recordOf(list)
+    if (settings !== undefined) return Object.hasOwn(settings, SETTING) ? 'wrong' : 'right'
     const one = await this.#send('getAppSetting')
     if (outcomeOf(one) === 'absent') return 'right'
-    return outcomeOf(one) === 'ok' && (one.value ?? null) !== null ? 'wrong' : unread(list)
+    return isOk(one) && (one.value ?? null) !== null ? 'wrong' : unread(list)
   }
 
   #compare(item: Item, now: AppRecord): Look {
@@ -154,4 +151,10 @@ class PutBack {
 /** A hub that starts may fail for a while; one that refuses goes on with it. */
 function unread(seen: Observation): Look {
   return isAway(seen) || outcomeOf(seen) === 'failed' ? 'away' : 'refused'
+}
+
+/** Whether an app runs: what its state says, and without one, whether it is ready. `null`: neither, or on the way. */
+export function runs({ state, ready }: Record<string, unknown>): boolean | null {
+  if (typeof state !== 'string') return typeof ready === 'boolean' ? ready : null
+  return state === 'stopping' || state === 'starting' ? null : state === 'running'
 }
