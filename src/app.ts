@@ -19,8 +19,6 @@ import { HomeAssistant } from './home-assistant/home-assistant.ts'
 import { MqttLink } from './mqtt/link.ts'
 import { ApiKeys } from './observability/api-keys.ts'
 import { Health } from './observability/health.ts'
-import { createMetrics } from './observability/metrics.ts'
-import { Tally } from './observability/tally.ts'
 import { type ListenerOptions, openListener } from './web/server/listener.ts'
 
 export interface RunOptions
@@ -45,7 +43,8 @@ export async function run(options: RunOptions): Promise<void> {
   const membership = membershipOf(config)
   const topics = createTopics(config.mqtt.base_topic, membership?.member, membership?.mode === 'static')
   const startedAt = new Date(clock.now()).toISOString()
-  const tally = new Tally()
+  // Only a listener prints them, and loading their library takes a tenth of the start.
+  const metrics = config.http.enabled ? new (await import('./observability/metrics.ts')).Metrics() : undefined
   const keys = new ApiKeys(live)
 
   await using broker = await openBroker(config, log.child({ part: 'broker' }))
@@ -53,7 +52,7 @@ export async function run(options: RunOptions): Promise<void> {
   const fleet = membership && new (await import('./cluster/fleet-run.ts')).FleetRun(membership, live, clock, log)
   const mayAct = fleet && (() => fleet.mayAct())
 
-  await using hubs = new Hubs({ live, keys, onCall: tally.called, mayAct, clock, log, random })
+  await using hubs = new Hubs({ live, keys, onCall: metrics?.called, mayAct, clock, log, random })
   const memberStates = fleet?.othersStates(topics) ?? []
   const linked = { ...linkOptions(live, broker, topics, memberStates, mayAct), redact: keys.redact }
   await using rollouts = new Rollouts({
@@ -76,9 +75,9 @@ export async function run(options: RunOptions): Promise<void> {
   const health = new Health({ version, startedAt, link, bridge, hubs: hubs.all, mayBeIdle: fleet !== undefined, clock })
   await using _member = fleet
 
-  const metrics = createMetrics({ ...served, tally, link: () => link.status(), hubs: hubs.all, health: health.report })
-  const pages = { ...options, ...served, hubs, health: health.report, metrics, clean: keys.redact, onSecret: keys.add }
-  await using listener = config.http.enabled ? await openListener(pages) : undefined
+  metrics?.add({ ...served, link, hubs: hubs.all, health })
+  const pages = { ...options, ...served, hubs, health: health.report, clean: keys.redact, onSecret: keys.add }
+  await using listener = metrics && (await openListener({ ...pages, metrics }))
   const feed = listener?.feed
   const peers = fleet && new Peers(topics, memberStates, hubs.all, live, feed)
 
@@ -98,7 +97,7 @@ export async function run(options: RunOptions): Promise<void> {
   bridge.start({
     onPresence: followRole,
     onAnswer: (end) => {
-      tally.commands.add(end.command, end.outcome, end.ms)
+      metrics?.answered(end.command, end.outcome, end.ms)
       const summary = () => keys.redact(end.summary())
       rollouts.client?.answered(end.result, summary)
       // That of a failure may be long.
@@ -115,7 +114,8 @@ export async function run(options: RunOptions): Promise<void> {
   const openHub = (name: string, hubConfig: HubConfig) => {
     const hub = hubs.open(name, hubConfig)
     hub.subscribe(health.changed)
-    tally.follow(name, bridge.addHub(name, hub))
+    const state = bridge.addHub(name, hub)
+    metrics?.follow(name, state)
     feed?.follow(name, hub.apps)
     hub.start()
   }
@@ -123,7 +123,7 @@ export async function run(options: RunOptions): Promise<void> {
   else fleet.start({ topics, hubs, link, bridge, openHub, onChange: followRole }, linked, random)
 
   live.start((reloaded) => {
-    tally.reload(reloaded === undefined ? 'refused' : 'ok')
+    metrics?.reloaded(reloaded === undefined ? 'refused' : 'ok')
     if (reloaded !== undefined) applyChanges(reloaded, { hubs, bridge, openHub, fleet })
     health.changed()
   })

@@ -26,7 +26,7 @@ export interface HubsOptions {
   readonly live: HubsConfig
   /** The API keys and tokens that must not appear in texts and topics. */
   readonly keys: { clean(text: string): string; areIn(name: string): boolean }
-  readonly onCall: (hub: string, call: HubCall) => void
+  readonly onCall?: ((hub: string, call: HubCall) => void) | undefined
   /** Whether requests to hubs are permitted at this moment; default: always. */
   readonly mayAct?: (() => boolean) | undefined
   readonly clock: Clock
@@ -68,7 +68,7 @@ export class Hubs implements AsyncDisposable {
         renewKey: () => live.renewKey(name),
         onCall: (call) => {
           pulse.called(call)
-          onCall(name, call)
+          onCall?.(name, call)
         },
         clean: keys.clean,
         shows: this.#filterOf(name),

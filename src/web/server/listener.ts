@@ -2,8 +2,8 @@
 
 import { fromHere } from '../../base/hosts.ts'
 import type { HealthReport } from '../../contract/schemas.ts'
-import type { Metrics } from '../../observability/family.ts'
 import type { Log } from '../../observability/log.ts'
+import type { Metrics } from '../../observability/metrics.ts'
 import { AccessControl } from './access.ts'
 import { Feed } from './api/feed.ts'
 import type { FleetStatus, LiveMessage, Refusals } from './api/protocol.ts'
@@ -26,7 +26,7 @@ export interface ListenerOptions extends Omit<ServicesOptions, 'login' | 'feed' 
   readonly fleet?: { status(): FleetStatus } | undefined
   readonly log: Log
   readonly health: () => HealthReport
-  readonly metrics: Metrics
+  readonly metrics: Pick<Metrics, 'print'>
   /** Who has logged in already; default: nobody. */
   readonly sessions?: Sessions | undefined
   /** Gets the address that logs a browser in, while there is no password. It is for people, and not for a log. */

@@ -1,7 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createPrinter } from '../../../src/observability/printer.ts'
-import { OTHER_APPS, Tally } from '../../../src/observability/tally.ts'
-import { tallyFamilies } from '../../../src/observability/tally-families.ts'
+import { Metrics, OTHER_APPS } from '../../../src/observability/metrics.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { World, type WorldOptions } from '../../support/world.ts'
@@ -131,9 +129,9 @@ describe('a scrape', () => {
 
 describe('a histogram', () => {
   it('counts in each bucket the calls that took no longer than its bound', async () => {
-    const tally = new Tally()
-    for (const ms of [1, 5, 5.1, 1000, 40_000]) tally.of('home').calls.add('getApps', 'ok', ms)
-    const { text } = await createPrinter(tallyFamilies(tally, () => [])).print()
+    const metrics = new Metrics()
+    for (const ms of [1, 5, 5.1, 1000, 40_000]) metrics.called('home', { operation: 'getApps', outcome: 'ok', ms })
+    const { text } = await metrics.print()
     expect(text).toContain('# TYPE hub2mqtt_hub_request_duration_seconds histogram')
     const found = parse(text)
     const value = (suffix: string, le = '') =>
@@ -145,9 +143,9 @@ describe('a histogram', () => {
   })
 
   it('of commands has buckets from 2.5 ms to 10 s', async () => {
-    const tally = new Tally()
-    tally.commands.add('restart', 'hub_failed', 2.5)
-    const found = parse((await createPrinter(tallyFamilies(tally, () => [])).print()).text)
+    const metrics = new Metrics()
+    metrics.answered('restart', 'hub_failed', 2.5)
+    const found = parse((await metrics.print()).text)
     const bounds = [...found.keys()].flatMap((key) => key.match(/^hub2mqtt_command_duration.+le="([^"]+)"/)?.[1] ?? [])
     expect(bounds).toEqual('0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 +Inf'.split(' '))
     expect(found.get('hub2mqtt_commands_total{command="restart",outcome="hub_failed"}')).toBe(1)
@@ -156,17 +154,36 @@ describe('a histogram', () => {
 })
 
 describe('label sets stay bounded', () => {
-  it('names at most 200 crashing apps of a hub and counts the others together', () => {
-    const tally = new Tally()
+  it('names at most 200 crashing apps of a hub and counts the others together', async () => {
+    const metrics = new Metrics()
+    metrics.showHubs(new Set(['home']))
     for (let app = 0; app < 1000; app++) {
-      tally.event('home', { event_type: 'crashed', app: `app-${app}`, changed: [], at: '' })
-      tally.event('home', { event_type: 'crashed', app: 'app-7', changed: [], at: '' })
+      metrics.event('home', { event_type: 'crashed', app: `app-${app}`, changed: [], at: '' })
+      metrics.event('home', { event_type: 'crashed', app: 'app-7', changed: [], at: '' })
     }
-    const { crashes, events } = tally.of('home')
-    expect(crashes.size).toBe(201)
-    expect(crashes.get('app-7')).toBe(1001)
-    expect(crashes.get(OTHER_APPS)).toBe(800)
-    expect(events.get('crashed')).toBe(2000)
+    const found = parse((await metrics.print()).text)
+    const crashes = [...found.keys()].filter((key) => key.startsWith('hub2mqtt_app_crashes_total'))
+    expect(crashes).toHaveLength(201)
+    expect(found.get('hub2mqtt_app_crashes_total{hub="home",app="app-7"}')).toBe(1001)
+    expect(found.get(`hub2mqtt_app_crashes_total{hub="home",app="${OTHER_APPS}"}`)).toBe(800)
+    expect(found.get('hub2mqtt_events_total{hub="home",type="crashed"}')).toBe(2000)
+  })
+
+  it('prints events of open hubs only, with zeros at first, and goes on counting when one opens again', async () => {
+    const metrics = new Metrics()
+    const open = new Set(['home'])
+    metrics.showHubs(open)
+    const value = async () =>
+      parse((await metrics.print()).text).get('hub2mqtt_events_total{hub="home",type="started"}')
+    metrics.follow('home', { onEvent: () => undefined })
+    expect(await value()).toBe(0)
+    metrics.event('home', { event_type: 'started', app: 'app', changed: [], at: '' })
+    expect(await value()).toBe(1)
+    open.delete('home')
+    expect(await value()).toBeUndefined()
+    open.add('home')
+    metrics.follow('home', { onEvent: () => undefined })
+    expect(await value()).toBe(1)
   })
 
   it('has one name for all commands that do not exist', async () => {

@@ -1,0 +1,125 @@
+/** The metrics that a scrape reads from the daemon's parts. */
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { HealthReport, Role } from '../contract/schemas.ts'
+import { CONTRACT_VERSION } from '../contract/version.ts'
+import { APP_STATES } from '../hub/app.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { Pulse } from '../hub/pulse.ts'
+import type { LinkStatus } from '../mqtt/types.ts'
+
+export interface GaugeSources {
+  readonly version: string
+  readonly link: { status(): LinkStatus }
+  /** What the bridge knows of others on its base topic. */
+  readonly bridge: { readonly contested: boolean; readonly role: Role }
+  /** The hubs that are open at present. */
+  readonly hubs: ReadonlyMap<string, { readonly hub: Hub; readonly pulse: Pulse }>
+  readonly health: { report(): HealthReport }
+  /** The fleet that the bridge is a member of, if it is. */
+  readonly fleet?: FleetFigures | undefined
+}
+
+interface FleetFigures {
+  readonly member: string
+  readonly isSpeaker: boolean
+  readonly epoch: number
+  readonly payload: { readonly count: number }
+  mayAct(): boolean
+}
+
+type Labels = Readonly<Record<string, string>>
+type AnyRegistry = Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>
+
+const UNKNOWN_STATE = 'unknown'
+
+export function registerGauges(registry: AnyRegistry, { version, link, bridge, hubs, health, fleet }: GaugeSources) {
+  const registers = [registry]
+  const gauge = (name: string, help: string, figure: () => number | boolean, labels: Labels = {}) =>
+    new Gauge({
+      name: `hub2mqtt_${name}`,
+      help,
+      labelNames: Object.keys(labels),
+      registers,
+      collect() {
+        this.set(labels, Number(figure()))
+      },
+    })
+  const counter = (name: string, help: string, figure: (link: LinkStatus) => number) =>
+    new Counter({
+      name: `hub2mqtt_mqtt_${name}_total`,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(figure(link.status()))
+      },
+    })
+
+  const build = { version, node: process.versions.node, contract: String(CONTRACT_VERSION) }
+  gauge('build_info', 'Always 1; the labels say what runs.', () => 1, build)
+  gauge(
+    'ready',
+    'Whether the broker is connected and at least one hub has been read and answers.',
+    () => health.report().ready,
+  )
+  gauge('contested', 'Whether another bridge uses the same base topic.', () => bridge.contested)
+  gauge(
+    'active',
+    'Whether this bridge publishes and executes; 0 while another one does.',
+    () => bridge.role === 'active',
+  )
+  gauge('problems', 'How many problems the health report names.', () => health.report().problems.length)
+
+  if (fleet !== undefined) {
+    const { member } = fleet
+    gauge('fleet_members', 'How many members the fleet has.', () => fleet.payload.count)
+    gauge('fleet_epoch', 'Grows whenever the members change.', () => fleet.epoch)
+    gauge('fleet_leased', 'Whether this member may act: its lease holds.', () => fleet.mayAct(), { member })
+    gauge('fleet_speaks', 'Whether this member speaks for all.', () => fleet.isSpeaker, { member })
+    gauge('fleet_hubs', 'How many hubs this member has.', () => hubs.size, { member })
+  }
+
+  gauge('mqtt_connected', 'Whether the MQTT broker is connected.', () => link.status().state === 'connected')
+  gauge('mqtt_queued', 'Retained topics and messages that wait to be sent.', () => link.status().queued)
+  gauge('mqtt_unacknowledged', 'Publishes under way.', () => link.status().unacknowledged)
+  gauge('mqtt_denied_topics', 'Retained topics that the broker refuses at present.', () => link.status().deniedTopics)
+  counter('publishes', 'Publishes sent.', ({ publishes }) => publishes)
+  counter('published_bytes', 'Payload bytes of the publishes sent.', ({ bytes }) => bytes)
+  counter('dropped', 'Events, answers and commands lost to the limits of the queues.', ({ dropped }) => dropped)
+  counter('reconnects', 'Connections to the broker lost.', ({ reconnects }) => reconnects)
+  registerHubGauges(registry, hubs)
+}
+
+function registerHubGauges(registry: AnyRegistry, hubs: GaugeSources['hubs']) {
+  /** @param read gives values, each with its further label */
+  const gauge = (name: string, help: string, read: (hub: Hub, pulse: Pulse) => Iterable<readonly [number, Labels?]>) =>
+    new Gauge({
+      name: `hub2mqtt_${name}`,
+      help,
+      labelNames: ['hub', 'state'],
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const [name, { hub, pulse }] of hubs) {
+          for (const [value, labels] of read(hub, pulse)) this.set({ hub: name, ...labels }, value)
+        }
+      },
+    })
+  gauge('hub_up', 'Whether the hub answers with a valid key.', ({ status }) => [[Number(status.online)]])
+  gauge('hub_realtime_up', 'Whether events arrive at once; else the hub is polled.', ({ status }) => [
+    [Number(status.realtime === 'connected')],
+  ])
+  gauge('hub_last_read_timestamp_seconds', 'When the list of apps was last read well.', (_, { readAt }) =>
+    readAt === undefined ? [] : [[readAt / 1000]],
+  )
+  gauge('apps', 'Apps by state.', (hub) => [...byState(hub)].map(([state, value]) => [value, { state }]))
+}
+
+function byState(hub: Hub): Map<string, number> {
+  const counts = new Map<string, number>([...APP_STATES, UNKNOWN_STATE].map((state) => [state, 0]))
+  for (const { state } of hub.apps.all.values()) {
+    const key = state ?? UNKNOWN_STATE
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return counts
+}
