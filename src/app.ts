@@ -99,14 +99,14 @@ export async function run(options: RunOptions): Promise<void> {
     onAnswer: (end) => {
       metrics?.answered(end.command, end.outcome, end.ms)
       const summary = () => keys.redact(end.summary())
-      rollouts.client?.answered(end.result, summary)
+      rollouts.answered(end.result, summary)
       // That of a failure may be long.
       feed?.happened(end.result, end.outcome === 'ok' ? summary : summary())
     },
     observer: feed,
     onReadBack: (topic, payload) => {
       peers?.heard(topic, payload)
-      rollouts.found(topic, payload)
+      rollouts.readBack(topic, payload)
     },
     onTouched: (topic, payload) => peers?.heard(topic, payload),
     onStatus: followRole,

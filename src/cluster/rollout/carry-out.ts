@@ -1,13 +1,14 @@
 /** Carries a rollout out over one connection, from wherever it is: by commands like anybody's. */
 import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import * as v from 'valibot'
 import { type Clock, sleep } from '../../base/clock.ts'
+import { readJson } from '../../base/read-json.ts'
 import { durationMs } from '../../contract/payload.ts'
 import type { Rollout, RolloutCommand, RolloutFailure, RolloutStep } from '../../contract/rollout.ts'
 import type { Topics } from '../../contract/topics.ts'
-import { type Answer, cut, failureOf, readAnswer } from './answers.ts'
 import { type Client, DeniedError } from './client.ts'
-import type { Progress } from './progress.ts'
-import { WatchedApp } from './watched-app.ts'
+import { type RolloutEvent, readApp, reduce, type SeenApp } from './record.ts'
 
 export interface Session {
   readonly client: Client
@@ -27,7 +28,7 @@ const ANSWER_MS: Readonly<Record<RolloutCommand, number>> = { restart: 2 * 60_00
 const TRY_AGAIN: ReadonlySet<string> = new Set(['busy', 'expired', 'hub_unreachable', 'rate_limited'])
 const TRY_FOR_MS = 60_000
 const TRY_AFTER_MS = [1_000, 2_000, 4_000, 8_000] as const
-/** Not carried out by then, the command is not to be. */
+/** A command that was not executed by then is dropped. */
 const EXPIRY_S = 10
 /** How long an app may take, after the pause, to run again. */
 const START_MS = 60_000
@@ -35,6 +36,81 @@ const START_MS = 60_000
 const SHORT_PAUSE_MS = 5_000
 /** What an envelope takes. */
 const MAX_TRANSACTION = 256
+/** Characters of a failure's message that the record keeps. */
+const MAX_MESSAGE = 120
+
+const ANSWER = v.object({
+  ok: v.boolean(),
+  transaction: v.unknown(),
+  error: v.optional(v.object({ code: v.string(), message: v.string() })),
+})
+type Answer = v.InferOutput<typeof ANSWER>
+
+/** Rings for all who wait. */
+export class Notice {
+  #next = Promise.withResolvers<void>()
+
+  ring(): void {
+    this.#next.resolve()
+    this.#next = Promise.withResolvers()
+  }
+
+  /** Resolves when it rings for the next time. */
+  next(): Promise<void> {
+    return this.#next.promise
+  }
+}
+
+/** A rollout as it changes, and what of it the broker has. */
+export class Progress {
+  /** Rings at each change, and when the broker has one. */
+  readonly changed = new Notice()
+  readonly #clock: Clock
+  #value: Rollout
+  #recorded: Rollout | undefined
+
+  /** @param value as the broker has it */
+  constructor(value: Rollout, clock: Clock) {
+    this.#value = value
+    this.#recorded = value
+    this.#clock = clock
+  }
+
+  get value(): Rollout {
+    return this.#value
+  }
+
+  apply(event: RolloutEvent): void {
+    const next = reduce(this.#value, event)
+    if (next === this.#value) return
+    this.#value = { ...next, updated_at: new Date(this.#clock.now()).toISOString() }
+    this.changed.ring()
+  }
+
+  /** After a lost connection the broker holds this record, or none. */
+  readBack(found: Rollout | undefined): void {
+    this.#recorded = isDeepStrictEqual(found, this.#value) ? this.#value : undefined
+  }
+
+  /** Resolves when the broker has all that is known. */
+  async recorded(): Promise<void> {
+    while (this.#recorded !== this.#value) await this.changed.next()
+  }
+
+  /** Writes each change, the newest only where several wait. @throws what `write` throws */
+  async keepRecorded({ write, signal }: Pick<Session, 'write' | 'signal'>): Promise<never> {
+    for (;;) {
+      signal.throwIfAborted()
+      const value = this.#value
+      if (this.#recorded === value) await this.changed.next()
+      else {
+        await write(value, JSON.stringify(value))
+        this.#recorded = value
+        this.changed.ring()
+      }
+    }
+  }
+}
 
 /**
  * Resolves when the rollout has ended and the broker knows.
@@ -45,18 +121,12 @@ export async function carryOut(
   session: Session,
   refusal: (command: RolloutCommand) => string | undefined,
 ): Promise<void> {
-  const { write, signal } = session
-  const record = (rollout: Rollout) => write(rollout, JSON.stringify(rollout))
-  await Promise.race([progress.keepRecorded(record, signal), inWaves(progress, session, refusal)])
+  await Promise.race([progress.keepRecorded(session), inWaves(progress, session, refusal)])
 }
 
-async function inWaves(
-  progress: Progress,
-  session: Session,
-  refusal: (command: RolloutCommand) => string | undefined,
-): Promise<void> {
+async function inWaves(progress: Progress, session: Session, refusal: Parameters<typeof carryOut>[2]): Promise<void> {
   for (;;) {
-    if (refusal(progress.value.command) !== undefined) progress.apply({ kind: 'refuse' })
+    if (refusal(progress.value.command) !== undefined) progress.apply({ kind: 'end', reason: 'not_allowed' })
     // Where a wave is under way already, it is an earlier connection's, and goes on.
     progress.apply({ kind: 'begin' })
     await progress.recorded()
@@ -66,14 +136,28 @@ async function inWaves(
   }
 }
 
+/** An app of a step, as its topic shows it. */
+interface WatchedApp {
+  seen: SeenApp | undefined
+  /** Since it is watched. */
+  hasCrashed: boolean
+}
+
 async function carryOutWave(progress: Progress, session: Session): Promise<void> {
   using open = new DisposableStack()
   const apps = new Map<string, WatchedApp>()
+  const topicOf = ({ hub, app }: RolloutStep) => session.topics.of('app', { hub, app })
   const begin = async (step: Rollout['current'][number]) => {
+    const app: WatchedApp = { seen: undefined, hasCrashed: false }
+    const take = (text: string) => {
+      const before = app.seen
+      app.seen = readApp(text)
+      app.hasCrashed ||= isCrash(before, app.seen)
+      progress.changed.ring()
+    }
     try {
-      const app = new WatchedApp(progress.changed)
-      open.defer(await session.client.listen(topicOf(session, step), (text) => app.take(text)))
-      apps.set(topicOf(session, step), app)
+      open.defer(await session.client.listen(topicOf(step), take))
+      apps.set(topicOf(step), app)
       const failure = step.phase === 'sent' ? await send(step, progress, session) : undefined
       if (failure === undefined) progress.apply({ kind: 'answered', step })
       else progress.apply({ kind: 'failed', step, failure })
@@ -84,7 +168,18 @@ async function carryOutWave(progress: Progress, session: Session): Promise<void>
     }
   }
   await Promise.all(progress.value.current.map(begin))
-  await watch(progress, session, (step) => apps.get(topicOf(session, step)))
+  await watch(progress, session, (step) => apps.get(topicOf(step)))
+}
+
+function isCrash(before: SeenApp | undefined, after: SeenApp | undefined): boolean {
+  if (before === undefined || after?.crashed !== true) return false
+  return before.crashed !== true || (after.crash_count ?? 0) > (before.crash_count ?? 0)
+}
+
+/** Whether it runs, or is not meant to. What a hub does not say is not held against the app. */
+function runsWell(seen: SeenApp | undefined): boolean {
+  if (seen === undefined || seen.crashed === true) return false
+  return seen.state === 'running' || seen.state === null || seen.enabled === false
 }
 
 /** Sends the command until it is carried out or fails. */
@@ -93,25 +188,24 @@ async function send(
   progress: Progress,
   { client, topics, clock, serves, signal }: Session,
 ): Promise<RolloutFailure | undefined> {
-  const { command, transaction } = progress.value
+  const { command, transaction: name } = progress.value
   const topic = topics.appCommand(step.hub, step.app, command)
-  const mark = markOf(transaction, step)
+  const transaction = transactionOf(name, step)
   let take: (answer: Answer) => void = () => {}
   let wasOwn = false
   const stop = await client.listen(topics.parseCommand(topic)?.result ?? '', (text, from) => {
-    // Others may be allowed to publish there. What this process answers, it knows without the broker.
+    // Others may be allowed to publish there. This process knows its own answers without the broker.
     if (from === 'broker' && wasOwn && serves(step.hub)) return
-    const answer = readAnswer(text)
-    if (answer?.transaction === mark) take(answer)
+    const answer = readJson(ANSWER, text)
+    if (answer?.transaction === transaction) take(answer)
   })
   const begunAt = clock.elapsed()
   for (let tries = 0; ; tries += 1) {
     const { promise: answered, resolve } = Promise.withResolvers<Answer>()
     take = resolve
     wasOwn = serves(step.hub)
-    await client.publish(topic, JSON.stringify({ transaction: mark }), { expirySeconds: EXPIRY_S })
-    const answer = await within(ANSWER_MS[command], answered, clock, signal)
-    const failure = failureOf(answer)
+    await client.publish(topic, JSON.stringify({ transaction }), { expirySeconds: EXPIRY_S })
+    const failure = failureOf(await within(ANSWER_MS[command], answered, clock, signal))
     const mayTry = TRY_AGAIN.has(failure?.code ?? '') && clock.elapsed() - begunAt < TRY_FOR_MS
     if (!mayTry || progress.value.reason !== null) {
       stop()
@@ -122,7 +216,7 @@ async function send(
   }
 }
 
-/** Looks on for the pause; then all that run well are done. */
+/** Watches the apps for the pause; then all that run well are done. */
 async function watch(
   progress: Progress,
   { clock, signal }: Session,
@@ -134,14 +228,13 @@ async function watch(
       await within(end - clock.elapsed(), progress.changed.next(), clock, signal)
     }
   }
-  const settle = (code: string, message: string, which: (app: WatchedApp | undefined) => boolean) => {
+  const fail = (code: string, message: string, which: (app: WatchedApp | undefined) => boolean) => {
     for (const step of progress.value.current) {
       if (which(appOf(step))) progress.apply({ kind: 'failed', step, failure: { code, message } })
     }
   }
-  const failCrashed = () => settle('crashed', 'The app crashed afterwards.', (app) => app?.hasCrashed === true)
   const isOver = () => {
-    failCrashed()
+    fail('crashed', 'The app crashed afterwards.', (app) => app?.hasCrashed === true)
     return progress.value.current.length === 0
   }
   const endsEarly = () => isOver() || progress.value.reason !== null
@@ -150,29 +243,39 @@ async function watch(
   await until(pause, endsEarly)
   if (progress.value.reason !== null) await until(Math.min(SHORT_PAUSE_MS, begunAt + pause - clock.elapsed()), isOver)
   await until(START_MS, () => {
-    for (const step of progress.value.current) if (appOf(step)?.runsWell) progress.apply({ kind: 'done', step })
+    for (const step of progress.value.current) if (runsWell(appOf(step)?.seen)) progress.apply({ kind: 'done', step })
     return isOver()
   })
-  settle('not_running', 'The app does not run.', () => true)
+  fail('not_running', 'The app does not run.', () => true)
 }
 
 /** The same from whoever sends the step: a bridge that has carried it out answers from memory. */
-export function markOf(transaction: string, { hub, app }: RolloutStep): string {
-  const mark = `${transaction}/${hub}/${app}`
-  if (mark.length <= MAX_TRANSACTION) return mark
-  return `${transaction}/${hub}/${createHash('sha256').update(app).digest('hex')}`
+function transactionOf(rollout: string, { hub, app }: RolloutStep): string {
+  const transaction = `${rollout}/${hub}/${app}`
+  if (transaction.length <= MAX_TRANSACTION) return transaction
+  return `${rollout}/${hub}/${createHash('sha256').update(app).digest('hex')}`
 }
 
-function topicOf({ topics }: Session, step: RolloutStep): string {
-  return topics.of('app', { hub: step.hub, app: step.app })
+function failureOf(answer: Answer | undefined): RolloutFailure | undefined {
+  if (answer === undefined) return { code: 'outcome_unknown', message: 'No answer came.' }
+  if (answer.ok) return undefined
+  const { code, message } = answer.error ?? { code: 'hub_failed', message: '' }
+  return { code: code.slice(0, 64), message: cut(message) }
 }
+
+const cut = (text: string) => (text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE - 1)}…` : text)
 
 /** What comes within `ms`; `undefined`: nothing. @throws the signal's reason */
-async function within<T>(ms: number, event: Promise<T>, clock: Clock, signal: AbortSignal): Promise<T | undefined> {
+export async function within<T>(
+  ms: number,
+  event: Promise<T>,
+  clock: Clock,
+  signal?: AbortSignal,
+): Promise<T | undefined> {
   const done = new AbortController()
-  const late = sleep(clock, ms, AbortSignal.any([done.signal, signal])).then(() => undefined)
+  const late = sleep(clock, ms, AbortSignal.any([done.signal, ...(signal ? [signal] : [])])).then(() => undefined)
   const found = await Promise.race([event, late])
   done.abort()
-  signal.throwIfAborted()
+  signal?.throwIfAborted()
   return found
 }

@@ -1,10 +1,13 @@
-/** What a rollout needs of a connection: to read what is retained, to listen to single topics, and to publish. */
+/** The connection of a rollout: it reads apps and records that the broker holds, listens to single topics, and publishes. */
 import type { IPublishPacket } from 'mqtt'
 import type { Clock } from '../../base/clock.ts'
+import type { Rollout, RolloutOrder } from '../../contract/rollout.ts'
+import type { Topics } from '../../contract/topics.ts'
 import type { Connection } from '../../mqtt/connection.ts'
 import { ReadBack } from '../../mqtt/readback.ts'
+import { type KnownApp, readApp, readRollout } from './record.ts'
 
-/** The broker does not take what is published, or does not grant what is subscribed; the message says what. */
+/** The broker refuses a publish or a subscription; the message says which. */
 export class DeniedError extends Error {
   override readonly name = 'DeniedError'
 }
@@ -16,17 +19,19 @@ type Listener = (text: string, from: 'process' | 'broker') => void
 const PACKET_OVERHEAD = 64
 /** How long the broker may take to give back what it holds. */
 const READ_MS = 10_000
+/** Retained messages that a broker surely sends at a time. */
+const MANY = 500
 
 export class Client {
   readonly #connection: Connection
-  readonly #probeTopic: string
+  readonly #topics: Topics
   readonly #clock: Clock
   readonly #listeners = new Map<string, Listener>()
   #reading: ReadBack | undefined
 
-  constructor(connection: Connection, { probeTopic, clock }: { readonly probeTopic: string; readonly clock: Clock }) {
+  constructor(connection: Connection, topics: Topics, clock: Clock) {
     this.#connection = connection
-    this.#probeTopic = probeTopic
+    this.#topics = topics
     this.#clock = clock
   }
 
@@ -42,26 +47,55 @@ export class Client {
     this.#listeners.get(topic)?.(text(), 'process')
   }
 
-  /** Hands over what is retained below these filters. @throws DeniedError */
-  async read(filters: readonly string[], onFound: (topic: string, text: string) => void): Promise<void> {
-    const refused: string[] = []
-    const reading = new ReadBack(this.#connection, {
-      heldFilters: filters,
-      probeTopic: this.#probeTopic,
+  /** The rollouts on the broker, each with its text, the one that was changed last at the end. @throws DeniedError */
+  async records(): Promise<Map<Rollout, string>> {
+    const found: [Rollout, string][] = []
+    await this.#read(this.#topics.filterOf('rollout'), (topic, text) => {
+      const rollout = readRollout(this.#topics, topic, text)
+      if (rollout !== undefined) found.push([rollout, text])
+    })
+    return new Map(found.sort(([one], [other]) => Date.parse(one.updated_at) - Date.parse(other.updated_at)))
+  }
+
+  /** The apps that an order may mean, and perhaps others. @throws DeniedError */
+  async apps({ app: wanted }: RolloutOrder): Promise<KnownApp[]> {
+    const found = new Map<string, KnownApp>()
+    const filter = this.#topics.filterOf('app', /[*?]/.test(wanted) ? {} : { app: wanted })
+    let before: number
+    do {
+      before = found.size
+      await this.#read(filter, (topic, text) => {
+        const own = this.#topics.parse(topic)
+        const seen = readApp(text)
+        if (own?.owner.kind !== 'app' || own.name !== 'app' || seen === undefined) return
+        const { hub, app } = own.owner
+        found.set(topic, { hub, app, enabled: seen.enabled })
+      })
+      // A broker may drop some of very many without notice.
+    } while (found.size > MANY && found.size > before)
+    return [...found.values()]
+  }
+
+  /** Hands over what is retained below a filter. @throws DeniedError */
+  async #read(filter: string, onFound: (topic: string, text: string) => void): Promise<void> {
+    const probeTopic = this.#topics.of('bridgeProbe', {})
+    let isDenied = false
+    this.#reading = new ReadBack(this.#connection, {
+      heldFilters: [filter],
+      probeTopic,
       clock: this.#clock,
       timeoutMs: READ_MS,
-      subscribe: async (filter, qos) => {
-        const granted = await this.#connection.subscribe(filter, { qos })
-        if (!granted) refused.push(filter)
+      subscribe: async (one, qos) => {
+        const granted = await this.#connection.subscribe(one, { qos })
+        if (one === filter) isDenied = !granted
         return granted
       },
       onFound,
     })
-    this.#reading = reading
-    const { probe } = await reading.run()
+    const { probe } = await this.#reading.run()
     this.#reading = undefined
-    if (probe === 'ok' && refused.length === 0) return
-    throw new DeniedError(`the broker does not let this user read ${refused[0] ?? this.#probeTopic}`)
+    if (isDenied) throw new DeniedError(`the broker does not let this user read ${filter}`)
+    if (probe !== 'ok') throw new DeniedError(`the broker does not let this user read ${probeTopic}`)
   }
 
   /** Listens to a topic until the returned function is called; what is retained there comes first. @throws DeniedError */

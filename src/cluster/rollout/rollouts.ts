@@ -11,13 +11,11 @@ import { CommandError } from '../../contract/errors.ts'
 import type { Rollout, RolloutCommand, RolloutOrder } from '../../contract/rollout.ts'
 import type { Topics } from '../../contract/topics.ts'
 import type { MqttLink } from '../../mqtt/link.ts'
-import { SessionError, withSession } from '../../mqtt/session.ts'
+import { SessionError, type SessionOptions, withSession } from '../../mqtt/session.ts'
 import type { BrokerOptions } from '../../mqtt/types.ts'
-import { carryOut, type Session } from './carry-out.ts'
+import { carryOut, Notice, Progress, type Session, within } from './carry-out.ts'
 import { Client, DeniedError } from './client.ts'
-import { appsOn, recordsOn } from './look.ts'
-import { checkName, isOrderOf, plan, readRollout } from './plan.ts'
-import { Notice, Progress } from './progress.ts'
+import { checkName, isOrderOf, plan, readRollout } from './record.ts'
 
 export interface RolloutsOptions {
   readonly topics: Topics
@@ -47,8 +45,8 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   /** What is done or looked for; never rejects. */
   #work: Promise<void> | undefined
   #progress: Progress | undefined
-  /** While a rollout is under way or looked for; wants each answer of this process to a command. Changed here alone. */
-  client: Client | undefined
+  /** While a rollout is under way or looked for. */
+  #client: Client | undefined
   /** The one that ended here last. */
   #last: Progress | undefined
   /** Topics of records that the link holds. */
@@ -89,7 +87,7 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     checkName(transaction)
     // At a start it is soon known whether there is one to go on with.
     if (this.#progress === undefined && this.#work !== undefined) {
-      await this.#inTime(Promise.race([this.#work, this.#found.next()]))
+      await within(TAKEN_MS, Promise.race([this.#work, this.#found.next()]), this.#options.clock)
     }
     const signal = this.#active?.signal
     const running = this.#progress?.value
@@ -107,20 +105,26 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     if (progress?.value.transaction !== transaction) {
       throw new CommandError('invalid_payload', 'transaction: no rollout of this name is under way.')
     }
-    progress.apply({ kind: 'cancel' })
-    if (!(await this.#inTime(progress.recorded()))) {
+    progress.apply({ kind: 'end', reason: 'cancelled' })
+    const isRecorded = progress.recorded().then(() => true)
+    if (!(await within(TAKEN_MS, isRecorded, this.#options.clock))) {
       throw new CommandError('outcome_unknown', 'The broker has not taken the cancellation yet.')
     }
     const { state, done, total } = progress.value
     return { transaction, state, done, total }
   }
 
-  /** Call it with what the broker holds when the link connects: what another bridge has made of the rollout since counts. */
-  found(topic: string, text: string): void {
+  /** Takes what the broker holds when the link connects: what another bridge has made of the rollout since then counts. */
+  readBack(topic: string, text: string): void {
     const { topics } = this.#options
     const own = this.#progress?.value
     if (own === undefined || topic !== topics.of('rollout', own)) return
     if (isNewer(readRollout(topics, topic, text), own)) this.#release([topic])
+  }
+
+  /** This process has answered a command on its result topic. */
+  answered(topic: string, text: () => string): void {
+    this.#client?.answered(topic, text)
   }
 
   #release(topics: readonly string[]): void {
@@ -174,17 +178,17 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
     try {
       await this.#connected(AbortSignal.any([signal, inTime.signal]), async (session) => {
         const { client, topics, clock } = session
-        const records = [...(await recordsOn(session)).keys()]
+        const records = [...(await client.records()).keys()]
         const before = records.find((one) => one.transaction === transaction) ?? records.find(isUnfinished)
         if (before === undefined) {
           const now = new Date(clock.now()).toISOString()
-          const rollout = plan(transaction, order, await appsOn(session, order), now)
+          const rollout = plan(transaction, order, await client.apps(order), now)
           stage.isRecording = true
           const topic = topics.of('rollout', rollout)
           const text = JSON.stringify(rollout)
           await client.publish(topic, text, { retain: true })
           // Under MQTT 3.1.1 a broker does not say that it has dropped it.
-          if (![...(await recordsOn(session)).keys()].some((one) => one.transaction === transaction)) {
+          if (![...(await client.records()).keys()].some((one) => one.transaction === transaction)) {
             throw new DeniedError('the broker does not keep the record of a rollout')
           }
           this.held.add(topic)
@@ -238,13 +242,13 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
 
   /** From now on the link holds those that stay. */
   async #recordsOn(session: Session): Promise<Rollout[]> {
-    const found = await recordsOn(session)
+    const found = await session.client.records()
     const records = [...found.keys()]
     const ended = records.filter((one) => !isUnfinished(one))
     for (const one of [...records.filter(isUnfinished).slice(0, 1), ...ended.slice(-KEPT)]) {
       const topic = session.topics.of('rollout', one)
       const text = found.get(one) ?? ''
-      this.found(topic, text)
+      this.readBack(topic, text)
       if (session.signal.aborted || this.held.has(topic)) continue
       this.held.add(topic)
       this.#link?.expect(topic, text)()
@@ -264,31 +268,20 @@ export class Rollouts implements RolloutControl, AsyncDisposable {
   async #connected(signal: AbortSignal, task: (session: Session) => Promise<void>): Promise<void> {
     const { topics, broker, clientId, clock, serves } = this.#options
     const over = new AbortController()
-    const onPublish = (packet: Packet) => this.client?.received(packet)
-    const session = { broker: broker(), clientId, signal, onPublish }
+    const onPublish: SessionOptions['onPublish'] = (packet) => this.#client?.received(packet)
     try {
-      await withSession(session, clock, async (connection) => {
-        const client = new Client(connection, { probeTopic: topics.of('bridgeProbe', {}), clock })
-        this.client = client
+      await withSession({ broker: broker(), clientId, signal, onPublish }, clock, async (connection) => {
+        const client = new Client(connection, topics, clock)
+        this.#client = client
         const write: Session['write'] = (rollout, text) => this.#write(client, topics.of('rollout', rollout), text)
         await task({ client, topics, clock, write, serves, signal: AbortSignal.any([signal, over.signal]) })
       })
     } finally {
-      this.client = undefined
+      this.#client = undefined
       over.abort()
     }
   }
-
-  async #inTime(event: Promise<void>): Promise<boolean> {
-    const done = new AbortController()
-    const late = sleep(this.#options.clock, TAKEN_MS, done.signal).then(() => false)
-    const result = await Promise.race([event.then(() => true), late])
-    done.abort()
-    return result
-  }
 }
-
-type Packet = Parameters<Client['received']>[0]
 
 /** Whether another process has gone on with the same rollout. */
 const isNewer = (there: Rollout | undefined, own: Rollout) =>

@@ -1,7 +1,16 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { nextWave, type RolloutEvent, reduce, stepsOf } from '../../../src/cluster/rollout/machine.ts'
-import { checkName, isOrderOf, type KnownApp, plan, readRollout } from '../../../src/cluster/rollout/plan.ts'
+import {
+  checkName,
+  isOrderOf,
+  type KnownApp,
+  nextWave,
+  plan,
+  type RolloutEvent,
+  readRollout,
+  reduce,
+  stepsOf,
+} from '../../../src/cluster/rollout/record.ts'
 import { CommandError } from '../../../src/contract/errors.ts'
 import type { Rollout, RolloutOrder, RolloutStep } from '../../../src/contract/rollout.ts'
 import { createTopics } from '../../../src/contract/topics.ts'
@@ -37,7 +46,7 @@ const happenings = fc.array(
       { weight: 60, arbitrary: fc.constantFrom('answered' as const, 'done' as const) },
       { weight: 6, arbitrary: fc.constant('failed' as const) },
       { weight: 6, arbitrary: fc.constant('owner dies' as const) },
-      { weight: 1, arbitrary: fc.constantFrom('cancel' as const, 'refuse' as const) },
+      { weight: 1, arbitrary: fc.constantFrom('cancelled' as const, 'not_allowed' as const) },
     ),
     which: fc.nat(4),
   }),
@@ -136,7 +145,7 @@ test('whatever happens, canaries go first and alone, no batch is too large, noth
         life.begin()
         const step = life.rollout.current[which % Math.max(1, life.rollout.current.length)]
         if (what === 'owner dies') life.ownerDies()
-        else if (what === 'cancel' || what === 'refuse') life.apply({ kind: what })
+        else if (what === 'cancelled' || what === 'not_allowed') life.apply({ kind: 'end', reason: what })
         else if (step !== undefined && what === 'failed') life.apply({ kind: 'failed', step, failure: FAILURE })
         else if (step !== undefined && what !== 'failed') life.apply({ kind: what, step })
       }
@@ -162,7 +171,7 @@ test('a step is not done before its answer, and what has ended stays as it is', 
   expect(reduce(first, { kind: 'done', step })).toBe(first)
   const ended = reduce(first, { kind: 'failed', step, failure: FAILURE })
   expect(ended).toMatchObject({ state: 'stopped', reason: 'canary_failed', failed: [{ ...step, ...FAILURE }] })
-  expect(reduce(ended, { kind: 'cancel' })).toBe(ended)
+  expect(reduce(ended, { kind: 'end', reason: 'cancelled' })).toBe(ended)
 })
 
 const homes = (count: number): KnownApp[] =>

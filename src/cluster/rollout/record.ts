@@ -1,0 +1,206 @@
+/**
+ * A rollout as a value, which is its record on the broker: what an order makes of the known apps, what is read back, and
+ * how events change it. Steps are taken in their order, in waves: the canaries, then batch after batch, each when the one
+ * before has ended. Every step that was taken is done, failed or current, so their number says where the rollout is.
+ */
+import * as v from 'valibot'
+import { readJson } from '../../base/read-json.ts'
+import { CommandError } from '../../contract/errors.ts'
+import { durationMs } from '../../contract/payload.ts'
+import { appFilter } from '../../contract/permissions.ts'
+import { PUBLICATIONS } from '../../contract/publications.ts'
+import {
+  MAX_ROLLOUT_NAME,
+  type Rollout,
+  type RolloutFailure,
+  type RolloutOrder,
+  type RolloutStep,
+} from '../../contract/rollout.ts'
+import { APP, ROLLOUT } from '../../contract/schemas.ts'
+import type { Topics } from '../../contract/topics.ts'
+
+/** Steps of one rollout. */
+const MAX_STEPS = 2_000
+/** Size of the record at the beginning; with its failures it stays under the limits that brokers have by default. */
+const MAX_BYTES = 64 * 1024
+
+/** Names directly below a hub's or the base topic: a subscriber of `<base>/+/state` must not receive a rollout. */
+const RESERVED: ReadonlySet<string> = new Set([
+  ...Object.values(PUBLICATIONS).flatMap(({ topic }) => /^\{base\}\/\{hub\}\/([a-z-]+)$/.exec(topic)?.[1] ?? []),
+  'app',
+  'cmd',
+  'result',
+])
+
+/** An app that the broker holds. */
+export interface KnownApp extends RolloutStep {
+  /** `false`: it is off, and does not run. */
+  readonly enabled: boolean | null
+}
+
+/** The part of an app's payload that decides. A later version may send more. */
+const SEEN_APP = v.pick(v.object(APP.entries), ['state', 'crashed', 'crash_count', 'enabled'])
+export type SeenApp = v.InferOutput<typeof SEEN_APP>
+
+/** The payload of an app's topic; `undefined` for any other text. */
+export const readApp = (text: string): SeenApp | undefined => readJson(SEEN_APP, text)
+
+/** @throws CommandError */
+export function checkName(transaction: string): void {
+  if (transaction.length <= MAX_ROLLOUT_NAME && !RESERVED.has(transaction)) return
+  throw new CommandError(
+    'invalid_payload',
+    `transaction: expected a name of at most ${MAX_ROLLOUT_NAME} characters, other than ${[...RESERVED].join(', ')}.`,
+  )
+}
+
+/** @throws CommandError if there is nothing to do, or too much */
+export function plan(transaction: string, order: RolloutOrder, apps: Iterable<KnownApp>, now: string): Rollout {
+  const wanted = withDefaults(order)
+  durationMs('pause', wanted.pause)
+  const isApp = appFilter([wanted.app], [])
+  const isHub = appFilter([wanted.hubs], [])
+  // Apps that are off on purpose need no restart.
+  const meant = [...apps].filter(
+    ({ hub, app, enabled }) => isApp(app) && isHub(hub) && (wanted.command !== 'restart' || enabled !== false),
+  )
+  const total = meant.length
+  if (total === 0) throw new CommandError('unknown_app', 'No app on any hub matches.')
+  const targets = [...Map.groupBy(meant, ({ app }) => app)].sort(([one], [other]) => compare(one, other))
+  const rollout: Rollout = {
+    transaction,
+    ...wanted,
+    ...{ state: 'running', reason: null, started_at: now, updated_at: now },
+    ...{ total, done: 0, failed: [], current: [] },
+    targets: targets.map(([app, on]) => ({ app, hubs: on.map(({ hub }) => hub).sort() })),
+  }
+  if (total > MAX_STEPS || Buffer.byteLength(JSON.stringify(rollout)) > MAX_BYTES) {
+    throw new CommandError(
+      'invalid_payload',
+      `${total} apps on hubs match, more than one rollout takes: narrow hubs or app.`,
+    )
+  }
+  return rollout
+}
+
+/** Whether an order is the one that began a rollout. */
+export function isOrderOf(rollout: Rollout, order: RolloutOrder): boolean {
+  const wanted = withDefaults(order)
+  const keys = ['command', 'app', 'hubs', 'canary', 'batch', 'pause', 'stop_after_failures'] as const
+  return keys.every((key) => rollout[key] === wanted[key])
+}
+
+function withDefaults({ command, app, ...rest }: RolloutOrder) {
+  const { hubs = '*', canary = 1, batch = 10, pause = '30s', stop_after_failures = 1 } = rest
+  return { command, app, hubs, canary, batch, pause, stop_after_failures }
+}
+
+/** A record on the broker; `undefined` for any other text, and where its numbers or its topic do not fit it. */
+export function readRollout(topics: Topics, topic: string, text: string): Rollout | undefined {
+  const found = readJson(ROLLOUT, text)
+  if (found === undefined || topics.of('rollout', found) !== topic) return undefined
+  const { total, done, failed, current, targets, canary, batch } = found
+  const steps = targets.reduce((sum, { hubs }) => sum + hubs.length, 0)
+  const known = new Set(targets.flatMap(({ app, hubs }) => hubs.map((hub) => JSON.stringify([hub, app]))))
+  const named = [...failed, ...current].map(({ hub, app }) => JSON.stringify([hub, app]))
+  const fits =
+    steps === total &&
+    total > 0 &&
+    total <= MAX_STEPS &&
+    known.size === total &&
+    new Set(named).size === named.length &&
+    named.every((one) => known.has(one)) &&
+    done + named.length <= total &&
+    canary > 0 &&
+    batch > 0 &&
+    isDuration(found.pause)
+  return fits ? found : undefined
+}
+
+function isDuration(text: string): boolean {
+  try {
+    return durationMs('pause', text) > 0
+  } catch {
+    return false
+  }
+}
+
+export type RolloutEvent =
+  /** The next wave begins: its steps are about to be sent. */
+  | { readonly kind: 'begin' }
+  /** The command was carried out. */
+  | { readonly kind: 'answered'; readonly step: RolloutStep }
+  /** The app runs well, and has for long enough. */
+  | { readonly kind: 'done'; readonly step: RolloutStep }
+  | { readonly kind: 'failed'; readonly step: RolloutStep; readonly failure: RolloutFailure }
+  /** No further wave follows: somebody cancelled it, or the configuration does not allow it any more. */
+  | { readonly kind: 'end'; readonly reason: 'cancelled' | 'not_allowed' }
+
+/** All steps in the order in which they are taken. */
+export function stepsOf({ targets }: Pick<Rollout, 'targets'>): RolloutStep[] {
+  const steps = targets.flatMap(({ app, hubs }) => hubs.map((hub) => ({ hub, app })))
+  return steps.sort((one, other) => compare(one.hub, other.hub) || compare(one.app, other.app))
+}
+
+/** The same whatever the language of the machine is. */
+function compare(one: string, other: string): number {
+  return one < other ? -1 : one > other ? 1 : 0
+}
+
+/** How many steps were taken. */
+function taken({ done, failed, current }: Rollout): number {
+  return done + failed.length + current.length
+}
+
+/** The steps of the next wave; none while one is under way, and at the end. */
+export function nextWave(rollout: Rollout): RolloutStep[] {
+  const { state, reason, current, canary, batch } = rollout
+  if (state !== 'running' || reason !== null || current.length > 0) return []
+  const from = taken(rollout)
+  const size = from < canary ? Math.min(canary - from, batch) : batch
+  return stepsOf(rollout).slice(from, from + size)
+}
+
+/** The rollout after an event; the same one if nothing changes. */
+export function reduce(rollout: Rollout, event: RolloutEvent): Rollout {
+  if (rollout.state !== 'running') return rollout
+  return ended(change(rollout, event))
+}
+
+function change(rollout: Rollout, event: RolloutEvent): Rollout {
+  if (event.kind === 'begin') {
+    const wave = nextWave(rollout)
+    return wave.length === 0 ? rollout : { ...rollout, current: wave.map((step) => ({ ...step, phase: 'sent' })) }
+  }
+  if (event.kind === 'end') return rollout.reason === null ? { ...rollout, reason: event.reason } : rollout
+  const { step } = event
+  const phase = rollout.current.find((one) => isSame(one, step))?.phase
+  const others = rollout.current.filter((one) => !isSame(one, step))
+  if (event.kind === 'failed' && phase !== undefined) {
+    const failed = [...rollout.failed, { hub: step.hub, app: step.app, ...event.failure }]
+    return { ...rollout, current: others, failed, reason: reasonOf(rollout, failed.length) }
+  }
+  if (event.kind === 'answered' && phase === 'sent') {
+    const current = rollout.current.map((one) => (isSame(one, step) ? { ...one, phase: 'answered' as const } : one))
+    return { ...rollout, current }
+  }
+  if (event.kind === 'done' && phase === 'answered') return { ...rollout, current: others, done: rollout.done + 1 }
+  return rollout
+}
+
+/** Whoever fails among the canaries ends it, however many failures are borne later. */
+function reasonOf(before: Rollout, failures: number): Rollout['reason'] {
+  if (before.reason !== null) return before.reason
+  if (taken(before) <= before.canary) return 'canary_failed'
+  return failures >= before.stop_after_failures ? 'failures' : null
+}
+
+function ended(rollout: Rollout): Rollout {
+  if (rollout.current.length > 0) return rollout
+  if (rollout.reason !== null) return { ...rollout, state: rollout.reason === 'cancelled' ? 'cancelled' : 'stopped' }
+  return taken(rollout) === rollout.total ? { ...rollout, state: 'done' } : rollout
+}
+
+function isSame(one: RolloutStep, other: RolloutStep): boolean {
+  return one.hub === other.hub && one.app === other.app
+}
