@@ -89,7 +89,7 @@ export async function run(options: RunOptions): Promise<void> {
   void health.ready.then(options.onReady)
   /** At once: a rollout may be ordered as soon as it is said that the bridge is online. */
   const followRole = () => {
-    const speaks = fleet?.isSpeaker ?? true
+    const speaks = fleet?.isLeader ?? true
     if (health.isOnline && speaks) rollouts.start(link)
     else if (bridge.role === 'standby' || !speaks) rollouts.stop()
     health.changed()

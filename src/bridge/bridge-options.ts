@@ -34,7 +34,7 @@ export interface BridgedHub extends DispatchHub {
 export interface FleetSide {
   readonly member: string
   /** Whether this member speaks for all. */
-  readonly isSpeaker: boolean
+  readonly isLeader: boolean
   readonly epoch: number
   /** For the broker. */
   readonly payload: FleetPayload

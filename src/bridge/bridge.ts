@@ -223,8 +223,8 @@ export class Bridge {
   fleetChanged(): void {
     const { fleet, topics } = this.#options
     if (fleet === undefined) return
-    this.#state.set({ fleet: fleet.isSpeaker ? fleet.payload : undefined })
-    if (!fleet.isSpeaker) this.#link.release((topic) => topic === topics.of('fleet', {}))
+    this.#state.set({ fleet: fleet.isLeader ? fleet.payload : undefined })
+    if (!fleet.isLeader) this.#link.release((topic) => topic === topics.of('fleet', {}))
     for (const state of this.#states.values()) state.changed()
   }
 

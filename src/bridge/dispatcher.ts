@@ -94,17 +94,17 @@ export class Dispatcher {
     const topic = topics.parseCommand(message.topic)
     // An empty retained message clears a retained command.
     if (topic === undefined || (message.retain && message.payload.length === 0)) return
-    if (requester === undefined && fleet !== undefined && !this.#isOurs(topic, fleet.isSpeaker)) return
+    if (requester === undefined && fleet !== undefined && !this.#isOurs(topic, fleet.isLeader)) return
     const command = findCommand(topic.target, topic.command, topic.argument !== undefined)
     const unread = { transaction: null, deadline: 0, expiresAt: Number.POSITIVE_INFINITY }
     void this.#handle({ message, requester, topic, command, ...unread, replayed: false, asked: false })
   }
 
-  /** One member answers each command: the one that has the hub, or the speaker if there is no such hub. */
-  #isOurs({ hub }: CommandTopic, isSpeaker: boolean): boolean {
+  /** One member answers each command: the one that has the hub, or the leader if there is no such hub. */
+  #isOurs({ hub }: CommandTopic, isLeader: boolean): boolean {
     const { hubs, live } = this.#options
     if (hub !== null && hubs.has(hub)) return true
-    return isSpeaker && (hub === null || !Object.hasOwn(live.value.hubs, hub))
+    return isLeader && (hub === null || !Object.hasOwn(live.value.hubs, hub))
   }
 
   /** Sends a command of the bridge's own to an app, as any other client would. Resolves to what became of it. */

@@ -101,7 +101,7 @@ export interface DispatcherOptions {
   readonly link: Pick<MqttLink, 'isCurrent' | 'send' | 'hold'> & { status(): Pick<LinkStatus, 'protocol'> }
   readonly control: BridgeControl
   /** In a fleet: why a hub is not among `hubs`, for people; `undefined`: no such hub is configured. */
-  readonly fleet?: { readonly isSpeaker: boolean; whyNotServed(hub: string): string | undefined } | undefined
+  readonly fleet?: { readonly isLeader: boolean; whyNotServed(hub: string): string | undefined } | undefined
   readonly clock: Clock
   readonly log: Logger
   /** Writes whatever the log's level is. */

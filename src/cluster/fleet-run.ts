@@ -10,7 +10,7 @@ import type { FleetPayload } from '../contract/schemas.ts'
 import type { Topics } from '../contract/topics.ts'
 import type { MqttLink } from '../mqtt/link.ts'
 import type { LinkOptions } from '../mqtt/types.ts'
-import { type Fleet, SPEAKER } from './fleet.ts'
+import { type Fleet, LEADER } from './fleet.ts'
 import { FleetLeader } from './fleet-leader.ts'
 import { LeasedFleet } from './leased.ts'
 import type { Membership } from './membership.ts'
@@ -94,8 +94,8 @@ export class FleetRun implements FleetSide, AsyncDisposable {
     return this.#fleet.view.epoch
   }
 
-  get isSpeaker(): boolean {
-    return this.#serves.has(SPEAKER)
+  get isLeader(): boolean {
+    return this.#serves.has(LEADER)
   }
 
   get payload(): FleetPayload {
@@ -107,7 +107,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
     const { payload, owners } = this.#summarized()
     const acts = this.mayAct()
     if (this.#status?.owners !== owners || this.#status.acts !== acts) {
-      const speaker = ownerOf(SPEAKER, Object.keys(payload.members)) ?? null
+      const speaker = ownerOf(LEADER, Object.keys(payload.members)) ?? null
       this.#status = { ...payload, member: this.member, acts, speaker, owners }
     }
     return this.#status
@@ -159,7 +159,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
 
   #resources(): readonly string[] {
     const { hubs } = this.#live.value
-    if (this.#configured?.hubs !== hubs) this.#configured = { hubs, resources: [...Object.keys(hubs), SPEAKER] }
+    if (this.#configured?.hubs !== hubs) this.#configured = { hubs, resources: [...Object.keys(hubs), LEADER] }
     return this.#configured.resources
   }
 
@@ -184,11 +184,11 @@ export class FleetRun implements FleetSide, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const { isSpeaker } = this
+    const { isLeader } = this
     const areOthersLeft = await this.#fleet.leave()
     await this.#speaker?.stop('handover')
     // Should somebody speak after all, that one contradicts.
-    if (!(areOthersLeft ?? !isSpeaker)) this.#saySilence()
+    if (!(areOthersLeft ?? !isLeader)) this.#saySilence()
     await this.#store?.[Symbol.asyncDispose]()
   }
 
@@ -210,7 +210,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
     const leaving = [...hubs.all.keys()].filter((name) => !serves.has(name))
     const closing = leaving.map((name) => hubs.close(name))
     for (const name of leaving) bridge.releaseHub(name)
-    if (!this.isSpeaker) closing.push(speaker.stop(this.mayAct() ? 'handover' : 'lost'))
+    if (!this.isLeader) closing.push(speaker.stop(this.mayAct() ? 'handover' : 'lost'))
     await Promise.all(closing)
     const configured = this.#live.value.hubs
     const coming = [...serves].filter((name) => !hubs.all.has(name))
@@ -218,7 +218,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
       const config = configured[name]
       if (config !== undefined) openHub(name, config)
     }
-    if (this.isSpeaker) speaker.start()
+    if (this.isLeader) speaker.start()
     const { epoch } = this
     this.#log.info({ epoch, hubs: hubs.all.size, came: coming.length, left: leaving.length }, 'hubs of this member')
     this.#told = ''
@@ -227,7 +227,7 @@ export class FleetRun implements FleetSide, AsyncDisposable {
 
   #tell(): void {
     const parts = this.#parts
-    const news = JSON.stringify([this.payload, this.isSpeaker])
+    const news = JSON.stringify([this.payload, this.isLeader])
     if (parts === undefined || news === this.#told) return
     this.#told = news
     parts.bridge.fleetChanged()

@@ -1,7 +1,7 @@
 /** What the rest of the program sees of a fleet. */
 
 /** The resource besides the hubs: whoever has it speaks for the fleet, and answers what is for no hub. */
-export const SPEAKER = '$speaker'
+export const LEADER = '$speaker'
 
 export interface FleetView {
   readonly mode: 'static' | 'leases'
@@ -16,7 +16,7 @@ export interface Fleet {
   readonly member: string
   readonly view: FleetView
   /**
-   * Begins. `apply` is called with all that this member serves from then on, hubs and `SPEAKER`, whenever that changes,
+   * Begins. `apply` is called with all that this member serves from then on, hubs and `LEADER`, whenever that changes,
    * one call at a time; it resolves when everything else has stopped.
    */
   start(apply: (serves: ReadonlySet<string>) => Promise<void>): void

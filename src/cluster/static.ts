@@ -1,5 +1,5 @@
 /** Members whose number is configured: each serves its share, whoever else is there. */
-import { type Fleet, type FleetView, SPEAKER } from './fleet.ts'
+import { type Fleet, type FleetView, LEADER } from './fleet.ts'
 import { ownerOf, shareOf } from './rendezvous.ts'
 
 /** `index` from 0; people count from 1. */
@@ -44,6 +44,6 @@ export class StaticFleet implements Fleet {
 
   /** Nobody takes over. */
   leave(): Promise<boolean> {
-    return Promise.resolve(ownerOf(SPEAKER, this.#names) !== this.member)
+    return Promise.resolve(ownerOf(LEADER, this.#names) !== this.member)
   }
 }

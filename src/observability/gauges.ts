@@ -21,7 +21,7 @@ export interface GaugeSources {
 
 interface FleetFigures {
   readonly member: string
-  readonly isSpeaker: boolean
+  readonly isLeader: boolean
   readonly epoch: number
   readonly payload: { readonly count: number }
   mayAct(): boolean
@@ -75,7 +75,7 @@ export function registerGauges(registry: AnyRegistry, { version, link, bridge, h
     gauge('fleet_members', 'How many members the fleet has.', () => fleet.payload.count)
     gauge('fleet_epoch', 'Grows whenever the members change.', () => fleet.epoch)
     gauge('fleet_leased', 'Whether this member may act: its lease holds.', () => fleet.mayAct(), { member })
-    gauge('fleet_speaks', 'Whether this member speaks for all.', () => fleet.isSpeaker, { member })
+    gauge('fleet_speaks', 'Whether this member speaks for all.', () => fleet.isLeader, { member })
     gauge('fleet_hubs', 'How many hubs this member has.', () => hubs.size, { member })
   }
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as v from 'valibot'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { SPEAKER } from '../../src/cluster/fleet.ts'
+import { LEADER } from '../../src/cluster/fleet.ts'
 import { ownerOf } from '../../src/cluster/rendezvous.ts'
 import { FLEET } from '../../src/contract/schemas.ts'
 import { natsPath, startNats } from '../support/nats.ts'
@@ -64,7 +64,7 @@ describe('bridges that share hubs by number', () => {
   ])('are unavailable in Home Assistant for their own hubs alone when %s is killed', async (_, speaks) => {
     const world = await started({ hubs: 4, members: shards(2) })
     await world.served(NAMES)
-    const speaker = ownerOf(SPEAKER, NAMES) === NAMES[0] ? 0 : 1
+    const speaker = ownerOf(LEADER, NAMES) === NAMES[0] ? 0 : 1
     const killed = speaks ? speaker : 1 - speaker
     // By hub: whether all that its device names as its availability is online.
     const available = () =>
@@ -88,7 +88,7 @@ describe('bridges that share hubs by number', () => {
     const world = await started({ hubs: 4, members: shards(2) })
     const state = () => world.text('hub2mqtt/bridge/state')
     await until('a speaker', () => state() === 'online')
-    const speaker = ownerOf(SPEAKER, NAMES) === NAMES[0] ? 0 : 1
+    const speaker = ownerOf(LEADER, NAMES) === NAMES[0] ? 0 : 1
     await world.process(1 - speaker).stop('SIGTERM')
     expect(state()).toBe('online')
     await world.process(speaker).stop('SIGTERM')
