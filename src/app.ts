@@ -49,7 +49,7 @@ export async function run(options: RunOptions): Promise<void> {
 
   await using broker = await openBroker(config, log.child({ part: 'broker' }))
   // Most run alone and need not load the client of NATS.
-  const fleet = membership && new (await import('./cluster/fleet-run.ts')).FleetRun(membership, live, clock, log)
+  const fleet = membership && new (await import('./cluster/fleet-member.ts')).FleetMember(membership, live, clock, log)
   const mayAct = fleet && (() => fleet.mayAct())
 
   await using hubs = new Hubs({ live, keys, onCall: metrics?.called, mayAct, clock, log, random })

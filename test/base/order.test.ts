@@ -112,7 +112,7 @@ function captured(source: string): string[] {
 const COMPOSED = [
   'src/app.ts',
   'src/config/broker.ts',
-  'src/cluster/fleet-run.ts',
+  'src/cluster/fleet-member.ts',
   'src/config/open-hubs.ts',
   'src/bridge/bridge.ts',
 ]

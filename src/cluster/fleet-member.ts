@@ -44,7 +44,7 @@ interface Summary {
   readonly owners: Record<string, string>
 }
 
-export class FleetRun implements FleetSide, AsyncDisposable {
+export class FleetMember implements FleetSide, AsyncDisposable {
   readonly #live: Live
   readonly #clock: Clock
   readonly #log: Logger
